@@ -18,7 +18,7 @@ from feasid.core.arrays import Array
 from feasid.exact.poses import second_moments
 from feasid.formats.description import Description, Link
 from feasid.formats.shapes import Shape, bounding_box, farthest
-from feasid.inspection.judge import SINGULAR, UNSTATED, ZERO, LinkVerdict, principal_moments
+from feasid.inspection.judge import FEASIBLE, INFEASIBLE, UNSTATED, ZERO, LinkVerdict
 from feasid.robot import inertia
 
 DENSITIES = (50.0, 25_000.0)
@@ -55,6 +55,9 @@ ORDERS = {
 """Orders in which other tools list six moments: place of xx xy xz yy yz zz in the file's list."""
 
 
+_NAMES = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+
+
 @dataclass(frozen=True)
 class Cause:
     """A probable mistake in one link."""
@@ -71,13 +74,14 @@ def causes(description: Description, verdicts: Mapping[str, LinkVerdict]) -> dic
     found: dict[str, list[Cause]] = {}
     for link in description.links:
         verdict = verdicts[link.name]
-        if verdict.status == UNSTATED or link.mass is None or link.moments is None:
+        mass, moments = link.mass, link.moments
+        if verdict.status in (UNSTATED, ZERO) or mass is None or moments is None:
             continue
-        hints = [] if verdict.status == ZERO else list(_of_numbers(link, verdict))
-        if verdict.status != ZERO:
-            hints += list(_of_geometry(link))
-            hints += list(_of_twin(known, link, verdict, verdicts))
-        if link.name in copies and verdict.status != ZERO:
+        hints = list(_of_numbers(link, mass, moments, verdict))
+        if mass > 0:
+            hints += list(_of_geometry(link, float(mass), moments))
+            hints += list(_of_twin(known, link, mass, moments, verdicts))
+        if link.name in copies:
             hints.append(copies[link.name])
         if hints:
             found[link.name] = hints
@@ -87,8 +91,9 @@ def causes(description: Description, verdicts: Mapping[str, LinkVerdict]) -> dic
 # -- the numbers themselves -----------------------------------------------------------------------
 
 
-def _of_numbers(link: Link, verdict: LinkVerdict) -> Iterator[Cause]:
-    mass, moments = link.mass or Fraction(0), link.moments or ()
+def _of_numbers(
+    link: Link, mass: Fraction, moments: Sequence[Fraction], verdict: LinkVerdict
+) -> Iterator[Cause]:
     yield from _placeholder(moments)
     largest = float(max(map(abs, moments)))
     if mass > 0 and 0 < largest < RESIDUE * float(mass):
@@ -106,7 +111,7 @@ def _of_numbers(link: Link, verdict: LinkVerdict) -> Iterator[Cause]:
     if verdict.possible:
         return
     if link.com.any():
-        yield from _frame(link)
+        yield from _frame(link, float(mass))
     flipped = [-x if k in (1, 2, 4) else x for k, x in enumerate(moments)]
     if _possible(mass, flipped):
         yield Cause(
@@ -126,9 +131,8 @@ def _of_numbers(link: Link, verdict: LinkVerdict) -> Iterator[Cause]:
             )
 
 
-def _frame(link: Link) -> Iterator[Cause]:
+def _frame(link: Link, mass: float) -> Iterator[Cause]:
     """Whether adding the parallel-axis term makes the inertia possible."""
-    mass = float(link.mass or 0)
     cross = inertia.skew(link.com)
     added = link.tensor - mass * cross @ cross
     if _floats_possible(added):
@@ -161,31 +165,27 @@ def _placeholder(moments: Sequence[Fraction]) -> Iterator[Cause]:
 
 def _misplaced_products(mass: Fraction, moments: Sequence[Fraction]) -> Iterator[Cause]:
     """A product that repeats a moment to the last digit, and without which all is well."""
-    names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
     for k in (1, 2, 4):
-        same = [names[d] for d in (0, 3, 5) if moments[d] == moments[k] != 0]
+        same = [_NAMES[d] for d in (0, 3, 5) if moments[d] == moments[k] != 0]
         without = [Fraction(0) if n == k else x for n, x in enumerate(moments)]
         if same and _possible(mass, without):
             yield Cause(
                 "misplaced",
-                f"{names[k]} equals {same[0]} to the last digit, and without it the inertia is "
+                f"{_NAMES[k]} equals {same[0]} to the last digit, and without it the inertia is "
                 f"possible: written to the wrong attribute?",
-                {"attribute": names[k], "equals": same[0]},
+                {"attribute": _NAMES[k], "equals": same[0]},
             )
 
 
 # -- against collision shapes ---------------------------------------------------------------------
 
 
-def _of_geometry(link: Link) -> Iterator[Cause]:
-    if link.mass is None or link.mass <= 0:
-        return
-    placeholder = any(True for _ in _placeholder(link.moments or ()))
+def _of_geometry(link: Link, mass: float, moments: Sequence[Fraction]) -> Iterator[Cause]:
+    placeholder = bool(list(_placeholder(moments)))
     if not link.shapes and not placeholder:
-        yield from _too_dense(link, float(link.mass))
+        yield from _too_dense(link, mass)
     if not link.shapes or _is_marker(link.shapes):
         return
-    mass = float(link.mass)
     volume = sum(shape.volume for shape in link.shapes)
     density = mass / volume
     low, high = DENSITIES
@@ -196,9 +196,9 @@ def _of_geometry(link: Link) -> Iterator[Cause]:
             f"{low:g} to {high:g}{_in_grams(mass, density)}",
             {"density": density, "volume": volume},
         )
-    yield from _com_outside(link)
+    yield from _com_outside(link, link.shapes)
     if not placeholder:
-        yield from _too_wide(link, mass)
+        yield from _too_wide(link, mass, link.shapes)
 
 
 def _in_grams(mass: float, density: float) -> str:
@@ -233,8 +233,8 @@ def _is_marker(shapes: Sequence[Shape]) -> bool:
     return float(np.linalg.norm(upper - lower)) < 2 * MARKER
 
 
-def _com_outside(link: Link) -> Iterator[Cause]:
-    lower, upper = bounding_box(link.shapes or ())
+def _com_outside(link: Link, shapes: Sequence[Shape]) -> Iterator[Cause]:
+    lower, upper = bounding_box(shapes)
     outside = np.maximum(np.maximum(lower - link.com, link.com - upper), 0)
     distance = float(np.linalg.norm(outside))
     size = float(np.linalg.norm(upper - lower))
@@ -248,10 +248,10 @@ def _com_outside(link: Link) -> Iterator[Cause]:
         )
 
 
-def _too_wide(link: Link, mass: float) -> Iterator[Cause]:
+def _too_wide(link: Link, mass: float, shapes: Sequence[Shape]) -> Iterator[Cause]:
     """Mass inside the collision shapes cannot have a larger radius of gyration than they reach."""
-    reach = farthest(link.shapes or (), link.com)
-    largest = float(principal_moments(link.moments or ())[-1])
+    reach = farthest(shapes, link.com)
+    largest = float(np.linalg.eigvalsh(link.tensor)[-1])
     gyration = float(np.sqrt(max(largest, 0.0) / mass))
     if gyration <= TOO_WIDE * reach:
         return
@@ -304,22 +304,27 @@ def twin_name(name: str, known: Mapping[str, Link]) -> str | None:
 
 
 def _of_twin(
-    known: Mapping[str, Link], link: Link, verdict: LinkVerdict, verdicts: Mapping[str, LinkVerdict]
+    known: Mapping[str, Link],
+    link: Link,
+    mass: Fraction,
+    moments: Sequence[Fraction],
+    verdicts: Mapping[str, LinkVerdict],
 ) -> Iterator[Cause]:
     name = twin_name(link.name, known)
     if name is None:
         return
     twin = known[name]
-    if twin.mass is None or twin.mass <= 0 or not link.mass or link.mass <= 0:
+    if twin.mass is None or twin.mass <= 0 or twin.moments is None:
         return
-    if not verdict.possible and verdicts[name].possible and verdicts[name].status != SINGULAR:
-        differs = _differences(link, twin)
+    if verdicts[link.name].status == INFEASIBLE and verdicts[name].status == FEASIBLE:
+        differs = _differences(moments, twin.moments)
         if differs:
             yield Cause(
                 "twin", f"its mirror image {name!r} is possible; they differ in {differs}",
                 {"twin": name},
             )  # fmt: skip
-    if twin_name(name, known) == link.name and _mirror_disagrees(link, twin):
+    same = abs(mass - twin.mass) <= _MIRROR_RTOL * mass
+    if same and twin_name(name, known) == link.name and _mirror_disagrees(link, twin):
         yield Cause(
             "mirror-sign",
             f"the products of inertia have signs that no mirroring of {name!r} gives, although "
@@ -328,9 +333,8 @@ def _of_twin(
         )
 
 
-def _differences(link: Link, twin: Link) -> str:
-    names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-    pairs = zip(names, link.moments or (), twin.moments or (), strict=False)
+def _differences(moments: Sequence[Fraction], others: Sequence[Fraction]) -> str:
+    pairs = zip(_NAMES, moments, others, strict=True)
     return ", ".join(
         f"{n} ({float(a):g} here, {float(b):g} there{_decades(a, b)})"
         for n, a, b in pairs
@@ -355,18 +359,13 @@ _MIRROR_COM = 1e-2
 
 
 def _mirror_disagrees(link: Link, twin: Link) -> bool:
-    """Same mass, centre of mass and diagonal up to axes' signs, but products with other signs."""
+    """Same centre of mass and moments up to axes' signs, but products with other signs."""
     a, b = link.tensor, twin.tensor
     scale = float(np.abs(np.diag(a)).max())
-    same = abs(float(link.mass or 0) - float(twin.mass or 0)) <= _MIRROR_RTOL * float(
-        link.mass or 0
-    )
-    if scale <= 0 or not same or np.abs(np.diag(a - b)).max() > _MIRROR_RTOL * scale:
+    apart = max(np.abs(np.diag(a - b)).max(), np.abs(np.abs(a) - np.abs(b)).max())
+    if apart > _MIRROR_RTOL * scale:
         return False
-    products = [a[0, 1], a[0, 2], a[1, 2]], [b[0, 1], b[0, 2], b[1, 2]]
-    if np.abs(np.abs(products[0]) - np.abs(products[1])).max() > _MIRROR_RTOL * scale:
-        return False
-    if np.abs(products).max() < 10 * _MIRROR_RTOL * scale:
+    if np.abs(a - np.diag(np.diag(a))).max() < 10 * _MIRROR_RTOL * scale:
         return False
     size = max(float(np.abs(link.com).max()), 1e-6)
     mirrored = [np.array(signs) * 2 - 1 for signs in np.ndindex(2, 2, 2)]

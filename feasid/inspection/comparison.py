@@ -248,11 +248,10 @@ def _with_same_terms(a: Robot, b: Robot) -> tuple[Robot, Robot]:
         for out, values in zip(drives, given, strict=True):
             numbers = np.array([values.get(s, 0.0) for s in symbols])
             out.append(Drive(name, dict(coupling), symbols, numbers))
-    loads = a.load_model, b.load_model
-    known = loads[0] if loads[0] is not None else loads[1]
+    first, second = a.load_model, b.load_model
     return (
-        replace(a, drives=tuple(drives[0]), load_model=known if loads[0] is None else loads[0]),
-        replace(b, drives=tuple(drives[1]), load_model=known if loads[1] is None else loads[1]),
+        replace(a, drives=tuple(drives[0]), load_model=second if first is None else first),
+        replace(b, drives=tuple(drives[1]), load_model=first if second is None else second),
     )
 
 

@@ -337,8 +337,8 @@ def closest_inertia(
         raise InputError(f"margin {margin} must lie between 0 and 1/3", margin=margin)
     if mass == 0:
         raise InputError("without mass there is no closest possible link")
-    tensor = inertia.rotational_inertia([*map(float, moments), 0, 0, 0, 0])
-    values, axes = np.linalg.eigh(tensor)
+    old = np.array(tensor(moments), dtype=np.float64)
+    values, axes = np.linalg.eigh(old)
     second = _FACES @ values
     size = float(np.abs(second).sum())
     least = max(margin * size, smallest)
@@ -352,11 +352,11 @@ def closest_inertia(
     positive = abs(float(mass))
     for lift in (0.0, 1e-15, 1e-12, 1e-9):
         nearby = axes @ np.diag(new + lift * max(size, least)) @ axes.T
-        entries = tuple(_entry(nearby, tensor, k) for k in range(6))
+        entries = tuple(_entry(nearby, old, k) for k in range(6))
         exact = [Fraction(shortest_decimal(v)) for v in (positive, *entries)]
         if can_exist(exact[0], exact[1:]):
-            whole = float(np.linalg.norm(tensor)) or float(np.linalg.norm(nearby))
-            distance = float(np.linalg.norm(nearby - tensor)) / whole
+            whole = float(np.linalg.norm(old)) or float(np.linalg.norm(nearby))
+            distance = float(np.linalg.norm(nearby - old)) / whole
             return Corrected(positive, entries, distance, note)
     raise OutputError("no exactly possible decimals were found near this inertia")
 

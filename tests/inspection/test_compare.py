@@ -178,6 +178,7 @@ TERMS = '<joint name="j" axis="0 1 0" armature="0.1" damping="0.2" frictionloss=
 @pytest.mark.parametrize(
     ("old", "new"),
     [
+        (' armature="0.1" damping="0.2" frictionloss="0.3"', ""),
         ('mass="2"', 'mass="2.001"'),
         ('armature="0.1"', 'armature="0.1001"'),
         ('damping="0.2"', 'damping="0.2001"'),
@@ -214,6 +215,11 @@ def test_a_load_model_that_either_has_is_taken_for_both(tmp_path):
     values = np.where(np.isfinite(terms.values), terms.values, 0.1)
     plain = terms.with_values(values)
     loaded, heavier = (replace(plain, load_model=k * load) for k in (1.0, 2.0))
+    idle = plain.with_values(np.where([s == "fl" for _, s in plain.parameter_names], 0.0, values))
+    bare = replace(robot, drives=())
+    for one, other, same in ((bare, plain, False), (bare, idle, True)):
+        assert compare_robots(one, other).equivalent == same
+        assert compare_robots(other, one).equivalent == same
     for one, other in ((loaded, plain), (plain, loaded), (loaded, loaded)):
         found = compare_robots(one, other)
         assert found.equivalent

@@ -1,6 +1,7 @@
 """Every option of the table: a good, an odd and a bad value, in Python and at the prompt."""
 
 import inspect
+from typing import Annotated, TypedDict
 
 import numpy as np
 import pytest
@@ -11,7 +12,14 @@ from feasid.cli import main
 from feasid.cli.options import argument_name
 from feasid.errors import FeasidError, InputError
 from feasid.feasibility.check import check as check_parameters
-from feasid.options.complete import check_options, complete_options, option_table
+from feasid.options import forms, tables
+from feasid.options.complete import (
+    check_options,
+    complete_options,
+    document_options,
+    option_table,
+    select_options,
+)
 from feasid.options.option import Option
 from feasid.options.tables import (
     BoundOptions,
@@ -209,6 +217,187 @@ def test_defaults_are_in_range_and_examples_are_good():
             assert option.doc
             if option.example and name != "transmission":
                 option.parse(name, option.example)
+
+
+RANGES = {
+    "rate": "a number above 0 and at most 1e+07 [Hz] or None",
+    "cutoff": "a number above 0 [Hz] or False or None",
+    "trim": "a number of at least 0 [s] or None",
+    "decimate": "a whole number of at least 1 or None",
+    "delay": "a number [s]; default 0.0",
+    "rest": "a number of at least 0 [rad/s or m/s] or None",
+    "derivative_cutoff": "a number above 0 [Hz] or None",
+    "drive_inertia": "True or False or None",
+    "filter_torque": "True or False; default True",
+    "sort": "True or False; default False",
+    "plausible": "True or False; default True",
+    "diagnose": "True or False; default True",
+    "window": "a number above 0 [s]; default 0.1",
+    "block": "a number above 0 [s]; default 0.5",
+    "prior_weight": "a number of at least 1e-06 and at most 1e+06 or 'evidence' or 'held-out' or "
+    "None",
+    "slack": "a number of at least 0 and at most 100; default 0.0",
+    "margin": "a number of at least 0; default 0.0",
+    "level": "a number above 0 and at most 1; default 0.999",
+}
+"""Ranges and defaults of numbers, counts and flags, as a reader of the documentation sees them."""
+
+TABLES = [t for n, t in vars(tables).items() if n.endswith("Options")]
+
+
+def test_ranges_and_defaults_are_those_that_are_documented():
+    own = [t for t in TABLES if t is not CorrectOptions]  # whose margin may be None
+    found = {}
+    for name, option in (x for table in own for x in option_table(table).items()):
+        if option.kind in ("number", "count", "flag"):
+            shown = f"{option.describe_domain()}; default {option.default!r}"
+            found[name] = shown.removesuffix("; default None")
+    assert found == RANGES
+    level = option_table(tables.RangeOptions)["level"]
+    for wrong in (0.0, 1.0):
+        with pytest.raises(InputError, match="level must be a number above 0"):
+            level.check("level", wrong)
+    assert level.check("level", 1 - 1e-9) == 1 - 1e-9
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_no_option_is_required(table):
+    """A caller's own dictionary may hold any of them."""
+    assert table.__required_keys__ == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "value"),
+    [
+        (Option("words", "", ()), "none", ()),
+        (Option("words", "", None), "None", ()),
+        (Option("words", "", None), "auto", None),
+        (Option("words", "", None), "default", None),
+        (Option("words", "", (), special=(None,)), "auto", None),
+        (Option("words", "", ()), "auto", ("auto",)),
+        (Option("words", "", ()), "a,,b", ("a", "b")),
+        (Option("words", "", ()), ' ["a", "b,c"]', ("a", "b,c")),
+        (Option("words", "", (), choices=("a", "b")), "b,a", ("b", "a")),
+        (Option("number", "", 1.0), " 2.5 ", 2.5),
+        (Option("number", "", None), " NONE ", None),
+        (Option("number", "", 1.0, special=(False,)), "Off", False),
+        (Option("number", "", 1.0, special=(False,)), "0", 0.0),
+        (Option("number", "", 1.0, special=("usual",)), "Usual", "usual"),
+        (Option("flag", "", None), "no", False),
+        (Option("flag", "", None, special=(False,)), "1", True),
+        (Option("flag", "", True), " On ", True),
+        (Option("choice", "", "a", choices=("a", "b")), "b", "b"),
+        (
+            Option("mapping", "", None),
+            'a=1,b=[1, 2],c={"d": 3}',
+            {"a": 1, "b": [1, 2], "c": {"d": 3}},
+        ),
+        (Option("mapping", "", None), "a=x=y", {"a": "x=y"}),
+        (Option("mapping", "", None), ' {"a": "b"}', {"a": "b"}),
+        (Option("value", "", ()), "none", "none"),
+        (Option("value", "", ()), "[1, null]", [1, None]),
+        (Option("value", "", ()), "word", "word"),
+    ],
+)
+def test_words_of_the_prompt_become_values(option, text, value):
+    found = option.parse("x", text)
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize("text", ["=1", "a=", "a"])
+def test_words_that_name_nothing_are_refused(text):
+    with pytest.raises(InputError, match="x needs NAME=VALUE"):
+        Option("mapping", "", None).parse("x", text)
+
+
+@pytest.mark.parametrize(
+    ("option", "wrong", "message"),
+    [
+        (Option("words", "", ()), "a", "x must be a value, not 'a'"),
+        (Option("words", "", ()), b"a", "x must be a value, not b'a'"),
+        (Option("words", "", ()), {"a": 1}, "x must be a value, not {'a': 1}"),
+        (Option("words", "", ()), {1, 2}, "x must be a value, not {1, 2}"),
+        (Option("words", "", ()), ["a", 1], "x must be a value, not ['a', 1]"),
+        (Option("words", "", (), choices=("ab", "cd")), ["ab", "cde"],
+         "x must be a sequence of 'ab', 'cd', not 'cde' (did you mean 'cd'?)"),
+        (Option("choice", "", "ab", choices=("ab", "cd")), "abc",
+         "x must be one of 'ab', 'cd', not 'abc' (did you mean 'ab'?)"),
+        (Option("choice", "", "ab", choices=("ab", "cd")), 3, "x must be one of 'ab', 'cd', not 3"),
+        (Option("mapping", "", None), [1], "x must be a mapping by name or None, not [1]"),
+        (Option("mapping", "", None, form=forms.NUMBER), {"a": 1, "b": "c"},
+         "x of 'b' must be a number, not 'c'"),
+        (Option("value", "", None, form=forms.POINTS), [[1, 2]],
+         "x must be points of three numbers or None, not [[1, 2]]"),
+        (Option("count", "", 1, low=1, high=3, unit="m"), 4,
+         "x must be a whole number of at least 1 and at most 3 [m], not 4"),
+        (Option("number", "", 1.0, low=0.0, open=True), 0,
+         "x must be a number above 0, not 0"),
+        (Option("flag", "", True), 1, "x must be True or False, not 1"),
+    ],
+)  # fmt: skip
+def test_refusals_word_for_word(option, wrong, message):
+    with pytest.raises(InputError) as error:
+        option.check("x", wrong)
+    assert str(error.value) == message
+    assert error.value.data["option"] == "x"
+
+
+class Toy(TypedDict, total=False):
+    """Options of nothing."""
+
+    kind: Annotated[str, Option("choice", "", "a", choices=("a", "b"))]
+    size: Annotated[float, Option("number", "", 0.0, needs=("kind", ("b",)))]
+    own: Annotated[object, Option("value", "", None, needs=("kind", (..., "never")))]
+    text: Annotated[object, Option("value", "", None, needs=("kind", ("b", "c")))]
+
+
+def test_what_has_no_effect_is_refused_with_what_it_needs():
+    assert check_options(Toy, {"size": 0.0}, "toy") == {"size": 0.0}
+    assert check_options(Toy, {"size": 1, "kind": "b"}, "toy") == {"size": 1.0, "kind": "b"}
+    assert check_options(Toy, {"text": None, "own": 1}, "toy") == {"text": None, "own": 1}
+    say = "{} has no effect without {} (here kind is 'a'): give that too, or leave {} out"
+    text = "x" * 50  # with the name and quotes 57 characters
+    for given, words in (
+        ({"size": 1}, ("size=1.0", "kind='b'", "size")),
+        ({"text": text + "xxx"}, (f"text='{text}xxx'", "kind='b' or kind='c'", "text")),
+        ({"text": text + "xxxx"}, ("text", "kind='b' or kind='c'", "text")),
+    ):
+        with pytest.raises(InputError) as error:
+            check_options(Toy, given, "toy")
+        assert str(error.value) == say.format(*words)
+    with pytest.raises(InputError, match=r"toy has no option 'sise' \(did you mean 'size'"):
+        check_options(Toy, {"sise": 1}, "toy")
+    assert select_options(Toy, {"size": 1, "other": 2}) == {"size": 1}
+
+
+def test_entries_of_options_take_the_place_of_their_line():
+    def function(a, kind="b", **options):
+        """One line.
+
+        **options
+            Of the toy,
+            two lines.
+
+        Returns
+        -------
+        None
+        """
+
+    document_options(Toy)(function)
+    assert function.__doc__.split("\n")[:4] == [
+        "One line.", "", "kind : one of 'a', 'b'; default 'a'", "    .",
+    ]  # fmt: skip
+    assert function.__doc__.endswith("    .\nReturns\n-------\nNone")
+    assert "two lines" not in function.__doc__
+    said = inspect.signature(function).parameters
+    assert list(said) == ["a", "kind", "size", "own", "text"]
+    assert said["size"].kind is inspect.Parameter.KEYWORD_ONLY
+
+    def silent():
+        """One line."""
+
+    assert document_options(Toy)(silent).__doc__ == "One line."
 
 
 @pytest.mark.parametrize("text", ["false", "No", "0", "off"])

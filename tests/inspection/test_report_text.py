@@ -1,0 +1,325 @@
+"""Reports as they are read: one file with a link of every kind, word for word."""
+
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from robots import ARM
+
+import feasid
+from feasid.errors import InputError, OutputError
+from feasid.formats.registry import read_description
+from feasid.formats.xml import parse_xml
+from feasid.inspection.judge import (
+    LinkVerdict,
+    closest_inertia,
+    group_links,
+    judge_body,
+    judge_link,
+)
+from feasid.inspection.repair import _verify
+from feasid.inspection.report import findings, inspect, lines, of_error, worst
+from feasid.inspection.whole_robot import MassMatrix, WholeRobotVerdict
+
+
+def moments(xx, xy, xz, yy, yz, zz):
+    return f'<inertia ixx="{xx}" ixy="{xy}" ixz="{xz}" iyy="{yy}" iyz="{yz}" izz="{zz}"/>'
+
+
+def inertial(mass, *six):
+    return f'<inertial><mass value="{mass}"/>{moments(*six)}</inertial>'
+
+
+REPLACED = [
+    (moments("0.0002", 0, 0, "0.0002", 0, "0.0003"), moments(0.0002, 0, 0, 0.0002, 0, 0.0009)),
+    (moments("0.001", 0, 0, "0.001", 0, "0.0001"), moments(-0.001, 0, 0, -0.002, 0, 0.0001)),
+    ('<mass value="2.5"/>', '<mass value="-2.5"/>'),
+    ('damping="0.7"', 'damping="-0.7"'),
+]
+ON_BASE = {"foot": "", "stand": inertial(1, 1, 0, 0, 1, 0, 1.5)}
+MOVING = {
+    "w0": inertial(0, 0, 0, 0, 0, 0, 0),
+    "w1": inertial(1, 1, 0, 0, 1, 0, 0),
+    "w2": inertial(1, 1, 0, 0, 1, 0, 1),
+    "w3": inertial(1, 1, 0, 0, 1, 0, 1),
+} | {f"w{k}": "" for k in range(4, 9)}
+
+
+def placed(name, content, parent, kind):
+    ends = f'<parent link="{parent}"/><child link="{name}"/>'
+    joint = f'<joint name="{name}_j" type="{kind}">{ends}</joint>'
+    return f'<link name="{name}">{content}</link>\n{joint}\n'
+
+
+@pytest.fixture
+def report(tmp_path, monkeypatch):
+    """Of a file in the working folder, so that no path is said."""
+    monkeypatch.chdir(tmp_path)
+    text = ARM
+    for old, new in REPLACED:
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    more = "".join(placed(n, x, "base", "fixed") for n, x in ON_BASE.items())
+    more += "".join(placed(n, x, "upper", "revolute") for n, x in MOVING.items())
+    (tmp_path / "a b.urdf").write_text(text.replace("</robot>", more + "</robot>"))
+    return inspect("a b.urdf")
+
+
+SAID = """\
+a b.urdf: infeasible (3 of 16 links are infeasible, 1 of 12 moving bodies)
+  a b.urdf:5: link 'base': negative mass [mass-negative]
+      mass -2.5 kg, principal moments 0.01, 0.01, 0.015 kg m^2
+      the closest physically consistent inertia differs by 0 %
+      it stands fixed with 2 other links as 'base', which is impossible too
+  a b.urdf:32: link 'plate': triangle inequality violated by 55.6 % of the largest moment [triangle]
+      mass 0.2 kg, principal moments 0.0002, 0.0002, 0.0009 kg m^2
+      the closest physically consistent inertia differs by 30.6 %
+      it moves with 1 other link as 'upper', which is possible
+  a b.urdf:44: link 'rod': negative principal moment (100 % of the largest) [inertia-negative]
+      mass 0.3 kg, principal moments -0.002, -0.001, 0.0001 kg m^2
+      the closest physically consistent inertia differs by 100 %
+  corrected by: feasid correct 'a b.urdf' --out 'a b_corrected.urdf'
+  warning: moving bodies without volume (rod, disc or point mass): 'w1' [weightless]
+  warning: moving bodies with zero mass and inertia: 'w0' [weightless]
+  warning: moving bodies without any inertia: 'wheel', 'w4', 'w5', 'w6' and 2 more [weightless]
+"""
+EACH = """\
+  warning: a b.urdf:63: link 'w2': the inertia is 1 times the identity: a placeholder? [placeholder]
+  warning: a b.urdf:65: link 'w3': the inertia is 1 times the identity: a placeholder? [placeholder]
+"""
+SUMMED = """\
+  warning: the inertia looks like a placeholder in 2 links: 'w2', 'w3' [placeholder]
+"""
+NOTE = """\
+  note: a b.urdf:11: joint 'shoulder' has negative viscous friction -0.7, which no passive joint \
+has; verdicts speak of rigid bodies only"""
+
+SHOWN = """\
+a b.urdf: infeasible
+!! INFEASIBLE LINKS              3 of 16  (goal 0)  NOT MET
+   moving bodies without volume  8 of 12
+   links that look wrong         2 of 16
+!! 'base': negative mass [mass-negative]
+!! 'plate': triangle inequality violated by 55.6 % of the largest moment
+   [triangle]
+!! 'rod': negative principal moment (100 % of the largest) [inertia-negative]
+   more: report.explain(); the closest feasible model: feasid.repair(path)"""
+
+
+def test_the_report_word_for_word(report):
+    assert report.explain() == SAID + EACH + NOTE
+    assert "\n".join(lines(report)) == SAID + SUMMED + NOTE
+    assert str(report) == SHOWN
+
+
+def test_findings_stand_at_their_lines(report):
+    found = [(level, rule, line) for level, rule, _, line, _, _ in findings(report)]
+    names = ["wheel", "w0", "w1", "w4", "w5", "w6", "w7", "w8"]
+    rows = Path(report.description.path).read_text().splitlines()
+    at = {n: next(k for k, row in enumerate(rows, 1) if f'link name="{n}"' in row) for n in names}
+    assert found == [
+        ("error", "mass-negative", 5), ("error", "triangle", 32), ("error", "inertia-negative", 44),
+        ("warning", "placeholder", 63), ("warning", "placeholder", 65),
+        *(("warning", "weightless", at[n]) for n in names),
+    ]  # fmt: skip
+
+
+def test_the_report_as_data(report):
+    found = report.to_dict()
+    assert {k: found[k] for k in ("path", "format", "robot", "status")} == {
+        "path": "a b.urdf", "format": "urdf", "robot": "arm", "status": "infeasible",
+    }  # fmt: skip
+    assert found["bodies"][:2] == [
+        {"name": "base", "joint": None, "links": ["base", "foot", "stand"], "status": "infeasible"},
+        {"name": "upper", "joint": "shoulder", "links": ["upper", "plate"], "status": "feasible"},
+    ]
+    by_name = {x["name"]: x for x in found["links"]}
+    assert by_name["w4"] == {
+        "name": "w4", "body": "w4", "path": "a b.urdf", "line": 67, "status": "none",
+    }  # fmt: skip
+    base = by_name["base"]
+    assert base["nearest"] == {"mass": 2.5, "moments": base["moments"], "distance": 0.0}
+    assert (base["column"], base["violation"], base["com"]) == (5, 1.0, [0.0, 0.0, 0.05])
+    assert [c["evidence"] for c in by_name["w2"]["causes"]] == [{"moment": 1.0}]
+    assert by_name["rod"]["violation"] == pytest.approx(1.0)
+    assert {n: x.get("code", "") for n, x in by_name.items() if x["status"] == "singular"} == {
+        "w1": "rod"
+    }
+
+
+def test_what_cannot_be_read_is_a_finding_at_its_place():
+    error = InputError("wrong", path="x.urdf", line=3, column=7)
+    assert of_error(error, "y.urdf") == ("error", "error", "x.urdf", 3, 7, "wrong")
+    assert of_error(InputError("wrong"), "y.urdf") == ("error", "error", "y.urdf", 1, 1, "wrong")
+
+
+def test_the_worst_of_several():
+    assert worst(["feasible", "inconclusive", "infeasible"]) == "infeasible"
+    assert worst(["feasible", "inconclusive"]) == "inconclusive"
+    assert worst(["feasible"]) == worst([]) == "feasible"
+
+
+# -- verdicts on bodies ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("links", "status", "code"),
+    [
+        ((), "none", ""),
+        (("infeasible",), "infeasible", ""),
+        (("singular",), "singular", ""),
+        (("feasible", "by geometry"), "by geometry", ""),
+        (("feasible", "singular", "zero"), "feasible", ""),
+        (("zero", "none"), "zero", ""),
+        (("none", "none"), "none", ""),
+        (("infeasible", "by geometry"), "inconclusive", "geometry"),
+    ],
+)
+def test_bodies_of_links_that_decide_alone(links, status, code):
+    assert judge_body(None, [LinkVerdict(s) for s in links]) == LinkVerdict(status, code)
+
+
+def body(*parts):
+    """Links of given inertia, each a metre further along x from the one before."""
+    text = '<robot name="r"><link name="base"/>'
+    for k, content in enumerate(parts):
+        kind, parent = ("fixed", f"l{k - 1}") if k else ("revolute", "base")
+        place = f'<origin xyz="{min(k, 1)} 0 0"/></joint>'
+        text += placed(f"l{k}", content, parent, kind).replace("</joint>", place)
+    description = read_description(parse_xml(f"{text}</robot>".encode()))
+    _, (moving,) = group_links(description)
+    return judge_body(moving, [judge_link(x) for x in moving.links])
+
+
+POINT = inertial(1, 0, 0, 0, 0, 0, 0)
+
+
+def test_points_along_a_line_have_no_volume_together():
+    assert body(POINT, POINT, POINT) == LinkVerdict("singular")
+    assert body(POINT, inertial(1, 1, 0, 0, 1, 0, 1)) == LinkVerdict("feasible")
+
+
+def test_places_add_up_along_the_chain():
+    """4 kg of second moment -2.4 along x, and 1 kg at d metres, which adds 0.8 d^2 to it."""
+    wrong, light = inertial(4, 1, 0, 0, "-1.9", 0, "-1.9"), inertial("1e-9", 0, 0, 0, 0, 0, 0)
+    assert body(wrong, POINT) == LinkVerdict("infeasible", "lumped")
+    assert body(wrong, light, POINT) == LinkVerdict("feasible")
+    assert body(POINT, light, wrong) == LinkVerdict("feasible")
+
+
+# -- corrections -----------------------------------------------------------------------------------
+
+
+def exactly(*values):
+    return [Fraction(str(v)) for v in values]
+
+
+def test_a_product_that_stays_keeps_every_digit():
+    """Too large a moment about z is mended in x and y alike: their product is as it was."""
+    product = 0.0123456789012345
+    new = closest_inertia(Fraction(1), exactly(1, product, 0, 1.2, 0, 5))
+    assert new.moments[1] == product
+    assert new.moments[2] == new.moments[4] == 0
+    second = np.trace(t := tensor(new.moments)) / 2 * np.eye(3) - t
+    assert np.linalg.eigvalsh(second)[0] == pytest.approx(
+        1e-6 * np.abs(np.linalg.eigvalsh(
+            np.trace(s := tensor((1, product, 0, 1.2, 0, 5))) / 2 * np.eye(3) - s
+        )).sum(), rel=1e-5,
+    )  # fmt: skip
+
+
+def tensor(six):
+    xx, xy, xz, yy, yz, zz = six
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+def test_two_faces_are_met_at_once():
+    """(-1, -2, 4): all second moments but one are negative."""
+    new = closest_inertia(Fraction(1), exactly(-1, 0, 0, -2, 0, 4), margin=1e-9)
+    xx, yy, zz = (new.moments[k] for k in (0, 3, 5))
+    steps = np.random.default_rng(0).normal(size=(200, 3))
+    found = np.linalg.norm(np.array([xx, yy, zz]) - [-1, -2, 4])
+    for other in np.abs(steps) * 3:
+        near = np.array([other[1] + other[2], other[0] + other[2], other[0] + other[1]])
+        assert np.linalg.norm(near - [-1, -2, 4]) >= found - 1e-6
+
+
+def test_nothing_is_near_a_link_without_mass():
+    with pytest.raises(InputError, match="without mass there is no closest possible link"):
+        closest_inertia(Fraction(0), exactly(1, 0, 0, 1, 0, 1))
+    assert closest_inertia(Fraction(1), exactly(0, 0, 0, 0, 0, 0)).distance == 1.0
+
+
+def reported(mass=1, com=0.0, six=(1, 0, 0, 1, 0, 1), name="a"):
+    link = SimpleNamespace(name=name, mass=mass, moments=six, com=np.array([com, 0, 0]))
+    return SimpleNamespace(link=link)
+
+
+@pytest.mark.parametrize(
+    ("new", "touched", "fine"),
+    [
+        ({}, False, True),
+        ({"mass": 2}, True, True),
+        ({"mass": 2}, False, False),
+        ({"six": (1, 0, 0, 1, 0, 1.5)}, False, False),
+        ({"name": "b"}, False, False),
+        ({"com": 0.1}, True, False),
+        ({"com": 0.1}, False, False),
+    ],
+)
+def test_a_correction_that_changes_more_is_not_written(new, touched, fine):
+    before, after = (
+        SimpleNamespace(links=(x,), infeasible=()) for x in (reported(), reported(**new))
+    )
+    changes = [SimpleNamespace(link=reported().link)] if touched else []
+    if fine:
+        _verify(before, after, changes)
+        return
+    with pytest.raises(OutputError, match="nothing was written: link 'a' would change"):
+        _verify(before, after, changes)
+
+
+def test_a_correction_that_leaves_a_link_infeasible_is_not_written():
+    after = SimpleNamespace(links=(reported(),), infeasible=(reported(),))
+    with pytest.raises(OutputError, match=r"\['a'\] would still be infeasible"):
+        _verify(after, after, [])
+
+
+# -- what control sees -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("feasible", "bodies", "impossible", "weightless", "last"),
+    [
+        (True, (), 0, 1, None),
+        (True, (), 1, 0, "  infeasible links add up to base parameters that a possible robot has, "
+         "too: inverse dynamics is that of a possible robot, simulators still refuse the links"),
+        (False, tuple("abcde"), 0, 1, "  no possible robot moves like this model (a, b, c, d): "
+         "proved in exact arithmetic"),
+        (False, (), 1, 0, "  no possible robot moves like this model: proved in exact arithmetic"),
+        (None, (), 1, 0, None),
+        (None, (), 0, 1, "  moving bodies without mass or volume put it on the boundary: nothing "
+         "is proved"),
+    ],
+)  # fmt: skip
+def test_the_whole_robot_in_words(feasible, bodies, impossible, weightless, last):
+    base = SimpleNamespace(status="status", feasible=feasible, bodies=bodies)
+    said = list(
+        WholeRobotVerdict(MassMatrix("singular", 1e-14, {}), base).lines(impossible, weightless)
+    )
+    assert said[:2] == [
+        "mass matrix: singular (smallest eigenvalue 1e-14 of the largest, over 64 configurations)",
+        "base parameters of the whole robot: status",
+    ]
+    assert said[2:] == ([] if last is None else [last])
+
+
+def test_a_question_of_bodies_is_for_files(tmp_path):
+    path = tmp_path / "a.urdf"
+    path.write_text(ARM)
+    with pytest.raises(InputError, match="bodies=True is for files"):
+        feasid.check(feasid.load_robot(path), bodies=True)
+    with pytest.raises(InputError, match="base= is asked of moving bodies"):
+        feasid.check(path, feasid.base_parameters(feasid.load_robot(path)))
