@@ -42,7 +42,7 @@ class Algorithms:
     ----------
     graph : Graph
     robot : Robot
-        Joints of one degree of freedom, a tree or with joints that follow others.
+        A tree, or with joints that follow others.
     delta : sequence of Expression
         All standard parameters; zeros are skipped.
     q, dq, ddq : sequence of Expression
@@ -51,7 +51,7 @@ class Algorithms:
     Raises
     ------
     InputError
-        Names the joint of several degrees of freedom, or says that there are loops.
+        Says that there are loops.
     """
 
     graph: Graph
@@ -62,13 +62,6 @@ class Algorithms:
     ddq: Sequence[Expression]
 
     def __post_init__(self) -> None:
-        wide = [b.joint for b in self.robot.bodies if b.dof != 1]
-        if wide:
-            raise InputError(
-                f"code is generated for joints of one degree of freedom, and joint {wide[0]!r} of "
-                f"robot {self.robot.name!r} has several",
-                joint=wide[0],
-            )
         if self.robot.loops:
             raise InputError(
                 f"code is generated for trees, and robot {self.robot.name!r} has closed loops"
@@ -90,7 +83,7 @@ class Algorithms:
 
     @cached_property
     def _transforms(self) -> list[JointTransform]:
-        return [joint_transform(self.graph, n, self._positions[n.own.start]) for n in self._tree]
+        return [joint_transform(self.graph, n, self._positions[n.own]) for n in self._tree]
 
     def _ten(self, node: Node, delta: Sequence[Expression]) -> Expressions:
         """A node's ten parameters from the robot's."""
@@ -131,7 +124,8 @@ class Algorithms:
         for node, joint, wrench in zip(
             self._tree, self._transforms, self._carried(motion, delta), strict=True
         ):
-            out[node.own.start] = out[node.own.start] + joint.axis_torque(*wrench)
+            for row, torque in enumerate(joint.axis_torques(*wrench), node.own.start):
+                out[row] = out[row] + torque
         return out
 
     def _carried(
@@ -153,7 +147,19 @@ class Algorithms:
         By the recursion of De Luca and Ferrajoli (2009): velocities propagate as accelerations
         from rest do, and the axis S of a joint turns with its body, dS/dt = v x S, so that
         (C' dq)_j is the product of v x S with the momentum of all that the joint carries.
+
+        Raises
+        ------
+        InputError
+            Names a joint of several degrees of freedom.
         """
+        for body in self.robot.bodies:
+            if body.dof != 1:
+                raise InputError(
+                    f"a momentum observer is for joints of one degree of freedom, and joint "
+                    f"{body.joint!r} of robot {self.robot.name!r} has several",
+                    joint=body.joint,
+                )
         still, rates = [self.graph.as_expression(0.0)] * self.robot.axes, self._joints(self.dq)
         none = np.zeros(3)
         motion = node_motions(self.graph, self._tree, self._transforms, none, still, rates)
@@ -161,19 +167,19 @@ class Algorithms:
         for node, joint, at, (spun, moved) in zip(
             self._tree, self._transforms, motion, self._carried(motion, self.delta), strict=True
         ):
-            spin = vector(self.graph, joint.spin)
-            slide = vector(self.graph, joint.slide) + np.cross(spin, joint.lever)
-            turning = np.cross(at.alpha, spin)
-            sliding = np.cross(at.alpha, slide) + np.cross(at.acceleration, spin)
-            row = node.own.start
-            momenta[row] = momenta[row] + joint.axis_torque(spun, moved)
-            change[row] = change[row] + self.graph.total([*(turning * spun), *(sliding * moved)])
+            torques = zip(joint.axes, joint.axis_torques(spun, moved), strict=True)
+            for row, ((spin, slide), along) in enumerate(torques, node.own.start):
+                turning = np.cross(at.alpha, spin)
+                sliding = np.cross(at.alpha, slide) + np.cross(at.acceleration, spin)
+                momenta[row] = momenta[row] + along
+                bent = self.graph.total([*(turning * spun), *(sliding * moved)])
+                change[row] = change[row] + bent
         for k in range(len(self.robot.drives)):
             column = self.robot.drive_columns(k).get("Ia")
             if column is not None:
-                row = self.robot.coupling(k)
-                own = self.delta[column] * combination(row[None], rates)[0]
-                momenta = [p + float(c) * own for p, c in zip(momenta, row, strict=True)]
+                share = self.robot.coupling(k)
+                own = self.delta[column] * combination(share[None], rates)[0]
+                momenta = [p + float(c) * own for p, c in zip(momenta, share, strict=True)]
         rubbing = self._drives(without="Ia")
         moving = self._independent([a - b for a, b in zip(change, rubbing, strict=True)])
         weight = self.gravity()
@@ -256,22 +262,46 @@ class Algorithms:
 
     def _column(self, i: int, body: Composite, entries: list[list[Expression]]) -> None:
         """Add the torques, at all joints that carry node i, of its own unit acceleration."""
-        joint, (inertia, first, mass) = self._transforms[i], body
-        spin = vector(self.graph, joint.spin)
-        acceleration = vector(self.graph, joint.slide) + np.cross(spin, joint.lever)
-        moment = inertia @ spin + np.cross(first, acceleration)
-        force = acceleration * mass - np.cross(first, spin)
-        own, at = self._tree[i].own.start, i
-        while True:
-            row = self._tree[at].own.start
-            term = self._transforms[at].axis_torque(moment, force)
-            entries[row][own] = entries[row][own] + term
-            if row != own:
-                entries[own][row] = entries[own][row] + term
-            if self._tree[at].parent < 0:
-                return
-            moment, force = self._transforms[at].wrench_to_parent(moment, force)
-            at = self._tree[at].parent
+        inertia, first, mass = body
+        for own, (spin, slide) in enumerate(self._transforms[i].axes, self._tree[i].own.start):
+            moment = inertia @ spin + np.cross(first, slide)
+            force = slide * mass - np.cross(first, spin)
+            at = i
+            while at >= 0:
+                joint, start = self._transforms[at], self._tree[at].own.start
+                for row, term in enumerate(joint.axis_torques(moment, force), start):
+                    entries[row][own] = entries[row][own] + term
+                    if at != i and row != own:
+                        entries[own][row] = entries[own][row] + term
+                moment, force = joint.wrench_to_parent(moment, force)
+                at = self._tree[at].parent
+
+    # -- accelerations -----------------------------------------------------------------------
+
+    def forward_dynamics(self, tau: Sequence[Expression]) -> list[Expression]:
+        """Accelerations that torques cause, from ``self.ddq`` zero: ``M^-1 (tau - h)``.
+
+        M = L' D L, from the last row to the first, keeps the zeros between branches of a tree
+        (Featherstone 2008, section 6.5).
+        """
+        n, zero = self.robot.dof, self.graph.as_expression(0.0)
+        flat = self.mass_matrix()
+        L = [flat[k * n : k * n + k + 1] for k in range(n)]
+        x = [t - b for t, b in zip(tau, self.inverse_dynamics(), strict=True)]
+        inverse = [zero] * n
+        for k in reversed(range(n)):
+            inverse[k] = self.graph.apply("inverse", L[k][k])
+            row = L[k][:k]
+            L[k] = [entry * inverse[k] for entry in row]
+            for i in range(k):
+                for j in range(i + 1):
+                    L[i][j] = L[i][j] - L[k][i] * row[j]
+                x[i] = x[i] - L[k][i] * x[k]
+        out: list[Expression] = []
+        for k in range(n):
+            known = self.graph.total(a * b for a, b in zip(L[k], out, strict=True))
+            out.append(inverse[k] * x[k] - known)
+        return out
 
     # -- regressor ---------------------------------------------------------------------------
 
@@ -312,11 +342,10 @@ class Algorithms:
             angular = joint.to_node(turn)
             linear = joint.to_node(shift + np.cross(turn, joint.arm))
             out[row] = angular, linear + np.cross(angular, joint.lever)
-        spin = vector(self.graph, joint.spin)
-        own = spin, vector(self.graph, joint.slide) + np.cross(spin, joint.lever)
         none = vector(self.graph, np.zeros(3))
-        angular, linear = out.get(node.own.start, (none, none))
-        out[node.own.start] = angular + own[0], linear + own[1]
+        for row, own in enumerate(joint.axes, node.own.start):
+            angular, linear = out.get(row, (none, none))
+            out[row] = angular + own[0], linear + own[1]
         return out
 
 

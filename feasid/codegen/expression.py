@@ -11,6 +11,27 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+SERIES_BELOW = 0.1
+"""Below this square of an angle, its powers up to the fifth give `_sinc_rest` to 3e-15."""
+
+
+def _inverse(x: float) -> float:
+    return 1.0 / x if x else math.inf
+
+
+def _sinc(square: float) -> float:
+    """sin(x) / x by the square of x."""
+    x = math.sqrt(square)
+    return math.sin(x) / x if x else 1.0
+
+
+def _sinc_rest(s: float) -> float:
+    """(1 - sin(x) / x) / x^2 by the square s of x."""
+    if s < SERIES_BELOW:
+        return (1 - s / 20 * (1 - s / 42 * (1 - s / 72 * (1 - s / 110 * (1 - s / 156))))) / 6
+    return (1 - _sinc(s)) / s
+
+
 FUNCTIONS: dict[str, Callable[[float], float]] = {
     "sin": math.sin,
     "cos": math.cos,
@@ -19,7 +40,11 @@ FUNCTIONS: dict[str, Callable[[float], float]] = {
     "exp": math.exp,
     "abs": abs,
     "sign": lambda x: float((x > 0) - (x < 0)),
+    "inverse": _inverse,
+    "sinc": _sinc,
+    "sinc_rest": _sinc_rest,
 }
+"""`_sinc` and `_sinc_rest` are what turns by exponential coordinates are made of."""
 
 OPERATIONS = ("mul", "add", "sub", "neg")
 
@@ -168,9 +193,9 @@ class Graph:
         return self._node("mul", (self.as_expression(factor), a))
 
     def apply(self, function: str, a: Expression) -> Expression:
-        """sin, cos, tanh, sqrt, exp, abs or sign of a; odd and even ones know signs."""
-        if a.kind == "number":
-            return self.as_expression(FUNCTIONS[function](a.value))
+        """One of `FUNCTIONS` of a; odd and even ones know signs."""
+        if a.kind == "number" and math.isfinite(value := FUNCTIONS[function](a.value)):
+            return self.as_expression(value)
         if a.kind == "neg" and function in ("cos", "abs"):
             return self.apply(function, a.args[0])
         if a.kind == "neg" and function in ("sin", "tanh", "sign"):

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.codegen.c import compile_routines, find_compiler
-from feasid.codegen.routine import CodedModel, FoldedModel, python_function
+from feasid.codegen.routine import FORWARD, CodedModel, FoldedModel, python_function
 from feasid.core.arguments import Measured, Vector, checked, kind_from_annotation
 from feasid.core.arrays import Array
 from feasid.dynamics.regressor import require_values
@@ -23,10 +23,11 @@ from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.robot.description import Robot
 
 KINDS = ("inverse_dynamics", "gravity", "friction", "mass_matrix")
-"""Routines that are prepared at once; the regressor is when it is first asked for."""
+"""Routines that are prepared at once; the others are when they are first asked for."""
 
-MOST_COMPILED = 12
-"""Joints up to which "auto" compiles: gcc takes seconds for seven and minutes for twenty."""
+MOST_COMPILED = 20
+"""Coordinates up to which "auto" compiles: gcc takes a fifth of a second for an arm of seven, a
+second for a quadruped's eighteen, and eight for a humanoid's 38."""
 
 GATEWAY = kind_from_annotation(Measured)
 """Of arguments that are not the usual arrays."""
@@ -38,15 +39,15 @@ class Model:
     Parameters
     ----------
     robot : Robot
-        A tree of joints of one degree of freedom, with values for all its parameters.
+        A tree, its base fixed or floating, with values for all its parameters.
     base : BaseParameters, optional
         Of this robot. With them the code takes base parameters as arguments, which `use` changes,
         on the geometry for which they are exact. Default the robot's own standard parameters and
         the literal geometry of its description.
     backend : {"auto", "c", "python"}
         Machine code through the system's C compiler, or a function of Python floats; "auto" takes
-        a compiler that is there and works for robots of up to twelve joints; larger code takes it
-        minutes. ``backend`` tells which it is. Either way one instance belongs to one thread.
+        a compiler that is there and works for robots of up to twenty coordinates: larger code takes
+        it many seconds. ``backend`` tells which. Either way one instance belongs to one thread.
 
     Attributes
     ----------
@@ -107,6 +108,12 @@ class Model:
         self.backend = "python"
         for kind in kinds:
             self._code[kind] = _call_with_lists(python_function(source.routine(kind)))
+
+    def _routine(self, kind: str) -> Callable[..., Sequence[float] | Array]:
+        """A routine that is prepared when it is first asked for."""
+        if kind not in self._code:
+            self._prepare((kind,))
+        return self._code[kind]
 
     @checked
     def use(self, beta: Vector) -> None:
@@ -224,9 +231,7 @@ class Model:
         InputError
             An input has another shape.
         """
-        if "regressor" not in self._code:
-            self._prepare(("regressor",))
-        flat = self._code["regressor"](*self._vectors(q=q, dq=dq, ddq=ddq))
+        flat = self._routine("regressor")(*self._vectors(q=q, dq=dq, ddq=ddq))
         return np.array(flat).reshape(self.robot.dof, self.base.size)
 
     def mass_matrix(self, q: npt.ArrayLike) -> Array:
@@ -251,7 +256,7 @@ class Model:
         return np.array(self._code["mass_matrix"](*self._arguments, q)).reshape(dof, dof)
 
     def forward_dynamics(self, q: npt.ArrayLike, dq: npt.ArrayLike, tau: npt.ArrayLike) -> Array:
-        """Accelerations that torques cause, ``M^-1 (tau - h)``.
+        """Accelerations that torques cause, ``M^-1 (tau - h)``; prepared at the first call.
 
         Parameters
         ----------
@@ -268,12 +273,11 @@ class Model:
         InputError
             An input has another shape, or the mass matrix is singular: then the model cannot exist.
         """
-        (tau,) = self._vectors(tau=tau)
-        bias = self.inverse_dynamics(q, dq, self._still)
-        try:
-            return np.asarray(np.linalg.solve(self.mass_matrix(q), tau - bias))
-        except np.linalg.LinAlgError as error:
-            raise InputError("the mass matrix is singular: this model is infeasible") from error
+        q, dq, tau = self._vectors(q=q, dq=dq, tau=tau)
+        out = np.array(self._routine(FORWARD)(*self._arguments, q, dq, tau))
+        if not np.isfinite(out).all() and np.isfinite([q, dq, tau]).all():
+            raise InputError("the mass matrix is singular: this model is infeasible")
+        return out
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but functions, which are made anew."""

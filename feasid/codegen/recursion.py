@@ -68,12 +68,13 @@ class JointTransform:
         Constant rotations: parent's coordinates to those of the axis, and on to the node's.
     turn : ndarray of Expression, shape (3, 3), or None
         Rotation about the axis, the z axis of its coordinates; None for joints that only slide.
+        Of joints of several degrees of freedom any rotation.
     arm : ndarray of Expression, shape (3,)
         From the parent's origin to the point on the axis, in the parent's frame.
     lever : ndarray of Expression, shape (3,)
         From that point to the node's origin, in the node's frame.
-    spin, slide : ndarray, shape (3,)
-        Angular velocity and velocity along the axis per unit of the joint's, in the node's frame.
+    spin, slide : ndarray, shape (3, k)
+        Angular velocity and velocity along the axis per unit of the joint's k, in the node's frame.
     """
 
     before: Array
@@ -102,16 +103,29 @@ class JointTransform:
         pushed = self.to_parent(force)
         return self.to_parent(at_axis) + np.cross(self.arm, pushed), pushed
 
-    def axis_torque(self, moment: Expressions, force: Expressions) -> Expression:
-        """Torque at the joint of a wrench about the node's origin."""
+    def axis_torques(self, moment: Expressions, force: Expressions) -> list[Expression]:
+        """Torques at the joint of a wrench about the node's origin."""
         at_axis = moment + np.cross(self.lever, force)
         graph: Graph = moment[0].graph
-        return graph.total([*(self.spin * at_axis), *(self.slide * force)])
+        axes = zip(self.spin.T, self.slide.T, strict=True)
+        return [graph.total([*(spin * at_axis), *(slide * force)]) for spin, slide in axes]
+
+    @cached_property
+    def axes(self) -> list[tuple[Expressions, Expressions]]:
+        """Angular velocity, and velocity of the node's origin, per unit of each coordinate."""
+        graph: Graph = self.lever[0].graph
+        out = []
+        for spin, slide in zip(self.spin.T, self.slide.T, strict=True):
+            turning = vector(graph, spin)
+            out.append((turning, vector(graph, slide) + np.cross(turning, self.lever)))
+        return out
 
     def inertia_to_parent(self, inertia: Expressions) -> Expressions:
-        """A symmetric matrix in the parent's axes; the turn takes eight products."""
+        """A symmetric matrix in the parent's axes; a turn about one axis takes eight products."""
         inertia = rotate_symmetric(self.after.T, inertia)
-        if self.turn is not None:
+        if self.turn is not None and self.spin.shape[1] > 1:
+            inertia = rotate_symmetric(self.turn, inertia)
+        elif self.turn is not None:
             xx, xy, xz, yy, yz, zz = upper_triangle(inertia)
             c, s = self.turn[0, 0], self.turn[1, 0]
             shear = xy * s
@@ -123,8 +137,11 @@ class JointTransform:
         return rotate_symmetric(self.before.T, inertia)
 
 
-def joint_transform(graph: Graph, node: Node, q: Expression) -> JointTransform:
+def joint_transform(graph: Graph, node: Node, positions: Sequence[Expression]) -> JointTransform:
     """The pose of a node whose joint has this position."""
+    if len(positions) > 1:
+        return _exponential(graph, node, np.array(positions, dtype=object))
+    (q,) = positions
     angular, linear = node.motion[:3, 0], node.motion[3:, 0]
     rate = float(np.linalg.norm(angular))
     to_body = node.rotation.T
@@ -134,7 +151,7 @@ def joint_transform(graph: Graph, node: Node, q: Expression) -> JointTransform:
         arm = arm + scale_constants(_without_rounding(node.rotation @ slide), q)
         none = vector(graph, np.zeros(3))
         to_axis = _without_right_angle_rounding(to_body)
-        return JointTransform(to_axis, np.eye(3), None, arm, none, np.zeros(3), slide)
+        return JointTransform(to_axis, np.eye(3), None, arm, none, np.zeros((3, 1)), slide[:, None])
     axis = angular / rate
     pitch = float(axis @ linear)
     point = _sparsest_point(axis, np.cross(axis, linear / rate), node)
@@ -150,9 +167,33 @@ def joint_transform(graph: Graph, node: Node, q: Expression) -> JointTransform:
         turn,
         arm + scale_constants(_without_rounding(pitch * (node.rotation @ axis)), q),
         vector(graph, _without_rounding(-point)),
-        _without_rounding(angular),
-        _without_rounding(pitch * axis),
+        _without_rounding(angular)[:, None],
+        _without_rounding(pitch * axis)[:, None],
     )
+
+
+def _exponential(graph: Graph, node: Node, positions: Expressions) -> JointTransform:
+    """The pose by exponential coordinates: with w the turn, v the shift and S the square of |w|,
+
+    R = 1 + a [w] + b [w]^2,  p = v + b w x v + c w x (w x v),
+    a = sin|w| / |w|,  b = (1 - cos|w|) / S,  c = (1 - a) / S.
+    """
+    spin, slide = node.motion[:3], node.motion[3:]
+    w: Expressions = spin @ positions
+    v: Expressions = slide @ positions
+    square = graph.total(w * w)
+    a, half = graph.apply("sinc", square), graph.apply("sinc", square * 0.25)
+    b, c = half * half * 0.5, graph.apply("sinc_rest", square)
+    none = vector(graph, np.zeros(3))
+    skewed: Expressions = np.stack([np.cross(unit, w) for unit in np.eye(3)])
+    squared: Expressions = np.outer(w, w) - np.diag([square] * 3)
+    turn = vector(graph, np.eye(3).ravel()).reshape(3, 3) + skewed * a + squared * b
+    once: Expressions = np.cross(w, v)
+    twice: Expressions = np.cross(w, once)
+    shift = v + once * b + twice * c
+    arm = vector(graph, _without_rounding(node.position)) + node.rotation @ shift
+    before = _without_right_angle_rounding(node.rotation.T)
+    return JointTransform(before, np.eye(3), turn, arm, none, spin, slide)
 
 
 def _sparsest_point(axis: Array, point: Array, node: Node) -> Array:
@@ -262,16 +303,16 @@ def node_motions(
     out: list[NodeMotion] = []
     for node, joint in zip(nodes, transforms, strict=True):
         base = out[node.parent] if node.parent >= 0 else ground
-        rate, push = velocities[node.own.start], accelerations[node.own.start]
+        rate = np.array(velocities[node.own], dtype=object)
+        push = np.array(accelerations[node.own], dtype=object)
         carried = joint.to_node(base.omega)
-        spin, slide = scale_constants(joint.spin, rate), scale_constants(joint.slide, rate)
-        alpha = (
-            joint.to_node(base.alpha) + scale_constants(joint.spin, push) + np.cross(carried, spin)
-        )
-        swept = joint.to_node(base.acceleration + base.spread @ joint.arm)
-        swept = swept + scale_constants(joint.slide, push)
+        spin, slide = joint.spin @ rate, joint.slide @ rate
+        alpha = joint.to_node(base.alpha) + joint.spin @ push + np.cross(carried, spin)
+        swept = joint.to_node(base.acceleration + base.spread @ joint.arm) + joint.slide @ push
         coriolis = np.cross(carried, slide)
         swept = swept + (coriolis + coriolis)
+        if len(rate) > 1:
+            swept = swept + np.cross(spin, slide)
         turning = NodeMotion(carried + spin, alpha, swept)
         acceleration = swept + turning.spread @ joint.lever
         out.append(NodeMotion(turning.omega, alpha, acceleration))

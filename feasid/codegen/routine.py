@@ -29,10 +29,13 @@ from feasid.identifiability.rounding import with_exact_geometry
 from feasid.robot.description import Robot
 
 ROUTINES = ("inverse_dynamics", "gravity", "friction", "mass_matrix", "regressor")
-"""What code can be generated for."""
+"""What code is generated for."""
+
+FORWARD = "forward_dynamics"
+"""Generated where it is asked for: its model must exist, where the others take any numbers."""
 
 MOTION = ("q", "dq", "ddq")
-GIVEN = {"gravity": ("q",), "mass_matrix": ("q",)}
+GIVEN = {"gravity": ("q",), "mass_matrix": ("q",), FORWARD: ("q", "dq", "tau")}
 """Inputs of those routines that do not take the whole motion."""
 
 MAX_NESTING = 12
@@ -149,15 +152,19 @@ def _routine(
     given: Mapping[str, int],
 ) -> Routine:
     """One of `ROUTINES` for standard parameters, after the inputs that are given besides."""
-    if kind not in ROUTINES:
-        raise InputError(
-            f"no routine {kind!r}{did_you_mean(kind, ROUTINES)}: choose of {[*ROUTINES]}"
-        )
+    known = (*ROUTINES, FORWARD)
+    if kind not in known:
+        raise InputError(f"no routine {kind!r}{did_you_mean(kind, known)}: choose of {[*known]}")
     motion = {x: graph.inputs(x, robot.dof) for x in MOTION}
+    if kind == FORWARD:
+        motion["ddq"] = [graph.as_expression(0.0)] * robot.dof
     lengths = dict.fromkeys(GIVEN.get(kind, MOTION), robot.dof)
     algorithms = Algorithms(graph, robot, delta, **motion)
     if kind == "regressor":
         outputs = algorithms.regressor(columns)
+    elif kind == FORWARD:
+        outputs = algorithms.forward_dynamics(graph.inputs("tau", robot.dof))
+        lengths = {**given, **lengths}
     else:
         outputs = getattr(algorithms, kind)()
         lengths = {**given, **lengths}

@@ -1,0 +1,205 @@
+"""Code of robots whose base floats or has ball joints gives what Pinocchio and MuJoCo give."""
+
+import ctypes
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from floating import loaded
+
+import feasid
+from feasid.codegen.c import find_compiler
+from feasid.robot.inertia import from_mass_com_inertia
+from feasid.robot.rotations import exponential
+
+SAME = 1e-12
+"""Relative to the largest: rounding of a few hundred operations."""
+
+compiled = pytest.mark.skipif(find_compiler() is None, reason="no C compiler")
+BACKENDS = ["python", pytest.param("c", marks=compiled)]
+
+
+def with_friction(robot):
+    """Viscous, Coulomb and offset friction and drive inertia at joints, as numbers."""
+    robot = robot.with_joint_terms(drive_inertia=True)
+    values = np.nan_to_num(robot.values)
+    for k in range(len(robot.drives)):
+        for symbol, column in robot.drive_columns(k).items():
+            values[column] = {"fv": 0.3, "fc": 0.2, "fo": -0.1, "Ia": 0.05}[symbol]
+    return robot.with_values(values)
+
+
+class FreeFlyer:
+    """Pinocchio's torques, mass matrix and accelerations of a floating robot, in our order."""
+
+    def __init__(self, robot, path, gravity):
+        self.pin = pytest.importorskip("pinocchio")
+        self.model = self.pin.buildModelFromUrdf(str(path), self.pin.JointModelFreeFlyer())
+        self.model.gravity.linear = np.array(gravity)
+        self.data, self.joints = self.model.createData(), robot.joints[1:]
+        own = [self.model.joints[self.model.getJointId(j)] for j in self.joints]
+        self.rows = [3, 4, 5, 0, 1, 2, *(j.idx_v for j in own)]
+        self.own = own
+
+    def configuration(self, q):
+        """Our positions as Pinocchio's."""
+        turn, shift = exponential(q[:6])
+        out = self.pin.neutral(self.model)
+        out[:7] = self.pin.SE3ToXYZQUAT(self.pin.SE3(turn, shift))
+        for joint, value in zip(self.own, q[6:], strict=True):
+            place = slice(joint.idx_q, joint.idx_q + joint.nq)
+            out[place] = value if joint.nq == 1 else (np.cos(value), np.sin(value))
+        return out
+
+    def vector(self, ours):
+        """Our velocities or torques as Pinocchio's."""
+        out = np.zeros(self.model.nv)
+        out[self.rows] = ours
+        return out
+
+    def torques(self, q, dq, ddq):
+        at = self.configuration(q), self.vector(dq), self.vector(ddq)
+        return self.pin.rnea(self.model, self.data, *at)[self.rows]
+
+    def mass_matrix(self, q):
+        upper = np.triu(self.pin.crba(self.model, self.data, self.configuration(q)))
+        return (upper + np.triu(upper, 1).T)[np.ix_(self.rows, self.rows)]
+
+    def accelerations(self, q, dq, tau):
+        at = self.configuration(q), self.vector(dq), self.vector(tau)
+        return self.pin.aba(self.model, self.data, *at)[self.rows]
+
+
+@pytest.mark.parametrize(
+    ("name", "backend"),
+    [
+        ("bolt", "python"),
+        ("solo12", "python"),
+        ("z1", "python"),
+        pytest.param("bolt", "c", marks=compiled),
+        pytest.param("solo12", "c", marks=[compiled, pytest.mark.slow]),
+        pytest.param("z1", "c", marks=[compiled, pytest.mark.slow]),
+    ],
+)
+def test_floating_models_are_pinocchios(name, backend):
+    """A biped, a quadruped and an arm, in tilted gravity, with and without friction."""
+    gravity = (1.0, 2.0, -9.0)
+    robot, path = loaded(name)
+    robot = robot.with_gravity(gravity)
+    theirs = FreeFlyer(robot, path, gravity)
+    own, rubbing = (feasid.Model(r, backend=backend) for r in (robot, with_friction(robot)))
+    base, free = own.base.values(robot.values), np.arange(robot.dof) >= 6
+    for q, dq, ddq in np.random.default_rng(0).uniform(-1, 1, (3, 3, robot.dof)):
+        tau, M = theirs.torques(q, dq, ddq), theirs.mass_matrix(q)
+        amplified = SAME * np.linalg.cond(M)
+        rub = (0.3 * dq + 0.2 * np.sign(dq) - 0.1) * free
+        for ours, wanted in (
+            (own.inverse_dynamics(q, dq, ddq), tau),
+            (own.gravity(q), theirs.torques(q, 0 * q, 0 * q)),
+            (own.mass_matrix(q), M),
+            (own.regressor(q, dq, ddq) @ base, tau),
+            (rubbing.inverse_dynamics(q, dq, ddq), tau + rub + 0.05 * ddq * free),
+            (rubbing.friction(q, dq), rub),
+        ):
+            assert np.abs(ours - wanted).max() < SAME * np.abs(wanted).max()
+        for model, push in ((own, tau), (rubbing, tau + rub + 0.05 * ddq * free)):
+            assert np.abs(model.forward_dynamics(q, dq, push) - ddq).max() < amplified
+        aba = theirs.accelerations(q, dq, tau)
+        assert np.abs(own.forward_dynamics(q, dq, tau) - aba).max() < amplified
+
+
+JOINTS = """<mujoco><option gravity="1 2 -9"/><worldbody>
+  <body name="base" pos="0.1 0.2 0.3"><freejoint name="base"/>
+    <inertial pos="0.1 0 0.05" mass="3" fullinertia="0.3 0.2 0.25 0.01 0.02 -0.01"/>
+    <body name="arm" pos="0.2 0.1 0"><joint name="ball" type="ball"/>
+      <inertial pos="0 0.1 0.2" mass="1" fullinertia="0.1 0.2 0.15 0.01 -0.02 0.01"/>
+      <body name="rod" pos="0 0.3 0.1"><joint name="slide" type="slide" axis="0.6 0 0.8"/>
+        <inertial pos="0.05 0 0" mass="0.5" diaginertia="0.01 0.02 0.02"/>
+        <body name="hand" pos="0.3 0 0"><joint name="hinge" axis="0 0.6 0.8" damping="0.4"/>
+          <inertial pos="0.02 0.03 0.1" mass="0.4" diaginertia="0.01 0.008 0.006"/>
+  </body></body></body></body></worldbody></mujoco>"""
+"""A free base, a ball joint, a slide and a hinge with damping."""
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_balls_and_floating_bases_are_mujocos(tmp_path, backend):
+    mujoco = pytest.importorskip("mujoco")
+    from mujoco_side import inverse
+
+    (tmp_path / "joints.xml").write_text(JOINTS)
+    robot = feasid.load_robot(tmp_path / "joints.xml")
+    assert [b.dof for b in robot.bodies] == [6, 3, 1, 1]
+    model, own = mujoco.MjModel.from_xml_string(JOINTS), feasid.Model(robot, backend=backend)
+    for q, dq, ddq in np.random.default_rng(1).uniform(-1, 1, (5, 3, robot.dof)):
+        tau = inverse(model, robot, q, dq, ddq)
+        assert np.abs(own.inverse_dynamics(q, dq, ddq) - tau).max() < SAME * np.abs(tau).max()
+        amplified = SAME * np.linalg.cond(own.mass_matrix(q))
+        assert np.abs(own.forward_dynamics(q, dq, tau) - ddq).max() < amplified
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-9, 1e-5, 0.3, 0.32, 3.0, 6.3])
+def test_turns_of_any_size(angle):
+    """Against Pinocchio's rotations, on both sides of where a series ends, and at none."""
+    pin = pytest.importorskip("pinocchio")
+    ten = from_mass_com_inertia(1.0, np.array([0.3, -0.2, 0.1]), 0.1 * np.eye(3))
+    robot = feasid.Robot([feasid.Body("ball", None, motion=np.eye(6)[:, :3], inertial=ten)])
+    w = angle * np.array([0.6, -0.48, 0.64])
+    weight = np.cross([0.3, -0.2, 0.1], pin.exp3(w).T @ [0, 0, 9.81])
+    assert np.abs(feasid.Model(robot, backend="python").gravity(w) - weight).max() < SAME
+
+
+# -- written C -------------------------------------------------------------------------------
+
+needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+
+
+@needs_compiler
+def test_c_of_a_floating_base_is_pinocchios(tmp_path):
+    robot, path = loaded("solo12")
+    names = ["inverse_dynamics", "gravity", "mass_matrix", "forward_dynamics"]
+    code = feasid.write_c(robot, tmp_path / "dog.c", routines=names)
+    assert "[3] floating_base_4  m, N" in code.header
+    built = [
+        "cc",
+        "-std=c99",
+        "-pedantic",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-O1",
+        "-fPIC",
+        "-shared",
+        "dog.c",
+        "-o",
+        "dog.so",
+        "-lm",
+    ]
+    subprocess.run(built, cwd=tmp_path, check=True)
+    library, theirs = ctypes.CDLL(str(tmp_path / "dog.so")), FreeFlyer(robot, path, robot.gravity)
+
+    def call(name, size, *inputs):
+        out = np.empty(size)
+        arrays = [np.ascontiguousarray(x) for x in (*inputs, out)]
+        getattr(library, f"dog_{name}")(*(ctypes.c_void_p(x.ctypes.data) for x in arrays))
+        return arrays[-1]
+
+    n = robot.dof
+    for q, dq, ddq in np.random.default_rng(2).uniform(-1, 1, (3, 3, n)):
+        tau, M = theirs.torques(q, dq, ddq), theirs.mass_matrix(q)
+        still = theirs.torques(q, 0 * q, 0 * q)
+        for found, wanted in (
+            (call("inverse_dynamics", n, q, dq, ddq), tau),
+            (call("gravity", n, q), still),
+            (call("mass_matrix", n * n, q).reshape(n, n), M),
+        ):
+            assert np.abs(found - wanted).max() < SAME * np.abs(wanted).max()
+        push = call("forward_dynamics", n, q, dq, tau)
+        assert np.abs(push - ddq).max() < SAME * np.linalg.cond(M)
+
+
+def test_a_mass_matrix_that_is_singular_is_said():
+    body = feasid.Body("point", None, inertial=np.zeros(10))
+    model = feasid.Model(feasid.Robot([body]), backend="python")
+    with pytest.raises(feasid.FeasidError, match="singular"):
+        model.forward_dynamics([0.1], [0.2], [1.0])
