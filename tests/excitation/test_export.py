@@ -80,6 +80,7 @@ def refusals(message, joints):
     if message["header"]["stamp"] != {"sec": 0, "nanosec": 0}:
         found.append("stamp")
     times = [(p["time_from_start"]["sec"], p["time_from_start"]["nanosec"]) for p in points]
+    assert all(nanoseconds < 10**9 for _, nanoseconds in times)
     if any(a >= b for a, b in pairwise(times)):
         found.append("times do not increase strictly")
     if any(abs(v) > np.finfo(np.float32).eps for v in points[-1]["velocities"]):

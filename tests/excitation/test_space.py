@@ -1,0 +1,505 @@
+"""Small examples worked out by hand: distances, workspaces, postures, certificates, moves."""
+
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import feasid
+from feasid.errors import InputError
+from feasid.excitation.bounds import resolve_bounds
+from feasid.excitation.certificate import certify, value_per_joint
+from feasid.excitation.constraint_check import Margin, largest_scale, scale_to_limits
+from feasid.excitation.design import (
+    design_setting,
+    make_basis,
+    make_problem,
+    needs_task,
+    objective_family,
+    random_motion,
+    task_motions,
+)
+from feasid.excitation.objectives import Condition, Mixture, Prediction
+from feasid.excitation.regressor_gradient import MotionRegressor
+from feasid.excitation.search import LIMIT_SHARE, Perturbations
+from feasid.excitation.space import (
+    DISTANCE_UNIT,
+    Capsule,
+    FloorDistance,
+    LinkDistance,
+    _outermost,
+    _parse_capsule,
+    collision_pairs,
+    find_frame,
+    find_rest_posture,
+    link_capsules,
+    link_frames,
+    margin_names,
+    posture_constraints,
+    posture_margins,
+)
+
+ROUNDING = 1e-12
+SEARCHED = 1e-4
+"""A posture is searched at random in twelve rounds of half the spread each."""
+
+INERTIAL = """<inertial><origin xyz="0.1 0 0"/><mass value="1"/>
+<inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial>"""
+
+
+def gantry(low=-2, high=2):
+    """Three sliding joints x, y, z; the last carries a ball of 0.1 m and, fixed to it, a rod."""
+    text = f'<robot name="gantry"><link name="base">{ball("0 0 -5", 0.2)}</link>'
+    for k, axis in enumerate(("1 0 0", "0 1 0", "0 0 1")):
+        parent = f"l{k - 1}" if k else "base"
+        shape = ball("0 0 0", 0.1) if k == 2 else ""
+        text += f'<link name="l{k}">{INERTIAL}{shape}</link>'
+        text += f"""<joint name="j{k}" type="prismatic"><parent link="{parent}"/>
+        <child link="l{k}"/><axis xyz="{axis}"/>
+        <limit lower="{low}" upper="{high}" velocity="1" effort="0"/></joint>"""
+    text += """<link name="tip"><collision><origin xyz="0 0 1"/><geometry>
+    <capsule radius="0.05" length="0.4"/></geometry></collision></link><joint name="f" type="fixed">
+    <parent link="l2"/><child link="tip"/><origin xyz="0.5 0 0"/></joint></robot>"""
+    return feasid.load_robot(text)
+
+
+def ball(place, radius):
+    shape = f'<geometry><sphere radius="{radius}"/></geometry>'
+    return f'<collision><origin xyz="{place}"/>{shape}</collision>'
+
+
+ASKED = {"workspace": None, "floor": None, "capsules": None, "collision": False, "clearance": 0.0,
+         "ignore": ()}  # fmt: skip
+
+
+def parts(robot, **given):
+    """The regressor without columns, the limits, the constraints and the notes."""
+    dynamics, notes = MotionRegressor(robot, ()), []
+    bounds = resolve_bounds(robot)[0]
+    found = posture_constraints(dynamics, bounds, notes=notes, **{**ASKED, **given})
+    return dynamics, bounds, found, notes
+
+
+def margins(robot, q, **given):
+    dynamics, bounds, found, _ = parts(robot, **given)
+    names = margin_names(dynamics, bounds, found)
+    values = posture_margins(dynamics, bounds, found, np.array(q, dtype=float)[:, None])[:, 0]
+    return dict(zip(names, values.tolist(), strict=True))
+
+
+def test_frames_of_all_links():
+    robot = gantry()
+    frames = link_frames(robot)
+    assert {n: f.body for n, f in frames.items()} == {
+        "base": -1, "l0": 0, "l1": 1, "l2": 2, "tip": 2,
+    }  # fmt: skip
+    assert frames["tip"].position.tolist() == [0.5, 0, 0]
+    message = "robot 'gantry' has no frame 'tap' (did you mean 'tip'?); its links: base, l0, l1, "
+    with pytest.raises(InputError, match=re.escape(message)):
+        find_frame(robot, "tap")
+
+
+def test_margins_of_a_workspace_count_half_its_width():
+    """The tip is half a metre ahead in x; y is open upward and counts in units of 5 cm."""
+    inf = np.inf
+    found = margins(gantry(), (0.1, 0.2, 0.3), workspace={"tip": ((0, -1, -inf), (0.8, inf, 2.3))})
+    assert [k for k in found if "workspace" in k] == [f"workspace of 'tip', {x}" for x in "xyz"]
+    dynamics, bounds, (part,), _ = parts(
+        gantry(), workspace={"tip": ((0, -1, -inf), (0.8, inf, 2.3))}
+    )
+    q = np.array([[0.1], [0.2], [0.3]])
+    values = part(dynamics.forward(q, 0 * q, 0 * q))[0][:, 0]
+    np.testing.assert_allclose(values, [0.6 / 0.4, 0.2 / 0.4, 1.2 / 0.05, 2.0 / 0.05], atol=1e-9)
+    assert part.names == tuple(f"workspace of 'tip', {x}" for x in "xxyz")
+
+
+@pytest.mark.parametrize(
+    ("box", "message"),
+    [
+        (((0, 0, 0), (1, 0, 1)), "workspace of 'tip' is empty: [0.0, 0.0, 0.0] to [1.0, 0.0, 1.0]"),
+        ((0, 1, 2), "workspace of 'tip' must be (low, high), two corners, not (0, 1, 2)"),
+        ("ab", "workspace of 'tip' must be (low, high), two corners, not 'ab'"),
+    ],
+)
+def test_a_workspace_that_is_none(box, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        parts(gantry(), workspace={"tip": box})
+
+
+def test_heights_above_the_floor():
+    """The ball is 0.1 m thick, the rod reaches from 0.8 to 1.2 m above; the base does not move."""
+    dynamics, _, (part,), _ = parts(gantry(), floor=-1.0)
+    assert isinstance(part, FloorDistance)
+    assert sorted({c.link for c in part.capsules}) == ["l2", "tip"]
+    q = np.array([[0.1], [0.2], [0.3]])
+    values = part(dynamics.forward(q, 0 * q, 0 * q))[0][:, 0] * DISTANCE_UNIT
+    found = {}
+    for name, value in zip(part.names, values, strict=True):
+        found.setdefault(name, []).append(round(float(value), 9))
+    assert {k: sorted(v) for k, v in found.items()} == {
+        "floor under link 'l2'": [1.2, 1.2], "floor under link 'tip'": [2.05, 2.45],
+    }  # fmt: skip
+
+
+def test_the_floor_needs_shapes_and_ignored_links_exist():
+    bare = feasid.Robot.from_dh([(0.3, 0.4, 0.1, 0)])
+    bounds = resolve_bounds(bare, position=1.0, velocity=1.0)[0]
+    dynamics = MotionRegressor(bare, ())
+    with pytest.raises(InputError, match="floor needs shapes"):
+        posture_constraints(dynamics, bounds, notes=[], **{**ASKED, "floor": 0.0})
+    notes = []
+    assert posture_constraints(dynamics, bounds, notes=notes, **{**ASKED, "collision": True}) == ()
+    assert notes == ["links are not kept from each other: no collision primitives, no capsules="]
+    with pytest.raises(InputError, match="has no frame 'l9'"):
+        parts(gantry(), ignore=(("tip", "l9"),))
+    assert parts(gantry(), ignore=(("tip", "base"),))[2:] == ((), [])
+
+
+def test_distances_between_a_ball_on_the_ground_and_what_moves():
+    dynamics, _, (part,), notes = parts(gantry(), collision=True, clearance=0.01)
+    assert isinstance(part, LinkDistance)
+    assert notes == []
+    assert [set(re.findall("'(.*?)'", name)) - {"base"} for name in part.names] in (
+        [{"l2"}, {"tip"}], [{"tip"}, {"l2"}],
+    )  # fmt: skip
+    q = np.array([[0.3, -0.5], [0.4, 0.0], [-1.0, -2.0]])
+    values = part(dynamics.forward(q, 0 * q, 0 * q))[0] * DISTANCE_UNIT
+    ball_at = np.linalg.norm(q - [[0], [0], [-5]], axis=0) - 0.3 - 0.01
+    rod = q + [[0.5], [0], [0.8]]
+    rod_at = np.linalg.norm(rod - [[0], [0], [-5]], axis=0) - 0.25 - 0.01
+    rows = dict(zip(part.names, values, strict=True))
+    for name, expected in (("l2", ball_at), ("tip", rod_at)):
+        (row,) = [v for k, v in rows.items() if name in k]
+        np.testing.assert_allclose(row, expected, atol=ROUNDING)
+
+
+def test_links_that_always_touch_are_left_out_and_noted():
+    near = {"base": [((0, 0, -5), (0, 0, -5), 20.0)]}
+    _, _, found, notes = parts(gantry(), collision=True, capsules=near)
+    assert found == ()
+    assert all(n.endswith("are too close in every posture: not kept apart") for n in notes)
+    assert len(notes) == 2
+
+
+def capsule(link, body, x, radius, length=0.0):
+    return Capsule(link, body, np.array([x, 0.0, 0]), np.array([x + length, 0, 0]), radius)
+
+
+def test_pairs_are_of_bodies_that_no_joint_connects():
+    """A chain 0-1-2-3 on the ground, with two capsules on body 3."""
+    links = [capsule(f"c{b}", b, 0, 0.1) for b in (-1, 0, 1, 2, 3, 3)]
+    pairs = {tuple(sorted((links[a].body, links[b].body))) for a, b in
+             collision_pairs(links, [-1, 0, 1, 2], ())}  # fmt: skip
+    assert pairs == {(-1, 1), (-1, 2), (-1, 3), (0, 2), (0, 3), (1, 3)}
+    assert len(collision_pairs(links, [-1, 0, 1, 2], ())) == 9
+    assert len(collision_pairs(links, [-1, 0, 1, 2], (("c3", "c0"), ("c-1", "c2")))) == 6
+    assert collision_pairs(links[:1], [-1], ()).shape == (0, 2)
+
+
+def test_capsules_inside_others_are_left_out():
+    big = capsule("big", 0, 0, 0.3, 1.0)
+    inside = [capsule("a", 0, 0.2, 0.1, 0.5), capsule("b", 0, -0.2, 0.1), capsule("c", 0, 1.1, 0.2)]
+    outside = [
+        capsule("d", 0, 1.0, 0.1, 0.3),
+        capsule("e", 1, 0.2, 0.1),
+        capsule("f", 0, -0.3, 0.1),
+    ]
+    assert {c.link for c in _outermost([*inside, big, *outside])} == {"big", "d", "e", "f"}
+    assert len(_outermost([big, big])) == 1
+    hollow = Capsule("h", 0, big.start, big.end, 0.4, polytope=SimpleNamespace())
+    assert {c.link for c in _outermost([hollow, big])} == {"h", "big"}
+    point = capsule("p", 0, 0, 0.5)
+    assert point.contains(capsule("q", 0, 0.3, 0.2))
+    assert not point.contains(capsule("q", 0, 0.3, 0.21))
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ((1, 2), "are (start, end, radius), not (1, 2)"),
+        (((0, 0, 0), (0, 0, 1), "x"), "are (start, end, radius), not"),
+        (((0, 0), (0, 0, 1), 0.1), "needs two points and a positive radius"),
+        (((0, 0, 0), (0, 1), 0.1), "needs two points and a positive radius"),
+        (((0, 0, 0), (0, 0, 1), 0.0), "needs two points and a positive radius"),
+        (((0, 0, 0), (0, 0, 1), np.nan), "needs two points and a positive radius"),
+    ],
+)
+def test_capsules_that_are_none(entry, words):
+    with pytest.raises(InputError, match=re.escape(words)):
+        _parse_capsule("a", entry)
+
+
+def test_a_callers_capsules_take_the_place_of_a_links_shapes():
+    given = {"tip": [((0, 0, 0), (0, 0, 1), 0.2)]}
+    found = {c.link: c for c in link_capsules(gantry(), given, [])}
+    assert set(found) == {"base", "l2", "tip"}
+    assert found["tip"].radius == 0.2
+    assert found["tip"].start.tolist() == [0.5, 0, 0]
+
+
+# -- postures --------------------------------------------------------------------------------------
+
+
+def test_the_posture_with_most_room():
+    """A cube of half a metre around (0.2, 0.3, -0.4): d above its middle the joint has
+    ``(8.6 + d) / 9`` of half its range left and the cube ``1 - 2 d``, most where both are equal.
+    """
+    middle = np.array([0.2, 0.3, -0.4])
+    dynamics, bounds, found, _ = parts(
+        gantry(-9, 9), workspace={"l2": (tuple(middle - 0.5), tuple(middle + 0.5))}
+    )
+    best = find_rest_posture(dynamics, bounds, found, np.random.default_rng(0))
+    room = posture_margins(dynamics, bounds, found, best[:, None]).min()
+    assert room == pytest.approx((8.6 + 0.4 / 19) / 9, abs=SEARCHED)
+    assert best[2] == pytest.approx(-0.4 + 0.4 / 19, abs=SEARCHED)
+
+
+def test_without_constraints_it_is_the_middle_of_the_range():
+    dynamics, bounds, found, _ = parts(gantry(-1, 2))
+    assert find_rest_posture(dynamics, bounds, found, None).tolist() == [0.5] * 3
+
+
+def test_what_no_posture_keeps_is_named():
+    """l2 is never at x > 2; or two boxes that exclude each other."""
+    for boxes, words in (
+        ({"l2": ((3, -1, -1), (4, 1, 1))}, "none of 24000 postures keeps: workspace of 'l2', x"),
+        (
+            {"l2": ((0.1, -1, -1), (1, 1, 1)), "tip": ((-1, -1, -1), (0.5, 1, 1))},
+            "no posture keeps everything; the closest breaks: workspace of ",
+        ),
+    ):
+        with pytest.raises(InputError, match="the robot cannot even stand still: ") as error:
+            dynamics, bounds, found, _ = parts(gantry(), workspace=boxes)
+            find_rest_posture(dynamics, bounds, found, np.random.default_rng(0))
+        assert words in str(error.value)
+        assert all("workspace" in name for name in error.value.data["broken"])
+
+
+def test_margins_at_rest_are_named_in_order():
+    robot = gantry(-1, 3)
+    found = margins(robot, (0.0, 1.0, 2.5), floor=-9.0)
+    assert {k: v for k, v in found.items() if "position" in k and "j2" in k} == {
+        "position limit of joint 'j2'": pytest.approx(0.25)
+    }
+    dynamics, bounds, some, _ = parts(robot, floor=-9.0)
+    names = margin_names(dynamics, bounds, some)
+    assert names[:6] == [f"position limit of joint 'j{k}'" for k in (0, 1, 2)] * 2
+    q = np.array([[0.0], [1.0], [2.5]])
+    values = posture_margins(dynamics, bounds, some, q)[:, 0]
+    np.testing.assert_allclose(values[:6], [0.5, 1.0, 1.75, 1.5, 1.0, 0.25])
+    assert len(values) == len(names)
+
+
+# -- certificates ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def pendulums():
+    """Two joints in a plane, a motion of them, and the columns of its base regressor."""
+    robot = feasid.Robot.from_dh([(0, 0.5, 0, 0), (0, 0.4, 0, 0)]).with_joint_terms(("viscous",))
+    base = feasid.base_parameters(robot)
+    rng = np.random.default_rng(0)
+    motion = rng.standard_normal((3, 40, 2))
+    known = rng.standard_normal((7, base.size))
+    return robot, base, motion, known
+
+
+def certificate(pendulums, motion, known, expected=None):
+    robot, base, *_ = pendulums
+    noise = np.array([0.5, 2.0])
+    return certify(
+        robot, base.independent, base.expressions, motion, motion, noise=noise, rate=50.0,
+        known=known, margins=(Margin("a", "j", "position", 0.1),), expected=expected,
+    )  # fmt: skip
+
+
+def rows(pendulums, motion):
+    robot, base, *_ = pendulums
+    return feasid.regressor(robot, *motion, columns=base.independent)
+
+
+def test_a_certificate_is_that_of_the_normal_equations(pendulums):
+    robot, base, motion, known = pendulums
+    found = certificate(pendulums, motion, known)
+    y = rows(pendulums, motion)
+    plain = y.reshape(-1, base.size)
+    weighted = (y / np.array([0.5, 2.0])[:, None]).reshape(-1, base.size)
+    covariance = np.linalg.inv(weighted.T @ weighted + known.T @ known)
+    np.testing.assert_allclose(found.deviations, np.sqrt(np.diag(covariance)), rtol=1e-9)
+    spread = np.einsum("kji,il,kjl->kj", y, covariance, y)
+    np.testing.assert_allclose(found.torque_deviations, np.sqrt(spread.mean(axis=0)), rtol=1e-9)
+    assert found.condition_number == pytest.approx(np.linalg.cond(plain))
+    assert found.log_det == pytest.approx(np.linalg.slogdet(plain.T @ plain / 40)[1])
+    assert found.rank == base.size
+    assert found.is_full_rank
+    assert found.gain_deviations is None
+
+
+def test_parameters_that_are_not_seen_have_no_deviation(pendulums):
+    """At rest nothing shows inertia and viscous friction."""
+    robot, base, motion, known = pendulums
+    still = np.stack([motion[0], 0 * motion[1], 0 * motion[2]])
+    found = certificate(pendulums, still, np.zeros((0, base.size)))
+    y = rows(pendulums, still).reshape(-1, base.size)
+    assert found.rank == np.linalg.matrix_rank(y) < base.size
+    assert found.condition_number == np.inf or found.condition_number > 1e12
+    silent = np.abs(y).max(axis=0) == 0
+    assert np.isinf(found.deviations[silent]).all()
+    assert np.isfinite(found.torque_deviations[~np.isinf(found.torque_deviations)]).all()
+    assert "SOME PARAMETERS STAY UNSEEN" in found.summary()
+    moving = certificate(pendulums, motion, np.zeros((0, base.size)))
+    assert np.isfinite(moving.deviations).all()
+    few = certificate(pendulums, motion[:, :1], np.zeros((0, base.size)))
+    assert few.rank == np.linalg.matrix_rank(rows(pendulums, motion[:, :1]).reshape(2, -1))
+
+
+def test_deviations_of_unknown_gains(pendulums):
+    """The covariance of log gains after the parameters, less their mean over joints."""
+    robot, base, motion, known = pendulums
+    expected = np.linspace(1, 2, base.size)
+    wide = np.pad(known, ((0, 1), (0, 2)))
+    wide[-1, -2:] = 3.0
+    found = certificate(pendulums, motion, wide, expected)
+    y = rows(pendulums, motion)
+    both = np.concatenate([y, (y @ expected)[:, :, None] * np.eye(2)], axis=2)
+    both = (both / np.array([0.5, 2.0])[:, None]).reshape(-1, base.size + 2)
+    covariance = np.linalg.inv(both.T @ both + wide.T @ wide)[-2:, -2:]
+    centre = np.eye(2) - 0.5
+    ratios = np.sqrt(np.diag(centre @ covariance @ centre))
+    np.testing.assert_allclose(found.gain_deviations, ratios, rtol=1e-8)
+    np.testing.assert_allclose(
+        found.deviations, certificate(pendulums, motion, known).deviations, rtol=1e-9
+    )
+    percent = ", ".join(f"{100 * v:.2g} %" for v in ratios)
+    assert f"predicted deviation of gain ratios: {percent}" in found.summary()
+
+
+def test_limits_that_are_used_up(pendulums):
+    found = certificate(pendulums, *pendulums[2:])
+    first, second = found.joints
+    margins = (
+        Margin("a", first, "position", 1e-4), Margin("b", first, "position", 1e-4),
+        Margin("c", first, "velocity", 1e-4), Margin("d", second, "velocity", 0.5),
+        Margin("e", None, "space", 1e-4), Margin("f", None, "space", 0.9),
+    )  # fmt: skip
+    found = replace(found, margins=margins)
+    assert found.active == {first: ["position", "velocity"], second: [], "space": ["e"]}
+    assert found.limits_hold
+    assert "limits kept between samples" in found.summary()
+    assert f"{second}: no limit active" in found.summary()
+    assert not replace(found, margins=(Margin("a", first, "position", -1e-9),)).limits_hold
+    assert replace(found, margins=(Margin("a", first, "position", 0.0),)).limits_hold
+
+
+def test_a_value_per_joint(pendulums):
+    robot = pendulums[0]
+    first, second = robot.joints
+    assert value_per_joint(2, robot, "noise").tolist() == [2, 2]
+    assert value_per_joint({second: 3}, robot, "noise").tolist() == [1, 3]
+    assert value_per_joint([2, 3], robot, "noise").tolist() == [2, 3]
+    for wrong in (0, [1, -1], [0, 1], {first: 0}):
+        with pytest.raises(InputError, match="noise must be positive"):
+            value_per_joint(wrong, robot, "noise")
+    for wrong in ([1, 2, 3], np.nan, "x"):
+        with pytest.raises(InputError, match="noise must be a number, 2 of them or a mapping"):
+            value_per_joint(wrong, robot, "noise")
+
+
+# -- design ----------------------------------------------------------------------------------------
+
+
+def test_objectives_by_name():
+    family = objective_family("condition", None)
+    assert family(8.0) == Condition(8.0)
+    both = objective_family({"condition": 2.0, "prediction": 1.0}, np.eye(2))(4.0)
+    assert isinstance(both, Mixture)
+    assert both.parts[0] == (2.0, Condition(4.0))
+    assert isinstance(both.parts[1][1], Prediction)
+    assert isinstance(objective_family({"condition": 0.5}, None)(4.0), Mixture)
+    for wrong, words in (
+        ({}, "positive weights"),
+        ({"condition": 0.0}, "positive weights"),
+        ({"condition": 1.0, "logdet": -1.0}, "positive weights"),
+        ({"gains": 1.0, "prediction": 1.0}, "exclude each other"),
+        ("logdat", "did you mean 'logdet'"),
+    ):
+        with pytest.raises(InputError, match=words):
+            objective_family(wrong, None)
+
+
+def test_what_needs_a_task():
+    assert needs_task("prediction", None)
+    assert needs_task({"prediction": 1.0, "logdet": 1.0}, object())
+    assert not needs_task("logdet", None)
+    with pytest.raises(InputError, match="task is for objective="):
+        needs_task("logdet", object())
+    q = np.ones((4, 2))
+    assert len(task_motions((q, q, q))) == 1
+    assert len(task_motions([(q, q, q), (q, q, q)])) == 2
+    ((a, b, c),) = task_motions((q, 2 * q, 3 * q))
+    assert (a[0, 0], b[0, 0], c[0, 0]) == (1, 2, 3)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    robot = gantry(-2, 2)
+    limits = {"position": None, "velocity": None, "acceleration": 5.0, "jerk": 80.0, "torque": None}
+    setting = design_setting(robot, (), False, limits, ASKED, 0)
+    basis = make_basis("fourier", 6.0, 2, 0.0)
+    known = np.zeros((1, setting.base.size))
+    return make_problem(setting, basis, 2, False, np.ones(3), known, None, 50.0)
+
+
+def draws(problem, seed=0):
+    return random_motion(problem, np.random.default_rng(seed))
+
+
+def test_motions_scaled_to_their_limits_touch_them(problem):
+    z = scale_to_limits(problem, draws(problem))
+    moves = Perturbations(problem, lambda rng: random_motion(problem, rng))
+    shape = problem.coordinates.shape
+    for j, own in enumerate(z.reshape(shape)):
+        assert moves.limit_use(j, own) == pytest.approx(1.0)
+        assert moves.limit_use(j, 0.5 * own) == pytest.approx(0.5)
+    t = np.arange(400) * problem.basis.period / 400
+    assert largest_scale(problem, 2 * z, t) == pytest.approx(0.5, abs=0.01)
+    assert largest_scale(problem, 0.9 * z, t) == 1.0
+
+
+def test_perturbations_change_all_joints_or_one(problem):
+    moves = Perturbations(problem, lambda rng: random_motion(problem, rng))
+    z, others = draws(problem), [draws(problem, 1), draws(problem, 2)]
+    shape = problem.coordinates.shape
+    counts = {}
+    for seed in range(60):
+        found = list(moves.perturb(z, others, np.random.default_rng(seed)))
+        changed = {
+            tuple(np.flatnonzero((f != z).reshape(shape).any(axis=1)).tolist()) for f in found
+        }
+        assert len(changed) == 1
+        (joints,) = changed
+        uses = [
+            moves.limit_use(j, f.reshape(shape)[j]) / moves.limit_use(j, z.reshape(shape)[j])
+            for f in found
+            for j in joints[:1]
+        ]
+        fits = len(joints) == 1 and np.allclose(uses, LIMIT_SHARE)
+        key = (len(joints), len(found), fits)
+        counts[key] = counts.get(key, 0) + 1
+    assert set(counts) == {(3, 1, False), (1, 1, False), (1, 10, True)}
+    assert counts[3, 1, False] > counts[1, 1, False]
+    assert counts[1, 10, True] > counts[1, 1, False]
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_a_motion_shifted_in_time_is_the_same_later(problem, back):
+    moves = Perturbations(problem, None)
+    own = draws(problem).reshape(problem.coordinates.shape)[1]
+    moved = moves.shift_in_time(1, own, 0.3, back=back)
+    t = np.linspace(0, 6, 31)
+    span = problem.coordinates.span[1]
+    later = t + 0.3 * 6.0
+    expected = problem.basis.matrices(-later if back else later)[0] @ span @ own
+    np.testing.assert_allclose(problem.basis.matrices(t)[0] @ span @ moved, expected, atol=1e-9)
