@@ -106,9 +106,7 @@ def test_margins_of_a_workspace_count_half_its_width():
     inf = np.inf
     found = margins(gantry(), (0.1, 0.2, 0.3), workspace={"tip": ((0, -1, -inf), (0.8, inf, 2.3))})
     assert [k for k in found if "workspace" in k] == [f"workspace of 'tip', {x}" for x in "xyz"]
-    dynamics, bounds, (part,), _ = parts(
-        gantry(), workspace={"tip": ((0, -1, -inf), (0.8, inf, 2.3))}
-    )
+    dynamics, _, (part,), _ = parts(gantry(), workspace={"tip": ((0, -1, -inf), (0.8, inf, 2.3))})
     q = np.array([[0.1], [0.2], [0.3]])
     values = part(dynamics.forward(q, 0 * q, 0 * q))[0][:, 0]
     np.testing.assert_allclose(values, [0.6 / 0.4, 0.2 / 0.4, 1.2 / 0.05, 2.0 / 0.05], atol=1e-9)
@@ -167,7 +165,7 @@ def test_distances_between_a_ball_on_the_ground_and_what_moves():
     q = np.array([[0.3, -0.5], [0.4, 0.0], [-1.0, -2.0]])
     values = part(dynamics.forward(q, 0 * q, 0 * q))[0] * DISTANCE_UNIT
     ball_at = np.linalg.norm(q - [[0], [0], [-5]], axis=0) - 0.3 - 0.01
-    rod = q + [[0.5], [0], [0.8]]
+    rod = q + np.array([[0.5], [0], [0.8]])
     rod_at = np.linalg.norm(rod - [[0], [0], [-5]], axis=0) - 0.25 - 0.01
     rows = dict(zip(part.names, values, strict=True))
     for name, expected in (("l2", ball_at), ("tip", rod_at)):
@@ -200,7 +198,8 @@ def test_pairs_are_of_bodies_that_no_joint_connects():
 
 def test_capsules_inside_others_are_left_out():
     big = capsule("big", 0, 0, 0.3, 1.0)
-    inside = [capsule("a", 0, 0.2, 0.1, 0.5), capsule("b", 0, -0.2, 0.1), capsule("c", 0, 1.1, 0.2)]
+    inside = [capsule("a", 0, 0.2, 0.1, 0.5), capsule("b", 0, -0.2, 0.1)]
+    inside.append(capsule("c", 0, 1.1, 0.2))
     outside = [
         capsule("d", 0, 1.0, 0.1, 0.3),
         capsule("e", 1, 0.2, 0.1),
@@ -270,8 +269,8 @@ def test_what_no_posture_keeps_is_named():
             "no posture keeps everything; the closest breaks: workspace of ",
         ),
     ):
+        dynamics, bounds, found, _ = parts(gantry(), workspace=boxes)
         with pytest.raises(InputError, match="the robot cannot even stand still: ") as error:
-            dynamics, bounds, found, _ = parts(gantry(), workspace=boxes)
             find_rest_posture(dynamics, bounds, found, np.random.default_rng(0))
         assert words in str(error.value)
         assert all("workspace" in name for name in error.value.data["broken"])
@@ -321,7 +320,7 @@ def rows(pendulums, motion):
 
 
 def test_a_certificate_is_that_of_the_normal_equations(pendulums):
-    robot, base, motion, known = pendulums
+    _, base, motion, known = pendulums
     found = certificate(pendulums, motion, known)
     y = rows(pendulums, motion)
     plain = y.reshape(-1, base.size)
@@ -339,7 +338,7 @@ def test_a_certificate_is_that_of_the_normal_equations(pendulums):
 
 def test_parameters_that_are_not_seen_have_no_deviation(pendulums):
     """At rest nothing shows inertia and viscous friction."""
-    robot, base, motion, known = pendulums
+    _, base, motion, _ = pendulums
     still = np.stack([motion[0], 0 * motion[1], 0 * motion[2]])
     found = certificate(pendulums, still, np.zeros((0, base.size)))
     y = rows(pendulums, still).reshape(-1, base.size)
@@ -357,7 +356,7 @@ def test_parameters_that_are_not_seen_have_no_deviation(pendulums):
 
 def test_deviations_of_unknown_gains(pendulums):
     """The covariance of log gains after the parameters, less their mean over joints."""
-    robot, base, motion, known = pendulums
+    _, base, motion, known = pendulums
     expected = np.linspace(1, 2, base.size)
     wide = np.pad(known, ((0, 1), (0, 2)))
     wide[-1, -2:] = 3.0
