@@ -28,7 +28,7 @@ import numpy as np
 import feasid
 from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
 from feasid.feasibility.least_squares import feasible_least_squares
-from feasid.feasibility.program.solve import solve
+from feasid.feasibility.solve import solve
 from feasid.robot import inertia
 
 BODIES = (7, 20, 30, 100)

@@ -93,7 +93,7 @@ if TYPE_CHECKING:
     from feasid.robot.description import Robot as Robot
     from feasid.robot.drives import Drive as Drive
     from feasid.robot.drives import Feature as Feature
-    from feasid.robot.parallelogram import parallelogram as parallelogram
+    from feasid.robot.variants import parallelogram as parallelogram
 
 __version__ = "0.1.0"
 

@@ -51,6 +51,7 @@ SHARED_MODULES = {
     **dict.fromkeys(("models", "demo"), "fit"),
     **dict.fromkeys(("check", "compare"), "check"),
     **dict.fromkeys(("payload", "gains"), "loads"),
+    **dict.fromkeys(("doctor", "reduce", "watch"), "logs"),
     **dict.fromkeys(
         ("show", "errors", "predict", "simulate", "ranges", "report", "sample", "export"),
         "saved_fits",

@@ -1,13 +1,17 @@
-"""Short displays of results: a title, measures beside their goals, and what is wrong.
+"""Short displays of results, and figures with a text alternative.
 
-Quiet when good, loud when not: what misses its goal is marked and in capitals. One value, three
-printers: text for the prompt (20 lines of 80 columns), HTML for notebooks, and rich.
+A display has a title, measures beside their goals, and what is wrong. Quiet when good, loud when
+not: what misses its goal is marked and in capitals. One value, three printers: text for the prompt
+(20 lines of 80 columns), HTML for notebooks, and rich.
 """
 
 from __future__ import annotations
 
+import base64
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from html import escape
 from pathlib import Path
 from textwrap import wrap
@@ -16,10 +20,13 @@ from urllib.parse import quote
 
 from feasid.core.arguments import checked_methods
 from feasid.core.text import escape_controls
+from feasid.errors import missing_extra
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
     from rich.console import Group
+
 
 WIDTH, HEIGHT = 80, 20
 """Columns and lines of a display."""
@@ -287,3 +294,71 @@ class Page:
             f'<p><a href="{address}" target="_blank">{escape(plain(self.path))}</a></p>'
             f'<iframe src="{address}" width="100%" height="480" sandbox="allow-scripts"></iframe>'
         )
+
+
+BLUE, RED, GREEN, YELLOW, CYAN, GREY = (
+    "#4477aa", "#cc3311", "#228833", "#aa7700", "#0077aa", "#777777",
+)  # fmt: skip
+"""After Paul Tol's palettes: told apart by the colour-blind and in print."""
+
+DPI = 110
+"""Of pictures in notebooks."""
+
+
+def new_figure(width: float, height: float, alt: str) -> Figure:
+    """An empty figure that no window belongs to.
+
+    Parameters
+    ----------
+    width, height : float
+        [inch]
+    alt : str
+        What it shows, for readers who cannot see it.
+
+    Raises
+    ------
+    MissingExtraError
+        Without matplotlib.
+    """
+    figure: Figure = figure_class()(figsize=(width, height), layout="constrained")
+    figure.set_label(alt)
+    return figure
+
+
+def add_legend(figure: Figure, axis: Any, columns: int) -> None:
+    """What the axis shows, above it."""
+    shown = axis.get_legend_handles_labels()
+    figure.legend(*shown, loc="outside upper center", ncols=columns, fontsize=8, frameon=False)
+
+
+@cache
+def figure_class() -> Any:
+    """Matplotlib's figure, with what notebooks ask for."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise missing_extra("plotting", "matplotlib", "plot") from error
+
+    class NotebookFigure(Figure):
+        def _repr_png_(self) -> bytes:
+            buffer = io.BytesIO()
+            self.savefig(buffer, format="png", dpi=DPI)
+            return buffer.getvalue()
+
+        def _repr_html_(self) -> str:
+            data = base64.b64encode(self._repr_png_()).decode()
+            alt = escape(str(self.get_label()))
+            return f'<img alt="{alt}" src="data:image/png;base64,{data}" style="max-width:100%">'
+
+    return NotebookFigure
+
+
+def svg(figure: Figure) -> str:
+    """The figure as text for a page, without date or identifiers that differ between runs."""
+    from matplotlib import rc_context
+
+    buffer = io.StringIO()
+    with rc_context({"svg.hashsalt": "feasid"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]

@@ -12,10 +12,11 @@ from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.excitation.bounds import Bounds
-from feasid.excitation.objectives import LimitBarrier, Objective
 from feasid.excitation.problem import (
     FINAL_REFINEMENT,
     LIMIT_GRID_REFINEMENT,
+    LimitBarrier,
+    Objective,
     PostureConstraint,
     Problem,
     limit_margins,
@@ -174,7 +175,7 @@ class ExcitationProblem:
         ----------
         z : array_like, shape (size,)
         weight, reach : float
-            See `feasid.excitation.objectives.LimitBarrier`; the search goes from 0.1, 0.05 to
+            See `feasid.excitation.problem.LimitBarrier`; the search goes from 0.1, 0.05 to
             1e-4, 1e-5.
 
         Returns

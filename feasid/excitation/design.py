@@ -15,8 +15,16 @@ from feasid.excitation.basis import Basis, Fourier, Slowed, Splines
 from feasid.excitation.bounds import Bounds, resolve_bounds
 from feasid.excitation.certificate import weighted_regressor
 from feasid.excitation.constraint_check import largest_scale, scale_to_limits
-from feasid.excitation.objectives import Condition, LogDet, Mixture, Objective, Prediction
-from feasid.excitation.problem import Coordinates, PostureConstraint, Problem
+from feasid.excitation.problem import (
+    Condition,
+    Coordinates,
+    LogDet,
+    Mixture,
+    Objective,
+    PostureConstraint,
+    Prediction,
+    Problem,
+)
 from feasid.excitation.regressor_gradient import MotionRegressor
 from feasid.excitation.search import Family
 from feasid.excitation.space import find_rest_posture, posture_constraints

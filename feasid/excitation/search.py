@@ -24,8 +24,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
 from feasid.core.arrays import Array
-from feasid.excitation.objectives import LimitBarrier, Objective
-from feasid.excitation.problem import LIMIT_GRID_REFINEMENT, Problem
+from feasid.excitation.problem import LIMIT_GRID_REFINEMENT, LimitBarrier, Objective, Problem
 
 Draw = Callable[[np.random.Generator], Array]
 """A random start from a generator."""

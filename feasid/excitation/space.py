@@ -21,8 +21,8 @@ from feasid.excitation.bounds import Bounds
 from feasid.excitation.drives import Gradient, Places
 from feasid.excitation.problem import MarginPullback, PostureConstraint, limit_margins
 from feasid.excitation.regressor_gradient import MotionRegressor, RegressorEvaluation, cross, dot
-from feasid.formats.meshes import Polytope, enclosing_capsule, enclosing_polytope, hull_corners
 from feasid.formats.registry import collision_meshes, collision_shapes
+from feasid.formats.shapes import Polytope, enclosing_capsule, enclosing_polytope, hull_corners
 from feasid.robot.bodies import Member
 from feasid.robot.description import Robot
 

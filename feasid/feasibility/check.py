@@ -18,11 +18,11 @@ from feasid.core.display import Display, Displayed, Measure
 from feasid.errors import InputError
 from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
 from feasid.feasibility.constraints.units import Units, units
-from feasid.feasibility.program.reference import reference_model
-from feasid.feasibility.program.solve import Attempt
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.decide import NEARLY, Outcome, decide, minimal_conflict
 from feasid.feasibility.proof.question import HEAVIEST, Question
+from feasid.feasibility.reference import reference_model
+from feasid.feasibility.solve import Attempt
 from feasid.formats.load import load_robot
 from feasid.identifiability.base import base_parameters
 from feasid.options.complete import complete_options, document_options, select_options

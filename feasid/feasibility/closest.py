@@ -9,15 +9,14 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError
-from feasid.feasibility import problems
+from feasid.feasibility import problems, solve
 from feasid.feasibility.cone import project
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, assemble
 from feasid.feasibility.problems import Program, margins, normalise_constraints
-from feasid.feasibility.program import solve
-from feasid.feasibility.program.reference import Anchor, NoInteriorError, Reference
-from feasid.feasibility.program.solve import Attempt, ConeArrays, SolverAnswer, lower_bound
+from feasid.feasibility.reference import Anchor, NoInteriorError, Reference
+from feasid.feasibility.solve import Attempt, ConeArrays, SolverAnswer, lower_bound
 from feasid.robot.description import Robot
 
 UNSEEN = 1e-10
@@ -175,7 +174,7 @@ def closest(
     margin : float, optional
         Absolute in SI numbers; None for `feasid.feasibility.problems.MARGIN` in units.
     solver : optional
-        See `feasid.feasibility.program.solve.ladder`.
+        See `feasid.feasibility.solve.ladder`.
     refine : bool
         Weaken the pull on faint directions, and take the closest answer. Without it distances that
         are small beside the target's norm come out a little too large.

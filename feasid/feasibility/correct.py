@@ -19,12 +19,12 @@ from feasid.feasibility.closest import Closest, closest
 from feasid.feasibility.constraints.elimination import Elimination, restrict
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, assemble, units
-from feasid.feasibility.program.reference import Reference, generic_body, reference_model
-from feasid.feasibility.program.solve import Attempt
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.decide import decide
 from feasid.feasibility.proof.optimality import Optimum, optimum
 from feasid.feasibility.proof.question import Question
+from feasid.feasibility.reference import Reference, generic_body, reference_model
+from feasid.feasibility.solve import Attempt
 from feasid.formats.load import load_robot
 from feasid.options.complete import complete_options, document_options, select_options
 from feasid.options.tables import BoundOptions, CorrectOptions

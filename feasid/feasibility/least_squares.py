@@ -11,16 +11,15 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError, SolverError
-from feasid.feasibility import problems
+from feasid.feasibility import problems, solve
 from feasid.feasibility.closest import closest
 from feasid.feasibility.cone import Cone, ConvexFunction, Quadratic, minimise
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, assemble, units
 from feasid.feasibility.problems import Program
-from feasid.feasibility.program import solve
-from feasid.feasibility.program.reference import Reference, reference_model
-from feasid.feasibility.program.solve import Attempt
+from feasid.feasibility.reference import Reference, reference_model
+from feasid.feasibility.solve import Attempt
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -264,7 +263,7 @@ def feasible_least_squares(
         Valkyrie identification paper with w = (1 - alpha)/alpha.
     prior_weight : float
     solver : str, optional
-        A name that CVXPY knows; see `feasid.feasibility.program.solve.ladder`.
+        A name that CVXPY knows; see `feasid.feasibility.solve.ladder`.
 
     Returns
     -------

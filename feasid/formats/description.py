@@ -21,7 +21,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.exact import poses
-from feasid.exact.decimals import Number
+from feasid.exact.numbers import Number
 from feasid.exact.poses import PrecisePose, can_exist
 from feasid.formats.shapes import Mesh, Shape
 from feasid.formats.terms import NO_TERMS, Effect, JointTerms, LeftOut

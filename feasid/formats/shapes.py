@@ -1,14 +1,25 @@
-"""Collision primitives: volume, bounding box, and the capsule around each."""
+"""Collision geometries: volume, bounding box, and the capsule around each.
+
+A mesh, read only where the caller names its folder, counts by its convex hull, as two bodies that
+contain it: a capsule, for what is far, and a polytope of few faces, for what is near. Links whose
+capsules or polytopes are apart do not meet.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
+from pathlib import Path, PurePosixPath
 
 import numpy as np
+from scipy.spatial import ConvexHull, HalfspaceIntersection, QhullError
 
 from feasid.core.arrays import Array
+from feasid.core.files import is_regular, read_whole
+from feasid.core.text import quote
+from feasid.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,3 +115,173 @@ def farthest(shapes: Sequence[Shape], point: Array) -> float:
     """Upper bound of the distance from a point to any part of the shapes [m]."""
     lower, upper = bounding_box(shapes)
     return float(np.linalg.norm(np.maximum(np.abs(upper - point), np.abs(lower - point))))
+
+
+MOST_BYTES = 2**28
+"""Size beyond which no mesh is read."""
+
+CIRCLE_STEPS = 300
+"""Steps towards the centre of the smallest circle: its radius is then 0.3 % too large at most."""
+
+ROUNDING = 1e-9
+"""By how much capsules (a share) and polytopes [m] are larger than what they contain."""
+
+RECORD = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
+"""A triangle of a binary STL file."""
+
+
+def hull_corners(mesh: Mesh, folder: str | Path) -> Array:
+    """Corners of a mesh's convex hull in its link's frame, shape (N, 3) [m].
+
+    Parameters
+    ----------
+    mesh : Mesh
+    folder : path
+
+    Raises
+    ------
+    InputError
+        It is not there, in no format that is read, damaged or flat.
+    """
+    path = find_mesh(folder, mesh.name)
+    found = read_points(path)
+    try:
+        corners = found[ConvexHull(found).vertices]
+    except QhullError:
+        raise InputError(f"mesh {path.name} has no volume", path=str(path)) from None
+    return np.asarray((corners * mesh.scale) @ mesh.rotation.T + mesh.position)
+
+
+def find_mesh(folder: str | Path, name: str) -> Path:
+    """The file of a mesh below a folder, by the longest end of its name that exists there.
+
+    ``package://arm/meshes/link.stl`` is looked for as ``arm/meshes/link.stl``, ``meshes/link.stl``
+    and ``link.stl``.
+
+    Raises
+    ------
+    InputError
+        There is none.
+    """
+    parts = [p for p in PurePosixPath(name.split("://")[-1]).parts if p != "/"]
+    if ".." not in parts:
+        for k in range(len(parts)):
+            path = Path(folder).joinpath(*parts[k:])
+            if is_regular(path):
+                return path
+    raise InputError(f"mesh {quote(name)} is not below folder {quote(str(folder))}", path=name)
+
+
+def read_points(path: Path) -> Array:
+    """Corners of a mesh in STL or OBJ, shape (N, 3).
+
+    Raises
+    ------
+    InputError
+        Another format, or a damaged file.
+    """
+    content, kind = read_whole(path, MOST_BYTES), path.suffix.lower()
+    try:
+        if kind == ".obj":
+            found = _numbers_after(content, b"v", 1)
+        elif kind != ".stl":
+            raise InputError(
+                f"mesh {path.name} is neither STL nor OBJ: convert it, or give capsules=",
+                path=str(path),
+            )
+        elif len(content) == 84 + RECORD.itemsize * int.from_bytes(content[80:84], "little"):
+            found = np.frombuffer(content, RECORD, offset=84)["corners"].reshape(-1, 3)
+        else:
+            found = _numbers_after(content, b"vertex", 1)
+    except ValueError as error:
+        raise InputError(f"mesh {path.name} is damaged: {error}", path=str(path)) from error
+    points = np.unique(np.asarray(found, dtype=np.float64).reshape(-1, 3), axis=0)
+    if len(points) < 4 or not np.isfinite(points).all():
+        raise InputError(f"mesh {path.name} is damaged: it has no body", path=str(path))
+    return points
+
+
+def _numbers_after(content: bytes, word: bytes, first: int) -> Array:
+    """The three numbers after a line's first word."""
+    lines = (line.split() for line in content.splitlines())
+    return np.array([[float(x) for x in own[first:4]] for own in lines if own[:1] == [word]])
+
+
+@dataclass(frozen=True, eq=False)
+class Polytope:
+    """A convex body: all points p with ``normals @ p <= offsets``, in its link's frame [m].
+
+    Attributes
+    ----------
+    normals : ndarray, shape (k, 3)
+        Of length one, outward.
+    offsets : ndarray, shape (k,)
+    corners : ndarray, shape (m, 3)
+    """
+
+    normals: Array
+    offsets: Array
+    corners: Array
+
+    def transform(self, rotation: Array, position: Array) -> Polytope:
+        """The same body in another frame, ``rotation p + position``."""
+        normals = self.normals @ rotation.T
+        return Polytope(
+            normals, self.offsets + normals @ position, self.corners @ rotation.T + position
+        )
+
+
+def enclosing_polytope(points: Array) -> Polytope:
+    """A body of at most 74 faces around the convex hull of points (N, 3) [m].
+
+    Every face touches the hull; their directions are those of a grid along its principal axes, in
+    units of one over its extents: long bodies have more faces around them.
+    """
+    axes = _axes(points)
+    normals = DIRECTIONS / np.ptp(points @ axes.T, axis=0)
+    normals = normals / np.linalg.norm(normals, axis=1, keepdims=True) @ axes
+    offsets = (points @ normals.T).max(axis=0) + ROUNDING
+    inside = points.mean(axis=0)
+    cut = HalfspaceIntersection(np.column_stack([normals, -offsets]), inside)
+    return Polytope(normals, offsets, np.unique(cut.intersections.round(12), axis=0))
+
+
+def _grid_directions() -> Array:
+    """Directions of all whole numbers up to two but for multiples of others, shape (74, 3)."""
+    whole = np.array([*product(range(-2, 3), repeat=3)])
+    whole = whole[(np.gcd.reduce(whole, axis=1) == 1) & ((whole**2).sum(axis=1) <= 6)]
+    return np.asarray(whole / np.linalg.norm(whole, axis=1, keepdims=True))
+
+
+DIRECTIONS = _grid_directions()
+
+
+def enclosing_capsule(points: Array) -> tuple[Array, Array, float]:
+    """A capsule (start, end, radius) that contains points (N, 3), along a principal axis [m]."""
+    found = (_capsule_along(points, axis) for axis in _axes(points))
+    return min(found, key=lambda c: c[2] ** 2 * (np.linalg.norm(c[1] - c[0]) + 4 / 3 * c[2]))
+
+
+def _axes(points: Array) -> Array:
+    """Principal axes of points as rows, shape (3, 3)."""
+    return np.asarray(np.linalg.svd(points - points.mean(axis=0), full_matrices=True)[2])
+
+
+def _capsule_along(points: Array, axis: Array) -> tuple[Array, Array, float]:
+    """A capsule along a direction: its radius is that of a circle around all points.
+
+    The circle's centre by steps towards the farthest point (Badoiu and Clarkson, 2003).
+    """
+    height = points @ axis
+    flat = points - height[:, None] * axis
+    centre = flat.mean(axis=0)
+    for k in range(1, CIRCLE_STEPS):
+        away = flat - centre
+        centre = centre + away[np.argmax(np.einsum("ij,ij->i", away, away))] / (k + 1)
+    across = np.linalg.norm(flat - centre, axis=1)
+    radius = float(across.max()) * (1 + ROUNDING)
+    reach = np.sqrt(np.maximum(radius**2 - across**2, 0.0))
+    low, high = float(np.min(height + reach)), float(np.max(height - reach))
+    if low > high:
+        low = high = 0.5 * (low + high)
+    return centre + low * axis, centre + high * axis, radius

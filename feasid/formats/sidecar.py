@@ -37,8 +37,8 @@ from feasid.robot.bodies import Body, Member, Rotor, read_only_array
 from feasid.robot.couplings import Coupling, Loop
 from feasid.robot.description import Robot
 from feasid.robot.drives import Drive
-from feasid.robot.parallelogram import parallelogram
 from feasid.robot.rotations import compose
+from feasid.robot.variants import parallelogram
 
 SUFFIX = ".feasid.json"
 

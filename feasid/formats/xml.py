@@ -24,7 +24,7 @@ import numpy as np
 
 from feasid.core.files import read_whole
 from feasid.errors import DescriptionError, InputError, LimitError, SecurityError
-from feasid.exact.decimals import SMALLEST
+from feasid.exact.numbers import SMALLEST
 
 
 @dataclass(frozen=True)
@@ -377,7 +377,7 @@ def flush_to_zero(value: float) -> float:
 def shortest_decimal(value: float) -> str:
     """The shortest decimal that reads back as the same float (at most 17 digits).
 
-    Values below `feasid.exact.decimals.SMALLEST` are written as zero.
+    Values below `feasid.exact.numbers.SMALLEST` are written as zero.
     """
     return repr(flush_to_zero(value) + 0.0)
 

@@ -11,8 +11,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from feasid.core.display import Display, Measure, truncate
-from feasid.core.figures import BLUE, CYAN, GREEN, GREY, add_legend, new_figure
+from feasid.core.display import (
+    BLUE,
+    CYAN,
+    GREEN,
+    GREY,
+    Display,
+    Measure,
+    add_legend,
+    new_figure,
+    truncate,
+)
 from feasid.errors import InputError, did_you_mean
 from feasid.identifiability.coefficients import Coefficients
 from feasid.identifiability.invariant_subspaces import column_basis

@@ -21,20 +21,27 @@ from scipy.stats import chi2
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError
-from feasid.feasibility import problems
+from feasid.feasibility import problems, solve
 from feasid.feasibility.cone import project
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, assemble, units
 from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares
 from feasid.feasibility.problems import Program
-from feasid.feasibility.program import solve
-from feasid.feasibility.program.reference import interior_point, reference_model
+from feasid.feasibility.reference import interior_point, reference_model
 from feasid.identifiability.base import BaseParameters
 from feasid.identification.entropic import BARRIERS, EntropicProblem
 from feasid.identification.noise import Noise, estimate_noise, squared_residuals
-from feasid.identification.plausible import PlausibleBound, plausible_bounds, with_bounds
-from feasid.identification.priors import DOUBTED, FORETOLD, PRIORS, WEIGHT, Prior
+from feasid.identification.priors import (
+    DOUBTED,
+    FORETOLD,
+    PRIORS,
+    WEIGHT,
+    PlausibleBound,
+    Prior,
+    plausible_bounds,
+    with_bounds,
+)
 from feasid.reduction.strata import FOLDS
 from feasid.reduction.triangle import Reduced
 
@@ -75,7 +82,7 @@ class Estimate:
         How the parameters follow k independent mistakes of unit variance that all rows share;
         ``shared @ shared.T`` is part of the covariances.
     bounded : tuple of PlausibleBound
-        Plausible bounds that are active; see `feasid.identification.plausible`.
+        Plausible bounds that are active; see `feasid.identification.priors`.
     released : tuple of PlausibleBound
         Plausible bounds that the log rejects, and which were dropped.
     doubted : tuple of str

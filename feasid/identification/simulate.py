@@ -24,8 +24,18 @@ from scipy.optimize import lsq_linear
 
 from feasid.core.arguments import checked, checked_methods, count
 from feasid.core.arrays import Array
-from feasid.core.display import Display, Displayed, Measure, plain, truncate
-from feasid.core.figures import BLUE, GREY, RED, add_legend, new_figure
+from feasid.core.display import (
+    BLUE,
+    GREY,
+    RED,
+    Display,
+    Displayed,
+    Measure,
+    add_legend,
+    new_figure,
+    plain,
+    truncate,
+)
 from feasid.core.notes import Note
 from feasid.core.threads import one_thread
 from feasid.dynamics.forward import Feedback, ForwardModel

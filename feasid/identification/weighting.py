@@ -23,8 +23,14 @@ from feasid.identification.estimate import (
     within_convex,
 )
 from feasid.identification.noise import Noise, estimate_noise, standard_deviations
-from feasid.identification.plausible import MASS_RATIO, bounded_bodies, with_bounds
-from feasid.identification.priors import WEIGHT, Prior, find_prior
+from feasid.identification.priors import (
+    MASS_RATIO,
+    WEIGHT,
+    Prior,
+    bounded_bodies,
+    find_prior,
+    with_bounds,
+)
 from feasid.reduction.reduce import measured_rows
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot

@@ -15,7 +15,7 @@ from feasid.core.arrays import Array, Mask
 from feasid.core.notes import Note
 from feasid.core.notes import as_notes as as_notes
 from feasid.errors import LogError, NotEnoughDataError
-from feasid.formats.mjcf.actuation import actuator_torques, actuators, read_controls
+from feasid.formats.mjcf.compiled import actuator_torques, actuators, read_controls
 from feasid.logs.clock import read_time
 from feasid.logs.columns import (
     COMMAND,

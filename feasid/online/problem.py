@@ -20,7 +20,7 @@ from feasid.dynamics.regressor import inverse_dynamics, mass_matrix
 from feasid.errors import SolverError
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import units
-from feasid.feasibility.program.reference import reference_model
+from feasid.feasibility.reference import reference_model
 from feasid.identifiability.base import BaseParameters
 from feasid.identification.entropic import EntropicProblem
 from feasid.identification.estimate import NEGLIGIBLE_TERM, EstimationProblem

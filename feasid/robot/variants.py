@@ -1,10 +1,16 @@
-"""A robot changed in form: body frames on joint axes, or with a force-torque sensor.
+"""A robot changed in form: frames on joint axes, a force-torque sensor, a parallelogram.
 
 A sensor is a joint of six degrees of freedom that does not move. In the base, a wrist or an ankle
 it shows the wrench that what it carries needs: the torque of a joint that stays where it is. With
 one put there, the regressor has six rows for it (moment about the sensor's origin, then force, in
 its own axes), a log has zeros for its motion, and ``base_parameters(robot, held=sensor)`` gives
 what it shows.
+
+In a parallelogram a motor at the shoulder drives the elbow: master arms and palletizers turn their
+forearm by a crank on the shoulder's axis and a rod that is parallel to the upper arm. The crank
+keeps parallel to the forearm, the rod to the upper arm, so that the angles follow from two: with q
+of the shoulder and c of the crank, and axes that point alike (otherwise with -q), the elbow is at
+``c - q`` and the rod's joint at ``q - c``. No loop has to be closed, and there is no other branch.
 """
 
 from __future__ import annotations
@@ -14,9 +20,11 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from feasid.core.arrays import Array
+from feasid.core.arguments import checked
+from feasid.core.arrays import Array, require_finite
 from feasid.errors import InputError, UnsupportedJointError, did_you_mean
 from feasid.robot.bodies import Body
+from feasid.robot.couplings import Coupling
 from feasid.robot.description import Robot
 from feasid.robot.inertia import change_frame
 
@@ -127,3 +135,92 @@ def with_force_sensor(
             bodies.append(plate)
         bodies.append(move_body(body) if any(body is b for b in chosen) else body)
     return replace(robot, bodies=tuple(bodies))
+
+
+PARALLEL = 1e-6
+"""Largest sine of the angle between the axes of a shoulder and an elbow."""
+
+
+@checked
+def parallelogram(
+    robot: Robot,
+    shoulder: str,
+    elbow: str,
+    reach: npt.ArrayLike,
+    *,
+    motor: str = "crank",
+    crank: npt.ArrayLike | None = None,
+    rod: npt.ArrayLike | None = None,
+) -> Robot:
+    """The robot with an elbow that a motor at the shoulder drives through a parallelogram.
+
+    Parameters
+    ----------
+    robot : Robot
+        Serial: the elbow's body hangs on the shoulder's.
+    shoulder, elbow : str
+        Joints with parallel axes.
+    reach : array_like, shape (3,)
+        From the elbow's axis to where the rod holds the forearm, in the forearm's frame [m]; the
+        crank is as long.
+    motor : str
+        Name of the crank's joint, which takes the elbow's place among the independent ones: logs
+        have ``q_<motor>`` and ``tau_<motor>``. It is zero, and turns the forearm in the world the
+        same way, where shoulder and elbow are at zero.
+    crank, rod : array_like, shape (10,), optional
+        Inertial parameters of the bars ``Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m``, in the frames of
+        the forearm (its origin on the shoulder's axis) and of the upper arm (its origin at the
+        crank's end); default unknown, found by a fit.
+
+    Returns
+    -------
+    Robot
+        With bodies ``<motor>`` and ``<motor>_rod``; it belongs to no file any more.
+
+    Raises
+    ------
+    InputError
+        Joints that do not exist or do not carry each other, axes that are not parallel, a name
+        that is taken.
+    """
+    s, e = robot.joint_index(shoulder), robot.joint_index(elbow)
+    upper, fore = robot.bodies[s], robot.bodies[e]
+    way = require_finite(reach, (3,), "reach")
+    if fore.parent != upper.name or upper.dof != 1 or fore.dof != 1:
+        raise InputError(
+            f"a parallelogram needs an elbow that hangs on the shoulder's body {upper.name!r}; "
+            f"{elbow!r} hangs on {fore.parent!r}",
+            joint=elbow,
+        )
+    taken = {motor, f"{motor}_rod"} & {*robot.joints, *(b.name for b in robot.bodies)}
+    if taken:
+        raise InputError(f"the name {min(taken)!r} is taken: give another motor=", joint=motor)
+    axes = upper.motion[:3, 0], fore.rotation @ fore.motion[:3, 0]
+    pitch = sum(abs(float(b.motion[:3, 0] @ b.motion[3:, 0])) for b in (upper, fore))
+    hinged = axes[0].any() and axes[1].any() and pitch <= PARALLEL
+    if not hinged or np.linalg.norm(np.cross(*axes)) > PARALLEL * axes[0] @ axes[0]:
+        raise InputError(
+            f"{shoulder!r} and {elbow!r} are no hinges with parallel axes",
+            joint=elbow,
+        )
+    sign = float(np.sign(axes[0] @ axes[1]))
+    bars = [None if x is None else require_finite(x, (10,), "a bar") for x in (crank, rod)]
+    turning = np.concatenate([fore.motion[:3], np.zeros((3, 1))])
+    level = np.concatenate([upper.motion[:3], np.zeros((3, 1))])
+    turn, slide = upper.motion[:3, 0], upper.motion[3:, 0]
+    on_axis = upper.position + upper.rotation @ np.cross(turn, slide) / (turn @ turn)
+    first = Body(
+        motor, upper.parent, upper.rotation @ fore.rotation, on_axis, turning,
+        joint=motor, inertial=bars[0],
+    )  # fmt: skip
+    second = Body(f"{motor}_rod", motor, fore.rotation.T, way, level, inertial=bars[1])
+    follow = (
+        Coupling(elbow, {motor: 1.0, shoulder: -sign}),
+        Coupling(f"{motor}_rod", {shoulder: 1.0, motor: -sign}),
+    )
+    return replace(
+        robot,
+        bodies=(*robot.bodies, first, second),
+        couplings=(*robot.couplings, *follow),
+        source=None,
+    )

@@ -13,7 +13,7 @@ from scipy.interpolate import BPoly
 import feasid
 from feasid.cli import main
 from feasid.excitation.bounds import resolve_bounds
-from feasid.excitation.interpolation import largest_values
+from feasid.excitation.trajectory import largest_values
 from feasid.robot.bodies import Limits
 
 LIMITS = ["--position", "wheel_joint=-1,2", "--velocity", "wheel_joint=3", "--acceleration", "12"]

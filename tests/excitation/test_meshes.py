@@ -20,7 +20,8 @@ from feasid.excitation.space import (
     link_frames,
     posture_constraints,
 )
-from feasid.formats.meshes import (
+from feasid.formats.registry import collision_meshes
+from feasid.formats.shapes import (
     RECORD,
     enclosing_capsule,
     enclosing_polytope,
@@ -28,7 +29,6 @@ from feasid.formats.meshes import (
     hull_corners,
     read_points,
 )
-from feasid.formats.registry import collision_meshes
 
 ROBOTS = ("ur5_robot", "ur3_robot", "ur10_robot", "panda", "xarm7")
 

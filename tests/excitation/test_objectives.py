@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from feasid.excitation.objectives import Condition, LimitBarrier, LogDet, Mixture, Prediction
+from feasid.excitation.problem import Condition, LimitBarrier, LogDet, Mixture, Prediction
 
 rng = np.random.default_rng(0)
 W = rng.standard_normal((40, 6)) * [1, 2, 3, 0.2, 5, 1]

@@ -8,7 +8,7 @@ from arms import limits, panda, ur5, ur5_capsules
 
 import feasid
 from feasid.excitation.design import design_setting, make_basis, make_problem, random_motion
-from feasid.excitation.objectives import Condition, LimitBarrier, LogDet, Prediction
+from feasid.excitation.problem import Condition, LimitBarrier, LogDet, Prediction
 from feasid.excitation.regressor_gradient import MotionRegressor
 from feasid.excitation.space import Capsule, LinkDistance, closest_points
 

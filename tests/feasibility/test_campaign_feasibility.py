@@ -12,7 +12,7 @@ import pytest
 from feasibility_problems import base_of, energy, random_parameters, random_robot
 
 import feasid
-from feasid.feasibility.program import solve
+from feasid.feasibility import solve
 
 PROBLEMS = 1000
 MOST_BODIES = 30

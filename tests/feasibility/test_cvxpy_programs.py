@@ -9,11 +9,10 @@ from thorough import some
 
 import feasid
 from feasid.errors import InputError, SolverError
-from feasid.feasibility import closest, problems
+from feasid.feasibility import closest, problems, solve
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.constraints.units import units
 from feasid.feasibility.least_squares import feasible_least_squares
-from feasid.feasibility.program import solve
 
 pytestmark = pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 

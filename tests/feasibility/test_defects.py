@@ -10,13 +10,12 @@ from second_checker import holds
 import feasid
 from feasid import Body, Robot
 from feasid.errors import InputError
-from feasid.feasibility import problems
+from feasid.feasibility import problems, solve
 from feasid.feasibility.check import check
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.least_squares import feasible_least_squares, regularise
-from feasid.feasibility.program import solve
-from feasid.feasibility.program.solve import SolverAnswer
+from feasid.feasibility.solve import SolverAnswer
 from feasid.robot import inertia
 
 RNG = np.random.default_rng(0)
@@ -237,8 +236,8 @@ def test_malformed_answers_of_solvers_are_one_more_refused_attempt(kind):
 
 def _program():
     from feasid.feasibility.constraints.units import units
-    from feasid.feasibility.program.reference import reference_model
     from feasid.feasibility.proof.decide import fibre_map
+    from feasid.feasibility.reference import reference_model
 
     feasible = feasible_set(ROBOT)
     scale = units(ROBOT, feasible, BASE.K, BASE.K @ TRUTH)

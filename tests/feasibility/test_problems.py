@@ -7,7 +7,7 @@ from feasibility_problems import base_of, random_parameters, random_robot, stack
 from feasid.errors import InputError, SolverError
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.least_squares import feasible_least_squares
-from feasid.feasibility.program.solve import SolverAnswer
+from feasid.feasibility.solve import SolverAnswer
 
 RTOL_SEEN = 1e-4
 """Of base parameters, as a share of the largest: some are hardly seen, and end where a solver does;

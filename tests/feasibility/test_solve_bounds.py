@@ -14,14 +14,13 @@ from feasid.certificate import definiteness
 from feasid.errors import SolverError
 from feasid.exact.elimination import independent, solve_near, solve_square
 from feasid.exact.numbers import plain, text
-from feasid.feasibility import closest
+from feasid.feasibility import closest, solve
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.constraints.units import units
 from feasid.feasibility.least_squares import feasible_least_squares
-from feasid.feasibility.program import solve
-from feasid.feasibility.program.reference import reference_model
-from feasid.feasibility.program.solve import SolverAnswer, lower_bound
 from feasid.feasibility.proof.presolve import bad_direction, short_direction
+from feasid.feasibility.reference import reference_model
+from feasid.feasibility.solve import SolverAnswer, lower_bound
 
 SEEDS = st.integers(0, 2**32 - 1)
 GAP = {"CLARABEL": 1e-4, "SCS": 1e-2}

@@ -9,10 +9,10 @@ from proof_campaign import NEW, OLD, outcome
 from second_checker import holds
 
 import feasid
+from feasid.feasibility import solve
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.least_squares import feasible_least_squares
-from feasid.feasibility.program import solve
 from feasid.feasibility.proof.infeasibility import Prover
 from feasid.feasibility.proof.question import Data
 

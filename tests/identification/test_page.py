@@ -13,7 +13,7 @@ from robots import ARM
 
 import feasid
 from feasid.cli import main
-from feasid.core.figures import new_figure
+from feasid.core.display import new_figure
 from feasid.errors import InputError, MissingExtraError, OutputError
 from feasid.identification.report.contents import VERSION
 from feasid.identification.report.page import _encode_figure, drawing, write_report_contents

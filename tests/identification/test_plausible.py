@@ -6,7 +6,7 @@ from logs import simulate
 
 import feasid
 from feasid.formats.registry import shape_boxes
-from feasid.identification.plausible import SHAPE_ROOM, plausible_bounds
+from feasid.identification.priors import SHAPE_ROOM, plausible_bounds
 from feasid.robot import inertia
 
 WORDS = ("viscous", "coulomb", "offset")

@@ -7,8 +7,8 @@ from robots import ARM
 
 import feasid
 from feasid.errors import InputError, MissingExtraError
+from feasid.identification.report.contents import Replay
 from feasid.identification.report.figures import Plots, ellipsoid
-from feasid.identification.report.replay import Replay
 from feasid.reduction.equations import Window
 
 pytest.importorskip("matplotlib")

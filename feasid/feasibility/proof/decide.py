@@ -19,14 +19,13 @@ from typing import Any
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.feasibility import problems
+from feasid.feasibility import problems, solve
 from feasid.feasibility.constraints.units import Units, assemble, concentrate, units_from_values
-from feasid.feasibility.program import solve
-from feasid.feasibility.program.solve import Attempt, SolverAnswer
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.infeasibility import Prover, on_boundary
 from feasid.feasibility.proof.presolve import Presolved
 from feasid.feasibility.proof.question import HEAVIEST, Question
+from feasid.feasibility.solve import Attempt, SolverAnswer
 
 SLIMMER = (1e2, 1e4)
 """While nothing is proved, bodies are counted as this many times heavier and smaller: the same
@@ -82,7 +81,7 @@ def decide(
     reference : ndarray, shape (n,)
         Dependent parameters are counted from here.
     solver : optional
-        See `feasid.feasibility.program.solve.ladder`.
+        See `feasid.feasibility.solve.ladder`.
     again : bool
         Equations that others say, too, have been left out already.
     """

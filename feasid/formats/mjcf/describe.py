@@ -9,7 +9,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.errors import DescriptionError
-from feasid.exact.decimals import Number
+from feasid.exact.numbers import Number
 from feasid.exact.poses import to_decimal
 from feasid.formats.description import Description, ExactPose, Joint, Link, NeedsCompilerError
 from feasid.formats.mjcf.geometry import (

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from feasid.core.files import is_regular
 from feasid.errors import InputError, LimitError, SecurityError
-from feasid.exact.decimals import Number
+from feasid.exact.numbers import Number
 from feasid.formats.description import Bond
 from feasid.formats.mjcf.geometry import MjcfPose
 from feasid.formats.terms import NO_TERMS, Effect, JointTerms, LeftOut

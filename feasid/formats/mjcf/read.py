@@ -10,7 +10,7 @@ from typing import NoReturn
 import numpy as np
 
 from feasid.errors import DescriptionError, did_you_mean
-from feasid.exact.decimals import Number, quote
+from feasid.exact.numbers import Number, quote
 from feasid.exact.poses import to_decimal
 from feasid.formats.description import MAX_NAME, Bond
 from feasid.formats.mjcf.geometry import ORIENTATIONS, MjcfPose, rotation_from_attribute

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from feasid.errors import InputError, UnsupportedJointError
-from feasid.exact.decimals import Number
+from feasid.exact.numbers import Number
 from feasid.formats.description import Changes, Description, Extras, NewInertial
 from feasid.formats.rewrite import generated_inertial, joint_shape, single_leader, to_rpy
 from feasid.formats.sdf.read import MOMENTS

@@ -15,7 +15,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.errors import UnsupportedJointError, did_you_mean
-from feasid.exact.decimals import Number, quote
+from feasid.exact.numbers import Number, quote
 from feasid.formats.description import (
     MAX_NAME,
     Bond,

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.core.display import truncate
-from feasid.core.figures import BLUE, GREY, RED, YELLOW, add_legend, new_figure
+from feasid.core.display import BLUE, GREY, RED, YELLOW, add_legend, new_figure, truncate
 from feasid.identification.fitted import Fitted
-from feasid.identification.report.replay import Replay, select_recording
+from feasid.identification.report.contents import Replay, select_recording
 from feasid.robot.description import Robot
 from feasid.robot.inertia import pseudo_inertia, to_mass_com_inertia
 

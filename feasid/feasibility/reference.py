@@ -15,11 +15,10 @@ import numpy as np
 from feasid.certificate import SIGNED
 from feasid.core.arrays import Array, Mask
 from feasid.errors import SolverError
-from feasid.feasibility import problems
+from feasid.feasibility import problems, solve
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, usable_inertials
-from feasid.feasibility.program import solve
-from feasid.feasibility.program.solve import SolverAnswer
+from feasid.feasibility.solve import SolverAnswer
 from feasid.robot import inertia
 from feasid.robot.description import Robot
 

@@ -1,0 +1,235 @@
+"""Commands on logs: ``doctor``, ``reduce`` and ``watch``."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from feasid.cli.options import (
+    add_options,
+    add_robot_arguments,
+    as_arguments,
+    read_options,
+    read_robot,
+    robot_words,
+)
+from feasid.cli.output import add_json, print_json, redirect_sentences, spell_as_arguments
+from feasid.cli.terminal import progress_bar, report_step
+from feasid.core.files import check_outputs, check_writable, is_folder, is_regular
+from feasid.errors import InputError, LogError
+from feasid.formats.fit_robot import with_motors
+from feasid.options.tables import DiagnoseOptions, ReduceOptions, WatchOptions
+from feasid.robot.description import Robot
+
+if TYPE_CHECKING:
+    from feasid.online.playback import Playback
+    from feasid.reduction.triangle import Reduced
+
+EXIT_PARTIAL = 4
+"""Exit status when some logs failed and the others were reduced."""
+
+
+def add_doctor_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``feasid doctor``."""
+    parser.add_argument("log", metavar="LOG", nargs="+", help="CSV, Parquet, NPZ or bag; runs")
+    add_robot_arguments(parser)
+    add_json(parser)
+    add_options(parser, DiagnoseOptions)
+
+
+def run_doctor(arguments: argparse.Namespace) -> int:
+    """Say what is wrong with a log: what, where, how sure, and what mends it.
+
+    Exit status 0 when nothing is wrong, 1 with errors or warnings.
+    """
+    from feasid.identification.advice import diagnose
+    from feasid.logs.recording import Recording
+
+    options = read_options(arguments, DiagnoseOptions, "feasid doctor")
+    robot = read_robot(arguments)
+    logs = arguments.log[0] if len(arguments.log) == 1 else arguments.log
+    with report_step("reading"):
+        log = Recording(logs)
+        log.table(robot, options.get("topic"))
+    with report_step("diagnosing"):
+        diagnosis = diagnose(log, robot, **options)
+    if arguments.json:
+        found = [asdict(f) for f in diagnosis]
+        print_json("doctor", {"ok": diagnosis.ok, "findings": found, "options": diagnosis.options})
+    else:
+        print(" ".join(arguments.log))
+        if robot.constraint_summary:
+            print(f"{robot.name}: {robot.constraint_summary}")
+        print(spell_as_arguments(diagnosis.explain()))
+        if diagnosis.options or diagnosis.ok:
+            words = as_arguments({**options, **diagnosis.options})
+            command = shlex.join(["feasid", "fit", *arguments.log, *robot_words(arguments)])
+            print(f"\n{'mended' if diagnosis.options else 'next'}: {command} {words}".rstrip())
+    return 0 if diagnosis.ok else 1
+
+
+def add_reduce_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``feasid reduce``."""
+    parser.add_argument("logs", nargs="+", metavar="LOG")
+    add_robot_arguments(parser)
+    parser.add_argument("--out", required=True, metavar="FILE.reduced")
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes")
+    parser.add_argument("--resume", action="store_true", help="add to an output that exists")
+    parser.add_argument("--overwrite", action="store_true", help="replace FILE.reduced")
+    add_json(parser)
+    add_options(parser, ReduceOptions)
+
+
+def run_reduce(arguments: argparse.Namespace) -> int:
+    """Reduce logs to one small file that adds, saves and is fitted later.
+
+    Every log is reduced by itself; one that fails is reported and left out (exit status 4). What
+    each gave is kept beside the output until that is written: after an interruption, --resume goes
+    on from there, to the same bits. With --resume, logs whose content is in the output already are
+    skipped, and the output is written again with what was added.
+    """
+    inputs = [*arguments.logs, arguments.robot]
+    replaces = arguments.overwrite or arguments.resume
+    check_outputs({"--out": arguments.out}, inputs, overwrite=replaces)
+    options = read_options(arguments, ReduceOptions, "feasid reduce")
+    robot = read_robot(arguments)
+    parts = _parts(arguments)
+    with _checkpoints(arguments) as folder:
+        total, failed = _reduce_readable(parts, robot, arguments.workers, folder, options)
+        total.save(arguments.out, overwrite=replaces)
+    with redirect_sentences(arguments.json):
+        for note in total.notes:
+            print(f"  - {spell_as_arguments(str(note))}")
+        print(f"wrote {arguments.out}: {total.samples} samples of {len(total.sources)} log(s)")
+    for failure in failed:
+        print(f"feasid: left out {failure.log}: {failure.message}", file=sys.stderr)
+    if arguments.json:
+        told = {"out": arguments.out, "samples": total.samples, "logs": total.sources}
+        left = {str(f.log): f.message for f in failed}
+        print_json("reduce", {**told, "notes": [str(n) for n in total.notes], "left_out": left})
+    return EXIT_PARTIAL if failed else 0
+
+
+def _parts(arguments: argparse.Namespace) -> list[Any]:
+    """The logs, or what there is already and the logs that are not in it, by their content."""
+    from feasid.logs.recording import Recording, content_digest
+    from feasid.reduction.triangle import Reduced
+
+    if not (arguments.resume and is_regular(arguments.out)):
+        return list(arguments.logs)
+    so_far = Reduced.load(arguments.out)
+    if len(so_far.digests) < len(so_far.sources):
+        raise InputError(
+            f"{arguments.out} does not say what its logs held, it is of an older feasid: reduce "
+            "them again, with --overwrite instead of --resume",
+            path=arguments.out,
+        )
+    there = [p for p in arguments.logs if is_regular(p) or is_folder(p)]
+    known = {p for p in there if content_digest(Recording(p)) in so_far.digests}
+    return [so_far, *(p for p in arguments.logs if p not in known)]
+
+
+@contextmanager
+def _checkpoints(arguments: argparse.Namespace) -> Iterator[Path]:
+    """A folder beside the output, removed when all is done and kept when there is use for it."""
+    from feasid.reduction.fleet import begin_checkpoints, count_checkpoints, remove_checkpoints
+
+    folder = Path(f"{arguments.out}.parts")
+    begin_checkpoints(folder, fresh=not arguments.resume)
+    try:
+        yield folder
+    except BaseException:
+        if count := count_checkpoints(folder):
+            text = f"{count} finished log(s) are kept in {folder}; the same command goes on there"
+            print(f"\nfeasid: {text} with --resume", file=sys.stderr)
+        else:
+            remove_checkpoints(folder)
+        raise
+    remove_checkpoints(folder)
+
+
+def _reduce_readable(
+    parts: list[Any], robot: Robot, workers: int, folder: Path, options: dict[str, Any]
+) -> tuple[Reduced, tuple[Any, ...]]:
+    """The sum of those that could be reduced, and the others."""
+    from feasid.reduction.reduce import reduce
+
+    with progress_bar("reducing") as progress:
+        try:
+            total = reduce(
+                parts, robot, workers=workers, progress=progress, checkpoints=folder, **options
+            )
+        except LogError as error:
+            if getattr(error, "partial", None) is None:
+                raise
+            return error.data["partial"], error.data["failed"]
+    return total, ()
+
+
+def add_watch_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``feasid watch``."""
+    add = parser.add_argument
+    add("log", metavar="LOG", help="CSV, Parquet, NPZ or a bag with positions and torques")
+    add_robot_arguments(parser)
+    add("--window", type=float, default=10.0, metavar="S", help="time remembered; default 10 s")
+    add("--interval", type=float, default=1.0, metavar="S", help="between lines; default 1 s")
+    add("--plot", metavar="PNG", help="draw errors and gate over time")
+    add("--overwrite", action="store_true", help="replace the drawing if it exists")
+    add_json(parser)
+    add_options(parser, WatchOptions)
+
+
+def run_watch(arguments: argparse.Namespace) -> int:
+    """Play a log back as if the robot ran: what is learnt, and when the model could be used.
+
+    Exit status 0 when the gate was open at the end, else 1.
+    """
+    if arguments.plot:
+        check_writable(arguments.plot, overwrite=arguments.overwrite)
+        if Path(arguments.plot).suffix.lower() not in (".png", ".svg", ".pdf"):
+            raise InputError("--plot takes a file that ends in .png, .svg or .pdf")
+    options = read_options(arguments, WatchOptions, "feasid watch")
+    robot = with_motors(read_robot(arguments), options.pop("couplings", None))
+    from feasid.online.playback import watch
+
+    def tell(so_far: Playback) -> None:
+        print(so_far.line(len(so_far.estimates) - 1), flush=True)
+
+    with redirect_sentences(arguments.json):
+        played = watch(
+            arguments.log,
+            robot,
+            window=arguments.window,
+            interval=arguments.interval,
+            each=tell,
+            **options,
+        )
+        for change in played.online.changes:
+            print(f"change at {change}")
+        for cause, count in played.online.faults.items():
+            print(f"{count} samples {cause}")
+        print(played.estimates[-1].verified)
+        if arguments.plot:
+            played.plot(arguments.plot)
+            print(f"wrote {arguments.plot}")
+    if arguments.json:
+        print_json("watch", _playback_data(played))
+    return 0 if played.estimates[-1].decision.open else 1
+
+
+def _playback_data(played: Playback) -> dict[str, Any]:
+    """Every estimate, changes and faults, as plain data."""
+    return {
+        "estimates": [
+            {"time": e.time, "r2": e.r2, "open": e.decision.open, "reasons": e.decision.reasons}
+            for e in played.estimates
+        ],
+        "changes": [str(change) for change in played.online.changes],
+        "faults": dict(played.online.faults),
+    }

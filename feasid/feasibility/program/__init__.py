@@ -1,1 +1,0 @@
-"""Cone programs: stated in CVXPY, solved by others, bounded and repaired by us."""
