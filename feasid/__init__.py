@@ -169,7 +169,7 @@ _HOME = {
     "regressor": "dynamics.regressor",
     "Coupling": "robot.couplings",
     "Loop": "robot.couplings",
-    "parallelogram": "robot.parallelogram",
+    "parallelogram": "robot.variants",
     "Robot": "robot.description",
     "Rotor": "robot.bodies",
     "load_robot": "formats.load",
