@@ -25,7 +25,6 @@ from feasid.diagnosis.mistakes import KINDS, NOTHING, Mistake, features
 from feasid.diagnosis.score import ScoreTest
 from feasid.errors import FeasidError
 from feasid.formats.fit_robot import GEAR_FRICTION, resolve_robot, with_motors
-from feasid.identification.calibration import Setup, Trial
 from feasid.identification.identify import fit
 from feasid.identification.log_check import (
     LEAST_GAIN,
@@ -36,6 +35,7 @@ from feasid.identification.log_check import (
 )
 from feasid.identification.priors import find_prior
 from feasid.identification.result import Fit
+from feasid.identification.trial import Setup, Trial
 from feasid.logs.floating import robot_floats
 from feasid.logs.motion import Rows, Run, blocks
 from feasid.logs.recording import Recording
@@ -43,6 +43,10 @@ from feasid.options.complete import check_options, document_options, select_opti
 from feasid.options.tables import DiagnoseOptions, LogOptions
 from feasid.reduction.reduce import Log, complete_filtering
 from feasid.robot.description import Robot
+
+LOWER = 0.5
+"""Share of the equations' cut-off that is tried where positions are coarse: the squared noise of
+accelerations below it falls to a thirtieth."""
 
 MOST_FEATURES = 6
 """Rounds of score tests, each of which may find a feature at one joint or more."""
@@ -131,6 +135,7 @@ def _fit_findings(recording: Recording, check: LogCheck) -> list[Finding]:
     except FeasidError as error:
         return [*found, Finding("unusable", "error", str(error))]
     found += [Finding("calibrated", "note", str(note)) for note in fitted.calibration.notes]
+    found += _coarse_finding(fitted, recording, check)
     found += _unexplained_joints(fitted) + _load_finding(fitted)
     motors, fitted = _shared_motors(fitted, motion.runs, recording, check)
     found += motors
@@ -349,6 +354,20 @@ def _unexplained_joints(fitted: Fit) -> list[Finding]:
         Finding("unexplained", "warning", str(j.reason), joints=(j.joint,), evidence="dynamics")
         for j in bad
     ]
+
+
+def _coarse_finding(fitted: Fit, recording: Recording, check: LogCheck) -> list[Finding]:
+    """Positions whose resolution biases the fit, and a cut-off with which it does not."""
+    said = [n for n in fitted.notes if n.code == "coarse"]
+    if not said or not fitted.reduced.cutoff:
+        return []
+    finding = Finding("coarse", "warning", str(said[0]), values=said[0].values)
+    more = {"cutoff": fitted.reduced.cutoff * LOWER}
+    after = _fitted(recording, check.search.robot, {**_fit_options(check), **more})
+    if after is None or any(n.code == "coarse" for n in after.notes):
+        return [finding]
+    remedy = f"cutoff={more['cutoff']:g}, with which the bias is less than a deviation"
+    return [replace(finding, options=more, remedy=remedy, evidence="dynamics")]
 
 
 def _load_finding(fitted: Fit) -> list[Finding]:

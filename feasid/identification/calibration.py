@@ -10,18 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed
 from feasid.core.notes import Note
-from feasid.diagnosis.log_rows import LogRows
 from feasid.diagnosis.mistakes import (
     KINDS,
     NOTHING,
+    USUAL,
     LogCorrection,
     Mistake,
     features,
@@ -33,24 +32,13 @@ from feasid.diagnosis.score import (
     LEAST_GAIN,
     LEAST_OWN_GAIN,
     ScoreTest,
-    ScoreTests,
     held_out_gain,
 )
 from feasid.errors import FeasidError
-from feasid.feasibility.constraints.sets import feasible_set
-from feasid.identifiability.base import BaseParameters, base_parameters
-from feasid.identification.estimate import Estimate, EstimationProblem, WarmStarts
-from feasid.identification.noise import Noise
-from feasid.identification.priors import Prior, find_prior
-from feasid.logs.floating import robot_floats
-from feasid.logs.motion import Run
-from feasid.logs.recording import Recording
-from feasid.options.complete import select_options
-from feasid.options.tables import SetOptions
-from feasid.reduction.fleet import LogTask
-from feasid.reduction.reduce import independent_columns, restrict_terms
-from feasid.reduction.strata import FOLDS
-from feasid.reduction.triangle import Reduced
+from feasid.identifiability.base import base_parameters
+from feasid.identification.estimate import Estimate
+from feasid.identification.trial import Setup, Trial
+from feasid.reduction.reduce import restrict_terms
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -68,9 +56,6 @@ STEPS = 5
 SMALL_STEP = 0.2
 """Deviations below which a step ends the iteration."""
 
-MOST_SAMPLES = 10**6
-"""Samples beyond which logs are not searched: all their rows would be held in memory."""
-
 LEAST_DEVIATIONS = 3.0
 """Deviations by which a fitted mistake must differ from none. Score tests take the model for right;
 a torque gain that the log of a KUKA arm supported at once, but not the arm's other log, came out as
@@ -78,153 +63,6 @@ a torque gain that the log of a KUKA arm supported at once, but not the arm's ot
 
 ALIKE = 0.9
 """Share of the best mistake's gain from which another one explains the log as well."""
-
-
-@dataclass(frozen=True, eq=False)
-class Setup:
-    """A log and a robot before anything was corrected.
-
-    Attributes
-    ----------
-    base : BaseParameters
-    chosen : mapping
-        `feasid.options.tables.FitOptions`, completed.
-    runs : tuple of Run
-    cutoff : float
-    reduced : Reduced
-        The log as it was reduced.
-    prior : Prior
-    delay : float
-        Delay of less than a sample that the fit takes out [s].
-    """
-
-    base: BaseParameters
-    chosen: Mapping[str, Any]
-    runs: tuple[Run, ...]
-    cutoff: float
-    reduced: Reduced
-    prior: Prior
-    delay: float
-
-    @property
-    def joints(self) -> tuple[int, ...]:
-        """Joints whose torques were measured."""
-        measured, names = self.chosen["measured"], self.base.robot.joints
-        return tuple(j for j, n in enumerate(names) if measured is None or n in measured)
-
-    @property
-    def period(self) -> float:
-        """Of the samples [s]."""
-        return max(1.0 / run.rate for run in self.runs)
-
-
-def corrected_equations(
-    setup: Setup, correction: LogCorrection, rows: LogRows | None = None
-) -> tuple[BaseParameters, LogRows, Array, Reduced]:
-    """Base parameters, rows, filtered torques and equations of a log without some mistakes.
-
-    Parameters
-    ----------
-    setup : Setup
-    correction : LogCorrection
-        What is taken out.
-    rows : LogRows, optional
-        Of the same motion and robot, with other torques.
-    """
-    base = setup.base
-    robot = correction.robot(base.robot)
-    runs = [correction.run(r) for r in setup.runs]
-    if robot is not base.robot:
-        base = base_parameters(robot, measured=setup.chosen["measured"])
-        rows = None
-    if rows is None:
-        rows = LogRows(robot, independent_columns(base), setup.cutoff, runs, setup.joints)
-    else:
-        rows = rows.with_torques(runs)
-    torque = rows.torque if correction.aligns else rows.torque + setup.delay * rows.slope
-    return base, rows, torque, rows.reduced(torque, setup.reduced)
-
-
-class Trial:
-    """A log with some corrections, and its feasible model.
-
-    Parameters
-    ----------
-    setup : Setup
-    correction : LogCorrection
-    noise : Noise
-    weight : float
-        Of the prior.
-    start : ndarray, shape (n,)
-        A strictly feasible model.
-    rows : LogRows, optional
-        Of the same motion and robot, with other torques.
-    """
-
-    def __init__(
-        self,
-        setup: Setup,
-        correction: LogCorrection,
-        noise: Noise,
-        weight: float,
-        start: Array,
-        rows: LogRows | None = None,
-    ) -> None:
-        self.setup, self.correction, self.noise, self.weight = setup, correction, noise, weight
-        self.base, self.rows, self.torque, self.reduced = corrected_equations(
-            setup, correction, rows
-        )
-        base, robot = self.base, self.base.robot
-        feasible = feasible_set(robot, **select_options(SetOptions, setup.chosen))
-        self.task = EstimationProblem.from_reduced(self.reduced, base, feasible, prior=setup.prior)
-        self.solutions = WarmStarts(self.task, weight, self.task.start(start))
-        r, rho, _ = noise.whitened_triangle(self.reduced)
-        free, problem, divergence = self.solutions.solve(r, rho)
-        self.delta = self.task.whole(free)
-        self.beta = np.asarray(base.K @ self.delta)
-        self.followed = self.task.full_covariance(problem.followed(free, divergence))
-        self._columns: dict[Mistake, Array] = {}
-
-    def with_correction(self, correction: LogCorrection, noise: Noise | None = None) -> Trial:
-        """The log with another correction, its model sought from this one."""
-        rows = self.rows if self.base is self.setup.base else None
-        own = self.noise if noise is None else noise
-        return Trial(self.setup, correction, own, self.weight, self.delta, rows)
-
-    def with_own_noise(self) -> Trial:
-        """The same correction with the noise that is left with it."""
-        noise = self.task.noise(self.reduced, self.weight, self.task.start(self.delta))
-        return self.with_correction(self.correction, noise)
-
-    @cached_property
-    def deviations(self) -> Array:
-        """Of every row, shape (rows,)."""
-        out = np.empty(len(self.torque))
-        for j in self.rows.joints:
-            own = self.rows.joint == j
-            out[own] = self.noise.deviations(j, self.rows.squared_slowness[own])
-        return out
-
-    def tests(self, active: Sequence[Mistake] = ()) -> ScoreTests:
-        """Score tests around the model."""
-        K = np.asarray(self.base.K, dtype=np.float64)
-        model = self.base.robot.with_values(self.delta)
-        spread = K @ self.followed @ K.T
-        return ScoreTests(
-            self.rows, self.torque, model, self.beta, spread, self.deviations, active, self._columns
-        )
-
-    @cached_property
-    def held_out(self) -> Array:
-        """Residual of every row by a feasible model of the other stretches, shape (rows,)."""
-        out = np.zeros(len(self.torque))
-        for fold in range(FOLDS):
-            others = [f for f in range(FOLDS) if f != fold]
-            r, rho, _ = self.noise.whitened_triangle(self.reduced, others)
-            beta = self.base.K @ self.solutions.whole(r, rho)
-            own = self.rows.fold == fold
-            out[own] = self.torque[own] - self.rows.regressor[own] @ beta
-        return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -376,10 +214,11 @@ def search(trial: Trial, mistakes: Sequence[Mistake]) -> Found:
     for _ in range(MOST_MISTAKES):
         left = [m for m in mistakes if m not in found.active and m not in refused]
         tests = found.trial.tests(found.active).tests(left)
-        supported = _rank_supported(found, [t for t in tests if t.supported])
+        supported = sorted((t for t in tests if t.supported), key=lambda t: -t.gain)
+        least = _gain_of_features(found) if supported else 0.0
         better = None
-        for group in _groups(supported, left):
-            better = _confirm(found, group, supported)
+        for group in _groups(supported, tests, least):
+            better = _confirm(found, group, supported, least)
             if better is not None:
                 break
             refused |= {m for m in group if len(group) == 1}
@@ -389,35 +228,37 @@ def search(trial: Trial, mistakes: Sequence[Mistake]) -> Found:
     return found
 
 
-def _rank_supported(found: Found, supported: Sequence[ScoreTest]) -> list[ScoreTest]:
-    """The supported mistakes, the best first; none where a feature explains more than they do.
+def _gain_of_features(found: Found) -> float:
+    """What the best feature explains that no option mends.
 
     A cable would otherwise pass for torque gains, and play for a delay.
     """
-    if not supported:
-        return []
-    most = max(t.gain for t in supported)
     tests = found.trial.tests(found.active).tests(features(found.trial.rows.joints))
-    if any(t.supported and t.gain > most for t in tests):
-        return []
-    return sorted(supported, key=lambda t: -t.gain)
+    return max((t.gain for t in tests if t.supported), default=0.0)
 
 
-def _groups(supported: Sequence[ScoreTest], left: Sequence[Mistake]) -> list[list[Mistake]]:
-    """What is tried in a round: one by one, and gains of all joints at once.
+def _groups(
+    supported: Sequence[ScoreTest], tests: Sequence[ScoreTest], least: float
+) -> list[list[Mistake]]:
+    """What is tried in a round: one by one, and gains or zeros of all joints at once.
 
-    Only ratios of gains are seen, so that one joint alone cannot be told from all the others.
+    Only ratios of gains are seen, so that one joint alone cannot be told from all the others; of
+    zeros those count of which the log tells more than everybody knows.
     """
-    alone = [[t.mistake] for t in supported[:MOST_TRIED]]
-    if alone and alone[0][0].kind == "gain":
-        return [[m for m in left if m.kind == "gain"], *alone]
-    return alone
+    alone = [[t.mistake] for t in supported[:MOST_TRIED] if t.gain >= least]
+    kind = supported[0].mistake.kind if supported else ""
+    most = {"gain": np.inf, "zero": USUAL["zero"]}.get(kind, 0.0)
+    whole = [t.mistake for t in tests if t.mistake.kind == kind and t.deviation[0] < most]
+    return [whole, *alone] if len(whole) > 1 else alone
 
 
 def _confirm(
-    found: Found, group: Sequence[Mistake], supported: Sequence[ScoreTest]
+    found: Found, group: Sequence[Mistake], supported: Sequence[ScoreTest], least: float
 ) -> Found | None:
-    """The fit with further mistakes, where it predicts held-out stretches better."""
+    """The fit with further mistakes, where it predicts held-out stretches better.
+
+    `least` is the gain that it must have.
+    """
     active = (*found.active, *group)
     try:
         trial, covariance = gauss_newton(found.trial, active)
@@ -428,7 +269,8 @@ def _confirm(
     unit = found.trial.deviations
     before, after = found.trial.held_out / unit, trial.held_out / unit
     gain, own, p = held_out_gain(before, after, trial.rows)
-    if not (gain > LEAST_GAIN or (own > LEAST_OWN_GAIN and gain > 0)) or p >= HELD_OUT_LEVEL:
+    enough = gain > LEAST_GAIN or (own > LEAST_OWN_GAIN and gain > 0)
+    if not enough or gain < least or p >= HELD_OUT_LEVEL:
         return None
     names, first = trial.base.robot.joints, group[0]
     best = max((t.gain for t in supported if t.mistake in group), default=0.0)
@@ -566,31 +408,3 @@ def allow(found: Found) -> Allowance:
     K = np.asarray(trial.base.K, dtype=np.float64)
     spread = trial.followed @ K.T @ (pull @ root)
     return Allowance(Calibration(tuple(entries), robot.gravity), spread)
-
-
-def prepare_setup(
-    tasks: Sequence[LogTask],
-    base: BaseParameters,
-    reduced: Reduced,
-    chosen: Mapping[str, Any],
-    delay: float,
-) -> Setup | None:
-    """What a search needs; None where this log and robot, or these options, allow none."""
-    prior, robot = find_prior(chosen["prior"]), base.robot
-    plain = robot.dof == robot.axes == len(robot.bodies) and not robot.loops
-    usual = chosen["method"] == "torque" and chosen["robust"] is None
-    recorded = [
-        (t.source, t.options)
-        for t in tasks
-        if isinstance(t.source, Recording) and not t.source.streamed
-    ]
-    if prior is None or not (plain and usual and reduced.strata and len(recorded) == len(tasks)):
-        return None
-    if chosen["calibration"] is None or reduced.samples > MOST_SAMPLES or robot_floats(robot):
-        return None
-    torque = True if chosen["measured"] is None else chosen["measured"]
-    motions = [log.motion(robot, torque=torque, **own) for log, own in recorded]
-    runs = tuple(run for motion in motions for run in motion.runs)
-    if not motions[0].cutoff or any(run.free is not None for run in runs):
-        return None
-    return Setup(base, chosen, runs, motions[0].cutoff, reduced, prior, delay)

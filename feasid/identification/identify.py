@@ -23,16 +23,16 @@ from feasid.identification.calibration import (
     Calibration,
     allow,
     calibrate,
-    corrected_equations,
-    prepare_setup,
     with_other_terms,
 )
 from feasid.identification.choice import Choice, candidate_sets, choose_terms
 from feasid.identification.log_warnings import diagnose_logs
 from feasid.identification.noise import Delay, align_torques
 from feasid.identification.priors import find_prior
+from feasid.identification.resolution import resolution_bias
 from feasid.identification.result import Fit
 from feasid.identification.servo import ServoFit, identify_servo
+from feasid.identification.trial import corrected_equations, prepare_setup
 from feasid.identification.weighting import Estimator, EstimatorResult, widened
 from feasid.logs.motion import Motion
 from feasid.logs.recording import Recording
@@ -233,7 +233,11 @@ def _calibrate(
         solved = _solve(tasks, trial.base, trial.reduced, delay, chosen)
     allowance = allow(found)
     estimate = widened(solved.estimate, allowance.spread, solved.base)
-    return replace(solved, estimate=estimate), allowance.calibration, notes
+    bias, said = resolution_bias(found.trial), solved.notes
+    if bias is not None:
+        estimate = widened(estimate, bias.spread[:, None], solved.base, foretold=True)
+        said = [*bias.notes, *said]
+    return replace(solved, estimate=estimate, notes=said), allowance.calibration, notes
 
 
 def _choose_friction_terms(

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.dynamics.regressor import CHUNK, RegressorPlan
@@ -35,6 +36,15 @@ CLOSE = 0.9
 """Kinds of functions that predict this share of what the best kind predicts are as good; of these
 the one with the fewest functions is named."""
 
+SLOW = 0.05
+"""Share of a joint's RMS speed over which it starts to move: the sign of a velocity v is taken as
+``tanh(v / (SLOW * rms(v)))``."""
+
+MOVING, MOSTLY = 0.9, 0.5
+"""Mean sign in the window of a row beyond which the joint moves there, and the share of moving rows
+from which only they count: friction near standstill is no model's, and on logs without a mistake it
+is most of what is left."""
+
 BREAKAWAY, STICKING = 0.1, 0.02
 """Speeds [rad/s or m/s] within which functions look for friction of its own near standstill."""
 
@@ -53,6 +63,10 @@ class Structure:
 
     share: float
     correlate: str = ""
+
+
+Part = tuple[Array, npt.NDArray[np.bool_], dict[str, Array]]
+"""Residual of a run's rows, whether the joint moves in them, and functions (k, rows) by kind."""
 
 
 def unexplained_structure(
@@ -81,7 +95,7 @@ def unexplained_structure(
     supports = [[place[c] for c in own] for own in equations.support]
     unseen = np.zeros(len(columns))
     betas = np.array([models.models.get(f, unseen) for f in range(FOLDS)])
-    parts: list[list[tuple[Array, dict[str, Array]]]] = [[] for _ in supports]
+    parts: list[list[Part]] = [[] for _ in supports]
     for run in runs:
         rows = _joined([*equations.run_rows(run)])
         if rows is None:
@@ -91,7 +105,9 @@ def unexplained_structure(
         for j, support in enumerate(supports):
             torque = rows.filtered[j][-1] + delay * rows.slope[j]
             predicted = np.einsum("mk,km->m", betas[:, support][fold], rows.filtered[j][:-1])
-            parts[j].append((torque - predicted, _functions_of_joint(j, torque, rows, shared)))
+            functions = _functions_of_joint(j, torque, rows, shared)
+            moving = np.abs(shared["moving"][j]) > MOVING
+            parts[j].append((torque - predicted, moving, functions))
     seen = measured_rows(models.reduced)
     return tuple(
         _predictable(p) if p and s else Structure(0.0) for p, s in zip(parts, seen, strict=True)
@@ -136,6 +152,7 @@ def _functions_of_motion(run: Run, window: Window, t: Array) -> dict[str, Array]
     part = slice(int(centres[0]) - window.half_width, int(centres[-1]) + window.half_width + 1)
     speed = run.dq[part].T
     sign = np.sign(speed)
+    slow = np.maximum(SLOW * np.sqrt(np.mean(speed**2, axis=1, keepdims=True)), 1e-300)
     comb = window.comb()
     return {
         "position": np.vstack([np.sin(q), np.cos(q), np.sin(2 * q), np.cos(2 * q), q, q**3]),
@@ -143,6 +160,7 @@ def _functions_of_motion(run: Run, window: Window, t: Array) -> dict[str, Array]
         "acceleration": a,
         "time": t[None],
         "sign": comb.rows(sign, len(t)),
+        "moving": comb.rows(np.tanh(speed / slow), len(t)),
         "breakaway": comb.rows(sign * np.exp(-((speed / BREAKAWAY) ** 2)), len(t)),
         "sticking": comb.rows(np.tanh(speed / STICKING), len(t)),
         "quadratic": v * np.abs(v),
@@ -165,12 +183,14 @@ def _functions_of_joint(
     }
 
 
-def _predictable(parts: list[tuple[Array, dict[str, Array]]]) -> Structure:
+def _predictable(parts: list[Part]) -> Structure:
     """The share of a residual that functions predict, and those that do it best alone."""
-    error = np.concatenate([e for e, _ in parts])
-    every = -(-len(error) // MOST_ROWS)
-    error = error[::every]
-    kinds = {kind: np.hstack([f[kind] for _, f in parts])[:, ::every].T for kind in parts[0][1]}
+    error = np.concatenate([e for e, _, _ in parts])
+    moving = np.concatenate([m for _, m, _ in parts])
+    used = np.flatnonzero(moving if moving.mean() > MOSTLY else np.ones(len(error), bool))
+    used = used[:: -(-len(used) // MOST_ROWS)]
+    error = error[used]
+    kinds = {kind: np.hstack([f[kind] for *_, f in parts])[:, used].T for kind in parts[0][-1]}
     share = _predicted_share(np.hstack([*kinds.values()]), error)
     alone = {kind: _predicted_share(x, error) for kind, x in kinds.items()}
     most = max(alone.values())

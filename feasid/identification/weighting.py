@@ -230,7 +230,9 @@ class Estimator:
         )
 
 
-def widened(result: EstimatorResult, spread: Array, base: BaseParameters) -> EstimatorResult:
+def widened(
+    result: EstimatorResult, spread: Array, base: BaseParameters, *, foretold: bool = False
+) -> EstimatorResult:
     """The result with ``spread @ spread.T`` (n, n) more in the covariance of its parameters.
 
     Parameters
@@ -239,14 +241,17 @@ def widened(result: EstimatorResult, spread: Array, base: BaseParameters) -> Est
     spread : ndarray, shape (n, k)
         How standard parameters follow k independent errors of unit variance that all rows share.
     base : BaseParameters
+    foretold : bool
+        Whether errors that are foretold of other motions count it: not what is as wrong there.
     """
     if result.estimate is None or not spread.shape[1]:
         return result
     own = np.asarray(base.K, dtype=np.float64) @ spread
-    found = result.estimate
+    found, more = result.estimate, spread @ spread.T
     estimate = replace(
         found,
-        covariance=found.covariance + spread @ spread.T,
+        covariance=found.covariance + more,
+        doubting=found.doubting + more if foretold else found.doubting,
         shared=np.hstack([found.shared, spread]),
     )
     return replace(result, covariance=result.covariance + own @ own.T, estimate=estimate)

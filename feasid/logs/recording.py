@@ -29,6 +29,7 @@ from feasid.logs.read.arrays import (
     is_tuple_of_arrays,
 )
 from feasid.logs.read.formats import format_of, is_reduced, read_log
+from feasid.logs.resolution import acceleration_noise, blur, resolution
 from feasid.logs.stream import first_row, stream_log
 from feasid.options.complete import complete_options, select_options
 from feasid.options.tables import LogOptions, ReadOptions
@@ -39,6 +40,14 @@ if TYPE_CHECKING:
 
 Torque: TypeAlias = bool | Collection[str]
 """Whether torques are required, or those of which joints."""
+
+
+LEAST_BLUR = 0.01
+"""Noise of rounding over a joint's RMS acceleration below which a log is not blurred: encoders of
+12 bits that a UR5 moves by make 0.03 to 0.1, and bias grows with its square."""
+
+SEED = 0
+"""Of the blur."""
 
 
 @checked_methods
@@ -198,6 +207,28 @@ class Recording:
             return floating_runs(table, robot, chosen, bool(torque))
         raw = self.raw(robot, torque=torque, **select_options(ReadOptions, chosen))
         return prepare_signals(table, raw, robot, chosen)
+
+    def blurred_motion(
+        self, robot: Robot, *, torque: Torque = True, **options: Unpack[LogOptions]
+    ) -> Motion | None:
+        """`motion` of a log whose samples were moved at random within its resolution.
+
+        None where rounding makes less than `LEAST_BLUR` of every joint's acceleration.
+        """
+        chosen = complete_options(LogOptions, options, "a log")
+        raw = self.raw(robot, torque=torque, **select_options(ReadOptions, chosen))
+        known, steps = self.motion(robot, torque=torque, **options), resolution(raw)
+        rate = max(run.rate for run in known.runs)
+        if not (known.cutoff and np.isfinite(rate)):
+            return None
+        noise = acceleration_noise(steps, rate, known.cutoff)
+        square = np.sum([np.sum(run.ddq**2, axis=0) for run in known.runs], axis=0)
+        size = np.sqrt(square / sum(len(run) for run in known.runs))
+        if not (noise > LEAST_BLUR * size).any():
+            return None
+        return prepare_signals(
+            self.table(robot, chosen["topic"]), blur(raw, steps, SEED), robot, chosen
+        )
 
     def motions(
         self, robot: Robot, *, torque: Torque = True, **options: Unpack[LogOptions]

@@ -82,3 +82,17 @@ def test_faulty_worlds(fault):
     world, _, score = scored("ur5", fault)
     assert score.ratio <= MAX_RATIOS[fault], f"{world}: {score}"
     assert score.credible or fault in INCOMPLETE, f"{world}: {score}"
+
+
+HONEST = 2.0
+"""Times the truth's error from which a verdict must not be good, as in the league's protocol."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("robot", ["ur5", "panda", "z1", "xarm7"])
+@pytest.mark.parametrize(
+    "fault", ["drift", "load_friction", "ripple", "cable", "stribeck", "quantised"]
+)
+def test_no_fit_is_good_that_is_several_times_as_wrong_as_the_truth(robot, fault):
+    world, fit, score = scored(robot, fault)
+    assert score.ratio <= HONEST or fit.quality.level != "good", f"{world}: {fit.quality}"

@@ -1,0 +1,213 @@
+"""A log with corrections of its mistakes, and the feasible model that is fitted to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.diagnosis.log_rows import LogRows
+from feasid.diagnosis.mistakes import LogCorrection, Mistake
+from feasid.diagnosis.score import ScoreTests
+from feasid.feasibility.constraints.sets import feasible_set
+from feasid.identifiability.base import BaseParameters, base_parameters
+from feasid.identification.estimate import EstimationProblem, WarmStarts
+from feasid.identification.noise import Noise
+from feasid.identification.priors import Prior, find_prior
+from feasid.logs.floating import robot_floats
+from feasid.logs.motion import Run
+from feasid.logs.recording import Recording
+from feasid.options.complete import select_options
+from feasid.options.tables import SetOptions
+from feasid.reduction.fleet import LogTask
+from feasid.reduction.reduce import independent_columns
+from feasid.reduction.strata import FOLDS
+from feasid.reduction.triangle import Reduced
+
+MOST_SAMPLES = 10**6
+"""Samples beyond which logs are not searched: all their rows would be held in memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """A log and a robot before anything was corrected.
+
+    Attributes
+    ----------
+    base : BaseParameters
+    chosen : mapping
+        `feasid.options.tables.FitOptions`, completed.
+    runs : tuple of Run
+    cutoff : float
+    reduced : Reduced
+        The log as it was reduced.
+    prior : Prior
+    delay : float
+        Delay of less than a sample that the fit takes out [s].
+    blurred : tuple of Run
+        The runs with positions moved within their resolution; empty where that is fine.
+    """
+
+    base: BaseParameters
+    chosen: Mapping[str, Any]
+    runs: tuple[Run, ...]
+    cutoff: float
+    reduced: Reduced
+    prior: Prior
+    delay: float
+    blurred: tuple[Run, ...] = ()
+
+    @property
+    def joints(self) -> tuple[int, ...]:
+        """Joints whose torques were measured."""
+        measured, names = self.chosen["measured"], self.base.robot.joints
+        return tuple(j for j, n in enumerate(names) if measured is None or n in measured)
+
+    @property
+    def period(self) -> float:
+        """Of the samples [s]."""
+        return max(1.0 / run.rate for run in self.runs)
+
+
+def corrected_equations(
+    setup: Setup, correction: LogCorrection, rows: LogRows | None = None
+) -> tuple[BaseParameters, LogRows, Array, Reduced]:
+    """Base parameters, rows, filtered torques and equations of a log without some mistakes.
+
+    Parameters
+    ----------
+    setup : Setup
+    correction : LogCorrection
+        What is taken out.
+    rows : LogRows, optional
+        Of the same motion and robot, with other torques.
+    """
+    base = setup.base
+    robot = correction.robot(base.robot)
+    runs = [correction.run(r) for r in setup.runs]
+    if robot is not base.robot:
+        base = base_parameters(robot, measured=setup.chosen["measured"])
+        rows = None
+    if rows is None:
+        rows = LogRows(robot, independent_columns(base), setup.cutoff, runs, setup.joints)
+    else:
+        rows = rows.with_torques(runs)
+    torque = rows.torque if correction.aligns else rows.torque + setup.delay * rows.slope
+    return base, rows, torque, rows.reduced(torque, setup.reduced)
+
+
+class Trial:
+    """A log with some corrections, and its feasible model.
+
+    Parameters
+    ----------
+    setup : Setup
+    correction : LogCorrection
+    noise : Noise
+    weight : float
+        Of the prior.
+    start : ndarray, shape (n,)
+        A strictly feasible model.
+    rows : LogRows, optional
+        Of the same motion and robot, with other torques.
+    """
+
+    def __init__(
+        self,
+        setup: Setup,
+        correction: LogCorrection,
+        noise: Noise,
+        weight: float,
+        start: Array,
+        rows: LogRows | None = None,
+    ) -> None:
+        self.setup, self.correction, self.noise, self.weight = setup, correction, noise, weight
+        self.base, self.rows, self.torque, self.reduced = corrected_equations(
+            setup, correction, rows
+        )
+        base, robot = self.base, self.base.robot
+        feasible = feasible_set(robot, **select_options(SetOptions, setup.chosen))
+        self.task = EstimationProblem.from_reduced(self.reduced, base, feasible, prior=setup.prior)
+        self.solutions = WarmStarts(self.task, weight, self.task.start(start))
+        r, rho, _ = noise.whitened_triangle(self.reduced)
+        free, problem, divergence = self.solutions.solve(r, rho)
+        self.delta = self.task.whole(free)
+        self.beta = np.asarray(base.K @ self.delta)
+        self.followed = self.task.full_covariance(problem.followed(free, divergence))
+        self._columns: dict[Mistake, Array] = {}
+
+    def with_correction(self, correction: LogCorrection, noise: Noise | None = None) -> Trial:
+        """The log with another correction, its model sought from this one."""
+        rows = self.rows if self.base is self.setup.base else None
+        own = self.noise if noise is None else noise
+        return Trial(self.setup, correction, own, self.weight, self.delta, rows)
+
+    def with_own_noise(self) -> Trial:
+        """The same correction with the noise that is left with it."""
+        noise = self.task.noise(self.reduced, self.weight, self.task.start(self.delta))
+        return self.with_correction(self.correction, noise)
+
+    @cached_property
+    def deviations(self) -> Array:
+        """Of every row, shape (rows,)."""
+        out = np.empty(len(self.torque))
+        for j in self.rows.joints:
+            own = self.rows.joint == j
+            out[own] = self.noise.deviations(j, self.rows.squared_slowness[own])
+        return out
+
+    def tests(self, active: Sequence[Mistake] = ()) -> ScoreTests:
+        """Score tests around the model."""
+        K = np.asarray(self.base.K, dtype=np.float64)
+        model = self.base.robot.with_values(self.delta)
+        spread = K @ self.followed @ K.T
+        return ScoreTests(
+            self.rows, self.torque, model, self.beta, spread, self.deviations, active, self._columns
+        )
+
+    @cached_property
+    def held_out(self) -> Array:
+        """Residual of every row by a feasible model of the other stretches, shape (rows,)."""
+        out = np.zeros(len(self.torque))
+        for fold in range(FOLDS):
+            others = [f for f in range(FOLDS) if f != fold]
+            r, rho, _ = self.noise.whitened_triangle(self.reduced, others)
+            beta = self.base.K @ self.solutions.whole(r, rho)
+            own = self.rows.fold == fold
+            out[own] = self.torque[own] - self.rows.regressor[own] @ beta
+        return out
+
+
+def prepare_setup(
+    tasks: Sequence[LogTask],
+    base: BaseParameters,
+    reduced: Reduced,
+    chosen: Mapping[str, Any],
+    delay: float,
+) -> Setup | None:
+    """What a search needs; None where this log and robot, or these options, allow none."""
+    prior, robot = find_prior(chosen["prior"]), base.robot
+    plain = robot.dof == robot.axes == len(robot.bodies) and not robot.loops
+    usual = chosen["method"] == "torque" and chosen["robust"] is None
+    recorded = [
+        (t.source, t.options)
+        for t in tasks
+        if isinstance(t.source, Recording) and not t.source.streamed
+    ]
+    if prior is None or not (plain and usual and reduced.strata and len(recorded) == len(tasks)):
+        return None
+    if chosen["calibration"] is None or reduced.samples > MOST_SAMPLES or robot_floats(robot):
+        return None
+    torque = True if chosen["measured"] is None else chosen["measured"]
+    motions = [log.motion(robot, torque=torque, **own) for log, own in recorded]
+    runs = tuple(run for motion in motions for run in motion.runs)
+    if not motions[0].cutoff or any(run.free is not None for run in runs):
+        return None
+    moved = [log.blurred_motion(robot, torque=torque, **own) for log, own in recorded]
+    coarse = [b or m for b, m in zip(moved, motions, strict=True)] if any(moved) else []
+    blurred = tuple(run for motion in coarse for run in motion.runs)
+    return Setup(base, chosen, runs, motions[0].cutoff, reduced, prior, delay, blurred)
