@@ -105,8 +105,6 @@ def _is_combination(value: Any) -> bool:
 
 
 def _is_known(value: Any) -> bool:
-    if isinstance(value, Mapping):
-        return _is_combination(value)
     row = plain(value)
     entries = isinstance(row, list | tuple) and len(row) == 10
     return is_number(row) or (entries and all(x is None or x != x or is_number(x) for x in row))
@@ -153,7 +151,7 @@ WEIGHTS = Form(
     lambda v: _is_name(v) or is_row(v) or (isinstance(v, Mapping) and _is_combination(v)),
 )
 KNOWN = Form(
-    "ten numbers, NaN where one is not known, or numbers by symbol",
+    "ten numbers, NaN where one is not known, or a number for one parameter such as 'rod.m'",
     _is_known,
 )
 FACTORS = Form(

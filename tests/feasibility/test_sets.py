@@ -1,17 +1,20 @@
 """Feasible sets: every constraint against its meaning, and eq. (17) against the paper."""
 
+import json
+
 import numpy as np
 import pytest
 from feasibility_problems import random_parameters, random_robot
 from hypothesis import given
 from hypothesis import strategies as st
 
+import feasid
 from feasid import Body, Robot, Rotor, certificate
 from feasid.errors import InputError
 from feasid.exact.numbers import decimal
 from feasid.feasibility.constraints.affine import Block
-from feasid.feasibility.constraints.sets import feasible_set
-from feasid.feasibility.constraints.units import assemble
+from feasid.feasibility.constraints.sets import as_plain, feasible_set, of_plain
+from feasid.feasibility.constraints.units import assemble, units
 from feasid.feasibility.problems import normalise_constraints
 from feasid.feasibility.proof.question import Question
 from feasid.robot import inertia
@@ -244,3 +247,142 @@ def test_rotors_must_be_consistent_too(symmetric):
 def test_wrong_constraints_are_named(options, message):
     with pytest.raises(InputError, match=message):
         feasible_set(ROBOT, **options)
+
+
+def everything():
+    """A set with a limit of every kind, and a tie."""
+    import cvxpy as cp
+
+    corner = np.full(3, 0.3)
+    return feasible_set(
+        ROBOT,
+        mass={"b0": (0.1, 9.0)},
+        com_ellipsoid={"b0": (0.1 * corner, corner)},
+        inertia_ellipsoid={"b2": (corner, corner)},
+        known={"b2": [*[np.nan] * 9, 0.7]},
+        constraints=lambda p: [p["b1", "m"] <= 2, cp.square(p["b1", "lx"]) <= 4],
+    )
+
+
+def test_what_a_caller_asked_for_is_added_to_another_set_and_taken_out_again():
+    plain, asked = feasible_set(ROBOT), everything()
+    wanted = {"mass of b0 lower", "mass of b0 upper", "com of b0 in ellipsoid",
+              "mass of b2 in ellipsoid"}  # fmt: skip
+    wanted.add("constraint 1")
+    assert asked.user_constraints == wanted
+    assert plain.user_constraints == frozenset()
+    both = plain.also(asked)
+    assert [c.name for c in both.constraints] == [c.name for c in asked.constraints]
+    assert both.equalities == asked.equalities
+    assert both.convex == asked.convex
+    assert len(asked.convex) == 1
+    bare = asked.without(wanted | {asked.convex[0].name})
+    assert [c.name for c in bare.constraints] == [c.name for c in plain.constraints]
+    assert bare.convex == ()
+    one = asked.without({"mass of b0 lower"})
+    assert one.user_constraints == wanted - {"mass of b0 lower"}
+    assert all(c.opposite == 0 for c in one.linear)
+    assert any(c.opposite for c in asked.linear)
+
+
+def test_sets_are_the_same_after_they_were_written():
+    asked = everything()
+    again = of_plain(ROBOT, json.loads(json.dumps(as_plain(asked))))
+    delta = random_parameters(np.random.default_rng(0), ROBOT)
+    assert [c.name for c in again.constraints] == [c.name for c in asked.constraints]
+    for one, other in zip(asked.blocks, again.blocks, strict=True):
+        np.testing.assert_array_equal(one.matrix(delta), other.matrix(delta))
+        assert (one.powers, one.strict, one.role) == (other.powers, other.strict, other.role)
+    np.testing.assert_array_equal(asked.linear_values(delta), again.linear_values(delta))
+    assert [c.opposite for c in asked.linear] == [c.opposite for c in again.linear]
+    assert [e.value for e in asked.equalities] == [e.value for e in again.equalities]
+
+
+def test_a_margin_is_taken_off_every_constraint():
+    feasible, delta = everything(), random_parameters(np.random.default_rng(0), ROBOT)
+    assert feasible.with_margin(0.0) is feasible
+    tight = feasible.with_margin(1e-3)
+    for one, other in zip(feasible.blocks, tight.blocks, strict=True):
+        np.testing.assert_allclose(
+            one.matrix(delta) - other.matrix(delta), 1e-3 * np.eye(one.size), atol=1e-15
+        )
+        assert not other.strict
+    np.testing.assert_allclose(
+        feasible.linear_values(delta) - tight.linear_values(delta), 1e-3, rtol=1e-9
+    )
+
+
+def test_zero_is_inside_and_not_strictly():
+    """Friction of zero, and a mass at its bound."""
+    feasible, delta = feasible_set(ROBOT), random_parameters(np.random.default_rng(0), ROBOT)
+    assert feasible.strictly_inside(delta)
+    delta[ROBOT.parameter_names.index(("b2", "fv"))] = 0.0
+    assert feasible.inside(delta)
+    assert not feasible.strictly_inside(delta)
+    delta[ROBOT.parameter_names.index(("b2", "fv"))] = np.nan
+    assert not feasible.inside(delta)
+
+
+LINKS = 3
+
+RTOL = 1e-6
+"""Of units of random robots of other sizes: their K is computed from other numbers."""
+
+
+def scaled(mass, length):
+    """An arm in other units of mass and length, with the description's inertials."""
+    rng = np.random.default_rng(4)
+    robot = random_robot(rng, LINKS, length=length, drives=True)
+    values = random_parameters(np.random.default_rng(5), robot, mass=mass, length=length)
+    values[[symbol == "fv" for _, symbol in robot.parameter_names]] *= np.sqrt(length)
+    return robot.with_values(values)
+
+
+@pytest.mark.parametrize("inertials", [True, False])
+@pytest.mark.parametrize("torques", [True, False])
+@pytest.mark.parametrize(("mass", "length"), [(1e3, 1.0), (1.0, 1e-2), (1e-3, 10.0)])
+def test_units_grow_with_the_robot(inertials, torques, mass, length):
+    """Masses and lengths are in other units: nothing else about the problem is."""
+    found = []
+    for m, x in ((1.0, 1.0), (mass, length)):
+        robot = scaled(m, x)
+        base = feasid.base_parameters(robot)
+        A, b = base.K, base.K @ robot.values
+        if torques:
+            q, dq, ddq = np.random.default_rng(6).normal(size=(3, 40, LINKS))
+            states = q, dq / np.sqrt(x), ddq / x  # as gravity moves it
+            A = feasid.regressor(robot, *states).reshape(-1, robot.size)
+            b = A @ robot.values
+        feasible = feasible_set(robot, mass={"b0": (0.1 * m, 0.2 * m)})
+        found.append(units(robot, feasible, A, b, torques=torques, inertials=inertials))
+    one, other = found
+    if inertials:
+        np.testing.assert_allclose(one.mass, scaled(1.0, 1.0).values[ROBOT.inertial_columns[:, 9]])
+    np.testing.assert_allclose(other.length, one.length * length, rtol=RTOL)
+    np.testing.assert_allclose(other.mass, one.mass * mass, rtol=RTOL)
+    powers = {"Lxx": 2, "Lyy": 2, "Lzz": 2, "Lxy": 2, "Lxz": 2, "Lyz": 2, "lx": 1, "ly": 1,
+              "lz": 1, "m": 0, "Ia": 2, "fc": 1, "fo": 1, "fv": 1.5 if torques else 1}  # fmt: skip
+    factors = [mass * length ** powers[symbol] for _, symbol in ROBOT.parameter_names]
+    np.testing.assert_allclose(other.parameters, one.parameters * factors, rtol=RTOL)
+    for a, b in zip(one.blocks, other.blocks, strict=True):
+        np.testing.assert_allclose(b, a * np.sqrt(mass) * length ** np.array([1, 1, 1, 0]))
+
+
+def test_the_gap_between_two_bounds_is_a_unit():
+    """A mass from 0.1 to 0.1001 counts in units of 1e-4, one bounded above in those of the body."""
+    ones = np.ones(ROBOT.size)
+    for low, unit in ((0.1, 1e-4), (None, 1.0)):
+        feasible = feasible_set(ROBOT, mass={"b0": (low, 0.1001)})
+        own = assemble(feasible, np.ones(3), np.ones(3), ones)
+        rows = [k for k, c in enumerate(feasible.linear) if c.role == "asked"]
+        np.testing.assert_allclose(own.linear[rows], unit, rtol=1e-9)
+
+
+def test_given_values_that_clash_by_themselves_clash_with_no_bound():
+    """Dropping the bounds does not help; where it does, each of a minimal set is needed."""
+    one = random_robot(np.random.default_rng(0), 1)
+    base = feasid.base_parameters(one)
+    wrong = inertia.from_mass_com_inertia(1.0, np.zeros(3), -np.eye(3))
+    verdict = feasid.check(base.K @ wrong, base, mass={"b0": (0.1, 0.2)}, total_mass=0.15)
+    assert verdict.feasible is False
+    assert verdict.conflict == ()

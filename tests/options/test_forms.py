@@ -65,7 +65,7 @@ TAKEN = {
     "MATRIX": STRINGS | TABLES | {"3x2", "intervals"},
     "ROWS": STRINGS | EMPTY | {"mask", "intervals", "3x2"},
     "WEIGHTS": STRINGS | ROWS | WEIGHED,
-    "KNOWN": NUMBERS | WEIGHED | TENS | {"10 nan", "10 None"},
+    "KNOWN": NUMBERS | TENS | {"10 nan", "10 None"},
     "FACTORS": {"a b"},
     "ROW": ROWS,
     "PRIOR": STRINGS | {"Prior"},
