@@ -21,7 +21,7 @@ from feasid.excitation.design import (
     random_motion,
     task_motions,
 )
-from feasid.excitation.objectives import Condition, Mixture, Prediction
+from feasid.excitation.problem import Condition, Mixture, Prediction
 from feasid.excitation.regressor_gradient import MotionRegressor
 from feasid.excitation.search import LIMIT_SHARE, Perturbations
 from feasid.excitation.space import (
