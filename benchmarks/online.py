@@ -1,6 +1,7 @@
 """How fast a robot of 7 joints with friction is identified while it runs, and that nothing drifts.
 
 python benchmarks/online.py             # speed
+python benchmarks/online.py --loop 1000 # a million samples beside a worker thread
 python benchmarks/online.py --drift 10  # and 10 million samples
 """
 
@@ -49,11 +50,11 @@ def log(robot, samples: int):
     return q, tau + 0.1 * rng.standard_normal(tau.shape)
 
 
-def told(label: str, seconds) -> None:
+def told(label: str, seconds, shares=(50, 99)) -> None:
     """Processor time of single calls."""
-    middle, late = np.percentile(seconds, [50, 99])
+    late = ", ".join(f"{p:g} % {1e3 * np.percentile(seconds, p):8.4f}" for p in shares)
     print(
-        f"  {label:22} median {1e3 * middle:8.4f} ms, 99th percentile {1e3 * late:8.4f} ms, "
+        f"  {label:18} mean {1e3 * np.mean(seconds):8.4f}, below {late}, "
         f"largest {1e3 * max(seconds):8.3f} ms, {1 / np.mean(seconds):9.0f} per second"
     )
 
@@ -66,19 +67,55 @@ def speed(robot, q, tau, **options) -> None:
     fit.estimate()
     updates, estimates, infeasible = [], [], 0
     for k in range(half, len(q)):
-        began = time.process_time()
+        began = time.thread_time()
         fit.update(q[k], tau[k])
-        updates.append(time.process_time() - began)
+        updates.append(time.thread_time() - began)
         if k % BETWEEN == 0:
-            began = time.process_time()
+            began = time.thread_time()
             found = fit.estimate()
-            estimates.append(time.process_time() - began)
+            estimates.append(time.thread_time() - began)
             infeasible += bool(fit.problem.feasible.violations(found.delta))
-    told("update", updates)
+    told("update", updates, (50, 99, 99.99))
     told("verified estimate", estimates)
     ratio = np.mean(updates) / regressor_seconds(robot)
     print(f"  update takes {ratio:.1f} times Pinocchio's computeJointTorqueRegressor, in the mean")
     print(f"  {len(estimates)} estimates, {infeasible} of them infeasible in exact arithmetic")
+
+
+def control_loop(robot, q, tau, samples: int, paced: bool) -> None:
+    """What the caller's thread spends in `update` while a worker learns and estimates.
+
+    Paced by the clock, how late the loop wakes is told too: a thread of Python waits for others.
+    """
+    for worker in (True, False) if paced else (True,):
+        updates, late = np.empty(samples), np.zeros(samples)
+        with feasid.OnlineFit(robot, RATE, window=2000, worker=worker) as fit:
+            due = time.perf_counter()
+            for k in range(samples):
+                due += 1.0 / RATE
+                if paced:
+                    time.sleep(max(0.0, due - time.perf_counter()))
+                    late[k] = time.perf_counter() - due
+                elif k % 1000 == 0:
+                    fit.estimate()  # waits: simulated time is faster than real time
+                if k == samples // 10:
+                    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+                began = time.thread_time()
+                fit.update(q[k % len(q)], tau[k % len(q)])
+                updates[k] = time.thread_time() - began
+                if worker and k % BETWEEN == 0:
+                    fit.request_estimate()
+        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+        print(
+            f"{samples / RATE:.0f} s, {'at' if paced else 'faster than'} real time, "
+            f"{'40 estimates per second by a worker' if worker else 'no worker, no estimates'}: "
+            f"memory grew by {grown:.1f} MB, left out {dict(fit.faults)}"
+        )
+        told("update", updates, (50, 99, 99.99))
+        ratio = np.mean(updates) / regressor_seconds(robot)
+        print(f"  {ratio:.1f} times Pinocchio's computeJointTorqueRegressor, in the mean")
+        if paced:
+            told("the loop is late by", late, (50, 99, 99.99))
 
 
 def regressor_seconds(robot, samples: int = 2000) -> float:
@@ -89,10 +126,10 @@ def regressor_seconds(robot, samples: int = 2000) -> float:
     fingers = [whole.getJointId(name) for name in FINGERS]
     model = pinocchio.buildReducedModel(whole, fingers, pinocchio.neutral(whole))
     data, motions = model.createData(), [x.copy() for x in motion(robot, samples)]
-    began = time.process_time()
+    began = time.thread_time()
     for q, dq, ddq in zip(*motions, strict=True):
         pinocchio.computeJointTorqueRegressor(model, data, q, dq, ddq)
-    return (time.process_time() - began) / samples
+    return (time.thread_time() - began) / samples
 
 
 def single_samples(robot) -> None:
@@ -110,10 +147,10 @@ def single_samples(robot) -> None:
         }
         for name, call in calls.items():
             call()
-            began = time.process_time()
+            began = time.thread_time()
             for _ in range(5000):
                 call()
-            print(f"  {backend:7} {name:17} {(time.process_time() - began) / 5000 * 1e6:6.2f} us")
+            print(f"  {backend:7} {name:17} {(time.thread_time() - began) / 5000 * 1e6:6.2f} us")
 
 
 def drift(robot, millions: float) -> None:
@@ -158,14 +195,19 @@ def drift(robot, millions: float) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--loop", type=float, default=0.0, metavar="SECONDS")
     parser.add_argument("--drift", type=float, default=0.0, metavar="MILLIONS")
     chosen = parser.parse_args()
     robot = panda().without_joint_terms().with_joint_terms(drive_inertia=True)
     if chosen.drift:
         drift(robot, chosen.drift)
         return
-    single_samples(robot)
     q, tau = log(robot, int(SECONDS * RATE))
+    if chosen.loop:
+        control_loop(robot, q, tau, int(SECONDS * RATE), True)
+        control_loop(robot, q, tau, int(chosen.loop * RATE), False)
+        return
+    single_samples(robot)
     speed(robot, q, tau, window=2000)
     speed(robot, q, tau, forgetting=0.9995)
     speed(robot, q, tau)

@@ -94,7 +94,9 @@ def simulate(seconds: float, pick: float, identify: bool = True, seed: int = 0) 
     model = mujoco.MjModel.from_xml_string(MODEL)
     data = mujoco.MjData(model)
     rng = np.random.default_rng(seed)
-    control = AdaptiveControl(described(model), RATE, window=4000, effort=[80.0, 80.0, 40.0, 40.0])
+    control = AdaptiveControl(
+        described(model), RATE, window=4000, effort=[80.0, 80.0, 40.0, 40.0], worker=False
+    )
     run = Run(np.empty((int(seconds * RATE), 4)), control)
     data.qpos[:], before = reference(0.0)[0], reference(0.0)[0]
     speed = np.zeros(4)

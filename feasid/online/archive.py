@@ -65,7 +65,7 @@ STATE = {
 def save(fit: Any, path: str | Path, *, overwrite: bool = False) -> None:
     """Write what an online fit has learnt; see `feasid.OnlineFit.save`."""
     arrays: dict[str, Any] = {}
-    last = fit.latest
+    last = fit._last
     model = {
         "format": FORMAT,
         "version": VERSION,
@@ -134,10 +134,10 @@ def restore(
             if name not in STATE[part]:
                 raise ValueError(f"it holds an unknown part {name!r}")
             setattr(owner, name, _as_before(_from_plain(value, arrays), getattr(owner, name)))
-    fit.faults.update(Counter(model["faults"]))
-    fit.changes.extend(ModelChange(**c) for c in model["changes"])
+    fit._checks.faults.update(Counter(model["faults"]))
+    fit.changes = tuple(ModelChange(**c) for c in model["changes"])
     if model["last"] is not None:
-        fit._last = fit._unsuited = _estimate(fit, _from_plain(model["last"], arrays))
+        fit._last = fit._latest = fit._unsuited = _estimate(fit, _from_plain(model["last"], arrays))
 
 
 def _estimate(fit: Any, values: dict[str, Any]) -> OnlineEstimate:

@@ -7,7 +7,7 @@ is left is interpolated at even times, by the samples' own stamps where they hav
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,27 @@ RATE_TOLERANCE = 0.03
 
 RATE_SECONDS = 1.0
 """Time over which samples are counted against their stamps [s]."""
+
+MIN_BLOCKS_PER_WINDOW = 16
+"""Blocks of a window: each new one renews four triangles per joint."""
+
+MAX_BLOCK_SECONDS = 0.125
+"""Time that the newest sample waits until it is learnt, at most [s]."""
+
+
+def choose_block(rate: float, window: int | None, block: int | None) -> int:
+    """Samples per block: a divisor of the window, and not too long a wait."""
+    longest = max(1, round(MAX_BLOCK_SECONDS * rate))
+    if block is not None:
+        if not block >= 1 or (window is not None and window % block):
+            raise InputError(f"a window of {window} samples is no multiple of a block of {block}")
+        return int(block)
+    if window is None:
+        return longest
+    fitting = [
+        b for b in range(1, longest + 1) if window % b == 0 and window // b >= MIN_BLOCKS_PER_WINDOW
+    ]
+    return max(fitting, default=1)
 
 
 class StuckSignal:
@@ -77,8 +98,8 @@ class SampleChecks:
     ----------
     faults : Counter
         Samples left out, by cause: "not finite", "time jump" (the first after it), "same time",
-        "wrong rate", "stale", and for any joint "stuck torque" and, where velocities are measured,
-        "stuck position".
+        "wrong rate", "stale", "queue full", and for any joint "stuck torque" and, where velocities
+        are measured, "stuck position".
     """
 
     def __init__(self, dof: int, rate: float) -> None:
@@ -93,6 +114,11 @@ class SampleChecks:
         self._follows = True
         self._enough = max(20, round(RATE_SECONDS * rate))
         self._equal = 0
+
+    def skip(self, lost: int) -> None:
+        """Count samples that were left out unseen; the next one does not follow on the last."""
+        self.faults["queue full"] += lost
+        self._follows, self._time = False, np.nan
 
     def find_usable(self, q: Array, tau: Array, dq: Array | None, t: Array) -> tuple[Mask, Mask]:
         """Which samples can be used, and which of them do not follow on the one before.
@@ -270,7 +296,30 @@ def _cubic_weights(times: Array, nodes: Array) -> Array:
     return out
 
 
-Sample = npt.ArrayLike
+@dataclass(frozen=True, eq=False)
+class SampleBlock:
+    """Samples that came one after the other.
+
+    Attributes
+    ----------
+    q, tau : ndarray, shape (N, dof)
+    dq : ndarray, shape (N, dof), or None
+    t : ndarray, shape (N,)
+        NaN where no time was given.
+    has_stamps : bool
+    time : float
+        Of the newest one: its stamp, or their number over the rate [s].
+    lost : int
+        Samples just before these that were left out because too many blocks were waiting.
+    """
+
+    q: Array
+    tau: Array
+    dq: Array | None
+    t: Array
+    has_stamps: bool
+    time: float
+    lost: int
 
 
 class SampleBuffer:
@@ -281,59 +330,74 @@ class SampleBuffer:
     dof : int
     block : int
         Samples per block.
-    deliver : callable
-        Called without arguments when `q`, `tau`, `dq` and `t` are full, shape (block, dof) and
-        (block,); `has_speed` and `has_stamps` say whether `dq` and `t` were given.
+    rate : float
+        [Hz]
 
     Attributes
     ----------
     received : int
         Samples that came.
-    stamp : float
-        Of the newest one [s].
+    lost : int
+        Samples of blocks that were given up since the last one that was handed over.
+    newest : ndarray, shape (dof,)
+        Position of the newest sample; zero before the first.
     """
 
-    def __init__(self, dof: int, block: int, deliver: Callable[[], None]) -> None:
-        self.q, self.tau, self.dq = (np.zeros((block, dof)) for _ in range(3))
-        self.t = np.full(block, np.nan)
-        self.has_speed: bool | None = None
-        self.has_stamps: bool | None = None
-        self.received, self.stamp = 0, np.nan
-        self._block, self._deliver = block, deliver
-        self._fill = 0
+    def __init__(self, dof: int, block: int, rate: float) -> None:
+        self._shape, self._block, self._rate = (dof,), block, rate
+        self._has_speed: bool | None = None
+        self._has_stamps: bool | None = None
+        self.received = self.lost = self._fill = 0
+        self._stamp = np.nan
+        self.newest = np.zeros(dof)
+        self._clear()
+
+    def _clear(self) -> None:
+        self._q, self._tau, self._dq = (np.empty((self._block, *self._shape)) for _ in range(3))
+        self._t = np.full(self._block, np.nan)
 
     @property
-    def newest(self) -> Array:
-        """Position of the newest sample, shape (dof,); zero before the first."""
-        return np.asarray(self.q[self._fill - 1])
+    def time(self) -> float:
+        """Stamp of the newest sample; without stamps the number of samples over the rate [s]."""
+        return self._stamp if self._has_stamps else self.received / self._rate
 
-    def add(self, q: Sample, tau: Sample, dq: Sample | None, t: float | None) -> None:
-        """Take a sample."""
-        if self.has_speed is not (dq is not None):
-            if self.has_speed is not None:
+    def add(self, q: Array, tau: Array, dq: Array | None, t: float | None) -> bool:
+        """Take a sample; whether a block is full, which then must be taken or given up."""
+        if self._has_speed is not (dq is not None):
+            if self._has_speed is not None:
                 raise InputError("velocities must be given with every sample or with none")
-            self.has_speed = dq is not None
-        if self.has_stamps is not (t is not None):
-            if self.has_stamps is not None:
+            self._has_speed = dq is not None
+        if self._has_stamps is not (t is not None):
+            if self._has_stamps is not None:
                 raise InputError("time stamps must be given with every sample or with none")
-            self.has_stamps = t is not None
-        self._write(q, tau, dq, np.nan if t is None else t)
-        self.received += 1
-
-    def _write(self, q: Sample, tau: Sample, dq: Sample | None, t: float) -> None:
-        k = self._fill
-        try:
-            self.q[k] = q
-            self.tau[k] = tau
-            if dq is not None:
-                self.dq[k] = dq
-        except (ValueError, TypeError) as error:
+            self._has_stamps = t is not None
+        k, shape = self._fill, self._shape
+        if q.shape != shape or tau.shape != shape or (dq is not None and dq.shape != shape):
+            wrong = [f"{x.shape}" for x in (q, tau, dq) if x is not None and x.shape != shape]
             raise InputError(
-                f"a sample needs {self.q.shape[1]} numbers of each kind: {error}"
-            ) from error
-        self.t[k] = t
-        self.stamp = t
+                f"a sample needs {shape[0]} numbers of each kind, not an array of shape {wrong[0]}"
+            )
+        self._q[k], self._tau[k] = q, tau
+        if dq is not None:
+            self._dq[k] = dq
+        if t is not None:
+            self._t[k] = self._stamp = t
+        self.newest = self._q[k]
+        self.received += 1
         self._fill = k + 1
-        if self._fill == self._block:
-            self._fill = 0
-            self._deliver()
+        return self._fill == self._block
+
+    def take(self) -> SampleBlock:
+        """The full block; another one begins."""
+        dq = self._dq if self._has_speed else None
+        stamped, lost = bool(self._has_stamps), self.lost
+        full = SampleBlock(self._q, self._tau, dq, self._t, stamped, self.time, lost)
+        self._fill = self.lost = 0
+        self._clear()
+        return full
+
+    def give_up(self) -> None:
+        """Leave the full block out; another one begins."""
+        self.newest = self.newest.copy()
+        self.lost += self._fill
+        self._fill = 0

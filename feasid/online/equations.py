@@ -334,6 +334,16 @@ class WindowedEquations:
         return [np.triu(t) for t in (_empty_triangles(self._sizes) if root is None else root)]
 
 
+def make_store(
+    equations: CausalEquations, window: int | None, forgetting: float | None, block: int
+) -> EquationStore:
+    """What remembers the equations."""
+    sizes = [len(s) + 1 for s in equations.plan.support]
+    if window is not None:
+        return WindowedEquations(sizes, window // block)
+    return FadingEquations(sizes, 1.0 if forgetting is None else forgetting)
+
+
 BATCH_SECONDS = 0.5
 """Motion whose rows make one estimate of a load [s]: longer than errors of friction and of flexible
 joints last. With a tenth of it each estimate holds one row or two, with ten times loads are found

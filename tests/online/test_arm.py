@@ -56,7 +56,9 @@ def test_a_load_is_noticed_and_tracking_returns():
 
 def control(**options):
     robot = arm().described(arm().mujoco.MjModel.from_xml_string(arm().MODEL))
-    return AdaptiveControl(robot, 200.0, backend="python", effort=[50.0] * 4, **options)
+    return AdaptiveControl(
+        robot, 200.0, backend="python", effort=[50.0] * 4, worker=False, **options
+    )
 
 
 def learnt(seconds=6, **options):

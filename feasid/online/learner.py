@@ -1,0 +1,324 @@
+"""What is learnt of blocks of samples, one after the other, and the estimates from it."""
+
+from __future__ import annotations
+
+import time as clock
+from collections import deque
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from feasid.codegen.model import Model
+from feasid.core.arrays import Array
+from feasid.core.threads import thread_limiter
+from feasid.dynamics.regressor import mass_matrix
+from feasid.errors import SolverError
+from feasid.online.acceptance import Decision, Evidence, ModelGate, OnlineEstimate
+from feasid.online.buffering import EvenGrid, SampleBlock, SampleChecks, usable_stretches
+from feasid.online.equations import (
+    CausalEquations,
+    ChangeDetector,
+    EquationStore,
+    LoadInvariantEquations,
+    ModelChange,
+)
+from feasid.online.problem import FeasibleProblem, row_deviations
+from feasid.reduction.triangle import Reduced, fingerprint_of
+from feasid.robot.inertia import from_mass_com_inertia
+
+TINY_MASS = 1e-12
+"""Mass [kg] of a body that has none."""
+
+COMPARISON_SECONDS = 2.0
+"""Time over which errors of prediction are compared [s]."""
+
+MAX_KEPT_DECISIONS = 1000
+"""Decisions and changes that are remembered."""
+
+
+class Learner:
+    """Learns blocks and estimates; what it has is changed by one thread at a time.
+
+    Parameters
+    ----------
+    equations : CausalEquations
+    store : EquationStore
+    problem : FeasibleProblem
+    invariant : LoadInvariantEquations
+    block : int
+        Samples per block.
+    full : int
+        Samples of motion from which the buffer counts as full.
+    gate : ModelGate
+    false_alarms : float
+        See `feasid.OnlineFit`.
+    """
+
+    def __init__(
+        self,
+        equations: CausalEquations,
+        store: EquationStore,
+        problem: FeasibleProblem,
+        invariant: LoadInvariantEquations,
+        block: int,
+        full: int,
+        gate: ModelGate,
+        false_alarms: float,
+    ) -> None:
+        self.equations, self._store, self.problem = equations, store, problem
+        self._invariant, self.block, self.full, self.gate = invariant, block, full, gate
+        self.base, self.robot, self.rate = problem.base, problem.base.robot, equations.rate
+        robot, rate = self.robot, self.rate
+        self._correlation = max(1.0, rate / (2 * equations.cutoff) / equations.every)
+        self.nominal_beta = self.base.K @ problem.nominal
+        coded = not robot.loops and all(body.dof == 1 for body in robot.bodies)
+        nominal = robot.with_values(problem.nominal)
+        self._model = Model(nominal, base=self.base, backend="python") if coded else None
+        self._one_thread = thread_limiter()
+        self._checks = SampleChecks(robot.dof, rate)
+        self._grid = EvenGrid(rate)
+        mass = problem.nominal[robot.inertial_columns[invariant.body]]
+        one = from_mass_com_inertia(1.0, mass[6:9] / max(mass[9], TINY_MASS), np.zeros((3, 3)))
+        carrier = robot.bodies[invariant.body].name
+        self._detector = ChangeDetector(invariant.load @ one, carrier, self._supports, false_alarms)
+        self._unsuited: OnlineEstimate | None = None
+        self.changes: tuple[ModelChange, ...] = ()
+        self.decisions: tuple[Decision, ...] = ()
+        self._last: OnlineEstimate | None = None
+        self._latest: OnlineEstimate | None = None
+        self._posture = np.zeros(robot.dof)
+        self._noise = np.ones(robot.dof)
+        self._known = 0.0
+        self._learnt = 0.0
+        self._since = 0
+        self._still = 0
+        self._pending = False
+        self._converged = True
+        recent = max(1, round(COMPARISON_SECONDS * rate / block))
+        self._errors: deque[tuple[Array, Array, int]] = deque(maxlen=recent)
+        self._bad: deque[int] = deque(maxlen=max(1, round(rate / block)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but a function, which is made anew."""
+        return {k: v for k, v in vars(self).items() if k != "_one_thread"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._one_thread = thread_limiter()
+
+    # -- blocks ------------------------------------------------------------------------------
+
+    def _learn(self, block: SampleBlock) -> None:
+        """Turn a block into equations, predict them, and learn them."""
+        with self._one_thread():
+            self._learn_block(block)
+
+    def _learn_block(self, raw: SampleBlock) -> None:
+        if raw.lost:
+            self._checks.skip(raw.lost)
+            self._bad.extend([self.block] * (raw.lost // self.block))
+        usable, fresh = self._checks.find_usable(raw.q, raw.tau, raw.dq, raw.t)
+        self._bad.append(int(np.count_nonzero(~usable)))
+        parts = []
+        for first, last in usable_stretches(usable, fresh):
+            if fresh[first]:
+                self.equations.reset()
+                self._grid.reset()
+            parts.append(self._equations_of(raw, slice(first, last)))
+        self._learnt = raw.time
+        if usable.any() and not any(age.size for _, age in parts):
+            self._still += self.block  # at rest: nothing is learnt, and nothing forgotten
+            return
+        self._still = 0
+        self._pending = True
+        self._take(parts)
+        self._since += self.block
+
+    def _equations_of(self, raw: SampleBlock, part: slice) -> tuple[list[Array], Array]:
+        """Rows of samples that follow on the last, where something moves, and their ages."""
+        dof, speeds = self.robot.dof, raw.dq
+        smooth = raw.q[part] if speeds is None else np.hstack([raw.q[part], speeds[part]])
+        smooth, tau, t = self._grid.resample(smooth, raw.tau[part], raw.t[part])
+        smooth = np.ascontiguousarray(smooth.T)
+        rows, at = self.equations.push(
+            smooth[:dof], np.ascontiguousarray(tau.T), None if speeds is None else smooth[dof:]
+        )
+        moving = self.equations.moving
+        age = (
+            self.block - 1 - part.start - at
+            if not raw.has_stamps
+            else (raw.t[-1] - t[at]) * self.rate
+        )
+        return [r[:, moving] for r in rows], age[moving]
+
+    def _take(self, parts: list[tuple[list[Array], Array]]) -> None:
+        """Predict and learn the rows of one block."""
+        sizes = [len(s) + 1 for s in self.equations.plan.support]
+        rows = [
+            np.concatenate([np.empty((k, 0)), *(part[j] for part, _ in parts)], axis=1)
+            for j, k in enumerate(sizes)
+        ]
+        age = np.concatenate([np.empty(0), *(old for _, old in parts)])
+        if age.size:
+            self._predict(rows)
+        self._store.add(rows, age, self.block)
+        self._invariant.fade(self.block)
+
+    def _predict(self, rows: list[Array]) -> None:
+        """Errors of prediction of rows that were not learnt yet, and what follows from them."""
+        if self._last is None:
+            return
+        supports = self._supports
+        errors = []
+        for beta in (self._last.beta, self.nominal_beta):
+            missed = [beta[list(s)] @ r[:-1] - r[-1] for s, r in zip(supports, rows, strict=True)]
+            errors.append(np.sum(np.square(missed), axis=1) / self._noise**2)
+        count = rows[0].shape[1]
+        self._errors.append((errors[0], errors[1], count))
+        if self._last is self._unsuited:
+            return
+        seconds = count * self.equations.every / self.rate
+        model = self._last.beta, self._last.covariance
+        change = self._detector.update(rows, self._noise, seconds, *model, self._learnt)
+        if change is not None:
+            self.changes = (*self.changes, change)[-MAX_KEPT_DECISIONS:]
+            self._invariant.set_from(*self._whitened_equations())
+            self._store.clear()
+            self._unsuited = self._last
+            self._since = 0
+
+    @property
+    def _supports(self) -> tuple[tuple[int, ...], ...]:
+        place = {c: k for k, c in enumerate(self.equations.plan.columns)}
+        return tuple(tuple(place[c] for c in s) for s in self.equations.plan.support)
+
+    # -- estimates ---------------------------------------------------------------------------
+
+    def _reduced(self) -> Reduced:
+        columns = self.equations.plan.columns
+        name = fingerprint_of(self.robot, columns)
+        triangles = tuple(self._store.triangles())
+        rows, every = round(self._store.count), self.equations.every
+        return Reduced(
+            name,
+            columns,
+            self._supports,
+            triangles,
+            rows * every,
+            robot=self.robot,
+            cutoff=self.equations.cutoff,
+            rows=rows,
+            period=1.0 / self.rate,
+        )
+
+    def _whitened_equations(self) -> tuple[Array, Array]:
+        """The remembered equations and those before the last change, in units of their noise."""
+        reduced = self._reduced()
+        noise = row_deviations(reduced.triangles, self._store.count, self._correlation)
+        R, rho, _ = reduced.triangle(1.0 / noise)
+        return self._invariant.combined_with(R, rho)
+
+    def _estimate(self, posture: Array) -> OnlineEstimate:
+        """The estimate, judged where the robot was when it was asked for."""
+        self._posture = posture
+        with self._one_thread():
+            self._latest = self._solve()
+        return self._latest
+
+    def _solve(self) -> OnlineEstimate:
+        began = clock.perf_counter()
+        if self._last is not None and self._still and not self._pending:
+            decision = self._decide(self._last.delta, self._last.r2, True)
+            seconds = clock.perf_counter() - began
+            return replace(self._last, decision=decision, seconds=seconds, age=self._age)
+        reduced = self._reduced()
+        scaled = row_deviations(reduced.triangles, self._store.count, self._correlation)
+        R, rho, _ = reduced.triangle(1.0 / scaled)
+        R, rho = self._invariant.combined_with(R, rho)
+        self._known = self.problem.determined_share(R)
+        try:
+            solution = self.problem.solve(R, rho)
+        except SolverError:
+            if self._last is None:
+                raise
+            decision = self._decide(self._last.delta, self._last.r2, False)
+            seconds = clock.perf_counter() - began
+            return replace(self._last, decision=decision, seconds=seconds, fresh=False)
+        self._pending, self._converged = not solution.converged, solution.converged
+        self._noise = scaled / np.sqrt(self._correlation)
+        missed = reduced.residuals(self.base.K @ solution.delta) ** 2
+        torque = reduced.torque_norms**2
+        total = float(torque.sum())
+        r2 = 1.0 - float(missed.sum()) / total if total > 0 else -np.inf
+        joints = 1.0 - missed / np.where(torque > 0, torque, np.nan)
+        decision = self._decide(solution.delta, r2, True)
+        self._last = OnlineEstimate(
+            base=self.base,
+            time=self._learnt,
+            rows=self._store.count,
+            delta=solution.delta,
+            covariance=solution.covariance,
+            noise=self._noise,
+            r2=r2,
+            r2_joints=joints,
+            decision=decision,
+            verified=solution.verified,
+            age=self._age,
+            seconds=clock.perf_counter() - began,
+        )
+        return self._last
+
+    @property
+    def _age(self) -> float:
+        """Time for which the robot has been at rest, by whole blocks [s]."""
+        return self._still / self.rate
+
+    @property
+    def _clock_fault(self) -> str:
+        """What the stamps say against the rate."""
+        found = self._checks.wrong_rate
+        if found is None:
+            return ""
+        return f"the stamps say {found:.4g} samples per second, and rate is {self.rate:g}"
+
+    def _decide(self, delta: Array, r2: float, verified: bool) -> Decision:
+        nothing = np.full(self.robot.dof, np.inf)
+        error, other = nothing, nothing
+        if self._errors:
+            rows = sum(n for _, _, n in self._errors)
+            error = np.sqrt(sum(e for e, _, _ in self._errors) / rows)
+            other = np.sqrt(sum(e for _, e, _ in self._errors) / rows)
+        bad = sum(self._bad) / (len(self._bad) * self.block) if self._bad else 0.0
+        evidence = Evidence(
+            time=self._learnt,
+            full=self._since >= self.full,
+            r2=r2,
+            error=error,
+            nominal_error=other,
+            inertia=self._inertia(delta),
+            bad=bad,
+            verified=verified,
+            known=self._known,
+            still=self._age,
+            clock=self._clock_fault,
+            converged=self._converged,
+        )
+        decision = self.gate.decide(evidence)
+        self.decisions = (*self.decisions, decision)[-MAX_KEPT_DECISIONS:]
+        return decision
+
+    def _inertia(self, delta: Array) -> tuple[float, float]:
+        """Extreme eigenvalues of the mass matrix over the nominal one's, at the posture."""
+        q = self._posture if np.isfinite(self._posture).all() else np.zeros(self.robot.dof)
+        own, nominal = (
+            np.linalg.eigvalsh(self._mass_matrix(x, q)) for x in (delta, self.problem.nominal)
+        )
+        return float(own[0] / nominal[0]), float(own[-1] / nominal[-1])
+
+    def _mass_matrix(self, delta: Array, q: Array) -> Array:
+        """By generated code where there can be some, else by unit accelerations."""
+        if self._model is None:
+            return mass_matrix(self.robot, delta, q)
+        self._model.use(self.base.K @ delta)
+        return self._model.mass_matrix(q)
