@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from feasid.core.arguments import Measured, Natural, Positive, Rate, array, checked, count, number
 from feasid.core.arrays import Array
+from feasid.core.notes import Note
 from feasid.errors import InputError
 from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
 from feasid.formats.fit_robot import with_fit_terms
@@ -50,6 +51,11 @@ LEARNING_OPTIONS = (
     "worker",
 )
 """Options of `OnlineFit` that a saved one keeps; the others are in its robot, set and rules."""
+
+CORRECTED = (
+    "the description is infeasible in {}: the nominal model has the closest mass distribution that "
+    "can exist; feasid.repair writes it to a file"
+)
 
 MAX_WAITING_SECONDS = 4.0
 """Samples that may wait for the worker thread [s]: a busy minute's hiccup, not a minute."""
@@ -115,6 +121,8 @@ class OnlineFit(Learner):
     changes : tuple of ModelChange
     decisions : tuple of Decision
         Of the gate, one per estimate, the newest last.
+    notes : tuple of Note
+        What was done to a description that cannot exist.
 
     Raises
     ------
@@ -173,6 +181,9 @@ class OnlineFit(Learner):
         self._buffer = SampleBuffer(robot.dof, self.block, self.rate)
         self._jobs = JobQueue(worker, max(2, round(MAX_WAITING_SECONDS * rate / self.block)))
         self._requested = False
+        changed = self.problem.corrected
+        note = Note(CORRECTED.format(", ".join(changed)), "corrected", changed=changed)
+        self.notes = (note,) if changed else ()
 
     @property
     def faults(self) -> Counter[str]:

@@ -95,11 +95,17 @@ class FeasibleProblem:
     feasible : FeasibleSet
     weight : float
         Of the divergence from the nominal model, in units of the whitened residual.
+
+    Attributes
+    ----------
+    nominal : ndarray, shape (n,)
+    corrected : tuple of str
+        Bodies and drives of the description that cannot exist: the nominal model has the closest.
     """
 
     def __init__(self, base: BaseParameters, feasible: FeasibleSet, weight: float) -> None:
         self.base, self.feasible, self.weight = base, feasible, weight
-        self.nominal = nominal_parameters(base.robot, feasible, base.K)
+        self.nominal, self.corrected = nominal_parameters(base.robot, feasible, base.K)
         described = base.robot.with_values(self.nominal)
         motion = _nominal_motion(described, base)
         task = EstimationProblem.from_reduced(motion, base, feasible, self.nominal)
@@ -179,15 +185,26 @@ class FeasibleProblem:
         return VerifiedModel(delta, np.asarray(K @ covariance @ K.T), verified, found.converged)
 
 
-def nominal_parameters(robot: Robot, feasible: FeasibleSet, K: Array) -> Array:
-    """The description's parameters; generic bodies and no joint terms where it states none."""
+def nominal_parameters(
+    robot: Robot, feasible: FeasibleSet, K: Array
+) -> tuple[Array, tuple[str, ...]]:
+    """The description's parameters, and which bodies or drives had to be corrected.
+
+    Bodies are generic and joint terms zero where it states none. What breaks the constraints gets
+    the closest mass distribution that keeps them.
+    """
     still = units(robot, feasible, K, np.zeros(len(K)))
     out = np.where(np.isnan(robot.values), reference_model(robot, still).delta, robot.values)
     for k in range(len(robot.drives)):
         for column in robot.drive_columns(k).values():
             if np.isnan(robot.values[column]):
                 out[column] = 0.0
-    return np.asarray(out)
+    if not feasible.violations(out):
+        return np.asarray(out), ()
+    from feasid.feasibility.correct import correct
+
+    found = correct(robot.with_values(out), feasible=feasible, metric="entropic")
+    return found.delta, found.changed
 
 
 def _joint_term_sizes(task: EstimationProblem, robot: Robot) -> Array:

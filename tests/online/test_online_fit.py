@@ -486,3 +486,32 @@ def test_friction_and_drive_inertia_are_added_to_a_bare_description():
     fit = feasid.OnlineFit(ur5(), 500.0)
     assert {s for d in fit.robot.drives for s in d.symbols} == {"Ia", "fv", "fc", "fo"}
     assert fit.problem.feasible.violations(fit.estimate().delta) == ()
+
+
+def test_a_description_that_cannot_exist_is_corrected_and_this_is_said():
+    """Heaviest moment above the sum of the others; mass and centre stay."""
+    values = np.where(np.isnan(base().robot.values), 0.0, base().robot.values)
+    columns = base().robot.inertial_columns[1]
+    values[columns[5]] = 10 * (values[columns[0]] + values[columns[3]])
+    wrong = base().robot.with_values(values)
+    fit = feasid.OnlineFit(wrong, RATE, window=800, base=feasid.base_parameters(wrong))
+    (note,) = fit.notes
+    assert note.code == "corrected"
+    assert f"infeasible in {wrong.bodies[1].name}: " in note
+    nominal = fit.problem.nominal
+    assert fit.problem.feasible.violations(nominal) == ()
+    kept = [c for c in wrong.inertial_columns.ravel() if c not in columns]
+    assert nominal[kept].tolist() == values[kept].tolist()
+    np.testing.assert_allclose(nominal[columns[6:]], values[columns[6:]], rtol=0.05, atol=0.01)
+    q, tau = log(2400)
+    fit.extend(q, tau)
+    estimate = fit.estimate()
+    assert torque_error(estimate) < 0.02
+    assert online().notes == ()
+
+
+def test_arrays_of_another_shape_are_refused_whatever_numpy_would_make_of_them():
+    fit = online()
+    for q in (1.0, np.zeros(1), np.zeros((1, 4)), np.zeros(5)):
+        with pytest.raises(feasid.FeasidError, match=r"needs 4 numbers of each kind, not an array"):
+            fit.update(q, np.zeros(4))
