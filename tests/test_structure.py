@@ -21,6 +21,7 @@ LAZY = {
     "feasid.identification.identify": "momentum and robust weights, where options ask for them",
     "feasid.identification.predictor": "code generation, when code is written",
     "feasid.identification.ranges": "regions and their proofs, when ranges are asked for",
+    "feasid.online.problem": "corrections, when a description cannot exist",
     "feasid.identification.result": "report, figures and archive, when they are asked for",
 }
 """Modules that import ours inside functions, and why; besides them only the command line."""
