@@ -1,5 +1,7 @@
 """Gains of servos and the robot behind them, from positions and commands alone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -240,6 +242,52 @@ def test_servos_that_do_more_are_named_or_refused(name, tmp_path):
     assert (
         world.rollout_error(fitted_servo_robot(world, fit)) < world.rollout_error(world.nominal) / 5
     )
+
+
+SHORT = 15.0
+"""Seconds of a log that tells one further thing about a servo."""
+
+TERM_TOLERANCE = 0.01
+"""Ratios of gains and factors of terms from such a log."""
+
+
+@pytest.mark.parametrize("name", ["limit", "integral", "rate"])
+def test_one_further_thing_that_a_servo_does_is_found(name):
+    """Its numbers, and the sentences that say them."""
+    world = make_servo_world("leg", 0, replace(SERVOS[name], seconds=SHORT))
+    options = {k: v for k, v in QUICK.items() if k != "servo_terms" or name == "limit"}
+    fit = feasid.fit(world.log, world.robot, command="position", **options)
+    servo, joints = fit.servo.servo, world.robot.joints
+    off, relative = ratios(fit, world)
+    assert np.abs(relative - 1).max() < TERM_TOLERANCE
+    factor = np.exp(np.mean(np.log(off)))
+    said = {note.code: str(note) for note in fit.servo.notes}
+    assert said["servo-delay"].startswith(f"commands act {1e3 * fit.servo.delay:.3g} +- ")
+    assert said["servo-factor"].startswith(
+        f"gains and parameters are known up to one common factor of {', '.join(joints)}: fixed by "
+        f"the description, {100 * fit.servo.factor:.2g} %"
+    )
+    if name == "limit":
+        found = np.array(servo.limit)
+        kept = np.isfinite(found)
+        assert kept.tolist() == [False, False, True]
+        np.testing.assert_allclose(
+            found[kept] / factor, world.truth.limit[kept], rtol=TERM_TOLERANCE
+        )
+        assert f"that the log shows: {joints[2]} {found[2]:.3g} N m or N;" in said["servo-limit"]
+        assert dict(servo.terms or {}) == {}
+        assert not servo.alone
+        return
+    ((term, factors),) = servo.terms.items()
+    assert term == name
+    assert f"terms of the servo that the log asked for: {name}" in said["servo-terms"]
+    if name == "integral":
+        np.testing.assert_allclose(factors, SERVOS[name].integral, rtol=TERM_TOLERANCE)
+    else:
+        rates = np.asarray(world.truth.kd) / world.truth.kp
+        np.testing.assert_allclose(factors, rates, rtol=0.05)
+        assert servo.rate_time == pytest.approx(RATE_TIME, rel=0.05)
+        assert f"(rate behind a low-pass of {1e3 * servo.rate_time:.2g} ms)" in said["servo-terms"]
 
 
 def follow(path, world):
