@@ -134,17 +134,16 @@ def describe_range(noun: str, low: float, high: float, open: bool) -> str:
     return noun + text
 
 
-def array(*shape: int | str, nan: bool = False, finite: bool = True, whole: bool = False) -> Kind:
+def array(*shape: int | str, finite: bool = True, whole: bool = False) -> Kind:
     """Real numbers of a shape, whose sizes are numbers or words for any; without one of any shape.
 
-    With `nan` numbers may be missing, without `finite` they may be anything; `whole` asks for
-    whole numbers.
+    Without `finite` they may be missing or infinite; `whole` asks for whole numbers.
     """
     noun = "whole numbers" if whole else "finite numbers" if finite else "numbers"
     said = f" of shape ({', '.join(map(str, shape))}{',' * (len(shape) == 1)})" if shape else ""
 
     def convert(value: Any) -> Any:
-        taken = as_numbers(value, nan=nan, finite=finite)
+        taken = as_numbers(value, finite=finite)
         fits = taken.ndim == len(shape) and all(
             isinstance(n, str) or n == m for n, m in zip(shape, taken.shape, strict=True)
         )
@@ -157,10 +156,10 @@ def array(*shape: int | str, nan: bool = False, finite: bool = True, whole: bool
     return Kind(f"an array of {noun}{said}", convert)
 
 
-def as_numbers(value: Any, *, nan: bool = False, finite: bool = True) -> npt.NDArray[np.float64]:
+def as_numbers(value: Any, *, finite: bool = True) -> npt.NDArray[np.float64]:
     """An array of real numbers; `UnfitError` says what is wrong with anything else."""
     if type(value) is np.ndarray and value.dtype == np.float64:
-        return _require_finite(value, nan, finite)
+        return _require_finite(value) if finite else value
     if getattr(value, "columns", None) is not None and _are_names(value.columns):
         raise UnfitError("not a table with named columns: pick them by name, df[names].to_numpy()")
     if np.ma.is_masked(value):
@@ -169,7 +168,7 @@ def as_numbers(value: Any, *, nan: bool = False, finite: bool = True) -> npt.NDA
         taken = np.asarray(value)
     except Exception:  # ragged rows, and whatever a foreign array says about itself
         raise UnfitError from None
-    gaps = nan or not finite
+    gaps = not finite
     if taken.dtype.kind == "O" and all(_is_real(x) or (gaps and x is None) for x in taken.flat):
         try:
             taken = taken.astype(np.float64)
@@ -179,19 +178,16 @@ def as_numbers(value: Any, *, nan: bool = False, finite: bool = True) -> npt.NDA
         wrong = {"c": "complex numbers", "b": "truth values", "M": "dates", "m": "durations",
                  "U": "text", "S": "text"}.get(taken.dtype.kind)  # fmt: skip
         raise UnfitError(f"not {wrong}" if wrong and taken.ndim else "")
-    return _require_finite(taken.astype(np.float64, copy=False), nan, finite)
+    taken = taken.astype(np.float64, copy=False)
+    return _require_finite(taken) if finite else taken
 
 
-def _require_finite(
-    taken: npt.NDArray[np.float64], nan: bool, finite: bool
-) -> npt.NDArray[np.float64]:
-    if not finite or (not nan and np.isfinite(taken).all()):
-        return taken
-    bad = np.isinf(taken) if nan else ~np.isfinite(taken)
+def _require_finite(taken: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    bad = ~np.isfinite(taken)
     if bad.any():
         place = [int(k) for k in np.argwhere(bad)[0]]
         wrong = f"but {place or 'its value'} is {taken[bad][0]}"
-    raise UnfitError(wrong, place[0] if place else None)
+        raise UnfitError(wrong, place[0] if place else None)
     return taken
 
 
@@ -271,8 +267,6 @@ Numbers: TypeAlias = Annotated[npt.NDArray[np.float64], array(finite=False)]
 Vector3: TypeAlias = Annotated[npt.ArrayLike, array(3)]
 Matrix3: TypeAlias = Annotated[npt.ArrayLike, array(3, 3)]
 Vector: TypeAlias = Annotated[npt.ArrayLike, array("n")]
-Partial: TypeAlias = Annotated[npt.ArrayLike, array(nan=True)]
-"""Numbers of which some may be missing (NaN)."""
 
 
 # -- from annotations -----------------------------------------------------------------------------
