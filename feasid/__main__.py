@@ -1,7 +1,21 @@
 """``python -m feasid`` is the ``feasid`` command."""
 
+import gc
 import sys
 
 from feasid.cli import main
 
-sys.exit(main())
+OBJECTS = 50_000
+"""New objects after which garbage is looked for; imports make as many, and hardly any garbage."""
+
+
+def run() -> int:
+    """Run one command in a process of its own; returns the exit status."""
+    gc.set_threshold(OBJECTS)
+    status = main()
+    gc.freeze()  # or Python looks through everything for garbage before it ends
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(run())

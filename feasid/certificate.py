@@ -11,7 +11,6 @@ is negative, or zero with some strict M_k multiplied. With ``y = R'w`` they boun
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import sys
@@ -357,7 +356,9 @@ def _describe_sum(row: Row, names: Sequence[str]) -> str:
 def digest(data: Mapping[str, Any]) -> str:
     """Fingerprint of everything in a certificate but the fingerprint."""
     rest = json.dumps({k: v for k, v in data.items() if k != "digest"}, sort_keys=True)
-    return hashlib.sha256(rest.encode()).hexdigest()
+    from hashlib import sha256  # it loads OpenSSL, which few calls need
+
+    return sha256(rest.encode()).hexdigest()
 
 
 def verify(data: Any) -> str:

@@ -173,7 +173,7 @@ def _text(results: Results, arguments: argparse.Namespace) -> None:
             print(f"{start}{result}", file=sys.stderr)
         elif not (arguments.quiet and status == FEASIBLE):
             headline, *others = reports.lines(result, arguments.verbose)
-            reduced = _reduction(path)
+            reduced = _reduction(path, result)
             print("\n".join([headline, *([f"  {reduced}"] if reduced else []), *others]))
             if arguments.control:
                 print("\n".join(f"  {line}" for line in _control_lines(path, result)))
@@ -190,14 +190,20 @@ def _json(results: Results, arguments: argparse.Namespace) -> None:
             failed |= {k: v for k, v in result.data.items() if k in ("line", "column")}
             files.append(failed)
         else:
-            files.append({**result.to_dict(), "reduction": _reduction(path)})
+            files.append({**result.to_dict(), "reduction": _reduction(path, result)})
             if arguments.control:
                 files[-1]["control"] = _control_dict(path)
     print_json("check", {"consistency": "full", "files": files})
 
 
-def _reduction(path: str) -> str:
-    """What the robot has less of than it looks; empty where no robot can be made of the file."""
+def _reduction(path: str, report: Report) -> str:
+    """What the robot has less of than it looks; empty where no robot can be made of the file.
+
+    A robot is only made where joints are tied, a moving body has no mass, or another file may tell.
+    """
+    weighed = all(any(link.mass for link in group.body.links) for group in report.bodies)
+    if weighed and not report.description.bonds and not glob.glob(f"{glob.escape(path)}.*.json"):
+        return ""
     from feasid.formats.load import load_robot
     from feasid.formats.terms import EFFECTS
 

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from feasid.core.files import read_whole
 from feasid.errors import InputError, did_you_mean
-from feasid.options.complete import check_options, option_table
-from feasid.options.option import Option
-from feasid.robot.description import Robot
+
+if TYPE_CHECKING:
+    from feasid.options.option import Option
+    from feasid.robot.description import Robot
 
 MAX_MATRIX_FILE_BYTES = 2**20
 """Bytes of a text file with a transmission matrix."""
+
+NO_TERMINAL = 80
+"""Columns of help that no terminal shows."""
 
 METAVAR = {
     "number": "NUMBER",
@@ -28,11 +33,22 @@ METAVAR = {
 }
 
 
+class _Formatter(argparse.HelpFormatter):
+    """As wide as the terminal; the base class imports four compressors to ask for that."""
+
+    def __init__(self, prog: str) -> None:
+        try:
+            width = int(os.environ.get("COLUMNS") or os.get_terminal_size().columns)
+        except (OSError, ValueError):
+            width = NO_TERMINAL
+        super().__init__(prog, width=(width or NO_TERMINAL) - 2)
+
+
 class Parser(argparse.ArgumentParser):
     """Refuses abbreviations, and names the nearest argument for one that does not exist."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings, allow_abbrev=False)
+        super().__init__(**settings, allow_abbrev=False, formatter_class=_Formatter)
         self._typed: list[str] = []
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -71,6 +87,8 @@ def add_robot_arguments(parser: argparse.ArgumentParser, what: str | None = None
 
 def add_options(parser: argparse.ArgumentParser, options: type) -> None:
     """One argument per option of a table, and ``--option NAME=VALUE`` for any of them."""
+    from feasid.options.complete import option_table
+
     group = parser.add_argument_group("options, as in Python")
     for name, option in option_table(options).items():
         group.add_argument(argument_name(name), dest=f"option_{name}", **_argument(option))
@@ -112,6 +130,8 @@ def read_options(arguments: argparse.Namespace, options: type, function: str) ->
     InputError
         In the prompt's spelling.
     """
+    from feasid.options.complete import check_options, option_table
+
     table = option_table(options)
     typed: dict[str, Any] = {}
     for name, option in table.items():

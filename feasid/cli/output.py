@@ -15,13 +15,12 @@ import sys
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from feasid.cli.options import argument_name, as_arguments
 from feasid.core.display import Display
 from feasid.core.notes import as_json
-from feasid.options.complete import option_table
-from feasid.options.tables import CheckOptions, CorrectOptions, FitOptions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,26 +90,44 @@ def print_display(display: Display) -> None:
     print(display.text())
 
 
-NAMES = {name for t in (FitOptions, CheckOptions, CorrectOptions) for name in option_table(t)} | {
-    "position",
-    "velocity",
-    "acceleration",
-    "lock",
-    "gravity",
-    "floating",
-    "ignore",
-    "use_mujoco",
-    "sidecar",
-    "overwrite",
-    "force",
-    "offset_origin",
-    "purpose",
-}
+OTHER_NAMES = frozenset(
+    {
+        "position",
+        "velocity",
+        "acceleration",
+        "lock",
+        "gravity",
+        "floating",
+        "ignore",
+        "use_mujoco",
+        "sidecar",
+        "overwrite",
+        "force",
+        "offset_origin",
+        "purpose",
+    }
+)
 
 PLAIN = ("overwrite", "force", "floating", "use_mujoco")
 """Arguments without a value."""
 
-OPTION = re.compile(rf"(?<![\w.'-])({'|'.join(sorted(NAMES, key=len, reverse=True))})(=|(?!\w))")
+
+@cache
+def option_names() -> frozenset[str]:
+    """Options of tables, and `OTHER_NAMES`."""
+    from feasid.options.complete import option_table
+    from feasid.options.tables import CheckOptions, CorrectOptions, FitOptions
+
+    tables = (FitOptions, CheckOptions, CorrectOptions)
+    return OTHER_NAMES.union(*map(option_table, tables))
+
+
+@cache
+def option_pattern() -> re.Pattern[str]:
+    """Finds an option, and whether a value follows."""
+    words = "|".join(sorted(option_names(), key=len, reverse=True))
+    return re.compile(rf"(?<![\w.'-])({words})(=|(?!\w))")
+
 
 SIMPLE = re.compile(r"True|False|None|'[^']*'|\"[^\"]*\"|[-+]?\d[\d.]*(?:e[-+]?\d+)?(?<!\.)")
 
@@ -130,7 +147,7 @@ def spell_as_arguments(text: str) -> str:
     text = text.replace("fit.notes", "--verbose")
     text = COMMAND.sub(lambda m: f"feasid {m[1]}".replace("diagnose", "doctor"), text)
     out, at = [], 0
-    while match := OPTION.search(text, at):
+    while match := option_pattern().search(text, at):
         name, start, end = match[1], match.start(), match.end()
         out.append(text[at:start])
         if match[2]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 import sys
-import zipfile
 from collections.abc import Mapping
-from typing import IO, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +17,9 @@ import numpy.typing as npt
 from feasid.core.arguments import UnfitError, as_numbers
 from feasid.core.text import quote
 from feasid.errors import InputError, LimitError, SecurityError
+
+if TYPE_CHECKING:
+    import zipfile
 
 Array: TypeAlias = npt.NDArray[np.float64]
 """Real numbers."""
@@ -44,8 +46,8 @@ def require_finite(
 
 MAGIC = b"\x93NUMPY"
 
-PLAIN = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""Compression that unpacks in little memory."""
+PLAIN = (0, 8)
+"""Stored and deflated: compression that unpacks in little memory."""
 
 ENCRYPTED = 0x1
 """Bit of a ZIP member's flags that says that it is encrypted."""
@@ -115,6 +117,8 @@ def unpack_archive(file: IO[bytes], name: str, most: int) -> dict[str, bytes]:
     DamagedError
         It is no archive, damaged, encrypted, compressed in another way, or names a member twice.
     """
+    import zipfile
+
     try:
         with zipfile.ZipFile(file) as archive:
             members = archive.infolist()

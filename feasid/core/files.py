@@ -11,7 +11,6 @@ import errno
 import glob
 import io
 import os
-import secrets
 import signal
 import stat
 import sys
@@ -235,7 +234,7 @@ def write_atomically(
 
 def _write_whole(path: Name, content: bytes, overwrite: bool, noted: bool) -> None:
     target, before = _target(path, overwrite)
-    beside = target.with_name(f".feasid-{secrets.token_hex(8)}")
+    beside = target.with_name(f".feasid-{os.urandom(8).hex()}")
     try:
         with os.fdopen(os.open(beside, CREATE, 0o666), "wb") as file:
             file.write(content)
@@ -269,7 +268,7 @@ def with_ending(path: Name, ending: str) -> Path:
 def check_writable(path: Name, *, overwrite: bool = False) -> None:
     """Say early that an output file cannot be written, before any long work is done."""
     target, _ = _target(path, overwrite)
-    probe = target.with_name(f".feasid-{secrets.token_hex(8)}")
+    probe = target.with_name(f".feasid-{os.urandom(8).hex()}")
     with _defer_signals():
         try:
             os.close(os.open(probe, CREATE, 0o666))

@@ -12,6 +12,9 @@ import unicodedata
 LAYOUT = "\n\t"
 """Control characters that texts of several lines need."""
 
+MARKUP = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+SPACED = str.maketrans({"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
+
 LONGEST_QUOTE = 80
 """Characters of a value in a message."""
 
@@ -31,6 +34,19 @@ def escape_controls(text: str, *, keep: str = LAYOUT) -> str:
     if text.isprintable():
         return text
     return "".join(c if c in keep or _prints(c) else _escape_character(c) for c in text)
+
+
+def escape_markup(text: str) -> str:
+    """The text inside an XML element. The standard library's module for it imports a web client."""
+    return text.translate(MARKUP)
+
+
+def quote_attribute(text: str) -> str:
+    """The text as an XML attribute's value, in the quotes that it does not hold itself."""
+    plain = escape_markup(text).translate(SPACED)
+    if '"' in plain and "'" not in plain:
+        return f"'{plain}'"
+    return '"' + plain.replace('"', "&quot;") + '"'
 
 
 def _prints(character: str) -> bool:

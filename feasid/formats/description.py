@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -28,8 +29,10 @@ from feasid.formats.terms import NO_TERMS, Effect, JointTerms, LeftOut
 from feasid.formats.xml import Element, ReadLimits, XmlText, shortest_decimal
 from feasid.robot import inertia
 from feasid.robot.bodies import Limits
-from feasid.robot.description import Robot
 from feasid.robot.rotations import from_rpy
+
+if TYPE_CHECKING:
+    from feasid.robot.description import Robot
 
 MAX_NAME = 256
 """Characters that a name may have."""
@@ -419,6 +422,16 @@ class Changes:
     terms: Mapping[str, JointTerms] = field(default_factory=dict)
     gravity: Array | None = None
     extras: Extras = NO_EXTRAS
+
+
+def import_when_called(place: str) -> Callable[..., Any]:
+    """The function ``module:name``, whose module is imported when it is first called."""
+
+    def call(*arguments: Any) -> Any:
+        module, name = place.split(":")
+        return getattr(import_module(module), name)(*arguments)
+
+    return call
 
 
 @dataclass(frozen=True, eq=False)

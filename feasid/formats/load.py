@@ -14,13 +14,15 @@ import numpy.typing as npt
 from feasid.core.arguments import checked
 from feasid.errors import DescriptionError, InputError, did_you_mean, missing_extra
 from feasid.formats.build import build_robot
-from feasid.formats.mjcf.compiled import describe_mjmodel
+from feasid.formats.description import import_when_called
 from feasid.formats.pinocchio import is_pinocchio, robot_from_pinocchio
 from feasid.formats.registry import format_of_text, remember
 from feasid.formats.sidecar import with_loop_table, with_sidecar
 from feasid.formats.terms import check_ignored
 from feasid.formats.xml import LIMITS, TEXT, ReadLimits, XmlText, parse_xml, read_bytes
 from feasid.robot.description import Robot, Source
+
+describe_mjmodel = import_when_called("feasid.formats.mjcf.compiled:describe_mjmodel")
 
 
 @checked

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,7 +23,9 @@ from feasid.formats.description import Description, Format
 from feasid.formats.shapes import Mesh, Shape
 from feasid.formats.xml import LIMITS, ReadLimits, XmlText, parse_xml
 from feasid.robot.bodies import Member
-from feasid.robot.description import Robot, Source
+
+if TYPE_CHECKING:
+    from feasid.robot.description import Robot, Source
 
 MAX_REMEMBERED = 4
 """Descriptions that are kept, so that a robot's text is not parsed again for each question."""

@@ -18,11 +18,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 from xml.parsers import expat
-from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
 from feasid.core.files import read_whole
+from feasid.core.text import escape_markup, quote_attribute
 from feasid.errors import DescriptionError, InputError, LimitError, SecurityError
 from feasid.exact.numbers import SMALLEST
 
@@ -402,9 +402,9 @@ def markup(tag: str, *inside: object, **attributes: object) -> list[str]:
         Text or numbers; those that are None are left out.
     """
     given = {k: v for k, v in attributes.items() if v is not None}
-    head = "".join([tag, *(f" {k}={quoteattr(decimals(v))}" for k, v in given.items())])
+    head = "".join([tag, *(f" {k}={quote_attribute(decimals(v))}" for k, v in given.items())])
     children = [f"  {line}" for part in inside if isinstance(part, list) for line in part]
-    text = [escape(decimals(x)) for x in inside if not (x is None or isinstance(x, list))]
+    text = [escape_markup(decimals(x)) for x in inside if not (x is None or isinstance(x, list))]
     if children:
         return [f"<{head}>", *children, f"</{tag}>"]
     return [f"<{head}>{text[0]}</{tag}>" if text else f"<{head}/>"]
@@ -449,7 +449,7 @@ class Patch:
     def new_attribute(self, element: Element, attribute: str, value: str) -> None:
         """Add an attribute that the element does not have."""
         at = element.start + 1 + len(element.tag.encode())
-        self.changes.append((at, at, f" {attribute}={quoteattr(value)}".encode()))
+        self.changes.append((at, at, f" {attribute}={quote_attribute(value)}".encode()))
 
     def content(self, element: Element, values: Sequence[float]) -> None:
         """Set the numbers inside an element; those with the same value keep their text."""

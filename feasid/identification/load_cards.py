@@ -31,13 +31,13 @@ from dataclasses import dataclass
 from itertools import permutations
 from types import MappingProxyType
 from typing import Any, NamedTuple
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
+from feasid.core.text import quote_attribute
 from feasid.errors import InputError, did_you_mean
 
 UR_LARGEST_INERTIA = 133.0
@@ -186,7 +186,7 @@ def _ros2(load: Load) -> Card:
         "  </inertial>\n"
         "</link>\n"
         '<joint name="payload_joint" type="fixed">\n'
-        f"  <parent link={quoteattr(load.body)}/>\n"
+        f"  <parent link={quote_attribute(load.body)}/>\n"
         '  <child link="payload"/>\n'
         "</joint>"
     )

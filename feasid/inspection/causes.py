@@ -292,6 +292,8 @@ def twin_name(name: str, known: Mapping[str, Link]) -> str | None:
     """Name of the link on the other side: left for right, l for r, FL for FR and so on."""
     for a, b in _SIDES:
         for old, new in ((a, b), (b, a)):
+            if old not in name:
+                continue
             if len(old) > 2:
                 candidate = re.sub(re.escape(old), new, name)
             else:

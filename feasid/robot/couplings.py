@@ -104,7 +104,8 @@ def resolve_couplings(
         factors = np.array([*coupling.factors.values()])
         A[i] = factors @ A[leaders] if leaders else 0.0
         b[i] = factors @ b[leaders] + coupling.offset if leaders else coupling.offset
-    independent = np.setdiff1d(np.arange(axes), [place[j] for j in given])
+    following = {place[j] for j in given}
+    independent = np.array([k for k in range(axes) if k not in following], dtype=np.intp)
     return CouplingMap(A[:, independent], b, independent)
 
 

@@ -17,7 +17,7 @@ from robots import ARM
 
 import feasid
 from feasid.cli import main
-from feasid.cli.output import NAMES, OPTION, _value
+from feasid.cli.output import _value, option_names, option_pattern
 from feasid.errors import FeasidError
 
 ROWS = 700
@@ -93,7 +93,7 @@ def printed_options(message):
     """Options with literal values in a message of Python, and how often `load_robot` has them."""
     text = re.sub(r"load_robot\([^,]*, ", "load_robot(", message)
     found = []
-    for match in OPTION.finditer(text):
+    for match in option_pattern().finditer(text):
         length, value = _value(text[match.end() :]) if match[2] else (0, None)
         if length:
             found.append((match[1], value))
@@ -140,7 +140,7 @@ def test_options_in_errors_are_good_at_the_prompt(log, case, tmp_path, monkeypat
 
 def typed_options(said):
     """Arguments with values in a message of the prompt, as a shell splits them."""
-    flags = "|".join(f"--{name.replace('_', '-')}" for name in NAMES)
+    flags = "|".join(f"--{name.replace('_', '-')}" for name in option_names())
     for match in re.finditer(rf"(?<!\S)(?:{flags})(?!\S)", said):
         start = match.start()
         word = re.match(r"\s+('[^']*'|\S+)", said[match.end() :])

@@ -1,21 +1,17 @@
 """MJCF: the format of MuJoCo."""
 
-from feasid.formats.description import Format
-from feasid.formats.mjcf.compiled import compiled_description
-from feasid.formats.mjcf.describe import describe_mjcf
-from feasid.formats.mjcf.model import ROOTS
-from feasid.formats.mjcf.write import generate_mjcf, patch_mjcf
+from feasid.formats.description import Format, import_when_called
 
 FORMAT = Format(
     name="mjcf",
     title="MJCF",
-    roots=ROOTS,
+    roots=("mujoco", "mujocoinclude"),
     suffixes=(".xml", ".mjcf"),
     holds=("Ia", "fv", "fc", "k"),
-    read=describe_mjcf,
-    patch=patch_mjcf,
-    generate=generate_mjcf,
-    compiled=compiled_description,
+    read=import_when_called("feasid.formats.mjcf.describe:describe_mjcf"),
+    patch=import_when_called("feasid.formats.mjcf.write:patch_mjcf"),
+    generate=import_when_called("feasid.formats.mjcf.write:generate_mjcf"),
+    compiled=import_when_called("feasid.formats.mjcf.compiled:compiled_description"),
     holds_loops=True,
     holds_gravity=True,
     holds_forces=True,

@@ -119,8 +119,6 @@ class MjcfFiles:
 
 JOINT_TYPES = {"hinge": 1, "slide": 1, "ball": 3, "free": 6}
 
-ROOTS = ("mujoco", "mujocoinclude")
-
 HIDING = ("attach", "composite", "flexcomp")
 """Elements whose bodies only MuJoCo's compiler makes."""
 

@@ -13,12 +13,12 @@ from feasid.errors import DescriptionError, did_you_mean
 from feasid.exact.numbers import Number, quote
 from feasid.exact.poses import to_decimal
 from feasid.formats.description import MAX_NAME, Bond
+from feasid.formats.mjcf import FORMAT
 from feasid.formats.mjcf.geometry import ORIENTATIONS, MjcfPose, rotation_from_attribute
 from feasid.formats.mjcf.model import (
     HIDING,
     JOINT_TYPES,
     NEEDS_COMPILER,
-    ROOTS,
     Attributes,
     Compiler,
     Geom,
@@ -118,7 +118,7 @@ class _MjcfReader:
 
     def read(self) -> Mjcf:
         root = self.files.main.root
-        if root.tag not in ROOTS:
+        if root.tag not in FORMAT.roots:
             self.files.fail(f"root is <{root.tag}>, expected <mujoco>", root)
         sections = list(self.files.children(root))
         for section in sections:

@@ -1,8 +1,6 @@
 """SDF: the format of Gazebo and Drake."""
 
-from feasid.formats.description import Format
-from feasid.formats.sdf.read import describe_sdf
-from feasid.formats.sdf.write import generate_sdf, patch_sdf, with_distinct_names
+from feasid.formats.description import Format, import_when_called
 
 FORMAT = Format(
     name="sdf",
@@ -10,8 +8,8 @@ FORMAT = Format(
     roots=("sdf",),
     suffixes=(".sdf",),
     holds=("Ia", "fv", "fc", "k"),
-    read=describe_sdf,
-    patch=patch_sdf,
-    generate=generate_sdf,
-    prepare=with_distinct_names,
+    read=import_when_called("feasid.formats.sdf.read:describe_sdf"),
+    patch=import_when_called("feasid.formats.sdf.write:patch_sdf"),
+    generate=import_when_called("feasid.formats.sdf.write:generate_sdf"),
+    prepare=import_when_called("feasid.formats.sdf.write:with_distinct_names"),
 )

@@ -1,9 +1,6 @@
 """URDF: the format of ROS."""
 
-from feasid.formats.description import Format
-from feasid.formats.urdf.read import describe_urdf
-from feasid.formats.urdf.write import generate_urdf, patch_urdf
-from feasid.robot.variants import with_axis_frames
+from feasid.formats.description import Format, import_when_called
 
 FORMAT = Format(
     name="urdf",
@@ -11,9 +8,9 @@ FORMAT = Format(
     roots=("robot",),
     suffixes=(".urdf",),
     holds=("fv", "fc"),
-    read=describe_urdf,
-    patch=patch_urdf,
-    generate=generate_urdf,
-    prepare=with_axis_frames,
+    read=import_when_called("feasid.formats.urdf.read:describe_urdf"),
+    patch=import_when_called("feasid.formats.urdf.write:patch_urdf"),
+    generate=import_when_called("feasid.formats.urdf.write:generate_urdf"),
+    prepare=import_when_called("feasid.robot.variants:with_axis_frames"),
     extensions=("drake", "mujoco"),
 )
