@@ -162,7 +162,7 @@ def as_numbers(value: Any, *, finite: bool = True) -> npt.NDArray[np.float64]:
         return _require_finite(value) if finite else value
     if getattr(value, "columns", None) is not None and _are_names(value.columns):
         raise UnfitError("not a table with named columns: pick them by name, df[names].to_numpy()")
-    if np.ma.is_masked(value):
+    if "numpy.ma" in sys.modules and np.ma.is_masked(value):  # asking imports it otherwise
         raise UnfitError("not a masked array: its masked values have no number")
     try:
         taken = np.asarray(value)

@@ -14,7 +14,6 @@ from itertools import product
 from pathlib import Path, PurePosixPath
 
 import numpy as np
-from scipy.spatial import ConvexHull, HalfspaceIntersection, QhullError
 
 from feasid.core.arrays import Array
 from feasid.core.files import is_regular, read_whole
@@ -143,6 +142,8 @@ def hull_corners(mesh: Mesh, folder: str | Path) -> Array:
     InputError
         It is not there, in no format that is read, damaged or flat.
     """
+    from scipy.spatial import ConvexHull, QhullError
+
     path = find_mesh(folder, mesh.name)
     found = read_points(path)
     try:
@@ -237,6 +238,8 @@ def enclosing_polytope(points: Array) -> Polytope:
     Every face touches the hull; their directions are those of a grid along its principal axes, in
     units of one over its extents: long bodies have more faces around them.
     """
+    from scipy.spatial import HalfspaceIntersection
+
     axes = _axes(points)
     normals = DIRECTIONS / np.ptp(points @ axes.T, axis=0)
     normals = normals / np.linalg.norm(normals, axis=1, keepdims=True) @ axes
