@@ -225,18 +225,20 @@ class Trial:
     def tests(self, site: Site) -> tuple[bool, tuple[list[str], ...]]:
         """Which tests may notice a change: those to try first, and those after them.
 
-        Before them whether they reach it; what none reaches runs while modules are imported.
+        Before them whether they reach it; what none reaches runs while modules are imported, and
+        is tried with the tests of its package.
         """
         tree = ast.parse(self.sources[site.module])
         node = nth(tree, site.node)
         wanted = reaching(site.module, tree, node, site.what == "never raised")
+        folder = f"tests/{site.package}/"
         users = [name for name, (_, lines) in self.known.items() if lines & wanted]
         reached = bool(users) or not wanted
         users = users or [
             name for name, (_, lines) in self.known.items()
-            if name.startswith(STRUCTURE) or any(x.startswith(f"{site.module}:") for x in lines)
+            if name.startswith((STRUCTURE, folder))
+            or any(x.startswith(f"{site.module}:") for x in lines)
         ]  # fmt: skip
-        folder = f"tests/{site.package}/"
         files = Counter(name.split("::")[0] for name in users)
         nearest = max(files, key=lambda f: (f.startswith(folder), files[f]), default="")
         nearest = nearest if wanted else STRUCTURE

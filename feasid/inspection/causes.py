@@ -18,7 +18,7 @@ from feasid.core.arrays import Array
 from feasid.exact.poses import second_moments
 from feasid.formats.description import Description, Link
 from feasid.formats.shapes import Shape, bounding_box, farthest
-from feasid.inspection.judge import FEASIBLE, INFEASIBLE, UNSTATED, ZERO, LinkVerdict
+from feasid.inspection.judge import FEASIBLE, INFEASIBLE, LinkVerdict
 from feasid.robot import inertia
 
 DENSITIES = (50.0, 25_000.0)
@@ -75,7 +75,7 @@ def causes(description: Description, verdicts: Mapping[str, LinkVerdict]) -> dic
     for link in description.links:
         verdict = verdicts[link.name]
         mass, moments = link.mass, link.moments
-        if verdict.status in (UNSTATED, ZERO) or mass is None or moments is None:
+        if mass is None or moments is None:
             continue
         hints = list(_of_numbers(link, mass, moments, verdict))
         if mass > 0:

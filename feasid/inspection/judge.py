@@ -27,7 +27,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from itertools import combinations
+from itertools import product
 
 import numpy as np
 
@@ -377,15 +377,11 @@ def _project(values: Array, least: float) -> Array:
     satisfies all faces is the projection on one of the subsets' planes.
     """
     best, best_distance = np.full(3, np.inf), np.inf
-    for count in range(4):
-        for active in combinations(range(3), count):
-            faces = _FACES[list(active)]
-            step = np.zeros(3)
-            if count:
-                step = faces.T @ np.linalg.solve(faces @ faces.T, least - faces @ values)
-            point = values + step
-            tolerance = 1e-12 * (least + float(np.abs(values).max()))
-            distance = float(step @ step)
-            if (_FACES @ point >= least - tolerance).all() and distance < best_distance:
-                best, best_distance = point, distance
+    tolerance = 1e-12 * (least + float(np.abs(values).max()))
+    for active in product((False, True), repeat=3):
+        faces = _FACES[np.array(active)]
+        step = faces.T @ np.linalg.solve(faces @ faces.T, least - faces @ values)
+        point, distance = values + step, float(step @ step)
+        if (_FACES @ point >= least - tolerance).all() and distance < best_distance:
+            best, best_distance = point, distance
     return best
