@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array
-from feasid.diagnosis.mistakes import KINDS, Mistake, horizontal
+from feasid.diagnosis.mistakes import KINDS, TRANSITION, Mistake, cold_friction, horizontal
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.logs.motion import Run
 from feasid.reduction.equations import EDGE, EquationReducer, Equations, Rows, Window
@@ -24,9 +24,6 @@ from feasid.reduction.reduce import without_rows
 from feasid.reduction.strata import EDGES, FOLD_SECONDS, FOLDS
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
-
-TRANSITION = 0.005
-"""Speed over which friction changes its sign in columns [rad/s or m/s], that of fits."""
 
 BREAKAWAY, STICKING = 0.1, 0.02
 """Speeds of columns of Stribeck friction and of a slower transition [rad/s or m/s]. Friction that
@@ -188,19 +185,20 @@ class LogRows:
         return float(min(x.min() for x in q)), float(max(x.max() for x in q))
 
     def strongest_harmonics(self, joint: int, beta: Array, count: int) -> list[int]:
-        """Periods per 2 pi rad that the unfiltered residual of a joint holds most of."""
-        power = np.zeros(len(HARMONICS))
-        numbers = np.array(HARMONICS)
-        q, rest = [], []
-        for part in self.parts:
-            raw = part.raw[joint]
-            q.append(part.run.q[part.centres, joint])
-            rest.append(raw[-1] - beta[self.supports[joint]] @ raw[:-1])
-        at, e = np.concatenate(q), np.concatenate(rest)
-        for k, number in enumerate(numbers):
-            waves = np.stack([np.sin(number * at), np.cos(number * at)], axis=1)
-            power[k] = float(e @ waves @ np.linalg.lstsq(waves, e, rcond=None)[0])
-        return [int(n) for n in numbers[np.argsort(-power)[:count]]]
+        """Periods per 2 pi rad that the unfiltered residual of a joint holds most of.
+
+        Every further one is the strongest beside those that were found.
+        """
+        at = np.concatenate([p.run.q[p.centres, joint] for p in self.parts])
+        raw = [p.raw[joint] for p in self.parts]
+        e = np.concatenate([x[-1] - beta[self.supports[joint]] @ x[:-1] for x in raw])
+        found: list[int] = []
+        for _ in range(count):
+            power = [_power(e, _waves(at, number)) for number in HARMONICS]
+            found.append(HARMONICS[int(np.argmax(power))])
+            waves = np.hstack([_waves(at, number) for number in found])
+            e = e - waves @ np.linalg.lstsq(waves, e, rcond=None)[0]
+        return found
 
     @cached_property
     def squared_slowness(self) -> Array:
@@ -274,6 +272,16 @@ class LogRows:
 
             self._rigid[key] = part.smooth(torque, run.q, run.dq, run.ddq)
         return self._rigid[key]
+
+
+def _waves(q: Array, number: float) -> Array:
+    return np.stack([np.sin(number * q), np.cos(number * q)], axis=1)
+
+
+def _power(e: Array, waves: Array) -> float:
+    """What waves explain of the square of a residual."""
+    seen = waves.T @ e
+    return float(seen @ np.linalg.solve(waves.T @ waves + 1e-9 * len(e) * np.eye(2), seen))
 
 
 def _run_rows(equations: Equations, run: Run) -> RunRows | None:
@@ -377,10 +385,9 @@ def _own_functions(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot)
         load = inverse_dynamics(rigid, run.q, run.dq, run.ddq)[:, j]
         found = (sign * np.abs(load))[None]
     elif mistake.kind == "warm-up":
-        decay = np.exp(-2.0 * (run.t - rows.t.min()) / max(float(np.ptp(rows.t)), STEP))
-        found = np.stack([decay * sign, decay * v])
+        found = cold_friction(run, mistake)
     else:
-        found = np.stack([np.sin(mistake.number * q), np.cos(mistake.number * q)])
+        found = _waves(q, mistake.number).T
     out = np.zeros((len(found), rows.robot.dof, len(part.t)))
     out[:, j] = part.filtered(np.ascontiguousarray(found))
     return out

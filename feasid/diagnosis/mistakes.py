@@ -51,6 +51,8 @@ class MistakeKind:
         What a fit adds that took it out.
     doubtful : bool
         Whether a fit that took it out is still in doubt.
+    first : bool
+        Whether its size is its first parameter; otherwise the norm of all.
     """
 
     name: str
@@ -65,9 +67,13 @@ class MistakeKind:
     ways: tuple[str, str] = ("", "")
     remark: str = ""
     doubtful: bool = False
+    first: bool = False
 
 
 DEGREES = 180.0 / np.pi
+
+TRANSITION = 0.005
+"""Speed over which friction changes its sign in columns [rad/s or m/s], that of fits."""
 
 AS_LOGGED = "; fit.robot takes positions as they are logged, files take true ones"
 SHARED = (
@@ -80,6 +86,12 @@ GAINS = "torques are wrong: {sizes}"
 BEHIND = ("behind the motion", "ahead of the motion")
 SCALED = ("too large", "too small")
 
+WARM = "joints warm up: dry friction at the log's beginning was {sizes}"
+WARMER = ("larger than later", "smaller than later")
+WARMED = (
+    "; the model is that of joints that stay warm: record warm joints, or leave the beginning out"
+)
+
 CALIBRATIONS = (
     MistakeKind("tilt", "the base is tilted by {sizes}", 2, "degrees", DEGREES, 0.3, 0.1),
     MistakeKind("delay", "torques are {sizes}", 1, "ms", 1e3, 0.02, 0.05, ways=BEHIND),
@@ -88,6 +100,7 @@ CALIBRATIONS = (
     MistakeKind(
         "joint-delay", "torques of single joints: {sizes}", 1, "ms", 1e3, 0.02, 0.05, ways=BEHIND
     ),
+    MistakeKind("warm-up", WARM, 2, "N m", ways=WARMER, remark=WARMED, doubtful=True, first=True),
 )
 """Mistakes that a fit can take out of a log, the kinds with `usual` sizes first."""
 
@@ -99,11 +112,10 @@ STANDSTILL = (
     "friction near standstill is another than Coulomb's: Stribeck friction, or another speed of "
     "transition"
 )
-WARM = (
-    "friction changes with time: joints warm up, or cool down. Record warm joints, or leave the "
-    "beginning out"
+RIPPLE = (
+    "the torque repeats with the joint's position: ripple of a motor, a gear or a sensor (fit its "
+    "waves as features: robot.with_joint_terms(features=...))"
 )
-RIPPLE = "the torque repeats with the joint's position: ripple of a motor, a gear or a sensor"
 
 PLAY = (
     "the residual follows changes of the transmitted torque's sign: backlash, play between motor "
@@ -115,7 +127,6 @@ FEATURES = (
     MistakeKind("stribeck", STANDSTILL, 2, terms=("stribeck",)),
     MistakeKind("direction", "friction depends on the direction of motion", terms=("direction",)),
     MistakeKind("load", "friction grows with the load", terms=("load",), positive=True),
-    MistakeKind("warm-up", WARM, 2),
     MistakeKind("ripple", RIPPLE, 2),
     MistakeKind("elastic", "the joint yields under its torque: an elastic gear", positive=True),
     MistakeKind("backlash", PLAY),
@@ -140,7 +151,8 @@ class Mistake:
     joint : int
         An index, -1 for none.
     number : float
-        Periods per 2 pi rad of a ripple; ratio of a motor that moves two joints.
+        Periods per 2 pi rad of a ripple; ratio of a motor that moves two joints; time constant of a
+        warm-up [s].
     other : int
         The second joint of such a motor.
     """
@@ -210,6 +222,7 @@ class LogCorrection:
 
     def run(self, run: Run) -> Run:
         """A run with the torques as they are: on time, and in N m."""
+        run = self.warmed(run)
         late, gains, own = self.of("delay"), self.of("gain"), self.of("joint-delay")
         if not (late or gains or own):
             return run
@@ -219,6 +232,16 @@ class LogCorrection:
             if d:
                 tau[:, j] = np.interp(run.t + d, run.t, tau[:, j])
             tau[:, j] *= np.exp(-gains.get(j, 0.0))
+        return replace(run, tau=tau)
+
+    def warmed(self, run: Run) -> Run:
+        """A run with the friction of joints that are warm, in torques as they are logged."""
+        cold = {m: v for m, v in self.values.items() if m.kind == "warm-up"}
+        if not cold:
+            return run
+        tau = run.tau.copy()
+        for mistake, value in cold.items():
+            tau[:, mistake.joint] -= value @ cold_friction(run, mistake)
         return replace(run, tau=tau)
 
     @property
@@ -250,6 +273,12 @@ def corrected_options(
 def wide_widths(mistakes: Sequence[Mistake]) -> Array:
     """Wide deviations of all parameters of these mistakes, one after the other."""
     return np.array([KINDS[m.kind].width for m in mistakes for _ in range(m.size)])
+
+
+def cold_friction(run: Run, mistake: Mistake) -> Array:
+    """Dry and viscous friction of unit size that fade while a joint warms up, shape (2, N)."""
+    v, decay = run.dq[:, mistake.joint], np.exp(-run.t / mistake.number)
+    return np.stack([decay * np.tanh(v / TRANSITION), decay * v])
 
 
 def turn(vector: Array) -> Array:

@@ -43,6 +43,7 @@ from feasid.options.complete import check_options, document_options, select_opti
 from feasid.options.tables import DiagnoseOptions, LogOptions
 from feasid.reduction.reduce import Log, complete_filtering
 from feasid.robot.description import Robot
+from feasid.robot.joint_terms import FRICTION
 
 LOWER = 0.5
 """Share of the equations' cut-off that is tried where positions are coarse: the squared noise of
@@ -135,6 +136,7 @@ def _fit_findings(recording: Recording, check: LogCheck) -> list[Finding]:
     except FeasidError as error:
         return [*found, Finding("unusable", "error", str(error))]
     found += [Finding("calibrated", "note", str(note)) for note in fitted.calibration.notes]
+    found += _chosen_terms(fitted, check.search.robot)
     found += _coarse_finding(fitted, recording, check)
     found += _unexplained_joints(fitted) + _load_finding(fitted)
     motors, fitted = _shared_motors(fitted, motion.runs, recording, check)
@@ -291,9 +293,12 @@ def _feature_findings(
     """Features as findings, with options where a fit with all their terms predicts better."""
     names, offered = fitted.description.joints, options.get("candidates", GEAR_FRICTION)
     findings = [_feature_finding(group, names) for group in groups]
+    kinds = [group[0].mistake.kind for group in groups]
     terms = [
-        () if group[0].gain < LEAST_GAIN else KINDS[group[0].mistake.kind].terms for group in groups
-    ]
+        () if group[0].gain < LEAST_GAIN or (kind == "position" and "ripple" in kinds)
+        else KINDS[kind].terms
+        for group, kind in zip(groups, kinds, strict=True)
+    ]  # fmt: skip  # springs would take a part of a ripple, and be wrong elsewhere
     wanted = tuple(dict.fromkeys((*offered, *(t for own in terms for t in own))))
     if wanted == tuple(offered):
         return findings
@@ -354,6 +359,18 @@ def _unexplained_joints(fitted: Fit) -> list[Finding]:
         Finding("unexplained", "warning", str(j.reason), joints=(j.joint,), evidence="dynamics")
         for j in bad
     ]
+
+
+def _chosen_terms(fitted: Fit, robot: Robot) -> list[Finding]:
+    """What a feature would tell, had the fit not chosen a term for it."""
+    known, out = {s for d in robot.drives for s in d.symbols}, []
+    for kind in KINDS.values():
+        own = {s for term in kind.terms for s in FRICTION[term]} - known
+        joints = tuple(j for d in fitted.robot.drives if own & {*d.symbols} for j in d.coupling)
+        if joints:
+            text = f"{kind.text}: the fit has a term for it"
+            out.append(Finding(kind.name, "note", text, joints=joints, evidence="dynamics"))
+    return out
 
 
 def _coarse_finding(fitted: Fit, recording: Recording, check: LogCheck) -> list[Finding]:

@@ -50,6 +50,9 @@ MOST_MISTAKES = 6
 MOST_TRIED = 3
 """Mistakes that are fitted in a round until one is confirmed."""
 
+TIMES = (0.5, 2.0)
+"""Factors on the time constant of a warm-up that are tried."""
+
 STEPS = 5
 """Gauss-Newton steps at most."""
 
@@ -100,6 +103,8 @@ class Calibrated:
         kind = KINDS[self.mistake.kind]
         value, deviation = kind.factor * self.value, kind.factor * self.deviation
         way = kind.ways[int(value[0] < 0)]
+        own = slice(1 if kind.first else None)
+        value, deviation = value[own], deviation[own]
         shown = value[0] if len(value) == 1 and not way else np.linalg.norm(value)
         text = f"{shown:.3g} +- {np.linalg.norm(deviation):.2g} {kind.unit} {way}".rstrip()
         if self.joint:
@@ -205,6 +210,8 @@ def correctable_mistakes(setup: Setup, widths: Mapping[str, float]) -> list[Mist
         out += [Mistake("gain", j) for j in setup.joints]
     if "delay" in widths:
         out += [Mistake("joint-delay", j) for j in setup.joints]
+    if widths and (seconds := setup.seconds):
+        out += [Mistake("warm-up", j, seconds / 2) for j in setup.joints]
     return out
 
 
@@ -220,12 +227,24 @@ def search(trial: Trial, mistakes: Sequence[Mistake]) -> Found:
         for group in _groups(supported, tests, least):
             better = _confirm(found, group, supported, least)
             if better is not None:
+                better = _with_best_time(found, group, supported, better)
                 break
             refused |= {m for m in group if len(group) == 1}
         if better is None:
             break
         found = better
     return found
+
+
+def _with_best_time(
+    found: Found, group: Sequence[Mistake], supported: Sequence[ScoreTest], first: Found
+) -> Found:
+    """The fit with the time constant of a warm-up, if it is one, that predicts best."""
+    if group[0].kind != "warm-up":
+        return first
+    tried = [[replace(m, number=f * m.number) for m in group] for f in TIMES]
+    others = [_confirm(found, g, supported, first.gains[group[0]]) for g in tried]
+    return max([first, *(o for o in others if o)], key=lambda f: f.gains[f.active[-1]])
 
 
 def _gain_of_features(found: Found) -> float:
@@ -243,11 +262,11 @@ def _groups(
     """What is tried in a round: one by one, and gains or zeros of all joints at once.
 
     Only ratios of gains are seen, so that one joint alone cannot be told from all the others; of
-    zeros those count of which the log tells more than everybody knows.
+    zeros those count of which the log tells more than everybody knows. All joints warm up.
     """
     alone = [[t.mistake] for t in supported[:MOST_TRIED] if t.gain >= least]
     kind = supported[0].mistake.kind if supported else ""
-    most = {"gain": np.inf, "zero": USUAL["zero"]}.get(kind, 0.0)
+    most = {"gain": np.inf, "zero": USUAL["zero"], "warm-up": np.inf}.get(kind, 0.0)
     whole = [t.mistake for t in tests if t.mistake.kind == kind and t.deviation[0] < most]
     return [whole, *alone] if len(whole) > 1 else alone
 
@@ -268,16 +287,18 @@ def _confirm(
         return None
     unit = found.trial.deviations
     before, after = found.trial.held_out / unit, trial.held_out / unit
-    gain, own, p = held_out_gain(before, after, trial.rows)
-    enough = gain > LEAST_GAIN or (own > LEAST_OWN_GAIN and gain > 0)
+    gain, most, p = held_out_gain(before, after, trial.rows)
+    enough = gain > LEAST_GAIN or (most > LEAST_OWN_GAIN and gain > 0)
     if not enough or gain < least or p >= HELD_OUT_LEVEL:
         return None
     names, first = trial.base.robot.joints, group[0]
-    best = max((t.gain for t in supported if t.mistake in group), default=0.0)
+    alike = [t for t in supported if t.mistake.kind == first.kind]
+    own = {m.joint for m in group}
+    best = max((t.gain for t in alike if t.mistake.joint in own), default=0.0)
     others = tuple(
         names[t.mistake.joint]
-        for t in supported
-        if t.mistake.kind == first.kind and t.mistake not in group and t.gain > ALIKE * best
+        for t in alike
+        if t.mistake.joint not in own and t.gain > ALIKE * best
     )
     gains = {**found.gains, **dict.fromkeys(group, gain)}
     return Found(trial, active, gains, {**found.alternatives, first: others})
@@ -287,13 +308,16 @@ def _is_credible(trial: Trial, group: Sequence[Mistake], covariance: Array) -> b
     """Whether the last mistakes of a trial differ from none, and can be.
 
     A single torque is measured after, not before the motion that it causes: what looks early is
-    play or elasticity. All of them together are early where commands were logged.
+    play or elasticity. All of them together are early where commands were logged. Dry and viscous
+    friction both fall while joints warm up.
     """
     early = -trial.setup.period
     if any(trial.correction.values[m][0] < early for m in group if m.kind == "joint-delay"):
         return False
     values = trial.correction.get(group)
     own = covariance[-len(values) :, -len(values) :]
+    if group[0].kind == "warm-up" and (values < -LEAST_DEVIATIONS * np.sqrt(np.diag(own))).any():
+        return False
     return float(values @ np.linalg.pinv(own, hermitian=True) @ values) > LEAST_DEVIATIONS**2
 
 
@@ -309,11 +333,15 @@ def gauss_newton(trial: Trial, active: Sequence[Mistake]) -> tuple[Trial, Array]
     return trial, covariance
 
 
+def uncorrected_trial(setup: Setup, estimate: Estimate) -> Trial:
+    """The log as it is, around the fit of it."""
+    return Trial(setup, NOTHING, estimate.noise, estimate.weight, estimate.delta)
+
+
 def calibrate(setup: Setup, estimate: Estimate) -> Found:
     """Search a log for mistakes that a fit can take out, around the fit without them."""
     widths = usual_widths(setup.chosen["calibration"], setup.period)
-    trial = Trial(setup, NOTHING, estimate.noise, estimate.weight, estimate.delta)
-    found = search(trial, correctable_mistakes(setup, widths))
+    found = search(uncorrected_trial(setup, estimate), correctable_mistakes(setup, widths))
     if not found.active:
         return found
     # Mistakes were part of the noise: without them it is smaller, and they are known better.
@@ -372,7 +400,7 @@ def allow(found: Found) -> Allowance:
     rest = [
         m
         for m in correctable_mistakes(setup, widths)
-        if m not in found.active and m.kind != "joint-delay" and (m.kind != "delay" or aligned)
+        if m not in found.active and m.kind in widths and (m.kind != "delay" or aligned)
     ]
     mistakes = [*found.active, *rest]
     if not mistakes:

@@ -305,7 +305,8 @@ class Fitted(WritableModel):
             if not recording.streamed:
                 torque = True if measured is None else measured
                 motion = recording.motion(self.base.robot, torque=torque, **self.test_options())
-                yield from (run for run in motion.runs if run.free is None)
+                warmed = self.calibration.correction.warmed
+                yield from (warmed(run) for run in motion.runs if run.free is None)
 
     def foretell(self, reduced: Reduced) -> pd.Series[float] | None:
         """Errors to expect on a motion, relative to its torques, per joint and "all".

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
+import numpy as np
+
 from feasid.core.arguments import checked
 from feasid.core.notes import Note
 from feasid.core.notes import as_notes as as_notes
@@ -21,18 +23,21 @@ from feasid.formats.fit_robot import GEAR_FRICTION, resolve_robot, with_fit_term
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.calibration import (
     Calibration,
+    Found,
     allow,
     calibrate,
+    uncorrected_trial,
     with_other_terms,
 )
 from feasid.identification.choice import Choice, candidate_sets, choose_terms
+from feasid.identification.estimate import CrossValidation, EstimationProblem
 from feasid.identification.log_warnings import diagnose_logs
 from feasid.identification.noise import Delay, align_torques
 from feasid.identification.priors import find_prior
 from feasid.identification.resolution import resolution_bias
 from feasid.identification.result import Fit
 from feasid.identification.servo import ServoFit, identify_servo
-from feasid.identification.trial import corrected_equations, prepare_setup
+from feasid.identification.trial import Setup, corrected_equations, prepare_setup
 from feasid.identification.weighting import Estimator, EstimatorResult, widened
 from feasid.logs.motion import Motion
 from feasid.logs.recording import Recording
@@ -218,26 +223,51 @@ def _calibrate(
     from the equations with all candidates, `wide`. The notes are those of the second choice.
     """
     setup = prepare_setup(tasks, solved.base, solved.reduced, chosen, solved.delay.value)
-    if setup is None or solved.estimate.estimate is None:
-        return solved, Calibration(), []
-    found, notes = calibrate(setup, solved.estimate.estimate), list[Note]()
+    first, notes = solved.estimate.estimate, list[Note]()
+    if setup is None or first is None:
+        return solved, Calibration(), notes
+    found = calibrate(setup, first)
     if found.active:
-        delay = Delay() if found.trial.correction.aligns else solved.delay
-        whole = replace(setup, base=wide[0], reduced=wide[1])
-        again, _, _, equations = corrected_equations(whole, found.trial.correction)
-        base, reduced, notes = _choose_friction_terms(again, equations, chosen)
-        if base.robot.drives != found.trial.base.robot.drives:
-            solved = _solve(tasks, base, reduced, delay, chosen)
-            found = with_other_terms(found, whole, solved.base.robot, solved.estimate.estimate)
-        trial = found.trial
-        solved = _solve(tasks, trial.base, trial.reduced, delay, chosen)
+        corrected, again, said = _take_out(tasks, wide, setup, solved.delay, found, chosen)
+        if _geometric_mean_error(corrected) < _geometric_mean_error(solved):
+            solved, found, notes = corrected, again, said
+        else:
+            found = Found(uncorrected_trial(setup, first))
     allowance = allow(found)
     estimate = widened(solved.estimate, allowance.spread, solved.base)
-    bias, said = resolution_bias(found.trial), solved.notes
+    bias, told = resolution_bias(found.trial), solved.notes
     if bias is not None:
         estimate = widened(estimate, bias.spread[:, None], solved.base, foretold=True)
-        said = [*bias.notes, *said]
-    return replace(solved, estimate=estimate, notes=said), allowance.calibration, notes
+        told = [*bias.notes, *told]
+    return replace(solved, estimate=estimate, notes=told), allowance.calibration, notes
+
+
+def _take_out(
+    tasks: Sequence[LogTask],
+    wide: tuple[BaseParameters, Reduced],
+    setup: Setup,
+    delay: Delay,
+    found: Found,
+    chosen: Mapping[str, Any],
+) -> tuple[_Solved, Found, list[Note]]:
+    """The fit without the mistakes that were found, with friction terms chosen again."""
+    delay = Delay() if found.trial.correction.aligns else delay
+    whole = replace(setup, base=wide[0], reduced=wide[1])
+    again, _, _, equations = corrected_equations(whole, found.trial.correction)
+    base, reduced, notes = _choose_friction_terms(again, equations, chosen)
+    if base.robot.drives != found.trial.base.robot.drives:
+        estimate = _solve(tasks, base, reduced, delay, chosen).estimate.estimate
+        found = with_other_terms(found, whole, base.robot, estimate)
+    trial = found.trial
+    return _solve(tasks, trial.base, trial.reduced, delay, chosen), found, notes
+
+
+def _geometric_mean_error(solved: _Solved) -> float:
+    """Of all joints, relative, on stretches that were not fitted: it has no unit."""
+    assert solved.estimate.estimate is not None
+    task = EstimationProblem.from_reduced(solved.reduced, solved.base, solved.feasible)
+    errors = CrossValidation(task, solved.reduced, solved.estimate.estimate.noise).errors
+    return float(np.exp(np.mean(np.log(errors[errors > 0]))))
 
 
 def _choose_friction_terms(

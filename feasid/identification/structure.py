@@ -45,6 +45,9 @@ MOVING, MOSTLY = 0.9, 0.5
 from which only they count: friction near standstill is no model's, and on logs without a mistake it
 is most of what is left."""
 
+NEGLIGIBLE = 0.05
+"""Share of a squared residual that lies in the rows that count, below which nothing is said."""
+
 BREAKAWAY, STICKING = 0.1, 0.02
 """Speeds [rad/s or m/s] within which functions look for friction of its own near standstill."""
 
@@ -188,6 +191,8 @@ def _predictable(parts: list[Part]) -> Structure:
     error = np.concatenate([e for e, _, _ in parts])
     moving = np.concatenate([m for _, m, _ in parts])
     used = np.flatnonzero(moving if moving.mean() > MOSTLY else np.ones(len(error), bool))
+    if not error[used] @ error[used] > NEGLIGIBLE * (error @ error):
+        return Structure(0.0)
     used = used[:: -(-len(used) // MOST_ROWS)]
     error = error[used]
     kinds = {kind: np.hstack([f[kind] for *_, f in parts])[:, used].T for kind in parts[0][-1]}

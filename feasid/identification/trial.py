@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,13 @@ class Setup:
         """Joints whose torques were measured."""
         measured, names = self.chosen["measured"], self.base.robot.joints
         return tuple(j for j, n in enumerate(names) if measured is None or n in measured)
+
+    @property
+    def seconds(self) -> float:
+        """Length of the log [s]; 0 where runs begin anew, so that their times do not compare."""
+        ends = sorted((run.t[0], run.t[-1]) for run in self.runs)
+        apart = all(a[1] < b[0] for a, b in pairwise(ends))
+        return float(ends[-1][1]) if apart else 0.0
 
     @property
     def period(self) -> float:

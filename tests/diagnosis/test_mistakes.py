@@ -80,6 +80,20 @@ def test_other_logs_are_read_with_the_gains_and_the_delay_that_were_found():
     assert corrected_options({}, correction(zero={0: 0.1}), ROBOT) == {}
 
 
+def test_friction_of_cold_joints_fades_with_its_time_constant():
+    t = np.array([0.0, 5.0, 10.0, 1000.0])
+    dq = np.array([[1.0, -0.5], [1.0, 0.0], [-1.0, 0.5], [1.0, 1.0]])
+    zeros = np.zeros((4, 2))
+    run = Run("", 1.0, np.arange(4), t, zeros, dq, zeros, zeros + 7.0)
+    cold = LogCorrection({Mistake("warm-up", 1, 5.0): np.array([0.3, 0.2])})
+    found = cold.run(run).tau
+    np.testing.assert_array_equal(found[:, 0], 7.0)
+    dry, viscous = 0.3 * np.sign(dq[:, 1]), 0.2 * dq[:, 1]
+    np.testing.assert_allclose(found[:, 1], 7.0 - np.exp(-t / 5.0) * (dry + viscous), rtol=1e-9)
+    assert not cold.aligns
+    assert corrected_options({}, cold, ROBOT) == {}
+
+
 def test_steps_are_limited_and_stay_with_their_mistakes():
     tilt, zero = Mistake("tilt"), Mistake("zero", 2)
     start = LogCorrection({zero: np.array([0.1])})

@@ -32,6 +32,7 @@ NAMES = {
     "cable": ("position",),
     "drift": ("warm-up",),
     "load_friction": ("load", "fl"),
+    "quantised": ("coarse",),
     "stribeck": ("stribeck",),
     "ripple": ("ripple",),
     "elastic": ("elastic",),

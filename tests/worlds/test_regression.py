@@ -43,7 +43,7 @@ MAX_RATIOS = {
     "gain": 60.0,
     "tilt": 40.0,
     "cable": 15.0,
-    "drift": 60.0,
+    "drift": 6.0,
     "load_friction": 16.0,
     "ripple": 70.0,
 }
