@@ -1,0 +1,327 @@
+"""Parts that all formats share, of small examples worked out by hand: terms, notes, joints."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import feasid
+from feasid.errors import DescriptionError, InputError
+from feasid.formats.build import _join_names
+from feasid.formats.rewrite import generated_inertial, joint_shape, single_leader, to_rpy
+from feasid.formats.shapes import bounding_box, farthest, primitive
+from feasid.formats.terms import (
+    EFFECTS,
+    Effect,
+    JointTerms,
+    LeftOut,
+    check_ignored,
+    left_out_notes,
+    negative_notes,
+    refuse,
+    sum_drives,
+    term_notes,
+)
+from feasid.robot.bodies import Body
+from feasid.robot.couplings import Coupling
+from feasid.robot.drives import Drive
+from feasid.robot.rotations import from_rpy
+
+ROUNDING = 1e-12
+
+
+def test_terms_that_are_zero_are_none():
+    terms = JointTerms(inertia=0.1, coulomb=0.3, rest=2.0)
+    assert terms.values == {"Ia": 0.1, "fc": 0.3}
+    (drive,) = terms.drives("body", "joint")
+    assert (drive.name, dict(drive.coupling), drive.symbols) == (
+        "body", {"joint": 1.0}, ("Ia", "fc"),
+    )  # fmt: skip
+    assert drive.values.tolist() == [0.1, 0.3]
+    assert (drive.rest, drive.from_file) == (0.0, True)
+    (drive,) = JointTerms(stiffness=5.0, rest=2.0).drives("body", "joint")
+    assert drive.rest == 2.0
+    assert list(JointTerms(rest=2.0).drives("body", "joint")) == []
+
+
+def drive(coupling, rest=0.0, **values):
+    return Drive("d", coupling, tuple(values), np.array([*values.values()]), rest=rest)
+
+
+def test_drives_of_one_joint_are_added():
+    """Viscous friction grows with the square of a ratio, dry friction with the ratio."""
+    found = sum_drives([
+        drive({"a": 1.0}, fv=0.5, fc=0.2), drive({"a": -2.0}, fv=0.1, fc=0.3, fo=0.4),
+        drive({"a": 1.0, "b": -1.0}, fv=1.0), drive({"b": -1.0, "a": 1.0}, fv=2.0),
+        drive({"b": 1.0}, rest=0.5, k=4.0), drive({"b": 1.0}, rest=0.5, fv=4.0),
+        Drive("d", {"b": 1.0}, ("fv",)),
+    ])  # fmt: skip
+    assert found == {
+        (("a", 1.0),): {
+            "fv": pytest.approx(0.9), "fc": pytest.approx(0.8), "fo": pytest.approx(-0.8),
+        },
+        (("a", 1.0), ("b", -1.0)): {"fv": 3.0},
+        (("b", 1.0),): {"k": 4.0, "fo": -2.0, "fv": 4.0},
+    }  # fmt: skip
+
+
+def test_terms_in_words():
+    drives = [drive({"a": 1.0}, fv=0.5, fc=0.2), drive({"b": 1.0}, fv=0.5)]
+    (note,) = term_notes(iter(drives))
+    assert note == (
+        "joint terms in the file, taken as initial values: viscous friction of 2 joints, Coulomb "
+        "friction of 1 joint"
+    )
+    assert list(term_notes([])) == []
+    joints = [
+        ("f:1", "a", JointTerms(viscous=-0.5, coulomb=-1e-9, inertia=0.1)),
+        ("f:2", "b", JointTerms(stiffness=-3.0)),
+        ("f:3", "c", JointTerms(viscous=0.5)),
+    ]
+    (note,) = negative_notes(joints)
+    assert note == (
+        "f:1: joint 'a' has negative viscous friction -0.5 and Coulomb friction -1e-09, which no "
+        "passive joint has; verdicts speak of rigid bodies only"
+    )
+
+
+def test_what_was_left_out_in_words():
+    assert list(left_out_notes([])) == []
+    things = [LeftOut("camera", f"c{k}") for k in range(9)] + [LeftOut("light", "")]
+    things += [LeftOut("site", "s")]
+    (note,) = left_out_notes(things)
+    shown = re.search(r"9 x camera \((.*?)(?: and (\d) more)?\); light; site \('s'\)$", note)
+    names = shown[1].split(", ")
+    assert names == [f"'c{k}'" for k in range(len(names))]
+    assert len(names) + int(shown[2] or 0) == 9
+    assert note.startswith("in the file, but not in the model: ")
+    few = [LeftOut("camera", f"c{k}") for k in range(len(names))]
+    (note,) = left_out_notes(few)
+    assert "more" not in note
+
+
+def test_effects_are_refused_or_left_out_as_asked():
+    effects = [
+        Effect("fluid", "f.xml", 3, "<option density>"),
+        Effect("flex", "f.xml", 9, "<flex>"),
+    ]
+    message = (
+        "f.xml:9: <flex>: a deformable body is not modelled; load_robot(path, ignore=['flex']) "
+        "reads the model without it"
+    )
+    with pytest.raises(DescriptionError, match=re.escape(message)) as error:
+        list(refuse(effects, check_ignored("fluid")))
+    assert (error.value.data["line"], error.value.data["effect"]) == (9, "flex")
+    found = list(refuse(effects, check_ignored(["fluid", "flex"])))
+    assert [x.name for x in found] == ["<option density>", "<flex>"]
+    assert found[0].kind == "drag in a fluid (ignored as asked)"
+    with pytest.raises(InputError, match=r"ignore='fluit' is not known \(did you mean 'fluid'\?\)"):
+        check_ignored(["fluit"])
+    assert check_ignored(EFFECTS) == frozenset(EFFECTS)
+
+
+@pytest.mark.parametrize("count", [1, 2, 6, 7, 9])
+def test_names_in_notes(count):
+    names = [f"n{k}" for k in range(count)]
+    said = _join_names("link", names)
+    assert said.startswith("links 'n0', " if count > 1 else "link 'n0'")
+    assert said.endswith(" and 3 more" if count == 9 else " and 1 more" if count == 7 else "'")
+    assert said.count("'n") == min(count, 6)
+
+
+def body(motion, name="b", **more):
+    return Body(name, None, motion=np.array(motion, dtype=float).T, **more)
+
+
+S = np.sqrt(0.5)
+
+
+@pytest.mark.parametrize(
+    ("columns", "kind", "axis", "place"),
+    [
+        ([[0, 0, 1, 0, 0, 0]], "revolute", [0, 0, 1], [0, 0, 0]),
+        ([[0, 0, 1, 0.2, -0.1, 0]], "revolute", [0, 0, 1], [0.1, 0.2, 0]),
+        ([[S, S, 0, 0, 0, 0.3]], "revolute", [S, S, 0], [0.3 * S, -0.3 * S, 0]),
+        ([[0, 0, 0, S, 0, S]], "prismatic", [S, 0, S], [0, 0, 0]),
+        (np.eye(6)[:3], "spherical", None, [0, 0, 0]),
+        ([[1, 0, 0, 0, 0.3, -0.2], [0, 1, 0, -0.3, 0, 0.1], [0, 0, 1, 0.2, -0.1, 0]], "spherical",
+         None, [0.1, 0.2, 0.3]),
+        ([[0, 0, 1, 0, 0, 0.1]], None, None, None),
+        ([[0, 0, 2, 0, 0, 0]], None, None, None),
+        ([[0, 0, 0, 2, 0, 0]], None, None, None),
+        (np.eye(6)[3:], None, None, None),
+        ([[1, 0, 0, 0.1, 0, 0], [0, 1, 0, 0, 0.1, 0], [0, 0, 1, 0, 0, 0.1]], None, None, None),
+        (np.eye(6)[:2], None, None, None),
+    ],
+)  # fmt: skip
+def test_kinds_of_joints(columns, kind, axis, place):
+    if kind is None:
+        with pytest.raises(feasid.FeasidError, match="joint 'b' has no counterpart in URDF"):
+            joint_shape(body(columns), "URDF")
+        return
+    found = joint_shape(body(columns), "URDF")
+    assert found[0] == kind
+    assert axis is found[1] is None or found[1].tolist() == axis
+    np.testing.assert_allclose(found[2], place, atol=ROUNDING)
+
+
+def test_a_floating_body_floats_in_the_world_only():
+    assert joint_shape(body(np.eye(6)), "URDF")[0] == "floating"
+    with pytest.raises(feasid.FeasidError, match="no counterpart"):
+        joint_shape(body(2 * np.eye(6)), "URDF")
+
+
+def test_one_leader_or_none():
+    assert single_leader(Coupling("a", {"b": 2.0}, 0.1), "URDF") == ("b", 2.0)
+    assert single_leader(Coupling("a", {}, 0.1), "URDF") == ("", 0.0)
+    with pytest.raises(InputError, match="joint 'a' follows 2 joints; in URDF a joint follows one"):
+        single_leader(Coupling("a", {"b": 2.0, "c": 1.0}, 0.1), "URDF")
+
+
+def test_numbers_of_a_body_in_a_new_file():
+    possible = [1, 0, 0, 1, 0, 1, 0, 0, 0, 2]
+    found = generated_inertial(body([[0, 0, 1, 0, 0, 0]], inertial=possible))
+    assert found.mass == 2.0
+    assert generated_inertial(body([[0, 0, 1, 0, 0, 0]], inertial=np.zeros(10))) is None
+    for wrong, words in (
+        (None, "body 'b' has no inertial parameters: fit them, or describe them"),
+        ([1, 0, 0, 1, 0, 5, 0, 0, 0, 2], "body 'b' is infeasible"),
+    ):
+        with pytest.raises(InputError, match=words):
+            generated_inertial(body([[0, 0, 1, 0, 0, 0]], inertial=wrong))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.tuples(*[st.floats(-3.2, 3.2)] * 3), st.sampled_from([None, np.pi / 2, -np.pi / 2]))
+def test_roll_pitch_and_yaw_give_the_rotation_back(angles, pitch):
+    """Also where the first and the last axis are one."""
+    rpy = np.array(angles)
+    rpy[1] = rpy[1] if pitch is None else pitch
+    rotation = from_rpy(rpy)
+    found = to_rpy(rotation)
+    np.testing.assert_allclose(from_rpy(found), rotation, atol=1e-9)
+    if pitch is not None:
+        assert found[2] == 0.0
+
+
+# -- shapes ----------------------------------------------------------------------------------------
+
+SIZES = {
+    "box": [0.2, 0.4, 0.6], "sphere": [0.3], "ellipsoid": [0.1, 0.2, 0.3], "cylinder": [0.1, 0.6],
+    "capsule": [0.1, 0.6],
+}  # fmt: skip
+VOLUMES = {
+    "box": 0.048, "sphere": 0.036 * np.pi, "ellipsoid": 0.008 * np.pi, "cylinder": 0.006 * np.pi,
+    "capsule": 0.006 * np.pi + 0.004 / 3 * np.pi,
+}  # fmt: skip
+
+
+def inside(kind, p):
+    """Whether points (N, 3) in a shape's own axes are inside."""
+    x, y, z = p.T
+    if kind == "box":
+        return (np.abs(p) <= np.array(SIZES["box"]) / 2).all(axis=1)
+    if kind == "sphere":
+        return np.linalg.norm(p, axis=1) <= 0.3
+    if kind == "ellipsoid":
+        return ((p / SIZES["ellipsoid"]) ** 2).sum(axis=1) <= 1
+    if kind == "cylinder":
+        return (np.hypot(x, y) <= 0.1) & (np.abs(z) <= 0.3)
+    beyond = np.maximum(np.abs(z) - 0.3, 0)
+    return x**2 + y**2 + beyond**2 <= 0.01
+
+
+@pytest.mark.parametrize("kind", SIZES)
+def test_boxes_and_capsules_around_shapes(kind):
+    """Of random points inside, turned and moved: the box is tight, the capsule holds them all."""
+    rng = np.random.default_rng(0)
+    rotation, position = from_rpy(np.array([0.4, -0.7, 1.9])), np.array([1.0, -2.0, 0.5])
+    shape = primitive(kind, SIZES[kind], rotation, position)
+    assert shape.volume == pytest.approx(VOLUMES[kind])
+    own = rng.uniform(-0.45, 0.45, size=(400_000, 3))
+    own = own[inside(kind, own)]
+    points = own @ rotation.T + position
+    low, high = bounding_box([shape])
+    assert (points >= low - ROUNDING).all()
+    assert (points <= high + ROUNDING).all()
+    np.testing.assert_allclose(points.min(axis=0), low, atol=0.03)
+    np.testing.assert_allclose(points.max(axis=0), high, atol=0.03)
+    start, end, radius = shape.capsule()
+    along = end - start
+    share = np.clip((points - start) @ along / max(along @ along, 1e-300), 0, 1)
+    gaps = np.linalg.norm(points - start - share[:, None] * along, axis=1)
+    assert gaps.max() <= radius + ROUNDING
+    if kind in ("sphere", "capsule", "box"):
+        assert gaps.max() > radius - 0.03
+    assert farthest([shape], position) >= np.linalg.norm(points - position, axis=1).max() - 1e-9
+
+
+@pytest.mark.parametrize("size", [[], [0.0], [-1.0], [np.inf], [np.nan]])
+def test_shapes_without_volume_are_none(size):
+    assert primitive("sphere", size, np.eye(3), np.zeros(3)) is None
+
+
+GEOMS = {
+    "box": 'type="box" size="0.1 0.2 0.3"',
+    "sphere": 'size="0.3"',
+    "ellipsoid": 'type="ellipsoid" size="0.1 0.2 0.3"',
+    "cylinder": 'type="cylinder" size="0.1 0.3"',
+    "capsule": 'type="capsule" size="0.1 0.3"',
+    "capsule between": 'type="capsule" size="0.1" fromto="0 0.1 0.2 0.3 -0.2 0.5"',
+    "cylinder between": 'type="cylinder" size="0.1" fromto="0 0 0.2 0 0 -0.5"',
+    "box between": 'type="box" size="0.1" fromto="0.1 0.2 0.2 0.5 0.5 -0.5"',
+    "density": 'type="box" size="0.1 0.2 0.3" density="300"',
+    "mass": 'type="box" size="0.1 0.2 0.3" mass="3" density="0"',
+    "group": 'type="box" size="0.1 0.2 0.3" group="2"',
+}
+WEIGHTLESS = [
+    'size="0.2" mass="0"', 'size="0.2" density="0"', 'size="0.2" group="3"',
+    'size="0.2" group="0"', 'type="plane" size="1 1 1"',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GEOMS)
+def test_inertia_of_geoms_is_that_of_mujocos_compiler(name):
+    """Beside geoms that weigh nothing; groups 1 to 2 count."""
+    mujoco = pytest.importorskip("mujoco")
+    geom = GEOMS[name] if "group" in GEOMS[name] else f'{GEOMS[name]} group="1"'
+    rest = "".join(f"<geom {g}/>" for g in WEIGHTLESS[:-1] if name != "mass")
+    text = f"""<mujoco><compiler inertiagrouprange="1 2"/><worldbody><body name="b">
+    <joint type="hinge" axis="0 1 0"/><geom pos="0.1 0.2 0.3" euler="20 30 40" {geom}/>{rest}
+    </body></worldbody></mujoco>"""
+    if "fromto" in geom:
+        text = text.replace('pos="0.1 0.2 0.3" euler="20 30 40" ', "")
+    model = mujoco.MjModel.from_xml_string(text)
+    (found,) = (b.inertial for b in feasid.load_robot(text).bodies)
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    turn = np.zeros(9)
+    mujoco.mju_quat2Mat(turn, model.body_iquat[1])
+    turn = turn.reshape(3, 3)
+    about = turn @ np.diag(model.body_inertia[1]) @ turn.T
+    expected = feasid.robot.inertia.from_mass_com_inertia(
+        model.body_mass[1], model.body_ipos[1], about
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("geom", "message"),
+    [
+        ('type="box" size="0.1 0.2"', "<geom> type box needs 3 positive numbers of size"),
+        ('type="capsule" size="0.1 -0.2"', "<geom> type capsule needs 2 positive numbers of size"),
+        ('type="capsule" fromto="0 0 0 1 0 0"', "<geom> fromto needs six numbers, a radius"),
+        ('type="capsule" size="0.1" fromto="0 0 0 1 0"', "<geom> fromto needs six numbers"),
+        ('type="sphere" size="0.1" fromto="0 0 0 1 0 0"', "<geom> fromto needs six numbers"),
+        ('type="capsule" size="0.1" fromto="1 0 0 1 0 0"', "<geom> fromto has zero length"),
+        ('type="capsule" size="0.1 x"', "<geom> size: "),
+    ],
+)
+def test_geoms_that_are_none(geom, message):
+    text = (
+        f"""<mujoco><worldbody><body name="b"><joint/><geom {geom}/></body></worldbody></mujoco>"""
+    )
+    with pytest.raises(DescriptionError, match=f"body 'b': {re.escape(message)}"):
+        feasid.load_robot(text)
