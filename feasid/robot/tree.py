@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
 from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array, require_finite
@@ -89,13 +90,15 @@ class KinematicTree:
                 joint=joint,
             ) from None
 
-    def pose(self, positions: Mapping[str, float] | None = None) -> dict[str, tuple[Array, Array]]:
+    def pose(
+        self, positions: Mapping[str, npt.ArrayLike] | None = None
+    ) -> dict[str, tuple[Array, Array]]:
         """Rotation and position of each body in the base frame.
 
         Parameters
         ----------
-        positions : mapping of str to float, optional
-            By joint [rad or m]; zero for the others.
+        positions : mapping of str to float or array_like, optional
+            By joint [rad or m], one per degree of freedom; zero for the others.
 
         Returns
         -------
