@@ -207,16 +207,17 @@ def _imu_mistakes(limbs: LimbEquations, robot: Robot, imu: Imu) -> list[Finding]
     assert limbs.acc is not None
     turns, gyro, acc, spin = limbs.turn, limbs.gyro, limbs.acc, limbs.spin
     whole = max(float(np.linalg.norm(spin)), 1e-300)
+    falls = size > 0 and limbs.aloft < ALOFT
 
     def misfit(turn: Array, sign: float) -> tuple[float, float]:
         mean = np.einsum("nij,nj->i", turns, sign * acc @ turn.T) / len(acc)
         return (
-            float(np.linalg.norm(mean - up)) / size if limbs.aloft < ALOFT else 0.0,
+            float(np.linalg.norm(mean - up)) / size if falls else 0.0,
             float(np.linalg.norm(gyro @ turn.T - spin)) / whole,
         )
 
     fall, roll = misfit(own, 1.0)
-    if not size or (fall < OFF and roll < 1.0):
+    if fall < OFF and roll < 1.0:
         return []
     tried = {
         (k, sign): misfit(own @ turn, sign) for k, turn in enumerate(TURNS) for sign in (1, -1)
@@ -227,17 +228,19 @@ def _imu_mistakes(limbs: LimbEquations, robot: Robot, imu: Imu) -> list[Finding]
         f"gyroscope {roll:.2f} of the orientation's change"
     )
     if best > OFF or best + spun > (1.0 - RIGHT) * (fall + roll):
-        factor = float(np.linalg.norm(acc.mean(axis=0))) / size
+        factor = float(np.linalg.norm(acc.mean(axis=0))) / (size or 1.0)
         text = f"{head}; no right angle or sign explains it"
         remedy = f"check units (the mean is {factor:.3g} times gravity's size) and orientation"
         return [_finding("imu", text, remedy, factor=factor)]
-    if sign < 0:
+    turned = "turn the sign of acc_x, acc_y and acc_z"
+    if k == 0:
         text = f"{head}; with the accelerometer's sign turned it is {best:.2f} g"
-        if k == 0:
-            return [_finding("acceleration-sign", text, "turn the sign of acc_x, acc_y and acc_z")]
+        return [_finding("acceleration-sign", text, turned)]
+    also = " and the accelerometer's sign" if sign < 0 else ""
     turn = np.round(own @ TURNS[k], 6) + 0.0
-    text = f"{head}; with the IMU's axes turned they are {best:.2f} g and {spun:.2f}"
+    text = f"{head}; with the IMU's axes{also} turned they are {best:.2f} g and {spun:.2f}"
     remedy = f"imu=Imu({imu.link!r}, rotation={turn.tolist()})"
+    remedy += f", and {turned}" if sign < 0 else ""
     return [_finding("imu-axes", text, remedy, rotation=turn.tolist())]
 
 

@@ -41,6 +41,32 @@ def motion(arm):
     return feasid.excite(arm, 6.0, acceleration=12.0, **FAST)
 
 
+def test_a_motion_at_a_glance(motion):
+    """Three parameters that are least certain, the worst first, and five measures."""
+    shown, found = motion.display(), motion.certificate
+    order = np.argsort(-found.deviations)
+    assert list(shown.remarks) == [
+        f"least certain for noise {found.noise.max():g}: {found.deviations[k]:.3g} "
+        f"{found.expressions[k]}"
+        for k in order[:3]
+    ]
+    values = {m.name: (m.value, m.goal, m.met) for m in shown.measures}
+    size = len(found.expressions)
+    assert values["parameters seen"] == (f"{size} of {size}", str(size), True)
+    assert values["limits between samples"] == ("kept", "kept", True)
+    used = sum(bool(kinds) for kinds in found.active.values())
+    assert values["joints at a limit"][0] == f"{used} of 3"
+    assert list(shown.troubles) == []
+    said = motion.summary().splitlines()
+    assert said[0] == (
+        f"motion of arm: period 6 s, 3 joints, {motion.coefficients.shape[0]} coefficients each"
+    )
+    assert sum(line.startswith("note: ") for line in said) == len(motion.notes)
+    for wrong in (0.0, -1.0, 3e9):
+        with pytest.raises(InputError, match="approach must be a number above 0"):
+            motion.to_ros("never.yaml", approach=wrong)
+
+
 def test_fewer_samples_than_parameters_leave_some_undetermined(arm):
     motion = feasid.excite(arm, 2.0, rate=1, acceleration=12.0, **FAST)
     assert motion.certificate.rank <= 2 * arm.dof
