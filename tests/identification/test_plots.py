@@ -104,7 +104,7 @@ def test_reduced_data_and_missing_extras_are_said(case, monkeypatch):
     assert reduced.plot.parameters().axes
     with pytest.raises(InputError, match="pass the log"):
         reduced.plot.friction()
-    from feasid.core import figures as picture
+    from feasid.core import display as picture
 
     picture.figure_class.cache_clear()
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
