@@ -9,7 +9,9 @@ the test part, the verdict and the codes of the notes.
 from __future__ import annotations
 
 import argparse
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import feasid
@@ -37,6 +39,14 @@ TUNED: dict[str, dict[str, Any]] = {
 """Constants by module, and the options of `fit` with which each one matters."""
 
 
+def replace_constant(name: str, value: float, module: ModuleType) -> None:
+    """Set a constant where it stands and in the modules that import it by its name."""
+    before = getattr(module, name)
+    for other in [m for key, m in sys.modules.items() if key.startswith("feasid.")]:
+        if getattr(other, name, None) is before:
+            setattr(other, name, value)
+
+
 def main() -> None:
     """Print a line per constant and factor."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -53,13 +63,13 @@ def main() -> None:
         module = import_module(f"feasid.{place}")
         value = getattr(module, name)
         for factor in FACTORS:
-            setattr(module, name, value * factor)
+            replace_constant(name, value * factor, module)
             fit = feasid.fit(train, robot, **options)
             error = 100 * fit.errors(test)["all"]
             codes = ", ".join(sorted({note.code for note in fit.notes if note.code}))
             head = f"{constant} = {value * factor:g}: test error {error:.2f} %"
             print(f"{head}, {fit.quality.level}; {codes}", flush=True)
-        setattr(module, name, value)
+        replace_constant(name, value, module)
 
 
 if __name__ == "__main__":

@@ -36,8 +36,9 @@ GROWS, WORTH = 2.0, 1e-4
 """Where the closest answer lies at infinity, every weaker pull lets parameters grow. By which
 factor they then grow, and by which share the distance must shrink for it."""
 
-GOOD_GAP = 5e-6
-"""Gap, as a fraction of the target's norm, at which an answer counts as optimal."""
+GOOD_GAP, FAIR_GAP = 1e-6, 5e-6
+"""Gap, as a fraction of the target's norm, at which an answer counts as optimal, and at which the
+best of several is taken."""
 
 SCALED_PULL, SCALED_EVERYWHERE = 1e-7, 1e-6
 """Pulls by which unknowns are scaled, of faint directions or of all. With 1e-11 Clarabel
@@ -58,9 +59,6 @@ PULLS = ((1e-7, True), (1e-7, False), (1e-6, True))
 good. On logs of packaged robots 1e-7 came within 5e-4 of the proved floor of the squared residual
 (1e-5: up to 2e-2); solvers stall from 1e-9 on. Of 80 random problems 6 had no good gap with the
 first, 7 with the second, which takes longer; their answers were the same."""
-
-REFINED_GAP = 1e-6
-"""Gap to which refinement must keep: it is there for distances that are small beside the target."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +123,7 @@ class _Problem:
         return float(np.abs(delta / self.scale.parameters).max(initial=0.0))
 
     def least(self, raw: SolverAnswer) -> float:
-        """A proven lower bound of `value`; constraints that are not affine count by tangents."""
+        """A proven lower bound of the cost; constraints that are not affine count by tangents."""
         arrays, feasible = self.arrays, self.feasible
         if not feasible.convex or len(raw.tangents) != len(feasible.convex):
             return lower_bound(arrays, raw).value
@@ -138,14 +136,14 @@ class _Problem:
         prices = np.concatenate([raw.prices, *raw.tangents])
         return lower_bound(beside, replace(raw, prices=prices)).value
 
-    def value(self, raw: SolverAnswer) -> float:
-        """Cost of the solver's point in the scaled program, with the pull of faint directions."""
-        return float(np.linalg.norm(self.arrays.A @ raw.x - self.arrays.b))
+    def gap(self, delta: Array, raw: SolverAnswer) -> float:
+        """By how much delta, pulls included, exceeds the bound of a solver's multipliers.
 
-    def gap(self, value: float, floor: float) -> float:
-        """By how much `value` exceeds a proven `floor`, as a fraction of the target's norm."""
+        As a fraction of the target's norm.
+        """
+        value = float(np.linalg.norm(self.arrays.A @ (delta / self.units) - self.arrays.b))
         norm = float(np.linalg.norm(self.target)) / self.size
-        return max(0.0, value - floor) / norm if norm > 0 else 0.0
+        return max(0.0, value - self.least(raw)) / norm if norm > 0 else 0.0
 
 
 def closest(
@@ -288,7 +286,7 @@ def _closest(
         chosen = strong, raw, _repair(strong, raw, anchor, reference.delta, margin)
         for pull in WEAKER_PULLS if refine else ():
             weaker = problem.with_pull(pull)
-            again, more = _solve_verified(weaker, anchor, ladder[:1], REFINED_GAP)
+            again, more = _solve_verified(weaker, anchor, ladder[:1])
             attempts += more
             if again is not None:
                 closer = _repair(weaker, again, anchor, reference.delta, margin)
@@ -298,8 +296,8 @@ def _closest(
     if not np.isfinite(problem.cost(delta)):
         raise solve.solver_error("the answer's cost is not finite", attempts)
     found = raw.x * problem.units
-    worse = max(0.0, problem.cost(delta) - problem.cost(found)) / problem.size
-    gap = problem.gap(problem.value(raw) + worse, problem.least(raw))
+    worse = max(0.0, problem.cost(delta) - problem.cost(found))
+    gap = problem.gap(found, raw) + worse / (float(np.linalg.norm(target)) or 1.0)
     if not (gap <= POOR_GAP or refine):
         raise solve.solver_error(f"the best answer may be {gap:.2g} from the optimum", attempts)
     return Closest(delta, found, tuple(attempts))
@@ -316,6 +314,7 @@ def _solve_generic(
 ) -> tuple[tuple[_Problem, SolverAnswer, Array] | None, list[Attempt]]:
     """The first answer with a good gap in units of the data, with pulls too weak to matter."""
     attempts: list[Attempt] = []
+    best, least = None, np.inf
     scale, middle = generic
     anchor = Anchor(feasible, scale, middle)
     for pull, everywhere in PULLS:
@@ -325,12 +324,16 @@ def _solve_generic(
         attempts += more
         if raw is None:
             break
-        if not more[-1].accepted:
+        gap = problem.gap(anchor.repair(raw.x * problem.units), raw)
+        if gap > FAIR_GAP:
             continue
         delta = _repair(problem, raw, anchor, reference, margin)
-        if not feasible.violations(delta):
-            return (problem, raw, delta), attempts
-    return None, attempts
+        cost = problem.cost(delta)
+        if cost < least and not feasible.violations(delta):
+            best, least = (problem, raw, delta), cost
+        if best is not None and gap <= GOOD_GAP:
+            break
+    return best, attempts
 
 
 def _repair(
@@ -344,23 +347,25 @@ def _solve_verified(
     problem: _Problem,
     anchor: Anchor,
     solver: Any,
-    good: float = GOOD_GAP,
 ) -> tuple[SolverAnswer | None, list[Attempt]]:
-    """Run the ladder; a point counts when it is strictly inside and its gap is proved small."""
+    """Run the ladder; a point counts when the strictly feasible one that it is repaired to has a
+    gap that is proved small.
+    """
     feasible, scale = problem.feasible, problem.scale
 
     def judge(raw: SolverAnswer) -> solve.Judgement:
         delta = raw.x * problem.units
-        inside = feasible.strictly_inside(delta)
+        repaired = anchor.repair(delta)
+        usable = feasible.strictly_inside(repaired)
         worst = min(
             scale.block_margins(feasible, delta).min(initial=np.inf),
             scale.linear_margins(feasible, delta).min(initial=np.inf),
         )
-        gap = problem.gap(problem.value(raw), problem.least(raw))
+        gap = problem.gap(repaired, raw)
         return solve.Judgement(
-            inside and gap <= good,
-            inside or anchor.reaches(delta),
-            problem.cost(anchor.repair(delta)),
+            usable and gap <= GOOD_GAP,
+            usable,
+            problem.cost(repaired),
             f"smallest margin {worst:.1e}, gap {gap:.1e}",
         )
 

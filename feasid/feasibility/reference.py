@@ -94,10 +94,6 @@ class Anchor:
             )
         return self._delta
 
-    def reaches(self, delta: Array) -> bool:
-        """True when repairing `delta` ends strictly inside."""
-        return self._feasible.strictly_inside(self.repair(delta))
-
     def repair(self, delta: Array) -> Array:
         """The nearest strictly feasible point on the way from `delta` to the anchor."""
         if self._feasible.strictly_inside(delta):
