@@ -56,6 +56,9 @@ STRUCTURED = 0.45
 friction that warms up or grows with the load leave more than .5 at one joint at least, simulated
 logs without a mistake up to .37."""
 
+UNIMPORTANT = 0.005
+"""Predictable error, as a share of the torque, that is no doubt: few sensors are as exact."""
+
 WIDE = 2.0
 """Times the held-out error from which the error that is foretold of another motion is a doubt."""
 
@@ -345,7 +348,7 @@ def _doubt(
             "most of its torque is not explained" if model > LITTLE else
             "too large a share of its torque to rely on the model"
         )  # fmt: skip
-    elif structure.share > STRUCTURED:
+    elif structure.share > STRUCTURED and model * np.sqrt(structure.share) > UNIMPORTANT:
         code = "structured"
         why = (
             f"prediction error {100 * model:.3g} %, of which (squared) {100 * structure.share:.0f} "
