@@ -251,7 +251,8 @@ class ScoreTests:
     ) -> tuple[Array, Array]:
         """Gauss-Newton step of these mistakes beside all parameters, and its covariance.
 
-        Deviations are the larger of the model's and of those by sums over blocks.
+        Deviations are the larger of the model's and of those by sums over blocks, correlations
+        those of the model.
 
         Parameters
         ----------
@@ -270,19 +271,27 @@ class ScoreTests:
         blocks = int(self.rows.block.max()) + 1
         sums = np.zeros((blocks, X.shape[1]))
         np.add.at(sums, self.rows.block, (X - self.W @ (self.P @ WX)) * self.e[:, None])
-        V = C @ (sums.T @ sums) @ C
-        V = np.where(np.eye(len(scale), dtype=bool), np.maximum(V, C), V)
+        robust = np.diag(C @ (sums.T @ sums) @ C)
+        wider = np.sqrt(np.maximum(robust / np.maximum(np.diag(C), 1e-300), 1.0)) / scale
         step = C @ (X.T @ self.e - prior * values * scale)
-        return step / scale, V / np.outer(scale, scale)
+        return step / scale, C * np.outer(wider, wider)
 
-    def posterior(self, mistakes: Sequence[Mistake], widths: Array) -> tuple[Array, Array, Array]:
+    def posterior(
+        self, mistakes: Sequence[Mistake], widths: Array, doubt: float = 1.0
+    ) -> tuple[Array, Array, Array]:
         """Mean and covariance of mistakes with prior deviations, and how parameters follow them.
+
+        The estimate takes the description for a draw of the prior with precision D. Where it is one
+        of a variance that is `doubt` times as large, the covariance C of mistakes grows by
+        ``(doubt - 1) C X'W P D P W'X C``.
 
         Parameters
         ----------
         mistakes : sequence of Mistake
         widths : ndarray, shape (k,)
             Infinite where nothing is known beforehand.
+        doubt : float
+            Weight with which the prior was used over that with which it is believed.
 
         Returns
         -------
@@ -298,7 +307,11 @@ class ScoreTests:
         )
         covariance = np.linalg.pinv(information * np.outer(unit, unit), hermitian=True)
         covariance *= np.outer(unit, unit)
-        return covariance @ (X.T @ self.e), covariance, WX / self.unit[:, None]
+        mean, followed = covariance @ (X.T @ self.e), self.P @ WX
+        seen = self.W @ followed  # P D P = P - P W'W P
+        held = WX.T @ followed - seen.T @ seen
+        covariance = covariance + max(doubt - 1.0, 0.0) * covariance @ held @ covariance
+        return mean, covariance, WX / self.unit[:, None]
 
 
 def held_out_gain(before: Array, after: Array, rows: LogRows) -> tuple[float, float, float]:

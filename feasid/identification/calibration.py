@@ -224,7 +224,7 @@ def search(trial: Trial, mistakes: Sequence[Mistake]) -> Found:
         supported = sorted((t for t in tests if t.supported), key=lambda t: -t.gain)
         least = _gain_of_features(found) if supported else 0.0
         better = None
-        for group in _groups(supported, tests, least):
+        for group in _groups(supported, tests, left, least):
             better = _confirm(found, group, supported, least)
             if better is not None:
                 better = _with_best_time(found, group, supported, better)
@@ -257,7 +257,10 @@ def _gain_of_features(found: Found) -> float:
 
 
 def _groups(
-    supported: Sequence[ScoreTest], tests: Sequence[ScoreTest], least: float
+    supported: Sequence[ScoreTest],
+    tests: Sequence[ScoreTest],
+    left: Sequence[Mistake],
+    least: float,
 ) -> list[list[Mistake]]:
     """What is tried in a round: one by one, and gains or zeros of all joints at once.
 
@@ -266,9 +269,10 @@ def _groups(
     """
     alone = [[t.mistake] for t in supported[:MOST_TRIED] if t.gain >= least]
     kind = supported[0].mistake.kind if supported else ""
-    most = {"gain": np.inf, "zero": USUAL["zero"], "warm-up": np.inf}.get(kind, 0.0)
-    whole = [t.mistake for t in tests if t.mistake.kind == kind and t.deviation[0] < most]
-    return [whole, *alone] if len(whole) > 1 else alone
+    if kind in ("gain", "warm-up"):
+        return [[m for m in left if m.kind == kind], *alone]
+    known = [t.mistake for t in tests if t.mistake.kind == kind and t.deviation[0] < USUAL["zero"]]
+    return [known, *alone] if kind == "zero" and len(known) > 1 else alone
 
 
 def _confirm(
@@ -386,11 +390,12 @@ class Allowance:
     spread: Array
 
 
-def allow(found: Found) -> Allowance:
+def allow(found: Found, believed: float) -> Allowance:
     """Values and deviations of all mistakes, and what they add to the covariance.
 
     Gains count only where the caller gives their deviation: parameters are in the units of the
-    log's torques, as are the torques that they predict.
+    log's torques, as are the torques that they predict. `believed` is the weight at which the
+    description is taken for a draw of the prior.
     """
     trial = found.trial
     setup = trial.setup
@@ -412,7 +417,7 @@ def allow(found: Found) -> Allowance:
             for _ in range(m.size)
         ]
     )
-    mean, covariance, pull = trial.tests().posterior(mistakes, prior)
+    mean, covariance, pull = trial.tests().posterior(mistakes, prior, trial.weight / believed)
     entries, at = [], 0
     for m in mistakes:
         part = slice(at, at + m.size)

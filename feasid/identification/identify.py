@@ -33,7 +33,7 @@ from feasid.identification.choice import Choice, candidate_sets, choose_terms
 from feasid.identification.estimate import CrossValidation, EstimationProblem
 from feasid.identification.log_warnings import diagnose_logs
 from feasid.identification.noise import Delay, align_torques
-from feasid.identification.priors import find_prior
+from feasid.identification.priors import DOUBTED, find_prior
 from feasid.identification.resolution import resolution_bias
 from feasid.identification.result import Fit
 from feasid.identification.servo import ServoFit, identify_servo
@@ -233,7 +233,7 @@ def _calibrate(
             solved, found, notes = corrected, again, said
         else:
             found = Found(uncorrected_trial(setup, first))
-    allowance = allow(found)
+    allowance = allow(found, min(first.evident, DOUBTED))
     estimate = widened(solved.estimate, allowance.spread, solved.base)
     bias, told = resolution_bias(found.trial), solved.notes
     if bias is not None:
