@@ -86,6 +86,11 @@ def test_differing_kinematics_name_the_joint(tmp_path, capsys):
     assert "turned by 0.0292 rad" in compare_files(a, d).kinematics[0]
     e = write(tmp_path, "e.urdf", ('type="prismatic"', 'type="fixed"'))
     assert "joint 'slide' is missing in the second model" in compare_files(a, e).kinematics
+    for found in (compare_files(a, e), compare_files(e, a), compare_files(a, c)):
+        assert not found.equivalent
+        assert found.rows == ()
+    assert compare_files(a, e).torques == {}
+    assert set(compare_files(a, c).torques) == {"shoulder", "slide", "wheel_joint"}
     f = write(tmp_path, "f.urdf", ('parent link="rod"', 'parent link="upper"'))
     assert compare_files(a, f).kinematics == (
         "joint 'wheel_joint' hangs on joint 'slide' against joint 'shoulder'",

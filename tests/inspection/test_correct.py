@@ -39,12 +39,13 @@ six = st.lists(st.floats(-3, 3).map(lambda x: round(x, 3)), min_size=6, max_size
 
 
 @settings(max_examples=200, deadline=None)
-@given(six, st.sampled_from(METRICS), st.floats(1e-6, 1e3))
-def test_the_answer_is_exactly_possible(values, metric, scale):
+@given(six, st.sampled_from(METRICS), st.floats(1e-6, 1e3), st.sampled_from([MARGIN, 1e-15]))
+def test_the_answer_is_exactly_possible(values, metric, scale, margin):
+    """Also where the margin is less than the rounding of decimals."""
     if not any(values):
         values[0] = 1.0
     values = [v * scale for v in values]
-    new = closest_inertia(Fraction(2), fractions(values), metric)
+    new = closest_inertia(Fraction(2), fractions(values), metric, margin, smallest=0.0)
     assert can_exist(Fraction(repr(new.mass)), fractions(new.moments))
     assert new.mass == 2.0
 

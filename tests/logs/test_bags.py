@@ -11,7 +11,7 @@ from robots import ARM
 import feasid
 from feasid.cli import main
 from feasid.errors import InputError, LimitError, LogError, MissingExtraError
-from feasid.logs.read.bags import check_mcap, read_bag
+from feasid.logs.read.bags import STEP, _unpacks_beyond, check_mcap, read_bag
 
 pytest.importorskip("rosbags")
 
@@ -236,3 +236,14 @@ def test_a_chunk_that_says_less_than_it_unpacks_to_is_refused(tmp_path, compress
                 check_mcap(path)
         else:
             check_mcap(path)
+
+
+@pytest.mark.parametrize("size", [999, 1000, 1001, STEP - 1, STEP + 1, 3 * STEP])
+def test_unpacked_sizes_are_counted(size):
+    """In steps, and over several frames."""
+    pack = pytest.importorskip("lz4.frame").compress
+    frames = pack(bytes(size))
+    assert _unpacks_beyond(frames, "lz4", size) is False
+    assert _unpacks_beyond(frames, "lz4", size - 1) is True
+    assert _unpacks_beyond(frames + frames, "lz4", 2 * size) is False
+    assert _unpacks_beyond(frames + frames, "lz4", 2 * size - 1) is True

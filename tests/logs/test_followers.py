@@ -6,8 +6,10 @@ import pytest
 from closed import FIVE_BAR, GRIPPER
 
 import feasid
+import feasid.robot.couplings
 from feasid.dynamics.kinematics import coordinate_map
 from feasid.errors import LogError
+from feasid.logs.raw import read_raw
 
 
 def log_of(robot, count=300, amplitude=0.15):
@@ -64,3 +66,22 @@ def test_torques_of_followers_act_on_what_they_follow():
     with pytest.raises(LogError, match="'tip' is passive in a closed loop"):
         feasid.reduce(log.assign(tau_tip=1.0), robot)
     assert feasid.reduce(log.assign(tau_tip=0.0), robot).samples == len(log)
+
+
+@pytest.mark.parametrize("shift", [0.0, 2 * np.pi, 0.1])
+def test_a_joint_that_follows_with_an_offset(shift):
+    """``b = 2 a + 0.5`` is compared with its column, whole turns aside."""
+    bodies = (feasid.Body("a", None), feasid.Body("b", "a"))
+    robot = feasid.Robot(bodies, couplings=(feasid.robot.couplings.Coupling("b", {"a": 2.0}, 0.5),))
+    t = np.arange(200) / 100
+    a = 0.3 * np.sin(3 * t)
+    log = pd.DataFrame({"t": t, "q_a": a, "q_b": 2 * a + 0.5 + shift, "tau_a": 0.0, "tau_b": a})
+    if shift == 0.1:
+        words = r"joint 'b' is not where .*: at .* in row .*, 0\.1 off on average"
+        with pytest.raises(LogError, match=words) as error:
+            read_raw(log, robot)
+        assert error.value.data["joint"] == "b"
+        return
+    found = read_raw(log, robot)
+    assert "joints that follow others agree with the log to (rms): b (" in "".join(found.notes)
+    np.testing.assert_allclose(found.values["tau"][:, 0], 2 * a)

@@ -348,7 +348,9 @@ def _count_fields(
     begins = np.concatenate([[0], ends[:-1] + 1])
     places = np.flatnonzero(body == ord(delimiter))
     found = np.searchsorted(places, ends) - np.searchsorted(places, begins) + 1
-    blank = ends - begins <= 1
+    blank = ends == begins
+    single = np.flatnonzero(ends - begins == 1)
+    blank[single] = body[begins[single]] == ord(RETURN)
     wrong = np.flatnonzero((found != count) & ~blank)
     if not wrong.size:
         if int((~blank).sum()) == 0:
