@@ -94,6 +94,8 @@ class Evidence:
         What time stamps say against the rate; empty when nothing.
     converged : bool
         Whether the estimate is the optimum, not a feasible model on the way to it.
+    changed : bool
+        Whether the robot has changed, and it is not known yet how: the model is that from before.
     """
 
     time: float
@@ -108,6 +110,7 @@ class Evidence:
     still: float = 0.0
     clock: str = ""
     converged: bool = True
+    changed: bool = False
 
     @property
     def ratio(self) -> float:
@@ -178,6 +181,8 @@ class ModelGate:
             out.append("the buffer is not full")
         if not e.converged and not self.open:
             out.append("the estimate is on its way to the optimum")
+        if e.changed and not self.open:
+            out.append("the robot has changed, and it is not known yet how")
         if not e.known >= rules.known and not self.open:
             out.append(
                 f"the motion determines {100 * e.known:.0f} % of the directions of parameters"

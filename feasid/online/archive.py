@@ -22,10 +22,10 @@ from feasid.core.arrays import MEANING, read_arrays, require_version, unpack_arc
 from feasid.core.files import write_atomically
 from feasid.feasibility.constraints.sets import as_plain, of_plain
 from feasid.online.acceptance import Decision, Evidence, GateRules, OnlineEstimate
-from feasid.online.equations import ModelChange
+from feasid.online.changes import ModelChange
 from feasid.robot.serial import robot_from_data, to_data
 
-FORMAT, VERSION = "feasid online", 1
+FORMAT, VERSION = "feasid online", 2
 
 MAX_ARRAY_BYTES = 256 * 1024 * 1024
 """Bytes that the arrays may unpack to."""
@@ -43,8 +43,11 @@ STATE = {
         "_score",
         "_seconds",
         "_information",
+        "_directions",
+        "alarm",
         "_squares",
     ),
+    "_drift": ("_held", "_friction", "_reference", "_recent", "_seconds", "_score", "_own"),
     "gate": ("open", "_agreeing"),
     "_buffer": ("received",),
     "_own": (
@@ -56,6 +59,7 @@ STATE = {
         "_pending",
         "_converged",
         "_errors",
+        "_before",
         "_bad",
     ),
 }

@@ -16,22 +16,22 @@ from feasid.dynamics.regressor import mass_matrix
 from feasid.errors import SolverError
 from feasid.online.acceptance import Decision, Evidence, ModelGate, OnlineEstimate
 from feasid.online.buffering import EvenGrid, SampleBlock, SampleChecks, usable_stretches
-from feasid.online.equations import (
-    CausalEquations,
+from feasid.online.changes import (
     ChangeDetector,
-    EquationStore,
-    LoadInvariantEquations,
+    FrictionDrift,
+    InvariantEquations,
     ModelChange,
+    PossibleChanges,
 )
+from feasid.online.equations import CausalEquations, EquationStore
 from feasid.online.problem import FeasibleProblem, row_deviations
 from feasid.reduction.triangle import Reduced, fingerprint_of
-from feasid.robot.inertia import from_mass_com_inertia
-
-TINY_MASS = 1e-12
-"""Mass [kg] of a body that has none."""
 
 COMPARISON_SECONDS = 2.0
 """Time over which errors of prediction are compared [s]."""
+
+DRIFT_SHARE = 0.25
+"""Share of the false alarms that is left to drifts of friction."""
 
 MAX_KEPT_DECISIONS = 1000
 """Decisions and changes that are remembered."""
@@ -45,7 +45,8 @@ class Learner:
     equations : CausalEquations
     store : EquationStore
     problem : FeasibleProblem
-    invariant : LoadInvariantEquations
+    invariant : InvariantEquations
+    possible : PossibleChanges
     block : int
         Samples per block.
     full : int
@@ -60,14 +61,16 @@ class Learner:
         equations: CausalEquations,
         store: EquationStore,
         problem: FeasibleProblem,
-        invariant: LoadInvariantEquations,
+        invariant: InvariantEquations,
+        possible: PossibleChanges,
         block: int,
         full: int,
         gate: ModelGate,
         false_alarms: float,
     ) -> None:
         self.equations, self._store, self.problem = equations, store, problem
-        self._invariant, self.block, self.full, self.gate = invariant, block, full, gate
+        self._invariant, self._possible = invariant, possible
+        self.block, self.full, self.gate = block, full, gate
         self.base, self.robot, self.rate = problem.base, problem.base.robot, equations.rate
         robot, rate = self.robot, self.rate
         self._correlation = max(1.0, rate / (2 * equations.cutoff) / equations.every)
@@ -78,11 +81,13 @@ class Learner:
         self._one_thread = thread_limiter()
         self._checks = SampleChecks(robot.dof, rate)
         self._grid = EvenGrid(rate)
-        mass = problem.nominal[robot.inertial_columns[invariant.body]]
-        one = from_mass_com_inertia(1.0, mass[6:9] / max(mass[9], TINY_MASS), np.zeros((3, 3)))
-        carrier = robot.bodies[invariant.body].name
-        self._detector = ChangeDetector(invariant.load @ one, carrier, self._supports, false_alarms)
+        supports, names = self._supports, possible.names
+        self._detector = ChangeDetector(possible, supports, (1.0 - DRIFT_SHARE) * false_alarms)
+        self._drift = FrictionDrift(
+            [where for _, where in names[1:]], supports, DRIFT_SHARE * false_alarms
+        )
         self._unsuited: OnlineEstimate | None = None
+        self._before = np.zeros((0, self.base.size)), np.zeros(0)
         self.changes: tuple[ModelChange, ...] = ()
         self.decisions: tuple[Decision, ...] = ()
         self._last: OnlineEstimate | None = None
@@ -176,17 +181,30 @@ class Learner:
             errors.append(np.sum(np.square(missed), axis=1) / self._noise**2)
         count = rows[0].shape[1]
         self._errors.append((errors[0], errors[1], count))
-        if self._last is self._unsuited:
+        alarm = self._detector.alarm
+        if self._last is self._unsuited and alarm is None:
             return
         seconds = count * self.equations.every / self.rate
-        model = self._last.beta, self._last.covariance
-        change = self._detector.update(rows, self._noise, seconds, *model, self._learnt)
+        last, time = self._last, self._learnt
+        directions = self._possible.directions(last.delta)
+        change = self._detector.update(
+            rows, self._noise, seconds, directions, last.beta, last.covariance, time
+        )
+        if change is not None:
+            k = self._possible.names.index((change.kind, change.where))
+            self._invariant.set_from(*self._before, self._possible.subspace(k))
+            self._unsuited = last
+        elif alarm is None and self._detector.alarm is not None:
+            self._before = self._whitened_equations()
+            self._store.clear()
+            self._errors.clear()
+            self._drift.release()
+            self._since = 0
+        elif last.decision.open and self._since >= self.full:
+            self._drift.hold(last.beta, directions[:, 1:])
+            change = self._drift.update(rows, seconds, time)
         if change is not None:
             self.changes = (*self.changes, change)[-MAX_KEPT_DECISIONS:]
-            self._invariant.set_from(*self._whitened_equations())
-            self._store.clear()
-            self._unsuited = self._last
-            self._since = 0
 
     @property
     def _supports(self) -> tuple[tuple[int, ...], ...]:
@@ -228,7 +246,8 @@ class Learner:
 
     def _solve(self) -> OnlineEstimate:
         began = clock.perf_counter()
-        if self._last is not None and self._still and not self._pending:
+        waits = self._changed or (self._still and not self._pending)
+        if self._last is not None and waits:
             decision = self._decide(self._last.delta, self._last.r2, True)
             seconds = clock.perf_counter() - began
             return replace(self._last, decision=decision, seconds=seconds, age=self._age)
@@ -275,6 +294,11 @@ class Learner:
         return self._still / self.rate
 
     @property
+    def _changed(self) -> bool:
+        """Whether something is known to have changed, and not yet what."""
+        return self._detector.alarm is not None
+
+    @property
     def _clock_fault(self) -> str:
         """What the stamps say against the rate."""
         found = self._checks.wrong_rate
@@ -303,6 +327,7 @@ class Learner:
             still=self._age,
             clock=self._clock_fault,
             converged=self._converged,
+            changed=self._changed,
         )
         decision = self.gate.decide(evidence)
         self.decisions = (*self.decisions, decision)[-MAX_KEPT_DECISIONS:]

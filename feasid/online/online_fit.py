@@ -19,7 +19,8 @@ from feasid.identification.priors import WEIGHT
 from feasid.online.acceptance import GateRules, ModelGate, OnlineEstimate
 from feasid.online.archive import restore, save, saved_model
 from feasid.online.buffering import SampleBuffer, choose_block
-from feasid.online.equations import CausalEquations, LoadInvariantEquations, make_store
+from feasid.online.changes import InvariantEquations, PossibleChanges
+from feasid.online.equations import CausalEquations, make_store
 from feasid.online.jobs import JobQueue
 from feasid.online.learner import Learner
 from feasid.online.problem import FeasibleProblem
@@ -30,7 +31,7 @@ Recorded: TypeAlias = Annotated[Array, array("samples", "dof", finite=False)]
 Stamps: TypeAlias = Annotated[Array, array("samples", finite=False)]
 
 FALSE_ALARMS = 0.1
-"""Loads reported per hour of motion though none came."""
+"""Changes reported per hour of motion though there were none."""
 
 ROWS_PER_CYCLE = 8.0
 """Rows kept per period of the cut-off: four times what the sampling theorem asks."""
@@ -94,11 +95,11 @@ class OnlineFit(Learner):
         Samples from which the buffer counts as full; default the window, else 2 s.
     rules : GateRules, optional
     false_alarms : float
-        Expected number of loads that are reported per hour of motion though none came; 0 reports
-        none at all. See `feasid.online.equations.ChangeDetector`.
+        Expected number of loads and changes of friction that are reported per hour of motion
+        though there were none; 0 reports none at all. See `feasid.online.changes`.
     carrier : str, optional
-        Body that a load would be fixed to; default the last one. After a change everything that a
-        load there cannot have changed is kept, and fades over the window.
+        Body that a load would be fixed to; default the last one. After a change everything that it
+        cannot have touched is kept, and fades over the window.
     feasible : FeasibleSet, optional
         Default `feasid.feasible_set(robot)`.
     base : BaseParameters, optional
@@ -172,7 +173,8 @@ class OnlineFit(Learner):
             equations,
             make_store(equations, window, forgetting, self.block),
             FeasibleProblem(base, feasible, prior_weight),
-            LoadInvariantEquations(base, carrier, window or round(10 * rate)),
+            InvariantEquations(window or round(10 * rate)),
+            PossibleChanges(base, carrier),
             self.block,
             full if full is not None else (window or round(2 * rate)),
             ModelGate(rules),

@@ -350,6 +350,73 @@ def test_a_failed_verification_leaves_the_last_estimate(monkeypatch):
     assert fit.estimate().fresh
 
 
+# -- changes ---------------------------------------------------------------------------------
+
+
+def log_of_changing_friction(samples, factor):
+    """Friction of the second joint times ``factor(t)``."""
+    q, tau = log(samples)
+    columns, delta = base().robot.drive_columns(1), truth()
+    dq = np.gradient(q, 1 / RATE, axis=0)[:, 1]
+    own = delta[columns["fv"]] * dq + delta[columns["fc"]] * np.sign(dq)
+    tau = tau.copy()
+    tau[:, 1] += (factor(np.arange(samples) / RATE) - 1.0) * own
+    return q, tau
+
+
+def changes_of(q, tau):
+    fit = online(window=800)
+    for k in range(0, len(q), 40):
+        fit.extend(q[k : k + 40], tau[k : k + 40])
+        fit.estimate()
+    return fit.changes
+
+
+def test_friction_that_jumps_is_told_by_its_joint_and_size():
+    q, tau = log_of_changing_friction(4000, lambda t: np.where(t > 12.0, 1.5, 1.0))
+    (change,) = changes_of(q, tau)
+    assert (change.kind, change.where) == ("friction", base().robot.joints[1])
+    assert 12.0 < change.time < 13.5
+    assert change.size == pytest.approx(0.5, abs=0.1)
+    assert f"friction of {change.where} changed by +" in str(change)
+
+
+@pytest.mark.slow
+def test_friction_that_drifts_is_told_by_its_joint_though_the_model_follows():
+    """By 30 % in a minute."""
+    q, tau = log_of_changing_friction(
+        20000, lambda t: 1.0 + 0.3 * np.clip((t - 30.0) / 60.0, 0.0, 1.0)
+    )
+    changes = changes_of(q, tau)
+    assert changes
+    for change in changes:
+        assert (change.kind, change.where) == ("friction", base().robot.joints[1])
+        assert change.size > 0.1
+    assert 50.0 < changes[0].time < 90.0
+
+
+def test_a_load_is_told_as_one_with_its_mass_near_the_carriers_centre():
+    q, tau = log(4000)
+    dq = np.gradient(q, 1 / RATE, axis=0)
+    load, last = np.zeros(base().robot.size), base().robot.inertial_columns[-1]
+    *_, lx, ly, lz, m = base().robot.values[last]
+    load[last] = feasid.robot.inertia.from_mass_com_inertia(
+        1.5, [lx / m, ly / m + 0.03, lz / m], 0.002 * np.eye(3)
+    )
+    ddq = np.gradient(dq, 1 / RATE, axis=0)
+    more = feasid.inverse_dynamics(base().robot, q, dq, ddq, parameters=load)
+    more[:2400] = 0.0
+    (change,) = changes_of(q, tau + more)
+    assert (change.kind, change.where) == ("load", base().robot.bodies[-1].name)
+    assert 12.0 < change.time < 13.5
+    assert change.size == pytest.approx(1.5, abs=0.5)
+
+
+@pytest.mark.slow
+def test_nothing_is_told_where_nothing_changes():
+    assert changes_of(*log(20000)) == ()
+
+
 # -- bad input -------------------------------------------------------------------------------
 
 

@@ -75,7 +75,8 @@ def test_recorded_logs_hold_no_load_and_a_load_of_a_kilogram_is_found(name, part
             if copy.changes:
                 break
         assert copy.changes, f"a load from {t[first]:.2f} s on was not found"
-        assert copy.changes[0].mass > 0
+        assert copy.changes[0].kind == "load"
+        assert copy.changes[0].size > 0
 
 
 def test_options_of_the_online_fit_are_known_or_refused(folder):
