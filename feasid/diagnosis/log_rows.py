@@ -100,12 +100,12 @@ class RunRows:
 
     def smooth(self, function: Callable[..., Array], *signals: Array) -> Array:
         """Rows of a function (k, n) of signals (n, dof) that is as smooth as the motion."""
-        every = self.every
-        start = self.window.half_width % every
-        thin = [x[self.part][start::every] for x in signals]
-        return self.window.comb(every).rows(
-            np.ascontiguousarray(function(*thin)), len(self.centres)
-        )
+        found = function(*map(self.thin, signals))
+        return self.window.comb(self.every).rows(np.ascontiguousarray(found), len(self.centres))
+
+    def thin(self, signal: Array) -> Array:
+        """The samples of a signal (N, dof) at which smooth functions are computed."""
+        return signal[self.part][self.window.half_width % self.every :: self.every]
 
 
 class LogRows:
@@ -134,7 +134,7 @@ class LogRows:
     ) -> None:
         self.robot, self.base_columns, self.cutoff = robot, tuple(columns), cutoff
         self.joints = tuple(joints)
-        self._rigid: dict[tuple[int, bytes], Array] = {}
+        self._rigid: dict[tuple[int, bool, bytes], Array] = {}
         equations = Equations(robot, columns, cutoff)
         place = {int(c): k for k, c in enumerate(equations.plan.columns)}
         self.supports = [[place[int(c)] for c in own] for own in equations.support]
@@ -263,14 +263,15 @@ class LogRows:
 
     def rigid_torque(self, part: RunRows, model: Robot) -> Array:
         """Rows of the rigid bodies' torque, shape (dof, M)."""
-        key = id(part), model.values.tobytes()
+        return part.smooth(lambda q: self.unfiltered_torque(part, model).T, part.run.q)
+
+    def unfiltered_torque(self, part: RunRows, model: Robot, whole: bool = False) -> Array:
+        """The same at the samples of smooth functions, shape (n, dof), or at all (N, dof)."""
+        key = id(part), whole, model.values.tobytes()
         if key not in self._rigid:
-            rigid, run = model.without_joint_terms(), part.run
-
-            def torque(q: Array, dq: Array, ddq: Array) -> Array:
-                return inverse_dynamics(rigid, q, dq, ddq).T
-
-            self._rigid[key] = part.smooth(torque, run.q, run.dq, run.ddq)
+            run = part.run
+            motion = (x if whole else part.thin(x) for x in (run.q, run.dq, run.ddq))
+            self._rigid[key] = inverse_dynamics(model.without_joint_terms(), *motion)
         return self._rigid[key]
 
 
@@ -342,7 +343,7 @@ def _yielding(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> A
     period = part.every / run.rate
 
     def softened(q: Array, dq: Array, ddq: Array) -> Array:
-        stiff = inverse_dynamics(rigid, q, dq, ddq)
+        stiff = rows.unfiltered_torque(part, model)
         tau = stiff[:, j]
         if mistake.kind == "backlash":
             tau = np.tanh(tau / max(SOFT * float(np.abs(tau).max()), 1e-300))
@@ -381,8 +382,7 @@ def _own_functions(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot)
     elif mistake.kind == "direction":
         found = np.abs(v)[None]
     elif mistake.kind == "load":
-        rigid = model.without_joint_terms()
-        load = inverse_dynamics(rigid, run.q, run.dq, run.ddq)[:, j]
+        load = rows.unfiltered_torque(part, model, whole=True)[:, j]
         found = (sign * np.abs(load))[None]
     elif mistake.kind == "warm-up":
         found = cold_friction(run, mistake)

@@ -25,7 +25,7 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy import linalg
+from scipy.linalg.lapack import dposv
 
 from feasid.core.arrays import Array
 from feasid.feasibility.constraints.sets import FeasibleSet, Group
@@ -186,11 +186,13 @@ class LogDets:
         """Add its gradient by parameter, (n,), and its Hessian along the directions, (z, z)."""
         # With C = F F', <C^-1 B_i, C^-1 B_j> is a Gram matrix of F^-1 B_i F^-T: no squaring.
         inverse = np.linalg.inv(np.linalg.cholesky(self.group.matrices(delta)))
-        across = inverse.transpose(0, 2, 1)
-        white = inverse[:, None] @ self.group.basis @ across[:, None]
-        pulls = self.pulls - np.trace(white, axis1=2, axis2=3)
+        blocks, size = inverse.shape[:2]
+        # vec(X B X') = (X kron X) vec(B): one product per block
+        twice = inverse[:, :, None, :, None] * inverse[:, None, :, None, :]
+        twice = twice.reshape(blocks, size * size, size * size)
+        flat = self.group.basis.reshape(*self.group.columns.shape, -1) @ twice.transpose(0, 2, 1)
+        pulls = self.pulls - flat[..., :: size + 1].sum(axis=2)
         np.add.at(gradient, self.group.columns, self.weights[:, None] * pulls)
-        flat = white.reshape(*white.shape[:2], -1)
         bend = self.weights[:, None, None] * (flat @ flat.transpose(0, 2, 1)) @ self.directions
         count = self.directions.shape[2]
         if count == len(hessian):
@@ -266,6 +268,11 @@ class Cone:
             other,
         )
 
+    @cached_property
+    def _moving(self) -> Array:
+        """How the rows change along the directions, shape (m, z)."""
+        return np.asarray(self.rows @ self.directions)
+
     @property
     def order(self) -> int:
         """Number of eigenvalues and numbers that must be positive."""
@@ -284,7 +291,7 @@ class Cone:
         """Gradient (z,) and Hessian (z, z) along the directions."""
         numbers = self.rows @ delta + self.constants
         gradient = self.row_weight * self.rows.T @ (self.slopes - 1.0 / numbers)
-        moving = (self.rows @ self.directions) / numbers[:, None]
+        moving = self._moving / numbers[:, None]
         hessian = self.row_weight * moving.T @ moving
         for part in self.blocks:
             part.add(delta, gradient, hessian)
@@ -389,8 +396,7 @@ def newton_step(hessian: Array, right: Array) -> Array:
     """Newton step in a scaling that makes the Hessian's diagonal one."""
     scale = 1.0 / np.sqrt(np.maximum(np.diagonal(hessian), 1e-300))
     scaled = hessian * scale[:, None] * scale
-    try:
-        factor = linalg.cho_factor(scaled, check_finite=False)
-        return np.asarray(scale * linalg.cho_solve(factor, scale * right, check_finite=False))
-    except linalg.LinAlgError:
-        return np.asarray(scale * np.linalg.lstsq(scaled, scale * right, rcond=1e-14)[0])
+    _, step, indefinite = dposv(scaled, scale * right)
+    if indefinite:
+        step = np.linalg.lstsq(scaled, scale * right, rcond=1e-14)[0]
+    return np.asarray(scale * step)

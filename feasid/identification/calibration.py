@@ -222,18 +222,36 @@ def search(trial: Trial, mistakes: Sequence[Mistake]) -> Found:
         left = [m for m in mistakes if m not in found.active and m not in refused]
         tests = found.trial.tests(found.active).tests(left)
         supported = sorted((t for t in tests if t.supported), key=lambda t: -t.gain)
-        least = _gain_of_features(found) if supported else 0.0
-        better = None
-        for group in _groups(supported, tests, left, least):
-            better = _confirm(found, group, supported, least)
-            if better is not None:
-                better = _with_best_time(found, group, supported, better)
-                break
-            refused |= {m for m in group if len(group) == 1}
+        better, failed = _first_confirmed(found, supported, tests, left)
         if better is None:
             break
-        found = better
+        found, refused = better, refused | failed
     return found
+
+
+def _first_confirmed(
+    found: Found,
+    supported: Sequence[ScoreTest],
+    tests: Sequence[ScoreTest],
+    left: Sequence[Mistake],
+) -> tuple[Found | None, set[Mistake]]:
+    """The fit with what explains more than any feature does, and what was refused before it.
+
+    Features are looked at where something helps at all: they take longer than everything else.
+    """
+    gains = {t.mistake: t.gain for t in supported}
+    least, failed = -1.0, list[Mistake]()
+    groups = _groups(supported, tests, left)
+    for k, group in enumerate(groups):
+        better = _confirm(found, group, supported, 0.0)
+        if better is not None:
+            least = _gain_of_features(found) if least < 0 else least
+            together = k == 0 and len(groups) > len(supported[:MOST_TRIED])
+            if better.gains[group[0]] >= least and (together or gains[group[0]] >= least):
+                refused = {m for m in failed if gains.get(m, least) >= least}
+                return _with_best_time(found, group, supported, better), refused
+        failed += group if len(group) == 1 else []
+    return None, set()
 
 
 def _with_best_time(
@@ -257,17 +275,14 @@ def _gain_of_features(found: Found) -> float:
 
 
 def _groups(
-    supported: Sequence[ScoreTest],
-    tests: Sequence[ScoreTest],
-    left: Sequence[Mistake],
-    least: float,
+    supported: Sequence[ScoreTest], tests: Sequence[ScoreTest], left: Sequence[Mistake]
 ) -> list[list[Mistake]]:
     """What is tried in a round: one by one, and gains or zeros of all joints at once.
 
     Only ratios of gains are seen, so that one joint alone cannot be told from all the others; of
     zeros those count of which the log tells more than everybody knows. All joints warm up.
     """
-    alone = [[t.mistake] for t in supported[:MOST_TRIED] if t.gain >= least]
+    alone = [[t.mistake] for t in supported[:MOST_TRIED]]
     kind = supported[0].mistake.kind if supported else ""
     if kind in ("gain", "warm-up"):
         return [[m for m in left if m.kind == kind], *alone]

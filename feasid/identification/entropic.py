@@ -30,14 +30,14 @@ from feasid.feasibility.constraints.sets import FeasibleSet
 SHRINKAGE = 4.0
 """Parameters' worth of evidence for the common weight beside that of a body's own."""
 
-BARRIERS = tuple(10.0**-k for k in range(9))
-"""Weights of the other constraints' logarithms on the way to the optimum, the last 1e-8: they cost
-at most that per constraint, in units of the whitened residual."""
+BARRIERS = (1.0, 1e-2, 1e-4, 1e-6, 1e-8)
+"""Weights of the other constraints' logarithms on the way to the optimum: the last costs at most
+that per constraint, in units of the whitened residual."""
 
 DECREMENT = 1e-10
 """Newton decrement, squared and halved, at which a minimum counts as reached."""
 
-PASSING = 0.1
+PASSING = 1.0
 """The same on the way to it, in units of the logarithms' weight, where Newton's method converges
 quadratically."""
 

@@ -109,7 +109,7 @@ class Estimate:
 BISECTIONS = 40
 """Halvings of the way to a model that holds constraints which are not affine."""
 
-RESUMED_BARRIERS = 3
+RESUMED_BARRIERS = 2
 """So many of the last `BARRIERS` are gone through for similar equations, from the point that the
 first of them has: later ones lie so close to the bounds that Newton's steps are short."""
 
@@ -467,16 +467,21 @@ class CrossValidation:
     @cached_property
     def models(self) -> dict[int, Array]:
         """Base parameters per stretch, of the feasible model of the others."""
-        start = self.task.reference if self.start is None else self.start
-        solutions = WarmStarts(self.task, self.weight, start)
-        return {f: self.task.base.K @ solutions.whole(*self.others(f)) for f in self.folds}
+        solutions, _ = self._whole
+        others = {f: replace(solutions).whole(*self.others(f)) for f in self.folds}
+        return {f: self.task.base.K @ delta for f, delta in others.items()}
 
-    @cached_property
+    @property
     def fitted(self) -> Array:
         """Standard parameters of all stretches together, shape (n,)."""
+        return self._whole[1]
+
+    @cached_property
+    def _whole(self) -> tuple[WarmStarts, Array]:
+        """From all stretches together it is not far to all but one."""
         start = self.task.reference if self.start is None else self.start
         solutions = WarmStarts(self.task, self.weight, start)
-        return solutions.whole(*self.noise.whitened_triangle(self.reduced)[:2])
+        return solutions, solutions.whole(*self.noise.whitened_triangle(self.reduced)[:2])
 
     def missed(
         self, models: Mapping[int, Array] | None = None, tested: Reduced | None = None

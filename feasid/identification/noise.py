@@ -108,10 +108,11 @@ class Noise:
         size = len(reduced.columns)
         parts = []
         for j, support in enumerate(reduced.supports):
-            triangles, _, slowness = _slowness_classes(reduced, j, folds)
-            scaled = triangles / self.deviations(j, slowness)[:, None, None]
-            wide = np.zeros((scaled.shape[0] * scaled.shape[1], size + 2))
-            wide[:, [*support, size, size + 1]] = scaled.reshape(-1, scaled.shape[2])
+            rows, counts, slowness = _slowness_classes(reduced, j, folds)
+            scaled = rows / self.deviations(j, slowness)[:, None, None]
+            own = np.linalg.qr(scaled[counts > 0].reshape(-1, rows.shape[2]), mode="r")
+            wide = np.zeros((len(own), size + 2))
+            wide[:, [*support, size, size + 1]] = own
             parts.append(wide)
         r = np.zeros((size + 2, size + 2))
         full = np.asarray(np.linalg.qr(np.vstack(parts), mode="r"))
@@ -123,7 +124,7 @@ class Noise:
 def _slowness_classes(
     reduced: Reduced, joint: int, folds: Sequence[int] | None
 ) -> tuple[Array, Array, Array]:
-    """Triangles with slopes, counts and mean squared slowness per class.
+    """Rows with slopes, counts and mean squared slowness per class; see `Strata.part`.
 
     Without strata there is one class, and nothing is known of slopes.
     """

@@ -105,7 +105,8 @@ def corrected_equations(
     else:
         rows = rows.with_torques(runs)
     torque = rows.torque if correction.aligns else rows.torque + setup.delay * rows.slope
-    return base, rows, torque, rows.reduced(torque, setup.reduced)
+    same = not correction.values
+    return base, rows, torque, setup.reduced if same else rows.reduced(torque, setup.reduced)
 
 
 class Trial:

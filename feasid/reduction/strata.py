@@ -143,28 +143,38 @@ class Strata:
 
     def with_shifted_torques(self, delay: float) -> Strata:
         """The same rows with torques taken `delay` [s] later, to first order."""
-        size = self.triangles.shape[-1]
-        change = np.eye(size)
+        change = np.eye(self.triangles.shape[-1])
         change[-1, -2] = delay
-        moved = (self.triangles @ change).reshape(-1, size, size)
-        triangles = np.array([triangular(t) for t in moved]).reshape(self.triangles.shape)
+        triangles = self.triangles @ change
+        # Only the last two rows are no triangle any more: [upper b; lower c], from [a b; 0 c].
+        a, b, c = (self.triangles[..., i, j] for i, j in ((-2, -2), (-2, -1), (-1, -1)))
+        upper, lower = a + delay * b, delay * c
+        first = np.hypot(upper, lower)
+        seen, length = first > 0, np.where(first > 0, first, 1.0)
+        triangles[..., -2, -2], triangles[..., -1, -2] = first, 0.0
+        across = (upper * b + lower * c) / length
+        triangles[..., -2, -1] = np.where(seen, across, np.hypot(b, c))
+        triangles[..., -1, -1] = np.where(seen, a * c / length, 0.0)
         return replace(self, triangles=triangles, products=change.T @ self.products @ change)
 
     @cached_property
     def classes(self) -> tuple[Array, Array, Array]:
-        """Triangles (CLASSES, k + 1, k + 1), counts and mean squared slowness of all folds."""
-        return self.part(range(FOLDS))
+        """The same of all folds, each class with a triangle of k + 1 rows."""
+        rows, counts, slowness = self.part(range(FOLDS))
+        triangles = np.zeros((CLASSES, *self.triangles.shape[2:]))
+        for c in np.flatnonzero(counts):
+            triangles[c] = triangular(rows[c])
+        return triangles, counts, slowness
 
     def part(self, folds: Sequence[int]) -> tuple[Array, Array, Array]:
-        """The same for some folds."""
+        """Of some folds, per class: triangles on top of each other (CLASSES, m, k + 1), counts and
+        mean squared slowness.
+        """
         chosen = list(folds)
-        k = self.triangles.shape[-1]
-        triangles = np.zeros((CLASSES, k, k))
-        for c in range(CLASSES):
-            triangles[c] = triangular(self.triangles[c, chosen].reshape(-1, k))
+        rows = self.triangles[:, chosen].reshape(CLASSES, -1, self.triangles.shape[-1])
         counts = self.counts[:, chosen].sum(axis=1)
         slow = self.slowness[:, chosen].sum(axis=1) / np.maximum(counts, 1)
-        return triangles, counts, slow
+        return rows, counts, slow
 
     @cached_property
     def total(self) -> Array:
