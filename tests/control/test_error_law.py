@@ -1,0 +1,177 @@
+"""The law of an observer's errors, of small signals: crossings, peaks, variances and levels."""
+
+import re
+
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+
+from feasid.control.external_torque import (
+    SLOW,
+    TAIL,
+    ErrorLaw,
+    _crossings,
+    _deviations,
+    _fit_variance,
+    _peaks,
+    _tails,
+    alarm_rate,
+    observer_errors,
+)
+from feasid.errors import InputError
+from feasid.logs.motion import Run
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [("1/hour", 1 / 3600), (" 0.5 / minute ", 0.5 / 60), (".5/second", 0.5), ("2/day", 2 / 86400),
+     (0.25, 0.25), ("3/hour", 3 / 3600)],
+)  # fmt: skip
+def test_rates_of_alarms(text, rate):
+    assert alarm_rate(text) == pytest.approx(rate)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("1/fortnight", "must be like '1/hour', per "), ("hour", "must be like"), ("-1/hour", "like"),
+     ("1/hour/day", "must be like"), ("0/hour", "must be positive"), (0.0, "must be positive"),
+     (-1.0, "must be positive"), (np.inf, "must be positive"), (np.nan, "must be positive")],
+)  # fmt: skip
+def test_rates_that_are_none(text, words):
+    with pytest.raises(InputError, match=words) as error:
+        alarm_rate(text)
+    assert error.value.data["option"] == "false_alarms"
+
+
+def test_crossings_and_peaks():
+    sizes = np.array([3.0, 1, 2, 4, 3, 1, 5, 2, 2.5, 0, 1])
+    assert np.flatnonzero(_crossings(sizes, 1.5)).tolist() == [1, 5]
+    assert _peaks(sizes, 1.5).tolist() == [4.0, 5.0]
+    assert _peaks(sizes, 2.2).tolist() == [4.0, 5.0, 2.5]
+    assert _peaks(sizes, 9.0).tolist() == []
+    assert np.flatnonzero(_crossings(sizes, 2.0)).tolist() == [2, 5, 7]
+    many = _crossings(np.stack([sizes, -sizes], axis=1), np.array([1.5, -1.5]))
+    assert many.sum(axis=0).tolist() == [2, 3]
+
+
+def test_tails_begin_where_enough_crossings_are_left():
+    """Twenty of them, or half of the most: the last level with so many."""
+    crossings = np.array([[100.0, 90, 40, 20, 19, 1], [10, 9, 6, 5, 4, 0], [8, 8, 8, 8, 8, 8]])
+    expected = [
+        max(k for k, n in enumerate(row) if n >= min(TAIL, 0.5 * row[0])) for row in crossings
+    ]
+    assert _tails(crossings).tolist() == expected
+    assert expected[1:] == [3, 5]
+
+
+def test_variances_follow_their_features():
+    rng = np.random.default_rng(0)
+    features = np.c_[np.ones(40_000), rng.uniform(0, 1, size=(40_000, 3))]
+    true = np.array([0.5, 2.0, 0.0, 1.0])
+    squares = (features @ true) * rng.normal(size=40_000) ** 2
+    np.testing.assert_allclose(_fit_variance(features, squares), true, atol=0.1)
+    silent = _fit_variance(features, np.zeros(40_000))
+    assert silent[0] > 0
+    assert silent[1:].tolist() == [0, 0, 0]
+    nothing = _fit_variance(features[:, [1, 1, 1, 1]] * [0, 1, 0, 0], squares)
+    assert nothing[0] == pytest.approx(1e-3 * squares.mean())
+    found = _deviations(np.stack([true, 4 * true]), np.stack([features[:5]] * 2, axis=1))
+    np.testing.assert_allclose(found[:, 1], 2 * found[:, 0])
+    np.testing.assert_allclose(found[:, 0] ** 2, features[:5] @ true)
+
+
+def run(seed=0, n=4000, rate=200.0):
+    rng = np.random.default_rng(seed)
+    t = np.arange(n) / rate
+    q, dq, tau = (
+        np.sin(np.outer(t, [1.0, 2.0])),
+        np.cos(np.outer(t, [1.0, 2.0])),
+        t[:, None] * [1, 2],
+    )
+    return Run("log", rate, np.arange(n), t, q, dq, 0 * q, tau), rng.normal(size=(n, 2))
+
+
+def test_errors_pass_the_observers_low_pass():
+    """A constant stays, a late torque leaves its rate times the delay; features follow speeds."""
+    one, _ = run()
+    gain, delay = 30.0, 0.02
+    fastest = np.array([2.0, 1.0])
+    errors, features = observer_errors(one, np.full((4000, 2), 0.7), gain, 0.0, fastest)
+    np.testing.assert_allclose(errors[20:], 0.7, atol=1e-3)
+    late, _ = observer_errors(one, np.zeros((4000, 2)), gain, delay, fastest)
+    np.testing.assert_allclose(late, np.full(late.shape, delay) * [1, 2], rtol=1e-2)
+    follow = gain / 200.0 / (1 + 0.5 * gain / 200.0)
+    begin = 4000 - len(errors)
+
+    def behind(x):
+        return lfilter([follow], [1.0, follow - 1.0], x, axis=0)[begin:]
+
+    speed = behind((one.dq / fastest) ** 2)
+    np.testing.assert_allclose(features[..., 0], 1.0)
+    np.testing.assert_allclose(features[..., 1], behind(np.exp(-((one.dq / SLOW) ** 2))) ** 2)
+    np.testing.assert_allclose(features[..., 2], speed)
+    np.testing.assert_allclose(features[..., 3], np.repeat(speed.sum(axis=1)[:, None] ** 2, 2, 1))
+
+
+@pytest.fixture(scope="module")
+def law():
+    parts = [run(k) for k in range(3)]
+    return ErrorLaw.from_errors(parts, 30.0, 0.0, ("a", "b"))
+
+
+def test_levels_are_crossed_as_often_as_asked(law):
+    """Counted where a log is long enough; higher beyond."""
+    parts = [run(k) for k in range(3)]
+    seen = [observer_errors(r, e, 30.0, 0.0, law.fastest) for r, e in parts]
+    scaled = [np.abs(e) / _deviations(law.coefficients, f) for e, f in seen]
+    for rate in (1.0, 3.0):
+        level = law.level(rate)
+        times = sum(_crossings(z, level).sum(axis=0) for z in scaled)
+        np.testing.assert_allclose(times / law.seconds, rate / 2, rtol=0.15)
+    rare = [law.level(x) for x in (1.0, 1e-2, 1e-4)]
+    assert (np.diff(rare, axis=0) > 0.2).all()
+    assert law.seconds == pytest.approx(3 * len(seen[0][0]) / 200.0)
+    np.testing.assert_allclose(law.fastest, 1.0, rtol=1e-6)
+    assert (np.diff(law.crossings, axis=1) <= 0).all()
+    most = law.crossings[:, 0].sum() / law.seconds
+    assert np.isfinite(law.level(most)).all()
+    with pytest.raises(
+        InputError, match="per second are more than errors cross any level"
+    ) as error:
+        law.level(1.001 * most)
+    assert error.value.data["option"] == "false_alarms"
+
+
+def test_levels_beyond_the_tail_follow_its_law(law):
+    """``n (1 + (u^2 - u_0^2) / excess)^-n`` crossings in the log's time, for each joint alike."""
+    rate = 1e-3
+    level = law.level(rate)
+    tail = _tails(law.crossings)
+    rows = np.arange(2)
+    n, start = law.crossings[rows, tail], law.levels[rows, tail]
+    expected = n * (1 + (level**2 - start**2) / law.excesses) ** -n
+    np.testing.assert_allclose(expected, rate * law.seconds / 2)
+
+
+def test_what_a_file_keeps(law):
+    arrays = law.arrays()
+    again = ErrorLaw.from_arrays(arrays)
+    np.testing.assert_array_equal(again.level(1e-3), law.level(1e-3))
+    assert isinstance(again.gain, float)
+    assert ErrorLaw.from_arrays({"other": np.ones(3)}) is None
+    for name in ("coefficients", "crossings", "fastest"):
+        damaged = {**arrays, f"observer_{name}": arrays[f"observer_{name}"][..., :1]}
+        with pytest.raises(ValueError, match="shapes of its observer's errors differ"):
+            ErrorLaw.from_arrays(damaged)
+
+
+def test_logs_that_are_too_short():
+    short, errors = run(n=20)
+    with pytest.raises(InputError, match=re.escape("thresholds need a log in memory with runs of")):
+        ErrorLaw.from_errors([(short, errors)], 30.0, 0.0, ("a", "b"))
+    long, errors = run()
+    still = errors.copy()
+    still[:, 1] = 1.0
+    with pytest.raises(InputError, match="the error of joint b on stretches") as error:
+        ErrorLaw.from_errors([(long, still)], 30.0, 0.0, ("a", "b"))
+    assert error.value.data["joint"] == "b"
