@@ -408,8 +408,8 @@ class Allowance:
 def allow(found: Found, believed: float) -> Allowance:
     """Values and deviations of all mistakes, and what they add to the covariance.
 
-    Gains count only where the caller gives their deviation: parameters are in the units of the
-    log's torques, as are the torques that they predict. `believed` is the weight at which the
+    Gains that were not taken out count only where the caller gives their deviation: parameters are
+    in the units of the log's torques, as are the torques that they predict. `believed` is the weight at which the
     description is taken for a draw of the prior.
     """
     trial = found.trial
@@ -447,7 +447,9 @@ def allow(found: Found, believed: float) -> Allowance:
         at += m.size
     asked = setup.chosen["calibration"]
     scaled = isinstance(asked, Mapping) and bool(asked.get("gain"))
-    counted = [scaled or m.kind != "gain" for m in mistakes for _ in range(m.size)]
+    counted = [
+        scaled or m.kind != "gain" or m in found.active for m in mistakes for _ in range(m.size)
+    ]
     pull = pull[:, counted]
     # The model stands where nothing more is taken out, as far from the mean as the mean is.
     second = covariance + np.outer(mean, mean)
