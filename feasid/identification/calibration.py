@@ -409,8 +409,8 @@ def allow(found: Found, believed: float) -> Allowance:
     """Values and deviations of all mistakes, and what they add to the covariance.
 
     Gains that were not taken out count only where the caller gives their deviation: parameters are
-    in the units of the log's torques, as are the torques that they predict. `believed` is the weight at which the
-    description is taken for a draw of the prior.
+    in the units of the log's torques, as are the torques that they predict. `believed` is the
+    weight at which the description is taken for a draw of the prior.
     """
     trial = found.trial
     setup = trial.setup
