@@ -44,6 +44,9 @@ HARMFUL = 1.3
 """Times the clean log's test error from which a fault must be found, and below which its mended fit
 must come."""
 
+WRONG = 2.0
+"""Times the truth's error from which "good" is no honest verdict."""
+
 
 def main() -> None:
     """Make worlds, fit and diagnose them, and print a line for each, or a summary."""
@@ -192,6 +195,12 @@ def summary(records: Iterable[Record]) -> str:
     for fault in dict.fromkeys(r["fault"] for r in records if r["fault"] not in CLEAN_LOGS):
         own = [r for r in records if r["fault"] == fault and (r["robot"], r["seed"]) in twins]
         lines += [_fault_line(fault, own, twins)] if own else []
+    wrong = [r for r in records if r["quality"] == "good" and r["default"] > WRONG * r["truth"]]
+    named = ", ".join(f"{r['robot']} {r['fault']}" for r in wrong)
+    lines.append(
+        f"{len(records) - len(wrong)} of {len(records)} verdicts honest: not good where the error "
+        f"is above {WRONG:g} times the truth's" + (f"; but {named}" if wrong else "")
+    )
     worst = max(r["advised"] / r["default"] for r in records)
     lines.append(f"advice made a fit at most {worst:.3f} times as wrong")
     off = [e["off"] for r in records for e in r["confirmed"] if e["off"] is not None]

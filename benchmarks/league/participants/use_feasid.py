@@ -52,7 +52,8 @@ def main():
     sentences = [str(n) for n in fit.notes]
     if variant == "defaults" and "diagnosis" in task.terms["asks"]:
         diagnosis = feasid.diagnose(log, robot)
-        found |= {f.code for f in diagnosis.findings if f.level != "note" or f.code == "payload"}
+        told = ("payload", "load")  # notes: a load, and friction for which the fit has a term
+        found |= {f.code for f in diagnosis.findings if f.level != "note" or f.code in told}
         sentences += [str(f.message) for f in diagnosis.findings]
     t, motion = (
         task.test["t"].to_numpy(),
