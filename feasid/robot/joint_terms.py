@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-STRIBECK_SPEED = 0.05
-"""Speed [rad/s or m/s] over which friction of breaking away (fb) fades."""
+STRIBECK_SPEED, WIDE_STRIBECK_SPEED = 0.05, 0.15
+"""Speeds [rad/s or m/s] over which friction of breaking away (fb, fe) fades; friction that fades at
+a speed between them is nearly a sum of both."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,8 +118,8 @@ class JointTerm:
         return size if self.odd or ratio >= 0 else -size
 
 
-def _stribeck(state: JointState) -> Any:
-    ratio = state.dq / STRIBECK_SPEED
+def _stribeck(state: JointState, speed: float = STRIBECK_SPEED) -> Any:
+    ratio = state.dq / speed
     return state.sign * state.f.exp(-(ratio * ratio))
 
 
@@ -141,6 +142,10 @@ JOINT_TERMS = (
               nonnegative=True, degree=0.0, needs_load=True),
     JointTerm("fb", "stribeck", "Stribeck friction", f"s exp(-(v / {STRIBECK_SPEED})^2)",
               _stribeck, "friction", "dq", nonnegative=True, degree=None),
+    JointTerm("fe", "stribeck", "wide Stribeck friction",
+              f"s exp(-(v / {WIDE_STRIBECK_SPEED})^2)",
+              lambda m: _stribeck(m, WIDE_STRIBECK_SPEED), "friction", "dq", nonnegative=True,
+              degree=None),
     # Viscous friction that differs by direction: fv v + fd |v| opposes v while |fd| <= fv.
     JointTerm("fd", "direction", "direction-dependent friction", "|v|",
               lambda m: m.f.abs(m.dq), "friction", "dq", bounded_by="fv", odd=False),

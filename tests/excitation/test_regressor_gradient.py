@@ -22,7 +22,7 @@ def robots():
     tree = random_robot(rng, 6, ("revolute", "prismatic", "helical"), rotors=True)
     shared = feasid.Drive("both", {tree.joints[2]: 1.0, tree.joints[4]: -0.5})
     tree = tree.with_joint_terms(drive_inertia=True, couplings=[shared])
-    symbols = ("Ia", "fv", "fc", "fo", "k", "fs", "fb", "fd", "k2", "k3", "gs", "gc")
+    symbols = ("Ia", "fv", "fc", "fo", "k", "fs", "fb", "fe", "fd", "k2", "k3", "gs", "gc")
     sprung = replace(tree.drives[0], symbols=symbols, rest=0.2)
     soft = replace(tree.drives[1], transition=0.4)
     tree = replace(tree, drives=(sprung, soft, *tree.drives[2:]))

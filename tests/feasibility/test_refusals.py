@@ -398,6 +398,7 @@ def test_symbols_are_those_of_the_specification():
         "fs",
         "fl",
         "fb",
+        "fe",
         "p1",
         "p2",
         "p3",

@@ -29,6 +29,7 @@ from feasid.robot.joint_terms import (
     SIGNED_FEATURES,
     STRIBECK_SPEED,
     TERMS,
+    WIDE_STRIBECK_SPEED,
     JointTerm,
     _check,
 )
@@ -65,6 +66,7 @@ def formula(symbol, q, dq, ddq, load, transition=0.0):
         "fs": s * np.sqrt(np.abs(dq)),
         "fl": s * np.abs(load),
         "fb": s * np.exp(-((dq / STRIBECK_SPEED) ** 2)),
+        "fe": s * np.exp(-((dq / WIDE_STRIBECK_SPEED) ** 2)),
         "fd": np.abs(dq),
         "k2": (q - REST) ** 2,
         "k3": (q - REST) ** 3,
