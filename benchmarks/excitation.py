@@ -30,7 +30,12 @@ import feasid
 from feasid.datasets import wam
 from feasid.excitation import excite, parallel_search
 from feasid.excitation.constraint_check import scale_to_limits
-from feasid.excitation.design import design_setting, given_equations, make_basis, make_problem
+from feasid.excitation.design import (
+    design_setting,
+    equations_from_other_data,
+    make_basis,
+    make_problem,
+)
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -162,7 +167,7 @@ def run_log(arguments: argparse.Namespace) -> None:
         time_limit=arguments.budget, acceleration=15.0, rate=len(frame) / float(np.ptp(frame["t"])),
     )  # fmt: skip
     base = feasid.base_parameters(motion.robot)
-    r, _ = given_equations(log, None, base, np.ones(robot.dof))
+    r, _ = equations_from_other_data(log, None, base, np.ones(robot.dof))
     before = np.sqrt(np.diag(np.linalg.inv(r.T @ r)))
     after = motion.certificate.deviations
     k = int(np.argmax(before))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 import feasid
-from feasid.identifiability.views import dimensions, symbol_rows
+from feasid.identifiability.views import span_dimensions, symbol_rows
 
 ROWS = ("m", "lx", "ly", "lz", "Lxx", "Lyy", "Lzz", "Lyz", "Lxz", "Lxy", "rotor_Lzz")
 """Rows of the published tables: m, m c, I and the rotor's inertia I_m."""
@@ -156,7 +156,7 @@ def recomputed(which: int) -> Table:
     still = feasid.base_parameters(chain(links, None, (0, 0, 0), torso))
     first = int(torso)
     marks = symbol_rows(plain) | {"rotor_Lzz": symbol_rows(geared)["rotor_Lzz"]}
-    here, there = dimensions(plain), dimensions(still)
+    here, there = span_dimensions(plain), span_dimensions(still)
 
     def row(a: tuple[int, ...], b: tuple[int, ...]) -> str:
         pairs = zip(a[first:], b[first:], strict=True)

@@ -34,10 +34,10 @@ LONG_FUNCTIONS: dict[str, str] = {}
 
 WRITTEN = {
     "_SearchProcess": "processes of a search that are still there",
-    "Clock": "how much of a budget is left",
+    "SearchClock": "how much of a budget is left",
     "SearchPoint": "the best motion so far",
     "WarmStarts": "where the next minimiser is sought from",
-    "_Strategy": "what a way of searching has brought so far",
+    "_SearchStrategy": "what a way of searching has brought so far",
     "Search": "the state of a search",
     "Tally": "what of a log is left out, while it is read",
     "Track": "a topic of a bag, while it is read",

@@ -36,7 +36,7 @@ class Basis(Protocol):
 
 
 @dataclass(frozen=True)
-class Slowed:
+class SlowedBasis:
     """A family on a clock that passes slowly through the middle of each period.
 
     The clock ``s(t) = t + depth / omega sin(omega t)``, omega = 2 pi / period, runs at
@@ -146,7 +146,7 @@ class Splines:
         return self.points
 
     @cached_property
-    def _curves(self) -> BSpline:
+    def _basis_functions(self) -> BSpline:
         knots = np.arange(-DEGREE, self.points + DEGREE + 1) * (self.period / self.points)
         wrapped = np.arange(self.points + DEGREE) % self.points
         return BSpline(knots, np.eye(self.points)[wrapped], DEGREE)
@@ -154,4 +154,4 @@ class Splines:
     def matrices(self, t: Array) -> Array:
         """See `feasid.excitation.basis.Basis.matrices`."""
         within = np.mod(np.asarray(t, dtype=np.float64), self.period)
-        return np.stack([self._curves(within, nu=k) for k in range(4)])
+        return np.stack([self._basis_functions(within, nu=k) for k in range(4)])

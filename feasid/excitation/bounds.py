@@ -37,16 +37,16 @@ class Bounds:
     torque: Array
 
     @property
-    def linear(self) -> tuple[Array, ...]:
+    def derivative_limits(self) -> tuple[Array, ...]:
         """Limits of q and its first three derivatives, in this order."""
         return self.position, self.velocity, self.acceleration, self.jerk
 
     @property
-    def middle(self) -> Array:
+    def middle_posture(self) -> Array:
         """Middle of the position range, shape (dof,)."""
         return np.asarray(self.position.mean(axis=0))
 
-    def items(self) -> list[tuple[str, Array]]:
+    def limits_by_name(self) -> list[tuple[str, Array]]:
         """Kinds of limits by name."""
         return [(f.name, getattr(self, f.name)) for f in fields(self)]
 
@@ -79,10 +79,10 @@ def resolve_bounds(robot: Robot, **given: Any) -> tuple[Bounds, list[str]]:
         )
     for kind, value in given.items():
         if value is not None:
-            limits[kind] = _override(robot, kind, value, limits[kind])
+            limits[kind] = _override_limits(robot, kind, value, limits[kind])
     bounds = Bounds(**limits)
-    _check_present(robot, bounds)
-    _check_room(robot, bounds)
+    _check_limits_stated(robot, bounds)
+    _check_limits_allow_motion(robot, bounds)
     return bounds, notes
 
 
@@ -107,16 +107,16 @@ def _usable_torque_limits(robot: Robot, limit: Array, notes: list[str]) -> Array
     return limit
 
 
-def _override(robot: Robot, kind: str, value: Any, out: Array) -> Array:
+def _override_limits(robot: Robot, kind: str, value: Any, out: Array) -> Array:
     out = out.copy()
     if isinstance(value, Mapping):
         for joint, entry in value.items():
-            out[:, robot.joint_index(joint)] = _pair(kind, entry, 1, joint)[:, 0]
+            out[:, robot.joint_index(joint)] = _limit_pair(kind, entry, 1, joint)[:, 0]
         return out
-    return _pair(kind, value, robot.dof, None)
+    return _limit_pair(kind, value, robot.dof, None)
 
 
-def _pair(kind: str, value: Any, count: int, joint: str | None) -> Array:
+def _limit_pair(kind: str, value: Any, count: int, joint: str | None) -> Array:
     """Lower and upper limits of `count` joints, shape (2, count)."""
     what = f"{kind} of joint {joint!r}" if joint else kind
     shown = f"{what} must be a bound, a tuple (low, high) or an array of shape ({count},)"
@@ -136,7 +136,7 @@ def _pair(kind: str, value: Any, count: int, joint: str | None) -> Array:
     return pair
 
 
-def _check_present(robot: Robot, bounds: Bounds) -> None:
+def _check_limits_stated(robot: Robot, bounds: Bounds) -> None:
     for j, joint in enumerate(robot.joints):
         if not np.isfinite(bounds.position[:, j]).all():
             raise InputError(
@@ -151,8 +151,8 @@ def _check_present(robot: Robot, bounds: Bounds) -> None:
             )
 
 
-def _check_room(robot: Robot, bounds: Bounds) -> None:
-    for kind, (low, high) in bounds.items():
+def _check_limits_allow_motion(robot: Robot, bounds: Bounds) -> None:
+    for kind, (low, high) in bounds.limits_by_name():
         for j, joint in enumerate(robot.joints):
             still = kind in ("position", "torque") or low[j] < 0 < high[j]
             if not low[j] < high[j] or not still:

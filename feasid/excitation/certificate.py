@@ -14,7 +14,7 @@ from feasid.core.threads import one_thread
 from feasid.dynamics.regressor import regressor
 from feasid.errors import InputError
 from feasid.excitation.constraint_check import Margin
-from feasid.excitation.problem import with_gains
+from feasid.excitation.problem import add_gain_columns
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class ExcitationCertificate:
         return self.rank == len(self.expressions)
 
     @property
-    def active(self) -> dict[str, list[str]]:
+    def active_limits(self) -> dict[str, list[str]]:
         """The kinds of limits that each joint uses up; under "space" those of no single joint."""
         out: dict[str, list[str]] = {joint: [] for joint in self.joints}
         for margin in self.margins:
@@ -108,7 +108,7 @@ class ExcitationCertificate:
             f"condition number {self.condition_number:.1f}, log det {self.log_det:+.1f}",
             f"limits {'kept' if self.limits_hold else 'BROKEN'} between samples",
         ]
-        for joint, kinds in self.active.items():
+        for joint, kinds in self.active_limits.items():
             lines.append(f"  {joint}: {', '.join(kinds) or 'no limit active'}")
         lines.append(
             f"predicted deviations for torque noise {self.noise.min():g} to {self.noise.max():g} "
@@ -132,7 +132,7 @@ def weighted_regressor(
 
 
 @one_thread()
-def certify(
+def certify_motion(
     robot: Robot,
     columns: Sequence[int],
     expressions: tuple[str, ...],
@@ -158,7 +158,7 @@ def certify(
     weighted = (plain.reshape(-1, robot.dof, len(columns)) / noise[:, None]).reshape(plain.shape)
     gains = None
     if expected is not None:
-        own = with_gains(weighted.reshape(-1, robot.dof, len(columns)), expected)
+        own = add_gain_columns(weighted.reshape(-1, robot.dof, len(columns)), expected)
         root, _ = _covariance_root(np.vstack([own.reshape(-1, known.shape[1]), known]))
         ratios = root[len(columns) :] - root[len(columns) :].mean(axis=0)
         gains, known = np.linalg.norm(ratios, axis=1), known[:-1, : len(columns)]
@@ -184,7 +184,7 @@ def certify(
     )
 
 
-def _unit_columns(equations: Array) -> tuple[Array, Array]:
+def _normalise_columns(equations: Array) -> tuple[Array, Array]:
     """Triangle of the equations with columns of unit norm, and the norms."""
     triangle = np.linalg.qr(equations, mode="r")
     norms = np.linalg.norm(triangle, axis=0)
@@ -193,13 +193,13 @@ def _unit_columns(equations: Array) -> tuple[Array, Array]:
 
 
 def _rank(equations: Array) -> int:
-    singular = np.linalg.svd(_unit_columns(equations)[0], compute_uv=False)
+    singular = np.linalg.svd(_normalise_columns(equations)[0], compute_uv=False)
     return int((singular > RANK_TOLERANCE * singular[0]).sum())
 
 
 def _covariance_root(equations: Array) -> tuple[Array, Array]:
     """S with S S' = (E'E)^-1 where determined, and the parameters with a part in the rest."""
-    scaled, norms = _unit_columns(equations)
+    scaled, norms = _normalise_columns(equations)
     _, singular, right = np.linalg.svd(scaled)
     singular = np.pad(singular, (0, len(right) - len(singular)))  # fewer rows than columns
     seen = singular > RANK_TOLERANCE * singular[0]

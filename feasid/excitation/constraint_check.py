@@ -59,13 +59,15 @@ def check_times(problem: Problem) -> Array:
     return np.asarray(np.arange(count) * problem.basis.period / count)
 
 
-def smallest_margins(problem: Problem, coefficients: Array, t: Array) -> list[Margin]:
+def smallest_margins_of_design(problem: Problem, coefficients: Array, t: Array) -> list[Margin]:
     """The least margin of every limit over these times."""
     motion = [np.ascontiguousarray(m.T) for m in problem.basis.matrices(t) @ coefficients]
-    return motion_margins(problem.exact, problem.bounds, problem.constraints, motion)
+    return smallest_margins_of_motion(
+        problem.exact_dynamics, problem.bounds, problem.constraints, motion
+    )
 
 
-def motion_margins(
+def smallest_margins_of_motion(
     dynamics: MotionRegressor,
     bounds: Bounds,
     constraints: Sequence[PostureConstraint],
@@ -84,12 +86,12 @@ def motion_margins(
     """
     joints = dynamics.robot.joints
     out: list[Margin] = []
-    kinds = bounds.items()
+    kinds = bounds.limits_by_name()
     values = dict(zip([k for k, _ in kinds], motion, strict=False))
     torque = bool(np.isfinite(bounds.torque).any())
     evaluation = None
     if torque or constraints:
-        evaluation = dynamics.forward(*motion[:3], torque=torque)
+        evaluation = dynamics.evaluate(*motion[:3], torque=torque)
         values["torque"] = evaluation.torques
     for kind, limit in kinds:
         if np.isfinite(limit).any():
@@ -102,7 +104,9 @@ def motion_margins(
     for part in constraints:
         assert evaluation is not None
         lows = part(evaluation)[0].min(axis=1)
-        out += [Margin(n, None, "space", float(m)) for n, m in zip(part.names, lows, strict=True)]
+        out += [
+            Margin(n, None, "space", float(m)) for n, m in zip(part.margin_names, lows, strict=True)
+        ]
     return out
 
 
@@ -206,10 +210,12 @@ class ExcitationProblem:
         InputError
             `z` has another shape or is not finite.
         """
-        coefficients = self.problem.coordinates.coefficients(self.check(z))
-        return tuple(smallest_margins(self.problem, coefficients, check_times(self.problem)))
+        coefficients = self.problem.coordinates.coefficients(self.check_unknowns(z))
+        return tuple(
+            smallest_margins_of_design(self.problem, coefficients, check_times(self.problem))
+        )
 
-    def check(self, z: npt.ArrayLike) -> Array:
+    def check_unknowns(self, z: npt.ArrayLike) -> Array:
         """The unknowns as an array.
 
         Parameters
@@ -233,12 +239,12 @@ class ExcitationProblem:
     def _evaluate(
         self, z: npt.ArrayLike, objective: Objective | None, weight: float, reach: float = 1.0
     ) -> tuple[float, Array]:
-        return self.problem(self.check(z), objective, LimitBarrier(weight, reach))
+        return self.problem(self.check_unknowns(z), objective, LimitBarrier(weight, reach))
 
 
 def satisfies_limits(problem: Problem, z: Array, t: Array) -> bool:
     """Whether all limits hold at these times and between them."""
-    margins = smallest_margins(problem, problem.coordinates.coefficients(z), t)
+    margins = smallest_margins_of_design(problem, problem.coordinates.coefficients(z), t)
     return all(margin.slack >= MIN_MARGIN for margin in margins)
 
 
@@ -249,7 +255,7 @@ def shrink_into_limits(problem: Problem, z: Array, t: Array) -> Array | None:
     that they hold for all smaller motions once they hold for one.
     """
     sparse = t[:: CHECK_REFINEMENT // 2]
-    share = largest_scale(problem, z, sparse)
+    share = largest_feasible_scale(problem, z, sparse)
     for _ in range(MAX_SCALING_STEPS if share else 0):
         if satisfies_limits(problem, share * z, t):
             return share * z
@@ -257,7 +263,7 @@ def shrink_into_limits(problem: Problem, z: Array, t: Array) -> Array | None:
     return None
 
 
-def largest_scale(problem: Problem, z: Array, t: Array) -> float:
+def largest_feasible_scale(problem: Problem, z: Array, t: Array) -> float:
     """The largest size at which a motion keeps its limits at these times; 0 for none."""
     if satisfies_limits(problem, z, t):
         return 1.0
@@ -280,7 +286,7 @@ def scale_to_limits(problem: Problem, z: Array) -> Array:
     still = matrices @ problem.coordinates.centre
     moved = matrices @ problem.coordinates.coefficients(z) - still
     most = np.full(still.shape[2], np.inf)
-    for step, base, limit in zip(moved, still, problem.bounds.linear, strict=True):
+    for step, base, limit in zip(moved, still, problem.bounds.derivative_limits, strict=True):
         for edge in limit:
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = (edge - base) / step

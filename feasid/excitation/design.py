@@ -11,19 +11,19 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError, did_you_mean
-from feasid.excitation.basis import Basis, Fourier, Slowed, Splines
+from feasid.excitation.basis import Basis, Fourier, SlowedBasis, Splines
 from feasid.excitation.bounds import Bounds, resolve_bounds
 from feasid.excitation.certificate import weighted_regressor
-from feasid.excitation.constraint_check import largest_scale, scale_to_limits
+from feasid.excitation.constraint_check import largest_feasible_scale, scale_to_limits
 from feasid.excitation.problem import (
-    Condition,
-    Coordinates,
+    CoefficientCoordinates,
+    ConditionNumber,
     LogDet,
-    Mixture,
     Objective,
     PostureConstraint,
-    Prediction,
+    PredictionVariance,
     Problem,
+    WeightedObjectives,
 )
 from feasid.excitation.regressor_gradient import MotionRegressor
 from feasid.excitation.search import Family
@@ -38,7 +38,7 @@ from feasid.robot.description import Robot
 Given: TypeAlias = Reduced | Trajectory | Sequence[Reduced | Trajectory] | None
 
 
-def given_equations(
+def equations_from_other_data(
     given: Given,
     prior: npt.ArrayLike | None,
     base: BaseParameters,
@@ -55,7 +55,7 @@ def given_equations(
     parts = [np.zeros((0, size))]
     for item in _as_list(given):
         if isinstance(item, Reduced):
-            own = _in_base_parameters(item, base)
+            own = _log_equations(item, base)
             r, _, _ = own.triangle(1 / noise)
             parts.append(r * np.sqrt(own.samples / own.rows))
         else:
@@ -72,13 +72,13 @@ def given_equations(
     return np.vstack([*parts, np.diag(1 / deviations)]), deviations
 
 
-def _in_base_parameters(item: Reduced, base: BaseParameters) -> Reduced:
+def _log_equations(item: Reduced, base: BaseParameters) -> Reduced:
     """The log's equations in these base parameters."""
     columns = [int(c) for c in base.independent]
     if item.fingerprint == fingerprint_of(base.robot, columns):
         return item
     wide = item.robot
-    if wide is None or _geometry(wide) != _geometry(base.robot):
+    if wide is None or _geometry_fingerprint(wide) != _geometry_fingerprint(base.robot):
         raise InputError(
             "given belongs to another robot: geometry, gravity or joint terms differ; pass "
             "the robot that the log was reduced with, with its joint terms"
@@ -92,7 +92,7 @@ def _in_base_parameters(item: Reduced, base: BaseParameters) -> Reduced:
         ) from None
 
 
-def _geometry(robot: Robot) -> str:
+def _geometry_fingerprint(robot: Robot) -> str:
     return fingerprint_of(replace(robot, drives=(), load_model=None), ())
 
 
@@ -137,7 +137,7 @@ class DesignSetting:
         """Standard parameters of the base regressor's columns."""
         return tuple(int(c) for c in self.base.independent)
 
-    def dynamics(self) -> MotionRegressor:
+    def motion_regressor(self) -> MotionRegressor:
         """With friction's sign smoothed by the size of velocities."""
         low, high = self.bounds.velocity
         speed = np.where(np.isfinite(high - low), 0.5 * (high - low), 1.0)
@@ -174,7 +174,7 @@ def make_basis(family: str, duration: float, harmonics: int, slow: float) -> Bas
     basis: Basis = Fourier(duration, harmonics)
     if family == "spline":
         basis = Splines(duration, 2 * harmonics + 1)
-    return Slowed(basis, slow) if slow else basis
+    return SlowedBasis(basis, slow) if slow else basis
 
 
 def make_problem(
@@ -199,8 +199,8 @@ def make_problem(
     samples = len(sample_times(basis.period, rate))
     return Problem(
         basis,
-        Coordinates.around(basis, setting.bounds, setting.posture, rest),
-        setting.dynamics(),
+        CoefficientCoordinates.around_posture(basis, setting.bounds, setting.posture, rest),
+        setting.motion_regressor(),
         setting.bounds,
         setting.constraints,
         SAMPLES_PER_HARMONIC * max(harmonics, 3),
@@ -237,7 +237,7 @@ def random_motion(problem: Problem, rng: np.random.Generator) -> Array:
     z: Array = 0.5 / np.sqrt(unknowns) * rng.standard_normal(joints * unknowns)
     if problem.constraints or np.isfinite(problem.bounds.torque).any():
         t = np.arange(problem.samples) * problem.basis.period / problem.samples
-        return (largest_scale(problem, z, t) or 1.0) * z
+        return (largest_feasible_scale(problem, z, t) or 1.0) * z
     return z
 
 
@@ -251,7 +251,7 @@ def needs_task(objective: str | Mapping[str, float], task: Any) -> bool:
     return wanted
 
 
-def task_rows(
+def task_information(
     task: Any, problem: Problem, setting: DesignSetting, rate: float, rng: np.random.Generator
 ) -> Array:
     """Mean of Y'Y over the task's samples, in the problem's units."""
@@ -293,17 +293,19 @@ class ObjectiveFamily:
 
     def __call__(self, power: float) -> Objective:
         """The objective for this exponent."""
-        parts = tuple((weight, self._part(name, power)) for name, weight in self.weights)
-        return parts[0][1] if len(parts) == 1 and parts[0][0] == 1 else Mixture(parts)
+        parts = tuple(
+            (weight, self._single_objective(name, power)) for name, weight in self.weights
+        )
+        return parts[0][1] if len(parts) == 1 and parts[0][0] == 1 else WeightedObjectives(parts)
 
-    def _part(self, name: str, power: float) -> Objective:
+    def _single_objective(self, name: str, power: float) -> Objective:
         if name == "condition":
-            return Condition(power)
+            return ConditionNumber(power)
         if name == "logdet":
             return LogDet()
         # The variance of torques on a task, or of ratios of gains.
         assert self.task is not None
-        return Prediction(self.task)
+        return PredictionVariance(self.task)
 
 
 def objective_family(objective: str | Mapping[str, float], task: Array | None) -> Family:

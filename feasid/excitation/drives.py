@@ -25,7 +25,7 @@ TINY = 1e-150
 
 
 @dataclass(frozen=True, eq=False)
-class Gradient:
+class MotionGradient:
     """Derivatives by q, dq and ddq, each of shape (dof, N)."""
 
     q: Array
@@ -33,12 +33,12 @@ class Gradient:
     ddq: Array
 
     @property
-    def parts(self) -> tuple[Array, Array, Array]:
+    def derivatives(self) -> tuple[Array, Array, Array]:
         """All three."""
         return self.q, self.dq, self.ddq
 
     @classmethod
-    def zeros(cls, dof: int, count: int) -> Gradient:
+    def zeros(cls, dof: int, count: int) -> MotionGradient:
         """Nothing yet; parts are added in place."""
         return cls(np.zeros((dof, count)), np.zeros((dof, count)), np.zeros((dof, count)))
 
@@ -106,7 +106,7 @@ class DriveColumns:
             widths[:, None],
             np.where(widths > own, OVERSHOOT, 0.0)[:, None],
             np.array([[drive.rest] for drive in robot.drives]),
-            _terms(robot, columns),
+            _terms_of_drives(robot, columns),
         )
 
     @property
@@ -114,12 +114,12 @@ class DriveColumns:
         """Whether the description says of friction that it is not zero."""
         return any(t.values.any() for t in self.terms if t.is_friction)
 
-    def at(self, q: Array, dq: Array, ddq: Array) -> DriveSignals:
+    def signals(self, q: Array, dq: Array, ddq: Array) -> DriveSignals:
         """Of a motion, (dof, N) arrays."""
         return DriveSignals(self, q, dq, ddq)
 
 
-def _terms(robot: Robot, columns: Sequence[int]) -> tuple[DriveTerms, ...]:
+def _terms_of_drives(robot: Robot, columns: Sequence[int]) -> tuple[DriveTerms, ...]:
     place = {c: k for k, c in enumerate(columns)}
     known = np.nan_to_num(robot.values)
     owners: dict[str, list[tuple[int, int]]] = {}
@@ -147,14 +147,14 @@ class DriveSignals:
     dq: Array
     ddq: Array
 
-    def add(self, regressor: Array, torques: Array) -> Array:
+    def add_to_equations(self, regressor: Array, torques: Array) -> Array:
         """Set columns along every drive's coupling (N, dof, columns); add to torques (dof, N).
 
         Returns torques with all terms and, where there is friction, those without it below them.
         """
         coupling, friction = self.columns.coupling, np.zeros_like(torques)
         for terms in self.columns.terms:
-            signal, *_ = self._signals(terms.symbol)
+            signal, *_ = self._term_factors(terms.symbol)
             along = coupling[terms.wanted].T
             regressor[:, :, terms.places] = along * signal[terms.wanted].T[:, None]
             own = coupling[terms.owners].T @ (terms.values * signal[terms.owners])
@@ -164,31 +164,33 @@ class DriveSignals:
                 torques = torques + own
         return np.concatenate([torques + friction, torques][: 1 + self.columns.has_friction])
 
-    def pull_back(self, regressor_bar: Array, torque_bar: Array | None, out: Gradient) -> None:
+    def pull_back(
+        self, regressor_bar: Array, torque_bar: Array | None, out: MotionGradient
+    ) -> None:
         """Add what derivatives by both mean for the motion."""
         coupling = self.columns.coupling
         rows = None if torque_bar is None else torque_bar.reshape(-1, *self.q.shape)
         for terms in self.columns.terms:
-            _, *slopes = self._signals(terms.symbol)
-            bar = np.zeros_like(self._velocities)
+            _, *slopes = self._term_factors(terms.symbol)
+            bar = np.zeros_like(self._drive_velocities)
             if rows is not None:
                 pushed = rows[0] if terms.is_friction else rows.sum(axis=0)
                 bar[terms.owners] = terms.values * (coupling[terms.owners] @ pushed)
             along = coupling[terms.wanted].T
             bar[terms.wanted] += (along * regressor_bar[:, :, terms.places]).sum(axis=1).T
-            for part, slope in zip(out.parts, slopes, strict=True):
+            for part, slope in zip(out.derivatives, slopes, strict=True):
                 if slope is not None:
                     part += coupling.T @ (bar * slope)
 
     @cached_property
-    def _velocities(self) -> Array:
+    def _drive_velocities(self) -> Array:
         """c.dq of every drive, shape (drives, N)."""
         return np.asarray(self.columns.coupling @ self.dq)
 
     @cached_property
-    def _signs(self) -> tuple[Array, Array]:
+    def _velocity_signs(self) -> tuple[Array, Array]:
         """The smoothed signs of the drives' velocities, and their slopes."""
-        velocity, columns = self._velocities, self.columns
+        velocity, columns = self._drive_velocities, self.columns
         smooth = columns.widths > 0
         width = np.where(smooth, columns.widths, 1.0)
         tanh = np.tanh(velocity / width)
@@ -197,22 +199,22 @@ class DriveSignals:
         slope = peak * (1 + over * (peak - 2 * tanh**2)) / width
         return sign, np.where(smooth, slope, 0.0)
 
-    def _signals(self, symbol: str) -> tuple[Array, Array | None, Array | None, Array | None]:
+    def _term_factors(self, symbol: str) -> tuple[Array, Array | None, Array | None, Array | None]:
         """What multiplies a coefficient of every drive (drives, N), and its derivatives by c.q,
         c.dq and c.ddq, None where there are none.
         """
-        factor = TERMS[symbol].factor(self._state)
+        factor = TERMS[symbol].factor(self._joint_state)
         if not isinstance(factor, DualNumber):
-            return np.full_like(self._velocities, factor), None, None, None
+            return np.full_like(self._drive_velocities, factor), None, None, None
         return factor.value, *factor.slopes
 
     @cached_property
-    def _state(self) -> JointState:
+    def _joint_state(self) -> JointState:
         """The drives' state with derivatives."""
-        coupling, (sign, steep) = self.columns.coupling, self._signs
-        one = np.ones_like(self._velocities)
+        coupling, (sign, steep) = self.columns.coupling, self._velocity_signs
+        one = np.ones_like(self._drive_velocities)
         q = DualNumber(coupling @ self.q, (one, None, None))
-        dq = DualNumber(self._velocities, (None, one, None))
+        dq = DualNumber(self._drive_velocities, (None, one, None))
         ddq = DualNumber(coupling @ self.ddq, (None, None, one))
         s = DualNumber(sign, (None, steep, None))
         return JointState(q, q - self.columns.rests, dq, ddq, s, None, np)
@@ -232,7 +234,7 @@ class DualNumber:
     value: Array
     slopes: Slopes
 
-    def _chain(self, value: Array, slope: Array) -> DualNumber:
+    def _apply_chain_rule(self, value: Array, slope: Array) -> DualNumber:
         """A function of this number, by the function's value and derivative."""
         first, second, third = (None if s is None else slope * s for s in self.slopes)
         return DualNumber(value, (first, second, third))
@@ -240,7 +242,7 @@ class DualNumber:
     def __add__(self, other: DualNumber | Array | float) -> DualNumber:
         if not isinstance(other, DualNumber):
             return DualNumber(self.value + other, self.slopes)
-        first, second, third = map(_sum, self.slopes, other.slopes)
+        first, second, third = map(_sum_or_none, self.slopes, other.slopes)
         return DualNumber(self.value + other.value, (first, second, third))
 
     __radd__ = __add__
@@ -256,42 +258,42 @@ class DualNumber:
 
     def __mul__(self, other: DualNumber | float) -> DualNumber:
         if not isinstance(other, DualNumber):
-            return self._chain(self.value * other, np.asarray(other))
-        left = self._chain(self.value * other.value, other.value)
-        right = other._chain(left.value, self.value)
-        first, second, third = map(_sum, left.slopes, right.slopes)
+            return self._apply_chain_rule(self.value * other, np.asarray(other))
+        left = self._apply_chain_rule(self.value * other.value, other.value)
+        right = other._apply_chain_rule(left.value, self.value)
+        first, second, third = map(_sum_or_none, left.slopes, right.slopes)
         return DualNumber(left.value, (first, second, third))
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: float) -> DualNumber:
         return DualNumber(
-            self.value / other, self._chain(self.value, np.asarray(1.0 / other)).slopes
+            self.value / other, self._apply_chain_rule(self.value, np.asarray(1.0 / other)).slopes
         )
 
     def __abs__(self) -> DualNumber:
-        return self._chain(np.abs(self.value), np.sign(self.value))
+        return self._apply_chain_rule(np.abs(self.value), np.sign(self.value))
 
     def sqrt(self) -> DualNumber:
         """The square root."""
         root = np.sqrt(self.value)
-        return self._chain(root, 1 / (2 * np.maximum(root, TINY)))
+        return self._apply_chain_rule(root, 1 / (2 * np.maximum(root, TINY)))
 
     def exp(self) -> DualNumber:
         """The exponential."""
         value = np.exp(self.value)
-        return self._chain(value, value)
+        return self._apply_chain_rule(value, value)
 
     def sin(self) -> DualNumber:
         """The sine."""
-        return self._chain(np.sin(self.value), np.cos(self.value))
+        return self._apply_chain_rule(np.sin(self.value), np.cos(self.value))
 
     def cos(self) -> DualNumber:
         """The cosine."""
-        return self._chain(np.cos(self.value), -np.sin(self.value))
+        return self._apply_chain_rule(np.cos(self.value), -np.sin(self.value))
 
 
-def _sum(a: Array | None, b: Array | None) -> Array | None:
+def _sum_or_none(a: Array | None, b: Array | None) -> Array | None:
     if a is None or b is None:
         return b if a is None else a
     return a + b

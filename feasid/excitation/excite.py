@@ -13,26 +13,26 @@ from feasid.core.arguments import Count, Natural, NonNegative, Positive, Rate, c
 from feasid.core.arrays import Array
 from feasid.core.threads import one_thread
 from feasid.errors import ExcitationError
-from feasid.excitation.certificate import certify, value_per_joint
+from feasid.excitation.certificate import certify_motion, value_per_joint
 from feasid.excitation.constraint_check import (
     ExcitationProblem,
     check_times,
     shrink_into_limits,
-    smallest_margins,
+    smallest_margins_of_design,
 )
 from feasid.excitation.design import (
     DesignSetting,
     Given,
     design_setting,
+    equations_from_other_data,
     expected_gains,
-    given_equations,
     make_basis,
     make_problem,
     needs_task,
     objective_family,
     random_motion,
+    task_information,
     task_motions,
-    task_rows,
 )
 from feasid.excitation.parallel_search import (
     FIXED_SEARCHES,
@@ -41,7 +41,7 @@ from feasid.excitation.parallel_search import (
     run_searches,
 )
 from feasid.excitation.problem import Problem
-from feasid.excitation.search import Clock, Family, Progress
+from feasid.excitation.search import Family, Progress, SearchClock
 from feasid.excitation.trajectory import Trajectory, sample_times
 from feasid.robot.description import Robot
 
@@ -187,7 +187,7 @@ def excite(
         seed,
     )  # fmt: skip
     deviation = value_per_joint(noise, setting.robot, "noise")
-    known, prior_deviations = given_equations(given, prior, setting.base, deviation)
+    known, prior_deviations = equations_from_other_data(given, prior, setting.base, deviation)
     basis = make_basis(family, duration, harmonics, slow)
     expected = ratios = None
     if objective == "gains" or (isinstance(objective, Mapping) and "gains" in objective):
@@ -196,9 +196,13 @@ def excite(
         setting, basis, harmonics, rest, deviation, known, prior_deviations, rate, expected
     )
     rng = np.random.default_rng(seed)
-    tasks = task_rows(task, problem, setting, rate, rng) if needs_task(objective, task) else ratios
+    tasks = (
+        task_information(task, problem, setting, rate, rng)
+        if needs_task(objective, task)
+        else ratios
+    )
     objectives = objective_family(objective, tasks)
-    clock = Clock(time_limit)
+    clock = SearchClock(time_limit)
     if optimiser is None:
         search = ParallelSearch(
             problem, objectives, seed, time_limit, rounds, starts,
@@ -207,21 +211,21 @@ def excite(
         report = _progress_reporter(progress, objective, len(setting.columns))
         found, lost = run_searches(search, workers, report)
     else:
-        found, lost = _optimise(optimiser, problem, objectives, rng), []
-    z, end = _best_feasible(found, problem, clock.seconds)
+        found, lost = _run_optimiser(optimiser, problem, objectives, rng), []
+    z, end = _best_feasible_motion(found, problem, clock.seconds)
     notes = [*setting.notes, *end, *lost]
     return _make_trajectory(setting, problem, z, rate, deviation, known, task, notes)
 
 
-def _optimise(
+def _run_optimiser(
     optimiser: Callable[[ExcitationProblem], npt.ArrayLike],
     problem: Problem,
     objectives: Family,
     rng: np.random.Generator,
 ) -> SearchResult:
     """What the caller's optimiser makes of the problem on the finer grid of the last stages."""
-    design = ExcitationProblem(problem.sharper(), objectives, random_motion(problem, rng))
-    return SearchResult(np.inf, (design.check(optimiser(design)),), 1)
+    design = ExcitationProblem(problem.with_finer_grid(), objectives, random_motion(problem, rng))
+    return SearchResult(np.inf, (design.check_unknowns(optimiser(design)),), 1)
 
 
 def _progress_reporter(
@@ -230,7 +234,7 @@ def _progress_reporter(
     """Report progress in the objective's units; values contain a little of the barrier."""
     best = np.inf
 
-    def tell(seconds: float, value: float) -> None:
+    def report(seconds: float, value: float) -> None:
         nonlocal best
         if progress is not None and value < best:
             best = value
@@ -242,24 +246,24 @@ def _progress_reporter(
             }
             progress(seconds, text.get(str(objective), f"objective {value:.4f}"))
 
-    return tell
+    return report
 
 
-def _best_feasible(
-    found: SearchResult, problem: Problem, seconds: float
+def _best_feasible_motion(
+    search_result: SearchResult, problem: Problem, seconds: float
 ) -> tuple[Array, list[str]]:
     """The best motion that satisfies all constraints, and how the search ended."""
-    if found.interrupted and not found.candidates:
+    if search_result.interrupted and not search_result.candidates:
         raise KeyboardInterrupt
     t = check_times(problem)
-    for z in found.candidates:
+    for z in search_result.candidates:
         inside = shrink_into_limits(problem, z, t)
         if inside is not None:
-            how = "interrupted" if found.interrupted else "searched"
-            return inside, [f"{how} for {seconds:.0f} s, {found.descents} descents"]
+            how = "interrupted" if search_result.interrupted else "searched"
+            return inside, [f"{how} for {seconds:.0f} s, {search_result.descents} descents"]
     broken: list[str] = []
-    for z in found.candidates:
-        margins = smallest_margins(problem, problem.coordinates.coefficients(z), t)
+    for z in search_result.candidates:
+        margins = smallest_margins_of_design(problem, problem.coordinates.coefficients(z), t)
         broken += [m.name for m in sorted(margins, key=lambda m: m.slack) if m.slack < 0]
     why = "; ".join(dict.fromkeys(broken[:3])) or "there was no time for a start"
     raise ExcitationError(
@@ -287,7 +291,7 @@ def _make_trajectory(
         parts = task_motions(task)
         q_, dq_, ddq_ = (np.concatenate([p[k] for p in parts]) for k in range(3))
         reference = (q_, dq_, ddq_)
-    certificate = certify(
+    certificate = certify_motion(
         setting.robot,
         setting.columns,
         tuple(setting.base.expressions),
@@ -296,7 +300,7 @@ def _make_trajectory(
         noise=noise,
         rate=rate,
         known=known,
-        margins=smallest_margins(problem, coefficients, check_times(problem)),
+        margins=smallest_margins_of_design(problem, coefficients, check_times(problem)),
         expected=problem.expected,
     )
     return Trajectory(

@@ -21,7 +21,7 @@ from feasid.core.arrays import Array
 from feasid.core.threads import one_thread
 from feasid.excitation.design import random_motion
 from feasid.excitation.problem import Problem
-from feasid.excitation.search import Clock, Family, Progress, Search
+from feasid.excitation.search import Family, Progress, Search, SearchClock
 from feasid.reduction.fleet import start_worker
 
 PROCESS_GRACE = 60.0
@@ -73,9 +73,9 @@ class ParallelSearch:
         search = Search(
             self.problem,
             self.family,
-            self._draw,
+            self._random_start,
             np.random.default_rng([self.seed, number]),
-            Clock(self.limit, self.now),
+            SearchClock(self.limit, self.now),
             rounds,
             self.starts,
             progress,
@@ -85,7 +85,7 @@ class ParallelSearch:
             search.value, tuple(search.candidates()), search.descents, search.interrupted
         )
 
-    def _draw(self, rng: np.random.Generator) -> Array:
+    def _random_start(self, rng: np.random.Generator) -> Array:
         return random_motion(self.problem, rng)
 
 
@@ -109,9 +109,9 @@ def run_searches(
             results.append(searches(number, progress))
             if results[-1].interrupted:
                 break
-        return _combine(results), []
+        return _combine_results(results), []
     crew = [_SearchProcess(searches, number) for number in range(1, searches.count)]
-    clock = Clock(searches.limit + PROCESS_GRACE, searches.now)
+    clock = SearchClock(searches.limit + PROCESS_GRACE, searches.now)
     results = []
     try:
         results.append(searches(0, progress))
@@ -121,10 +121,10 @@ def run_searches(
     results += [end for end in ends if end is not None]
     lost = len(ends) + 1 - len(results)
     notes = [f"{lost} of {searches.count} processes died or did not end: what they found is lost"]
-    return _combine(results), notes if lost and waiting else []
+    return _combine_results(results), notes if lost and waiting else []
 
 
-def _combine(results: list[SearchResult]) -> SearchResult:
+def _combine_results(results: list[SearchResult]) -> SearchResult:
     ordered = sorted(results, key=lambda found: found.value)
     best = [found.candidates[:1] for found in ordered]
     rest = [found.candidates[1:] for found in ordered]
@@ -146,10 +146,10 @@ class _SearchProcess:
 
     def __post_init__(self) -> None:
         self.process: subprocess.Popen[bytes] = start_worker(self.searches)
-        self.thread = Thread(target=self._wait, daemon=True)
+        self.thread = Thread(target=self._wait_for_result, daemon=True)
         self.thread.start()
 
-    def _wait(self) -> None:
+    def _wait_for_result(self) -> None:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         try:

@@ -18,7 +18,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from feasid.core.arrays import Array
 from feasid.excitation.basis import Basis, constant_coefficients, rest_basis
 from feasid.excitation.bounds import Bounds
-from feasid.excitation.drives import Gradient, Places
+from feasid.excitation.drives import MotionGradient, Places
 from feasid.excitation.regressor_gradient import MotionRegressor, RegressorEvaluation
 
 MIN_RELATIVE_EIGENVALUE = 1e-15
@@ -33,13 +33,13 @@ class Objective(Protocol):
         """Value and derivative by the information matrix."""
 
 
-def _spectrum(information: Array) -> tuple[Array, Array]:
+def _eigenvalues_and_vectors(information: Array) -> tuple[Array, Array]:
     values, vectors = np.linalg.eigh(information)
     return np.maximum(values, MIN_RELATIVE_EIGENVALUE * max(values[-1], 1e-300)), vectors
 
 
 @dataclass(frozen=True)
-class Condition:
+class ConditionNumber:
     """Logarithm of a smooth stand-in for the condition number of W.
 
     ``(log tr M^p + log tr M^-p) / 2p`` decreases to ``log cond(W) = (log max - log min) / 2`` of
@@ -50,7 +50,7 @@ class Condition:
 
     def __call__(self, information: Array) -> tuple[float, Array]:
         """Value and derivative by the information matrix."""
-        values, vectors = _spectrum(information)
+        values, vectors = _eigenvalues_and_vectors(information)
         exponents = np.log(values) * self.power
         high, low = np.exp(exponents - exponents.max()), np.exp(exponents.min() - exponents)
         value = exponents.max() - exponents.min() + np.log(high.sum()) + np.log(low.sum())
@@ -68,7 +68,7 @@ class LogDet:
         factor, failed = dpotrf(information, lower=1)
         pivots = np.diag(factor) ** 2
         if failed or pivots.min() < size * MIN_RELATIVE_EIGENVALUE * pivots.max():
-            values, vectors = _spectrum(information)
+            values, vectors = _eigenvalues_and_vectors(information)
             return float(-np.log(values).mean()), -(vectors / (size * values)) @ vectors.T
         inverse = np.tril(dpotri(factor, lower=1)[0])
         inverse += np.tril(inverse, -1).T
@@ -76,7 +76,7 @@ class LogDet:
 
 
 @dataclass(frozen=True, eq=False)
-class Prediction:
+class PredictionVariance:
     """Half the logarithm of the variance of the torques predicted on a task: I-optimal.
 
     ``tr(C M^-1)`` with C the mean of Y'Y over the task's samples.
@@ -86,14 +86,14 @@ class Prediction:
 
     def __call__(self, information: Array) -> tuple[float, Array]:
         """Value and derivative by the information matrix."""
-        values, vectors = _spectrum(information)
+        values, vectors = _eigenvalues_and_vectors(information)
         inverse = (vectors / values) @ vectors.T
         spread = float((inverse * self.task).sum())
         return 0.5 * float(np.log(spread)), -0.5 * inverse @ self.task @ inverse / spread
 
 
 @dataclass(frozen=True)
-class Mixture:
+class WeightedObjectives:
     """A weighted sum of objectives."""
 
     parts: tuple[tuple[float, Objective], ...]
@@ -140,7 +140,7 @@ SHAPE_SAMPLES = 20
 """Samples per coefficient that the size of a family's functions is read from."""
 
 
-MarginPullback = Callable[[Array, Gradient], None]
+MarginPullback = Callable[[Array, MotionGradient], None]
 """Adds to a gradient what derivatives by margins mean for the motion."""
 
 
@@ -148,7 +148,7 @@ class PostureConstraint(Protocol):
     """A constraint on every posture, such as the distance between two links."""
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def margin_names(self) -> tuple[str, ...]:
         """Name of each margin."""
 
     def __call__(self, evaluation: RegressorEvaluation) -> tuple[Array, MarginPullback]:
@@ -158,7 +158,7 @@ class PostureConstraint(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Coordinates:
+class CoefficientCoordinates:
     """The unknowns z: coefficients of joint j are ``centre[:, j] + span[j] @ z[j]``.
 
     z = 0 is standstill, and entries of size one reach the limits of a joint; ``centre`` has shape
@@ -169,14 +169,16 @@ class Coordinates:
     span: Array
 
     @classmethod
-    def around(cls, basis: Basis, bounds: Bounds, posture: Array, rest: bool) -> Coordinates:
+    def around_posture(
+        cls, basis: Basis, bounds: Bounds, posture: Array, rest: bool
+    ) -> CoefficientCoordinates:
         """Around a posture (dof,), in units of the limits; with `rest`, at rest at the ends."""
         count = SHAPE_SAMPLES * basis.size
         matrices = basis.matrices(np.arange(count) * basis.period / count)
         peaks = np.maximum(np.abs(matrices).max(axis=1), 1e-300)
         spans = []
         for j in range(len(posture)):
-            halves = np.array([0.5 * (high - low)[j] for low, high in bounds.linear])
+            halves = np.array([0.5 * (high - low)[j] for low, high in bounds.derivative_limits])
             scale = (halves[:, None] / peaks).min(axis=0)
             own = np.diag(scale)
             spans.append(own @ rest_basis(basis, scale) if rest else own)
@@ -226,7 +228,7 @@ class Problem:
     """
 
     basis: Basis
-    coordinates: Coordinates
+    coordinates: CoefficientCoordinates
     dynamics: MotionRegressor
     bounds: Bounds
     constraints: tuple[PostureConstraint, ...]
@@ -246,21 +248,28 @@ class Problem:
         fine = self.basis.matrices(np.arange(count) * period / count)
         set_ = object.__setattr__
         set_(self, "_coarse", coarse)
-        limited = [np.isfinite(limit).any() for limit in self.bounds.linear]
+        limited = [np.isfinite(limit).any() for limit in self.bounds.derivative_limits]
         set_(self, "_fine", fine[limited])
-        edges = [limit for limit, any_ in zip(self.bounds.linear, limited, strict=True) if any_]
+        edges = [
+            limit
+            for limit, any_ in zip(self.bounds.derivative_limits, limited, strict=True)
+            if any_
+        ]
         set_(self, "_edges", np.concatenate([np.zeros((2, 0)), *edges], axis=1))
 
     @cached_property
-    def exact(self) -> MotionRegressor:
+    def exact_dynamics(self) -> MotionRegressor:
         """Torques and poses alone, with friction as it is."""
         return replace(self.dynamics, columns=(), smoothing=None)
 
-    def sharper(self) -> Problem:
+    def with_finer_grid(self) -> Problem:
         """The same on a finer grid, with friction closer to its sign."""
-        return replace(self.smoothed(1 / FINAL_REFINEMENT), samples=FINAL_REFINEMENT * self.samples)
+        return replace(
+            self.with_smoother_friction(1 / FINAL_REFINEMENT),
+            samples=FINAL_REFINEMENT * self.samples,
+        )
 
-    def smoothed(self, times: float) -> Problem:
+    def with_smoother_friction(self, times: float) -> Problem:
         """The same with friction that changes sign over so many times the velocity."""
         smoothing = self.dynamics.smoothing
         dynamics = replace(
@@ -277,16 +286,16 @@ class Problem:
         self, z: Array, objective: Objective | None, barrier: LimitBarrier
     ) -> tuple[float, Array]:
         """Objective (None: the barrier only) plus barrier, and the gradient by z."""
-        value, slope = self._joint_limits(z, barrier)
+        value, slope = self._joint_limit_barrier(z, barrier)
         motion = self.motion(z)
         torque = bool(np.isfinite(self.bounds.torque).any())
         if objective is None and not torque and not self.constraints:
             return value, self.coordinates.pull_back(slope)
-        evaluation = self.dynamics.forward(*motion, torque=torque)
-        out = Gradient.zeros(*motion[0].shape)
+        evaluation = self.dynamics.evaluate(*motion, torque=torque)
+        out = MotionGradient.zeros(*motion[0].shape)
         bar = np.zeros_like(evaluation.regressor)
         if objective is not None:
-            added, bar = self._information(evaluation.regressor, objective)
+            added, bar = self._objective_and_gradient(evaluation.regressor, objective)
             value += added
         torque_bar = None
         if torque:
@@ -299,10 +308,10 @@ class Problem:
             value += added
             pull(slope_by_margin, out)
         evaluation.backward(bar, torque_bar, out)
-        slope += np.tensordot(self._coarse, np.stack(out.parts), ((0, 1), (0, 2)))
+        slope += np.tensordot(self._coarse, np.stack(out.derivatives), ((0, 1), (0, 2)))
         return value, self.coordinates.pull_back(slope)
 
-    def _joint_limits(self, z: Array, barrier: LimitBarrier) -> tuple[float, Array]:
+    def _joint_limit_barrier(self, z: Array, barrier: LimitBarrier) -> tuple[float, Array]:
         """The barrier of all limits that are linear, and its derivative by the coefficients."""
         orders, count, _ = self._fine.shape
         values = self._fine @ self.coordinates.coefficients(z)
@@ -311,10 +320,12 @@ class Problem:
         bars = bar.reshape(orders, -1, count)
         return value, np.tensordot(self._fine, bars, ((0, 1), (0, 2)))
 
-    def _information(self, regressor: Array, objective: Objective) -> tuple[float, Array]:
+    def _objective_and_gradient(
+        self, regressor: Array, objective: Objective
+    ) -> tuple[float, Array]:
         """Value of the objective, and its derivative by the regressor's entries."""
         weighted = regressor * self.weights[:, None]
-        wide = weighted if self.expected is None else with_gains(weighted, self.expected)
+        wide = weighted if self.expected is None else add_gain_columns(weighted, self.expected)
         rows = wide.reshape(-1, len(self.scale))
         units = np.outer(self.scale, self.scale) / self.samples
         value, slope = objective(rows.T @ rows * units + self.known)
@@ -326,7 +337,7 @@ class Problem:
         return value, bar
 
 
-def with_gains(regressor: Array, expected: Array) -> Array:
+def add_gain_columns(regressor: Array, expected: Array) -> Array:
     """Equations ``e_j = Y_j beta / kp_j`` linearised in beta and -log kp, (N, dof, nb + dof)."""
     torques = regressor @ expected
     return np.concatenate([regressor, torques[:, :, None] * np.eye(torques.shape[1])], axis=2)

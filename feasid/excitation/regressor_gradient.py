@@ -32,7 +32,7 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.dynamics.kinematics import Node, nodes
 from feasid.errors import InputError, UnsupportedJointError
-from feasid.excitation.drives import DriveColumns, DriveSignals, Gradient, Places
+from feasid.excitation.drives import DriveColumns, DriveSignals, MotionGradient, Places
 from feasid.robot.description import Robot
 from feasid.robot.inertia import UPPER
 
@@ -69,7 +69,7 @@ def force_cross(v: Array, f: Array) -> Array:
     return out
 
 
-def dot(a: Array, b: Array) -> Array:
+def dot_product(a: Array, b: Array) -> Array:
     """Sum over the vectors' entries."""
     return np.asarray((a * b).sum(axis=0))
 
@@ -137,7 +137,7 @@ class NodeTopology:
             np.stack([node.motion[:, 0] for node in tree], -1)[:, None],
         )
 
-    def by_joint(self, x: Array) -> Array:
+    def sum_by_joint(self, x: Array) -> Array:
         """Sums over the nodes that a joint moves, bodies and rotors: (n, ...) to (dof, ...)."""
         bodies = len(np.unique(self.rows))
         out = x[:bodies]
@@ -195,7 +195,9 @@ class TreeMotion:
     velocity: Array
     acceleration: Array
 
-    def pull_back(self, pose: Array, axes: Array, velocity: Array, acceleration: Array) -> Gradient:
+    def pull_back(
+        self, pose: Array, axes: Array, velocity: Array, acceleration: Array
+    ) -> MotionGradient:
         """Derivatives by the nodes' poses (as wrenches), axes, V and A, (6, N, n) each."""
         carried = self.topology.path.T
         pushed = acceleration @ carried
@@ -203,11 +205,11 @@ class TreeMotion:
         swept = total @ carried - force_cross(self.velocity, pushed)
         axes = axes + pushed * self.push + swept * self.rate
         wrench = (pose + force_cross(self.axes, axes)) @ carried
-        return Gradient(*(self.by_joint(x) for x in (wrench, swept, pushed)))
+        return MotionGradient(*(self.joint_torques(x) for x in (wrench, swept, pushed)))
 
-    def by_joint(self, wrench: Array) -> Array:
+    def joint_torques(self, wrench: Array) -> Array:
         """Wrenches on all nodes (6, N, n) along their axes, summed joint by joint: (dof, N)."""
-        return self.topology.by_joint(dot(self.axes, wrench).T)
+        return self.topology.sum_by_joint(dot_product(self.axes, wrench).T)
 
 
 SPIN, TURN, PUSH = slice(0, 3), slice(3, 9), slice(9, 12)
@@ -217,7 +219,7 @@ LEVERS, FORCES = slice(6, 9), slice(9, 13)
 """Of 13 columns of three, nine are moments, by L and h; four are forces, by h and m."""
 
 
-def _constants() -> Array:
+def _wrench_coefficients() -> Array:
     """The 13 columns of three from the twelve numbers, shape (39, 12)."""
     axes = np.eye(3)
     skew = np.stack([np.cross(axis, axes) for axis in axes])  # skew[a, b] = a x b
@@ -239,7 +241,7 @@ def _constants() -> Array:
     return out.reshape(39, 12)
 
 
-CONSTANTS = _constants()
+CONSTANTS = _wrench_coefficients()
 
 
 @dataclass(frozen=True, eq=False)
@@ -377,7 +379,7 @@ class MotionRegressor:
         return np.array(tens).T[:, None]
 
     @cached_property
-    def places(self) -> tuple[Places, Places, Places]:
+    def column_places(self) -> tuple[Places, Places, Places]:
         """Of the inertial columns that are wanted: node, number within the node, and place."""
         place = {c: k for k, c in enumerate(self.columns)}
         found = [
@@ -398,31 +400,33 @@ class MotionRegressor:
             if node.reduction.shape != (10, 10)
         )
 
-    def forward(
+    def evaluate(
         self, q: Array, dq: Array, ddq: Array, *, torque: bool = False
     ) -> RegressorEvaluation:
         """Regressor and, if wanted, the description's torques of a motion, (dof, N) arrays."""
         flow = self.topology.motion(q, dq, ddq, self.robot.gravity)
-        wrenches = WrenchColumns.from_motion(flow) if torque or len(self.places[0]) else None
+        wrenches = WrenchColumns.from_motion(flow) if torque or len(self.column_places[0]) else None
         forces = self._wanted_wrenches(wrenches) if wrenches else np.zeros((q.shape[1], 6, 0))
         regressor = np.zeros((q.shape[1], self.robot.dof, len(self.columns)))
         if forces.size:
-            carried = self.topology.path[:, self.places[0]]
+            carried = self.topology.path[:, self.column_places[0]]
             block = ((flow.axes.transpose(1, 2, 0) @ forces) * carried).swapaxes(0, 1)
-            regressor[:, :, self.places[2]] = self.topology.by_joint(block).swapaxes(0, 1)
+            regressor[:, :, self.column_places[2]] = self.topology.sum_by_joint(block).swapaxes(
+                0, 1
+            )
         loads = np.zeros((6, *flow.rate.shape))
         if torque:
             assert wrenches is not None
             loads = (wrenches.columns * self.inertials).sum(axis=1) @ self.topology.path.T
-        torques = flow.by_joint(loads)
-        drives = self.drives.at(q, dq, ddq)
-        torques = drives.add(regressor, torques)
+        torques = flow.joint_torques(loads)
+        drives = self.drives.signals(q, dq, ddq)
+        torques = drives.add_to_equations(regressor, torques)
         return RegressorEvaluation(self, flow, wrenches, forces, loads, drives, regressor, torques)
 
     def _wanted_wrenches(self, wrenches: WrenchColumns) -> Array:
         """Wrenches of the wanted columns, shape (N, 6, wanted)."""
         columns = wrenches.columns
-        node, number, _ = self.places
+        node, number, _ = self.column_places
         if self.reduced_nodes:
             columns = columns.copy()
         for i, ten in self.reduced_nodes:
@@ -432,7 +436,7 @@ class MotionRegressor:
 
     def expand_columns(self, bar: Array) -> Array:
         """Derivatives by all columns (6, 10, N, n) from those by the wanted ones."""
-        node, number, _ = self.places
+        node, number, _ = self.column_places
         out = np.zeros((len(bar), 6, 10 * len(self.tree)))
         out[:, :, number * len(self.tree) + node] = bar
         columns = np.ascontiguousarray(
@@ -464,13 +468,13 @@ class RegressorEvaluation:
     regressor: Array
     torques: Array
 
-    def backward(self, regressor_bar: Array, torque_bar: Array | None, out: Gradient) -> None:
+    def backward(self, regressor_bar: Array, torque_bar: Array | None, out: MotionGradient) -> None:
         """Add to `out` what derivatives by `regressor` and `torques` mean for the motion."""
         self.drives.pull_back(regressor_bar, torque_bar, out)
         if self.wrenches is None:
             return
         topology, flow = self.dynamics.topology, self.flow
-        node, _, column = self.dynamics.places
+        node, _, column = self.dynamics.column_places
         bar = regressor_bar[:, topology.rows[:, None], column] * topology.path[:, node]
         axes = (self.forces @ bar.swapaxes(1, 2)).transpose(1, 0, 2)
         columns = self.dynamics.expand_columns(np.moveaxis(flow.axes, 0, 1) @ bar)
@@ -482,5 +486,5 @@ class RegressorEvaluation:
             columns += carried[:, None] * self.dynamics.inertials
         pose, velocity, acceleration = self.wrenches.pull_back(columns)
         found = flow.pull_back(pose, axes, velocity, acceleration)
-        for total, part in zip(out.parts, found.parts, strict=True):
+        for total, part in zip(out.derivatives, found.derivatives, strict=True):
             total += part

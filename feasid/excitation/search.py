@@ -50,18 +50,20 @@ class Perturbations:
     draw: Draw
 
     @cached_property
-    def _times(self) -> Array:
+    def _sample_times(self) -> Array:
         count = LIMIT_GRID_REFINEMENT * self.problem.samples
         return np.asarray(np.arange(count) * self.problem.basis.period / count)
 
     @cached_property
-    def _matrices(self) -> Array:
-        return self.problem.basis.matrices(self._times)
+    def _position_matrices(self) -> Array:
+        return self.problem.basis.matrices(self._sample_times)
 
     @cached_property
-    def _inverses(self) -> list[Array]:
+    def _inverse_position_matrices(self) -> list[Array]:
         """From a joint's positions back to its unknowns."""
-        return [np.linalg.pinv(self._matrices[0] @ s) for s in self.problem.coordinates.span]
+        return [
+            np.linalg.pinv(self._position_matrices[0] @ s) for s in self.problem.coordinates.span
+        ]
 
     def perturb(
         self, z: Array, others: Sequence[Array], rng: np.random.Generator
@@ -94,23 +96,24 @@ class Perturbations:
         """A joint's motion begun at this share of the period and, maybe, run backwards; the nearest
         one that the family has.
         """
-        t = self._times + share * self.problem.basis.period
+        t = self._sample_times + share * self.problem.basis.period
         positions = self.problem.basis.matrices(-t if back else t)[0]
         span = self.problem.coordinates.span[joint]
-        return np.asarray(self._inverses[joint] @ (positions @ (span @ z)))
+        return np.asarray(self._inverse_position_matrices[joint] @ (positions @ (span @ z)))
 
     def _fit_into_limits(self, joint: int, z: Array, like: Array) -> Array:
         return np.asarray(
-            z * (LIMIT_SHARE * self.limit_use(joint, like) / max(self.limit_use(joint, z), 1e-9))
+            z
+            * (LIMIT_SHARE * self.limit_usage(joint, like) / max(self.limit_usage(joint, z), 1e-9))
         )
 
-    def limit_use(self, joint: int, z: Array) -> float:
+    def limit_usage(self, joint: int, z: Array) -> float:
         """The share that a joint's motion uses of the tightest of its linear limits."""
         problem = self.problem
-        moved = self._matrices @ (problem.coordinates.span[joint] @ z)
-        still = self._matrices @ problem.coordinates.centre[:, joint]
+        moved = self._position_matrices @ (problem.coordinates.span[joint] @ z)
+        still = self._position_matrices @ problem.coordinates.centre[:, joint]
         most = 0.0
-        for step, base, limit in zip(moved, still, problem.bounds.linear, strict=True):
+        for step, base, limit in zip(moved, still, problem.bounds.derivative_limits, strict=True):
             for edge in limit[:, joint]:
                 if np.isfinite(edge):
                     most = max(most, float((step / (edge - base)).max()))
@@ -125,7 +128,7 @@ Progress = Callable[[float, float], None]
 
 
 @dataclass(frozen=True)
-class Stage:
+class DescentStage:
     """One descent: exponent of the objective, the barrier, and at most so many iterations."""
 
     power: float
@@ -134,20 +137,26 @@ class Stage:
 
 
 COARSE_STAGES = (
-    Stage(2, LimitBarrier(1e-1, 5e-2), 40),
-    Stage(4, LimitBarrier(3e-2, 3e-2), 40),
-    Stage(16, LimitBarrier(1e-2, 1e-2), 60),
+    DescentStage(2, LimitBarrier(1e-1, 5e-2), 40),
+    DescentStage(4, LimitBarrier(3e-2, 3e-2), 40),
+    DescentStage(16, LimitBarrier(1e-2, 1e-2), 60),
 )
 LAST_STAGES = (
-    Stage(256, LimitBarrier(1e-3, 1e-4), 100),
-    Stage(512, LimitBarrier(3e-4, 3e-5), 150),
-    Stage(1024, LimitBarrier(1e-4, 1e-5), 200),
+    DescentStage(256, LimitBarrier(1e-3, 1e-4), 100),
+    DescentStage(512, LimitBarrier(3e-4, 3e-5), 150),
+    DescentStage(1024, LimitBarrier(1e-4, 1e-5), 200),
 )
 """Barriers this steep keep limits to a part in ten thousand, and cost next to nothing."""
 
 
-WIDE_STAGES = (Stage(64, LimitBarrier(1e-2, 2e-3), 80), Stage(256, LimitBarrier(1e-2, 1e-3), 100))
-NARROW_STAGES = (Stage(64, LimitBarrier(3e-3, 3e-3), 50), Stage(256, LimitBarrier(1e-3, 1e-3), 120))
+WIDE_STAGES = (
+    DescentStage(64, LimitBarrier(1e-2, 2e-3), 80),
+    DescentStage(256, LimitBarrier(1e-2, 1e-3), 100),
+)
+NARROW_STAGES = (
+    DescentStage(64, LimitBarrier(3e-3, 3e-3), 50),
+    DescentStage(256, LimitBarrier(1e-3, 1e-3), 120),
+)
 """With a heavy barrier there are fewer local minima; a light one hardly changes the ranking."""
 
 START_TIME_SHARE, PERTURBATION_TIME_SHARE = 0.25, 0.9
@@ -181,7 +190,7 @@ class TimeIsUpError(Exception):
 
 
 @dataclass
-class Clock:
+class SearchClock:
     """Time since the search began; raises when asked after the deadline."""
 
     limit: float
@@ -196,7 +205,7 @@ class Clock:
         """Since the beginning."""
         return self.now() - self.begun
 
-    def check(self, share: float = 1.0) -> None:
+    def check_deadline(self, share: float = 1.0) -> None:
         """Raise when this share of the time is over."""
         if self.seconds > share * self.limit:
             raise TimeIsUpError
@@ -216,7 +225,7 @@ class SearchPoint:
 
 
 @dataclass(eq=False)
-class _Strategy:
+class _SearchStrategy:
     """A way to continue the search, its gains and its evaluations so far."""
 
     go: Callable[[], None]
@@ -251,7 +260,7 @@ class Search:
     family: Family
     draw: Draw
     rng: np.random.Generator
-    clock: Clock
+    clock: SearchClock
     rounds: int | None
     starts: int | None
     progress: Progress
@@ -270,7 +279,7 @@ class Search:
     def run(self) -> None:
         """Search until the time is over or all rounds are done."""
         try:
-            for part in (self._random_starts, self._improve_best, self._finish):
+            for part in (self._random_starts, self._improve_best, self._refine_best):
                 with suppress(TimeIsUpError):
                     part()
         except KeyboardInterrupt:
@@ -287,17 +296,17 @@ class Search:
         for _ in count() if starts is None else range(starts):
             first = not self.archive
             if not first:
-                self.clock.check(START_TIME_SHARE)
+                self.clock.check_deadline(START_TIME_SHARE)
             new = self._descend_from_random(keep=first)
             self.pool = []
             self.archive = sorted([*self.archive, new], key=lambda c: c.value)[:ARCHIVE_SIZE]
-            self._report(new)
+            self._report_if_best(new)
 
     def _descend_from_random(self, *, keep: bool) -> SearchPoint:
         """A descent from a random motion, first with smoother friction, then as usual."""
         problem, stages = self.problem, COARSE_STAGES + WIDE_STAGES
         blur = self._draw_smoothing()
-        self.problem = problem.smoothed(blur)
+        self.problem = problem.with_smoother_friction(blur)
         try:
             start = SearchPoint(np.inf, self.draw(self.rng))
             rough = self._descend(start, stages, keep=keep)
@@ -323,7 +332,10 @@ class Search:
             for start in self._sorted_by_value()[: 2 * POOL_SIZE]:
                 fresh.append(self._descend(start, NARROW_STAGES, keep=not fresh))
         self.pool = sorted(fresh, key=lambda c: c.value)[:POOL_SIZE] or self.pool
-        ways = [_Strategy(self._perturb_best), _Strategy(self._descend_from_another_start)]
+        ways = [
+            _SearchStrategy(self._perturb_best),
+            _SearchStrategy(self._descend_from_another_start),
+        ]
         for _ in count() if self.rounds is None else range(self.rounds):
             way = max(ways, key=lambda w: w.gain_rate)
             value, evaluations = self.pool[0].value, self.evaluations
@@ -345,11 +357,11 @@ class Search:
         changed = list(self.perturbations.perturb(parent.z, others, self.rng))
         stage = NARROW_STAGES[0]
         if len(changed) > 1:
-            changed.sort(key=lambda z: self._value(z, stage))
+            changed.sort(key=lambda z: self._motion_value(z, stage))
         descended = self._descend(
             SearchPoint(np.inf, changed[0], parent.hessian), NARROW_STAGES[:1]
         )
-        if descended.value < self._value(self.pool[0].z, stage) + ABANDON_MARGIN:
+        if descended.value < self._motion_value(self.pool[0].z, stage) + ABANDON_MARGIN:
             self._keep_best(self._descend(descended, NARROW_STAGES[1:]))
 
     def _keep_best(self, new: SearchPoint) -> None:
@@ -358,17 +370,17 @@ class Search:
         same = [c for c in self.pool if abs(c.value - new.value) <= SAME_VALUE_TOLERANCE]
         kept = min([*same, new], key=lambda c: c.value)
         self.pool = sorted([*others, kept], key=lambda c: c.value)[:POOL_SIZE]
-        self._report(new)
+        self._report_if_best(new)
 
-    def _report(self, new: SearchPoint) -> None:
+    def _report_if_best(self, new: SearchPoint) -> None:
         """Report a motion if it is the best so far; it is kept already: callers may interrupt."""
         if self._sorted_by_value()[0] is new:
             self.progress(self.clock.seconds, new.value)
 
-    def _finish(self) -> None:
+    def _refine_best(self) -> None:
         """Bring the best inside their limits, on a finer grid and with sharper friction."""
         found = self._sorted_by_value()
-        self.problem = self.problem.sharper()
+        self.problem = self.problem.with_finer_grid()
         self.ending = True
         for start in found[:POOL_SIZE]:
             self.final = start.z if self.final is None else self.final
@@ -376,11 +388,11 @@ class Search:
             if last.value < self.value:
                 self.value, self.final = last.value, last.z
 
-    def _value(self, z: Array, stage: Stage) -> float:
+    def _motion_value(self, z: Array, stage: DescentStage) -> float:
         return self.problem(z, self.family(stage.power), stage.barrier)[0]
 
     def _descend(
-        self, start: SearchPoint, stages: tuple[Stage, ...], *, keep: bool = False
+        self, start: SearchPoint, stages: tuple[DescentStage, ...], *, keep: bool = False
     ) -> SearchPoint:
         """Descend through these stages; with `keep` the result survives an interruption.
 
@@ -393,13 +405,13 @@ class Search:
             objective = self.family(stage.power)
 
             def evaluate(
-                x: Array, objective: Objective = objective, stage: Stage = stage
+                x: Array, objective: Objective = objective, stage: DescentStage = stage
             ) -> tuple[float, Array]:
-                self.clock.check(share)
+                self.clock.check_deadline(share)
                 self.evaluations += 1
                 return self.problem(x, objective, stage.barrier)
 
-            def remember(intermediate_result: OptimizeResult) -> None:
+            def keep_iterate(intermediate_result: OptimizeResult) -> None:
                 x = np.array(intermediate_result.x)
                 if keep and self.ending:
                     self.final = x
@@ -412,7 +424,7 @@ class Search:
                 "hess_inv0": _valid_inverse_hessian(at.hessian),
             }
             done = minimize(
-                evaluate, at.z, jac=True, method="BFGS", callback=remember, options=options
+                evaluate, at.z, jac=True, method="BFGS", callback=keep_iterate, options=options
             )
             at = SearchPoint(float(done.fun), np.asarray(done.x), np.asarray(done.hess_inv))
         return at

@@ -18,9 +18,14 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.errors import InputError, did_you_mean
 from feasid.excitation.bounds import Bounds
-from feasid.excitation.drives import Gradient, Places
+from feasid.excitation.drives import MotionGradient, Places
 from feasid.excitation.problem import MarginPullback, PostureConstraint, limit_margins
-from feasid.excitation.regressor_gradient import MotionRegressor, RegressorEvaluation, cross, dot
+from feasid.excitation.regressor_gradient import (
+    MotionRegressor,
+    RegressorEvaluation,
+    cross,
+    dot_product,
+)
 from feasid.formats.registry import collision_meshes, collision_shapes
 from feasid.formats.shapes import Polytope, enclosing_capsule, enclosing_polytope, hull_corners
 from feasid.robot.bodies import Member
@@ -31,7 +36,7 @@ CONTAINMENT_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class LinkFrame:
     """A link's frame: index of the body that carries it (-1: the ground) and its pose there."""
 
     name: str
@@ -57,12 +62,12 @@ class Capsule:
     def contains(self, other: Capsule) -> bool:
         """Whether the other is inside."""
         return all(
-            _distance(p, self) + other.radius <= self.radius + CONTAINMENT_TOLERANCE
+            _distance_to_segment(p, self) + other.radius <= self.radius + CONTAINMENT_TOLERANCE
             for p in (other.start, other.end)
         )
 
 
-def _distance(point: Array, capsule: Capsule) -> float:
+def _distance_to_segment(point: Array, capsule: Capsule) -> float:
     """From a point to a capsule's segment."""
     along = capsule.end - capsule.start
     length = float(along @ along)
@@ -70,18 +75,18 @@ def _distance(point: Array, capsule: Capsule) -> float:
     return float(np.linalg.norm(point - capsule.start - share * along))
 
 
-def link_frames(robot: Robot) -> dict[str, Frame]:
+def link_frames(robot: Robot) -> dict[str, LinkFrame]:
     """Every link's frame by name."""
-    out: dict[str, Frame] = {}
+    out: dict[str, LinkFrame] = {}
     placed: list[tuple[int, Sequence[Member]]] = [(-1, robot.fixed)]
     placed += [(i, b.members or (Member(b.name),)) for i, b in enumerate(robot.bodies)]
     for body, members in placed:
         for m in members:
-            out[m.name] = Frame(m.name, body, m.rotation, m.position)
+            out[m.name] = LinkFrame(m.name, body, m.rotation, m.position)
     return out
 
 
-def find_frame(robot: Robot, name: str) -> Frame:
+def find_frame(robot: Robot, name: str) -> LinkFrame:
     """A link's frame, or an error with the closest name."""
     known = link_frames(robot)
     if name not in known:
@@ -111,18 +116,21 @@ def link_capsules(
     files = {} if meshes is None else collision_meshes(robot)
     for name, entries in (given or {}).items():
         out += [
-            _on_body(find_frame(robot, name), *_parse_capsule(name, entry)) for entry in entries
+            _attach_capsule(find_frame(robot, name), *_parse_capsule(name, entry))
+            for entry in entries
         ]
     for name, shapes in collision_shapes(robot).items():
         if name in known and name not in (given or {}):
             out += [
-                _on_body(known[name], *shape.capsule()) for shape in shapes if shape is not None
+                _attach_capsule(known[name], *shape.capsule())
+                for shape in shapes
+                if shape is not None
             ]
             own = [mesh for mesh in files.get(name, ()) if mesh.name]
             for mesh in own:
                 hull, at = hull_corners(mesh, str(meshes)), known[name]
                 inside = enclosing_polytope(hull).transform(at.rotation, at.position)
-                out.append(replace(_on_body(at, *enclosing_capsule(hull)), polytope=inside))
+                out.append(replace(_attach_capsule(at, *enclosing_capsule(hull)), polytope=inside))
             if sum(shape is None for shape in shapes) > len(own):
                 unknown.append(name)
     if unknown:
@@ -130,7 +138,7 @@ def link_capsules(
             f"meshes are not looked at: {', '.join(unknown)}; give their folder in meshes=, or "
             "their capsules in capsules="
         )
-    return _outermost(out)
+    return _drop_contained_capsules(out)
 
 
 def _parse_capsule(name: str, entry: Any) -> tuple[Array, Array, float]:
@@ -150,15 +158,15 @@ def _parse_capsule(name: str, entry: Any) -> tuple[Array, Array, float]:
     return ends[0], ends[1], size
 
 
-def _on_body(at: Frame, start: Array, end: Array, radius: float) -> Capsule:
+def _attach_capsule(at: LinkFrame, start: Array, end: Array, radius: float) -> Capsule:
     to_body = [at.rotation @ p + at.position for p in (start, end)]
     return Capsule(at.name, at.body, to_body[0], to_body[1], radius)
 
 
-def _outermost(found: list[Capsule]) -> tuple[Capsule, ...]:
+def _drop_contained_capsules(capsules: list[Capsule]) -> tuple[Capsule, ...]:
     """Those that are not inside another of the same body."""
     kept: list[Capsule] = []
-    for capsule in sorted(found, key=lambda c: -c.radius):
+    for capsule in sorted(capsules, key=lambda c: -c.radius):
         whole = (k for k in kept if k.body == capsule.body and k.polytope is None)
         if not any(k.contains(capsule) for k in whole):
             kept.append(capsule)
@@ -182,14 +190,14 @@ MIN_AXIS_DISTANCE = 1e-9
 
 
 def _add_force_gradient(
-    evaluation: RegressorEvaluation, body: int, points: Array, forces: Array, out: Gradient
+    evaluation: RegressorEvaluation, body: int, points: Array, forces: Array, out: MotionGradient
 ) -> None:
     """Add the gradient of forces on world points (3, m, N) of a body."""
     if body < 0:
         return
     wrench = np.concatenate([cross(points, forces).sum(axis=1), forces.sum(axis=1)])
     carriers = np.flatnonzero(evaluation.dynamics.topology.path[:, body])
-    out.q[evaluation.dynamics.topology.rows[carriers]] += dot(
+    out.q[evaluation.dynamics.topology.rows[carriers]] += dot_product(
         evaluation.flow.axes[:, :, carriers], wrench[:, :, None]
     ).T
 
@@ -207,17 +215,17 @@ def _world_points(evaluation: RegressorEvaluation, body: int, points: Array) -> 
 class WorkspaceBox:
     """A frame's origin stays in a box of the base frame; corners (3,), infinite where open."""
 
-    frame: Frame
+    frame: LinkFrame
     low: Array
     high: Array
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def margin_names(self) -> tuple[str, ...]:
         """Name of each margin."""
-        return tuple(f"workspace of {self.frame.name!r}, {'xyz'[k]}" for k, _, _ in self._sides)
+        return tuple(f"workspace of {self.frame.name!r}, {'xyz'[k]}" for k, _, _ in self._box_sides)
 
     @cached_property
-    def _sides(self) -> list[tuple[int, float, float]]:
+    def _box_sides(self) -> list[tuple[int, float, float]]:
         """Axis, edge, and signed margin per metre of every side."""
         span = self.high - self.low
         unit = np.where(
@@ -231,13 +239,15 @@ class WorkspaceBox:
         """See `feasid.excitation.problem.PostureConstraint`."""
         point = _world_points(evaluation, self.frame.body, self.frame.position[:, None])
 
-        def pull_back(bar: Array, out: Gradient) -> None:
+        def pull_back(bar: Array, out: MotionGradient) -> None:
             force = np.zeros_like(point)
-            for (k, _, unit), row in zip(self._sides, bar, strict=True):
+            for (k, _, unit), row in zip(self._box_sides, bar, strict=True):
                 force[k, 0] += unit * row
             _add_force_gradient(evaluation, self.frame.body, point, force, out)
 
-        return np.stack([unit * (point[k, 0] - edge) for k, edge, unit in self._sides]), pull_back
+        return np.stack(
+            [unit * (point[k, 0] - edge) for k, edge, unit in self._box_sides]
+        ), pull_back
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,7 +258,7 @@ class FloorDistance:
     capsules: tuple[Capsule, ...]
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def margin_names(self) -> tuple[str, ...]:
         """Name of each margin."""
         return tuple(f"floor under link {c.link!r}" for c in self.capsules for _ in range(2))
 
@@ -258,7 +268,7 @@ class FloorDistance:
             _world_points(evaluation, c.body, np.stack([c.start, c.end], 1)) for c in self.capsules
         ]
 
-        def pull_back(bar: Array, out: Gradient) -> None:
+        def pull_back(bar: Array, out: MotionGradient) -> None:
             for k, (capsule, points) in enumerate(zip(self.capsules, ends, strict=True)):
                 force = np.zeros_like(points)
                 force[2] = bar[2 * k : 2 * k + 2] / DISTANCE_UNIT
@@ -277,7 +287,7 @@ class LinkDistance:
     clearance: float
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def margin_names(self) -> tuple[str, ...]:
         """Name of each margin."""
         links = [c.link for c in self.capsules]
         return tuple(f"distance between {links[a]!r} and {links[b]!r}" for a, b in self.pairs)
@@ -292,7 +302,7 @@ class LinkDistance:
         near, far = closest_points(start[:, a], end[:, a], start[:, b], end[:, b])
         radii = np.array([c.radius for c in self.capsules])[self.pairs].sum(axis=1)
         between = near - far
-        length = np.sqrt(dot(between, between))
+        length = np.sqrt(dot_product(between, between))
         apart = between / np.maximum(length, MIN_AXIS_DISTANCE)
         gap = length - radii[:, None]
         for k, (first, second) in enumerate(self.pairs):
@@ -301,7 +311,7 @@ class LinkDistance:
                 gap[k, at], apart[:, k, at] = found, direction
                 near[:, k, at] = far[:, k, at] = point
 
-        def pull_back(bar: Array, out: Gradient) -> None:
+        def pull_back(bar: Array, out: MotionGradient) -> None:
             force = apart * (bar / DISTANCE_UNIT)
             bodies = np.array([c.body for c in self.capsules])[self.pairs]
             for body in np.unique(bodies):
@@ -331,9 +341,9 @@ def _polytope_gaps(
             (ends, other.radius) if other.polytope is None else (other.polytope.corners, 0.0)
         )
         for near in np.array_split(all_near, -(-len(all_near) // TOGETHER)):
-            own_turn, own_place = _pose(evaluation, other.body, near)
+            own_turn, own_place = _body_pose(evaluation, other.body, near)
             points = np.einsum("ijn,mj->imn", own_turn, corners) + own_place[:, None]
-            turn, place = _pose(evaluation, one.body, near)
+            turn, place = _body_pose(evaluation, one.body, near)
             own = np.einsum("jin,jmn->imn", turn, points - place[:, None])
             height = (one.polytope.normals @ own.reshape(3, -1)).reshape(-1, *own.shape[1:])
             corner = height.argmin(axis=1)
@@ -347,7 +357,7 @@ def _polytope_gaps(
             yield at, room[face, n], sign * direction, reach
 
 
-def _pose(evaluation: RegressorEvaluation, body: int, samples: Places) -> tuple[Array, Array]:
+def _body_pose(evaluation: RegressorEvaluation, body: int, samples: Places) -> tuple[Array, Array]:
     """Rotation (3, 3, n) and origin (3, n) of a body in the base frame at these samples."""
     if body < 0:
         return np.repeat(np.eye(3)[:, :, None], len(samples), axis=2), np.zeros((3, len(samples)))
@@ -362,7 +372,13 @@ def closest_points(p0: Array, p1: Array, r0: Array, r1: Array) -> tuple[Array, A
     first again (Ericson, Real-Time Collision Detection, 5.1.9).
     """
     u, v, w = p1 - p0, r1 - r0, p0 - r0
-    uu, vv, uv, uw, vw = dot(u, u), dot(v, v), dot(u, v), dot(u, w), dot(v, w)
+    uu, vv, uv, uw, vw = (
+        dot_product(u, u),
+        dot_product(v, v),
+        dot_product(u, v),
+        dot_product(u, w),
+        dot_product(v, w),
+    )
     tiny = MIN_AXIS_DISTANCE**2
     denominator = uu * vv - uv * uv
     skew = denominator > tiny
@@ -409,7 +425,7 @@ def posture_constraints(
     """
     robot = dynamics.robot
     out: list[PostureConstraint] = [
-        _box(find_frame(robot, name), box) for name, box in (workspace or {}).items()
+        _workspace_box(find_frame(robot, name), box) for name, box in (workspace or {}).items()
     ]
     for pair in ignore:
         for name in pair:
@@ -423,7 +439,7 @@ def posture_constraints(
             "capsules="
         )
     still = draw_postures(bounds, np.random.default_rng(0), OVERLAP_POSTURES)
-    evaluation = dynamics.forward(still, np.zeros_like(still), np.zeros_like(still))
+    evaluation = dynamics.evaluate(still, np.zeros_like(still), np.zeros_like(still))
     if floor is not None:
         heights = [(c, FloorDistance(floor, (c,))(evaluation)[0]) for c in found if c.body >= 0]
         moved = tuple(c for c, m in heights if np.ptp(m, axis=1).max() > MIN_AXIS_DISTANCE)
@@ -445,7 +461,7 @@ def posture_constraints(
     return tuple(out)
 
 
-def _box(at: Frame, box: Any) -> WorkspaceBox:
+def _workspace_box(at: LinkFrame, box: Any) -> WorkspaceBox:
     try:
         low, high = (np.broadcast_to(np.asarray(x, dtype=np.float64), (3,)) for x in box)
     except (TypeError, ValueError) as error:
@@ -475,7 +491,7 @@ def posture_margins(
 ) -> Array:
     """Margins of postures q (dof, N) at rest, a row per limit; see `margin_names`."""
     still = np.zeros_like(q)
-    evaluation = dynamics.forward(q, still, still, torque=True)
+    evaluation = dynamics.evaluate(q, still, still, torque=True)
     rows = [
         limit_margins(q, bounds.position)[0],
         limit_margins(evaluation.torques[: len(q)], bounds.torque)[0],
@@ -492,7 +508,7 @@ def margin_names(
         for low_or_high in limit:
             rows = np.flatnonzero(np.isfinite(low_or_high))
             out += [f"{kind} limit of joint {dynamics.robot.joints[j]!r}" for j in rows]
-    return [*out, *(name for part in constraints for name in part.names)]
+    return [*out, *(name for part in constraints for name in part.margin_names)]
 
 
 def draw_postures(bounds: Bounds, rng: np.random.Generator, count: int = POSTURES) -> Array:
@@ -516,8 +532,8 @@ def find_rest_posture(
     """
     low, high = bounds.position
     if not constraints and not np.isfinite(bounds.torque).any():
-        return bounds.middle
-    q = np.hstack([bounds.middle[:, None], draw_postures(bounds, rng)])
+        return bounds.middle_posture
+    q = np.hstack([bounds.middle_posture[:, None], draw_postures(bounds, rng)])
     spread, most = FIRST_SPREAD, np.full(0, -np.inf)
     for _ in range(REFINEMENT_ROUNDS):
         found = posture_margins(dynamics, bounds, constraints, q)

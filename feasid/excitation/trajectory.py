@@ -27,7 +27,7 @@ from feasid.errors import InputError, missing_extra
 from feasid.excitation.basis import Basis
 from feasid.excitation.bounds import Bounds
 from feasid.excitation.certificate import ExcitationCertificate
-from feasid.excitation.constraint_check import motion_margins
+from feasid.excitation.constraint_check import smallest_margins_of_motion
 from feasid.excitation.problem import PostureConstraint
 from feasid.excitation.regressor_gradient import MotionRegressor
 from feasid.robot.description import Robot
@@ -109,7 +109,7 @@ def largest_values(coefficients: Array, ceiling: Array) -> Array:
     return out
 
 
-def smallest_room(values: Array, step: Array, bounds: Bounds) -> tuple[float, str, int]:
+def smallest_joint_margin(values: Array, step: Array, bounds: Bounds) -> tuple[float, str, int]:
     """The smallest margin of the joints' limits between points, its kind, and its joint.
 
     Parameters
@@ -130,8 +130,8 @@ def smallest_room(values: Array, step: Array, bounds: Bounds) -> tuple[float, st
     """
     coefficients = quintic_segments(values, step)
     found = (np.inf, "position", 0)
-    for kind, (low, high) in zip(("position", "velocity", "acceleration", "jerk"), bounds.linear,
-                                 strict=True):  # fmt: skip
+    kinds = ("position", "velocity", "acceleration", "jerk")
+    for kind, (low, high) in zip(kinds, bounds.derivative_limits, strict=True):
         half = np.where(np.isfinite(high - low), 0.5 * (high - low), 1.0)
         for sign, edge in ((1.0, high), (-1.0, -low)):
             room = (edge - largest_values(sign * coefficients, edge).max(axis=0)) / half
@@ -204,11 +204,11 @@ APPROACH_POINTS = 400
 """Times of an approach at which torques and distances are checked."""
 
 
-def _quote(text: str) -> str:
+def _yaml_string(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _unit(kind: str, robot: Robot) -> str:
+def _axis_unit(kind: str, robot: Robot) -> str:
     """Of joints that turn, slide, or both."""
     turn, slide = UNITS[kind]
     turning = {bool(body.motion[:3].any()) for body in robot.bodies}
@@ -410,7 +410,7 @@ class Trajectory(Displayed):
         duration = max(least, 1e-3) if seconds is None else seconds
         way = approach_motion(here, self.q[0], duration, APPROACH_POINTS)
         dynamics = MotionRegressor(self.robot, ())
-        margins = motion_margins(dynamics, self.bounds, self.constraints, way)
+        margins = smallest_margins_of_motion(dynamics, self.bounds, self.constraints, way)
         worst = sorted(margins, key=lambda m: m.slack)
         broken = [*dict.fromkeys(m.name for m in worst if m.slack < -TOUCHING)]
         if broken:
@@ -472,7 +472,7 @@ class Trajectory(Displayed):
                 "and ends: a joint_trajectory_controller refuses it; design it with rest=True",
                 joint=joint,
             )
-        room, kind, j = smallest_room(np.array(values), np.diff(t), self.bounds)
+        room, kind, j = smallest_joint_margin(np.array(values), np.diff(t), self.bounds)
         if room < 0:
             raise InputError(
                 f"{chosen:g} points a second are too few: between them a controller would pass the "
@@ -485,7 +485,7 @@ class Trajectory(Displayed):
             delay = self.check_approach(start, approach)
         out = io.StringIO()
         out.write("header:\n  stamp: {sec: 0, nanosec: 0}\n  frame_id: ''\njoint_names:\n")
-        out.writelines(f"  - {_quote(joint)}\n" for joint in self.robot.joints)
+        out.writelines(f"  - {_yaml_string(joint)}\n" for joint in self.robot.joints)
         out.write("points:\n")
         for k, time in enumerate(t):
             seconds, nanoseconds = divmod(round((delay + time) * 1e9), 10**9)
@@ -509,7 +509,7 @@ class Trajectory(Displayed):
         if not np.isnan(robot.values[robot.inertial_columns]).any():
             known = np.nan_to_num(robot.values)
             values["torque"] = inverse_dynamics(robot, *self.at(t), parameters=known)
-        limits = dict(self.bounds.items())
+        limits = dict(self.bounds.limits_by_name())
         joints = robot.joints
         out = Figure(figsize=(3.2 * len(values), 0.6 + 1.3 * len(joints)), layout="constrained")
         axes = out.subplots(len(joints), len(values), sharex=True, squeeze=False)
@@ -525,7 +525,7 @@ class Trajectory(Displayed):
                 axis.grid(alpha=0.25)
                 if c == 0:
                     axis.set_ylabel(escape_controls(joint, keep=""), fontsize=8, parse_math=False)
-            axes[0, c].set_title(f"{kind} [{_unit(kind, robot)}]", fontsize=9)
+            axes[0, c].set_title(f"{kind} [{_axis_unit(kind, robot)}]", fontsize=9)
             axes[-1, c].set_xlabel("time [s]", fontsize=8)
         return out
 
@@ -541,7 +541,7 @@ class Trajectory(Displayed):
         """The motion at a glance."""
         c = self.certificate
         size = len(c.expressions)
-        used = {joint: kinds for joint, kinds in c.active.items() if kinds}
+        used = {joint: kinds for joint, kinds in c.active_limits.items() if kinds}
         worst = np.argsort(-c.deviations)[:3]
         broken = [f"{m.name} is broken by {-m.slack:.2g}" for m in c.margins if m.slack < 0]
         unseen = [c.expressions[k] for k in np.flatnonzero(np.isinf(c.deviations))]

@@ -61,28 +61,28 @@ if TYPE_CHECKING:
 
 
 def echelon_form(
-    run: Recursion, order: str | Sequence[str], given: Sequence[Equality]
+    recursion: Recursion, order: str | Sequence[str], given_columns: Sequence[Equality]
 ) -> Coefficients:
     """The echelon form in this order of preference."""
     if isinstance(order, str) and order not in ("left", "paper"):
         hint = did_you_mean(order, ("left", "paper"))
         raise InputError(f"order {order!r} is not known{hint}: 'left', 'paper' or names")
-    if not run.robot.is_tree and (run.measured is not None or run.held):
+    if not recursion.robot.is_tree and (recursion.measured is not None or recursion.held):
         raise InputError(
-            f"the joints of robot {run.robot.name!r} are coupled or in loops: measured= and held= "
-            "are for robots whose joints move by themselves"
+            f"the joints of robot {recursion.robot.name!r} are coupled or in loops: "
+            "measured= and held= are for robots whose joints move by themselves"
         )
     within = PAPER_SYMBOLS if order == "paper" else None
     if not isinstance(order, str) and sorted(order) == sorted(PAPER_SYMBOLS):
         within = tuple(order)
-    if given or not run.robot.is_tree:
-        unknowns = Unknowns.from_equalities(run.robot.size, given)
+    if given_columns or not recursion.robot.is_tree:
+        unknowns = Unknowns.from_equalities(recursion.robot.size, given_columns)
         return RestrictedCoefficients(
-            Echelon(run), unknowns, _preferred_order(run.robot, order, within)
+            Echelon(recursion), unknowns, _preferred_order(recursion.robot, order, within)
         )
     if within is not None or isinstance(order, str):
-        return Coefficients(Echelon(run, within))
-    return ReorderedCoefficients(Echelon(run), _preferred_order(run.robot, order, None))
+        return Coefficients(Echelon(recursion, within))
+    return ReorderedCoefficients(Echelon(recursion), _preferred_order(recursion.robot, order, None))
 
 
 def _preferred_order(
@@ -187,12 +187,12 @@ class BaseParameters(Displayed):
     @cached_property
     def Pb(self) -> Array:  # noqa: N802
         """Selects the leading parameters: delta_b = Pb' delta, eq. (33); shape (n, nb)."""
-        return _selection(self.robot.size, self.independent)
+        return _selection_matrix(self.robot.size, self.independent)
 
     @cached_property
     def Pd(self) -> Array:  # noqa: N802
         """Selects the dependent parameters: delta_d = Pd' delta, eq. (33); shape (n, n - nb)."""
-        return _selection(self.robot.size, self.dependent)
+        return _selection_matrix(self.robot.size, self.dependent)
 
     @cached_property
     def G(self) -> Array:  # noqa: N802
@@ -247,7 +247,7 @@ class BaseParameters(Displayed):
         joints = self.robot.joints
         near = (
             f"joint {joints[i]!r}: nearly degenerate geometry ({cause} hangs on it"
-            for i, cause in sorted(self.coefficients.near_degenerate.items())
+            for i, cause in sorted(self.coefficients.near_degeneracies.items())
         )
         return (*near, *rank_warnings(self.coefficients))
 
@@ -474,7 +474,7 @@ def base_parameters(
     return base
 
 
-def _selection(n: int, columns: Index) -> Array:
+def _selection_matrix(n: int, columns: Index) -> Array:
     return np.eye(n)[:, columns]
 
 

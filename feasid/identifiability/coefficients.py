@@ -1,7 +1,7 @@
 """The coefficients of dependent parameters in the base parameters, for a whole robot.
 
-`Relations` adds the null vectors among the parameters of drives: friction coefficients of several
-drives on one joint, and motors that move several joints.
+`CrossJointRelations` adds the null vectors among the parameters of drives: friction coefficients of
+several drives on one joint, and motors that move several joints.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ RELATION_NOISE = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
-class Relations:
+class CrossJointRelations:
     """Relations that no joint sees by itself.
 
     Parameters
@@ -69,15 +69,15 @@ class Relations:
     transfers: Sequence[Array]
 
     @cached_property
-    def vectors(self) -> tuple[tuple[int, Array], ...]:
+    def null_vectors(self) -> tuple[tuple[int, Array], ...]:
         """Pairs of a dependent column and a scaled null vector of length n."""
         terms = [term for term in TERMS.values() if term.symbol not in WITH_INERTIA]
         return (
-            *(v for term in terms for v in self._term_vectors(term)),
-            *self._shared_drive_vectors(),
+            *(v for term in terms for v in self._term_null_vectors(term)),
+            *self._shared_drive_null_vectors(),
         )
 
-    def _term_vectors(self, term: JointTerm) -> list[tuple[int, Array]]:
+    def _term_null_vectors(self, term: JointTerm) -> list[tuple[int, Array]]:
         """Null vectors among the columns of one term of the drives.
 
         Viscous friction of drive k enters the torques as c c' dq, a linear spring as c c' q.
@@ -85,7 +85,7 @@ class Relations:
         for parallel c.
         """
         run, robot, symbol = self.echelon.run, self.echelon.run.robot, term.symbol
-        if not run.other_drives and run.measured is None and not run.static:
+        if not run.shared_drives and run.measured is None and not run.static:
             return []
         owners = [k for k, drive in enumerate(robot.drives) if symbol in drive.symbols]
         if not owners:
@@ -104,25 +104,27 @@ class Relations:
         for a, c in enumerate(vectors):
             if a in done:
                 continue
-            multiples = {b: _multiple(term, c, d) for b, d in enumerate(vectors) if b >= a}
+            multiples = {
+                b: _proportionality_factor(term, c, d) for b, d in enumerate(vectors) if b >= a
+            }
             alike = {b: multiple for b, multiple in multiples.items() if multiple is not None}
             done.update(alike)
             matrix = [multiple * seen * np.abs(c) for multiple in alike.values()]
             out += _null_vectors(np.array(matrix).T, [columns[b] for b in alike], robot.size)
         return out
 
-    def _shared_drive_vectors(self) -> list[tuple[int, Array]]:
+    def _shared_drive_null_vectors(self) -> list[tuple[int, Array]]:
         """Null vectors that involve the Ia or fo of drives that are nobody's own.
 
         Of the joints' rows N_i x_i + E_i g = 0 the x_i can be solved for when E_i g is in the
         range of N_i; what g that allows is a subspace, usually zero.
         """
         run = self.echelon.run
-        columns = [c for _, _, c in run.shared_columns]
+        columns = [c for _, _, c in run.shared_drive_columns]
         if not columns:
             return []
         solved = [np.linalg.svd(item.rows, full_matrices=False) for item in run.joint_conditions]
-        conditions = [self._branch_rows()]
+        conditions = [self._branch_inertia_rows()]
         inverses = []
         for (u, s, vt), item in zip(solved, run.joint_conditions, strict=True):
             rank = int((s > TOLERANCE).sum())
@@ -139,7 +141,7 @@ class Relations:
             vector = np.zeros(run.robot.size)
             vector[columns] += g
             for i, (inverse, p) in enumerate(zip(inverses, run.robot.parents, strict=True)):
-                y = self._to_scaled(i, inverse @ g)
+                y = self._scale_block_vector(i, inverse @ g)
                 vector[self.joint_nullspaces[i].columns] += y
                 if p >= 0:
                     moved = self.transfers[i] @ y[: self.joint_nullspaces[i].inertial]
@@ -148,7 +150,7 @@ class Relations:
             out.append((columns[place], round_near_integers(vector)))
         return out
 
-    def _branch_rows(self) -> Array:
+    def _branch_inertia_rows(self) -> Array:
         """Drive inertias that couple joints on different branches, where bodies cannot."""
         run = self.echelon.run
         rows = []
@@ -158,18 +160,18 @@ class Relations:
             for j in joints:
                 seen = run.measured is None or i in run.measured or j in run.measured
                 if seen and j < i and j not in ancestors[i]:
-                    rows.append(run.shared_row(i, j))
-        return np.array(rows).reshape(-1, len(run.shared_columns))
+                    rows.append(run.shared_drive_terms(i, j))
+        return np.array(rows).reshape(-1, len(run.shared_drive_columns))
 
-    def _to_scaled(self, i: int, x: Array) -> Array:
+    def _scale_block_vector(self, i: int, x: Array) -> Array:
         """Working coordinates of a joint's block to scaled parameters in the body's frame."""
         f = self.echelon.run.frames
-        y = x / np.r_[ROOT2, self.echelon.layout(i)[2][10:]]
+        y = x / np.r_[ROOT2, self.echelon.block_layout(i)[2][10:]]
         y[:10] = parameter_transform(np.eye(3), f.origins[i] / f.length) @ y[:10]
         return np.asarray(y)
 
 
-def _multiple(term: JointTerm, c: Array, d: Array) -> float | None:
+def _proportionality_factor(term: JointTerm, c: Array, d: Array) -> float | None:
     """The number w with ``d factor(d . x) = w c factor(c . x)``; None where there is none."""
     if not d.any():
         return 0.0
@@ -240,10 +242,14 @@ class Coefficients:
         Exact arithmetic takes over when singular values, angles or offsets are neither zero nor
         safely not, if the geometry is rational.
         """
-        return self.echelon.joint_nullspaces if self.exact is None else self.exact
+        return (
+            self.echelon.joint_nullspaces
+            if self.exact_nullspaces is None
+            else self.exact_nullspaces
+        )
 
     @cached_property
-    def exact(self) -> tuple[JointNullspace, ...] | None:
+    def exact_nullspaces(self) -> tuple[JointNullspace, ...] | None:
         """The blocks from exact arithmetic; None without doubts, or if geometry is irrational."""
         self.echelon.joint_nullspaces  # noqa: B018  (notes doubtful singular values)
         if self.echelon.run.doubtful_values or nearly_degenerate_joints(self.echelon.run.frames):
@@ -252,7 +258,7 @@ class Coefficients:
         return None
 
     @cached_property
-    def near_degenerate(self) -> dict[int, str]:
+    def near_degeneracies(self) -> dict[int, str]:
         """Joints whose count hangs on a tiny angle or offset, and which it is."""
         return find_near_degeneracies(self.echelon, self.joint_nullspaces)
 
@@ -271,23 +277,25 @@ class Coefficients:
             Names the joint whose count is not confirmed.
         """
         run, joints = self.echelon.run, self.joint_nullspaces
-        doubted: Sequence[int] = () if self.exact is None else range(len(joints))
+        doubted: Sequence[int] = () if self.exact_nullspaces is None else range(len(joints))
         try:
             return verify_ranks(run, self.random_motions, joints, self.transfers, doubted)
         except RankError:
-            if self.exact is not None or not self.near_degenerate:
+            if self.exact_nullspaces is not None or not self.near_degeneracies:
                 raise
-            doubted = [*self.near_degenerate]
+            doubted = [*self.near_degeneracies]
             return verify_ranks(run, self.random_motions, joints, self.transfers, doubted)
 
     @cached_property
-    def units(self) -> Array:
+    def parameter_units(self) -> Array:
         """SI size of a scaled unit of every parameter, shape (n,)."""
         run = self.echelon.run
         units = np.ones(run.robot.size)
         for block in self.joint_nullspaces:
             units[block.columns] = block.units
-        for (_, _, column), unit in zip(run.shared_columns, run.shared_units, strict=True):
+        for (_, _, column), unit in zip(
+            run.shared_drive_columns, run.shared_column_units, strict=True
+        ):
             units[column] = unit
         return units
 
@@ -297,7 +305,7 @@ class Coefficients:
 
         Pairs of a dependent column and a scaled null vector of length n.
         """
-        return Relations(self.echelon, self.joint_nullspaces, self.transfers).vectors
+        return CrossJointRelations(self.echelon, self.joint_nullspaces, self.transfers).null_vectors
 
     @cached_property
     def dependent(self) -> Index:
@@ -323,8 +331,8 @@ class Coefficients:
             When a random combination of null vectors shows in K.
         """
         scaled = self.scaled_kd
-        columns = np.repeat(self.units[self.dependent], np.diff(scaled.indptr))
-        data = scaled.data * self.units[self.independent][scaled.indices] / columns
+        columns = np.repeat(self.parameter_units[self.dependent], np.diff(scaled.indptr))
+        data = scaled.data * self.parameter_units[self.independent][scaled.indices] / columns
         kd = sparse.csc_array((data, scaled.indices, scaled.indptr), scaled.shape)
         self._check_kernel(kd)
         return kd
@@ -354,16 +362,19 @@ class Coefficients:
     @cached_property
     def transfers(self) -> tuple[Array, ...]:
         """Per joint the transform of its inertial columns to the parent's ten, scaled units."""
-        return tuple(self._transfers(parameter_transform, SYMMETRIC_ROTOR))
+        return tuple(self._transforms_to_parents(parameter_transform, SYMMETRIC_ROTOR))
 
     @cached_property
-    def _transfer_noise(self) -> tuple[Array, ...]:
+    def _transfer_rounding(self) -> tuple[Array, ...]:
         """Rounding in `transfers`."""
         return tuple(
-            UNIT_ROUNDOFF * t for t in self._transfers(parameter_transform_size, SYMMETRIC_ROTOR)
+            UNIT_ROUNDOFF * t
+            for t in self._transforms_to_parents(parameter_transform_size, SYMMETRIC_ROTOR)
         )
 
-    def _transfers(self, frame_change: Callable[[Array, Array], Array], four: Array) -> list[Array]:
+    def _transforms_to_parents(
+        self, frame_change: Callable[[Array, Array], Array], four: Array
+    ) -> list[Array]:
         run = self.echelon.run
         f, bodies = run.frames, run.robot.bodies
         own = frame_change(f.rotations, f.homes / f.length)
@@ -385,7 +396,7 @@ class Coefficients:
         waiting = np.bincount([p for p in parents if p >= 0], minlength=len(parents))
         known: dict[int, JointCoefficients] = {}
         for i, p in enumerate(parents):
-            column = self._column(i, p, known[p] if p >= 0 else None)
+            column = self._coefficients_at_joint(i, p, known[p] if p >= 0 else None)
             if waiting[i]:
                 known[i] = column
             if p >= 0:
@@ -394,16 +405,18 @@ class Coefficients:
                     del known[p]
             yield self.joint_nullspaces[i], column
 
-    def _column(self, i: int, p: int, before: JointCoefficients | None) -> JointCoefficients:
+    def _coefficients_at_joint(
+        self, i: int, parent_index: int, parent_coefficients: JointCoefficients | None
+    ) -> JointCoefficients:
         block = self.joint_nullspaces[i]
         leads = block.columns[block.independent]
         own = -block.vectors[block.independent]
         wrong = np.broadcast_to(block.noise, own.shape) * (own != np.round(own))
-        if before is None:
+        if parent_coefficients is None:
             return JointCoefficients(leads, own, wrong)
-        parent = self.joint_nullspaces[p]
+        parent = self.joint_nullspaces[parent_index]
         bound = parent.dependent < 10
-        there, rough = self.transfers[i], self._transfer_noise[i]
+        there, rough = self.transfers[i], self._transfer_rounding[i]
         inertial = block.vectors[: block.inertial]
         noise = block.noise * (inertial != np.round(inertial))
         moved = there @ inertial
@@ -411,9 +424,9 @@ class Coefficients:
         off = rough @ np.abs(inertial) + np.abs(there) @ noise + UNIT_ROUNDOFF * size
         moved = round_to_integers(moved, NOISE_SAFETY_FACTOR * off)
         at = parent.dependent[bound]
-        handed = before.values[:, bound] @ moved[at]
-        reach = np.abs(before.values[:, bound])
-        error = reach @ off[at] + before.noise[:, bound] @ np.abs(moved[at])
+        handed = parent_coefficients.values[:, bound] @ moved[at]
+        reach = np.abs(parent_coefficients.values[:, bound])
+        error = reach @ off[at] + parent_coefficients.noise[:, bound] @ np.abs(moved[at])
         error += UNIT_ROUNDOFF * (reach @ np.abs(moved[at]))
         place = np.flatnonzero(parent.independent < 10)
         handed[place] += moved[parent.independent[place]]
@@ -423,7 +436,7 @@ class Coefficients:
         error *= handed != np.round(handed)
         used = handed.any(axis=1)
         return JointCoefficients(
-            np.r_[leads, before.rows[used]],
+            np.r_[leads, parent_coefficients.rows[used]],
             np.vstack([own, handed[used]]),
             np.vstack([wrong, error[used]]),
         )
@@ -501,7 +514,7 @@ class Coefficients:
             moved = round_to_integers(
                 self.transfers[i] @ block.vectors[: block.inertial],
                 NOISE_SAFETY_FACTOR
-                * self._transfer_noise[i]
+                * self._transfer_rounding[i]
                 @ np.abs(block.vectors[: block.inertial]),
             )
             for k, own in enumerate(block.dependent):
@@ -511,7 +524,7 @@ class Coefficients:
                     column.append(-moved[:, k])
                     where.append(self.joint_nullspaces[p].columns[:10])
                 at = np.concatenate(where)
-                scale = self.units[at] / self.units[block.columns[own]]
+                scale = self.parameter_units[at] / self.parameter_units[block.columns[own]]
                 values = np.concatenate(column) * scale
                 keep = values != 0
                 data.append(values[keep])
@@ -519,7 +532,7 @@ class Coefficients:
                 sizes.append(int(keep.sum()))
         for lead, vector in self.friction_null_vectors:
             at = np.flatnonzero(vector)
-            data.append(vector[at] * self.units[at] / self.units[lead])
+            data.append(vector[at] * self.parameter_units[at] / self.parameter_units[lead])
             rows.append(at)
             sizes.append(len(at))
         pointers = np.cumsum([0, *sizes])
@@ -537,23 +550,23 @@ class Coefficients:
         robot = self.echelon.run.robot
         if self.friction_null_vectors:  # drives that joints share tie all of them together
             return sparse.csr_array(self.matrix)
-        own = [_joint_rows(block) for block in self.joint_nullspaces]
+        own = [_reduced_joint_conditions(block) for block in self.joint_nullspaces]
         starts = np.cumsum([0, *(len(rows) for rows in own)])
         where: list[tuple[Index, Index]] = []
         values: list[Array] = []
 
-        def put(i: int, columns: Index, part: Array) -> None:
+        def insert_block(i: int, columns: Index, part: Array) -> None:
             r, c = np.nonzero(part)
             where.append((starts[i] + r, columns[c]))
-            values.append(part[r, c] / self.units[columns[c]])
+            values.append(part[r, c] / self.parameter_units[columns[c]])
 
         for j, chain in enumerate(robot.ancestors):
             block = self.joint_nullspaces[j]
-            put(j, block.columns, own[j])
+            insert_block(j, block.columns, own[j])
             seen = np.eye(block.inertial)
             for before, i in pairwise(reversed(chain)):
                 seen = self.transfers[before][:, : len(seen)] @ seen
-                put(i, block.columns[: block.inertial], own[i][:, :10] @ seen)
+                insert_block(i, block.columns[: block.inertial], own[i][:, :10] @ seen)
         terms = {*DRIVE_SYMBOLS}.difference(WITH_INERTIA)
         friction = [c for c in self.independent.tolist() if robot.parameter_names[c][1] in terms]
         rows = np.concatenate([r for r, _ in where] + [starts[-1] + np.arange(len(friction))])
@@ -563,7 +576,7 @@ class Coefficients:
         return sparse.csr_array((data, (rows, columns)), shape=shape)
 
 
-def _joint_rows(block: JointNullspace) -> Array:
+def _reduced_joint_conditions(block: JointNullspace) -> Array:
     """A joint's conditions on its own columns, reduced: unity on the independent ones."""
     out = np.zeros((block.independent.size, block.columns.size))
     out[np.arange(len(out)), block.independent] = 1.0

@@ -52,15 +52,17 @@ def find_near_degeneracies(echelon: Echelon, blocks: Sequence[JointNullspace]) -
     doubtful = nearly_degenerate_joints(frames)
     if not doubtful:
         return {
-            i: f"a singular value of {value:.1e}{_nearest_suspect(frames, i, value)}): the count "
-            "of base parameters"
+            i: f"a singular value of {value:.1e}{_nearest_small_quantity(frames, i, value)}): "
+            "the count of base parameters"
             for i, value in worst.items()
             if value < MAX_DOUBTFUL_VALUE
         }
-    exact, plain = (_blocks_with(echelon, doubtful, size) for size in (0.0, ENLARGED_SIZE))
+    exact, plain = (
+        _nullspaces_with_resized(echelon, doubtful, size) for size in (0.0, ENLARGED_SIZE)
+    )
     out = {}
     for i, three in enumerate(zip(blocks, exact, plain, strict=True)):
-        cause = _cause(frames, i, worst.get(i))
+        cause = _degeneracy_cause(frames, i, worst.get(i))
         if len({b.independent.size for b in three}) > 1:
             out[i] = f"{cause}): the count of base parameters"
         elif blocks is echelon.joint_nullspaces and len({tuple(b.independent) for b in three}) > 1:
@@ -68,16 +70,18 @@ def find_near_degeneracies(echelon: Echelon, blocks: Sequence[JointNullspace]) -
     return out
 
 
-def _cause(frames: Frames, i: int, value: float | None) -> str:
+def _degeneracy_cause(frames: Frames, i: int, value: float | None) -> str:
     if value is not None:
-        return f"a singular value of {value:.1e}{_nearest_suspect(frames, i, value)}"
-    suspects = [s for k in reversed(frames.robot.ancestors[i]) for s in _suspects_at(frames, k)]
+        return f"a singular value of {value:.1e}{_nearest_small_quantity(frames, i, value)}"
+    suspects = [
+        s for k in reversed(frames.robot.ancestors[i]) for s in _small_quantities_at(frames, k)
+    ]
     return min(suspects)[1] if suspects else "an angle or offset on the way to it is tiny"
 
 
-def _nearest_suspect(frames: Frames, i: int, value: float) -> str:
+def _nearest_small_quantity(frames: Frames, i: int, value: float) -> str:
     """The suspect whose size is nearest to a singular value."""
-    found = [s for k in frames.robot.ancestors[i] for s in _suspects_at(frames, k)]
+    found = [s for k in frames.robot.ancestors[i] for s in _small_quantities_at(frames, k)]
     if not found:
         return ""
     return ", because " + min(found, key=lambda item: abs(np.log(item[0] / value)))[1]
@@ -86,13 +90,13 @@ def _nearest_suspect(frames: Frames, i: int, value: float) -> str:
 # -- the same robot with doubtful features of another size ---------------------------------------
 
 
-def _blocks_with(
+def _nullspaces_with_resized(
     echelon: Echelon, doubtful: Sequence[int], size: float
 ) -> Sequence[JointNullspace]:
     """The joints' blocks when doubtful angles and offsets have this size."""
     run, frames = echelon.run, echelon.run.frames
     bodies = [*run.robot.bodies]
-    down = _resize(frames.gravity, size)
+    down = _resize_small_entries(frames.gravity, size)
     for i in doubtful:
         bodies[i] = _resize_degeneracies(frames, i, bodies[i], size, down)
     robot = replace(run.robot, bodies=tuple(bodies), gravity=down * frames.gravity_size)
@@ -102,25 +106,27 @@ def _blocks_with(
 def _resize_degeneracies(frames: Frames, i: int, body: Body, size: float, down: Array) -> Body:
     """A body whose doubtful home angles and offsets have this size."""
     p = frames.robot.parents[i]
-    rotation = _resize_turn(body.rotation, size)
+    rotation = _resize_rotation(body.rotation, size)
     if p < 0:
-        return replace(body, rotation=_resize_tilt(rotation, _axis(frames, i), down, size))
-    before = _axis(frames, p)
-    rotation = _resize_tilt(rotation, _axis(frames, i), before, size)
+        return replace(
+            body, rotation=_resize_axis_angle(rotation, _joint_axis(frames, i), down, size)
+        )
+    before = _joint_axis(frames, p)
+    rotation = _resize_axis_angle(rotation, _joint_axis(frames, i), before, size)
     arm = frames.positions[i]
-    push = _resize(arm, size) - arm
-    basis = _basis(before, frames.rotations[i] @ _axis(frames, i))
+    push = _resize_small_entries(arm, size) - arm
+    basis = _axes_along_two(before, frames.rotations[i] @ _joint_axis(frames, i))
     inner = basis.T @ (arm + push)
-    push = push + basis @ (_resize(inner, size) - inner)
+    push = push + basis @ (_resize_small_entries(inner, size) - inner)
     return replace(body, rotation=rotation, position=body.position + frames.length * push)
 
 
-def _resize(values: Array, size: float) -> Array:
+def _resize_small_entries(values: Array, size: float) -> Array:
     small = (np.abs(values) > DEGENERACY_RANGE[0]) & (np.abs(values) < DEGENERACY_RANGE[1])
     return np.where(small, size * np.sign(values), values)
 
 
-def _resize_turn(rotation: Array, size: float) -> Array:
+def _resize_rotation(rotation: Array, size: float) -> Array:
     """The rotation with its tiny deviation from one with exact entries made this large."""
     exact, _ = exact_rotation(rotation, DEGENERACY_RANGE[1])
     small = exact.T @ rotation
@@ -128,10 +134,10 @@ def _resize_turn(rotation: Array, size: float) -> Array:
     deviation = float(np.linalg.norm(sines))
     if deviation < DEGENERACY_RANGE[0]:
         return rotation
-    return np.asarray(exact @ _rotation(sines / deviation, size), dtype=np.float64)
+    return np.asarray(exact @ _rotation_matrix(sines / deviation, size), dtype=np.float64)
 
 
-def _resize_tilt(rotation: Array, axis: Array, before: Array, size: float) -> Array:
+def _resize_axis_angle(rotation: Array, axis: Array, before: Array, size: float) -> Array:
     """The rotation with two axes off parallel or perpendicular by this much."""
     there = rotation @ axis
     normal = np.cross(before, there)
@@ -144,15 +150,15 @@ def _resize_tilt(rotation: Array, axis: Array, before: Array, size: float) -> Ar
         angle = cosine - size * np.sign(cosine)
     else:
         return rotation
-    return np.asarray(_rotation(normal / sine, angle) @ rotation, dtype=np.float64)
+    return np.asarray(_rotation_matrix(normal / sine, angle) @ rotation, dtype=np.float64)
 
 
-def _rotation(axis: Array, angle: float) -> Array:
+def _rotation_matrix(axis: Array, angle: float) -> Array:
     cross = skew(axis)
     return np.asarray(np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross)
 
 
-def _basis(a: Array, b: Array) -> Array:
+def _axes_along_two(a: Array, b: Array) -> Array:
     """Orthonormal axes along a, the common normal of a and b, and across both; columns."""
     normal = np.cross(a, b)
     if np.linalg.norm(normal) < DEGENERACY_RANGE[1]:
@@ -164,40 +170,40 @@ def _basis(a: Array, b: Array) -> Array:
 # -- suspects ------------------------------------------------------------------------------------
 
 
-def _suspects_at(frames: Frames, k: int) -> list[tuple[float, str]]:
+def _small_quantities_at(frames: Frames, k: int) -> list[tuple[float, str]]:
     """Small angles and offsets at one joint: relative size and description."""
     joint = repr(frames.robot.bodies[k].joint)
     parent = frames.robot.parents[k]
     found: list[tuple[float, str]] = []
-    angles = _small(frames.rotations[k])
+    angles = _nearly_zero_sizes(frames.rotations[k])
     if parent >= 0:
-        angles += _small(_between(frames, k, parent))
+        angles += _nearly_zero_sizes(_cosine_sine_to_parent(frames, k, parent))
     for sine in angles:
         found.append((sine, f"the axes of joint {joint} are off by {sine:.2g} rad"))
-    for arm in _small(frames.positions[k]) if parent >= 0 else []:
+    for arm in _nearly_zero_sizes(frames.positions[k]) if parent >= 0 else []:
         size = arm * frames.length
         found.append((arm, f"the axis of joint {joint} is offset by {size:.2g} m"))
     if parent < 0:
         turned = frames.rotations[k].T @ frames.gravity
-        sines = np.r_[turned, cosine_and_sine(turned[None], _axis(frames, k)[None])[0]]
-        for sine in _small(sines):
+        sines = np.r_[turned, cosine_and_sine(turned[None], _joint_axis(frames, k)[None])[0]]
+        for sine in _nearly_zero_sizes(sines):
             found.append((sine, f"gravity is off by {sine:.2g} rad"))
     return found
 
 
-def _axis(frames: Frames, k: int) -> Array:
+def _joint_axis(frames: Frames, k: int) -> Array:
     """Direction of a joint's first screw."""
     screw = frames.screws[k][0]
     axis = screw[:3] if screw[:3].any() else screw[3:]
     return np.asarray(axis / np.linalg.norm(axis))
 
 
-def _between(frames: Frames, k: int, parent: int) -> Array:
+def _cosine_sine_to_parent(frames: Frames, k: int, parent: int) -> Array:
     """Cosine and sine of the angle between a joint's axis and its parent's, at home."""
-    own, other = frames.rotations[k] @ _axis(frames, k), _axis(frames, parent)
+    own, other = frames.rotations[k] @ _joint_axis(frames, k), _joint_axis(frames, parent)
     return np.asarray(cosine_and_sine(own[None], other[None])[0])
 
 
-def _small(values: Array) -> list[float]:
+def _nearly_zero_sizes(values: Array) -> list[float]:
     size = np.abs(values).ravel()
     return [float(v) for v in size[(size > SUSPECT_RANGE[0]) & (size < SUSPECT_RANGE[1])]]

@@ -204,13 +204,13 @@ class Echelon:
             Rounding in them, which is large next to a rank that hangs on a tiny singular value.
         """
         n, d, k = null.shape
-        layouts = [self.layout(i) for i in members]
+        layouts = [self.block_layout(i) for i in members]
         dependent = np.zeros((n, k), dtype=np.intp)
         vectors, error = np.zeros((n, d, 0)), np.zeros((n, 0))
         if k:
-            there, back = self._scaling(members, [roots for _, _, roots, _ in layouts])
+            there, back = self._scaling_matrices(members, [roots for _, _, roots, _ in layouts])
             y = there @ null
-            order = np.stack([self.order(i, d) for i in members])
+            order = np.stack([self.preference_order(i, d) for i in members])
             q = np.linalg.qr(np.take_along_axis(y, order[:, :, None], axis=1))[0]
             flags = pivots_from_right(q, noise)
             picked = np.zeros_like(flags)
@@ -237,7 +237,7 @@ class Echelon:
             )
         return out
 
-    def _scaling(self, members: list[int], roots: list[Array]) -> tuple[Array, Array]:
+    def _scaling_matrices(self, members: list[int], roots: list[Array]) -> tuple[Array, Array]:
         """Working coordinates to scaled parameters in the body's frame, and back; (n, d, d)."""
         n, d = len(members), len(roots[0])
         f = self.run.frames
@@ -251,7 +251,7 @@ class Echelon:
         back[:, rest, rest] = np.stack(roots)[:, 10:]
         return there, back
 
-    def layout(self, i: int) -> tuple[npt.NDArray[np.intp], Array, Array, int]:
+    def block_layout(self, i: int) -> tuple[npt.NDArray[np.intp], Array, Array, int]:
         """Columns of a joint's block, their units and roots, and how many are inertial."""
         run, robot = self.run, self.run.robot
         length = run.frames.length
@@ -262,15 +262,15 @@ class Echelon:
             chosen = robot.rotor_columns(i)
             columns += range(chosen.start, chosen.stop)
             units += list(length ** (SYMMETRIC_POWER if rotor.symmetric else LENGTH_POWER))
-            view = run.rotors[i]
-            scale = np.ones(len(rotor.symbols)) if view is None else view.scale
+            view = run.rotor_views[i]
+            scale = np.ones(len(rotor.symbols)) if view is None else view.parameter_units
             roots += list((np.ones(4) if rotor.symmetric else ROOT2) / scale)
         inertial = len(columns)
-        drive = run.own_drives[i]
+        drive = run.single_joint_drives[i]
         for symbol in self.drive_symbols(i):
             columns.append(robot.drive_columns(drive or 0)[symbol])
-            size = float(run.sizes[i])
-            gear = float(run.gears[i])
+            size = float(run.torque_units[i])
+            gear = float(run.gear_ratio_sizes[i])
             pull = run.frames.gravity_size or 1.0
             units.append(size**2 * gear if symbol == "Ia" else size * pull)
             roots.append(1.0)
@@ -278,11 +278,11 @@ class Echelon:
 
     def drive_symbols(self, i: int) -> tuple[str, ...]:
         """Own drive terms of a joint that its rows contain."""
-        drive = self.run.own_drives[i]
+        drive = self.run.single_joint_drives[i]
         symbols = () if drive is None else self.run.robot.drives[drive].symbols
         return tuple(s for s in ("Ia", "fo") if s in symbols)
 
-    def order(self, i: int, d: int) -> npt.NDArray[np.intp]:
+    def preference_order(self, i: int, d: int) -> npt.NDArray[np.intp]:
         """Positions of a block's columns in the order of preference."""
         if self.preference is None:
             return np.arange(d)

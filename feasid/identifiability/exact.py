@@ -59,7 +59,7 @@ def rational_type() -> tuple[Any, str]:
     return (lambda f: fmpq(f.numerator, f.denominator)), "python-flint"
 
 
-def to_number(value: Fraction | int) -> Number:
+def to_rational(value: Fraction | int) -> Number:
     """A Fraction as the rational type in use."""
     return rational_type()[0](Fraction(value))
 
@@ -76,10 +76,10 @@ def rational_rotation(rotation: Array, what: str) -> list[list[Fraction]]:
     as when a right angle is off by 1e-7.
     """
     exact = _orthogonal(rotation, MAX_DENOMINATOR)
-    if exact is None or _distance(exact, rotation) > ROUNDING:
+    if exact is None or _rotation_distance(exact, rotation) > ROUNDING:
         coarse = _orthogonal(rotation, MAX_COARSE_DENOMINATOR)
         exact = None if coarse is None else _turn_by_small_angle(coarse, rotation)
-    if exact is None or _distance(exact, rotation) > ROUNDING:
+    if exact is None or _rotation_distance(exact, rotation) > ROUNDING:
         raise NotRational(f"{what} is not a rotation matrix of rationals")
     return exact
 
@@ -91,7 +91,7 @@ def _orthogonal(rotation: Array, denominator: int) -> list[list[Fraction]] | Non
     return near if products == [[int(i == j) for j in range(3)] for i in range(3)] else None
 
 
-def _distance(exact: list[list[Fraction]], rotation: Array) -> float:
+def _rotation_distance(exact: list[list[Fraction]], rotation: Array) -> float:
     return float(np.abs(np.array([[float(v) for v in row] for row in exact]) - rotation).max())
 
 
@@ -151,7 +151,7 @@ def skew(v: Sequence[Number]) -> Matrix:
     return [[zero, -v[2], v[1]], [v[2], zero, -v[0]], [-v[1], v[0], zero]]
 
 
-def product(a: Matrix, b: Matrix) -> Matrix:
+def matrix_product(a: Matrix, b: Matrix) -> Matrix:
     """Matrix product, skipping zeros."""
     out = []
     for row in a:
@@ -178,7 +178,7 @@ def motion_transform(rotation: Matrix, position: Vector) -> Matrix:
     """Velocities of the parent seen in the child, 6 x 6."""
     turned = transpose(rotation)
     zero = [rotation[0][0] * 0] * 3
-    lower = [[-x for x in row] for row in product(turned, skew(position))]
+    lower = [[-x for x in row] for row in matrix_product(turned, skew(position))]
     return [r + zero for r in turned] + [a + b for a, b in zip(lower, turned, strict=True)]
 
 
@@ -197,7 +197,7 @@ def inertia_entries(k: int) -> list[tuple[int, int, int]]:
 INERTIAS = [inertia_entries(k) for k in range(len(SYMBOLS))]
 
 
-def bilinear(left: Vector, right: Vector) -> Vector:
+def bilinear_functional(left: Vector, right: Vector) -> Vector:
     """The functional left' I(delta) right on the ten parameters."""
     zero = left[0] * 0
     return [
@@ -213,7 +213,7 @@ def parameter_map(transform: Matrix) -> Matrix:
     """
     columns = [[row[j] for row in transform] for j in range(6)]
     picks = [*UPPER, (2, 4), (0, 5), (1, 3), (5, 5)]
-    return [bilinear(columns[r], columns[c]) for r, c in picks]
+    return [bilinear_functional(columns[r], columns[c]) for r, c in picks]
 
 
 def parameter_rate(screw: Vector) -> Matrix:
@@ -225,7 +225,11 @@ def parameter_rate(screw: Vector) -> Matrix:
     return [
         [
             a + b
-            for a, b in zip(bilinear(columns[r], one[c]), bilinear(one[r], columns[c]), strict=True)
+            for a, b in zip(
+                bilinear_functional(columns[r], one[c]),
+                bilinear_functional(one[r], columns[c]),
+                strict=True,
+            )
         ]
         for r, c in picks
     ]
@@ -276,7 +280,7 @@ class Subspace:
         while waiting:
             vector = waiting.pop()
             for matrix in generators:
-                image = [row[0] for row in product(matrix, [[v] for v in vector])]
+                image = [row[0] for row in matrix_product(matrix, [[v] for v in vector])]
                 if self.add(image):
                     waiting.append(image)
         return self
@@ -292,7 +296,7 @@ def map_vectors(matrix: Matrix, vectors: Iterable[Vector]) -> Matrix:
     columns = list(vectors)
     if not columns:
         return []
-    return transpose(product(matrix, transpose(columns)))
+    return transpose(matrix_product(matrix, transpose(columns)))
 
 
 def block_diagonal(a: Matrix, b: Matrix) -> Matrix:
@@ -343,26 +347,26 @@ def exact_blocks(echelon: Echelon) -> tuple[JointNullspace, ...]:
         Says which joint's geometry is not, or what else is not covered.
     """
     run = echelon.run
-    if run.measured is not None or run.shared_columns:
+    if run.measured is not None or run.shared_drive_columns:
         raise NotRational("only for all joints measured and drives of single joints")
     if any(step.state.virtual.shape[1] for step in run.joint_conditions):
         raise NotRational("only for joints whose free directions form a group")
-    zero = to_number(0)
-    gravity = [to_number(-printed_decimal(float(g))) for g in run.robot.gravity]
-    ground = ExactState([], [zero, zero, zero, *gravity], [], [])
-    states: list[ExactState] = []
+    zero = to_rational(0)
+    gravity = [to_rational(-printed_decimal(float(g))) for g in run.robot.gravity]
+    ground = ExactSpans([], [zero, zero, zero, *gravity], [], [])
+    states: list[ExactSpans] = []
     out = []
     for i, (body, p) in enumerate(zip(run.robot.bodies, run.robot.parents, strict=True)):
-        state, rows = _exact_step(echelon, i, body, states[p] if p >= 0 else ground)
+        state, rows = _propagate_exactly(echelon, i, body, states[p] if p >= 0 else ground)
         states.append(state)
-        out.append(_block(echelon, i, rows))
+        out.append(_joint_nullspace(echelon, i, rows))
     return tuple(out)
 
 
-def _block(echelon: Echelon, i: int, rows: Matrix) -> JointNullspace:
+def _joint_nullspace(echelon: Echelon, i: int, rows: Matrix) -> JointNullspace:
     """Null vectors of exact rows, the leading parameters first in the order of preference."""
-    columns, units, _, inertial = echelon.layout(i)
-    order = echelon.order(i, len(columns)).tolist()
+    columns, units, _, inertial = echelon.block_layout(i)
+    order = echelon.preference_order(i, len(columns)).tolist()
     span = Subspace([[row[k] for k in order] for row in rows])
     leading = sorted(order[k] for k in span.rows)
     bound = [k for k in range(len(columns)) if k not in leading]
@@ -391,7 +395,7 @@ def _block(echelon: Echelon, i: int, rows: Matrix) -> JointNullspace:
 
 
 @dataclass(frozen=True, eq=False)
-class ExactState:
+class ExactSpans:
     """Spans at a body: velocities, gravity's point and differences, functionals."""
 
     motion: Matrix
@@ -400,21 +404,21 @@ class ExactState:
     functionals: Matrix
 
 
-def _exact_step(
-    echelon: Echelon, i: int, body: Body, parent: ExactState
-) -> tuple[ExactState, Matrix]:
+def _propagate_exactly(
+    echelon: Echelon, i: int, body: Body, parent: ExactSpans
+) -> tuple[ExactSpans, Matrix]:
     run = echelon.run
-    zero = to_number(0)
+    zero = to_rational(0)
     what = f"joint {body.joint!r}"
 
-    def numbers(values: Iterable[Fraction]) -> Vector:
-        return [to_number(v) for v in values]
+    def to_rationals(values: Iterable[Fraction]) -> Vector:
+        return [to_rational(v) for v in values]
 
     rotation = [
-        numbers(r) for r in rational_rotation(body.rotation, f"the home rotation of {what}")
+        to_rationals(r) for r in rational_rotation(body.rotation, f"the home rotation of {what}")
     ]
-    position = numbers(printed_decimal(float(v)) for v in body.position)
-    screws = [numbers(rational_screw(s, what)) for s in body.motion.T]
+    position = to_rationals(printed_decimal(float(v)) for v in body.position)
+    screws = [to_rationals(rational_screw(s, what)) for s in body.motion.T]
     lift = motion_transform(rotation, position)
     lower = transpose(parameter_map(lift))
     turns = [cross(s) for s in screws]
@@ -423,9 +427,9 @@ def _exact_step(
     width = 10
     rotor = body.rotor
     if rotor is not None:
-        turn = [numbers(r) for r in rational_rotation(rotor.rotation, f"the rotor of {what}")]
-        place = numbers(printed_decimal(float(v)) for v in rotor.position)
-        speed = to_number(
+        turn = [to_rationals(r) for r in rational_rotation(rotor.rotation, f"the rotor of {what}")]
+        place = to_rationals(printed_decimal(float(v)) for v in rotor.position)
+        speed = to_rational(
             printed_decimal(rotor.gear) / printed_decimal(screw_size(body.motion[:, 0]))
         )
         spin = [zero, zero, speed, zero, zero, zero]
@@ -448,7 +452,9 @@ def _exact_step(
     ]
     # a screw is divided by its size, so a drive's terms are divided by it too
     unit = (
-        to_number(1 / printed_decimal(screw_size(body.motion[:, 0]))) if len(stacked) == 1 else zero
+        to_rational(1 / printed_decimal(screw_size(body.motion[:, 0])))
+        if len(stacked) == 1
+        else zero
     )
     for s in stacked:
         rows.append([*_momentum_functional(point, s, width), zero, unit])
@@ -458,24 +464,24 @@ def _exact_step(
     own = [] if run.static else [s[:6] for s in stacked]
     motion = Subspace([*(v[:6] for v in carried), *own]).basis
     differences = Subspace([d[:6] for d in differences]).basis
-    state = ExactState(motion, point[:6], differences, functionals)
-    return state, _own_columns(echelon, i, rows, width)
+    state = ExactSpans(motion, point[:6], differences, functionals)
+    return state, _reduce_to_block_columns(echelon, i, rows, width)
 
 
-def _own_columns(echelon: Echelon, i: int, rows: Matrix, width: int) -> Matrix:
+def _reduce_to_block_columns(echelon: Echelon, i: int, rows: Matrix, width: int) -> Matrix:
     """Rows on the columns of a block: symmetric rotors reduced, absent drive terms left out."""
     run = echelon.run
-    rotor, drive = run.robot.bodies[i].rotor, run.own_drives[i]
+    rotor, drive = run.robot.bodies[i].rotor, run.single_joint_drives[i]
     symbols = () if drive is None else run.robot.drives[drive].symbols
     reduce = None
     if rotor is not None and rotor.symmetric:
-        reduce = [[to_number(int(v)) for v in row] for row in SYMMETRIC_ROTOR]
+        reduce = [[to_rational(int(v)) for v in row] for row in SYMMETRIC_ROTOR]
     out = []
     for row in rows:
         new = row[:10]
         if width > 10:
             part = row[10:20]
-            new = new + (part if reduce is None else product([part], reduce)[0])
+            new = new + (part if reduce is None else matrix_product([part], reduce)[0])
         for k, symbol in enumerate(("Ia", "fo")):
             if symbol in symbols:
                 new.append(row[width + k])
@@ -485,5 +491,5 @@ def _own_columns(echelon: Echelon, i: int, rows: Matrix, width: int) -> Matrix:
 
 def _momentum_functional(vector: Vector, screw: Vector, width: int) -> Vector:
     """The momentum functional of stacked bodies."""
-    out = bilinear(vector[:6], screw[:6])
-    return out if width == 10 else out + bilinear(vector[6:], screw[6:])
+    out = bilinear_functional(vector[:6], screw[:6])
+    return out if width == 10 else out + bilinear_functional(vector[6:], screw[6:])

@@ -82,24 +82,24 @@ class Experiment:
                 raise InputError(f"{word!r}: {key} takes {'no value' if value else 'a value'}")
             given[key] = value
         measured = given["measured"].split(",") if "measured" in given else None
-        held = dict(_place(entry) for entry in given.get("held", "").split(",") if entry)
-        gravity = _numbers(given["gravity"], "gravity") if "gravity" in given else None
+        held = dict(_parse_held_joint(entry) for entry in given.get("held", "").split(",") if entry)
+        gravity = _parse_numbers(given["gravity"], "gravity") if "gravity" in given else None
         return cls(measured, held, "static" in given, gravity)
 
     @property
     def measured_joints(self) -> tuple[str, ...] | None:
         """Joints that are measured, None for all."""
-        return None if self.measured is None else tuple(_names(self.measured))
+        return None if self.measured is None else tuple(_joint_names(self.measured))
 
     def measured_bodies(self, robot: Robot) -> set[int] | None:
         """Bodies on the joints that are measured, None for all."""
         if self.measured is None:
             return None
-        return {robot.joint_index(j) for j in _names(self.measured)}
+        return {robot.joint_index(j) for j in _joint_names(self.measured)}
 
     def held_bodies(self, robot: Robot) -> set[int]:
         """Bodies on the joints that are held."""
-        return {robot.joint_index(j) for j in _names(self.held)}
+        return {robot.joint_index(j) for j in _joint_names(self.held)}
 
     def apply_to(self, robot: Robot) -> Robot:
         """The robot in this gravity, at home where its joints are held.
@@ -111,7 +111,7 @@ class Experiment:
         """
         if self.gravity is not None:
             robot = robot.with_gravity(self.gravity)
-        for name in _names(self.held):
+        for name in _joint_names(self.held):
             shared = [d for d in robot.drives if len(d.coupling) > 1 and name in d.coupling]
             if shared:
                 raise InputError(
@@ -141,19 +141,19 @@ class Experiment:
         return replace(robot, bodies=tuple(bodies))
 
 
-def _names(joints: Joints) -> Collection[str]:
+def _joint_names(joints: Joints) -> Collection[str]:
     return (joints,) if isinstance(joints, str) else joints
 
 
-def _place(entry: str) -> tuple[str, float]:
+def _parse_held_joint(entry: str) -> tuple[str, float]:
     """``elbow:1.57`` or ``elbow``."""
     name, separator, value = entry.rpartition(":")
     if not separator:
         return entry, 0.0
-    return name, _numbers(value, f"position of joint {name!r}")[0]
+    return name, _parse_numbers(value, f"position of joint {name!r}")[0]
 
 
-def _numbers(text: str, what: str) -> list[float]:
+def _parse_numbers(text: str, what: str) -> list[float]:
     try:
         return [float(v) for v in text.split(",")]
     except ValueError:
@@ -275,7 +275,7 @@ class ReorderedCoefficients(Coefficients):
     order: Index
 
     @cached_property
-    def _null(self) -> Array:
+    def _null_vectors(self) -> Array:
         """Orthonormal null vectors in scaled units, columns in the order of preference."""
         first = Coefficients(self.echelon)
         null = np.zeros((len(self.order), len(first.dependent)))
@@ -286,16 +286,16 @@ class ReorderedCoefficients(Coefficients):
     @cached_property
     def dependent(self) -> Index:
         """Columns of the dependent parameters, increasing."""
-        if self._null.shape[1] == 0:
+        if self._null_vectors.shape[1] == 0:
             return np.zeros(0, dtype=np.intp)
-        return np.sort(self.order[pivots_from_right(self._null[None])[0]])
+        return np.sort(self.order[pivots_from_right(self._null_vectors[None])[0]])
 
     @cached_property
     def scaled_kd(self) -> sparse.csc_array:
         """Kd in scaled units."""
         place = np.argsort(self.order)
-        pivots = self._null[place[self.dependent]]
-        rest = self._null[place[self.independent]]
+        pivots = self._null_vectors[place[self.dependent]]
+        rest = self._null_vectors[place[self.independent]]
         kd = -np.linalg.solve(pivots.T, rest.T).T
         worst = np.linalg.cond(pivots) if pivots.size else 1.0
         noise = (
@@ -350,17 +350,17 @@ class RestrictedCoefficients(Coefficients):
         return Coefficients(self.echelon)
 
     @cached_property
-    def combinations(self) -> Array:
+    def identifiable_combinations(self) -> Array:
         """What shows of the unknowns, in scaled units, rows of unit size; shape (r, unknowns)."""
         first = self.unrestricted_form
-        k = np.zeros((len(first.independent), len(self.units)))
+        k = np.zeros((len(first.independent), len(self.parameter_units)))
         k[np.arange(len(k)), first.independent] = 1.0
         k[:, first.dependent] = first.scaled_kd.toarray()
         rows = (
             self._visible_combinations(k)
-            / self.units
+            / self.parameter_units
             @ self.unknowns.T
-            * self.units[self.unknowns.roots]
+            * self.parameter_units[self.unknowns.roots]
         )
         if not self.echelon.run.robot.is_tree:
             return rows
@@ -374,14 +374,14 @@ class RestrictedCoefficients(Coefficients):
             return k
         columns = self.unrestricted_form.independent
         size = run.frames.length
-        rows = energy_rows(run.robot, columns, self.units[columns], size, run.static)
+        rows = energy_rows(run.robot, columns, self.parameter_units[columns], size, run.static)
         _, s, vt = np.linalg.svd(rows, full_matrices=False)
         return np.asarray((s / s[0])[:, None] * vt @ k)
 
     @cached_property
     def _rank_decision(self) -> tuple[Array, int, float]:
         """Right singular vectors of the combinations, their rank and its gap."""
-        rows = self.combinations
+        rows = self.identifiable_combinations
         pad = max(0, rows.shape[1] - len(rows))
         rows = np.vstack([rows, np.zeros((pad, rows.shape[1]))])
         _, s, vt = np.linalg.svd(rows, full_matrices=False)
@@ -415,7 +415,7 @@ class RestrictedCoefficients(Coefficients):
         return np.flatnonzero(keep)
 
     @cached_property
-    def _null(self) -> tuple[Index, Array]:
+    def _null_vectors(self) -> tuple[Index, Array]:
         """Columns of the unknowns in the order of preference, and their null vectors."""
         vt, rank, _ = self._rank_decision
         place = {int(c): k for k, c in enumerate(self.unknowns.roots)}
@@ -426,7 +426,7 @@ class RestrictedCoefficients(Coefficients):
     @cached_property
     def _dependent_unknowns(self) -> Index:
         """Unknowns that lead no base parameter, increasing."""
-        columns, null = self._null
+        columns, null = self._null_vectors
         if not null.shape[1]:
             return np.zeros(0, dtype=np.intp)
         return np.sort(columns[pivots_from_right(null[None])[0]])
@@ -444,7 +444,7 @@ class RestrictedCoefficients(Coefficients):
     @cached_property
     def scaled_kd(self) -> sparse.csc_array:
         """Kd in scaled units; zero for what is no unknown."""
-        columns, null = self._null
+        columns, null = self._null_vectors
         out = np.zeros((len(self.independent), len(self.dependent)))
         if self._dependent_unknowns.size:
             place = np.empty(len(self.order), dtype=np.intp)
@@ -464,7 +464,10 @@ class RestrictedCoefficients(Coefficients):
         """Changes of the unknowns that no motion shows, SI units; shape (n, unknowns - nb)."""
         out = np.zeros((len(self.order), len(self._dependent_unknowns)))
         at = np.searchsorted(self.dependent, self._dependent_unknowns)
-        ratio = self.units[self.independent][:, None] / self.units[self._dependent_unknowns]
+        ratio = (
+            self.parameter_units[self.independent][:, None]
+            / self.parameter_units[self._dependent_unknowns]
+        )
         out[self.independent] = -self.scaled_kd.toarray()[:, at] * ratio
         out[self._dependent_unknowns, np.arange(len(self._dependent_unknowns))] = 1.0
         return sparse.csc_array(self.unknowns.T @ out[self.unknowns.roots])

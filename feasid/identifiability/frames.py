@@ -4,8 +4,8 @@ Spans and ranks do not depend on frames and units, but rounding does. So each bo
 frame with the body's axes and its origin on the joint's axis, nearest to the parent's working
 origin; lengths are divided by the geometric mean of the distances between these origins, and
 screws are scaled to unit size. A robot in millimetres, or one whose frames lie far from its axes,
-is then the same problem as any other. `Setting` adds drives, rotors and the action of each joint
-on subspaces.
+is then the same problem as any other. `ScaledExperiment` adds drives, rotors and the action of
+each joint on subspaces.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from feasid.identifiability.invariant_subspaces import (
     TOLERANCE,
     WEAK_DIRECTION,
     ScrewAction,
-    Spectrum,
+    ScrewSpectrum,
     column_basis,
-    momentum,
+    momentum_map,
+    parameter_rate,
     parameter_spectrum,
-    rates,
     stacked_action,
     velocity_spectrum,
 )
@@ -64,15 +64,17 @@ def zero_rounding_errors(values: Array, size: float) -> Array:
 
 def parameter_transform(rotation: Array, position: Array) -> Array:
     """`feasid.robot.inertia.change_frame` for many frames: (n, 3, 3), (n, 3) to (n, 10, 10)."""
-    return _congruence(_homogeneous(rotation, position), _BASIS, -1.0)
+    return _congruence(_homogeneous_transforms(rotation, position), _BASIS, -1.0)
 
 
 def parameter_transform_size(rotation: Array, position: Array) -> Array:
     """Sizes of the terms that add up to the entries of `congruence`."""
-    return _congruence(_homogeneous(np.abs(rotation), np.abs(position)), np.abs(_BASIS), 1.0)
+    return _congruence(
+        _homogeneous_transforms(np.abs(rotation), np.abs(position)), np.abs(_BASIS), 1.0
+    )
 
 
-def _homogeneous(rotation: Array, position: Array) -> Array:
+def _homogeneous_transforms(rotation: Array, position: Array) -> Array:
     transform = np.zeros((*position.shape[:-1], 1, 4, 4))
     transform[..., 0, :3, :3] = rotation
     transform[..., 0, :3, 3] = position
@@ -178,37 +180,37 @@ class Frames:
         )
 
     @cached_property
-    def motion(self) -> Array:
+    def motion_transforms(self) -> Array:
         """Velocity transforms parent to child, shape (n, 6, 6)."""
         return motion_transform(self.rotations, self.positions)
 
     @cached_property
-    def inertia(self) -> Array:
+    def parameter_transforms(self) -> Array:
         """Parameter transforms child to parent on x, shape (n, 10, 10)."""
         moved = parameter_transform(self.rotations, self.positions)
         return np.asarray(ROOT2[:, None] * moved / ROOT2)
 
     @cached_property
-    def single(self) -> Array:
+    def first_screws(self) -> Array:
         """First screw of each joint, shape (n, 6)."""
         return np.stack([s[0] for s in self.screws])
 
     @cached_property
-    def momenta(self) -> Array:
-        """W of `momentum` for the first screw of each joint, shape (n, 6, 10)."""
-        return momentum(self.single)
+    def momentum_maps(self) -> Array:
+        """W of `momentum_map` for the first screw of each joint, shape (n, 6, 10)."""
+        return momentum_map(self.first_screws)
 
     @cached_property
-    def rates(self) -> Array:
+    def parameter_rates(self) -> Array:
         """A(Phi) for the first screw of each joint, shape (n, 10, 10)."""
-        return rates(self.single)
+        return parameter_rate(self.first_screws)
 
-    def size(self, i: int) -> float:
+    def torque_unit(self, i: int) -> float:
         """What a joint torque of one unit is in working units: length times speed."""
         return self.length * float(self.speeds[i][0])
 
 
-def axis_of(screw: Array) -> tuple[Array, bool, bool]:
+def screw_axis(screw: Array) -> tuple[Array, bool, bool]:
     """Unit axis of a unit screw through the origin, whether it turns, whether it shifts."""
     if screw[:3].any():
         return screw[:3], True, bool(abs(screw[:3] @ screw[3:]) > TOLERANCE)
@@ -268,7 +270,10 @@ def nearly_degenerate_joints(frames: Frames) -> tuple[int, ...]:
     sizes = np.zeros((n, 20))
     sizes[:, :9] = frames.rotations.reshape(n, 9)
     sizes[inner, 9:12] = frames.positions[inner]
-    turned = np.where(frames.single[:, :3].any(axis=1, keepdims=True), *_halves(frames.single))
+    turned = np.where(
+        frames.first_screws[:, :3].any(axis=1, keepdims=True),
+        *_angular_and_linear(frames.first_screws),
+    )
     there = np.einsum("nij,nj->ni", frames.rotations[inner], turned[inner])
     before = turned[parents[inner]]
     sizes[inner, 12:14] = cosine_and_sine(there, before)
@@ -288,7 +293,7 @@ def nearly_degenerate_joints(frames: Frames) -> tuple[int, ...]:
     )
 
 
-def _halves(screws: Array) -> tuple[Array, Array]:
+def _angular_and_linear(screws: Array) -> tuple[Array, Array]:
     return screws[:, :3], screws[:, 3:]
 
 
@@ -333,19 +338,19 @@ class RotorView:
     lift: Array  # (r, 6) velocities of the parent to those of the rotor
     inertia: Array  # (10, p) parameters of the rotor to the parent's x
     speed: float
-    velocity: Spectrum
-    parameter: Spectrum
+    velocity: ScrewSpectrum
+    parameter: ScrewSpectrum
     momentum: Array  # (r, p)
 
     @property
-    def scale(self) -> Array:
+    def parameter_units(self) -> Array:
         """Working units of the rotor's parameters, (p,): those felt through the gear are small."""
         pair_functionals = np.abs(self.momentum).max(axis=0) > 0
         return np.where(pair_functionals & (self.speed != 0), 1 / abs(self.speed or 1.0), 1.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class ScaledExperiment:
     """A robot in working units with the measured and held joints of an experiment.
 
     Parameters
@@ -364,7 +369,7 @@ class Setting:
     static: bool = False
     held: frozenset[int] = frozenset()
     doubtful_values: list[DoubtfulSingularValue] = field(default_factory=list)
-    _spectra: dict[Key, tuple[Spectrum, Spectrum]] = field(default_factory=dict)
+    _spectra: dict[Key, tuple[ScrewSpectrum, ScrewSpectrum]] = field(default_factory=dict)
     _orbits: dict[Key, tuple[list[ScrewAction], list[ScrewAction]]] = field(default_factory=dict)
 
     @cached_property
@@ -375,7 +380,7 @@ class Setting:
     # -- drives ------------------------------------------------------------------------------
 
     @cached_property
-    def own_drives(self) -> tuple[int | None, ...]:
+    def single_joint_drives(self) -> tuple[int | None, ...]:
         """For each body the drive of its joint alone, None without."""
         owner: list[int | None] = [None] * len(self.robot.bodies)
         for k, drive in enumerate(self.robot.drives):
@@ -386,71 +391,73 @@ class Setting:
         return tuple(owner)
 
     @cached_property
-    def other_drives(self) -> tuple[int, ...]:
+    def shared_drives(self) -> tuple[int, ...]:
         """Drives of several joints, or further ones of a joint."""
-        own = set(self.own_drives)
+        own = set(self.single_joint_drives)
         return tuple(k for k in range(len(self.robot.drives)) if k not in own)
 
     @cached_property
-    def shared_columns(self) -> tuple[tuple[int, str, int], ...]:
+    def shared_drive_columns(self) -> tuple[tuple[int, str, int], ...]:
         """(drive, symbol, parameter column) of every Ia and fo that is nobody's own."""
         return tuple(
             (k, symbol, column)
-            for k in self.other_drives
+            for k in self.shared_drives
             for symbol, column in self.robot.drive_columns(k).items()
             if symbol in ("Ia", "fo")
         )
 
     @cached_property
-    def couplings(self) -> dict[int, dict[int, float]]:
+    def shared_drive_factors(self) -> dict[int, dict[int, float]]:
         """Factor per body of every drive that is nobody's own."""
         return {
             k: {self.robot.joint_index(j): c for j, c in self.robot.drives[k].coupling.items()}
-            for k in self.other_drives
+            for k in self.shared_drives
         }
 
     @cached_property
     def coupled_joints(self) -> frozenset[int]:
         """Joints that share a drive's inertia with another joint."""
         out: set[int] = set()
-        for k, symbol, _ in self.shared_columns:
-            if symbol == "Ia" and len(self.couplings[k]) > 1 and not self.static:
-                out |= set(self.couplings[k])
+        for k, symbol, _ in self.shared_drive_columns:
+            if symbol == "Ia" and len(self.shared_drive_factors[k]) > 1 and not self.static:
+                out |= set(self.shared_drive_factors[k])
         return frozenset(out)
 
     @cached_property
-    def shared_units(self) -> Array:
-        """Size of a working unit of each of `shared_columns`."""
+    def shared_column_units(self) -> Array:
+        """Size of a working unit of each of `shared_drive_columns`."""
         units = []
-        for k, symbol, _ in self.shared_columns:
-            largest = max(abs(c) / self.sizes[i] for i, c in self.couplings[k].items())
+        for k, symbol, _ in self.shared_drive_columns:
+            largest = max(
+                abs(c) / self.torque_units[i] for i, c in self.shared_drive_factors[k].items()
+            )
             units.append(
                 1 / largest**2 if symbol == "Ia" else (self.frames.gravity_size or 1.0) / largest
             )
         return np.array(units)
 
-    def shared_row(self, i: int, key: int) -> Array:
+    def shared_drive_terms(self, i: int, seed: int) -> Array:
         """Drive terms of joint i that belong to a seed, shape (g,)."""
-        out = np.zeros(len(self.shared_columns))
-        for g, (k, symbol, _) in enumerate(self.shared_columns):
-            factor = self.couplings[k].get(i, 0.0) / self.sizes[i]
-            if symbol == "Ia" and key >= 0 and not self.static:
-                factor *= self.couplings[k].get(key, 0.0) / self.sizes[key]
-            elif symbol == "fo" and key == GRAVITY_SET:
+        out = np.zeros(len(self.shared_drive_columns))
+        for g, (k, symbol, _) in enumerate(self.shared_drive_columns):
+            factor = self.shared_drive_factors[k].get(i, 0.0) / self.torque_units[i]
+            if symbol == "Ia" and seed >= 0 and not self.static:
+                factor *= self.shared_drive_factors[k].get(seed, 0.0) / self.torque_units[seed]
+            elif symbol == "fo" and seed == GRAVITY_SET:
                 factor /= self.frames.gravity_size or 1.0
             else:
                 factor = 0.0
-            out[g] = factor * self.shared_units[g]
+            out[g] = factor * self.shared_column_units[g]
         return out
 
     # -- rotors ------------------------------------------------------------------------------
 
     @cached_property
-    def rotors(self) -> tuple[RotorView | None, ...]:
+    def rotor_views(self) -> tuple[RotorView | None, ...]:
         """Rotors in working units."""
-        return tuple(self._rotor(i, b.rotor) for i, b in enumerate(self.robot.bodies))
+        return tuple(self._rotor_view(i, b.rotor) for i, b in enumerate(self.robot.bodies))
 
-    def _rotor(self, i: int, rotor: Rotor | None) -> RotorView | None:
+    def _rotor_view(self, i: int, rotor: Rotor | None) -> RotorView | None:
         if rotor is None:
             return None
         body = self.robot.bodies[i]
@@ -467,7 +474,10 @@ class Setting:
         inertia = ROOT2[:, None] * parameter_transform(rotor.rotation, position) / ROOT2
         speed = rotor.gear / float(f.speeds[i][0])
         if rotor.symmetric:
-            still_v, still_p = Spectrum(np.eye(1), {}, None, 1), Spectrum(np.eye(4), {}, None, 1)
+            still_v, still_p = (
+                ScrewSpectrum(np.eye(1), {}, None, 1),
+                ScrewSpectrum(np.eye(4), {}, None, 1),
+            )
             spin = np.array([[0.0, 1.0, 0.0, 0.0]])
             return RotorView(
                 lift[2:3],
@@ -477,46 +487,46 @@ class Setting:
                 still_p,
                 spin,
             )
-        velocity, parameter = self._spectrum(ROTOR_SPIN)
-        return RotorView(lift, inertia, speed, velocity, parameter, momentum(ROTOR_SPIN))
+        velocity, parameter = self._screw_spectra(ROTOR_SPIN)
+        return RotorView(lift, inertia, speed, velocity, parameter, momentum_map(ROTOR_SPIN))
 
     @cached_property
-    def sizes(self) -> Array:
+    def torque_units(self) -> Array:
         """Per joint what a working unit of its torque is: length times speed."""
-        return np.array([self.frames.size(i) for i in range(len(self.robot.bodies))])
+        return np.array([self.frames.torque_unit(i) for i in range(len(self.robot.bodies))])
 
     @cached_property
-    def gears(self) -> Array:
+    def gear_ratio_sizes(self) -> Array:
         """Per joint the size of its gear ratio, at least 1."""
-        return np.array([1.0 if r is None else max(1.0, abs(r.speed)) for r in self.rotors])
+        return np.array([1.0 if r is None else max(1.0, abs(r.speed)) for r in self.rotor_views])
 
     # -- the recursion -----------------------------------------------------------------------
 
-    def _spectrum(self, screw: Array) -> tuple[Spectrum, Spectrum]:
-        axis, turns, shifts = axis_of(screw)
+    def _screw_spectra(self, screw: Array) -> tuple[ScrewSpectrum, ScrewSpectrum]:
+        axis, turns, shifts = screw_axis(screw)
         key = (axis.tobytes(), turns, shifts)
         if key not in self._spectra:
             pair = velocity_spectrum(axis, turns, shifts), parameter_spectrum(axis, turns, shifts)
             self._spectra[key] = pair
-            self._orbits[key] = [pair[0].action()], [pair[1].action()]
+            self._orbits[key] = [pair[0].screw_action()], [pair[1].screw_action()]
         return self._spectra[key]
 
-    def actions(self, i: int) -> tuple[list[ScrewAction], list[ScrewAction]]:
+    def screw_actions(self, i: int) -> tuple[list[ScrewAction], list[ScrewAction]]:
         """Actions of joint i's screws on velocities and on functionals, rotor included."""
-        rotor = self.rotors[i]
+        rotor = self.rotor_views[i]
         if rotor is not None:
-            v, k = self._spectrum(self.frames.screws[i][0])
+            v, k = self._screw_spectra(self.frames.screws[i][0])
             return (
                 [stacked_action(v, rotor.velocity, rotor.speed)],
                 [stacked_action(k, rotor.parameter, rotor.speed)],
             )
         if self.robot.bodies[i].dof == 1:
-            self._spectrum(self.frames.screws[i][0])
-            axis, turns, shifts = axis_of(self.frames.screws[i][0])
+            self._screw_spectra(self.frames.screws[i][0])
+            axis, turns, shifts = screw_axis(self.frames.screws[i][0])
             return self._orbits[axis.tobytes(), turns, shifts]
         return _screw_actions(self, self.frames.screws[i])
 
-    def basis(self, columns: Array, body: int, what: str) -> Array:
+    def span_basis(self, columns: Array, body: int, what: str) -> Array:
         """Basis of a span, noting what is nearly degenerate."""
         out, s = column_basis(columns)
         if s.size and s[-1] < DOUBTFUL_SINGULAR_VALUES[1]:
@@ -532,7 +542,9 @@ class Setting:
         )
 
 
-def _screw_actions(run: Setting, screws: Array) -> tuple[list[ScrewAction], list[ScrewAction]]:
+def _screw_actions(
+    experiment: ScaledExperiment, screws: Array
+) -> tuple[list[ScrewAction], list[ScrewAction]]:
     """Actions of each screw of a joint of several degrees of freedom.
 
     A screw whose axis misses the working origin is moved there and back.
@@ -542,7 +554,7 @@ def _screw_actions(run: Setting, screws: Array) -> tuple[list[ScrewAction], list
         w, v = screw[:3], screw[3:]
         centre = np.cross(w, v) if w.any() else np.zeros(3)
         moved = np.r_[w, v + np.cross(w, centre)]
-        a, b = (s.action() for s in run._spectrum(moved))
+        a, b = (s.screw_action() for s in experiment._screw_spectra(moved))
         if np.abs(centre).max() > 0:
             x = motion_transform(np.eye(3)[None], centre[None])[0]
             back = motion_transform(np.eye(3)[None], -centre[None])[0]

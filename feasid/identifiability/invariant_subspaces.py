@@ -41,7 +41,7 @@ MOMENTUM = np.ascontiguousarray(np.moveaxis(spatial_inertia(np.diag(1 / ROOT2)),
 """MOMENTUM[a, b, k]: entry (a, b) of the spatial inertia per unit of x_k."""
 
 
-def cross(screw: Array) -> Array:
+def cross_matrix(screw: Array) -> Array:
     """Matrix of the motion cross product, angular part first; shape (..., 6) to (..., 6, 6)."""
     out = np.zeros((*screw.shape, 6))
     out[..., :3, :3] = out[..., 3:, 3:] = skew(screw[..., :3])
@@ -49,12 +49,12 @@ def cross(screw: Array) -> Array:
     return out
 
 
-def _rates() -> Array:
+def _unit_screw_rates() -> Array:
     """RATES[a] is A for the unit screw a: d/dq of how parameters map to the parent."""
     inertias = np.moveaxis(MOMENTUM, 2, 0)
     out = np.empty((6, 10, 10))
     for a, screw in enumerate(np.eye(6)):
-        s = cross(screw)
+        s = cross_matrix(screw)
         change = np.swapaxes(s, -1, -2) @ inertias + inertias @ s
         entries = [change[:, r, c] for r, c in UPPER]
         entries += [change[:, 2, 4], change[:, 0, 5], change[:, 1, 3], change[:, 5, 5]]
@@ -62,15 +62,15 @@ def _rates() -> Array:
     return out
 
 
-RATES = _rates()
+RATES = _unit_screw_rates()
 
 
-def rates(screw: Array) -> Array:
+def parameter_rate(screw: Array) -> Array:
     """A(Phi) of Wensing et al. (2024) eq. (40), shape (..., 6) to (..., 10, 10), on x."""
     return np.asarray(np.tensordot(screw, RATES, axes=1), dtype=np.float64)
 
 
-def momentum(screw: Array) -> Array:
+def momentum_map(screw: Array) -> Array:
     """W with v' I(x) Phi = v' W x, shape (..., 6) to (..., 6, 10).
 
     M(V, Phi)' = V' W in Wensing et al. (2024) eq. (36), (52).
@@ -89,14 +89,14 @@ class ScrewAction:
     still: Array
     moving: Array
 
-    def sweep(self, x: Array) -> tuple[Array, Array]:
+    def split_orbits(self, x: Array) -> tuple[Array, Array]:
         """Columns (m, r) to the still part (m, r) and the moving part (m, k r) of their orbits."""
         k, m = self.moving.shape[:2]
         return self.still @ x, (self.moving @ x).transpose(1, 0, 2).reshape(m, k * x.shape[1])
 
-    def orbit(self, x: Array) -> Array:
+    def orbit_span(self, x: Array) -> Array:
         """Columns spanning the orbits of x."""
-        return np.hstack(self.sweep(x))
+        return np.hstack(self.split_orbits(x))
 
     def with_fixed_coordinates(self, extra: int) -> ScrewAction:
         """The same action beside `extra` coordinates that it leaves alone."""
@@ -109,7 +109,7 @@ class ScrewAction:
 
 
 @dataclass(frozen=True, eq=False)
-class Spectrum:
+class ScrewSpectrum:
     """Spectral pieces of one screw: projectors and rotations per frequency, and the translation.
 
     ``pieces[f]`` is (P_f, R P_f / f) for f > 0; ``still`` is P_0; ``shift`` is T, None for zero
@@ -121,15 +121,15 @@ class Spectrum:
     shift: Array | None
     nilpotent: int
 
-    def action(self) -> ScrewAction:
+    def screw_action(self) -> ScrewAction:
         """The orbit matrices of this screw alone."""
-        moving = list(self._translations())
+        moving = list(self._translation_matrices())
         for p, r in self.pieces.values():
             moving += [p, r]
         m = self.still.shape[0]
         return ScrewAction(self.still, np.stack(moving) if moving else np.zeros((0, m, m)))
 
-    def _translations(self) -> list[Array]:
+    def _translation_matrices(self) -> list[Array]:
         """T^k P_0 (k > 0) and T P_f, T R P_f where they are not zero."""
         if self.shift is None:
             return []
@@ -142,31 +142,31 @@ class Spectrum:
         return out
 
 
-def velocity_spectrum(axis: Array, turns: bool, shifts: bool) -> Spectrum:
+def velocity_spectrum(axis: Array, turns: bool, shifts: bool) -> ScrewSpectrum:
     """Spectrum on velocities (6) of a screw through the origin along the unit `axis`."""
-    shift = cross(np.r_[0.0, 0, 0, axis]) if shifts else None
+    shift = cross_matrix(np.r_[0.0, 0, 0, axis]) if shifts else None
     if not turns:
-        return Spectrum(np.eye(6), {}, shift, 2)
-    r = cross(np.r_[axis, 0.0, 0, 0])
+        return ScrewSpectrum(np.eye(6), {}, shift, 2)
+    r = cross_matrix(np.r_[axis, 0.0, 0, 0])
     p1 = -r @ r
     # T P_0 = 0 on velocities: the axis crossed with itself
-    return Spectrum(np.eye(6) - p1, {1.0: (p1, r)}, shift, 1)
+    return ScrewSpectrum(np.eye(6) - p1, {1.0: (p1, r)}, shift, 1)
 
 
-def parameter_spectrum(axis: Array, turns: bool, shifts: bool) -> Spectrum:
+def parameter_spectrum(axis: Array, turns: bool, shifts: bool) -> ScrewSpectrum:
     """Spectrum on functionals of parameters (10), which the transposed rates move."""
-    shift = rates(np.r_[0.0, 0, 0, axis]).T if shifts else None
+    shift = parameter_rate(np.r_[0.0, 0, 0, axis]).T if shifts else None
     if not turns:
-        return Spectrum(np.eye(10), {}, shift, 3)
-    r = rates(np.r_[axis, 0.0, 0, 0]).T
+        return ScrewSpectrum(np.eye(10), {}, shift, 3)
+    r = parameter_rate(np.r_[axis, 0.0, 0, 0]).T
     r2 = r @ r
     p1 = -r2 @ (r2 + 4 * np.eye(10)) / 3
     p2 = r2 @ (r2 + np.eye(10)) / 12
     pieces = {1.0: (p1, r @ p1), 2.0: (p2, r @ p2 / 2)}
-    return Spectrum(np.eye(10) - p1 - p2, pieces, shift, 3)
+    return ScrewSpectrum(np.eye(10) - p1 - p2, pieces, shift, 3)
 
 
-def stacked_action(first: Spectrum, second: Spectrum, speed: float) -> ScrewAction:
+def stacked_action(first: ScrewSpectrum, second: ScrewSpectrum, speed: float) -> ScrewAction:
     """Action of two bodies that turn together, the second `speed` times as fast, signed.
 
     Their coordinates are stacked. Pieces of equal frequency turn as one, which is where a rotor
@@ -174,9 +174,9 @@ def stacked_action(first: Spectrum, second: Spectrum, speed: float) -> ScrewActi
     """
     m, n = first.still.shape[0], second.still.shape[0]
     if speed == 0.0:
-        return first.action().with_fixed_coordinates(n)
+        return first.screw_action().with_fixed_coordinates(n)
 
-    def block(a: Array | None, b: Array | None) -> Array:
+    def block_diagonal(a: Array | None, b: Array | None) -> Array:
         out = np.zeros((m + n, m + n))
         if a is not None:
             out[:m, :m] = a
@@ -184,16 +184,16 @@ def stacked_action(first: Spectrum, second: Spectrum, speed: float) -> ScrewActi
             out[m:, m:] = b
         return out
 
-    moving = [block(t, None) for t in first._translations()]
+    moving = [block_diagonal(t, None) for t in first._translation_matrices()]
     sign, rest = float(np.sign(speed)), dict(first.pieces)
     for f, (p, r) in second.pieces.items():
         own = f * abs(speed)
         twin = next((g for g in rest if abs(g - own) <= TOLERANCE * g), None)
         a, b = rest.pop(twin) if twin is not None else (None, None)
-        moving += [block(a, p), block(b, sign * r)]
+        moving += [block_diagonal(a, p), block_diagonal(b, sign * r)]
     for a, b in rest.values():
-        moving += [block(a, None), block(b, None)]
-    return ScrewAction(block(first.still, second.still), np.stack(moving))
+        moving += [block_diagonal(a, None), block_diagonal(b, None)]
+    return ScrewAction(block_diagonal(first.still, second.still), np.stack(moving))
 
 
 def invariant_subspace(x: Array, actions: Sequence[ScrewAction]) -> Array:
@@ -204,12 +204,12 @@ def invariant_subspace(x: Array, actions: Sequence[ScrewAction]) -> Array:
     going round until the dimension stays.
     """
     if len(actions) == 1:
-        return actions[0].orbit(x)
+        return actions[0].orbit_span(x)
     x, rank = column_basis(x)[0], -1
     while x.shape[1] > rank:
         rank = x.shape[1]
         for action in actions:
-            x = column_basis(action.orbit(x))[0]
+            x = column_basis(action.orbit_span(x))[0]
     return x
 
 

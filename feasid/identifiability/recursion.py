@@ -72,14 +72,20 @@ from functools import cached_property
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.identifiability.frames import EMPTY_BASIS, GRAVITY_SET, ROTOR_SPIN, WHOLE_SPACE, Setting
+from feasid.identifiability.frames import (
+    EMPTY_BASIS,
+    GRAVITY_SET,
+    ROTOR_SPIN,
+    WHOLE_SPACE,
+    ScaledExperiment,
+)
 from feasid.identifiability.invariant_subspaces import (
     ScrewAction,
     column_basis,
-    cross,
+    cross_matrix,
     invariant_subspace,
-    momentum,
-    rates,
+    momentum_map,
+    parameter_rate,
 )
 from feasid.robot.description import Robot
 
@@ -100,7 +106,7 @@ class Spans:
     count at unmeasured joints, ``seeds`` the affine sets, ``functionals`` and ``pair_functionals``
     functionals on x; ``observed_motion`` and ``pair_functionals`` are None when every joint is
     measured. ``virtual`` are directions along which a nonholonomic joint feels momentum without
-    moving, see `RecursionStep.brackets`.
+    moving, see `RecursionStep.lie_brackets`.
     """
 
     motion: Array
@@ -110,7 +116,7 @@ class Spans:
     pair_functionals: Array | None = None
     virtual: Array = field(default_factory=lambda: EMPTY_BASIS[6])
 
-    def directions(self) -> Array:
+    def velocities_and_gravity(self) -> Array:
         """Velocities and gravity (6, r), the V of the paper's algorithm."""
         carried = [x for s in self.seeds.values() for x in (s.point, s.differences)]
         return np.hstack([self.motion, *carried])
@@ -137,7 +143,7 @@ class JointConditions:
 class RecursionStep:
     """The algorithm at one joint, given what holds at its parent."""
 
-    run: Setting
+    run: ScaledExperiment
     i: int
     parent: Spans
 
@@ -157,47 +163,47 @@ class RecursionStep:
         return not self.is_held and not self.run.static
 
     @cached_property
-    def actions(self) -> tuple[list[ScrewAction], list[ScrewAction]]:
+    def screw_actions(self) -> tuple[list[ScrewAction], list[ScrewAction]]:
         """What the joint does to velocities and to functionals."""
-        return self.run.actions(self.i)
+        return self.run.screw_actions(self.i)
 
     @cached_property
-    def lift(self) -> Array:
+    def velocity_map_from_parent(self) -> Array:
         """Parent's velocities to those of body and rotor, shape (6 + r, 6)."""
-        own, rotor = self.run.frames.motion[self.i], self.run.rotors[self.i]
+        own, rotor = self.run.frames.motion_transforms[self.i], self.run.rotor_views[self.i]
         return own if rotor is None else np.vstack([own, rotor.lift])
 
     @cached_property
-    def lower(self) -> Array:
+    def functional_map_from_parent(self) -> Array:
         """Parent's functionals to those on body and rotor, shape (10 + p, 10)."""
-        own, rotor = self.run.frames.inertia[self.i].T, self.run.rotors[self.i]
+        own, rotor = self.run.frames.parameter_transforms[self.i].T, self.run.rotor_views[self.i]
         return own if rotor is None else np.vstack([own, rotor.inertia.T])
 
     @cached_property
-    def screw(self) -> Array:
+    def stacked_screws(self) -> Array:
         """Screws of joint (unit) and rotor together, shape (6 + r, dof)."""
-        own, rotor = self.run.frames.screws[self.i].T, self.run.rotors[self.i]
+        own, rotor = self.run.frames.screws[self.i].T, self.run.rotor_views[self.i]
         if rotor is None:
             return own
         spin = ROTOR_SPIN if rotor.lift.shape[0] == 6 else np.ones(1)
         return np.asarray(np.r_[own[:, 0], rotor.speed * spin][:, None])
 
     @cached_property
-    def momenta(self) -> list[Array]:
+    def momentum_maps(self) -> list[Array]:
         """W per screw with the functional v' W, shape (6 + r, 10 + p)."""
-        frames, rotor, i = self.run.frames, self.run.rotors[self.i], self.i
+        frames, rotor, i = self.run.frames, self.run.rotor_views[self.i], self.i
         if rotor is None:
-            if self.screw.shape[1] == 1:
-                return [frames.momenta[i]]
-            return list(momentum(frames.screws[i]))
+            if self.stacked_screws.shape[1] == 1:
+                return [frames.momentum_maps[i]]
+            return list(momentum_map(frames.screws[i]))
         r, p = rotor.momentum.shape
         out = np.zeros((6 + r, 10 + p))
-        out[:6, :10] = frames.momenta[i]
+        out[:6, :10] = frames.momentum_maps[i]
         out[6:, 10:] = rotor.speed * rotor.momentum
         return [out]
 
     @cached_property
-    def brackets(self) -> Array:
+    def lie_brackets(self) -> Array:
         """Directions that a joint's screws reach only by going to and fro, shape (6, k).
 
         Empty if the screws span a group, as for all usual joints. For others (two axes of
@@ -207,7 +213,7 @@ class RecursionStep:
         own = self.run.frames.screws[self.i]
         if len(own) in (1, 6) or not self.moves:
             return EMPTY_BASIS[6]
-        pairs = [cross(a) @ b for k, a in enumerate(own) for b in own[k + 1 :]]
+        pairs = [cross_matrix(a) @ b for k, a in enumerate(own) for b in own[k + 1 :]]
         q = np.linalg.qr(own.T)[0]
         beyond = np.stack(pairs, axis=1)
         return column_basis(beyond - q @ (q.T @ beyond))[0]
@@ -224,18 +230,18 @@ class RecursionStep:
             if parent.observed_motion is None
             else self._propagate_motion(parent.observed_motion)
         )
-        zero = self._zero_directions(carried, seeds, observed_motion)
-        through = [*self.momenta]
-        if self.is_measured and self.brackets.shape[1]:
-            through += list(momentum(self.brackets.T))
+        zero = self._zero_momentum_directions(carried, seeds, observed_motion)
+        through = [*self.momentum_maps]
+        if self.is_measured and self.lie_brackets.shape[1]:
+            through += list(momentum_map(self.lie_brackets.T))
         plain = np.vstack([zero.T @ w for w in through])
         virtual = self._propagate_motion(parent.virtual)
         if self.is_measured and not self.is_held:
             unmoved = (
                 [virtual] if observed_motion is None or not run.held else [virtual, observed_motion]
             )
-            plain = np.vstack([plain, *(x.T @ w for x in unmoved for w in self.momenta)])
-        special, own, shared = self._special_rows(seeds)
+            plain = np.vstack([plain, *(x.T @ w for x in unmoved for w in self.momentum_maps)])
+        special, own, shared = self._drive_term_rows(seeds)
         still, mapping = self._propagate_functionals(parent.functionals)
         conditions = [plain, special, mapping.T]
         pair_functionals = None
@@ -245,17 +251,17 @@ class RecursionStep:
                 conditions.append(
                     self._displacement_rates(still_felt).T if self.is_held else moving_felt.T
                 )
-            every = np.hstack([arriving, self.screw])
-            pairs = [w.T @ every for w in self.momenta] if self.moves else []
-            pair_functionals = run.basis(
+            every = np.hstack([arriving, self.stacked_screws])
+            pairs = [w.T @ every for w in self.momentum_maps] if self.moves else []
+            pair_functionals = run.span_basis(
                 np.hstack([still_felt, moving_felt, *pairs])[:10], i, "parameters"
             )
         x_rows = np.vstack(conditions)
         rows = np.zeros((len(x_rows), x_rows.shape[1] + own.shape[1]))
         rows[:, : x_rows.shape[1]] = x_rows
-        rotor = run.rotors[i]
+        rotor = run.rotor_views[i]
         if rotor is not None:
-            rows[:, 10 : x_rows.shape[1]] *= rotor.scale
+            rows[:, 10 : x_rows.shape[1]] *= rotor.parameter_units
         at = slice(len(plain), len(plain) + len(special))
         rows[at, x_rows.shape[1] :] = own
         shared_rows = np.zeros((len(rows), shared.shape[1]))
@@ -263,77 +269,92 @@ class RecursionStep:
         if still is WHOLE_SPACE[10]:
             functionals = still
         else:
-            functionals = run.basis(np.hstack([still, x_rows.T])[:10], i, "parameters")
-        state = self._state(
+            functionals = run.span_basis(np.hstack([still, x_rows.T])[:10], i, "parameters")
+        state = self._body_spans(
             carried, arriving, observed_motion, seeds, functionals, pair_functionals
         )
-        if self.is_measured and self.brackets.shape[1]:
-            virtual = np.hstack([virtual, self.brackets])
+        if self.is_measured and self.lie_brackets.shape[1]:
+            virtual = np.hstack([virtual, self.lie_brackets])
         if virtual.shape[1]:
-            virtual = run.basis(virtual[:6], i, "velocities")
+            virtual = run.span_basis(virtual[:6], i, "velocities")
         return JointConditions(rows, shared_rows, replace(state, virtual=virtual[:6]))
 
     # -- across the joint --------------------------------------------------------------------
 
     def _propagate_motion(self, x: Array) -> Array:
         """Directions of the parent as this body and its rotor get them in every posture."""
-        if x is WHOLE_SPACE[6] and self.run.rotors[self.i] is None:
+        if x is WHOLE_SPACE[6] and self.run.rotor_views[self.i] is None:
             return x
         if self.is_held or x.shape[1] == 0:
-            return self.lift @ x
-        return invariant_subspace(self.lift @ x, self.actions[0])
+            return self.velocity_map_from_parent @ x
+        return invariant_subspace(self.velocity_map_from_parent @ x, self.screw_actions[0])
 
     def _propagate_affine_set(self, key: int, seed: AffineSet) -> AffineSet:
         if self.is_held:
-            return AffineSet(self.lift @ seed.point, self.lift @ seed.differences)
-        moved = invariant_subspace(self.lift @ seed.differences, self.actions[0])
-        point = self.lift @ seed.point
-        orbit = invariant_subspace(point, self.actions[0])
-        swept = np.hstack([a.sweep(orbit)[1] for a in self.actions[0]])
-        if len(self.actions[0]) == 1:
-            point = self.actions[0][0].still @ point
+            return AffineSet(
+                self.velocity_map_from_parent @ seed.point,
+                self.velocity_map_from_parent @ seed.differences,
+            )
+        moved = invariant_subspace(
+            self.velocity_map_from_parent @ seed.differences, self.screw_actions[0]
+        )
+        point = self.velocity_map_from_parent @ seed.point
+        orbit = invariant_subspace(point, self.screw_actions[0])
+        swept = np.hstack([a.split_orbits(orbit)[1] for a in self.screw_actions[0]])
+        if len(self.screw_actions[0]) == 1:
+            point = self.screw_actions[0][0].still @ point
         what = "gravity" if key == GRAVITY_SET else "velocities"
-        return AffineSet(point, self.run.basis(np.hstack([moved, swept]), self.i, what))
+        return AffineSet(point, self.run.span_basis(np.hstack([moved, swept]), self.i, what))
 
     def _propagate_functionals(self, k: Array) -> tuple[Array, Array]:
         """Functionals of the parent across the joint: the part that stays, the part that moves."""
         run, i = self.run, self.i
         if self.is_held or k.shape[1] == 0:
-            return self.lower @ k, self.lower @ k[:, :0]
-        if k is WHOLE_SPACE[10] and run.rotors[i] is None:
+            return self.functional_map_from_parent @ k, self.functional_map_from_parent @ k[:, :0]
+        if k is WHOLE_SPACE[10] and run.rotor_views[i] is None:
             screws = run.frames.screws[i]
             if len(screws) == 1:
-                return k, run.frames.rates[i].T
-            return k, np.hstack([a.T for a in rates(screws)])
-        if len(self.actions[1]) == 1:
-            return self.actions[1][0].sweep(self.lower @ k)
-        whole = run.basis(invariant_subspace(self.lower @ k, self.actions[1]), i, "parameters")
-        return whole, np.hstack([a.sweep(whole)[1] for a in self.actions[1]])
+                return k, run.frames.parameter_rates[i].T
+            return k, np.hstack([a.T for a in parameter_rate(screws)])
+        if len(self.screw_actions[1]) == 1:
+            return self.screw_actions[1][0].split_orbits(self.functional_map_from_parent @ k)
+        whole = run.span_basis(
+            invariant_subspace(self.functional_map_from_parent @ k, self.screw_actions[1]),
+            i,
+            "parameters",
+        )
+        return whole, np.hstack([a.split_orbits(whole)[1] for a in self.screw_actions[1]])
 
     def _displacement_rates(self, k: Array) -> Array:
         """How functionals change with a displacement that a held joint does not make."""
-        run, rotor = self.run, self.run.rotors[self.i]
-        turned = [a.T @ k[:10] for a in rates(run.frames.screws[self.i])]
+        run, rotor = self.run, self.run.rotor_views[self.i]
+        turned = [a.T @ k[:10] for a in parameter_rate(run.frames.screws[self.i])]
         if rotor is None:
             return np.hstack(turned)
-        own = rotor.speed * rates(ROTOR_SPIN).T @ k[10:] if len(k) == 20 else np.zeros_like(k[10:])
+        own = (
+            rotor.speed * parameter_rate(ROTOR_SPIN).T @ k[10:]
+            if len(k) == 20
+            else np.zeros_like(k[10:])
+        )
         return np.vstack([turned[0], own])
 
     # -- momentum rows -----------------------------------------------------------------------
 
-    def _zero_directions(
+    def _zero_momentum_directions(
         self, carried: Array, seeds: dict[int, AffineSet], observed_motion: Array | None
     ) -> Array:
         """Directions along which the joint must feel no momentum."""
         out = [carried] if self.is_measured else []
         if observed_motion is not None and not self.is_held and not self.is_measured:
             out.append(observed_motion)
-        if self.is_measured and self.moves and self.screw.shape[1] > 1:
-            out.append(self.screw)
+        if self.is_measured and self.moves and self.stacked_screws.shape[1] > 1:
+            out.append(self.stacked_screws)
         for key, seed in seeds.items():
             if self._is_observed(key):
                 out.append(seed.differences)
-                if self.screw.shape[1] > 1:  # no drives there: the point is one more direction
+                if (
+                    self.stacked_screws.shape[1] > 1
+                ):  # no drives there: the point is one more direction
                     out.append(seed.point)
         return np.hstack([carried[:, :0], *out])
 
@@ -342,42 +363,42 @@ class RecursionStep:
         theirs = key >= 0 and key in (self.run.measured or ())
         return self.is_measured or (theirs and not self.is_held)
 
-    def _special_rows(self, seeds: dict[int, AffineSet]) -> tuple[Array, Array, Array]:
+    def _drive_term_rows(self, seeds: dict[int, AffineSet]) -> tuple[Array, Array, Array]:
         """Rows that contain drive terms: on x, on the own (Ia, fo), on the shared ones."""
         run, i = self.run, self.i
-        drive = run.own_drives[i]
+        drive = run.single_joint_drives[i]
         symbols = () if drive is None else run.robot.drives[drive].symbols
         own_symbols = [s for s in ("Ia", "fo") if s in symbols]
-        points = self._base_points(seeds) if self.screw.shape[1] == 1 else []
-        width = self.momenta[0].shape[1]
+        points = self._base_points(seeds) if self.stacked_screws.shape[1] == 1 else []
+        width = self.momentum_maps[0].shape[1]
         x_rows = np.zeros((len(points), width))
         own = np.zeros((len(points), len(own_symbols)))
-        shared = np.zeros((len(points), len(run.shared_columns)))
+        shared = np.zeros((len(points), len(run.shared_drive_columns)))
         for r, (v, symbol, key) in enumerate(points):
-            x_rows[r] = v @ self.momenta[0]
+            x_rows[r] = v @ self.momentum_maps[0]
             if symbol in own_symbols:
                 own[r, own_symbols.index(symbol)] = 1.0
-            shared[r] = run.shared_row(i, key)
+            shared[r] = run.shared_drive_terms(i, key)
             if key == i:  # the gear enters squared
-                x_rows[r] /= run.gears[i]
-                shared[r] /= run.gears[i]
+                x_rows[r] /= run.gear_ratio_sizes[i]
+                shared[r] /= run.gear_ratio_sizes[i]
         return x_rows, own, shared
 
     def _base_points(self, seeds: dict[int, AffineSet]) -> list[tuple[Array, str | None, int]]:
         """Base points with the own symbol they carry and the key that couples them."""
         out: list[tuple[Array, str | None, int]] = []
         if self.is_measured and self.moves:
-            out.append((self.screw[:, 0], "Ia", self.i))
+            out.append((self.stacked_screws[:, 0], "Ia", self.i))
         for key, seed in seeds.items():
             if self._is_observed(key):
                 out.append((seed.point[:, 0], "fo" if key == GRAVITY_SET else None, key))
         if self.is_measured and GRAVITY_SET not in seeds:
-            out.append((np.zeros(len(self.lift)), "fo", GRAVITY_SET))
+            out.append((np.zeros(len(self.velocity_map_from_parent)), "fo", GRAVITY_SET))
         return out
 
     # -- spans at the body -------------------------------------------------------------------
 
-    def _state(
+    def _body_spans(
         self,
         carried: Array,
         arriving: Array,
@@ -391,22 +412,22 @@ class RecursionStep:
         after = {k: AffineSet(s.point[:6], s.differences[:6]) for k, s in seeds.items()}
         motion = carried[:6]
         if i in run.coupled_joints:
-            after[i] = AffineSet(self.screw[:6], EMPTY_BASIS[6])
+            after[i] = AffineSet(self.stacked_screws[:6], EMPTY_BASIS[6])
         elif self.moves:
             motion = motion if motion is WHOLE_SPACE[6] else np.hstack([motion, own])
         if motion is not WHOLE_SPACE[6] and motion.shape[1]:
-            motion = run.basis(motion, i, "velocities")
+            motion = run.span_basis(motion, i, "velocities")
         if observed_motion is not None:
             more = [observed_motion[:6]]
             if self.is_measured:
-                more += [cross(phi) @ arriving[:6] for phi in own.T]
-                more += [self.brackets] if i in run.coupled_joints else [own, self.brackets]
-            observed_motion = run.basis(np.hstack(more), i, "velocities")
+                more += [cross_matrix(phi) @ arriving[:6] for phi in own.T]
+                more += [self.lie_brackets] if i in run.coupled_joints else [own, self.lie_brackets]
+            observed_motion = run.span_basis(np.hstack(more), i, "velocities")
         return Spans(motion, after, functionals, observed_motion, pair_functionals)
 
 
 @dataclass(frozen=True, eq=False)
-class Recursion(Setting):
+class Recursion(ScaledExperiment):
     """One run of the algorithm."""
 
     @classmethod

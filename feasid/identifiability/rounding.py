@@ -98,14 +98,14 @@ def file_rounding(robot: Robot) -> PoseRounding:
         return PoseRounding()
     angles, meant = [], []
     for body in robot.bodies:
-        chain = list(_chain(description, body))
-        errors = [angle_error(text) for link in chain for text in link.home.angles]
+        chain = list(_links_between_bodies(description, body))
+        errors = [angle_rounding_error(text) for link in chain for text in link.home.angles]
         angles.append(min(ACCUMULATION * sum(map(abs, errors)), COARSEST))
         meant.append(_intended_pose(chain) if angles[-1] else None)
     return PoseRounding(tuple(angles), tuple(meant)) if any(angles) else PoseRounding()
 
 
-def _chain(description: Description, body: Body) -> Iterator[Link]:
+def _links_between_bodies(description: Description, body: Body) -> Iterator[Link]:
     """The links between a body and the one before, from the body on."""
     links = description.by_name
     moved = (k.name for k in description.links if any(j.name == body.joint for j in k.joints))
@@ -131,7 +131,7 @@ def _intended_pose(chain: list[Link]) -> IntendedPose | None:
             pose = link.home
             if pose.from_angles is None:
                 return None
-            values = [float(t) - (angle_error(t) if exact else 0.0) for t in pose.angles]
+            values = [float(t) - (angle_rounding_error(t) if exact else 0.0) for t in pose.angles]
             turned = pose.from_angles(values or [0.0] * 3)
             rotation, position = compose(rotation, position, turned, pose.position)
         poses.append((rotation, position))
@@ -160,7 +160,11 @@ def with_exact_geometry(
         if body.joint in literal or angle == 0.0:
             bodies.append(body)
             continue
-        new, off, offset = _exact(body, angle) if change is None else _as_meant(body, change)
+        new, off, offset = (
+            _zero_tiny_entries(body, angle)
+            if change is None
+            else _apply_intended_pose(body, change)
+        )
         if off > NEGLIGIBLE:
             notes.append(RoundedNumber(body.joint, "angle", off))
         if offset > NEGLIGIBLE:
@@ -171,7 +175,7 @@ def with_exact_geometry(
     return replace(robot, bodies=tuple(bodies)), tuple(notes)
 
 
-def _as_meant(body: Body, change: IntendedPose) -> tuple[Body, float, float]:
+def _apply_intended_pose(body: Body, change: IntendedPose) -> tuple[Body, float, float]:
     """The body where its file means it, how far its axes turn, how large an offset vanishes."""
     rotation, _ = exact_rotation(change.turn @ body.rotation, ROUNDED)
     position = body.position + change.shift
@@ -183,10 +187,10 @@ def _as_meant(body: Body, change: IntendedPose) -> tuple[Body, float, float]:
     return moved, off, gone if change.shift.any() else 0.0
 
 
-def _exact(body: Body, angle: float) -> tuple[Body, float, float]:
+def _zero_tiny_entries(body: Body, angle: float) -> tuple[Body, float, float]:
     """The body with entries that vanish within a rounding of its angles made zero."""
     rotation, off = exact_rotation(body.rotation, angle)
-    motion, off_axis = _exact_axes(body.motion, rotation.T @ body.rotation, angle)
+    motion, off_axis = _zero_tiny_axis_entries(body.motion, rotation.T @ body.rotation, angle)
     reach = angle * float(np.linalg.norm(body.position)) if off > NEGLIGIBLE else 0.0
     small = (body.position != 0) & (np.abs(body.position) <= reach)
     position = np.where(small, 0.0, body.position)
@@ -215,7 +219,7 @@ def exact_rotation(rotation: Array, tolerance: float) -> tuple[Array, float]:
     return out + 0.0, off
 
 
-def _exact_axes(motion: Array, turned: Array, tolerance: float) -> tuple[Array, float]:
+def _zero_tiny_axis_entries(motion: Array, turned: Array, tolerance: float) -> tuple[Array, float]:
     """Screws along coordinate axes or planes of the body when they nearly are.
 
     The whole screw is turned, so that its pitch stays: with the body (by `turned`) if that is what
@@ -246,15 +250,15 @@ def _smallest_rotation(start: Array, end: Array) -> Array:
     return np.asarray(np.eye(3) + axis + axis @ axis / (1 + start @ end), dtype=np.float64)
 
 
-def _last_place(token: str) -> float | None:
+def _last_decimal_unit(token: str) -> float | None:
     """Unit of the last decimal of a number in fixed notation, None for other notations."""
     match = re.fullmatch(r"[+-]?\d*\.(\d{1,20})", token)
     return None if match is None else 10.0 ** -len(match[1])
 
 
-def angle_error(token: str) -> float:
+def angle_rounding_error(token: str) -> float:
     """By how much a number exceeds the multiple of 15 degrees that it rounds, 0 for any other."""
-    unit = _last_place(token)
+    unit = _last_decimal_unit(token)
     if unit is None:
         return 0.0
     value = float(token)

@@ -30,9 +30,9 @@ from feasid.dynamics.newton_euler import energies
 from feasid.dynamics.spatial import exponential
 from feasid.errors import InputError, RankError
 from feasid.identifiability.echelon import JointNullspace
-from feasid.identifiability.frames import SYMMETRIC_ROTOR, Setting, motion_transform
+from feasid.identifiability.frames import SYMMETRIC_ROTOR, ScaledExperiment, motion_transform
 from feasid.identifiability.invariant_subspaces import MOMENTUM as PER_ROOT
-from feasid.identifiability.invariant_subspaces import ROOT2, cross
+from feasid.identifiability.invariant_subspaces import ROOT2, cross_matrix
 from feasid.robot.description import Robot
 from feasid.robot.layout import coordinate_units, random_configurations
 
@@ -72,7 +72,7 @@ class RandomMotions:
     run : Setting
     """
 
-    run: Setting
+    run: ScaledExperiment
 
     @cached_property
     def count(self) -> int:
@@ -80,7 +80,7 @@ class RandomMotions:
         return MOTIONS if self.run.measured is None else MOTIONS_PARTLY_MEASURED
 
     @cached_property
-    def moving(self) -> MovingNodes:
+    def moving_nodes(self) -> MovingNodes:
         """Bodies and rotors in scaled units."""
         robot, f = self.run.robot, self.run.frames
         parents, joints, screws = [*robot.parents], [*range(len(robot.bodies))], []
@@ -109,10 +109,10 @@ class RandomMotions:
     def rotor_nodes(self) -> dict[int, int]:
         """Node of each body's rotor."""
         n = len(self.run.robot.bodies)
-        return {i: n + k for k, i in enumerate(self.moving.joints[n:])}
+        return {i: n + k for k, i in enumerate(self.moving_nodes.joints[n:])}
 
     @cached_property
-    def rates(self) -> tuple[list[Array], list[Array], list[Array]]:
+    def joint_motion(self) -> tuple[list[Array], list[Array], list[Array]]:
         """Positions, velocities, accelerations per joint, (d, count); zero where it is held."""
         rng = np.random.default_rng(SEED)
         out: tuple[list[Array], list[Array], list[Array]] = ([], [], [])
@@ -125,9 +125,9 @@ class RandomMotions:
         return out
 
     @cached_property
-    def transforms(self) -> Array:
+    def motion_transforms(self) -> Array:
         """Velocities of the parent seen in each node, (nodes, count, 6, 6)."""
-        m, q = self.moving, self.rates[0]
+        m, q = self.moving_nodes, self.joint_motion[0]
         rng = np.random.default_rng(SEED + 1)
         n = len(m.parents)
         twists = np.zeros((n, self.count, 6))
@@ -146,38 +146,40 @@ class RandomMotions:
         return motion_transform(rotation, position)
 
     @cached_property
-    def motion(self) -> tuple[Array, Array]:
+    def spatial_motion(self) -> tuple[Array, Array]:
         """Spatial velocity and acceleration (gravity subtracted) per node, (nodes, count, 6)."""
-        m, (_, dq, ddq) = self.moving, self.rates
+        m, (_, dq, ddq) = self.moving_nodes, self.joint_motion
         n = len(m.parents)
         v, a = np.zeros((n, self.count, 6)), np.zeros((n, self.count, 6))
         ground = np.broadcast_to(np.r_[0.0, 0, 0, -self.run.frames.gravity], (self.count, 6))
         for k, (p, i) in enumerate(zip(m.parents, m.joints, strict=True)):
             own = (m.screws[k] @ dq[i]).T
-            x = self.transforms[k]
+            x = self.motion_transforms[k]
             base_v, base_a = (v[p], a[p]) if p >= 0 else (np.zeros((self.count, 6)), ground)
             v[k] = (x @ base_v[:, :, None])[:, :, 0] + own
             a[k] = (x @ base_a[:, :, None])[:, :, 0] + (m.screws[k] @ ddq[i]).T
-            a[k] += (cross(v[k]) @ own[:, :, None])[:, :, 0]
+            a[k] += (cross_matrix(v[k]) @ own[:, :, None])[:, :, 0]
         return v, a
 
     @cached_property
-    def wrenches(self) -> Array:
+    def wrenches_per_parameter(self) -> Array:
         """I a + v x* I v per unit of the ten scaled parameters, (nodes, count, 6, 10)."""
-        v, a = self.motion
+        v, a = self.spatial_motion
         flat = INERTIA.transpose(1, 0, 2).reshape(6, 60)
         shape = (*v.shape[:2], 6, 10)
-        swept = np.swapaxes(cross(v), -1, -2) @ (v @ flat).reshape(shape)
+        swept = np.swapaxes(cross_matrix(v), -1, -2) @ (v @ flat).reshape(shape)
         return np.asarray((a @ flat).reshape(shape) - swept)
 
     @cached_property
-    def axes(self) -> list[Array]:
+    def measured_axes(self) -> list[Array]:
         """Axes of the nearest measured joints of each body, in its frame: (count, 6, up to 8)."""
         out: list[Array] = []
         none = np.zeros((self.count, 6, 0))
         for i, p in enumerate(self.run.robot.parents):
-            carried = self.transforms[i] @ out[p] if p >= 0 else none
-            own = np.broadcast_to(self.moving.screws[i], (self.count, *self.moving.screws[i].shape))
+            carried = self.motion_transforms[i] @ out[p] if p >= 0 else none
+            own = np.broadcast_to(
+                self.moving_nodes.screws[i], (self.count, *self.moving_nodes.screws[i].shape)
+            )
             if self.run.measured is not None and i not in self.run.measured:
                 own = none
             out.append(np.concatenate([carried, own], axis=2)[:, :, -MAX_ROWS_PER_BODY:])
@@ -185,7 +187,9 @@ class RandomMotions:
 
     def _wrenches_at_parent(self, node: int) -> Array:
         """The node's wrenches at its parent's origin, (self.count, 6, 10)."""
-        return np.asarray(np.swapaxes(self.transforms[node], -1, -2) @ self.wrenches[node])
+        return np.asarray(
+            np.swapaxes(self.motion_transforms[node], -1, -2) @ self.wrenches_per_parameter[node]
+        )
 
     def joint_rows(self, i: int, transfer: Array, drive: Sequence[str]) -> tuple[Array, Array]:
         """Rows of joint torques when parameters of body i are moved from its parent.
@@ -206,27 +210,32 @@ class RandomMotions:
         """
         run, p = self.run, self.run.robot.parents[i]
         seen = run.measured is None or i in run.measured
-        own, outer = [self.moving.screws[i].T @ self.wrenches[i]], [self._wrenches_at_parent(i)]
+        own, outer = (
+            [self.moving_nodes.screws[i].T @ self.wrenches_per_parameter[i]],
+            [self._wrenches_at_parent(i)],
+        )
         rotor = run.robot.bodies[i].rotor
         if rotor is not None:
             k = self.rotor_nodes[i]
             reduce = SYMMETRIC_ROTOR if rotor.symmetric else np.eye(10)
-            own.append(self.moving.screws[k].T @ self.wrenches[k] @ reduce)
+            own.append(self.moving_nodes.screws[k].T @ self.wrenches_per_parameter[k] @ reduce)
             outer.append(self._wrenches_at_parent(k) @ reduce)
         there = np.concatenate(outer, axis=2)
         floor = float(np.abs(there).max())
         rows, size = [], []
         if seen:
             pair_functionals = np.concatenate(own, axis=2)
-            terms = self.drive_terms(i, drive)[:, None, :]
+            terms = self.drive_term_factors(i, drive)[:, None, :]
             terms = np.broadcast_to(terms, (*pair_functionals.shape[:2], len(drive)))
             rows.append(np.concatenate([pair_functionals, terms], axis=2))
             size.append(np.broadcast_to(floor, rows[-1].shape))
         if p >= 0:
-            back = self.wrenches[p] @ transfer
-            lever = np.swapaxes(self.axes[p], -1, -2)
+            back = self.wrenches_per_parameter[p] @ transfer
+            lever = np.swapaxes(self.measured_axes[p], -1, -2)
             pair_functionals = lever @ (there - back)
-            bound = np.abs(lever) @ (np.abs(there) + np.abs(self.wrenches[p]) @ np.abs(transfer))
+            bound = np.abs(lever) @ (
+                np.abs(there) + np.abs(self.wrenches_per_parameter[p]) @ np.abs(transfer)
+            )
             none = np.zeros((*pair_functionals.shape[:2], len(drive)))
             rows.append(np.concatenate([pair_functionals, none], axis=2))
             size.append(np.maximum(floor, np.concatenate([bound, none], axis=2)))
@@ -236,9 +245,9 @@ class RandomMotions:
         empty = np.zeros((0, width))
         return np.vstack([empty, *flat]), np.vstack([empty, *flat_size])
 
-    def drive_terms(self, i: int, drive: Sequence[str]) -> Array:
+    def drive_term_factors(self, i: int, drive: Sequence[str]) -> Array:
         """What multiplies the own drive's terms in a joint's torque, (count, len(drive))."""
-        pushes = self.rates[2][i][0] * self.run.gears[i]
+        pushes = self.joint_motion[2][i][0] * self.run.gear_ratio_sizes[i]
         terms = [pushes if symbol == "Ia" else np.ones(self.count) for symbol in drive]
         return np.stack(terms, axis=1) if terms else np.zeros((self.count, 0))
 
@@ -255,9 +264,14 @@ class RandomMotions:
         torques, sizes : lists of ndarray, shapes (count, d_i)
             Per body; sizes are those of the wrenches that were added up.
         """
-        m, bodies = self.moving, len(self.run.robot.bodies)
-        force = np.stack([w @ x for w, x in zip(self.wrenches, change, strict=True)])
-        size = np.stack([np.abs(w) @ np.abs(x) for w, x in zip(self.wrenches, change, strict=True)])
+        m, bodies = self.moving_nodes, len(self.run.robot.bodies)
+        force = np.stack([w @ x for w, x in zip(self.wrenches_per_parameter, change, strict=True)])
+        size = np.stack(
+            [
+                np.abs(w) @ np.abs(x)
+                for w, x in zip(self.wrenches_per_parameter, change, strict=True)
+            ]
+        )
         torques: list[Array] = [np.zeros((self.count, 0))] * bodies
         sizes: list[Array] = [np.zeros((self.count, 0))] * bodies
         for k in [*range(len(m.parents) - 1, bodies - 1, -1), *range(bodies - 1, -1, -1)]:
@@ -267,7 +281,7 @@ class RandomMotions:
             torques[i] = pair_functionals + torques[i] if torques[i].size else pair_functionals
             sizes[i] = bound + sizes[i] if sizes[i].size else bound
             if p >= 0:
-                x = np.swapaxes(self.transforms[k], -1, -2)
+                x = np.swapaxes(self.motion_transforms[k], -1, -2)
                 force[p] += (x @ force[k][:, :, None])[:, :, 0]
                 size[p] += (np.abs(x) @ size[k][:, :, None])[:, :, 0]
         return torques, sizes
@@ -278,7 +292,7 @@ def _lie_algebra_closure(screw: Array) -> Array:
     basis, rank = np.linalg.qr(screw)[0], 0
     while rank < basis.shape[1]:
         rank = basis.shape[1]
-        pairs = [cross(a) @ b for k, a in enumerate(basis.T) for b in basis.T[k + 1 :]]
+        pairs = [cross_matrix(a) @ b for k, a in enumerate(basis.T) for b in basis.T[k + 1 :]]
         u, s, _ = np.linalg.svd(np.column_stack([basis, *pairs]), full_matrices=False)
         basis = u[:, s > 1e-9]
     return np.asarray(basis)
@@ -330,7 +344,7 @@ class SampleCheck:
 
 
 def verify_ranks(
-    run: Setting,
+    run: ScaledExperiment,
     samples: RandomMotions,
     blocks: Sequence[JointNullspace],
     transfers: Sequence[Array],
@@ -402,7 +416,7 @@ def _largest_chain_torque(
     """Largest torque of a random hidden change of all bodies, relative to its terms."""
     run, bodies = samples.run, samples.run.robot.bodies
     rng = np.random.default_rng(SEED)
-    change = [np.zeros(10) for _ in samples.moving.parents]
+    change = [np.zeros(10) for _ in samples.moving_nodes.parents]
     drives = []
     for i, (block, transfer) in enumerate(zip(blocks, transfers, strict=True)):
         vector = block.vectors @ rng.standard_normal(block.dependent.size)
@@ -415,7 +429,7 @@ def _largest_chain_torque(
             )
         if run.robot.parents[i] >= 0:
             change[run.robot.parents[i]] -= transfer @ vector[: block.inertial]
-        drives.append(samples.drive_terms(i, block.drive) @ vector[block.inertial :])
+        drives.append(samples.drive_term_factors(i, block.drive) @ vector[block.inertial :])
     torques, sizes = samples.torques(change)
     worst = 0.0
     for i, (torque, size, more) in enumerate(zip(torques, sizes, drives, strict=True)):

@@ -172,7 +172,7 @@ class IdentifiedParameters(Protocol):
 
 
 @dataclass(frozen=True)
-class Dimensions:
+class SpanDimensions:
     """Dimensions of the spans at each body.
 
     ``motion`` of the velocities it can attain (V), ``parameters`` of the combinations that
@@ -184,12 +184,12 @@ class Dimensions:
     transfers: tuple[int, ...]
 
 
-def dimensions(base: IdentifiedParameters) -> Dimensions:
+def span_dimensions(base: IdentifiedParameters) -> SpanDimensions:
     """Dimensions for one run, gravity counted as a velocity as in the paper's algorithm."""
     run = base.coefficients.echelon.run
     states = [local.state for local in run.joint_conditions]
-    return Dimensions(
-        tuple(column_basis(s.directions())[0].shape[1] for s in states),
+    return SpanDimensions(
+        tuple(column_basis(s.velocities_and_gravity())[0].shape[1] for s in states),
         tuple(s.functionals.shape[1] for s in states),
         tuple(block.dependent.size for block in base.coefficients.joint_nullspaces),
     )
@@ -233,11 +233,14 @@ def symbol_table(base: IdentifiedParameters, without: IdentifiedParameters | Non
     lines = [["", *names]]
     lines += [[symbol, *cells] for symbol, cells in rows.items()]
     lines += _dimension_lines(base, without, len(names))
-    parts = [_part(lines, some, len(rows)) for some in _columns(lines, TABLE_WIDTH)]
+    parts = [
+        _format_table_columns(lines, some, len(rows))
+        for some in _split_table_columns(lines, TABLE_WIDTH)
+    ]
     return "\n\n".join([*parts, LEGEND])
 
 
-def _columns(lines: Sequence[Sequence[str]], width: int) -> list[list[int]]:
+def _split_table_columns(lines: Sequence[Sequence[str]], width: int) -> list[list[int]]:
     """Columns of a table in groups that fit into `width` characters beside the first."""
     out: list[list[int]] = []
     room = 0
@@ -252,7 +255,9 @@ def _columns(lines: Sequence[Sequence[str]], width: int) -> list[list[int]]:
     return out
 
 
-def _part(lines: Sequence[Sequence[str]], columns: Sequence[int], marks: int) -> str:
+def _format_table_columns(
+    lines: Sequence[Sequence[str]], columns: Sequence[int], marks: int
+) -> str:
     """Some columns of the table; an empty line between marks and dimensions."""
     chosen = [[line[0], *(line[k] for k in columns)] for line in lines]
     widths = [max(len(line[k]) for line in chosen) for k in range(len(columns) + 1)]
@@ -264,8 +269,8 @@ def _part(lines: Sequence[Sequence[str]], columns: Sequence[int], marks: int) ->
 def _dimension_lines(
     base: IdentifiedParameters, without: IdentifiedParameters | None, columns: int
 ) -> list[list[str]]:
-    here = dimensions(base)
-    there = here if without is None else dimensions(without)
+    here = span_dimensions(base)
+    there = here if without is None else span_dimensions(without)
     pairs = (
         ("dim V", here.motion, there.motion),
         ("dim K", here.parameters, there.parameters),
@@ -312,7 +317,7 @@ def explain_parameter(base: IdentifiedParameters, name: str) -> str:
             f"{label} shows only in combination: it leads base parameter {r + 1}, "
             f"{base.expressions[r]}."
         )
-    text = _explain_exchange(base, column)
+    text = _explain_hidden_exchange(base, column)
     if status == NEVER:
         return f"{label} cannot be identified: {text}"
     numbers = ", ".join(str(r + 1) for r in used.tolist())
@@ -331,7 +336,7 @@ def parameter_column(robot: Robot, name: str) -> int:
     return known[name]
 
 
-def _explain_exchange(base: IdentifiedParameters, column: int) -> str:
+def _explain_hidden_exchange(base: IdentifiedParameters, column: int) -> str:
     """Which joint hides an exchange, what is exchanged, and which restriction lets it."""
     robot, names = base.robot, base.robot.parameter_names
     body = names[column][0]
@@ -357,17 +362,17 @@ def _explain_exchange(base: IdentifiedParameters, column: int) -> str:
             f"joint {joint!r} hides an exchange with {where}: one unit of {label} together with "
             f"{along} leaves every torque as it is"
         )
-    restriction = _restriction(base, owner)
+    restriction = _explain_restriction(base, owner)
     return f"{text}{restriction}."
 
 
-def _restriction(base: IdentifiedParameters, owner: int) -> str:
+def _explain_restriction(base: IdentifiedParameters, owner: int) -> str:
     """Why fewer effects are felt at a body than at one that moves freely."""
     parent = base.robot.parents[owner]
     if parent < 0:
         return ""
     run = base.coefficients.echelon.run
-    rank = column_basis(run.joint_conditions[parent].state.directions())[0].shape[1]
+    rank = column_basis(run.joint_conditions[parent].state.velocities_and_gravity())[0].shape[1]
     if rank == 6:
         return ""
     name = base.robot.bodies[parent].name
@@ -505,12 +510,12 @@ def _latex_sum(terms: list[list[Any]]) -> str:
     for body, symbol, value in terms:
         sign = ("-" if value < 0 else "") if not text else (" - " if value < 0 else " + ")
         size = format_coefficient(value)
-        factor = "" if size == "1" else f"{_scientific(size)}\\,"
+        factor = "" if size == "1" else f"{_latex_number(size)}\\,"
         text += f"{sign}{factor}{_latex_name(body, symbol)}"
     return text
 
 
-def _scientific(size: str) -> str:
+def _latex_number(size: str) -> str:
     mantissa, exponent, power = size.partition("e")
     return f"{mantissa} \\cdot 10^{{{int(power)}}}" if exponent else mantissa
 

@@ -97,7 +97,7 @@ def test_limits_of_the_description_are_kept(arm, motion):
     efforts = [b.limits.effort for b in arm.bodies]
     assert (np.abs(torques).max(axis=0) <= efforts).all()
     assert motion.certificate.limits_hold
-    assert any("velocity" in kinds for kinds in motion.certificate.active.values())
+    assert any("velocity" in kinds for kinds in motion.certificate.active_limits.values())
 
 
 def test_jerk_is_the_slope_of_the_acceleration(motion):

@@ -174,7 +174,7 @@ def test_limits_hold_between_the_points_of_a_message(motion, tmp_path):
     motion.to_ros(path, rate=60.0)
     t, curves = between_points(path, motion.robot.joints)
     dense = np.linspace(t[0], t[-1], 20_011)
-    for order, (low, high) in enumerate(motion.bounds.linear[:3]):
+    for order, (low, high) in enumerate(motion.bounds.derivative_limits[:3]):
         values = curves(dense, nu=order)
         assert (values >= low - ROUNDING).all()
         assert (values <= high + ROUNDING).all()

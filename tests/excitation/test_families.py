@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from feasid.datasets import wam
-from feasid.excitation.basis import Fourier, Slowed, Splines, constant_coefficients, rest_basis
+from feasid.excitation.basis import Fourier, SlowedBasis, Splines, constant_coefficients, rest_basis
 
 PERIOD = 7.0
 FAMILIES = {
     "fourier": Fourier(PERIOD, 4),
     "spline": Splines(PERIOD, 9),
-    "slowed": Slowed(Fourier(PERIOD, 4), 0.8),
-    "slowed spline": Slowed(Splines(PERIOD, 9), 0.5),
+    "slowed": SlowedBasis(Fourier(PERIOD, 4), 0.8),
+    "slowed spline": SlowedBasis(Splines(PERIOD, 9), 0.5),
 }
 STEP = 1e-5
 DIFFERENCES = 1e-7  # central differences, third derivatives of order 100

@@ -11,7 +11,7 @@ from scipy.spatial import ConvexHull
 import feasid
 from feasid.errors import InputError
 from feasid.excitation.bounds import resolve_bounds
-from feasid.excitation.drives import Gradient
+from feasid.excitation.drives import MotionGradient
 from feasid.excitation.regressor_gradient import MotionRegressor
 from feasid.excitation.space import (
     DISTANCE_UNIT,
@@ -200,7 +200,7 @@ def link_distance(robot, folder):
 
 def margins(dynamics, constraint, q):
     still = np.zeros_like(q)
-    evaluation = dynamics.forward(q, still, still)
+    evaluation = dynamics.evaluate(q, still, still)
     return evaluation, *constraint(evaluation)
 
 
@@ -230,7 +230,7 @@ def test_gradients_of_distances_are_their_derivatives():
     q = draw_postures(bounds, rng, 6)
     _, value, pull_back = margins(dynamics, constraint, q)
     bar, way, step = rng.standard_normal(value.shape), rng.standard_normal(q.shape), 1e-7
-    out = Gradient.zeros(*q.shape)
+    out = MotionGradient.zeros(*q.shape)
     pull_back(bar, out)
     ends = [margins(dynamics, constraint, q + sign * step * way)[1] for sign in (1, -1)]
     slope = np.sum(bar * (ends[0] - ends[1])) / (2 * step)

@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from feasid.excitation.problem import Condition, LimitBarrier, LogDet, Mixture, Prediction
+from feasid.excitation.problem import (
+    ConditionNumber,
+    LimitBarrier,
+    LogDet,
+    PredictionVariance,
+    WeightedObjectives,
+)
 
 rng = np.random.default_rng(0)
 W = rng.standard_normal((40, 6)) * [1, 2, 3, 0.2, 5, 1]
@@ -16,11 +22,11 @@ ROUNDING = 1e-12
 """Of logarithms: the sharpest smoothing leaves less above the exact value than the last digits."""
 
 OBJECTIVES = {
-    "smooth": Condition(2),
-    "sharp": Condition(256),
+    "smooth": ConditionNumber(2),
+    "sharp": ConditionNumber(256),
     "logdet": LogDet(),
-    "prediction": Prediction(TASK),
-    "mixture": Mixture(((1.0, Condition(8)), (0.3, LogDet()))),
+    "prediction": PredictionVariance(TASK),
+    "mixture": WeightedObjectives(((1.0, ConditionNumber(8)), (0.3, LogDet()))),
 }
 
 
@@ -36,13 +42,13 @@ def test_derivative(name):
 
 def test_values():
     exact = np.log(np.linalg.cond(W))
-    values = [Condition(p)(M)[0] for p in (1, 4, 16, 64, 256)]
+    values = [ConditionNumber(p)(M)[0] for p in (1, 4, 16, 64, 256)]
     assert sorted(values, reverse=True) == values
     assert all(v >= exact - ROUNDING for v in values)
     assert np.isclose(values[-1], exact, rtol=1e-3)
     assert np.isclose(LogDet()(M)[0], -np.linalg.slogdet(M)[1] / 6)
     spread = np.trace(TASK @ np.linalg.inv(M))
-    assert np.isclose(Prediction(TASK)(M)[0], np.log(spread) / 2)
+    assert np.isclose(PredictionVariance(TASK)(M)[0], np.log(spread) / 2)
 
 
 def test_barrier_is_smooth_and_grows_outward():

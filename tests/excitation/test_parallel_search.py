@@ -44,13 +44,13 @@ def test_workers_find_the_same_motion_in_a_script_without_main_guard(alone, tmp_
 @pytest.mark.slow
 def test_searches_differ_and_the_best_comes_first(robot, monkeypatch):
     seen = []
-    together = parallel_search._combine
+    together = parallel_search._combine_results
 
     def watched(results):
         seen.append((results, together(results)))
         return seen[-1][1]
 
-    monkeypatch.setattr(parallel_search, "_combine", watched)
+    monkeypatch.setattr(parallel_search, "_combine_results", watched)
     feasid.excite(robot, 5.0, **FAST)
     [(results, found)] = seen
     values = [one.value for one in results]

@@ -8,7 +8,7 @@ from arms import limits, panda, ur5, ur5_capsules
 
 import feasid
 from feasid.excitation.design import design_setting, make_basis, make_problem, random_motion
-from feasid.excitation.problem import Condition, LimitBarrier, LogDet, Prediction
+from feasid.excitation.problem import ConditionNumber, LimitBarrier, LogDet, PredictionVariance
 from feasid.excitation.regressor_gradient import MotionRegressor
 from feasid.excitation.space import Capsule, LinkDistance, closest_points
 
@@ -61,10 +61,10 @@ def test_gradient_is_that_of_differences(problem, name):
         known = np.pad(problem.known, (0, dof)) + 1e-3 * np.eye(size + dof)
         problem = replace(problem, expected=expected, known=known, scale=np.ones(size + dof))
     objective = {
-        "gains": Prediction(np.diag(np.r_[np.zeros(size), np.ones(dof)])),
-        "condition": Condition(8.0),
+        "gains": PredictionVariance(np.diag(np.r_[np.zeros(size), np.ones(dof)])),
+        "condition": ConditionNumber(8.0),
         "logdet": LogDet(),
-        "prediction": Prediction(np.diag(np.linspace(1, 2, size))),
+        "prediction": PredictionVariance(np.diag(np.linspace(1, 2, size))),
         "limits only": None,
     }[name]
     rng = np.random.default_rng(2)
@@ -109,7 +109,7 @@ def test_distances_are_those_of_a_collision_library():
     )
     pairs = np.array([[0, 1], [0, 2], [1, 2]])
     q = rng.uniform(-3, 3, (3, 40))
-    evaluation = MotionRegressor(robot, ()).forward(q, 0 * q, 0 * q)
+    evaluation = MotionRegressor(robot, ()).evaluate(q, 0 * q, 0 * q)
     ours = LinkDistance(capsules, pairs, 0.0)(evaluation)[0] * 0.05
     for k in range(q.shape[1]):
         for row, (a, b) in enumerate(pairs):

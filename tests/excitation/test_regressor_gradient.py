@@ -42,7 +42,7 @@ def motion(robot, count=4):
 def test_regressor_and_torques(robot):
     columns = tuple(range(0, robot.size, 2))
     way = motion(robot)
-    evaluation = MotionRegressor(robot, columns).forward(*way, torque=True)
+    evaluation = MotionRegressor(robot, columns).evaluate(*way, torque=True)
     rows = [x.T for x in way]
     assert relative(evaluation.regressor, feasid.regressor(robot, *rows, columns=columns)) < RTOL
     known = np.nan_to_num(robot.values)
@@ -60,14 +60,14 @@ def test_gradient_is_that_of_differences(robot):
         robot, tuple(range(0, robot.size, 3)), np.full(len(robot.drives), 0.3)
     )
     way = motion(robot)
-    evaluation = dynamics.forward(*way, torque=True)
+    evaluation = dynamics.evaluate(*way, torque=True)
     weights, pushes = (
         rng.standard_normal(evaluation.regressor.shape),
         rng.standard_normal(evaluation.torques.shape),
     )
 
     def value(x):
-        at = dynamics.forward(*x, torque=True)
+        at = dynamics.evaluate(*x, torque=True)
         return (at.regressor * weights).sum() + (at.torques * pushes).sum()
 
     out = Gradient.zeros(*way[0].shape)
@@ -88,7 +88,7 @@ def test_poses_are_those_of_a_simulator():
     model = pin.buildModelFromXML(ARM.strip())
     data = model.createData()
     q = np.random.default_rng(3).uniform(-1, 1, (3, 5))
-    flow = MotionRegressor(robot, ()).forward(q, 0 * q, 0 * q).flow
+    flow = MotionRegressor(robot, ()).evaluate(q, 0 * q, 0 * q).flow
     for k in range(q.shape[1]):
         angle = q[2, k]
         at = np.array([q[0, k], q[1, k], np.cos(angle), np.sin(angle)])
@@ -132,7 +132,7 @@ def test_smoothed_signs_tell_as_much_of_friction_as_signs():
     lost = []
     for width in (0.1, 0.05):
         dynamics = MotionRegressor(robot, (column,), np.full(len(robot.drives), width))
-        sign = dynamics.forward(*way).regressor[:, 0, 0]
+        sign = dynamics.evaluate(*way).regressor[:, 0, 0]
         lost.append(abs(np.mean(sign * v) - np.mean(np.abs(v))))
         assert abs(np.mean(sign**2) - 1) < 1e-4
         assert abs(np.mean(np.tanh(v / width) ** 2) - 1) > 0.03
@@ -144,7 +144,7 @@ def test_torque_limits_are_those_of_a_joint_without_friction_too():
     robot = feasid.Robot.from_dh([(0, 0, 0, 0)], gravity=(0, 0, 0)).with_joint_terms(("coulomb",))
     values = {"Lzz": 1.0, "m": 1.0, "fc": 2.0}
     robot = robot.with_values([values.get(symbol, 0.0) for _, symbol in robot.parameter_names])
-    evaluation = MotionRegressor(robot, ()).forward(*np.array([[[0]], [[1]], [[-5]]]), torque=True)
+    evaluation = MotionRegressor(robot, ()).evaluate(*np.array([[[0]], [[1]], [[-5]]]), torque=True)
     assert evaluation.torques.ravel().tolist() == [-3.0, -5.0]
     limit = repeat_limits(np.array([[-4.0], [4.0]]), evaluation.torques)
     assert limit_margins(evaluation.torques, limit)[0].min() == -0.25

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from feasid.excitation.search import Clock, Search, SearchPoint
+from feasid.excitation.search import Search, SearchClock, SearchPoint
 
 KICK, START = 100, 600
 """Evaluations of one of each."""
@@ -39,7 +39,7 @@ class Fake(Search):
 @pytest.mark.parametrize("gainful", ["kick", "start", ""])
 def test_what_gains_is_done_more(gainful):
     search = Fake(
-        None, None, None, np.random.default_rng(0), Clock(np.inf), ROUNDS, 1, lambda *_: None,
+        None, None, None, np.random.default_rng(0), SearchClock(np.inf), ROUNDS, 1, lambda *_: None,
         gainful=gainful,
     )  # fmt: skip
     search.archive = [SearchPoint(0.0, np.zeros(1))]

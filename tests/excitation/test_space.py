@@ -10,8 +10,8 @@ import pytest
 import feasid
 from feasid.errors import InputError
 from feasid.excitation.bounds import resolve_bounds
-from feasid.excitation.certificate import certify, value_per_joint
-from feasid.excitation.constraint_check import Margin, largest_scale, scale_to_limits
+from feasid.excitation.certificate import certify_motion, value_per_joint
+from feasid.excitation.constraint_check import Margin, largest_feasible_scale, scale_to_limits
 from feasid.excitation.design import (
     design_setting,
     make_basis,
@@ -21,7 +21,7 @@ from feasid.excitation.design import (
     random_motion,
     task_motions,
 )
-from feasid.excitation.problem import Condition, Mixture, Prediction
+from feasid.excitation.problem import ConditionNumber, PredictionVariance, WeightedObjectives
 from feasid.excitation.regressor_gradient import MotionRegressor
 from feasid.excitation.search import LIMIT_SHARE, Perturbations
 from feasid.excitation.space import (
@@ -29,7 +29,7 @@ from feasid.excitation.space import (
     Capsule,
     FloorDistance,
     LinkDistance,
-    _outermost,
+    _drop_contained_capsules,
     _parse_capsule,
     collision_pairs,
     find_frame,
@@ -108,9 +108,9 @@ def test_margins_of_a_workspace_count_half_its_width():
     assert [k for k in found if "workspace" in k] == [f"workspace of 'tip', {x}" for x in "xyz"]
     dynamics, _, (part,), _ = parts(gantry(), workspace={"tip": ((0, -1, -inf), (0.8, inf, 2.3))})
     q = np.array([[0.1], [0.2], [0.3]])
-    values = part(dynamics.forward(q, 0 * q, 0 * q))[0][:, 0]
+    values = part(dynamics.evaluate(q, 0 * q, 0 * q))[0][:, 0]
     np.testing.assert_allclose(values, [0.6 / 0.4, 0.2 / 0.4, 1.2 / 0.05, 2.0 / 0.05], atol=1e-9)
-    assert part.names == tuple(f"workspace of 'tip', {x}" for x in "xxyz")
+    assert part.margin_names == tuple(f"workspace of 'tip', {x}" for x in "xxyz")
 
 
 @pytest.mark.parametrize(
@@ -132,9 +132,9 @@ def test_heights_above_the_floor():
     assert isinstance(part, FloorDistance)
     assert sorted({c.link for c in part.capsules}) == ["l2", "tip"]
     q = np.array([[0.1], [0.2], [0.3]])
-    values = part(dynamics.forward(q, 0 * q, 0 * q))[0][:, 0] * DISTANCE_UNIT
+    values = part(dynamics.evaluate(q, 0 * q, 0 * q))[0][:, 0] * DISTANCE_UNIT
     found = {}
-    for name, value in zip(part.names, values, strict=True):
+    for name, value in zip(part.margin_names, values, strict=True):
         found.setdefault(name, []).append(round(float(value), 9))
     assert {k: sorted(v) for k, v in found.items()} == {
         "floor under link 'l2'": [1.2, 1.2], "floor under link 'tip'": [2.05, 2.45],
@@ -159,15 +159,15 @@ def test_distances_between_a_ball_on_the_ground_and_what_moves():
     dynamics, _, (part,), notes = parts(gantry(), collision=True, clearance=0.01)
     assert isinstance(part, LinkDistance)
     assert notes == []
-    assert [set(re.findall("'(.*?)'", name)) - {"base"} for name in part.names] in (
+    assert [set(re.findall("'(.*?)'", name)) - {"base"} for name in part.margin_names] in (
         [{"l2"}, {"tip"}], [{"tip"}, {"l2"}],
     )  # fmt: skip
     q = np.array([[0.3, -0.5], [0.4, 0.0], [-1.0, -2.0]])
-    values = part(dynamics.forward(q, 0 * q, 0 * q))[0] * DISTANCE_UNIT
+    values = part(dynamics.evaluate(q, 0 * q, 0 * q))[0] * DISTANCE_UNIT
     ball_at = np.linalg.norm(q - [[0], [0], [-5]], axis=0) - 0.3 - 0.01
     rod = q + np.array([[0.5], [0], [0.8]])
     rod_at = np.linalg.norm(rod - [[0], [0], [-5]], axis=0) - 0.25 - 0.01
-    rows = dict(zip(part.names, values, strict=True))
+    rows = dict(zip(part.margin_names, values, strict=True))
     for name, expected in (("l2", ball_at), ("tip", rod_at)):
         (row,) = [v for k, v in rows.items() if name in k]
         np.testing.assert_allclose(row, expected, atol=ROUNDING)
@@ -205,10 +205,15 @@ def test_capsules_inside_others_are_left_out():
         capsule("e", 1, 0.2, 0.1),
         capsule("f", 0, -0.3, 0.1),
     ]
-    assert {c.link for c in _outermost([*inside, big, *outside])} == {"big", "d", "e", "f"}
-    assert len(_outermost([big, big])) == 1
+    assert {c.link for c in _drop_contained_capsules([*inside, big, *outside])} == {
+        "big",
+        "d",
+        "e",
+        "f",
+    }
+    assert len(_drop_contained_capsules([big, big])) == 1
     hollow = Capsule("h", 0, big.start, big.end, 0.4, polytope=SimpleNamespace())
-    assert {c.link for c in _outermost([hollow, big])} == {"h", "big"}
+    assert {c.link for c in _drop_contained_capsules([hollow, big])} == {"h", "big"}
     point = capsule("p", 0, 0, 0.5)
     assert point.contains(capsule("q", 0, 0.3, 0.2))
     assert not point.contains(capsule("q", 0, 0.3, 0.21))
@@ -308,7 +313,7 @@ def pendulums():
 def certificate(pendulums, motion, known, expected=None):
     robot, base, *_ = pendulums
     noise = np.array([0.5, 2.0])
-    return certify(
+    return certify_motion(
         robot, base.independent, base.expressions, motion, motion, noise=noise, rate=50.0,
         known=known, margins=(Margin("a", "j", "position", 0.1),), expected=expected,
     )  # fmt: skip
@@ -384,7 +389,7 @@ def test_limits_that_are_used_up(pendulums):
         Margin("e", None, "space", 1e-4), Margin("f", None, "space", 0.9),
     )  # fmt: skip
     found = replace(found, margins=margins)
-    assert found.active == {first: ["position", "velocity"], second: [], "space": ["e"]}
+    assert found.active_limits == {first: ["position", "velocity"], second: [], "space": ["e"]}
     assert found.limits_hold
     assert "limits kept between samples" in found.summary()
     assert f"{second}: no limit active" in found.summary()
@@ -411,12 +416,12 @@ def test_a_value_per_joint(pendulums):
 
 def test_objectives_by_name():
     family = objective_family("condition", None)
-    assert family(8.0) == Condition(8.0)
+    assert family(8.0) == ConditionNumber(8.0)
     both = objective_family({"condition": 2.0, "prediction": 1.0}, np.eye(2))(4.0)
-    assert isinstance(both, Mixture)
-    assert both.parts[0] == (2.0, Condition(4.0))
-    assert isinstance(both.parts[1][1], Prediction)
-    assert isinstance(objective_family({"condition": 0.5}, None)(4.0), Mixture)
+    assert isinstance(both, WeightedObjectives)
+    assert both.parts[0] == (2.0, ConditionNumber(4.0))
+    assert isinstance(both.parts[1][1], PredictionVariance)
+    assert isinstance(objective_family({"condition": 0.5}, None)(4.0), WeightedObjectives)
     for wrong, words in (
         ({}, "positive weights"),
         ({"condition": 0.0}, "positive weights"),
@@ -460,11 +465,11 @@ def test_motions_scaled_to_their_limits_touch_them(problem):
     moves = Perturbations(problem, lambda rng: random_motion(problem, rng))
     shape = problem.coordinates.shape
     for j, own in enumerate(z.reshape(shape)):
-        assert moves.limit_use(j, own) == pytest.approx(1.0)
-        assert moves.limit_use(j, 0.5 * own) == pytest.approx(0.5)
+        assert moves.limit_usage(j, own) == pytest.approx(1.0)
+        assert moves.limit_usage(j, 0.5 * own) == pytest.approx(0.5)
     t = np.arange(400) * problem.basis.period / 400
-    assert largest_scale(problem, 2 * z, t) == pytest.approx(0.5, abs=0.01)
-    assert largest_scale(problem, 0.9 * z, t) == 1.0
+    assert largest_feasible_scale(problem, 2 * z, t) == pytest.approx(0.5, abs=0.01)
+    assert largest_feasible_scale(problem, 0.9 * z, t) == 1.0
 
 
 def test_perturbations_change_all_joints_or_one(problem):
@@ -480,7 +485,7 @@ def test_perturbations_change_all_joints_or_one(problem):
         assert len(changed) == 1
         (joints,) = changed
         uses = [
-            moves.limit_use(j, f.reshape(shape)[j]) / moves.limit_use(j, z.reshape(shape)[j])
+            moves.limit_usage(j, f.reshape(shape)[j]) / moves.limit_usage(j, z.reshape(shape)[j])
             for f in found
             for j in joints[:1]
         ]

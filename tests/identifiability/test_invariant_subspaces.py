@@ -14,14 +14,14 @@ from feasid.identifiability.base import ALONE, base_parameters
 from feasid.identifiability.frames import motion_transform
 from feasid.identifiability.invariant_subspaces import (
     ROOT2,
-    cross,
+    cross_matrix,
     invariant_subspace,
-    momentum,
+    momentum_map,
+    parameter_rate,
     parameter_spectrum,
-    rates,
     velocity_spectrum,
 )
-from feasid.identifiability.views import dimensions
+from feasid.identifiability.views import span_dimensions
 from feasid.robot import inertia
 
 ATOL = 1e-12  # sums of some ten products of numbers of order one
@@ -37,7 +37,7 @@ def vee(spatial):
 
 def rate_of_parameters(screw):
     """A(Phi) on the ten parameters themselves."""
-    return rates(screw) * ROOT2 / ROOT2[:, None]
+    return parameter_rate(screw) * ROOT2 / ROOT2[:, None]
 
 
 def span_of_powers(a, x):
@@ -59,7 +59,7 @@ def same_span(a, b):
 def test_momentum_is_linear_in_the_parameters(seed):
     v, screw, delta = np.split(np.random.default_rng(seed).standard_normal(22), [6, 12])
     expected = v @ inertia.spatial_inertia(delta) @ screw
-    assert v @ momentum(screw) @ (ROOT2 * delta) == pytest.approx(expected, abs=ATOL)
+    assert v @ momentum_map(screw) @ (ROOT2 * delta) == pytest.approx(expected, abs=ATOL)
 
 
 @pytest.mark.parametrize("kind", ["revolute", "prismatic", "helical", "offset"])
@@ -70,7 +70,7 @@ def test_transform_of_a_moving_joint_is_an_exponential(kind):
     pose = ScrewPose.from_screw(*home, screw).at(np.array([q]))
     rotation = np.array([[np.ravel(e)[0] for e in row] for row in pose.rotation]).T
     moved = motion_transform(rotation, np.array([np.ravel(p)[0] for p in pose.position]))
-    expected = expm(-q * cross(screw)) @ motion_transform(*home)
+    expected = expm(-q * cross_matrix(screw)) @ motion_transform(*home)
     np.testing.assert_allclose(moved, expected, atol=ATOL)
 
 
@@ -98,7 +98,7 @@ def test_change_of_frame_is_the_congruence_of_spatial_inertias(seed):
 def test_parameters_seen_across_a_joint_move_at_the_rate_a(seed):
     """X' I X, X = exp(-q Phi x), has the parameters exp(-q A) delta: all derivatives at once."""
     screw, delta = np.split(np.random.default_rng(seed).standard_normal(16), [6])
-    s, spatial = cross(screw), inertia.spatial_inertia(delta)
+    s, spatial = cross_matrix(screw), inertia.spatial_inertia(delta)
     rate = rate_of_parameters(screw)
     np.testing.assert_allclose(rate @ delta, vee(s.T @ spatial + spatial @ s), atol=ATOL)
     x = expm(-0.3 * s)
@@ -113,7 +113,7 @@ def test_exact_matrices_are_those_of_floating_point():
     x = exact.motion_transform(turn, place)
     pose = np.array(turn, dtype=float), np.array(place, dtype=float)
     pairs = [
-        (exact.cross(screw), cross(np.array(screw, dtype=float))),
+        (exact.cross(screw), cross_matrix(np.array(screw, dtype=float))),
         (exact.parameter_rate(screw), rate_of_parameters(np.array(screw, dtype=float))),
         (x, motion_transform(*pose)),
         (exact.parameter_map(x), inertia.change_frame(*pose)),
@@ -128,25 +128,25 @@ def test_invariant_subspaces_spans_are_those_of_the_controllability_matrix(turns
     axis = random_rotation(rng)[:, 0]
     screw = np.r_[axis * turns, pitch * axis]
     cases = [
-        (velocity_spectrum(axis, turns, pitch != 0), cross(screw)),
-        (parameter_spectrum(axis, turns, pitch != 0), rates(screw).T),
+        (velocity_spectrum(axis, turns, pitch != 0), cross_matrix(screw)),
+        (parameter_spectrum(axis, turns, pitch != 0), parameter_rate(screw).T),
     ]
     for spectrum, a in cases:
         starts = [*np.eye(len(a))[:, :, None], rng.standard_normal((len(a), 2))]
         starts.append(np.linalg.svd(a)[2][-1][:, None])  # one that the motion leaves alone
         for x in starts:
-            assert same_span(invariant_subspace(x, [spectrum.action()]), span_of_powers(a, x))
+            assert same_span(invariant_subspace(x, [spectrum.screw_action()]), span_of_powers(a, x))
 
 
 def test_two_axes_span_what_the_switched_system_reaches():
     rng = np.random.default_rng(4)
     axes = random_rotation(rng)[:, :2].T
-    actions = [parameter_spectrum(a, True, False).action() for a in axes]
+    actions = [parameter_spectrum(a, True, False).screw_action() for a in axes]
     for x in np.eye(10)[:, :, None]:
         reached, rank = x, 0
         while reached.shape[1] > rank:
             rank = reached.shape[1]
-            moved = [rates(np.r_[a, 0.0, 0, 0]).T @ reached for a in axes]
+            moved = [parameter_rate(np.r_[a, 0.0, 0, 0]).T @ reached for a in axes]
             u, s, _ = np.linalg.svd(np.hstack([reached, *moved]), full_matrices=False)
             reached = u[:, s > RANK]
         assert same_span(invariant_subspace(x, actions), reached)
@@ -160,7 +160,7 @@ LXX, LXY, LXZ, LYY, LYZ, LZZ, LX, LY, LZ, M = np.eye(10)
 def test_a_free_revolute_joint_feels_five_and_maps_six():
     """Axis z: what the joint's momentum shows, and what the parent sees change."""
     z = np.array([0.0, 0, 1, 0, 0, 0])
-    pair_functionals, mapped = momentum(z) * ROOT2, rate_of_parameters(z)
+    pair_functionals, mapped = momentum_map(z) * ROOT2, rate_of_parameters(z)
     assert same_span(pair_functionals.T, np.stack([LX, LY, LXZ, LYZ, LZZ], axis=1))
     assert same_span(mapped.T, np.stack([LX, LY, LXY, LXZ, LYZ, LXX - LYY], axis=1))
     assert np.linalg.matrix_rank(np.vstack([pair_functionals, mapped]), tol=RANK) == 7
@@ -180,7 +180,7 @@ def test_two_axes_without_gravity(axis, spans, alone):
     bodies = feasid.Body("1", None), feasid.Body("2", "1", rotation, [0.7, 0, 0])
     base = base_parameters(feasid.Robot(bodies, gravity=(0, 0, 0)))
     status = dict(zip(base.robot.parameter_names, base.status, strict=True))
-    assert dimensions(base).motion == spans
+    assert span_dimensions(base).motion == spans
     assert {s for (body, s), found in status.items() if body == "2" and found == ALONE} == alone
     assert base.size == {3: 4, 4: 8}[spans[1]]
 

@@ -25,8 +25,8 @@ import feasid
 from feasid.errors import RankError, UnsupportedJointError
 from feasid.identifiability.base import ALONE, COMBINED, NEVER, base_parameters
 from feasid.identifiability.frames import Frames
-from feasid.identifiability.invariant_subspaces import momentum, rates
-from feasid.identifiability.views import dimensions, symbol_rows
+from feasid.identifiability.invariant_subspaces import momentum_map, parameter_rate
+from feasid.identifiability.views import span_dimensions, symbol_rows
 
 DATA = Path(__file__).parents[1] / "data"
 REFERENCE = json.loads((DATA / "rpna_reference.json").read_text())
@@ -40,7 +40,7 @@ STATUS = {"identifiable": ALONE, "combination": COMBINED, "unidentifiable": NEVE
 
 def consistency(base):
     """Largest entry of K times the nullspace, relative, in the robot's own units."""
-    units = base.coefficients.units
+    units = base.coefficients.parameter_units
     k = base.K * units / units[base.independent][:, None]
     r = base.nullspace / units[:, None]
     r = r / np.abs(r).max(axis=0)
@@ -109,7 +109,7 @@ def test_row_space_status_and_dimensions_of_the_papers_robots(case):
         np.testing.assert_allclose(ours, expected, atol=ROW_SPACE, rtol=ROW_SPACE)
     for name, status in case["status"].items():
         assert base.status[column(robot, name)] == STATUS[status], name
-    found = dimensions(base)
+    found = span_dimensions(base)
     assert list(found.motion) == case["dimV"]
     assert list(found.parameters) == case["dimK"]
     assert list(found.transfers) == (case["dimT_reduced"] or case["dimT"])
@@ -122,7 +122,7 @@ def test_static_identifiability_of_the_papers_robots(case):
     base = base_parameters(robot, static=True, order="paper")
     leading = {column(robot, name) for name in case["minimal_set"]}
     assert set(base.independent.tolist()) == leading
-    found = dimensions(base)
+    found = span_dimensions(base)
     assert list(found.motion) == case["dimG"]
     assert list(found.parameters) == case["dimK"]
     assert list(found.transfers) == case["dimT"]
@@ -152,7 +152,7 @@ def test_hard_mechanisms_are_exact(case):
     for i, joint in enumerate(case["joints"]):
         if "rotor" in joint:
             transfers[i] -= 6  # asymmetric directions of a rotor, which we do not have
-    assert list(dimensions(base).transfers) == transfers
+    assert list(span_dimensions(base).transfers) == transfers
     assert consistency(base) < CONSISTENCY
 
 
@@ -281,8 +281,8 @@ def test_floating_base_agrees_with_the_direct_algorithm(seed):
     robot = floating(seed).robot()
     frames = Frames.from_robot(robot)
     count = 10
-    for screw in frames.single[1:]:
-        rows = np.vstack([momentum(screw), rates(screw)])
+    for screw in frames.first_screws[1:]:
+        rows = np.vstack([momentum_map(screw), parameter_rate(screw)])
         count += np.linalg.matrix_rank(rows, tol=1e-9)
     assert base_parameters(robot).size == count
 
@@ -302,10 +302,10 @@ def test_gravity_counts_as_a_direction_also_where_offsets_keep_it_apart():
     tilted = feasid.Robot.from_dh([(0.4, 0, 0.2, 0), (0, 0.3, 0.1, 0)], gravity=(0, 3, -9))
     apart = tilted.with_joint_terms(("offset",), drive_inertia=False)
     shared = feasid.Drive("both", {"1": 1.0, "2": 1.0}, ("Ia",))
-    wanted = dimensions(base_parameters(tilted)).motion
+    wanted = span_dimensions(base_parameters(tilted)).motion
     for robot in (apart, replace(apart, drives=(*apart.drives, shared))):
-        assert dimensions(base_parameters(robot)).motion == wanted
-    assert wanted > dimensions(base_parameters(replace(tilted, gravity=(0, 0, 0)))).motion
+        assert span_dimensions(base_parameters(robot)).motion == wanted
+    assert wanted > span_dimensions(base_parameters(replace(tilted, gravity=(0, 0, 0)))).motion
 
 
 def test_rotors_are_not_seen_by_forces_on_the_base():
@@ -351,7 +351,7 @@ def test_descriptor_spans_the_row_space_of_k(seed):
     base = base_parameters(robot)
     n = base.descriptor.toarray()
     assert n.shape == base.K.shape
-    units = base.coefficients.units
+    units = base.coefficients.parameter_units
     lead = n[:, base.independent]
     np.testing.assert_allclose(
         lead @ base.K * units, n * units, atol=1e-9 * np.abs(n * units).max()
@@ -369,8 +369,11 @@ def test_null_vectors_leave_the_torques_as_they_are(seed):
         robot = robot.with_joint_terms(drive_inertia=True)
     base = base_parameters(robot)
     q, dq, ddq = rng.normal(size=(3, 5, robot.dof))
-    y = feasid.regressor(robot, q, dq, ddq).reshape(-1, robot.size) * base.coefficients.units
-    null = base.nullspace / base.coefficients.units[:, None]
+    y = (
+        feasid.regressor(robot, q, dq, ddq).reshape(-1, robot.size)
+        * base.coefficients.parameter_units
+    )
+    null = base.nullspace / base.coefficients.parameter_units[:, None]
     change = np.abs(y @ (null / np.abs(null).max(axis=0)))
     assert change.max(initial=0.0) <= 1e-11 * np.abs(y).max()
 

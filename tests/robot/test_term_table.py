@@ -14,7 +14,7 @@ from feasid.codegen.c import compile_routines
 from feasid.codegen.routine import CodedModel, python_function
 from feasid.dynamics.newton_euler import drive_energy
 from feasid.errors import DescriptionError, InputError
-from feasid.excitation.drives import DriveColumns, Gradient
+from feasid.excitation.drives import DriveColumns, MotionGradient
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.formats.registry import FORMATS
 from feasid.formats.terms import sum_drives
@@ -195,7 +195,7 @@ def test_gradients_of_designed_motions(symbol, smoothing):
         columns.at(*motion).add(Y, torques)
         return (Y * bar).sum()
 
-    gradient = Gradient(*(np.zeros((robot.dof, SAMPLES)) for _ in range(3)))
+    gradient = MotionGradient(*(np.zeros((robot.dof, SAMPLES)) for _ in range(3)))
     columns.at(*motion).pull_back(bar, None, gradient)
     for part, found in enumerate(gradient.parts):
         for sample in range(0, SAMPLES, 7):
