@@ -8,8 +8,9 @@ from robots import random_robot, relative
 
 import feasid
 from feasid.datasets import wam
+from feasid.excitation.drives import MotionGradient
 from feasid.excitation.problem import limit_margins, repeat_limits
-from feasid.excitation.regressor_gradient import Gradient, MotionRegressor
+from feasid.excitation.regressor_gradient import MotionRegressor
 from feasid.robot.joint_terms import TERMS
 
 RTOL = 1e-12  # both sides are double precision over some ten bodies
@@ -70,7 +71,7 @@ def test_gradient_is_that_of_differences(robot):
         at = dynamics.evaluate(*x, torque=True)
         return (at.regressor * weights).sum() + (at.torques * pushes).sum()
 
-    out = Gradient.zeros(*way[0].shape)
+    out = MotionGradient.zeros(*way[0].shape)
     evaluation.backward(weights, pushes, out)
     differences = np.zeros_like(way)
     for i in np.ndindex(way.shape):
