@@ -54,7 +54,7 @@ def test_a_motion_at_a_glance(motion):
     size = len(found.expressions)
     assert values["parameters seen"] == (f"{size} of {size}", str(size), True)
     assert values["limits between samples"] == ("kept", "kept", True)
-    used = sum(bool(kinds) for kinds in found.active.values())
+    used = sum(bool(kinds) for kinds in found.active_limits.values())
     assert values["joints at a limit"][0] == f"{used} of 3"
     assert list(shown.troubles) == []
     said = motion.summary().splitlines()
