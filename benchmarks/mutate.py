@@ -154,6 +154,31 @@ HARMLESS: dict[tuple[str, str, str], str] = {
         "if motion is not WHOLE_SPACE[6] or motion.shape[1]:",
     ): "the basis of all or of nothing is itself",
     ("triangle", "if count < CHUNK:", "if count <= CHUNK:"): SPEED,
+    (
+        "shapes",
+        "radius = float(self.half[0])",
+        "radius = float(self.half[1])",
+    ): "what is round has one radius",
+    (
+        "whole_robot",
+        "status = 'indefinite' if smallest < -ROUNDING else status",
+        "status = 'indefinite' if smallest <= -ROUNDING else status",
+    ): "no eigenvalue is the tolerance to the last bit",
+    (
+        "closure",
+        "closed = np.abs(residual).max(axis=0) <= self._floor",
+        "closed = np.abs(residual).max(axis=0) < self._floor",
+    ): "no residual is the tolerance to the last bit",
+    (
+        "judge",
+        "if (_FACES @ point >= least - tolerance).all() and distance < best_distance:",
+        "if (_FACES @ point > least - tolerance).all() and distance < best_distance:",
+    ): "no second moment is the least to the last bit, beside a tolerance",
+    (
+        "read",
+        "while name != outer and name in self.frames and steps < NEAR:",
+        "while name != outer and name in self.frames and (steps <= NEAR):",
+    ): "how long a chain of frames is walked before the poses in the model are taken",
     ("triangle", SIGNS.format("<"), SIGNS.format("<=")): "a row whose diagonal is zero has no sign",
     ("noise", SIGNS.format("<"), SIGNS.format("<=")): "a row whose diagonal is zero has no sign",
 }  # fmt: skip

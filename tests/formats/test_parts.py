@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import feasid
 from feasid.errors import DescriptionError, InputError
 from feasid.formats.build import _join_names
+from feasid.formats.registry import collision_meshes, read_description
 from feasid.formats.rewrite import generated_inertial, joint_shape, single_leader, to_rpy
 from feasid.formats.shapes import bounding_box, farthest, primitive
 from feasid.formats.terms import (
@@ -24,6 +25,7 @@ from feasid.formats.terms import (
     sum_drives,
     term_notes,
 )
+from feasid.formats.xml import parse_xml
 from feasid.robot.bodies import Body
 from feasid.robot.couplings import Coupling
 from feasid.robot.drives import Drive
@@ -168,7 +170,8 @@ def test_kinds_of_joints(columns, kind, axis, place):
 
 
 def test_a_floating_body_floats_in_the_world_only():
-    assert joint_shape(body(np.eye(6)), "URDF")[0] == "floating"
+    kind, axis, place = joint_shape(body(np.eye(6)), "URDF")
+    assert (kind, axis, place.tolist()) == ("floating", None, [0, 0, 0])
     with pytest.raises(feasid.FeasidError, match="no counterpart"):
         joint_shape(body(2 * np.eye(6)), "URDF")
 
@@ -325,3 +328,94 @@ def test_geoms_that_are_none(geom, message):
     )
     with pytest.raises(DescriptionError, match=f"body 'b': {re.escape(message)}"):
         feasid.load_robot(text)
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+URDF = """<robot name="r"><link name="base"/><link name="a">
+<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>
+{more}</link><joint name="j" type="revolute"><parent link="base"/><child link="a"/>
+<axis xyz="0 0 1"/><limit lower="-1" upper="1" velocity="1" effort="1"/></joint></robot>"""
+
+
+@pytest.mark.parametrize(
+    ("collision", "kind"),
+    [
+        ('<geometry><box size="1 2 3"/></geometry>', "box"),
+        ('<geometry><sphere radius="1"/></geometry><origin xyz="1 2 3" rpy="0 0 1"/>', "sphere"),
+        ('<geometry><cylinder radius="1" length="2"/></geometry>', "cylinder"),
+        ('<geometry><mesh filename="x"/></geometry>', None),
+        ('<geometry><box size="1 2"/></geometry>', None),
+        ('<geometry><box/></geometry>', None),
+        ('<geometry><box size="a b c"/></geometry>', None),
+        ('<geometry/>', None),
+        ("", None),
+        ('<geometry><box size="1 2 3"/><sphere radius="1"/></geometry>', None),
+        ('<geometry><box size="1 2 3"/></geometry><origin xyz="1 2"/>', None),
+        ('<geometry><box size="1 2 3"/></geometry><origin xyz="1 2 3" rpy="0 0"/>', None),
+        ('<geometry><box size="1 2 3"/></geometry><origin xyz="a 2 3"/>', None),
+        ('<geometry><sphere radius="-1"/></geometry>', None),
+    ],
+)  # fmt: skip
+def test_shapes_that_a_urdf_gives(collision, kind):
+    text = URDF.format(more=f"<collision>{collision}</collision>")
+    description = read_description(parse_xml(text.encode()))
+    (found,) = description.link("a").collisions()
+    assert (found and found.kind) == kind
+    if kind == "sphere":
+        assert found.position.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("mesh", "name", "scale"),
+    [('filename="x.stl"', "x.stl", [1, 1, 1]),
+     ('filename="x.stl" scale="2 2 3"', "x.stl", [2, 2, 3]),
+     ('filename="x.stl" scale="2 2"', "", [1, 1, 1]), ('filename="x" scale="a"', "", [1, 1, 1]),
+     ('scale="2 2 2"', "", [2, 2, 2])],
+)  # fmt: skip
+def test_meshes_that_a_urdf_gives(mesh, name, scale):
+    shape = f"<collision><geometry><mesh {mesh}/></geometry></collision>"
+    box = '<collision><geometry><box size="1 1 1"/></geometry></collision>'
+    robot = feasid.load_robot(URDF.format(more=shape + box))
+    (found,) = collision_meshes(robot)["a"]
+    assert (found.name, found.scale.tolist()) == (name, scale)
+
+
+def test_what_a_urdf_has_besides_is_told():
+    more = '<sensor name="s"/><gazebo/>'
+    text = URDF.format(more=more).replace(
+        "</robot>", '<gazebo reference="a"/><transmission name="t"/></robot>'
+    ).replace("<axis", '<dynamics damping="1" stiction="2"/><axis')  # fmt: skip
+    notes = " ".join(feasid.load_robot(text).source.notes)
+    for part in ("<sensor> ('s')", "<gazebo> ('a'", "<dynamics stiction=> ('j')"):
+        assert part in notes
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_joints_without_a_name_are_named_after_their_body(count):
+    """The same from the text and from the compiled model."""
+    mujoco = pytest.importorskip("mujoco")
+    axes = ("1 0 0", "0 1 0", "0 0 1")[:count]
+    joints = "".join(f'<joint axis="{a}"/>' for a in axes)
+    text = f"""<mujoco><worldbody><body name="b"><inertial pos="0 0 0" mass="1"
+    diaginertia="1 1 1"/>{joints}</body></worldbody></mujoco>"""
+    one = feasid.load_robot(text)
+    other = feasid.load_robot(mujoco.MjModel.from_xml_string(text))
+    assert one.joints == other.joints
+    assert one.joints == ("b", "b_joint2", "b_joint3")[:count]
+
+
+def test_a_sidecar_that_is_no_longer_needed_is_removed(tmp_path):
+    path = tmp_path / "r.urdf"
+    path.write_text(URDF.format(more=""))
+    robot = feasid.load_robot(path)
+    rich = robot.with_joint_terms(("viscous", "coulomb", "offset"))
+    rich = rich.with_values(np.nan_to_num(rich.values, nan=0.1))
+    out = tmp_path / "out.urdf"
+    written = feasid.write(rich, out)
+    assert written is not None
+    (sidecar,) = tmp_path.glob("out.urdf*json")
+    feasid.write(robot, out, overwrite=True)
+    assert not sidecar.exists()
+    with pytest.raises(feasid.FeasidError, match="overwrite"):
+        feasid.write(robot, out)

@@ -243,3 +243,36 @@ def test_the_low_pass_alone_correlates_rows_of_white_noise():
     np.testing.assert_array_equal(found.as_filtered(data).correlation, found.correlation)
     clocked = replace(data, period=0.001)
     np.testing.assert_array_equal(found.as_filtered(clocked).correlation, [WHITE_CORRELATION, 3.0])
+
+
+@pytest.mark.parametrize(
+    ("value", "deviation", "left", "text"),
+    [
+        (0.0, 0.0, 0.0, None),
+        (2.9e-4, 1e-4, 0.0, None),
+        (-2.9e-4, 1e-4, 0.0, None),
+        (3.1e-4, 1e-4, 0.0, "torques are 0.31 ms behind the motion (0.31 of a sample): estimated "
+         "and accounted for"),
+        (-8e-4, 1e-4, 0.0, "torques are 0.8 ms ahead of the motion (0.80 of a sample): estimated "
+         "and accounted for"),
+        (0.0, 0.0, 2.5e-3, "torques are 2.5 ms or more behind the motion (2.5 samples): longer "
+         "than a sample, so the fit does not account for it; measure it and fit with delay=, or "
+         "have the log checked (feasid.diagnose)"),
+        (0.0, 0.0, -1.5e-3, "torques are 1.5 ms or more ahead of the motion (1.5 samples): longer "
+         "than a sample, so the fit does not account for it; measure it and fit with delay=, or "
+         "have the log checked (feasid.diagnose)"),
+    ],
+)  # fmt: skip
+def test_delays_in_words(value, deviation, left, text):
+    notes = noise.Delay(value, deviation, left).notes(1e-3)
+    assert [str(n) for n in notes] == ([] if text is None else [text])
+    for note in notes:
+        code = "long-delay" if left else "sub-sample-delay"
+        assert (note.code, note.values["delay"]) == (code, left or value)
+
+
+def test_unfiltered_equations_are_not_aligned():
+    data = replace(made(0.04, 1.0), period=0.0)
+    found, delay = noise.align_torques(data)
+    assert found is data
+    assert delay == noise.Delay()

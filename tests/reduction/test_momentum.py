@@ -96,3 +96,35 @@ def test_mistakes_are_named(case):
         feasid.fit(log, robot, method="momentum", window=1000.0)
     with pytest.raises(InputError, match="method='torque'"):
         feasid.fit(log, robot, method="momentum", robust="huber")
+
+
+@pytest.mark.parametrize("window", [0.025, 0.1, 0.3])
+def test_windows_overlap_by_half(case, window):
+    """So many equations of each joint as there are halves, less one, and what is said of them."""
+    robot, _, log = case
+    motion = prepare(log.iloc[:1000], robot)
+    base = feasid.base_parameters(robot)
+    columns = tuple(int(c) for c in base.independent)
+    found = reduce_momentum([motion], robot, columns, window)
+    (run,) = motion.runs
+    half = round(0.5 * window * run.rate)
+    assert found.rows == -(-len(run) // half) - 2
+    assert found.samples == len(run)
+    note = found.notes[-1]
+    assert str(note) == (
+        f"accelerations are not used: change of momentum over windows of {window:g} s"
+    )
+    assert note.values == {"window": window}
+
+
+def test_a_window_shorter_than_two_samples_is_refused(case):
+    robot, _, log = case
+    motion = prepare(log.iloc[:1000], robot)
+    (run,) = motion.runs
+    short = 0.9 / run.rate
+    with pytest.raises(InputError, match="is shorter than two samples at") as error:
+        reduce_momentum([motion], robot, (0,), short)
+    assert error.value.data["window"] == short
+    least = np.ceil(2e3 / run.rate) / 1e3
+    assert f"give window={least} or more" in str(error.value)
+    assert reduce_momentum([motion], robot, (0,), 1.1 / run.rate).samples == len(run)
