@@ -18,8 +18,9 @@ from feasid.errors import InputError
 MIN_STALE_SAMPLES = 10
 """Samples in a row that are equal to the last bit in everything: the message is an old one."""
 
-MIN_STUCK_SECONDS = 0.25
-"""Time with one and the same torque or position, to the last bit, while the joint moves [s]."""
+MIN_STUCK_SECONDS = 0.1
+"""Time with one and the same torque or position, to the last bit, while the joint moves [s]: of a
+sensor that has stopped, or a torque at the end of its range. No packaged log has .02 s of it."""
 
 MIN_MOVED_DISTANCE = 1e-2
 """Distance [rad or m] within `STUCK` from which a joint moves."""

@@ -195,10 +195,10 @@ class ChangeDetector:
         self._power: Array | None = None
         self._latest: deque[tuple[Array, Array, Array]] = deque()
         self.alarm: tuple[float, Array, Array, Array] | None = None
-        self._begin()
+        self.begin_batch()
 
-    def _begin(self) -> None:
-        """Begin a batch of rows."""
+    def begin_batch(self) -> None:
+        """Begin a batch of rows; those of an unfinished one do not count."""
         self._seconds, count = 0.0, len(self._possible.names)
         self._rows: list[tuple[Array, Array]] = []
         self._score = np.zeros(count)
@@ -258,7 +258,7 @@ class ChangeDetector:
         """Compare the batch's estimates with those before it, and begin another batch."""
         score, information, D = self._score, self._information, self._directions
         power, rows = self._squares / self._seconds, self._rows
-        self._begin()
+        self.begin_batch()
         own = np.sum(D * information, axis=0)
         seen = own > 0
         own = np.where(seen, own, 1.0)

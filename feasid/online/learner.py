@@ -125,6 +125,8 @@ class Learner:
             self._bad.extend([self.block] * (raw.lost // self.block))
         usable, fresh = self._checks.find_usable(raw.q, raw.tau, raw.dq, raw.t)
         self._bad.append(int(np.count_nonzero(~usable)))
+        if self._bad[-1] > self.gate.rules.bad * self.block:
+            self._detector.begin_batch()  # what came just before may be as bad, and is no change
         parts = []
         for first, last in usable_stretches(usable, fresh):
             if fresh[first]:

@@ -224,8 +224,10 @@ class OnlineFit(Learner):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         self._jobs.close()
+        if kind is None:
+            self._jobs.raise_error()
 
     # -- files -------------------------------------------------------------------------------
 

@@ -151,9 +151,9 @@ def test_its_errors_reach_the_caller_at_the_next_call_once(monkeypatch):
     feed(fit, q[450:600], tau[450:600])
     assert fit.estimate().fresh
     monkeypatch.setattr(fit._store, "add", lambda *_: np.linalg.cholesky(-np.eye(2)))
-    feed(fit, q[600:650], tau[600:650])
-    with pytest.raises(np.linalg.LinAlgError):
-        fit.close()
+    with pytest.raises(np.linalg.LinAlgError), fit:
+        feed(fit, q[600:650], tau[600:650])
+    feed(fit, q[650:660], tau[650:660])
 
 
 def test_an_estimate_is_requested_without_waiting():
