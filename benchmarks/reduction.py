@@ -123,10 +123,14 @@ def compare(repeat: int) -> dict[str, float]:
     bare = out["W'W [s]"] = best(lambda: full.T @ full, repeat)
     out["of W'W"] = ours / bare
     log, base = raw_log(robot, t, motion, tau), base_parameters(robot)
+    measured = raw_log(robot, t, motion, tau)
+    for kind, signal in zip(("dq", "ddq"), motion[1:], strict=True):
+        measured[[f"{kind}_{j}" for j in robot.joints]] = signal
     filtered = {
         "both sides": lambda: both_sides(robot, t, motion, tau, columns),
         "both sides, all 98 columns": lambda: both_sides(robot, t, motion, tau, range(robot.size)),
         "both sides, from positions": lambda: feasid.reduce(log, base=base, filtering="equations"),
+        "both sides, dq and ddq measured": lambda: feasid.reduce(measured, base=base),
     }
     for what, reduce in filtered.items():
         seconds = out[f"{what} [s]"] = best(reduce, repeat)

@@ -38,6 +38,13 @@ EQUATION_SHARE = 0.2
 BRIDGED_SHARE = 0.25
 """Gaps of at most this share of a period of the equations' cut-off are bridged."""
 
+PIECE, PIECES = 4096, 8
+"""Samples and number of the pieces of a stretch whose spectra are looked at."""
+
+FAINT = 1e-6
+"""Share of a signal's power above the usual low-pass with which it is as smooth as behind it: the
+equations' low-pass leaves less than a tenth of that."""
+
 MAX_JUDGED_STRETCHES = 9
 """Stretches whose spectra are looked at for the automatic cut-off."""
 
@@ -164,7 +171,24 @@ def prepare_stretch(
     keep &= ~unwanted
     runs = _cut(part, Stretch(stretch.label, rows, rate), times, keep, how.decimate)
     band = cutoff if how.smoothing == "butterworth" else None
+    if cutoff is None and how.complete:
+        usual = min(DERIVATIVE_CUTOFF, DERIVATIVE_SHARE * rate)
+        band = usual if _is_smooth(part, usual, rate) else None
     return [replace(run, band=band) for run in runs], left_out
+
+
+def _is_smooth(part: Mapping[str, Array], frequency: float, rate: float) -> bool:
+    """Whether measured motion holds next to nothing above a frequency, on pieces of it."""
+    size = min(PIECE, len(part["q"]))
+    starts = np.linspace(0, len(part["q"]) - size, PIECES).astype(np.intp)
+    high = np.fft.rfftfreq(size, 1.0 / rate) > frequency
+    for kind in ("q", "dq", "ddq"):
+        pieces = np.stack([part[kind][a : a + size] for a in starts], axis=1)
+        waves = np.fft.rfft((pieces - pieces.mean(axis=0)).T * np.hanning(size))
+        power = np.sum(np.abs(waves) ** 2, axis=1)
+        if not (np.sum(power[:, high], axis=1) <= FAINT * power.sum(axis=1)).all():
+            return False
+    return True
 
 
 def _resample(

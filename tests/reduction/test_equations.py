@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from logs import arm_parameters, simulate
 from robots import ARM
@@ -10,6 +11,7 @@ from scipy.interpolate import CubicSpline
 from simulated import hidden
 
 import feasid
+from feasid.datasets import wam
 from feasid.identifiability.base import base_parameters
 from feasid.identification.noise import least_squares
 from feasid.logs.frame import prepare
@@ -81,6 +83,42 @@ def test_bodies_are_as_well_known_from_every_fourth_sample():
         reducer = EquationReducer(robot, columns, motion.cutoff)
         for run in motion.runs:
             reducer.add(replace(run, band=band))
+        found.append(least_squares(*reducer.result().triangle()[:2])[0])
+    assert np.linalg.norm(found[0] - found[1]) < THINNED * np.linalg.norm(found[1])
+
+
+def measured_log(noise):
+    """Positions, velocities, accelerations and torques of the WAM, with noise in accelerations."""
+    robot, rng = wam.robot(), np.random.default_rng(5)
+    t, *motion = wam.motion()
+    values = rng.uniform(0.5, 1.5, robot.size)
+    log = {"t": t}
+    tau = feasid.inverse_dynamics(robot, *motion, parameters=values)
+    scatter = rng.standard_normal(motion[2].shape) * motion[2].std(axis=0)
+    signals = {"q": motion[0], "dq": motion[1], "ddq": motion[2] + noise * scatter, "tau": tau}
+    for kind, x in signals.items():
+        log |= {f"{kind}_{j}": x[:, k] for k, j in enumerate(robot.joints)}
+    return robot, pd.DataFrame(log)
+
+
+@pytest.mark.parametrize(("noise", "every"), [(0.0, 4), (0.01, 1)])
+def test_measured_motion_is_thinned_where_it_is_smooth(noise, every):
+    """Noise in accelerations would be folded onto the motion, and is not."""
+    robot, log = measured_log(noise)
+    motion = prepare(log, robot, filtering="equations")
+    (run,) = motion.runs
+    assert Window(motion.cutoff, run.rate).every(run.band) == every
+
+
+def test_thinned_measured_motion_says_the_same():
+    robot, log = measured_log(0.0)
+    base = base_parameters(robot)
+    motion = prepare(log, robot, filtering="equations")
+    columns = [int(c) for c in base.independent]
+    found = []
+    for band in (motion.runs[0].band, None):
+        reducer = EquationReducer(robot, columns, motion.cutoff)
+        reducer.add(replace(motion.runs[0], band=band))
         found.append(least_squares(*reducer.result().triangle()[:2])[0])
     assert np.linalg.norm(found[0] - found[1]) < THINNED * np.linalg.norm(found[1])
 
