@@ -18,8 +18,6 @@ from pathlib import Path
 import numpy as np
 
 import feasid
-from feasid.logs.motion import Motion, Run
-from feasid.reduction.fleet import reduce_motions
 
 QUARTER = np.pi / 2
 
@@ -97,6 +95,9 @@ def peak(n: int) -> tuple[float, float]:
 
 def humanoid(samples: int = 20_000) -> None:
     """A floating tree of 30 bodies from a log to a feasible model, both sides filtered, by step."""
+    from feasid.logs.motion import Motion, Run
+    from feasid.reduction.fleet import reduce_motions
+
     robot = tree(30)
     rng = np.random.default_rng(1)
     ten = np.array([0.02, 0, 0, 0.02, 0, 0.02, 0.01, 0, 0.01, 1.0])

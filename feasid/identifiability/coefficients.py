@@ -45,6 +45,9 @@ from feasid.identifiability.sampling import (
 )
 from feasid.robot.joint_terms import DRIVE_SYMBOLS, TERMS, JointTerm
 
+MOST_COPIED = 2**18
+"""Entries of K of which a check makes copies at a time."""
+
 WITH_INERTIA = ("Ia", "fo")
 """Terms that no motion tells from inertia and weight of bodies; they are part of the recursion."""
 
@@ -330,10 +333,9 @@ class Coefficients:
         RankError
             When a random combination of null vectors shows in K.
         """
-        scaled = self.scaled_kd
-        columns = np.repeat(self.parameter_units[self.dependent], np.diff(scaled.indptr))
-        data = scaled.data * self.parameter_units[self.independent][scaled.indices] / columns
-        kd = sparse.csc_array((data, scaled.indices, scaled.indptr), scaled.shape)
+        kd = self._swept()
+        kd.data *= self.parameter_units[self.independent][kd.indices]
+        kd.data /= np.repeat(self.parameter_units[self.dependent], np.diff(kd.indptr))
         self._check_kernel(kd)
         return kd
 
@@ -342,8 +344,10 @@ class Coefficients:
         null = self.nullspace
         hidden = null @ np.random.default_rng(SEED).standard_normal(null.shape[1])
         size = np.abs(hidden[self.independent])
-        size += abs(kd) @ np.abs(hidden[self.dependent])
-        left = np.abs(hidden[self.independent] + kd @ hidden[self.dependent])
+        left = hidden[self.independent] + kd @ hidden[self.dependent]
+        for some in np.array_split(np.arange(kd.shape[1]), 1 + kd.nnz // MOST_COPIED):
+            size += abs(kd[:, some]) @ np.abs(hidden[self.dependent[some]])
+        left = np.abs(left)
         bad = np.flatnonzero(left > MAX_HIDDEN_TORQUE * size)
         if bad.size:
             body = self.echelon.run.robot.parameter_names[self.independent[bad[0]]][0]
@@ -444,6 +448,9 @@ class Coefficients:
     @cached_property
     def scaled_kd(self) -> sparse.csc_array:
         """Kd in scaled units."""
+        return self._swept()
+
+    def _swept(self) -> sparse.csc_array:
         row = np.zeros(self.echelon.run.robot.size, dtype=np.int32)
         row[self.independent] = np.arange(len(self.independent))
         parts: dict[int, tuple[npt.NDArray[np.int32], Array]] = {}
@@ -491,7 +498,7 @@ class Coefficients:
         lengths = np.zeros(n, dtype=np.int64)
         lengths[self.independent] = 1
         lengths[self.dependent] = np.diff(kd.indptr)
-        pointers = np.r_[0, np.cumsum(lengths)]
+        pointers = np.r_[0, np.cumsum(lengths)].astype(kd.indices.dtype)
         at = np.empty(pointers[-1], dtype=np.int32)
         data = np.ones(pointers[-1])
         at[pointers[self.independent]] = np.arange(count)
