@@ -36,8 +36,12 @@ MAX_SPEED = 100.0
 BREAKING_SPEED = 1e-9
 """Speed [rad/s or m/s] at which dry friction at rest is evaluated."""
 
-SWEEPS = 15
-"""Rounds over all joints in which the sets of moving and resting joints are found."""
+SWEEPS, MOST_ROUNDS = 15, 60
+"""Sweeps over all joints before it is tried whether the sets of moving and resting joints are found
+(mostly they are), and how often at most: ill-conditioned masses need many."""
+
+HELD = 1e-9
+"""Share of the largest push within which a resting joint counts as held: rounding."""
 
 STIFF = 1.0
 """Damping of a step over the joint's inertia from which the step takes the velocity at its end."""
@@ -335,16 +339,36 @@ def _minimise(A: Array, b: Array, c: Array, start: Array) -> Array:
 
 
 def _search(A: Array, b: Array, c: Array, start: Array) -> Array:
-    """`_minimise` by coordinate descent, then exactly for the joints that move."""
+    """`_minimise` by coordinate descent, until the joints that move and rest are the minimum's.
+
+    With these sets the minimum follows exactly; it is one where moving joints keep their signs and
+    nothing pushes a resting joint by more than c.
+    """
+    v = start.copy()
+    left = np.flatnonzero(np.isfinite(A).all(axis=(1, 2)) & np.isfinite(b).all(axis=1))
+    for _ in range(MOST_ROUNDS):
+        near = _descend(A[left], b[left], c[left], v[left])
+        sign = np.sign(near)
+        moves = sign != 0
+        both = moves[:, :, None] & moves[:, None, :]
+        among = np.where(both, A[left], 0.0) + np.eye(b.shape[1]) * ~moves[:, :, None]
+        right = np.where(moves, b[left] - c[left] * sign, 0.0)
+        exact = np.linalg.solve(among, right[..., None])[..., 0]
+        push = np.abs(b[left] - np.einsum("nij,nj->ni", A[left], exact))
+        holds = push <= c[left] + HELD * np.abs(b[left]).max(axis=1, keepdims=True)
+        found = np.where(moves, np.sign(exact) == sign, holds).all(axis=1)
+        v[left] = np.where(found[:, None], exact, near)
+        left = left[~found]
+        if not len(left):
+            break
+    return v
+
+
+def _descend(A: Array, b: Array, c: Array, start: Array) -> Array:
+    """`SWEEPS` rounds of coordinate descent."""
     v, diagonal = start.copy(), np.einsum("nii->ni", A)
-    n = b.shape[1]
     for _ in range(SWEEPS):
-        for j in range(n):
+        for j in range(b.shape[1]):
             rest = b[:, j] - np.einsum("nk,nk->n", A[:, j], v) + diagonal[:, j] * v[:, j]
             v[:, j] = np.sign(rest) * np.maximum(np.abs(rest) - c[:, j], 0.0) / diagonal[:, j]
-    sign = np.sign(v)
-    moves = sign != 0
-    among = np.where(moves[:, :, None] & moves[:, None, :], A, 0.0) + np.eye(n) * ~moves[:, :, None]
-    exact = np.linalg.solve(among, np.where(moves, b - c * sign, 0.0)[..., None])[..., 0]
-    agrees = (np.sign(exact) * moves == sign).all(axis=1)
-    return np.where(agrees[:, None], exact, v)
+    return v

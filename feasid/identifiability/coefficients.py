@@ -333,7 +333,7 @@ class Coefficients:
         RankError
             When a random combination of null vectors shows in K.
         """
-        kd = self._swept()
+        kd = self.scaled_kd.copy()
         kd.data *= self.parameter_units[self.independent][kd.indices]
         kd.data /= np.repeat(self.parameter_units[self.dependent], np.diff(kd.indptr))
         self._check_kernel(kd)
@@ -445,12 +445,9 @@ class Coefficients:
             np.vstack([wrong, error[used]]),
         )
 
-    @cached_property
+    @property
     def scaled_kd(self) -> sparse.csc_array:
-        """Kd in scaled units."""
-        return self._swept()
-
-    def _swept(self) -> sparse.csc_array:
+        """Kd in scaled units; not kept, as it is as large as Kd."""
         row = np.zeros(self.echelon.run.robot.size, dtype=np.int32)
         row[self.independent] = np.arange(len(self.independent))
         parts: dict[int, tuple[npt.NDArray[np.int32], Array]] = {}
