@@ -170,6 +170,16 @@ HARMLESS: dict[tuple[str, str, str], str] = {
         "closed = np.abs(residual).max(axis=0) < self._floor",
     ): "no residual is the tolerance to the last bit",
     (
+        "derivatives",
+        "return np.asarray(np.convolve(mask, np.ones(2 * by + 1), 'same') > 0.5)",
+        "return np.asarray(np.convolve(mask, np.ones(2 * by + 1), 'same') >= 0.5)",
+    ): "what is added is whole",
+    (
+        "closure",
+        "if not left <= ROUNDED_CLOSURE_TOLERANCE:",
+        "if not left < ROUNDED_CLOSURE_TOLERANCE:",
+    ): "no residual is the tolerance to the last bit",
+    (
         "judge",
         "if (_FACES @ point >= least - tolerance).all() and distance < best_distance:",
         "if (_FACES @ point > least - tolerance).all() and distance < best_distance:",

@@ -135,7 +135,7 @@ def _holding(found: Mapping[str, Mapping[str, Track]], joints: Collection[str], 
     """The topic that has all of these joints; with efforts where that decides."""
     whole = [t for t, tracks in found.items() if set(joints) <= set(tracks)]
     moved = [t for t in whole if all(found[t][j].has("effort") for j in joints)]
-    chosen = moved if len(whole) > 1 and moved else whole
+    chosen = moved or whole
     if len(chosen) == 1:
         return chosen[0]
     listed = [f"{t} ({', '.join(list(tracks)[:8])})" for t, tracks in sorted(found.items())]
@@ -228,8 +228,6 @@ def _records(file: Any, size: int, path: str) -> Iterator[tuple[int, int, int]]:
                 offset=at,
             )
         yield kind, length, at + 9
-        if kind == 0x02:  # footer
-            return
         at += 9 + length
 
 
