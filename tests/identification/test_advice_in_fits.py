@@ -66,7 +66,7 @@ def test_advice_tells_how_much_it_helps():
     (found,) = [f for f in feasid.diagnose(log, robot) if f.code == "sign"]
     assert found.options == {"units": {"tau_2": -1.0}}
     assert 0.1 < found.gain < 1.0
-    assert f"{found.gain:.0%} better" in str(found)
+    assert f"lowers the cross-validation error by {found.gain:.0%}" in str(found)
     fit = feasid.fit(log, robot)
     assert fit.quality.level != "good"
     assert "sign" in [r.code for r in fit.quality.reasons]
