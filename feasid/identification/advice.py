@@ -362,13 +362,19 @@ def _unexplained_joints(fitted: Fit) -> list[Finding]:
 
 
 def _chosen_terms(fitted: Fit, robot: Robot) -> list[Finding]:
-    """What a feature would tell, had the fit not chosen a term for it."""
-    known, out = {s for d in robot.drives for s in d.symbols}, []
+    """What a feature would tell, had the fit not chosen a term for it that the log is sure of."""
+    known, out = {s for d in robot.drives for s in d.symbols}, list[Finding]()
+    if fitted.estimate is None:
+        return out
+    deviations = np.sqrt(np.maximum(np.diag(fitted.estimate.covariance), 0.0))
+    sure = np.abs(fitted.delta) > CERTAIN * deviations
+    places = [(d, fitted.robot.drive_columns(k)) for k, d in enumerate(fitted.robot.drives)]
     for kind in KINDS.values():
         own = {s for term in kind.terms for s in FRICTION[term]} - known
-        joints = tuple(j for d in fitted.robot.drives if own & {*d.symbols} for j in d.coupling)
-        if joints:
+        told = [d for d, columns in places if any(sure[columns[s]] for s in own & columns.keys())]
+        if told:
             text = f"{kind.text}: the fit has a term for it"
+            joints = tuple(j for d in told for j in d.coupling)
             out.append(Finding(kind.name, "note", text, joints=joints, evidence="dynamics"))
     return out
 

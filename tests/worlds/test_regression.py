@@ -96,3 +96,21 @@ HONEST = 2.0
 def test_no_fit_is_good_that_is_several_times_as_wrong_as_the_truth(robot, fault):
     world, fit, score = scored(robot, fault)
     assert score.ratio <= HONEST or fit.quality.level != "good", f"{world}: {fit.quality}"
+
+
+NAMES = {
+    "load_friction": "load",
+    "quantised": "coarse",
+    "stribeck": "stribeck",
+    "ripple": "ripple",
+    "drift": "calibrated",
+}
+"""Codes of findings by fault."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", NAMES)
+def test_what_a_log_shows_of_friction_encoders_and_gears_is_named(fault):
+    world = make_world("ur5", fault, draw_seed())
+    found = feasid.diagnose(world.log, world.robot)
+    assert NAMES[fault] in {f.code for f in found}, f"{world}: {found}"
