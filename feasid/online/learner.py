@@ -199,7 +199,9 @@ class Learner:
         elif alarm is None and self._detector.alarm is not None:
             self._before = self._whitened_equations()
             self._store.clear()
+            newest = self._errors.pop()
             self._errors.clear()
+            self._errors.append(newest)  # the gate judges by what came since
             self._drift.release()
             self._since = 0
         elif last.decision.open and self._since >= self.full:

@@ -47,6 +47,7 @@ def test_a_load_is_noticed_and_tracking_returns():
     run, off = (arm().simulate(end, pick, identify=x) for x in (True, False))
     found = arm().figures(run, pick)
     assert found["load noticed after [s]"] < 2.0
+    assert run.rms(pick + 1, pick + 7) < run.rms(2.0, run.opened) / 10  # the gate stays open
     assert found["rms after [mrad]"] < found["rms before [mrad]"] / 3
     assert found["rms from 7 s after it [mrad]"] < 1.2 * found["rms after [mrad]"]
     assert off.rms(2.0, pick) > 3 * run.rms(run.opened + 1.0, pick)
