@@ -25,14 +25,14 @@ from second_checker import holds
 import feasid
 from feasid.certificate import digest
 from feasid.errors import FeasidError
-from feasid.exact.numbers import text
+from feasid.exact.numbers import shortest_text
 from feasid.feasibility.check import _check_equations
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.correct import correct
 from feasid.feasibility.least_squares import feasible_least_squares
-from feasid.feasibility.proof.binding import Holding, bind
-from feasid.feasibility.proof.claim import Certificate, mark
-from feasid.feasibility.proof.question import Data, Question
+from feasid.feasibility.proof.binding import HeldStatement, bind
+from feasid.feasibility.proof.claim import Certificate, robot_fingerprint
+from feasid.feasibility.proof.question import ExactData, Question
 
 AGREES = 1e-7
 """Difference of coefficients from Pinocchio's and of moments, relative to the largest: least
@@ -122,7 +122,9 @@ class Reader:
         yield self._case(open_question, (np.eye(len(K)), self.bad), near, None)
 
     def _case(self, question, data, certificate, equations):
-        held = Holding(question, "file", None if data is None else Data.from_doubles(*data))
+        held = HeldStatement(
+            question, "file", None if data is None else ExactData.from_doubles(*data)
+        )
         return held, certificate, equations, data
 
     def is_own(self, file, case) -> str:
@@ -133,7 +135,7 @@ class Reader:
         robot = self.robot
         terms = ("Ia",) if robot.drives else ()
         names = [[b.name, s] for b in robot.bodies for s in (*TEN, *terms)]
-        if file["parameters"] != names or file["robot"]["digest"] != mark(robot):
+        if file["parameters"] != names or file["robot"]["digest"] != robot_fingerprint(robot):
             return "another robot"
         if file["consistency"] != "full" or float(Fraction(file["margin"])) != 0:
             return "consistency or margin"
@@ -196,7 +198,7 @@ def dense(rows, columns):
 
 
 def times(number: str, factor: Fraction) -> str:
-    return text(Fraction(number) * factor)
+    return shortest_text(Fraction(number) * factor)
 
 
 # -- mutations: each changes a file in place or returns another one; None where it does not apply
@@ -295,8 +297,8 @@ def add_rest(file, rng, reader, case):
     if "data" not in file:
         return None
     more = Fraction(repr(float(10.0 ** rng.uniform(-12, 8))))
-    file["data"]["rest"] = text(Fraction(file["data"]["rest"]) + more)
-    file["floor"] = text(Fraction(file["floor"]) + more)
+    file["data"]["rest"] = shortest_text(Fraction(file["data"]["rest"]) + more)
+    file["floor"] = shortest_text(Fraction(file["floor"]) + more)
     return file
 
 
@@ -374,7 +376,7 @@ def add_tie(file, rng, reader, case):
     value = "1"
     if "point" in file:
         *numbers, over = map(Fraction, file["point"])
-        value = text(numbers[j] / over)
+        value = shortest_text(numbers[j] / over)
     file["ties"].append({"name": "asked", "row": [[j, "1"]], "value": value})
     if "tied" in file:
         file["tied"].append("0")

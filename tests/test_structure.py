@@ -39,8 +39,8 @@ WRITTEN = {
     "WarmStarts": "where the next minimiser is sought from",
     "_SearchStrategy": "what a way of searching has brought so far",
     "Search": "the state of a search",
-    "Tally": "what of a log is left out, while it is read",
-    "Track": "a topic of a bag, while it is read",
+    "MotionTally": "what of a log is left out, while it is read",
+    "JointTrack": "a topic of a bag, while it is read",
     "Element": "XML that is edited in its own text",
 }
 """Dataclasses that change, and what they are; all others are values."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from feasid.formats.build import build_robot
 from feasid.formats.registry import format_named, read_description
-from feasid.formats.rewrite import patched_source
+from feasid.formats.rewrite import patch_source
 from feasid.formats.xml import LIMITS, parse_xml
 from feasid.robot import inertia
 from feasid.robot.description import Source
@@ -20,7 +20,7 @@ def robot_of_text(data, path="<text>", limits=LIMITS, **options):
 
 def own_text(robot, kind=None):
     """The text from which a robot was read, with its numbers."""
-    return patched_source(robot, format_named(kind or robot.source.format))
+    return patch_source(robot, format_named(kind or robot.source.format))
 
 
 def random_parameters(rng, count):

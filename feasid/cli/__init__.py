@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("feasid: error: cannot print: standard output is closed", file=sys.stderr)
         return EXIT_ERROR
     limit_before_numpy()
-    with record_written_files() as written, _termination():
+    with record_written_files() as written, _raise_on_sigterm():
         try:
             with escape_streams():
                 return _run_command(argv, written)
@@ -114,7 +114,7 @@ def _run_command(argv: list[str], written: Journal) -> int:
         from feasid.cli.output import spell_as_arguments
 
         print(f"feasid: error: {spell_as_arguments(str(error))}", file=sys.stderr)
-        _take_back(written)
+        _remove_outputs(written)
         return EXIT_ERROR
     except KeyboardInterrupt as error:
         ended = isinstance(error, Terminated)
@@ -124,7 +124,7 @@ def _run_command(argv: list[str], written: Journal) -> int:
         return EXIT_TERMINATED if ended else EXIT_INTERRUPTED
 
 
-def _take_back(written: Journal) -> None:
+def _remove_outputs(written: Journal) -> None:
     """The outputs of a command appear together or not at all."""
     if files := written.files():
         stayed = written.take_back()
@@ -135,7 +135,7 @@ def _take_back(written: Journal) -> None:
 
 
 @contextmanager
-def _termination() -> Iterator[None]:
+def _raise_on_sigterm() -> Iterator[None]:
     """SIGTERM raises meanwhile, in a command that runs in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -54,13 +54,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the base parameters; returns the exit status."""
-    robot = _robot(arguments)
+    robot = _robot_with_terms(arguments)
     if arguments.experiment or arguments.use:
-        return _compare(robot, arguments)
+        return _print_missing_combinations(robot, arguments)
     asked = ["static"] if arguments.static else []
     asked += [f"{k}={','.join(v)}" for k in ("measured", "held") if (v := getattr(arguments, k))]
-    base = _answer(robot, asked, arguments)
-    factors = _factors(robot) if arguments.servos else []
+    base = _base_of_experiment(robot, asked, arguments)
+    factors = _gain_factor_lines(robot) if arguments.servos else []
     if arguments.json:
         print_json("base", as_dict(base) | ({"servos": factors} if factors else {}))
     elif arguments.csv:
@@ -68,20 +68,20 @@ def run(arguments: argparse.Namespace) -> int:
     elif arguments.latex:
         print(as_latex(base))
     else:
-        _show(base, arguments)
+        _print_base(base, arguments)
         for line in ["", *factors] if factors else ():
             print(fill(spell_as_arguments(line), WIDTH))
     return 0
 
 
-def _factors(robot: Robot) -> list[str]:
+def _gain_factor_lines(robot: Robot) -> list[str]:
     """What positions and commands of servos tell, and what has to be weighed."""
     from feasid.identification.servo import describe_factors
 
     return describe_factors(robot)
 
 
-def _robot(arguments: argparse.Namespace) -> Robot:
+def _robot_with_terms(arguments: argparse.Namespace) -> Robot:
     gravity = (0.0, 0.0, 0.0) if arguments.no_gravity else parse_vector(arguments.gravity)
     robot = load_robot(
         arguments.robot,
@@ -95,7 +95,9 @@ def _robot(arguments: argparse.Namespace) -> Robot:
     return robot
 
 
-def _answer(robot: Robot, words: list[str], arguments: argparse.Namespace) -> BaseParameters:
+def _base_of_experiment(
+    robot: Robot, words: list[str], arguments: argparse.Namespace
+) -> BaseParameters:
     """Base parameters of an experiment in words."""
     asked = Experiment.parse(words)
     order = arguments.order or "left"
@@ -110,12 +112,12 @@ def _answer(robot: Robot, words: list[str], arguments: argparse.Namespace) -> Ba
     )
 
 
-def _compare(robot: Robot, arguments: argparse.Namespace) -> int:
+def _print_missing_combinations(robot: Robot, arguments: argparse.Namespace) -> int:
     """What an experiment leaves unknown; status 0 when nothing, 1 when something."""
     if not (arguments.experiment and arguments.use):
         raise InputError("--experiment and --for go together; 'everything' is a word for both")
-    experiment = _answer(robot, arguments.experiment, arguments)
-    use = _answer(robot, arguments.use, arguments)
+    experiment = _base_of_experiment(robot, arguments.experiment, arguments)
+    use = _base_of_experiment(robot, arguments.use, arguments)
     gap = experiment.missing_for(use)
     if arguments.json:
         told = {"needed": use.size, "unknown": gap.size, "by_body": gap.by_body()}
@@ -128,7 +130,7 @@ def _compare(robot: Robot, arguments: argparse.Namespace) -> int:
     return 1 if gap.size else 0
 
 
-def _show(base: BaseParameters, arguments: argparse.Namespace) -> None:
+def _print_base(base: BaseParameters, arguments: argparse.Namespace) -> None:
     robot = base.robot
     print(f"{robot.name}: {base.size} base parameters of {base.unknowns} standard parameters")
     print(f"{robot.constraint_summary}\n" if robot.constraint_summary else "")

@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def read(path: str) -> pd.Series[float]:
+def read_beta(path: str) -> pd.Series[float]:
     """The values in a CSV file, its column "value" or its only one of numbers, by their names.
 
     Raises
@@ -64,14 +64,14 @@ def read(path: str) -> pd.Series[float]:
     import numpy as np
     import pandas as pd
 
-    from feasid.logs.read.csv import exact_decimals
+    from feasid.logs.read.csv import exact_decimal_arguments
 
     text = read_whole(path, LARGEST).decode(errors="replace")
     columns = ";" if ";" in text.partition("\n")[0] else ","
     decimal = "," if columns == ";" and DECIMAL_COMMA.search(text) else "."
     try:
         table: pd.DataFrame = pd.read_csv(
-            io.StringIO(text), sep=columns, decimal=decimal, **exact_decimals()
+            io.StringIO(text), sep=columns, decimal=decimal, **exact_decimal_arguments()
         )
     except (ValueError, OverflowError) as error:
         raise InputError(f"{path}: cannot be read: {error}", path=path) from error
@@ -113,7 +113,7 @@ def with_terms(robot: Robot, names: Iterable[tuple[str, str]]) -> Robot:
     return replace(robot, drives=tuple(drives), load_model=load)
 
 
-def variants(robot: Robot, names: Iterable[tuple[str, str]]) -> Iterator[Robot]:
+def robots_with_terms(robot: Robot, names: Iterable[tuple[str, str]]) -> Iterator[Robot]:
     """The robot with the terms that are named, as it is, and with those that fits add."""
     yield with_terms(robot, names)
     yield robot
@@ -122,7 +122,7 @@ def variants(robot: Robot, names: Iterable[tuple[str, str]]) -> Iterator[Robot]:
     yield robot.with_joint_terms(friction=(), drive_inertia=True)
 
 
-def matching(robot: Robot, values: pd.Series[float]) -> BaseParameters:
+def find_matching_base(robot: Robot, values: pd.Series[float]) -> BaseParameters:
     """The robot's base parameters of these names, or of which there are that many.
 
     Raises
@@ -134,7 +134,7 @@ def matching(robot: Robot, values: pd.Series[float]) -> BaseParameters:
 
     words = [word.rpartition(".") for label in values.index for word in SPACES.split(str(label))]
     sizes = []
-    for own in variants(robot, [(owner, symbol) for owner, dot, symbol in words if dot]):
+    for own in robots_with_terms(robot, [(owner, symbol) for owner, dot, symbol in words if dot]):
         base = base_parameters(own)
         if len(base.K) == len(values):
             return base
@@ -151,11 +151,13 @@ def read_values_and_base(arguments: argparse.Namespace) -> tuple[pd.Series[float
     """The values of ``--beta`` and the base parameters of ``--robot`` that they belong to."""
     if arguments.robot is None:
         raise InputError("--beta needs --robot: whose base parameters are these?")
-    values = read(arguments.beta)
-    return values, matching(read_robot(arguments), values)
+    values = read_beta(arguments.beta)
+    return values, find_matching_base(read_robot(arguments), values)
 
 
-def save(certificate: Certificate | None, path: str | None, overwrite: bool = False) -> None:
+def save_certificate(
+    certificate: Certificate | None, path: str | None, overwrite: bool = False
+) -> None:
     """Write the proof where it was asked for, and say so."""
     if path is None:
         return

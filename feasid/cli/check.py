@@ -76,15 +76,15 @@ def run_check(arguments: argparse.Namespace) -> int:
     if arguments.bodies:
         return _judge_bodies(arguments)
     results: list[tuple[str, Report | FeasidError]] = []
-    for path in expand(arguments.files):
+    for path in expand_patterns(arguments.files):
         try:
             results.append((path, inspect(path)))
         except FeasidError as error:
             results.append((path, error))
-    {"text": _text, "json": _json, "sarif": _sarif, "github": _github}[arguments.format](
-        results, arguments
-    )
-    statuses = {_status(result, arguments) for _, result in results}
+    {"text": _print_text, "json": _print_json, "sarif": _print_sarif, "github": _print_github}[
+        arguments.format
+    ](results, arguments)
+    statuses = {_status_word(result, arguments) for _, result in results}
     return EXIT[next((s for s in WORST if s in statuses), FEASIBLE)]
 
 
@@ -101,7 +101,7 @@ def _judge_beta(arguments: argparse.Namespace) -> int:
     as_json = arguments.format == "json"
     with redirect_sentences(as_json):
         print(verdict.explain().replace(": verdict.certificate.verify()", ""))
-        beta.save(verdict.certificate, arguments.certificate)
+        beta.save_certificate(verdict.certificate, arguments.certificate)
         if verdict.feasible is False:
             words = ["--beta", arguments.beta, *robot_words(arguments), "--out", "corrected.csv"]
             print(f"corrected by: feasid correct {shlex.join(words)}")
@@ -112,7 +112,7 @@ def _judge_beta(arguments: argparse.Namespace) -> int:
     return EXIT[statuses[verdict.feasible]]
 
 
-def expand(patterns: Iterable[str]) -> list[str]:
+def expand_patterns(patterns: Iterable[str]) -> list[str]:
     """File names; a pattern that the shell left alone is expanded here."""
     paths: list[str] = []
     for pattern in patterns:
@@ -134,7 +134,7 @@ def _judge_bodies(arguments: argparse.Namespace) -> int:
     if arguments.control or arguments.strict or arguments.format not in ("text", "json"):
         raise InputError("--bodies prints text or JSON, and knows neither --control nor --strict")
     statuses, told = set(), []
-    for path in expand(arguments.files):
+    for path in expand_patterns(arguments.files):
         try:
             verdict = check(path, bodies=True)
         except FeasidError as error:
@@ -152,7 +152,7 @@ def _judge_bodies(arguments: argparse.Namespace) -> int:
     return EXIT[next((s for s in WORST if s in statuses), FEASIBLE)]
 
 
-def _status(result: Report | FeasidError, arguments: argparse.Namespace) -> str:
+def _status_word(result: Report | FeasidError, arguments: argparse.Namespace) -> str:
     if isinstance(result, FeasidError):
         return "error"
     if arguments.strict and result.status == FEASIBLE and result.weightless:
@@ -163,17 +163,17 @@ def _status(result: Report | FeasidError, arguments: argparse.Namespace) -> str:
 Results = list[tuple[str, Report | FeasidError]]
 
 
-def _text(results: Results, arguments: argparse.Namespace) -> None:
+def _print_text(results: Results, arguments: argparse.Namespace) -> None:
     counts: dict[str, int] = {}
     for path, result in results:
-        status = _status(result, arguments)
+        status = _status_word(result, arguments)
         counts[status] = counts.get(status, 0) + 1
         if isinstance(result, FeasidError):
             start = "" if str(result).startswith(path) else f"{path}: "
             print(f"{start}{result}", file=sys.stderr)
         elif not (arguments.quiet and status == FEASIBLE):
-            headline, *others = reports.lines(result, arguments.verbose)
-            reduced = _reduction(path, result)
+            headline, *others = reports.report_lines(result, arguments.verbose)
+            reduced = _describe_lost_freedom(path, result)
             print("\n".join([headline, *([f"  {reduced}"] if reduced else []), *others]))
             if arguments.control:
                 print("\n".join(f"  {line}" for line in _control_lines(path, result)))
@@ -182,7 +182,7 @@ def _text(results: Results, arguments: argparse.Namespace) -> None:
         print(f"{len(results)} files: {', '.join(parts)}")
 
 
-def _json(results: Results, arguments: argparse.Namespace) -> None:
+def _print_json(results: Results, arguments: argparse.Namespace) -> None:
     files: list[dict[str, Any]] = []
     for path, result in results:
         if isinstance(result, FeasidError):
@@ -190,13 +190,13 @@ def _json(results: Results, arguments: argparse.Namespace) -> None:
             failed |= {k: v for k, v in result.data.items() if k in ("line", "column")}
             files.append(failed)
         else:
-            files.append({**result.to_dict(), "reduction": _reduction(path, result)})
+            files.append({**result.to_dict(), "reduction": _describe_lost_freedom(path, result)})
             if arguments.control:
                 files[-1]["control"] = _control_dict(path)
     print_json("check", {"consistency": "full", "files": files})
 
 
-def _reduction(path: str, report: Report) -> str:
+def _describe_lost_freedom(path: str, report: Report) -> str:
     """What the robot has less of than it looks; empty where no robot can be made of the file.
 
     A robot is only made where joints are tied, a moving body has no mass, or another file may tell.
@@ -234,17 +234,17 @@ def _control_dict(path: str) -> dict[str, object]:
 def _findings(results: Results) -> Iterable[reports.Finding]:
     for path, result in results:
         if isinstance(result, FeasidError):
-            yield reports.of_error(result, path)
+            yield reports.finding_of_error(result, path)
         else:
             yield from reports.findings(result)
 
 
-def _sarif(results: Results, arguments: argparse.Namespace) -> None:
-    print(json.dumps(reports.sarif(_findings(results), _version()), indent=2))
+def _print_sarif(results: Results, arguments: argparse.Namespace) -> None:
+    print(json.dumps(reports.sarif_log(_findings(results), _version()), indent=2))
 
 
-def _github(results: Results, arguments: argparse.Namespace) -> None:
-    for line in reports.github(_findings(results)):
+def _print_github(results: Results, arguments: argparse.Namespace) -> None:
+    for line in reports.github_commands(_findings(results)):
         print(line)
 
 
@@ -297,11 +297,11 @@ def _comparison_lines(found: Comparison, everything: bool) -> Iterator[str]:
         yield from (f"  {text}" for text in found.kinematics)
     rows = found.rows if everything else found.different[:COMPARED_ROWS]
     if rows:
-        width = max(len(_short(row.expression)) for row in rows)
+        width = max(len(_shorten(row.expression)) for row in rows)
         yield f"\n{'base parameter':{width}}  {'A':>12}  {'B':>12}  difference"
         for row in rows:
             off = f"{100 * row.relative:.2g} %"
-            yield f"{_short(row.expression):{width}}  {row.a:12.5g}  {row.b:12.5g}  {off}"
+            yield f"{_shorten(row.expression):{width}}  {row.a:12.5g}  {row.b:12.5g}  {off}"
         left = len(found.different) - len(rows)
         if left > 0 and not everything:
             yield f"and {left} more (--all)"
@@ -323,6 +323,6 @@ def _conclusion(found: Comparison) -> str:
     return f"different: {len(found.different)} of {len(found.rows)} base parameters"
 
 
-def _short(expression: str, width: int = 60) -> str:
+def _shorten(expression: str, width: int = 60) -> str:
     expression = plain(expression)
     return expression if len(expression) <= width else expression[: width - 3] + "..."

@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
         changes = [c.to_dict() for c in done.changes]
         print_json("correct", {"path": arguments.file, "out": arguments.out, "changes": changes})
     else:
-        print("\n".join(_lines(done, arguments.out)))
+        print("\n".join(_correction_lines(done, arguments.out)))
     return 0
 
 
@@ -95,30 +95,30 @@ def _correct_beta(arguments: argparse.Namespace) -> int:
     with redirect_sentences(arguments.json):
         far = f"the closest feasible values, Euclidean distance {done.distance:.6g}"
         print(f"wrote {arguments.out}: {far if done.changed else 'unchanged, they are feasible'}")
-        beta.save(done.optimality, arguments.certificate, arguments.overwrite)
+        beta.save_certificate(done.optimality, arguments.certificate, arguments.overwrite)
     if arguments.json:
         told = {"robot": arguments.robot, "out": arguments.out, "distance": done.distance}
         print_json("correct", {**told, "base_parameters": table[beta.VALUE].to_dict()})
     return 0
 
 
-def _lines(done: Repair, out: str) -> Iterator[str]:
+def _correction_lines(done: Repair, out: str) -> Iterator[str]:
     if not done.changes:
         yield f"{out}: unchanged, every link is feasible"
         return
     width = max(len(plain(c.link.name)) for c in done.changes)
     yield f"{'link':{width}}  {'':6}  {'mass':>9}  {'principal moments [kg m^2]':33}  change"
     for change in done.changes:
-        yield from _rows(change, width)
+        yield from _change_rows(change, width)
     count = len(done.changes)
     yield f"{out}: {count} link{'s' if count > 1 else ''} corrected, all physically consistent"
 
 
-def _rows(change: Change, width: int) -> Iterator[str]:
+def _change_rows(change: Change, width: int) -> Iterator[str]:
     link, new = change.link, change.new
     tensor = inertia.rotational_inertia([*new.moments, 0, 0, 0, 0])
-    before = _numbers(float(link.mass or 0), principal_moments(link.moments or ()))
-    after = _numbers(new.mass, np.linalg.eigvalsh(tensor))
+    before = _inertial_text(float(link.mass or 0), principal_moments(link.moments or ()))
+    after = _inertial_text(new.mass, np.linalg.eigvalsh(tensor))
     yield f"{plain(link.name):{width}}  before  {before}"
     size = f"{100 * new.distance:.3g} %" if new.distance < 10 else "new"
     yield f"{'':{width}}  after   {after}  {size}"
@@ -126,5 +126,5 @@ def _rows(change: Change, width: int) -> Iterator[str]:
         yield f"{'':{width}}  {new.note}"
 
 
-def _numbers(mass: float, moments: np.ndarray) -> str:
+def _inertial_text(mass: float, moments: np.ndarray) -> str:
     return f"{mass:9.4g}  " + "  ".join(f"{x:9.3g}" for x in moments)

@@ -80,8 +80,8 @@ def run(arguments: argparse.Namespace) -> int:
         collision=not arguments.no_collision,
         clearance=arguments.clearance,
         ignore=[tuple(pair.split(",")) for pair in arguments.ignore or ()],
-        workspace=_json(arguments.workspace, "--workspace"),
-        capsules=_json(arguments.capsules, "--capsules"),
+        workspace=_parse_json(arguments.workspace, "--workspace"),
+        capsules=_parse_json(arguments.capsules, "--capsules"),
         meshes=arguments.meshes,
         given=[Reduced.load(path) for path in arguments.given],
         noise=arguments.noise,
@@ -95,12 +95,12 @@ def run(arguments: argparse.Namespace) -> int:
         starts=arguments.starts,
         workers=arguments.workers,
         time_limit=arguments.time_limit,
-        progress=_show if sys.stderr.isatty() else None,
-        **{kind: _limits(getattr(arguments, kind), kind) for kind in LIMITS},
+        progress=_print_progress if sys.stderr.isatty() else None,
+        **{kind: _parse_limits(getattr(arguments, kind), kind) for kind in LIMITS},
     )
     with redirect_sentences(arguments.json):
         print(motion.summary())
-        _write(motion, arguments)
+        _write_motion(motion, arguments)
     if arguments.json:
         proof = motion.certificate
         told = {"robot": robot.name, "period": motion.period, "limits_kept": proof.limits_hold}
@@ -111,7 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _write(motion: Any, arguments: argparse.Namespace) -> None:
+def _write_motion(motion: Any, arguments: argparse.Namespace) -> None:
     overwrite = arguments.overwrite
     if arguments.out:
         motion.to_csv(arguments.out, overwrite=overwrite)
@@ -124,7 +124,7 @@ def _write(motion: Any, arguments: argparse.Namespace) -> None:
         write_atomically(arguments.plot, buffer.getvalue(), overwrite=overwrite)
 
 
-def _json(text: str | None, option: str) -> Any:
+def _parse_json(text: str | None, option: str) -> Any:
     try:
         found = None if text is None else json.loads(text)
     except (json.JSONDecodeError, RecursionError):
@@ -134,11 +134,11 @@ def _json(text: str | None, option: str) -> Any:
     return found
 
 
-def _show(seconds: float, text: str) -> None:
+def _print_progress(seconds: float, text: str) -> None:
     print(f"\r{seconds:5.0f} s  best so far {text}  ", end="", file=sys.stderr, flush=True)
 
 
-def _limits(entries: list[str] | None, kind: str) -> Any:
+def _parse_limits(entries: list[str] | None, kind: str) -> Any:
     """``["elbow=2", "wrist=-1,1"]`` as a mapping; ``["2"]`` for all joints."""
     out: dict[str, Any] = {}
     for entry in entries or ():

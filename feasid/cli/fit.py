@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from feasid.cli.beta import save
+from feasid.cli.beta import save_certificate
 from feasid.cli.options import add_options, add_robot_arguments, read_options, read_robot
 from feasid.cli.output import (
     add_json,
@@ -29,7 +29,7 @@ from feasid.options.tables import FitOptions, ReduceOptions
 if TYPE_CHECKING:
     from feasid.identification.result import Fit
 
-OUTPUTS = ("out", "save", "report", "parameters", "certificate", "optimality")
+OUTPUTS = ("out", "save_certificate", "report", "parameters", "certificate", "optimality")
 
 EXIT_USELESS = 5
 """Exit status of a fit that is useless and was not written."""
@@ -126,11 +126,11 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"feasid: this fit is useless: {reason}\n{NOTHING_WRITTEN}", file=sys.stderr)
         return EXIT_USELESS
     with redirect_sentences(arguments.json):
-        _write(result, arguments, tests or None)
+        _write_results(result, arguments, tests or None)
     return 0
 
 
-def _write(result: Fit, arguments: argparse.Namespace, test: Any) -> None:
+def _write_results(result: Fit, arguments: argparse.Namespace, test: Any) -> None:
     if arguments.out:
         written = result.write(
             arguments.out,
@@ -155,7 +155,7 @@ def _write(result: Fit, arguments: argparse.Namespace, test: Any) -> None:
     if arguments.optimality:
         with report_step("proving that nothing fits much better"):
             proof = result.optimality
-        save(proof, arguments.optimality, arguments.overwrite)
+        save_certificate(proof, arguments.optimality, arguments.overwrite)
     if arguments.save:
         result.save(arguments.save, overwrite=arguments.overwrite)
         print(f"wrote {arguments.save}: see feasid show, feasid errors, feasid predict")

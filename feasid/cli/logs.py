@@ -23,7 +23,7 @@ from feasid.cli.output import add_json, print_json, redirect_sentences, spell_as
 from feasid.cli.terminal import progress_bar, report_step
 from feasid.core.files import check_outputs, check_writable, is_folder, is_regular
 from feasid.errors import InputError, LogError
-from feasid.formats.fit_robot import with_motors
+from feasid.formats.fit_robot import with_shared_motors
 from feasid.options.tables import DiagnoseOptions, ReduceOptions, WatchOptions
 from feasid.robot.description import Robot
 
@@ -99,7 +99,7 @@ def run_reduce(arguments: argparse.Namespace) -> int:
     check_outputs({"--out": arguments.out}, inputs, overwrite=replaces)
     options = read_options(arguments, ReduceOptions, "feasid reduce")
     robot = read_robot(arguments)
-    parts = _parts(arguments)
+    parts = _logs_to_reduce(arguments)
     with _checkpoints(arguments) as folder:
         total, failed = _reduce_readable(parts, robot, arguments.workers, folder, options)
         total.save(arguments.out, overwrite=replaces)
@@ -116,7 +116,7 @@ def run_reduce(arguments: argparse.Namespace) -> int:
     return EXIT_PARTIAL if failed else 0
 
 
-def _parts(arguments: argparse.Namespace) -> list[Any]:
+def _logs_to_reduce(arguments: argparse.Namespace) -> list[Any]:
     """The logs, or what there is already and the logs that are not in it, by their content."""
     from feasid.logs.recording import Recording, content_digest
     from feasid.reduction.triangle import Reduced
@@ -138,10 +138,10 @@ def _parts(arguments: argparse.Namespace) -> list[Any]:
 @contextmanager
 def _checkpoints(arguments: argparse.Namespace) -> Iterator[Path]:
     """A folder beside the output, removed when all is done and kept when there is use for it."""
-    from feasid.reduction.fleet import begin_checkpoints, count_checkpoints, remove_checkpoints
+    from feasid.reduction.fleet import count_checkpoints, make_checkpoint_folder, remove_checkpoints
 
     folder = Path(f"{arguments.out}.parts")
-    begin_checkpoints(folder, fresh=not arguments.resume)
+    make_checkpoint_folder(folder, fresh=not arguments.resume)
     try:
         yield folder
     except BaseException:
@@ -195,10 +195,10 @@ def run_watch(arguments: argparse.Namespace) -> int:
         if Path(arguments.plot).suffix.lower() not in (".png", ".svg", ".pdf"):
             raise InputError("--plot takes a file that ends in .png, .svg or .pdf")
     options = read_options(arguments, WatchOptions, "feasid watch")
-    robot = with_motors(read_robot(arguments), options.pop("couplings", None))
+    robot = with_shared_motors(read_robot(arguments), options.pop("couplings", None))
     from feasid.online.playback import watch
 
-    def tell(so_far: Playback) -> None:
+    def print_progress(so_far: Playback) -> None:
         print(so_far.line(len(so_far.estimates) - 1), flush=True)
 
     with redirect_sentences(arguments.json):
@@ -207,7 +207,7 @@ def run_watch(arguments: argparse.Namespace) -> int:
             robot,
             window=arguments.window,
             interval=arguments.interval,
-            each=tell,
+            each=print_progress,
             **options,
         )
         for change in played.online.changes:

@@ -91,7 +91,7 @@ def add_options(parser: argparse.ArgumentParser, options: type) -> None:
 
     group = parser.add_argument_group("options, as in Python")
     for name, option in option_table(options).items():
-        group.add_argument(argument_name(name), dest=f"option_{name}", **_argument(option))
+        group.add_argument(argument_name(name), dest=f"option_{name}", **_argument_settings(option))
     group.add_argument(
         "--option", metavar="NAME=VALUE", action="append", help="any of these by its Python name"
     )
@@ -102,9 +102,9 @@ def argument_name(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _argument(option: Option) -> dict[str, Any]:
+def _argument_settings(option: Option) -> dict[str, Any]:
     unit = f" [{option.unit}]" if option.unit else ""
-    said = "" if option.default in (None, ()) else f"; default {_word(option.default)}"
+    said = "" if option.default in (None, ()) else f"; default {_default_text(option.default)}"
     out: dict[str, Any] = {"help": f"{option.doc}{unit}{said}".replace("%", "%%")}
     if option.kind == "choice":
         out["metavar"] = "{" + ",".join(option.choices) + "}"
@@ -117,7 +117,7 @@ def _argument(option: Option) -> dict[str, Any]:
     return out
 
 
-def _word(default: Any) -> str:
+def _default_text(default: Any) -> str:
     words = {True: "yes", False: "no"}
     return words[default] if isinstance(default, bool) else str(default)
 
@@ -174,7 +174,9 @@ def read_robot(arguments: argparse.Namespace) -> Robot:
 def robot_words(arguments: argparse.Namespace) -> list[str]:
     """The arguments of `add_robot_arguments` as they were typed."""
     words = ["--robot", arguments.robot]
-    words += [f"--{name}" for name in ("floating", "use-mujoco") if vars(arguments)[_key(name)]]
+    words += [
+        f"--{name}" for name in ("floating", "use-mujoco") if vars(arguments)[_option_key(name)]
+    ]
     words += [word for entry in arguments.lock or () for word in ("--lock", entry)]
     given = ((name, vars(arguments)[name]) for name in ("gravity", "ignore", "sidecar"))
     return [*words, *(f"--{name}={value}" for name, value in given if value)]
@@ -183,12 +185,12 @@ def robot_words(arguments: argparse.Namespace) -> list[str]:
 def refuse_robot(arguments: argparse.Namespace, without: str) -> None:
     """Raise for arguments of a robot where none is asked about."""
     names = ("robot", "floating", "lock", "gravity", "ignore", "use-mujoco", "sidecar")
-    given = [f"--{name}" for name in names if vars(arguments)[_key(name)]]
+    given = [f"--{name}" for name in names if vars(arguments)[_option_key(name)]]
     if given:
         raise InputError(f"{', '.join(given)} would be ignored without {without}")
 
 
-def _key(name: str) -> str:
+def _option_key(name: str) -> str:
     return name.replace("-", "_")
 
 
@@ -212,7 +214,7 @@ def _as_list(value: Any) -> str:
         flat = [*value]
     simple = all(isinstance(v, str | int | float) and not LISTED.search(str(v)) for v in flat)
     if not (flat and simple):
-        return json.dumps(value, default=_plain)
+        return json.dumps(value, default=_to_json_data)
     return ",".join(f"{k}={v}" for k, v in entries) if entries else ",".join(flat)
 
 
@@ -256,7 +258,7 @@ def parse_pairs(entries: Sequence[str] | None, option: str) -> dict[str, str]:
     return out
 
 
-def _plain(value: Any) -> Any:
+def _to_json_data(value: Any) -> Any:
     """Arrays and mappings as JSON knows them."""
     return value.tolist() if hasattr(value, "tolist") else list(value)
 

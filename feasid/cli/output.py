@@ -151,11 +151,11 @@ def spell_as_arguments(text: str) -> str:
         name, start, end = match[1], match.start(), match.end()
         out.append(text[at:start])
         if match[2]:
-            length, value = _value(text[end:])
+            length, value = _leading_literal(text[end:])
             if not length:
                 length = _bracket_length(text[end:]) if text[end:].startswith("{") else 0
-                value = _placeholders(text[end : end + length])
-            out.append(_argument(name, value) if length else argument_name(name))
+                value = _mapping_placeholders(text[end : end + length])
+            out.append(_spell_argument(name, value) if length else argument_name(name))
             end += length
         else:
             out.append(argument_name(name) if "_" in name else name)
@@ -163,7 +163,7 @@ def spell_as_arguments(text: str) -> str:
     return "".join([*out, text[at:]])
 
 
-def _argument(name: str, value: object) -> str:
+def _spell_argument(name: str, value: object) -> str:
     if name in PLAIN and value is True:
         return argument_name(name)
     if name == "lock" and isinstance(value, dict):
@@ -175,14 +175,14 @@ def _argument(name: str, value: object) -> str:
     return as_arguments({name: value})
 
 
-def _placeholders(text: str) -> str:
+def _mapping_placeholders(text: str) -> str:
     """A mapping whose values the reader fills in: ``{'a': ..., 'b': ...}`` as ``a=...,b=...``."""
     entries = re.findall(r"['\"]([^'\"]+)['\"]: (\(low, high\)|bound)?", text)
     typed = {"(low, high)": "LOW,HIGH", "bound": "BOUND"}
     return ",".join(f"{name}={typed.get(value, '...')}" for name, value in entries)
 
 
-def _value(text: str) -> tuple[int, object]:
+def _leading_literal(text: str) -> tuple[int, object]:
     """Length and value of the Python literal that a text starts with; length 0 without one."""
     simple = SIMPLE.match(text)
     length = simple.end() if simple else _bracket_length(text)

@@ -137,7 +137,7 @@ def run_simulate(arguments: argparse.Namespace) -> int:
     from feasid.identification.archive import load
 
     given: dict[str, Any] = {
-        name: _numbers(f"--{name}", getattr(arguments, name))
+        name: _parse_numbers(f"--{name}", getattr(arguments, name))
         for name in ("horizon", "kp", "kd", "delay")
         if getattr(arguments, name) is not None
     }
@@ -154,7 +154,7 @@ def run_simulate(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _numbers(name: str, text: str) -> list[float]:
+def _parse_numbers(name: str, text: str) -> list[float]:
     try:
         return [float(x) for x in text.split(",")]
     except ValueError:
@@ -274,7 +274,7 @@ def run_sample(arguments: argparse.Namespace) -> int:
     saved = Path(arguments.model).suffix == ".feasid"
     known, refused = (("scale",), DEVIATIONS) if saved else (DEVIATIONS, ("scale",))
     given = {
-        name: _numbers(f"--{name.replace('_', '-')}", getattr(arguments, name))[0]
+        name: _parse_numbers(f"--{name.replace('_', '-')}", getattr(arguments, name))[0]
         for name in (*known, *refused)
         if getattr(arguments, name) is not None
     }

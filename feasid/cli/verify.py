@@ -31,10 +31,10 @@ from feasid.cli.options import (
 from feasid.cli.output import add_json, print_json
 from feasid.core.files import open_for_reading
 from feasid.errors import CertificateError, InputError
-from feasid.feasibility.check import allowed_set, check_base_values
-from feasid.feasibility.proof.binding import Holding, bind
+from feasid.feasibility.check import check_base_values, feasible_set_from_options
+from feasid.feasibility.proof.binding import HeldStatement, bind
 from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.proof.question import Data, Question
+from feasid.feasibility.proof.question import ExactData, Question
 from feasid.options.complete import select_options
 from feasid.options.tables import BoundOptions, FitOptions, SetOptions
 from feasid.robot.description import Robot
@@ -96,13 +96,13 @@ def _check_proofs(arguments: argparse.Namespace, options: dict[str, Any]) -> int
             status = 2
     if not arguments.robot:
         return max(status, certificate.main(readable))
-    holdings = list(_holdings(arguments, options)) if readable else []
+    holdings = list(_held_statements(arguments, options)) if readable else []
     for path in readable:
         status = max(status, _print_binding(path, holdings))
     return status
 
 
-def _print_binding(path: str, holdings: list[Holding]) -> int:
+def _print_binding(path: str, holdings: list[HeldStatement]) -> int:
     """Print what one file proves about what is held, in one sentence; or why it does not."""
     try:
         binding = bind(Certificate.load(path), holdings)
@@ -117,49 +117,55 @@ def _print_binding(path: str, holdings: list[Holding]) -> int:
     return 0
 
 
-def _holdings(arguments: argparse.Namespace, options: dict[str, Any]) -> Iterator[Holding]:
+def _held_statements(
+    arguments: argparse.Namespace, options: dict[str, Any]
+) -> Iterator[HeldStatement]:
     """What the arguments name, as the statements that certificates make of it."""
     robot = read_robot(arguments)
     if arguments.log:
-        yield from of_log(arguments.log, robot, arguments.robot, options, arguments.margin)
+        yield from statements_of_log(
+            arguments.log, robot, arguments.robot, options, arguments.margin
+        )
     elif arguments.beta:
-        yield from of_values(arguments.beta, robot, arguments.robot, options, arguments.margin)
+        yield from statements_of_values(
+            arguments.beta, robot, arguments.robot, options, arguments.margin
+        )
     else:
-        allowed = allowed_set(
+        allowed = feasible_set_from_options(
             robot, options.get("consistency"), None, select_options(BoundOptions, options)
         )
-        yield from _model(
+        yield from _statements_of_model(
             robot, allowed, robot.values, f"the values in {arguments.robot}", arguments.margin
         )
 
 
-def of_values(
+def statements_of_values(
     path: str,
     robot: Robot,
     robot_path: str,
     options: dict[str, Any],
     margin: float | None,
-) -> Iterator[Holding]:
+) -> Iterator[HeldStatement]:
     """Base parameters in a file: that they can exist or not, and what is closest to them."""
-    given = beta.read(path)
-    base = beta.matching(robot, given)
+    given = beta.read_beta(path)
+    base = beta.find_matching_base(robot, given)
     consistency, bounds = options.get("consistency"), select_options(BoundOptions, options)
-    allowed = allowed_set(base.robot, consistency, None, bounds)
+    allowed = feasible_set_from_options(base.robot, consistency, None, bounds)
     K = np.asarray(base.K, dtype=np.float64)
     values = check_base_values(given, base, allowed)
     about = f"the {len(K)} base parameters in {path} of {robot_path}"
-    yield Holding(Question.from_doubles(base.robot, allowed, K, values, margin or 0.0), about)
+    yield HeldStatement(Question.from_doubles(base.robot, allowed, K, values, margin or 0.0), about)
     distance = Question.from_doubles(base.robot, allowed, K, None, margin or 0.0)
-    yield Holding(distance, about, Data.from_doubles(np.eye(len(K)), values))
+    yield HeldStatement(distance, about, ExactData.from_doubles(np.eye(len(K)), values))
 
 
-def of_log(
+def statements_of_log(
     path: str,
     robot: Robot,
     robot_path: str,
     options: dict[str, Any],
     margin: float | None,
-) -> Iterator[Holding]:
+) -> Iterator[HeldStatement]:
     """The fit of a log: that its model can exist, and that nothing fits much better."""
     from feasid.identification.identify import fit
 
@@ -170,17 +176,21 @@ def of_log(
         problem.base.robot, problem.feasible, K, None, problem.margin or 0.0
     )
     about = f"{path} of {robot_path}"
-    yield Holding(question, about, Data.from_doubles(problem.R, problem.rho, found.triangle[2]))
-    yield from _model(found.robot, found.feasible, found.delta, f"the fit of {about}", margin)
+    yield HeldStatement(
+        question, about, ExactData.from_doubles(problem.R, problem.rho, found.triangle[2])
+    )
+    yield from _statements_of_model(
+        found.robot, found.feasible, found.delta, f"the fit of {about}", margin
+    )
 
 
-def _model(
+def _statements_of_model(
     robot: Robot, feasible: Any, delta: Any, about: str, margin: float | None
-) -> Iterator[Holding]:
+) -> Iterator[HeldStatement]:
     """Standard parameters, as far as they are known."""
     known = np.isfinite(delta)
     if known.any():
         question = Question.from_doubles(
             robot, feasible, np.eye(robot.size)[known], delta[known], margin or 0.0
         )
-        yield Holding(question, about)
+        yield HeldStatement(question, about)

@@ -141,7 +141,7 @@ class Model:
         out = []
         for name, values in inputs.items():
             if type(values) is not np.ndarray or values.dtype != np.float64:
-                values = GATEWAY.take(name, values)
+                values = GATEWAY.convert_argument(name, values)
             if values.shape != self._shape:
                 raise InputError(
                     f"{name} has shape {values.shape}, needed is ({self.robot.dof},): one number "

@@ -4,8 +4,8 @@
 annotations once, when the function is first called. What an annotation says is what is accepted:
 ``bool`` takes truth values only, ``float`` finite real numbers, ``npt.ArrayLike`` finite real
 arrays, ``str | Path`` a path, ``Literal`` one of its words, ``Callable`` what can be called, and a
-class its instances. `Annotated` adds ranges and shapes by a `Kind`. ``Any`` is the function's own
-business. Texts that are returned are harmless on a terminal: control characters are escaped.
+class its instances. `Annotated` adds ranges and shapes by an `ArgumentKind`. ``Any`` is the function's
+own business. Texts that are returned are harmless on a terminal: control characters are escaped.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class UnfitError(ValueError):
 
 
 @dataclass(frozen=True)
-class Kind:
+class ArgumentKind:
     """What an argument may be, in words, and the conversion that refuses anything else.
 
     Attributes
@@ -68,7 +68,7 @@ class Kind:
     text: str
     convert: Callable[[Any], Any]
 
-    def take(self, name: str, value: Any) -> Any:
+    def convert_argument(self, name: str, value: Any) -> Any:
         """The value of an argument.
 
         Raises
@@ -94,7 +94,7 @@ def is_flag(value: Any) -> bool:
 
 def number(
     low: float = -math.inf, high: float = math.inf, *, open: bool = False, finite: bool = True
-) -> Kind:
+) -> ArgumentKind:
     """A real number within limits; `open` leaves `low` itself out."""
 
     def convert(value: Any) -> float:
@@ -110,10 +110,10 @@ def number(
             raise UnfitError
         return taken
 
-    return Kind(describe_range("a number", low, high, open), convert)
+    return ArgumentKind(describe_range("a number", low, high, open), convert)
 
 
-def count(low: float = -math.inf, high: float = MOST) -> Kind:
+def count(low: float = -math.inf, high: float = MOST) -> ArgumentKind:
     """A whole number within limits."""
     real = number(low, high)
 
@@ -124,7 +124,7 @@ def count(low: float = -math.inf, high: float = MOST) -> Kind:
         return int(taken)
 
     shown = math.inf if high == MOST else high
-    return Kind(describe_range("a whole number", low, shown, False), convert)
+    return ArgumentKind(describe_range("a whole number", low, shown, False), convert)
 
 
 def describe_range(noun: str, low: float, high: float, open: bool) -> str:
@@ -134,7 +134,7 @@ def describe_range(noun: str, low: float, high: float, open: bool) -> str:
     return noun + text
 
 
-def array(*shape: int | str, finite: bool = True, whole: bool = False) -> Kind:
+def array(*shape: int | str, finite: bool = True, whole: bool = False) -> ArgumentKind:
     """Real numbers of a shape, whose sizes are numbers or words for any; without one of any shape.
 
     Without `finite` they may be missing or infinite; `whole` asks for whole numbers.
@@ -153,7 +153,7 @@ def array(*shape: int | str, finite: bool = True, whole: bool = False) -> Kind:
             raise UnfitError
         return taken.astype(np.intp) if whole else taken
 
-    return Kind(f"an array of {noun}{said}", convert)
+    return ArgumentKind(f"an array of {noun}{said}", convert)
 
 
 def as_numbers(value: Any, *, finite: bool = True) -> npt.NDArray[np.float64]:
@@ -228,7 +228,7 @@ def _callable(value: Any) -> Any:
     return value
 
 
-def _instance(kind: type) -> Kind:
+def _instance(kind: type) -> ArgumentKind:
     """Instances of a class, which is known by its name alone where it is not imported."""
     if getattr(kind, "_is_protocol", False):
         return ANYTHING
@@ -242,17 +242,17 @@ def _instance(kind: type) -> Kind:
             raise UnfitError(HINTS.get(name, "") if isinstance(value, str | os.PathLike) else "")
         return value
 
-    return Kind(f"{article} {name}", convert)
+    return ArgumentKind(f"{article} {name}", convert)
 
 
 HINTS = {"Robot": "not a path: read it with feasid.load_robot"}
 """What to do with a path where an object is wanted."""
 
-ANYTHING = Kind("anything", lambda value: value)
-FLAG = Kind("True or False", _flag)
-PATH = Kind("a path", _path)
-FILE = Kind("an open file", _file)
-FUNCTION = Kind("a function", _callable)
+ANYTHING = ArgumentKind("anything", lambda value: value)
+FLAG = ArgumentKind("True or False", _flag)
+PATH = ArgumentKind("a path", _path)
+FILE = ArgumentKind("an open file", _file)
+FUNCTION = ArgumentKind("a function", _callable)
 
 Positive: TypeAlias = Annotated[float, number(0.0, open=True)]
 NonNegative: TypeAlias = Annotated[float, number(0.0)]
@@ -313,12 +313,13 @@ class _Names(dict[str, Any]):
 
 
 @cache
-def kind_from_annotation(hint: Any) -> Kind:
+def kind_from_annotation(hint: Any) -> ArgumentKind:
     """The kind of argument that an annotation describes."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return next(
-            (k for k in hint.__metadata__ if isinstance(k, Kind)), kind_from_annotation(inner[0])
+            (k for k in hint.__metadata__ if isinstance(k, ArgumentKind)),
+            kind_from_annotation(inner[0]),
         )
     if origin is Literal:
         return _one_of(inner)
@@ -330,7 +331,7 @@ def kind_from_annotation(hint: Any) -> Kind:
             return ANYTHING
         return array(whole="int" in str(inner))
     if hint is None or hint is types.NoneType:
-        return Kind("None", _nothing)
+        return ArgumentKind("None", _require_none)
     if hint in SIMPLE:
         return SIMPLE[hint]
     if origin is abc.Callable or hint in (abc.Callable, Callable):
@@ -355,31 +356,31 @@ def _text(value: Any) -> str:
     return value
 
 
-def _nothing(value: Any) -> None:
+def _require_none(value: Any) -> None:
     if value is not None:
         raise UnfitError
 
 
-SIMPLE: dict[Any, Kind] = {
+SIMPLE: dict[Any, ArgumentKind] = {
     bool: FLAG,
     int: count(),
     float: number(),
-    str: Kind("a text", _text),
+    str: ArgumentKind("a text", _text),
     Any: ANYTHING,
 }
 
 
-def _one_of(choices: tuple[Any, ...]) -> Kind:
+def _one_of(choices: tuple[Any, ...]) -> ArgumentKind:
     def convert(value: Any) -> Any:
         if not any(type(value) is type(c) and value == c for c in choices):
             near = did_you_mean(value, choices) if isinstance(value, str) else ""
             raise UnfitError(f"not {quote(value)}{near}")
         return value
 
-    return Kind(" or ".join(map(repr, choices)), convert)
+    return ArgumentKind(" or ".join(map(repr, choices)), convert)
 
 
-def _union(parts: tuple[Any, ...]) -> Kind:
+def _union(parts: tuple[Any, ...]) -> ArgumentKind:
     if any(
         "_SupportsArray" in str(get_origin(part)) for part in parts
     ):  # an array-like in an alias
@@ -406,7 +407,7 @@ def _union(parts: tuple[Any, ...]) -> Kind:
                 wrong = wrong or str(error)
         raise UnfitError(wrong)
 
-    return Kind(text, convert)
+    return ArgumentKind(text, convert)
 
 
 def _is_a(hint: Any, kind: type) -> bool:
@@ -414,7 +415,7 @@ def _is_a(hint: Any, kind: type) -> bool:
     return isinstance(container, type) and issubclass(container, kind)
 
 
-def _sequence(container: type, inner: tuple[Any, ...]) -> Kind:
+def _sequence(container: type, inner: tuple[Any, ...]) -> ArgumentKind:
     """A sequence of items of one kind, or of a fixed number of kinds."""
     fixed = container is tuple and inner[-1] is not ...
     items = [kind_from_annotation(part) for part in (inner if fixed else inner[:1])]
@@ -439,10 +440,10 @@ def _sequence(container: type, inner: tuple[Any, ...]) -> Kind:
         out = [kind.convert(item) for kind, item in zip(kinds, listed, strict=True)]
         return out if isinstance(listed, list) and container is not tuple else tuple(out)
 
-    return Kind(text, convert)
+    return ArgumentKind(text, convert)
 
 
-def _mapping(inner: tuple[Any, ...]) -> Kind:
+def _mapping(inner: tuple[Any, ...]) -> ArgumentKind:
     keys, items = (kind_from_annotation(part) for part in (inner or (Any, Any)))
 
     def convert(value: Any) -> Any:
@@ -457,23 +458,23 @@ def _mapping(inner: tuple[Any, ...]) -> Kind:
                 raise UnfitError(wrong or f"not {quote(item)} for {quote(key)}") from None
         return out
 
-    return Kind(f"a mapping to {items.text}", convert)
+    return ArgumentKind(f"a mapping to {items.text}", convert)
 
 
 # -- functions ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _ParameterKinds:
     """Kinds of a function's parameters."""
 
     places: tuple[str, ...]
     rest: str
-    kinds: Mapping[str, Kind]
+    kinds: Mapping[str, ArgumentKind]
     defaults: Mapping[str, Any]
 
     @classmethod
-    def of(cls, function: Callable[..., Any]) -> _Plan:
+    def from_function(cls, function: Callable[..., Any]) -> _ParameterKinds:
         own = inspect.signature(function, follow_wrapped=False)
         names = _Names(function.__module__)
         said = function.__annotations__
@@ -491,14 +492,14 @@ class _Plan:
         defaults = {n: p.default for n, p in own.parameters.items() if p.default is not p.empty}
         return cls(places, rest, kinds, defaults)
 
-    def take(self, name: str, value: Any) -> Any:
+    def convert_argument(self, name: str, value: Any) -> Any:
         if name not in self.kinds or (name in self.defaults and value is self.defaults[name]):
             return value
-        return self.kinds[name].take(name, value)
+        return self.kinds[name].convert_argument(name, value)
 
-    def take_all(self, values: tuple[Any, ...]) -> list[Any]:
+    def convert_all(self, values: tuple[Any, ...]) -> list[Any]:
         names = [*self.places, *[self.rest] * (len(values) - len(self.places))]
-        return [self.take(n, v) for n, v in zip(names, values, strict=False)]
+        return [self.convert_argument(n, v) for n, v in zip(names, values, strict=False)]
 
 
 def checked(item: Item) -> Item:
@@ -533,15 +534,15 @@ def _check_class(item: Any) -> Any:
 
 
 def _check_function(function: Any) -> Any:
-    plan: _Plan | None = None
+    plan: _ParameterKinds | None = None
     told = function.__annotations__.get("return") == "str"
 
     @wraps(function)
     def run(*args: Any, **given: Any) -> Any:
         nonlocal plan
-        plan = plan or _Plan.of(function)
-        taken = {name: plan.take(name, value) for name, value in given.items()}
-        result = function(*plan.take_all(args), **taken)
+        plan = plan or _ParameterKinds.from_function(function)
+        taken = {name: plan.convert_argument(name, value) for name, value in given.items()}
+        result = function(*plan.convert_all(args), **taken)
         return escape_controls(result) if told and type(result) is str else result
 
     return run

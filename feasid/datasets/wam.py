@@ -72,7 +72,7 @@ def load() -> pd.DataFrame:
     arm = robot()
     t, q, dq, ddq = motion()
     columns = [int(c) for c in base_parameters(arm).independent]
-    fitted = _product(arm, q, dq, ddq, columns, estimate("ols"))
+    fitted = _torques_from_beta(arm, q, dq, ddq, columns, estimate("ols"))
     error: Array = np.random.default_rng(SEED).standard_normal(fitted.shape)
     for _ in range(2):  # the second projection removes the rounding of the first
         error -= _projection(arm, q, dq, ddq, columns, error)
@@ -88,7 +88,9 @@ def load() -> pd.DataFrame:
     return frame
 
 
-def _product(arm: Robot, q: Array, dq: Array, ddq: Array, columns: list[int], beta: Array) -> Array:
+def _torques_from_beta(
+    arm: Robot, q: Array, dq: Array, ddq: Array, columns: list[int], beta: Array
+) -> Array:
     parts = (slice(a, a + BLOCK) for a in range(0, len(q), BLOCK))
     return np.concatenate(
         [regressor(arm, q[p], dq[p], ddq[p], columns=columns) @ beta for p in parts]
@@ -100,4 +102,4 @@ def _projection(
 ) -> Array:
     """Part of a torque signal that lies in the span of the regressor's columns."""
     r, rho, _ = Reduced.from_samples(arm, q, dq, ddq, signal, columns=columns).triangle()
-    return _product(arm, q, dq, ddq, columns, np.asarray(np.linalg.solve(r, rho)))
+    return _torques_from_beta(arm, q, dq, ddq, columns, np.asarray(np.linalg.solve(r, rho)))

@@ -18,9 +18,9 @@ from feasid.identifiability.base import base_parameters
 from feasid.logs.clock import check_order, run_labels
 from feasid.logs.columns import unit_factor
 from feasid.logs.derivatives import MIN_SAMPLES
-from feasid.logs.floating import floats, imu_of, touch_of
+from feasid.logs.floating import contact_from_option, imu_from_option, is_floating_log
 from feasid.logs.motion import Motion, Rows
-from feasid.logs.raw import Signals, unwrap
+from feasid.logs.raw import Signals, unwrap_angles
 from feasid.logs.recording import Recording
 from feasid.options.complete import select_options
 from feasid.options.tables import LogOptions, ReadOptions
@@ -46,14 +46,14 @@ def check_columns(recording: Recording, robot: Robot, asked: Mapping[str, Any]) 
     """
     df = recording.table(robot, asked.get("topic"))
     try:
-        if floats(df, robot):
+        if is_floating_log(df, robot):
             return _check_floating(recording, robot, asked)
         raw = _with_holes(recording.raw(robot, **select_options(ReadOptions, asked)))
     except LogError as error:
         return Diagnosis((_from_error("columns", error),), len(df))
     findings, runs = _order_runs(df, raw)
     if not any(f.level == "error" and f.code == "time" for f in findings):
-        findings += _reader_findings(raw, unwrap(raw.values["q"], robot, runs))
+        findings += _reader_findings(raw, unwrap_angles(raw.values["q"], robot, runs))
         if len(df) >= MIN_SAMPLES:
             findings += check_signals(raw, robot, runs)
             moving = check_velocities(raw, runs, findings)
@@ -69,9 +69,9 @@ def _check_floating(recording: Recording, robot: Robot, asked: Mapping[str, Any]
     options = {"filtering": "equations", **select_options(LogOptions, asked)}
     motion = recording.motion(robot, **options)
     t = np.concatenate([run.t for run in motion.runs])
-    contacts = {str(k): touch_of(v) for k, v in (asked.get("contacts") or {}).items()}
+    contacts = {str(k): contact_from_option(v) for k, v in (asked.get("contacts") or {}).items()}
     df = recording.table(robot, asked.get("topic"))
-    found = find_floating_mistakes(df, robot, imu_of(asked.get("imu")), contacts)
+    found = find_floating_mistakes(df, robot, imu_from_option(asked.get("imu")), contacts)
     return Diagnosis(tuple(found), motion.rows, float(np.ptp(t)), motion.runs[0].rate, motion.notes)
 
 

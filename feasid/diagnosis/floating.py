@@ -26,7 +26,7 @@ from feasid.dynamics.floating import (
     rotation_vectors,
 )
 from feasid.dynamics.regressor import inverse_dynamics
-from feasid.logs.filters import choose_cutoff, low_pass, settling
+from feasid.logs.filters import choose_cutoff, low_pass, settling_samples
 from feasid.logs.floating import (
     POSE,
     TOUCHES,
@@ -138,7 +138,7 @@ class LimbEquations:
         if "turn" not in part and {*POSE[3:]} <= {*map(str, df.columns)}:
             turn = rotation_matrices(stack_columns(df.iloc[stretch.rows], POSE[3:]))
             part["turn"] = turn.reshape(-1, 9)
-        cut = slice(settling(cutoff, rate), -settling(cutoff, rate))
+        cut = slice(settling_samples(cutoff, rate), -settling_samples(cutoff, rate))
         q, dq, ddq, applied, pushed = equations
         rows = np.arange(0, len(q), max(1, -(-len(q) // ROWS)))
         pose = np.broadcast_to(robot.bodies[base].rotation, (len(stretch.rows), 3, 3))

@@ -19,7 +19,13 @@ from feasid.core.arrays import Array
 from feasid.diagnosis.mistakes import KINDS, TRANSITION, Mistake, cold_friction, horizontal
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.logs.motion import Run
-from feasid.reduction.equations import EDGE, EquationReducer, Equations, Rows, Window
+from feasid.reduction.equations import (
+    EDGE,
+    EquationReducer,
+    EquationRows,
+    Equations,
+    GaussianLowPass,
+)
 from feasid.reduction.reduce import without_rows
 from feasid.reduction.strata import EDGES, FOLD_SECONDS, FOLDS
 from feasid.reduction.triangle import Reduced
@@ -62,7 +68,7 @@ class RunRows:
     """
 
     run: Run
-    window: Window
+    window: GaussianLowPass
     centres: Places
     t: Array
     regressor: list[Array]
@@ -84,24 +90,26 @@ class RunRows:
         The low-pass leaves little of what lies beyond its cut-off, and a column's own error
         changes a mistake's size by as much.
         """
-        return self.window.every(self.window.cutoff)
+        return self.window.largest_decimation(self.window.cutoff)
 
     def with_torques(self, run: Run) -> RunRows:
         """The rows of a run that has other torques."""
         tau = np.ascontiguousarray(run.tau.T)
-        slope = self.window.slope.rows(tau[:, self.part], len(self.centres))
+        slope = self.window.derivative_filter.filter_rows(tau[:, self.part], len(self.centres))
         raw = [np.vstack([x[:-1], tau[j][None, self.centres]]) for j, x in enumerate(self.raw)]
         return replace(self, run=run, torque=self.filtered(tau), slope=slope, raw=raw)
 
     def filtered(self, signal: Array) -> Array:
         """Rows of a signal (k, N) that is given at all samples, shape (k, M)."""
         part = np.ascontiguousarray(signal[:, self.part])
-        return self.window.comb().rows(part, len(self.centres))
+        return self.window.decimating_filter().filter_rows(part, len(self.centres))
 
     def smooth(self, function: Callable[..., Array], *signals: Array) -> Array:
         """Rows of a function (k, n) of signals (n, dof) that is as smooth as the motion."""
         found = function(*map(self.thin, signals))
-        return self.window.comb(self.every).rows(np.ascontiguousarray(found), len(self.centres))
+        return self.window.decimating_filter(self.every).filter_rows(
+            np.ascontiguousarray(found), len(self.centres)
+        )
 
     def thin(self, signal: Array) -> Array:
         """The samples of a signal (N, dof) at which smooth functions are computed."""
@@ -249,7 +257,7 @@ class LogRows:
                 at += size
             reducer.restart()
             reducer.add_rows(
-                Rows(filtered, raw, [*part.slope], [*part.slowness], part.t), len(part.run)
+                EquationRows(filtered, raw, [*part.slope], [*part.slowness], part.t), len(part.run)
             )
         found = reducer.result()
         rest = [j for j in range(self.robot.dof) if j not in self.joints]
@@ -289,8 +297,8 @@ def _run_rows(equations: Equations, run: Run) -> RunRows | None:
     groups = list(equations.run_rows(run))
     if not groups:
         return None
-    window = Window(equations.cutoff, run.rate)
-    centres = window.centres(len(run), run.anchor, run.own)
+    window = GaussianLowPass(equations.cutoff, run.rate)
+    centres = window.kept_rows(len(run), run.anchor, run.own)
     joints = range(len(groups[0].filtered))
     whole = [np.concatenate([g.filtered[j] for g in groups], axis=1) for j in joints]
     slope, slowness = (

@@ -11,7 +11,7 @@ from feasid.core.arrays import Array, Mask
 from feasid.diagnosis.findings import Finding
 from feasid.logs.clock import GAP, JITTER
 from feasid.logs.columns import WORDS
-from feasid.logs.motion import Rows, blocks
+from feasid.logs.motion import Rows, excluded_blocks
 from feasid.logs.raw import Signals
 from feasid.robot.description import Robot
 
@@ -65,7 +65,7 @@ def check_signals(raw: Signals, robot: Robot, runs: Sequence[Rows]) -> list[Find
         if raw.layout.columns[kind] is None:  # torques of controls: no sensor that sticks or clips
             continue
         for k, joint in enumerate(raw.layout.coordinates):
-            column = raw.layout.name_of(kind, k)
+            column = raw.layout.column_name(kind, k)
             where = _Where(kind, joint, column, raw.t, moved)
             findings += _check_column(values[:, k], where, runs)
     return findings + check_range(raw, robot)
@@ -150,8 +150,8 @@ def _check_holes(raw: Signals) -> list[Finding]:
             bad = np.flatnonzero(~np.isfinite(values[:, k]))
             if not bad.size:
                 continue
-            parts = blocks(bad, "")
-            column = raw.layout.name_of(kind, k)
+            parts = excluded_blocks(bad, "")
+            column = raw.layout.column_name(kind, k)
             where = _Where(kind, joint, column, raw.t)
             longest = max(p.count for p in parts)
             found = where.finding(
@@ -358,7 +358,7 @@ def check_range(raw: Signals, robot: Robot) -> list[Finding]:
             continue
         outside = np.flatnonzero((q < low - room) | (q > high + room))
         if outside.size:
-            parts = blocks(outside, "")
+            parts = excluded_blocks(outside, "")
             found = where.finding(
                 "limits",
                 "note" if outside.size < 0.05 * len(q) else "warning",

@@ -144,7 +144,7 @@ def _swap_finding(raw: Signals, i: int, j: int) -> Finding:
 def _scale_findings(raw: Signals, k: int, logged: Array, derived: Array) -> list[Finding]:
     """A velocity that is a multiple of the derivative, or no relative of it."""
     name = raw.layout.coordinates[k]
-    columns = tuple(raw.layout.name_of(kind, k) for kind in ("q", "dq"))
+    columns = tuple(raw.layout.column_name(kind, k) for kind in ("q", "dq"))
     power = float(derived @ derived)
     likeness = float(derived @ logged) / max(np.sqrt(power) * float(np.linalg.norm(logged)), 1e-300)
     factor = float(derived @ logged) / max(power, 1e-300)

@@ -31,7 +31,7 @@ from feasid.core.arrays import Array, require_finite
 from feasid.dynamics.kinematics import nodes, propagate
 from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import InputError
-from feasid.robot.description import Robot, carrying_link
+from feasid.robot.description import Robot, find_link
 
 UNIT = 1e-3
 """How far a logged quaternion's norm may be from 1: more than four decimals lose."""
@@ -357,7 +357,7 @@ def frame_jacobian(
     InputError
         No such body; joints that are coupled or in loops.
     """
-    i, link = carrying_link(robot, body)
+    i, link = find_link(robot, body)
     if not robot.is_tree:
         raise InputError(f"contacts of robot {robot.name!r}: its joints are coupled or in loops")
     positions = as_samples_last(np.atleast_2d(np.asarray(q, dtype=np.float64)))

@@ -108,7 +108,7 @@ def solve_square(
     return [Fraction(row[-1], row[k]) for k, row in enumerate(rows)]
 
 
-def independent(
+def independent_rows(
     rows: Sequence[Sequence[Fraction]],
 ) -> tuple[list[int], list[dict[int, Fraction]]]:
     """Places of independent rows, and for every other one a combination with it that is zero."""

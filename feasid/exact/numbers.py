@@ -29,12 +29,12 @@ PLAIN_NUMERATOR, PLAIN_DENOMINATOR = 10**5, 999
 
 
 @lru_cache(maxsize=4096)  # entries of constraints come again and again
-def decimal(number: float) -> Fraction:
+def printed_decimal(number: float) -> Fraction:
     """The number that Python prints for a double, exactly."""
     return Fraction(repr(float(number)))
 
 
-def plain(number: float) -> Fraction:
+def simplest_number(number: float) -> Fraction:
     """A computed coefficient as the short decimal or simple fraction that it stands for."""
     if not number:
         return Fraction(0)
@@ -43,10 +43,10 @@ def plain(number: float) -> Fraction:
     for short in (*simple_ones, Fraction(f"{number:.{SHORT_DIGITS}g}")):
         if abs(float(short) - number) <= SHORT_ERROR * abs(number):
             return short
-    return decimal(number)
+    return printed_decimal(number)
 
 
-def text(number: Fraction) -> str:
+def shortest_text(number: Fraction) -> str:
     """Shortest exact form: a decimal where there is one of reasonable length, else p/q."""
     denominator, tens = number.denominator, 0
     while denominator % 10 == 0:
@@ -69,7 +69,7 @@ def text(number: Fraction) -> str:
     return f"{sign}{whole}.{str(part).zfill(power).rstrip('0') or '0'}"
 
 
-def over_one(numbers: Iterable[Fraction]) -> tuple[Integers, int]:
+def common_denominator(numbers: Iterable[Fraction]) -> tuple[Integers, int]:
     """Integers, and the denominator that they share."""
     listed = list(numbers)
     over = lcm(*{x.denominator for x in listed})
@@ -78,12 +78,12 @@ def over_one(numbers: Iterable[Fraction]) -> tuple[Integers, int]:
     return out, over
 
 
-def integral(numbers: Array) -> tuple[Integers, int]:
+def decimals_to_integers(numbers: Array) -> tuple[Integers, int]:
     """Decimals of doubles as integers over one denominator; quickly where they are halves."""
     twice = 2 * numbers
     if (np.abs(twice) < 2.0**MANTISSA).all() and (twice == np.rint(twice)).all():
         return twice.astype(np.int64).astype(object), 2
-    out, over = over_one(decimal(x) for x in numbers.ravel().tolist())
+    out, over = common_denominator(printed_decimal(x) for x in numbers.ravel().tolist())
     return out.reshape(numbers.shape), over
 
 
@@ -113,7 +113,7 @@ class Number:
 
     @classmethod
     def parse(cls, text: str) -> Number:
-        """The number that `text` writes; ``ValueError`` says what is wrong with it."""
+        """The number that `shortest_text` writes; ``ValueError`` says what is wrong with it."""
         token = text.strip(" \t\r\n")
         return cls(token, parse(token))
 
@@ -127,7 +127,7 @@ def parse(token: str) -> float:
     """A finite float of a plain decimal; ``ValueError`` says what is wrong with the text."""
     match = _DECIMAL.fullmatch(token) if len(token) <= MAX_LENGTH else None
     if match is None:
-        raise ValueError(_complaint(token))
+        raise ValueError(_number_error(token))
     if match[1] and abs(int(match[1])) > MAX_EXPONENT:
         raise ValueError(f"{quote(token)} has an exponent beyond +-{MAX_EXPONENT}")
     value = float(token)
@@ -143,7 +143,7 @@ def quote(token: str) -> str:
     return repr(token if len(token) <= 60 else token[:57] + "...")
 
 
-def _complaint(token: str) -> str:
+def _number_error(token: str) -> str:
     seen = quote(token)
     if not token:
         return "a number is missing (the text is empty)"

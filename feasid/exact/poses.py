@@ -67,7 +67,7 @@ def cos_sin(angle: Decimal) -> tuple[Decimal, Decimal]:
         return sums[0], sums[1]
 
 
-def about(axis: int, angle: Decimal) -> Rotation:
+def axis_rotation(axis: int, angle: Decimal) -> Rotation:
     """Rotation about a coordinate axis (0, 1, 2) by an angle [rad]."""
     c, s = cos_sin(angle)
     i, j = (axis + 1) % 3, (axis + 2) % 3
@@ -90,7 +90,7 @@ def multiply(a: Sequence[Sequence[Decimal]], b: Sequence[Sequence[Decimal]]) -> 
         ]
 
 
-def apply(a: Sequence[Sequence[Decimal]], v: Sequence[Decimal]) -> Position:
+def rotate(a: Sequence[Sequence[Decimal]], v: Sequence[Decimal]) -> Position:
     """A 3x3 matrix times a vector."""
     with localcontext(CONTEXT):
         return [sum((a[r][k] * v[k] for k in range(3)), _ZERO) for r in range(3)]
@@ -98,13 +98,13 @@ def apply(a: Sequence[Sequence[Decimal]], v: Sequence[Decimal]) -> Position:
 
 def from_rpy(rpy: Sequence[Fraction]) -> Rotation:
     """URDF's Rz(yaw) Ry(pitch) Rx(roll)."""
-    turns = [about(axis, to_decimal(angle)) for axis, angle in enumerate(rpy)]
+    turns = [axis_rotation(axis, to_decimal(angle)) for axis, angle in enumerate(rpy)]
     return multiply(multiply(turns[2], turns[1]), turns[0])
 
 
 def compose(outer: PrecisePose, inner: PrecisePose) -> PrecisePose:
     """Pose of a frame given in another frame that itself has a pose."""
-    moved = apply(outer[0], inner[1])
+    moved = rotate(outer[0], inner[1])
     with localcontext(CONTEXT):
         position = [a + b for a, b in zip(outer[1], moved, strict=True)]
     return multiply(outer[0], inner[0]), position
@@ -126,7 +126,7 @@ def pseudo_inertia(
         return [*out, [*(m * x for x in c), m]]
 
 
-def add(matrices: Sequence[Sequence[Sequence[Decimal]]]) -> list[list[Fraction]]:
+def sum_matrices(matrices: Sequence[Sequence[Sequence[Decimal]]]) -> list[list[Fraction]]:
     """Sum of 4x4 matrices as exact rationals, symmetric."""
     total = [[sum(Fraction(a[r][c]) for a in matrices) for c in range(4)] for r in range(4)]
     return [[Fraction(total[r][c] + total[c][r]) / 2 for c in range(4)] for r in range(4)]
@@ -157,7 +157,7 @@ def definiteness_within(
 Matrix = list[list[Fraction]]
 
 
-def tensor(moments: Sequence[Fraction]) -> Matrix:
+def symmetric_matrix(moments: Sequence[Fraction]) -> Matrix:
     """Symmetric 3x3 matrix of (xx, xy, xz, yy, yz, zz)."""
     xx, xy, xz, yy, yz, zz = moments
     return [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
@@ -165,7 +165,7 @@ def tensor(moments: Sequence[Fraction]) -> Matrix:
 
 def second_moments(moments: Sequence[Fraction]) -> Matrix:
     """Sigma = tr(I)/2 1 - I of an inertia given by (xx, xy, xz, yy, yz, zz)."""
-    inertia = tensor(moments)
+    inertia = symmetric_matrix(moments)
     half = (inertia[0][0] + inertia[1][1] + inertia[2][2]) / 2
     return [[(half if r == c else 0) - inertia[r][c] for c in range(3)] for r in range(3)]
 
@@ -185,6 +185,6 @@ def determinant(a: Matrix) -> Fraction:
     )
 
 
-def can_exist(mass: Fraction, moments: Sequence[Fraction]) -> bool:
+def is_possible_inertia(mass: Fraction, moments: Sequence[Fraction]) -> bool:
     """Whether the link is the inertia of some body with volume: m > 0 and Sigma > 0."""
     return mass > 0 and is_positive_definite(second_moments(moments))

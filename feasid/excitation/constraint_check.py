@@ -210,12 +210,12 @@ class ExcitationProblem:
         InputError
             `z` has another shape or is not finite.
         """
-        coefficients = self.problem.coordinates.coefficients(self.check_unknowns(z))
+        coefficients = self.problem.coordinates.coefficients(self.check(z))
         return tuple(
             smallest_margins_of_design(self.problem, coefficients, check_times(self.problem))
         )
 
-    def check_unknowns(self, z: npt.ArrayLike) -> Array:
+    def check(self, z: npt.ArrayLike) -> Array:
         """The unknowns as an array.
 
         Parameters
@@ -239,7 +239,7 @@ class ExcitationProblem:
     def _evaluate(
         self, z: npt.ArrayLike, objective: Objective | None, weight: float, reach: float = 1.0
     ) -> tuple[float, Array]:
-        return self.problem(self.check_unknowns(z), objective, LimitBarrier(weight, reach))
+        return self.problem(self.check(z), objective, LimitBarrier(weight, reach))
 
 
 def satisfies_limits(problem: Problem, z: Array, t: Array) -> bool:

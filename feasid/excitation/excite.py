@@ -225,7 +225,7 @@ def _run_optimiser(
 ) -> SearchResult:
     """What the caller's optimiser makes of the problem on the finer grid of the last stages."""
     design = ExcitationProblem(problem.with_finer_grid(), objectives, random_motion(problem, rng))
-    return SearchResult(np.inf, (design.check_unknowns(optimiser(design)),), 1)
+    return SearchResult(np.inf, (design.check(optimiser(design)),), 1)
 
 
 def _progress_reporter(

@@ -122,7 +122,7 @@ def link_capsules(
     for name, shapes in collision_shapes(robot).items():
         if name in known and name not in (given or {}):
             out += [
-                _attach_capsule(known[name], *shape.capsule())
+                _attach_capsule(known[name], *shape.enclosing_capsule())
                 for shape in shapes
                 if shape is not None
             ]

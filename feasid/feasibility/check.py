@@ -17,9 +17,9 @@ from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
 from feasid.errors import InputError
 from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
-from feasid.feasibility.constraints.units import Units, units
+from feasid.feasibility.constraints.units import Units, problem_units
 from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.proof.decide import NEARLY, Outcome, decide, minimal_conflict
+from feasid.feasibility.proof.decide import NEARLY, Decision, decide, minimal_conflict
 from feasid.feasibility.proof.question import HEAVIEST, Question
 from feasid.feasibility.reference import reference_model
 from feasid.feasibility.solve import Attempt
@@ -84,17 +84,17 @@ def check(
     if isinstance(subject, str | Path):
         subject = load_robot(subject)
     if isinstance(subject, Robot):
-        allowed = allowed_set(subject, consistency, feasible, bounds)
+        allowed = feasible_set_from_options(subject, consistency, feasible, bounds)
         return _check_values(subject, allowed, subject.values, margin, solver)
-    base = base_of(base)
-    allowed = allowed_set(base.robot, consistency, feasible, bounds)
+    base = resolve_base(base)
+    allowed = feasible_set_from_options(base.robot, consistency, feasible, bounds)
     beta = check_base_values(subject, base, allowed)
     K = np.asarray(base.K, dtype=np.float64)
     labels = getattr(base, "expressions", None) or [str(i) for i in range(len(K))]
     return _check_equations(base.robot, allowed, K, beta, labels, margin, solver)
 
 
-def allowed_set(
+def feasible_set_from_options(
     robot: Robot,
     consistency: str | None,
     feasible: FeasibleSet | None,
@@ -128,12 +128,12 @@ def _merge_constraints(
 ) -> FeasibleSet:
     """What a fit was fitted with, and what is asked of it now."""
     if feasible is not None:
-        return allowed_set(robot, consistency, feasible, bounds)
-    now = allowed_set(robot, consistency or fitted.consistency, None, bounds)
-    return now.also(fitted)
+        return feasible_set_from_options(robot, consistency, feasible, bounds)
+    now = feasible_set_from_options(robot, consistency or fitted.consistency, None, bounds)
+    return now.with_user_constraints_of(fitted)
 
 
-def base_of(base: Any) -> Any:
+def resolve_base(base: Any) -> Any:
     """Base parameters from what is given as `base=`.
 
     Raises
@@ -219,7 +219,7 @@ def _check_equations(
 ) -> Verdict:
     """The verdict on given linear combinations of standard parameters."""
     question = Question.from_doubles(robot, feasible, K, beta, margin)
-    scale = units(robot, feasible, K, beta)
+    scale = problem_units(robot, feasible, K, beta)
     reference = reference_model(robot, scale).delta
     outcome = decide(question, scale, reference, solver)
     verdict = Verdict(question, outcome, scale, tuple(labels))
@@ -259,7 +259,7 @@ class Verdict(Displayed):
     """
 
     question: Question
-    outcome: Outcome
+    outcome: Decision
     scale: Units
     labels: tuple[str, ...]
     conflict: tuple[str, ...] = ()
@@ -346,7 +346,7 @@ class Verdict(Displayed):
         total = sum(self.weights.values())
         heavy = sorted(self.weights, key=lambda name: -self.weights[name])
         named = [n for n in heavy if self.weights[n] > SHARE * total]
-        return tuple(dict.fromkeys([*self._ties, *named]))
+        return tuple(dict.fromkeys([*self._describe_ties, *named]))
 
     @cached_property
     def bodies(self) -> tuple[str, ...]:
@@ -388,7 +388,7 @@ class Verdict(Displayed):
         return worst
 
     @property
-    def _agreement(self) -> list[str]:
+    def _describe_disagreement(self) -> list[str]:
         """What "feasible" leaves open where given equations contradict each other a little."""
         if not self.disagreement:
             return []
@@ -399,7 +399,7 @@ class Verdict(Displayed):
         ]
 
     @property
-    def _obstacle(self) -> str:
+    def _explain_inconclusive(self) -> str:
         """Why nothing is proved."""
         if not np.isfinite(self.margin):
             return "no solver gave an answer, or given equations contradict each other too little"
@@ -421,7 +421,7 @@ class Verdict(Displayed):
         return tuple(c.name for c in self.question.feasible.convex)
 
     @property
-    def _ties(self) -> list[str]:
+    def _describe_ties(self) -> list[str]:
         """Equalities that take part in the proof."""
         if self.certificate is None or not any(
             exact(v) for v in self.certificate.data.get("tied", ())
@@ -440,7 +440,7 @@ class Verdict(Displayed):
         ]
         if self.boundary:
             lines.append("possible only with singular matrices: a rod, a point mass, no mass")
-        lines += self._agreement
+        lines += self._describe_disagreement
         if self.clash:
             lines.append(f"what clashes: {_join_names(self.clash, ', ')}")
         if self.conflict:
@@ -455,7 +455,7 @@ class Verdict(Displayed):
                 f"{_join_names(self.outside, ', ')}"
             )
         if self.certificate is None:
-            lines.append(f"neither answer could be proved: {self._obstacle}; tried:")
+            lines.append(f"neither answer could be proved: {self._explain_inconclusive}; tried:")
             lines += map(str, self.attempts)
         else:
             lines.append("proved in exact rational arithmetic: verdict.certificate.verify()")
@@ -485,7 +485,7 @@ class Verdict(Displayed):
                 self.certificate is not None,
             ),
         ]
-        said = self._agreement if yes else self.explain().splitlines()[1:]
+        said = self._describe_disagreement if yes else self.explain().splitlines()[1:]
         hidden = "proved in exact"
         wrong = [f"whose: {_join_names(self.bodies, ', ')}"] if self.bodies else []
         return Display(

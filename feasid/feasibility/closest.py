@@ -10,10 +10,10 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.feasibility import problems, solve
-from feasid.feasibility.cone import project
+from feasid.feasibility.cone import project_by_divergence
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.constraints.units import Units, assemble
+from feasid.feasibility.constraints.units import Units, constraint_units
 from feasid.feasibility.problems import Program, margins, normalise_constraints
 from feasid.feasibility.reference import Anchor, NoInteriorError, Reference
 from feasid.feasibility.solve import Attempt, ConeArrays, SolverAnswer, lower_bound
@@ -172,7 +172,7 @@ def closest(
     margin : float, optional
         Absolute in SI numbers; None for `feasid.feasibility.problems.MARGIN` in units.
     solver : optional
-        See `feasid.feasibility.solve.ladder`.
+        See `feasid.feasibility.solve.solver_attempts`.
     refine : bool
         Weaken the pull on faint directions, and take the closest answer. Without it distances that
         are small beside the target's norm come out a little too large.
@@ -226,7 +226,7 @@ def _on_free_parameters(
     elimination: Elimination, scale: Units, reference: Reference
 ) -> tuple[Units, Reference]:
     """Units and reference of the parameters that equalities leave free."""
-    inner = assemble(
+    inner = constraint_units(
         elimination.inside, scale.mass, scale.length, scale.parameters[elimination.roots]
     )
     return inner, replace(reference, delta=reference.delta[elimination.roots])
@@ -267,7 +267,7 @@ def _closest(
     refine: bool,
     generic: tuple[Units, Reference] | None,
 ) -> Closest:
-    ladder, chosen = solve.ladder(solver), None
+    ladder, chosen = solve.solver_attempts(solver), None
     attempts: list[Attempt] = []
     if generic is not None:
         first = ladder[:1] if solver is None else ladder
@@ -356,7 +356,7 @@ def _solve_verified(
     def judge(raw: SolverAnswer) -> solve.Judgement:
         delta = raw.x * problem.units
         repaired = anchor.repair(delta)
-        usable = feasible.strictly_inside(repaired)
+        usable = feasible.contains_strictly(repaired)
         worst = min(
             scale.block_margins(feasible, delta).min(initial=np.inf),
             scale.linear_margins(feasible, delta).min(initial=np.inf),
@@ -369,7 +369,7 @@ def _solve_verified(
             f"smallest margin {worst:.1e}, gap {gap:.1e}",
         )
 
-    return solve.run(problem.program, judge, solver)
+    return solve.solve_verified(problem.program, judge, solver)
 
 
 def _problem(
@@ -417,19 +417,19 @@ def _choose_nearest(
     It is polished where nothing constrains it.
     """
     interior = _tighten_margin(problem.feasible, problem.scale, margin)
-    interior = interior if interior.strictly_inside(delta) else problem.feasible
+    interior = interior if interior.contains_strictly(delta) else problem.feasible
     delta = _centre(interior, delta, problem.unseen, reference)
     polished = _polish(problem, delta)
-    if interior.strictly_inside(polished) and problem.cost(polished) < problem.cost(delta):
+    if interior.contains_strictly(polished) and problem.cost(polished) < problem.cost(delta):
         delta = _centre(interior, polished, problem.unseen, reference)
     return delta
 
 
 def _centre(interior: FeasibleSet, delta: Array, unseen: Array, reference: Array) -> Array:
     """The model nearest to `reference` that moves like delta, as constraints in CVXPY allow."""
-    centre = project(interior, delta, unseen, reference)
+    centre = project_by_divergence(interior, delta, unseen, reference)
     share = 1.0
-    while interior.convex and not interior.strictly_inside(delta + share * (centre - delta)):
+    while interior.convex and not interior.contains_strictly(delta + share * (centre - delta)):
         share *= 0.5
         if share < LEAST_SHARE:
             return delta

@@ -10,9 +10,9 @@ units or body frames, and rises to infinity at the boundary, so that minimisers 
 feasible. Without the traces it is the logarithmic barrier.
 
 `minimise` follows Newton's method over a weighted sum of such terms and of quadratics: the entropic
-estimate (`feasid.identification.priors`), the choice of a full model (`project`), its trade against
-the residual (`feasid.feasibility.least_squares`), ends of ranges (`feasid.feasibility.region`) and
-bounds on the residual (`feasid.feasibility.proof.optimality`). The latter two need multipliers: on
+estimate (`feasid.identification.priors`), the choice of a full model (`project_by_divergence`), its
+trade against the residual (`feasid.feasibility.least_squares`), ends of ranges
+(`feasid.feasibility.region`) and bounds on the residual (`feasid.feasibility.proof.optimality`). The latter two need multipliers: on
 the central path these are inverses of the matrices, strictly inside their cones.
 """
 
@@ -28,7 +28,7 @@ import numpy.typing as npt
 from scipy.linalg.lapack import dposv
 
 from feasid.core.arrays import Array
-from feasid.feasibility.constraints.sets import FeasibleSet, Group
+from feasid.feasibility.constraints.sets import BlockGroup, FeasibleSet
 
 OTHER_WEIGHT = 1e-2
 """Weight of constraints other than inertia blocks: enough to stay inside, too little to steer."""
@@ -77,14 +77,14 @@ class Quadratic:
     directions: Array
 
     @cached_property
-    def along(self) -> Array:
+    def rows_along_directions(self) -> Array:
         """A along the directions, shape (rows, z)."""
         return np.asarray(self.A @ self.directions)
 
     @cached_property
-    def curvature(self) -> Array:
+    def hessian(self) -> Array:
         """Its Hessian, shape (z, z)."""
-        return np.asarray(self.along.T @ self.along)
+        return np.asarray(self.rows_along_directions.T @ self.rows_along_directions)
 
     def value(self, delta: Array) -> float:
         """See `ConvexFunction`."""
@@ -92,11 +92,11 @@ class Quadratic:
 
     def derivatives(self, delta: Array) -> tuple[Array, Array]:
         """See `ConvexFunction`."""
-        return self.directions.T @ (self.A.T @ (self.A @ delta - self.b)), self.curvature
+        return self.directions.T @ (self.A.T @ (self.A @ delta - self.b)), self.hessian
 
 
 @dataclass(frozen=True, eq=False)
-class Ball:
+class BallBarrier:
     """``-log(radius^2 - |A delta - b|^2)``."""
 
     quadratic: Quadratic
@@ -127,7 +127,7 @@ class Ball:
 
 
 @dataclass(frozen=True, eq=False)
-class LogDets:
+class LogDeterminants:
     """Weighted ``tr(S C) - log det C`` of matrices C of one shape; S are the `slopes`.
 
     Attributes
@@ -144,7 +144,7 @@ class LogDets:
     weights : ndarray, shape (g,)
     """
 
-    group: Group
+    group: BlockGroup
     directions: Array
     places: npt.NDArray[np.intp]
     slopes: Array
@@ -153,8 +153,8 @@ class LogDets:
 
     @classmethod
     def from_group(
-        cls, group: Group, weights: Array, reference: Array | None, directions: Array
-    ) -> LogDets:
+        cls, group: BlockGroup, weights: Array, reference: Array | None, directions: Array
+    ) -> LogDeterminants:
         """Around a reference; matrices that are not definite there have no slope."""
         slopes = np.zeros_like(group.constant)
         at_reference = slopes if reference is None else group.matrices(reference)
@@ -182,7 +182,7 @@ class LogDets:
         traces = (self.slopes * matrices).sum(axis=(1, 2))
         return float(self.weights @ (traces - logs))
 
-    def add(self, delta: Array, gradient: Array, hessian: Array) -> None:
+    def add_derivatives(self, delta: Array, gradient: Array, hessian: Array) -> None:
         """Add its gradient by parameter, (n,), and its Hessian along the directions, (z, z)."""
         # With C = F F', <C^-1 B_i, C^-1 B_j> is a Gram matrix of F^-1 B_i F^-T: no squaring.
         inverse = np.linalg.inv(np.linalg.cholesky(self.group.matrices(delta)))
@@ -204,13 +204,13 @@ class LogDets:
     def multipliers(self, delta: Array, move: Array) -> list[tuple[int, Array]]:
         """``C^-1 - C^-1 dC C^-1`` by place of the block: the inverse, linear in a move."""
         inverse = np.linalg.inv(self.group.matrices(delta))
-        linear = inverse - inverse @ self.group.along(move) @ inverse
+        linear = inverse - inverse @ self.group.matrix_changes(move) @ inverse
         linear = 0.5 * (linear + linear.transpose(0, 2, 1))
         return list(zip(self.group.members, linear, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
-class Cone:
+class LogBarrier:
     """The logarithms of a feasible set's constraints along the directions ``delta + directions z``.
 
     Attributes
@@ -225,7 +225,7 @@ class Cone:
     """
 
     directions: Array
-    blocks: tuple[LogDets, ...]
+    blocks: tuple[LogDeterminants, ...]
     places: npt.NDArray[np.intp]
     rows: Array
     constants: Array
@@ -233,24 +233,26 @@ class Cone:
     row_weight: float
 
     @classmethod
-    def divergence(cls, feasible: FeasibleSet, reference: Array, directions: Array) -> Cone:
+    def for_divergence(
+        cls, feasible: FeasibleSet, reference: Array, directions: Array
+    ) -> LogBarrier:
         """From a model `reference`, shape (n,); other constraints weigh `OTHER_WEIGHT`."""
         return cls._from_groups(feasible, directions, reference, OTHER_WEIGHT)
 
     @classmethod
-    def barrier(cls, feasible: FeasibleSet, directions: Array) -> Cone:
+    def unweighted(cls, feasible: FeasibleSet, directions: Array) -> LogBarrier:
         """Minus the sum of all logarithms, one weight for all."""
         return cls._from_groups(feasible, directions, None, 1.0)
 
     @classmethod
     def _from_groups(
         cls, feasible: FeasibleSet, directions: Array, reference: Array | None, other: float
-    ) -> Cone:
+    ) -> LogBarrier:
         blocks = []
         for group in feasible.groups:
             inertial = [feasible.blocks[k].inertial for k in group.members]
             weights = np.where(inertial, 1.0, other)
-            blocks.append(LogDets.from_group(group, weights, reference, directions))
+            blocks.append(LogDeterminants.from_group(group, weights, reference, directions))
         rows = feasible.linear_matrix @ directions
         size = np.abs(feasible.linear_matrix) @ np.abs(directions).max(axis=1, initial=0.0)
         moving = np.flatnonzero(np.abs(rows).max(axis=1, initial=0.0) > FIXED * size)
@@ -274,7 +276,7 @@ class Cone:
         return np.asarray(self.rows @ self.directions)
 
     @property
-    def order(self) -> int:
+    def barrier_parameter(self) -> int:
         """Number of eigenvalues and numbers that must be positive."""
         sizes = (len(p.weights) * p.group.constant.shape[1] for p in self.blocks)
         return len(self.rows) + int(sum(sizes))
@@ -294,7 +296,7 @@ class Cone:
         moving = self._moving / numbers[:, None]
         hessian = self.row_weight * moving.T @ moving
         for part in self.blocks:
-            part.add(delta, gradient, hessian)
+            part.add_derivatives(delta, gradient, hessian)
         return self.directions.T @ gradient, hessian
 
     def multipliers(self, delta: Array, move: Array) -> tuple[dict[int, Array], dict[int, float]]:
@@ -306,7 +308,7 @@ class Cone:
 
 
 @dataclass(frozen=True, eq=False)
-class Minimum:
+class NewtonResult:
     """Where Newton's method ended: the point, shape (n,), whether it is what was asked for, and the
     number of steps.
     """
@@ -324,7 +326,7 @@ def minimise(
     *,
     tilt: Array | None = None,
     steps: int = MAX_NEWTON_STEPS,
-) -> Minimum:
+) -> NewtonResult:
     """Minimise ``sum_k weight_k term_k(delta) - tilt.z`` along ``delta = start + directions z``.
 
     Damped Newton steps until half the squared decrement is small. Terms are infinite outside their
@@ -359,7 +361,7 @@ def minimise(
         step = newton_step(hessian, slope)
         decrease = float(slope @ step)
         if not decrease > 2 * decrement:
-            return Minimum(delta, True, taken)
+            return NewtonResult(delta, True, taken)
         move, length = directions @ step, 1.0
         while length > SHORTEST_STEP:
             trial = delta + length * move
@@ -368,12 +370,14 @@ def minimise(
                 break
             length *= 0.5
         else:
-            return Minimum(delta, True, taken)
+            return NewtonResult(delta, True, taken)
         delta, current = trial, new
-    return Minimum(delta, False, steps)
+    return NewtonResult(delta, False, steps)
 
 
-def project(feasible: FeasibleSet, start: Array, directions: Array, reference: Array) -> Array:
+def project_by_divergence(
+    feasible: FeasibleSet, start: Array, directions: Array, reference: Array
+) -> Array:
     """The model of least divergence from `reference` on ``start + directions z``, shape (n,).
 
     Parameters
@@ -388,7 +392,7 @@ def project(feasible: FeasibleSet, start: Array, directions: Array, reference: A
     """
     if directions.shape[1] == 0:
         return np.array(start, dtype=np.float64)
-    cone = Cone.divergence(feasible, reference, directions)
+    cone = LogBarrier.for_divergence(feasible, reference, directions)
     return minimise([(1.0, cone)], start, directions, DECREMENT).delta
 
 

@@ -14,14 +14,14 @@ from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array, Mask
 from feasid.core.display import Display, Displayed, Measure
 from feasid.errors import InputError
-from feasid.feasibility.check import allowed_set, base_of, check_base_values
+from feasid.feasibility.check import check_base_values, feasible_set_from_options, resolve_base
 from feasid.feasibility.closest import Closest, closest
 from feasid.feasibility.constraints.elimination import Elimination, restrict
 from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.constraints.units import Units, assemble, units
+from feasid.feasibility.constraints.units import Units, constraint_units, problem_units
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.decide import decide
-from feasid.feasibility.proof.optimality import Optimum, optimum
+from feasid.feasibility.proof.optimality import Optimum, prove_optimum
 from feasid.feasibility.proof.question import Question
 from feasid.feasibility.reference import Reference, generic_body, reference_model
 from feasid.feasibility.solve import Attempt
@@ -100,7 +100,7 @@ class Correction(Displayed):
     def _optimum(self) -> Optimum | None:
         reference = reference_model(self.question.robot, self.scale).delta
         delta = np.where(np.isfinite(self.delta), self.delta, reference)
-        return optimum(
+        return prove_optimum(
             self.question, self.rows, self.rows @ self.given, delta, reference, self.scale
         )
 
@@ -172,24 +172,24 @@ def correct(
     if isinstance(subject, str | Path):
         subject = load_robot(subject)
     if isinstance(subject, Robot):
-        allowed = allowed_set(subject, consistency, feasible, bounds)
+        allowed = feasible_set_from_options(subject, consistency, feasible, bounds)
         return _corrected_robot(subject, allowed, metric, weight, around, margin, solver)
-    base = base_of(base)
-    allowed = allowed_set(base.robot, consistency, feasible, bounds)
+    base = resolve_base(base)
+    allowed = feasible_set_from_options(base.robot, consistency, feasible, bounds)
     beta = check_base_values(subject, base, allowed)
     K = np.asarray(base.K, dtype=np.float64)
-    scale = units(base.robot, allowed, K, beta)
+    scale = problem_units(base.robot, allowed, K, beta)
     reference = reference_model(base.robot, scale)
     question = Question.from_doubles(base.robot, allowed, K, beta, margin or 0.0)
     now = decide(question, scale, reference.delta, solver)
     if around is not None:
-        reference = replace(reference, delta=_model(around, base.robot, allowed))
+        reference = replace(reference, delta=_model_to_measure_around(around, base.robot, allowed))
     if metric == "entropic":
         root = _entropic_rows(allowed, scale, reference.delta)
         spread = np.linalg.solve(root.T @ root, K.T)
         left = np.asarray(np.linalg.inv(np.linalg.cholesky(K @ spread)), dtype=np.float64)
     else:
-        left = np.eye(len(K)) if weight is None else _weight(weight, len(K))
+        left = np.eye(len(K)) if weight is None else _check_weight(weight, len(K))
     if now.feasible and now.delta is not None and not allowed.violations(now.delta):
         found, near, moved = Closest(now.delta, now.delta, ()), beta, False
     else:
@@ -230,18 +230,18 @@ def _corrected_robot(
 ) -> Correction:
     """Free the bodies that break something; everything else keeps its values."""
     given, known = robot.values, np.isfinite(robot.values)
-    free = _to_change(robot, feasible)
-    scale, reference = _own_units(robot, feasible, given)
+    free = _parameters_to_change(robot, feasible)
+    scale, reference = _units_of_bodies(robot, feasible, given)
     if around is not None:
-        reference = _model(around, robot, feasible)
+        reference = _model_to_measure_around(around, robot, feasible)
     if metric == "entropic":
         rows = _entropic_rows(feasible, scale, reference)
     else:
-        rows = np.eye(robot.size) if weight is None else _weight(weight, robot.size)
+        rows = np.eye(robot.size) if weight is None else _check_weight(weight, robot.size)
     delta = given.copy()
     attempts: tuple[Attempt, ...] = ()
     for group in _independent_groups(restrict(feasible, known | free), free, rows):
-        found = _correct_part(robot, feasible, group, rows, scale, reference, margin, solver)
+        found = _correct_parameters(robot, feasible, group, rows, scale, reference, margin, solver)
         delta[group] = found.delta[group]
         attempts += found.attempts
     broken = restrict(feasible, known).violations(np.where(known, delta, 0.0))
@@ -256,13 +256,13 @@ def _corrected_robot(
         None,
         metric,
         tuple(dict.fromkeys(owner for owner, _ in names)),
-        _with(robot, delta) if free.any() else robot,
+        _with_parameters(robot, delta) if free.any() else robot,
         scale,
         attempts,
     )
 
 
-def _correct_part(
+def _correct_parameters(
     robot: Robot,
     feasible: FeasibleSet,
     part: Mask,
@@ -282,7 +282,7 @@ def _correct_part(
     if not len(elimination.roots):
         return Closest(elimination.fixed, elimination.fixed, ())
     reach = rows[rows[:, part].any(axis=1)][:, part]
-    inner = assemble(
+    inner = constraint_units(
         elimination.inside, scale.mass, scale.length, scale.parameters[elimination.roots]
     )
     found = closest(
@@ -316,7 +316,7 @@ def _independent_groups(feasible: FeasibleSet, free: Mask, rows: Array) -> list[
     return [label == k for k in np.unique(label[free])]
 
 
-def _to_change(robot: Robot, feasible: FeasibleSet) -> Mask:
+def _parameters_to_change(robot: Robot, feasible: FeasibleSet) -> Mask:
     """Parameters of bodies and drives that break something or are tied to one that does, (n,)."""
     known = np.isfinite(robot.values)
     values, seen = np.where(known, robot.values, 0.0), restrict(feasible, known)
@@ -342,14 +342,14 @@ def _to_change(robot: Robot, feasible: FeasibleSet) -> Mask:
     return free
 
 
-def _weight(weight: npt.ArrayLike, count: int) -> Array:
+def _check_weight(weight: npt.ArrayLike, count: int) -> Array:
     matrix = np.asarray(weight, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[1] != count or not np.isfinite(matrix).all():
         raise InputError(f"weight must be finite with {count} columns, its shape is {matrix.shape}")
     return matrix
 
 
-def _model(around: npt.ArrayLike, robot: Robot, feasible: FeasibleSet) -> Array:
+def _model_to_measure_around(around: npt.ArrayLike, robot: Robot, feasible: FeasibleSet) -> Array:
     """A strictly feasible model to measure around."""
     delta = robot.check_parameters(around)
     broken = feasible.violations(delta)
@@ -358,10 +358,10 @@ def _model(around: npt.ArrayLike, robot: Robot, feasible: FeasibleSet) -> Array:
     return delta
 
 
-def _own_units(robot: Robot, feasible: FeasibleSet, given: Array) -> tuple[Units, Array]:
+def _units_of_bodies(robot: Robot, feasible: FeasibleSet, given: Array) -> tuple[Units, Array]:
     """Units and a reference from what each body says of itself, however wrong."""
     known = np.isfinite(given)
-    scale = units(robot, feasible, np.eye(robot.size)[known], given[known])
+    scale = problem_units(robot, feasible, np.eye(robot.size)[known], given[known])
     mass, length = scale.mass.copy(), scale.length.copy()
     reference = reference_model(robot, scale).delta
     for i, columns in enumerate(robot.inertial_columns):
@@ -378,7 +378,7 @@ def _own_units(robot: Robot, feasible: FeasibleSet, given: Array) -> tuple[Units
     parameters = scale.parameters.copy()
     for i, columns in enumerate(robot.inertial_columns):
         parameters[columns] = mass[i] * length[i] ** np.array([2] * 6 + [1] * 3 + [0])
-    return assemble(feasible, mass, length, parameters), reference
+    return constraint_units(feasible, mass, length, parameters), reference
 
 
 def _entropic_rows(feasible: FeasibleSet, scale: Units, reference: Array) -> Array:
@@ -403,20 +403,20 @@ def _entropic_rows(feasible: FeasibleSet, scale: Units, reference: Array) -> Arr
     return np.vstack([*rows, part])
 
 
-def _with(robot: Robot, delta: Array) -> Robot:
+def _with_parameters(robot: Robot, delta: Array) -> Robot:
     """The robot with these parameters; what is NaN stays undescribed."""
 
-    def finite(part: Array) -> Array | None:
+    def finite_or_none(part: Array) -> Array | None:
         return part if np.isfinite(part).all() else None
 
     bodies = []
     for i, (body, columns) in enumerate(zip(robot.bodies, robot.inertial_columns, strict=True)):
         rotor = body.rotor
         if rotor is not None:
-            rotor = replace(rotor, values=finite(delta[robot.rotor_columns(i)]))
-        bodies.append(replace(body, inertial=finite(delta[columns]), rotor=rotor))
+            rotor = replace(rotor, values=finite_or_none(delta[robot.rotor_columns(i)]))
+        bodies.append(replace(body, inertial=finite_or_none(delta[columns]), rotor=rotor))
     drives = tuple(
-        replace(drive, values=finite(delta[list(robot.drive_columns(k).values())]))
+        replace(drive, values=finite_or_none(delta[list(robot.drive_columns(k).values())]))
         for k, drive in enumerate(robot.drives)
     )
     return replace(robot, bodies=tuple(bodies), drives=drives)

@@ -13,10 +13,10 @@ from feasid.core.arrays import Array
 from feasid.errors import InputError, SolverError
 from feasid.feasibility import problems, solve
 from feasid.feasibility.closest import closest
-from feasid.feasibility.cone import Cone, ConvexFunction, Quadratic, minimise
+from feasid.feasibility.cone import ConvexFunction, LogBarrier, Quadratic, minimise
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.constraints.units import Units, assemble, units
+from feasid.feasibility.constraints.units import Units, constraint_units, problem_units
 from feasid.feasibility.problems import Program
 from feasid.feasibility.reference import Reference, reference_model
 from feasid.feasibility.solve import Attempt
@@ -70,10 +70,10 @@ class LeastSquares:
         return reference_model(self.base.robot, self.units)
 
     @cached_property
-    def generic(self) -> tuple[Units, Reference]:
+    def generic_units_and_reference(self) -> tuple[Units, Reference]:
         """Units and a reference that do not depend on the description's inertials."""
         robot, A = self.base.robot, self.R @ np.asarray(self.base.K)
-        scale = units(robot, self.feasible, A, self.rho, torques=True, inertials=False)
+        scale = problem_units(robot, self.feasible, A, self.rho, torques=True, inertials=False)
         return scale, reference_model(robot, scale, inertials=False)
 
     def program(self, ridge: float = FRICTION_RIDGE) -> tuple[Program, Elimination]:
@@ -82,12 +82,12 @@ class LeastSquares:
         A = self.R @ np.asarray(self.base.K)
         rows, target = _least_squares_rows(A, self.rho, self.base.robot, ridge, None, 0.0)
         unit = self.units.parameters[elimination.roots]
-        scale = assemble(elimination.inside, self.units.mass, self.units.length, unit)
+        scale = constraint_units(elimination.inside, self.units.mass, self.units.length, unit)
         p = problems.unknowns(elimination.inside, scale)
         b = target - rows @ elimination.fixed
         return problems.feasible_least_squares(rows @ elimination.T, b, p, self.margin), elimination
 
-    def error(self, delta: Array) -> float:
+    def residual_norm(self, delta: Array) -> float:
         """``|R K delta - rho|``."""
         return float(np.linalg.norm(self.R @ (self.base.K @ delta) - self.rho))
 
@@ -120,7 +120,7 @@ class FeasibleFit:
     @property
     def objective(self) -> float:
         """``|R beta - rho|^2``."""
-        return self.problem.error(self.delta) ** 2
+        return self.problem.residual_norm(self.delta) ** 2
 
     @property
     def gap(self) -> float:
@@ -134,7 +134,7 @@ class FeasibleFit:
         if proved is None or not size:
             return 0.0 if proved is not None else np.nan
         floor = float(np.sqrt(float(proved.floor)))
-        return max(0.0, self.problem.error(self.delta) - floor) / size
+        return max(0.0, self.problem.residual_norm(self.delta) - floor) / size
 
     @property
     def floor(self) -> float:
@@ -153,14 +153,14 @@ class FeasibleFit:
     @cached_property
     def _optimum(self) -> Optimum | None:
         problem, robot = self.problem, self.problem.base.robot
-        from feasid.feasibility.proof.optimality import optimum
+        from feasid.feasibility.proof.optimality import prove_optimum
         from feasid.feasibility.proof.question import Question
 
         question = Question.from_doubles(
             robot, problem.feasible, np.asarray(problem.base.K), None, problem.margin or 0.0
         )
-        scale, middle = problem.generic
-        return optimum(question, problem.R, problem.rho, self.delta, middle.delta, scale)
+        scale, middle = problem.generic_units_and_reference
+        return prove_optimum(question, problem.R, problem.rho, self.delta, middle.delta, scale)
 
     @property
     def margins(self) -> dict[str, float]:
@@ -190,13 +190,13 @@ class FeasibleFit:
         return tuple(b for b, k in zip(self.problem.feasible.bodies, known, strict=True) if k)
 
     @property
-    def increase(self) -> float:
+    def residual_increase(self) -> float:
         """Relative increase of ``|R beta - rho|`` over the solver's own point.
 
         Of an optimum the cost of its repair; of a model that slack or a prior chose, theirs too.
         """
-        before = self.problem.error(self.raw)
-        return max(0.0, self.problem.error(self.delta) / before - 1) if before > 0 else 0.0
+        before = self.problem.residual_norm(self.raw)
+        return max(0.0, self.problem.residual_norm(self.delta) / before - 1) if before > 0 else 0.0
 
     @property
     def units(self) -> Units:
@@ -263,7 +263,7 @@ def feasible_least_squares(
         Valkyrie identification paper with w = (1 - alpha)/alpha.
     prior_weight : float
     solver : str, optional
-        A name that CVXPY knows; see `feasid.feasibility.solve.ladder`.
+        A name that CVXPY knows; see `feasid.feasibility.solve.solver_attempts`.
 
     Returns
     -------
@@ -278,7 +278,7 @@ def feasible_least_squares(
     """
     R, rho = _validate_data(R, rho, base, feasible)
     robot, K = base.robot, np.asarray(base.K, dtype=np.float64)
-    scale = units(robot, feasible, R @ K, rho, torques=True)
+    scale = problem_units(robot, feasible, R @ K, rho, torques=True)
     problem = LeastSquares(R, rho, base, feasible, scale, margin)
     rows, target = _least_squares_rows(R @ K, rho, robot, friction_ridge, prior, prior_weight)
     found = closest(
@@ -290,7 +290,7 @@ def feasible_least_squares(
         problem.reference,
         margin,
         solver,
-        generic=problem.generic,
+        generic=problem.generic_units_and_reference,
     )
     return FeasibleFit(problem, found.delta, found.raw, found.attempts)
 
@@ -411,7 +411,7 @@ def regularise(
         ]  # friction is data's business, not the reference's
     sizes = solution.units.parameters[elimination.roots]
     directions = np.diag(sizes)
-    cone = Cone.divergence(elimination.inside, reference[elimination.roots], directions)
+    cone = LogBarrier.for_divergence(elimination.inside, reference[elimination.roots], directions)
     residual_share = Quadratic(A / np.sqrt(optimum), b / np.sqrt(optimum), directions)
     z = solution.delta[elimination.roots]
     low, high = np.log(WEIGHTS)

@@ -30,7 +30,7 @@ from feasid.core.arguments import checked
 from feasid.core.arrays import Array, require_finite
 from feasid.errors import InputError
 from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
-from feasid.feasibility.constraints.units import Units, units
+from feasid.feasibility.constraints.units import Units, problem_units
 from feasid.feasibility.constraints.user_constraints import ConvexConstraint, cp
 from feasid.identifiability.base import BaseParameters
 from feasid.robot.description import Robot
@@ -42,7 +42,7 @@ FAINT_COLUMN = 1e-5
 """Smaller columns than this share of the largest are not scaled to norm one."""
 
 INTERIOR_PULL = 1e-4
-"""Weight of the distance to a model, in units, beside a margin in `interior`."""
+"""Weight of the distance to a model, in units, beside a margin in `interior_point_problem`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,14 +139,16 @@ class ScaledParameters:
         """A standard parameter in SI, such as ``p["link3", "m"]``."""
         return self.delta[self.feasible.names.index(name)]
 
-    def exist(self, margin: float | None = None, s: Any = None) -> tuple[tuple[Any, ...], Any]:
+    def feasibility_constraints(
+        self, margin: float | None = None, s: Any = None
+    ) -> tuple[tuple[Any, ...], Any]:
         """``D(delta) >= margin``: the matrices, eq. (21)-(24), and the numbers, eq. (26) and (28).
 
         The margin is absolute in SI numbers, or `MARGIN` in units for None, or the unknown ``s`` of
         at most 1 in units.
         """
         F, f, G, h = normalise_constraints(self.feasible, self.scale)
-        identity, ones = identities(self.scale)
+        identity, ones = unit_margins(self.scale)
         if s is None:
             taken, numbers = margins(self.scale, margin)
             stacked = F @ self.scaled + (f - taken)
@@ -230,7 +232,7 @@ def robot_unknowns(
         raise InputError(f"R must have {len(K)} columns, one per base parameter, not {np.shape(R)}")
     rows = K if R is None else np.asarray(R) @ K
     values = require_finite(values, (len(rows),), "values")
-    scale = units(base.robot, feasible, rows, values, torques=R is not None)
+    scale = problem_units(base.robot, feasible, rows, values, torques=R is not None)
     if not normalise:
         return unknowns(feasible, scale, K)
     columns = np.linalg.norm(rows * scale.parameters, axis=0)
@@ -264,7 +266,7 @@ def feasible_least_squares(
     """
     rows = np.shape(R)[:1]
     error = data("R", R, (*rows, *p.base.shape)) @ p.base - data("rho", rho, rows)
-    return p.program(cp.Minimize(cp.norm(error)), p.exist(margin), error=error)
+    return p.program(cp.Minimize(cp.norm(error)), p.feasibility_constraints(margin), error=error)
 
 
 def pulled_least_squares(
@@ -279,7 +281,7 @@ def pulled_least_squares(
     if len(A) > rows:
         pull = cp.Parameter(name="pull", nonneg=True, value=1.0)
         error = cp.hstack([error, pull * (sparse.csr_array(A[rows:]) @ p.x - b[rows:])])
-    return p.program(cp.Minimize(cp.norm(error)), p.exist(margin), error=error)
+    return p.program(cp.Minimize(cp.norm(error)), p.feasibility_constraints(margin), error=error)
 
 
 @checked
@@ -294,7 +296,7 @@ def closest_correction(
     if weight is not None:
         shape = (*np.shape(weight)[:1], *p.base.shape)
         error = require_finite(weight, shape, "weight") @ error  # a constant: products stay DPP
-    return p.program(cp.Minimize(cp.norm(error)), p.exist(margin), error=error)
+    return p.program(cp.Minimize(cp.norm(error)), p.feasibility_constraints(margin), error=error)
 
 
 @checked
@@ -307,23 +309,25 @@ def feasibility_test(p: ScaledParameters, beta: npt.ArrayLike | None = None) -> 
     s, equal = cp.Variable(name="s"), []
     if beta is not None:
         equal = [p.base == data("beta", beta, p.base.shape)]
-    return p.program(cp.Maximize(s), p.exist(s=s), (s,), equal)
+    return p.program(cp.Maximize(s), p.feasibility_constraints(s=s), (s,), equal)
 
 
-def interior(p: ScaledParameters, near: Array) -> Program:
+def interior_point_problem(p: ScaledParameters, near: Array) -> Program:
     """The largest margin, up to 1, of a model that is not far from `near`, shape (n,) in SI."""
     s = cp.Variable(name="s")
     away = cp.norm(p.scaled - near / p.scale.parameters)
-    return p.program(cp.Maximize(s - INTERIOR_PULL * away), p.exist(s=s), (s,))
+    return p.program(cp.Maximize(s - INTERIOR_PULL * away), p.feasibility_constraints(s=s), (s,))
 
 
-def entropic(A: Array, b: Array, weight: float, reference: Array, p: ScaledParameters) -> Program:
+def entropic_least_squares(
+    A: Array, b: Array, weight: float, reference: Array, p: ScaledParameters
+) -> Program:
     """Feasible least squares with an entropic prior: ``|A delta - b|^2 / 2 + weight divergence``.
 
     The divergence is the sum of ``tr M - log det M - size`` over the inertia blocks, M a block
     relative to that of the `reference`, shape (n,) (Lee, Wensing and Park 2020).
     """
-    matrices, numbers = p.exist(0.0)
+    matrices, numbers = p.feasibility_constraints(0.0)
     divergence = []
     for block, unit, rule in zip(p.feasible.blocks, p.scale.blocks, matrices, strict=True):
         if block.inertial:
@@ -342,7 +346,9 @@ def name_variables(program: Program, robot: Robot, T: Array, fixed: Array) -> An
     ``delta = T z + fixed``, and z are the program's unknowns times the `cvxpy.Parameter` "units".
     """
     p = program.parameters
-    units = cp.Parameter(len(p.scale.parameters), "units", pos=True, value=p.scale.parameters)
+    units = cp.Parameter(
+        len(p.scale.parameters), "problem_units", pos=True, value=p.scale.parameters
+    )
     delta, rules = T @ cp.multiply(units, p.scaled) + fixed, []
     for owner in dict.fromkeys(owner for owner, _ in robot.parameter_names):
         columns = [j for j, name in enumerate(robot.parameter_names) if name[0] == owner]
@@ -374,7 +380,7 @@ def normalise_constraints(
     return F, np.concatenate(constants), G, feasible.linear_constant / scale.linear
 
 
-def identities(scale: Units) -> tuple[Array, Array]:
+def unit_margins(scale: Units) -> tuple[Array, Array]:
     """One unit of margin: identity matrices, stacked by rows, and ones."""
     parts = [np.zeros(0), *(np.eye(len(unit)).ravel() for unit in scale.blocks)]
     return np.concatenate(parts), np.ones(len(scale.linear))
@@ -386,7 +392,7 @@ def margins(scale: Units, margin: float | None) -> tuple[Array, Array]:
     None is `MARGIN` times the identity in each body's units; a number is absolute, times the
     identity in SI numbers.
     """
-    identity, ones = identities(scale)
+    identity, ones = unit_margins(scale)
     if margin is None:
         return MARGIN * identity, MARGIN * ones
     squares = [np.ones(0), *(np.outer(unit, unit).ravel() for unit in scale.blocks)]

@@ -86,7 +86,7 @@ class Anchor:
     def delta(self) -> Array:
         """The anchor: the reference model when it keeps all limits, else an `interior_point`."""
         if self._delta is None:
-            inside = self._feasible.strictly_inside(self._reference.delta)
+            inside = self._feasible.contains_strictly(self._reference.delta)
             self._delta = (
                 self._reference.delta
                 if inside
@@ -96,13 +96,13 @@ class Anchor:
 
     def repair(self, delta: Array) -> Array:
         """The nearest strictly feasible point on the way from `delta` to the anchor."""
-        if self._feasible.strictly_inside(delta):
+        if self._feasible.contains_strictly(delta):
             return delta
         anchor = self.delta()
         low, high = 0.0, 1.0
         for _ in range(60):
             middle = np.sqrt(max(low, 1e-15) * high) if high > 1e-3 else 0.5 * (low + high)
-            if self._feasible.strictly_inside((1 - middle) * delta + middle * anchor):
+            if self._feasible.contains_strictly((1 - middle) * delta + middle * anchor):
                 high = middle
             else:
                 low = middle
@@ -119,13 +119,13 @@ def interior_point(feasible: FeasibleSet, scale: Units, reference: Array) -> Arr
     NoInteriorError
         When none was found: then the constraints contradict each other, or leave no room.
     """
-    program = problems.interior(problems.unknowns(feasible, scale), reference)
+    program = problems.interior_point_problem(problems.unknowns(feasible, scale), reference)
 
     def judge(raw: SolverAnswer) -> solve.Judgement:
-        inside = feasible.strictly_inside(raw.x[:-1] * scale.parameters)
+        inside = feasible.contains_strictly(raw.x[:-1] * scale.parameters)
         return solve.Judgement(inside, inside, -raw.x[-1], f"common margin {raw.x[-1]:.2e}")
 
-    raw, attempts = solve.run(program, judge)
+    raw, attempts = solve.solve_verified(program, judge)
     if raw is None:
         raise NoInteriorError("no solver found a point inside all constraints", attempts=attempts)
     return np.asarray(raw.x[:-1] * scale.parameters)

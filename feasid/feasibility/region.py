@@ -17,9 +17,9 @@ from feasid.errors import InputError, SolverError
 from feasid.feasibility.cone import (
     CENTRED,
     PATH_FACTOR,
-    Ball,
-    Cone,
+    BallBarrier,
     ConvexFunction,
+    LogBarrier,
     Quadratic,
     minimise,
     newton_step,
@@ -27,10 +27,10 @@ from feasid.feasibility.cone import (
 from feasid.feasibility.constraints.affine import Block, Linear
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import DISSIPATES, FeasibleSet
-from feasid.feasibility.constraints.units import Units, assemble
+from feasid.feasibility.constraints.units import Units, constraint_units
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.optimality import RangeEnd, RangeEndProver
-from feasid.feasibility.proof.question import Data, Question
+from feasid.feasibility.proof.question import ExactData, Question
 from feasid.robot.description import Robot
 
 LARGEST = 1e4
@@ -56,7 +56,7 @@ DIKIN_STEP, MAX_DIKIN_STEPS = 0.9, 40
 
 
 @dataclass(frozen=True, eq=False)
-class End:
+class FormBound:
     """How far a form reaches upwards.
 
     Attributes
@@ -129,12 +129,12 @@ class Region:
         largest = max(
             LARGEST, 10.0 ** float(np.ceil(np.log10(ROOM * _relative_size(feasible, scale, start))))
         )
-        limits = _limits(feasible, scale, largest)
+        limits = _size_limits(feasible, scale, largest)
         limited = replace(feasible, linear=(*feasible.linear, *limits))
-        whole = assemble(limited, scale.mass, scale.length, scale.parameters)
+        whole = constraint_units(limited, scale.mass, scale.length, scale.parameters)
         error = float(np.sum((R @ (K @ start) - rho) ** 2))
         elimination = Elimination.from_equalities(limited).require_consistent()
-        if not (error < budget and elimination.inside.strictly_inside(start[elimination.roots])):
+        if not (error < budget and elimination.inside.contains_strictly(start[elimination.roots])):
             raise InputError(
                 "the model to start from is not inside: its squared residual is "
                 f"{error:.6g} of a budget of {budget:.6g}"
@@ -142,7 +142,7 @@ class Region:
         own = len(feasible.linear)
         return cls(robot, limited, own, K, R, rho, budget, whole, start, largest)
 
-    def end(self, form: Array, seen_from: Array) -> End:
+    def largest_value(self, form: Array, seen_from: Array) -> FormBound:
         """The largest value of ``form . delta``, and what keeps it from being larger.
 
         Parameters
@@ -163,8 +163,8 @@ class Region:
         plain = self.prover.without_data(form) if proof.bound >= 0.0 else None
         if plain is not None:
             only = dict.fromkeys(SOURCES, 0.0) | {"feasibility": 1.0}
-            return End(plain, reached, only)
-        return End(proof, reached, self._shares(proof, seen_from))
+            return FormBound(plain, reached, only)
+        return FormBound(proof, reached, self._limiting_shares(proof, seen_from))
 
     def _prove_range_end(self, form: Array, w: Array, multipliers: dict[int, Array]) -> RangeEnd:
         """The bound of these multipliers, without our own limits where it holds without."""
@@ -177,11 +177,11 @@ class Region:
             return limited
         return free if free.bound <= limited.bound else limited
 
-    def needs_limit(self, end: End) -> bool:
+    def needs_limit(self, end: FormBound) -> bool:
         """Whether the proof of an end is about models within our own limits only."""
         return max(end.proof.dual.Z, default=-1) >= len(self.feasible.blocks) + self.own
 
-    def certificate(self, end: End) -> Certificate | None:
+    def certificate(self, end: FormBound) -> Certificate | None:
         """Proof of an end for ``feasid verify``; None when it cannot be stated there."""
         prover = self.prover if self.needs_limit(end) else self._prover_without_limits
         return prover.certificate(end.proof, self._model_beyond(end))
@@ -193,7 +193,7 @@ class Region:
         question = Question.from_doubles(
             self.robot, replace(self.feasible, linear=linear), self.K, None
         )
-        return RangeEndProver(question, self._data, self.budget, self.scale.blocks, {})
+        return RangeEndProver(question, self._exact_data, self.budget, self.scale.blocks, {})
 
     @cached_property
     def prover(self) -> RangeEndProver:
@@ -202,11 +202,11 @@ class Region:
         first = len(self.feasible.blocks) + self.own + 1
         columns = [int(c.columns[0]) for c in self.feasible.linear[self.own + 1 :: 2]]
         limits = {j: (first + 2 * k, first + 2 * k + 1) for k, j in enumerate(columns)}
-        return RangeEndProver(question, self._data, self.budget, self.scale.blocks, limits)
+        return RangeEndProver(question, self._exact_data, self.budget, self.scale.blocks, limits)
 
     @cached_property
-    def _data(self) -> Data:
-        return Data.from_doubles(self.R, self.rho)
+    def _exact_data(self) -> ExactData:
+        return ExactData.from_doubles(self.R, self.rho)
 
     @property
     def _elimination(self) -> Elimination:
@@ -214,39 +214,42 @@ class Region:
         return self.prover.question.elimination
 
     @cached_property
-    def _remaining_constraints(self) -> list[int]:
+    def _constraints_on_free_parameters(self) -> list[int]:
         """Which of the constraints are about x."""
         T = self._elimination.T
         return [k for k, c in enumerate(self.feasible.constraints) if T[c.columns].any()]
 
     @cached_property
-    def _directions(self) -> Array:
+    def _unit_directions(self) -> Array:
         """One unit of each x."""
         return np.diag(self.scale.parameters[self._elimination.roots])
 
     @cached_property
-    def _cone(self) -> Cone:
+    def _constraint_barrier(self) -> LogBarrier:
         """The logarithms of all constraints on x."""
-        return Cone.barrier(self._elimination.inside, self._directions)
+        return LogBarrier.unweighted(self._elimination.inside, self._unit_directions)
 
     @cached_property
-    def _ball(self) -> Ball:
+    def _budget_barrier(self) -> BallBarrier:
         """The logarithm of what a model leaves of the budget."""
         elimination = self._elimination
         A = self.R @ (self.K @ elimination.T)
         b = self.rho - self.R @ (self.K @ elimination.fixed)
-        return Ball(Quadratic(A, b, self._directions), float(np.sqrt(self.budget)))
+        return BallBarrier(Quadratic(A, b, self._unit_directions), float(np.sqrt(self.budget)))
 
     @cached_property
-    def _centre(self) -> Array:
+    def _analytic_centre(self) -> Array:
         """The analytic centre."""
         return self._tilted_centre(self.start[self._elimination.roots], None)
 
     def _tilted_centre(self, x: Array, tilt: Array | None) -> Array:
         """The minimiser of all logarithms less ``tilt.x``, from a point inside."""
-        terms: list[tuple[float, ConvexFunction]] = [(1.0, self._cone), (1.0, self._ball)]
+        terms: list[tuple[float, ConvexFunction]] = [
+            (1.0, self._constraint_barrier),
+            (1.0, self._budget_barrier),
+        ]
         found = minimise(
-            terms, x, self._directions, 0.5 * CENTRED**2, tilt=tilt, steps=MAX_CENTRING_STEPS
+            terms, x, self._unit_directions, 0.5 * CENTRED**2, tilt=tilt, steps=MAX_CENTRING_STEPS
         )
         if not found.converged:
             raise SolverError("the path of central points was lost: Newton's method did not settle")
@@ -254,8 +257,11 @@ class Region:
 
     def _newton_step(self, x: Array, right: Array | None) -> Array:
         """The Newton step to the minimiser of the logarithms less ``right.x``, in units."""
-        (g, H), (slope, curvature) = self._cone.derivatives(x), self._ball.derivatives(x)
-        target = np.zeros(len(x)) if right is None else self._directions.T @ right
+        (g, H), (slope, curvature) = (
+            self._constraint_barrier.derivatives(x),
+            self._budget_barrier.derivatives(x),
+        )
+        target = np.zeros(len(x)) if right is None else self._unit_directions.T @ right
         return newton_step(H + curvature, target - g - slope)
 
     def _maximise(self, c: Array) -> tuple[Array, Array, dict[int, Array]]:
@@ -265,10 +271,10 @@ class Region:
         a small share of the way from the centre. Multipliers are linear in the Newton step to the
         exactly central point, so that they cancel but for rounding.
         """
-        x, along = self._centre, self._directions.T @ c
-        H = self._cone.derivatives(x)[1] + self._ball.derivatives(x)[1]
+        x, along = self._analytic_centre, self._unit_directions.T @ c
+        H = self._constraint_barrier.derivatives(x)[1] + self._budget_barrier.derivatives(x)[1]
         mu = float(np.sqrt(max(float(along @ newton_step(H, along)), 0.0)))
-        start, order = float(c @ x), self._cone.order + 2
+        start, order = float(c @ x), self._constraint_barrier.barrier_parameter + 2
         while mu > 0:
             x = self._tilted_centre(x, c / mu)
             if order * mu <= RELATIVE_GAP * (float(c @ x) - start):
@@ -276,14 +282,14 @@ class Region:
             mu /= PATH_FACTOR
         move = np.zeros_like(x)
         if mu > 0:
-            move = self._directions @ self._newton_step(x, c / mu)
-        matrices, prices = self._cone.multipliers(x, move)
-        places, count = self._remaining_constraints, len(self._elimination.inside.blocks)
+            move = self._unit_directions @ self._newton_step(x, c / mu)
+        matrices, prices = self._constraint_barrier.multipliers(x, move)
+        places, count = self._constraints_on_free_parameters, len(self._elimination.inside.blocks)
         multipliers = {places[k]: mu * Z for k, Z in matrices.items()}
         multipliers |= {places[count + k]: np.array([[mu * z]]) for k, z in prices.items()}
-        return x, mu * self._ball.multipliers(x, move), multipliers
+        return x, mu * self._budget_barrier.multipliers(x, move), multipliers
 
-    def _shares(self, proof: RangeEnd, delta: Array) -> dict[str, float]:
+    def _limiting_shares(self, proof: RangeEnd, delta: Array) -> dict[str, float]:
         """Of the way from a model to the bound, what each of `SOURCES` ends."""
         w = np.array([float(x) for x in proof.weights])
         error = self.R @ (self.K @ delta) - self.rho
@@ -304,18 +310,18 @@ class Region:
         whole = sum(out.values()) or 1.0
         return {source: worth / whole for source, worth in out.items()}
 
-    def _model_beyond(self, end: End) -> Array | None:
+    def _model_beyond(self, end: FormBound) -> Array | None:
         """A model that exists and has more than the bound, by steps that stay inside."""
-        elimination, directions = self._elimination, self._directions
+        elimination, directions = self._elimination, self._unit_directions
         c = elimination.T.T @ end.proof.form
         along, x = directions.T @ c, end.reached[elimination.roots]
         for _ in range(MAX_DIKIN_STEPS):
             delta = elimination.expand(x)
             if float(end.proof.form @ delta) > end.proof.bound:
                 return delta
-            step = newton_step(self._cone.derivatives(x)[1], along)
+            step = newton_step(self._constraint_barrier.derivatives(x)[1], along)
             further = x + directions @ step * (DIKIN_STEP / float(np.sqrt(along @ step)))
-            if not np.isfinite(self._cone.value(further)):  # rounding, at the edge
+            if not np.isfinite(self._constraint_barrier.value(further)):  # rounding, at the edge
                 return None
             x = further
         return None
@@ -324,13 +330,13 @@ class Region:
 def _relative_size(feasible: FeasibleSet, scale: Units, delta: Array) -> float:
     """What our own limits count of a model; 1 at least."""
     out = 1.0
-    for limit in _limits(feasible, scale, 1.0):
+    for limit in _size_limits(feasible, scale, 1.0):
         along = float(limit.coefficients @ delta[limit.columns])
         out = max(out, -along / limit.constant)
     return out
 
 
-def _limits(feasible: FeasibleSet, scale: Units, largest: float) -> Iterator[Linear]:
+def _size_limits(feasible: FeasibleSet, scale: Units, largest: float) -> Iterator[Linear]:
     """The sum of all sizes first, then both sides of every joint term of either sign."""
     n = feasible.size
     sizes, known = np.zeros(n), np.zeros(n, dtype=bool)

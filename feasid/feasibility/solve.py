@@ -73,7 +73,7 @@ class SolverAnswer:
     seconds: float = 0.0
     tangents: tuple[Array, ...] = ()
 
-    def fits(self, program: Program) -> bool:
+    def has_shapes_of(self, program: Program) -> bool:
         """True when the point is finite and everything has the shape that the program asks."""
         sizes = tuple(np.shape(Z) for Z in self.multipliers)
         return (
@@ -114,7 +114,7 @@ class Judgement:
     reason: str
 
 
-def ladder(solver: Any = None) -> Ladder:
+def solver_attempts(solver: Any = None) -> Ladder:
     """The attempts for a solver, as (name, form, backend).
 
     Parameters
@@ -164,21 +164,21 @@ def _installed_solver(solver: str) -> str:
     return name
 
 
-def run(
+def solve_verified(
     program: Program, judge: Callable[[SolverAnswer], Judgement], solver: Any = None
 ) -> tuple[SolverAnswer | None, list[Attempt]]:
-    """Try the solvers of a `ladder` until `judge` accepts; else the best usable point, or None.
+    """Try `solver_attempts` until `judge` accepts; else the best usable point, or None.
 
     A solver that raises, or panics (Rust's panic arrives as a BaseException), is one more refused
     attempt; only KeyboardInterrupt, SystemExit and MemoryError pass through.
     """
     best: tuple[float, SolverAnswer] | None = None
     attempts: list[Attempt] = []
-    for name, form, backend in ladder(solver):
+    for name, form, backend in solver_attempts(solver):
         began = time.perf_counter()
         try:
             raw = backend(program)
-            fits = raw.fits(program)
+            fits = raw.has_shapes_of(program)
         except (KeyboardInterrupt, SystemExit, MemoryError, GeneratorExit):
             raise
         except BaseException as error:
@@ -291,27 +291,27 @@ class ConeArrays:
     h: Array
 
     @cached_property
-    def factors(self) -> tuple[Array, Array]:
+    def qr_factors(self) -> tuple[Array, Array]:
         """Q and R of A, which has independent columns; computed once."""
         q, r = np.linalg.qr(self.A)
         return np.asarray(q), np.asarray(r)
 
     @property
-    def slices(self) -> list[slice]:
+    def block_slices(self) -> list[slice]:
         """Rows of F that belong to each matrix."""
         ends = np.cumsum([0, *(s * s for s in self.sizes)])
         return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
 
 @dataclass(frozen=True, eq=False)
-class Bound:
+class LowerBound:
     """A proven lower bound, and the w that proves it, shape (rows,)."""
 
     value: float
     w: Array
 
 
-def lower_bound(program: ConeArrays, raw: SolverAnswer) -> Bound:
+def lower_bound(program: ConeArrays, raw: SolverAnswer) -> LowerBound:
     """The best lower bound on the optimum along the ray of whatever multipliers were returned.
 
     Take any positive semidefinite Z_k, any z >= 0 and any w with ``|w| <= 1`` and
@@ -326,8 +326,8 @@ def lower_bound(program: ConeArrays, raw: SolverAnswer) -> Bound:
     the unit ball is spent on the part of b outside the range of A, which nothing can fit.
     """
     A, b = program.A, program.b
-    pull, offset = _pull(program, raw)
-    Q, R = program.factors
+    pull, offset = _combine_multipliers(program, raw)
+    Q, R = program.qr_factors
     outside = b - Q @ (Q.T @ b)
     outside -= Q @ (Q.T @ outside)
     rest = float(np.linalg.norm(outside))
@@ -340,15 +340,15 @@ def lower_bound(program: ConeArrays, raw: SolverAnswer) -> Bound:
     direction = scale * w
     if rest > 0:
         direction = direction - np.sqrt(max(0.0, 1 - (scale * size) ** 2)) / rest * outside
-    return Bound(max(best, 0.0), np.asarray(direction, dtype=np.float64))
+    return LowerBound(max(best, 0.0), np.asarray(direction, dtype=np.float64))
 
 
-def _pull(program: ConeArrays, raw: SolverAnswer) -> tuple[Array, float]:
+def _combine_multipliers(program: ConeArrays, raw: SolverAnswer) -> tuple[Array, float]:
     """``F*(Z) + G'z`` and ``<Z, f> + z'h`` for the multipliers, projected to their cones."""
     if len(raw.multipliers) != len(program.sizes) or raw.prices.shape != program.h.shape:
         return np.zeros(program.A.shape[1]), 0.0
     stacked = np.zeros(len(program.f))
-    for part, matrix in zip(program.slices, raw.multipliers, strict=True):
+    for part, matrix in zip(program.block_slices, raw.multipliers, strict=True):
         if np.isfinite(matrix).all():
             values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
             stacked[part] = ((vectors * np.maximum(values, 0.0)) @ vectors.T).ravel()

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from feasid.core.arrays import Array
 from feasid.errors import DescriptionError, InputError, missing_extra
 from feasid.formats.description import Bond, Description, Joint, Link, NeedsCompilerError
-from feasid.formats.terms import LeftOut, check_ignored, left_out_notes, refuse, term_notes
+from feasid.formats.terms import LeftOut, check_ignored, left_out_notes, refuse_effects, term_notes
 from feasid.robot.bodies import Body, Member, lumped_parameters
 from feasid.robot.couplings import Coupling, Loop
 from feasid.robot.description import GRAVITY, Robot, Source
@@ -67,20 +67,23 @@ def build_robot(
     MissingExtraError
         Masses that only the format's compiler knows.
     """
-    left = [*refuse(description.effects, check_ignored(ignore)), *description.left_out]
+    left = [*refuse_effects(description.effects, check_ignored(ignore)), *description.left_out]
     notes = [*description.notes]
-    floats = _floats(description, floating, notes)
-    values = _parameters(description)
-    tree = _Lumping()
+    floats = _has_floating_base(description, floating, notes)
+    values = _link_parameters(description)
+    tree = _BodyBuilder()
     for link in description.parents_first():
-        tree.add(link, values[link.name], floats)
+        tree.add_link(link, values[link.name], floats)
     if not tree.moving:
         raise InputError(f"robot {description.name!r} has no moving joint")
     bodies = [tree.with_links(body) for body in tree.moving]
     if description.has_frames:
-        bodies = list(_without_frames(description, bodies, tree))
-    bodies = list(_without_zero_masses(description, bodies, tree, notes))
-    notes += [*term_notes(tree.drives), *left_out_notes((*left, *_unread_terms(description)))]
+        bodies = list(_make_frames_massless(description, bodies, tree))
+    bodies = list(_drop_zero_inertias(description, bodies, tree, notes))
+    notes += [
+        *term_notes(tree.drives),
+        *left_out_notes((*left, *_terms_of_multi_axis_joints(description))),
+    ]
     given = description.gravity if gravity is None else gravity
     robot = Robot(
         tuple(bodies),
@@ -93,7 +96,7 @@ def build_robot(
     return _add_constraints(robot, description)
 
 
-def _floats(description: Description, asked: bool | None, notes: list[str]) -> bool:
+def _has_floating_base(description: Description, asked: bool | None, notes: list[str]) -> bool:
     """Whether the root link floats: as asked, else where nothing else could move."""
     if description.world:
         if asked:
@@ -114,7 +117,7 @@ def _floats(description: Description, asked: bool | None, notes: list[str]) -> b
     return asked or still
 
 
-def _parameters(description: Description) -> dict[str, Array | None]:
+def _link_parameters(description: Description) -> dict[str, Array | None]:
     """Ten parameters per link in its frame, scaled to the total mass that the file sets."""
     try:
         if description.unknown:
@@ -131,7 +134,7 @@ def _parameters(description: Description) -> dict[str, Array | None]:
     return {name: None if v is None else v * scale for name, v in values.items()}
 
 
-class _Lumping:
+class _BodyBuilder:
     """The bodies of a robot while links are added to them, parents first."""
 
     def __init__(self) -> None:
@@ -140,7 +143,7 @@ class _Lumping:
         self.moving: list[Body] = []
         self.drives: list[Drive] = []
 
-    def add(self, link: Link, inertial: Array | None, floats: bool) -> None:
+    def add_link(self, link: Link, inertial: Array | None, floats: bool) -> None:
         """Add a link, with a body for each of its joints."""
         carrier, rotation, position = (None, np.eye(3), np.zeros(3))
         joints = link.joints
@@ -152,7 +155,7 @@ class _Lumping:
         for k, joint in enumerate(joints):
             last = k == len(joints) - 1
             label = link.name if last else f"{link.name}/{joint.name}"
-            self.moving.append(_moving(label, carrier, home, joint, massless=not last))
+            self.moving.append(_moving_body(label, carrier, home, joint, massless=not last))
             carrier, home = label, (np.eye(3), np.zeros(3))
             self.drives += joint.terms.drives(label, joint.name) if joint.one_dof else ()
         self.places[link.name] = (carrier, *home)
@@ -167,7 +170,7 @@ class _Lumping:
         return replace(body, inertial=lumped_parameters(members), members=several)
 
 
-def _moving(
+def _moving_body(
     name: str, parent: str | None, home: tuple[Array, Array], joint: Joint, *, massless: bool
 ) -> Body:
     motion = joint.motion
@@ -177,15 +180,15 @@ def _moving(
     return Body(name, parent, *home, motion, joint.name, limits=joint.limits, massless=massless)
 
 
-def _unread_terms(description: Description) -> Iterator[LeftOut]:
+def _terms_of_multi_axis_joints(description: Description) -> Iterator[LeftOut]:
     """Joint terms of joints with several degrees of freedom."""
     for joint in description.joints:
         if not joint.one_dof and joint.terms.values:
             yield LeftOut(f"<dynamics> of a {joint.kind} joint", joint.name)
 
 
-def _without_frames(
-    description: Description, bodies: Sequence[Body], tree: _Lumping
+def _make_frames_massless(
+    description: Description, bodies: Sequence[Body], tree: _BodyBuilder
 ) -> Iterator[Body]:
     """The bodies, those that are mere frames between joints massless.
 
@@ -203,8 +206,8 @@ def _without_frames(
         yield replace(body, massless=weighed and body.name in carrying and frame)
 
 
-def _without_zero_masses(
-    description: Description, bodies: Sequence[Body], tree: _Lumping, notes: list[str]
+def _drop_zero_inertias(
+    description: Description, bodies: Sequence[Body], tree: _BodyBuilder, notes: list[str]
 ) -> Iterator[Body]:
     """The bodies, without the inertia of those of which the file says that it is zero.
 
@@ -250,19 +253,19 @@ def _add_constraints(robot: Robot, description: Description) -> Robot:
     if not bonds:
         return robot
     references = {j.name: j.reference for j in description.joints if j.one_dof}
-    couplings = [_coupling(b, references) for b in bonds if b.kind == "joint"]
+    couplings = [_bond_to_coupling(b, references) for b in bonds if b.kind == "joint"]
     robot = replace(robot, couplings=tuple(couplings))
     if all(b.kind == "joint" for b in bonds):
         return robot
-    places, home = _places(robot), _home(robot, references)
-    loops = [_loop(b, places, home) for b in bonds if b.kind != "joint"]
+    places, home = _link_places(robot), _home_poses(robot, references)
+    loops = [_bond_to_loop(b, places, home) for b in bonds if b.kind != "joint"]
     start = {j: references.get(j, 0.0) for j in robot.joints if j in references}
     tried = replace(robot, loops=tuple(loops), active=description.motors, configuration=start)
     active = [joint for joint in description.motors if joint in tried.coordinates]
     return robot.with_loops(loops, active, start)
 
 
-def _coupling(bond: Bond, references: Mapping[str, float]) -> Coupling:
+def _bond_to_coupling(bond: Bond, references: Mapping[str, float]) -> Coupling:
     a0, a1 = bond.factors
     own = references.get(bond.first, 0.0)
     if not bond.second or a1 == 0.0:
@@ -274,7 +277,7 @@ Place = tuple[str | None, Array, Array]
 """A body of the file: in which body of the robot (None: the base), its pose there."""
 
 
-def _places(robot: Robot) -> dict[str, Place]:
+def _link_places(robot: Robot) -> dict[str, Place]:
     out: dict[str, Place] = {WORLD: (None, np.eye(3), np.zeros(3))}
     for member in robot.fixed:
         out[member.name] = (None, member.rotation, member.position)
@@ -285,14 +288,16 @@ def _places(robot: Robot) -> dict[str, Place]:
     return out
 
 
-def _home(robot: Robot, references: Mapping[str, float]) -> dict[str | None, tuple[Array, Array]]:
+def _home_poses(
+    robot: Robot, references: Mapping[str, float]
+) -> dict[str | None, tuple[Array, Array]]:
     """Poses of the robot's bodies in the base frame at the home pose."""
     out: dict[str | None, tuple[Array, Array]] = {None: (np.eye(3), np.zeros(3))}
     out.update(robot.pose(references))
     return out
 
 
-def _loop(
+def _bond_to_loop(
     bond: Bond, places: Mapping[str, Place], home: Mapping[str | None, tuple[Array, Array]]
 ) -> Loop:
     for name in (bond.first, bond.second):
@@ -300,7 +305,7 @@ def _loop(
             raise DescriptionError(f"equality {bond.name!r}: there is no body {name!r}")
     ends = [places[bond.first], places[bond.second]]
     world = [compose(*home[carrier], *pose) for carrier, *pose in ends]
-    points = _points(bond, world)
+    points = _shared_points(bond, world)
     turn = world[0][0].T @ world[1][0] if bond.turn is None else bond.turn
     frames = [turn, np.eye(3)]
     carried = [
@@ -319,7 +324,7 @@ def _loop(
     )
 
 
-def _points(bond: Bond, world: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+def _shared_points(bond: Bond, world: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
     """The shared point in either body's frame; where one is not given, it is the same at home."""
     (turn1, at1), (turn2, at2) = world
     first, second = bond.first_point, bond.second_point

@@ -23,9 +23,9 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.exact import poses
 from feasid.exact.numbers import Number
-from feasid.exact.poses import PrecisePose, can_exist
+from feasid.exact.poses import PrecisePose, is_possible_inertia
 from feasid.formats.shapes import Mesh, Shape
-from feasid.formats.terms import NO_TERMS, Effect, JointTerms, LeftOut
+from feasid.formats.terms import NO_TERMS, JointTerms, LeftOut, UnmodelledEffect
 from feasid.formats.xml import Element, ReadLimits, XmlText, shortest_decimal
 from feasid.robot import inertia
 from feasid.robot.bodies import Limits
@@ -246,7 +246,7 @@ class Link:
         """Whether simulators accept it: exactly possible, or without inertia."""
         if self.mass is None or self.moments is None:
             return True
-        return can_exist(self.mass, self.moments) or not (self.mass or any(self.moments))
+        return is_possible_inertia(self.mass, self.moments) or not (self.mass or any(self.moments))
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,7 +327,7 @@ class Description:
     notes: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
-    effects: tuple[Effect, ...] = ()
+    effects: tuple[UnmodelledEffect, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     total_mass: float = 0.0
     has_frames: bool = False
@@ -377,7 +377,7 @@ class NewInertial:
     def is_possible(self) -> bool:
         """Whether the decimals, as written, are the inertia of some body with volume."""
         exact = [Fraction(shortest_decimal(v)) for v in (self.mass, *self.moments)]
-        return can_exist(exact[0], exact[1:])
+        return is_possible_inertia(exact[0], exact[1:])
 
 
 class JointServo(NamedTuple):

@@ -61,7 +61,7 @@ def resolve_robot(data: Any, robot: Robot | str | Path | None) -> Robot:
     )
 
 
-def with_motors(robot: Robot, couplings: Mapping[str, Mapping[str, float]] | None) -> Robot:
+def with_shared_motors(robot: Robot, couplings: Mapping[str, Mapping[str, float]] | None) -> Robot:
     """The robot with motors that move several joints: a name each, and the factor per joint.
 
     Raises

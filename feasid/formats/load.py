@@ -16,7 +16,7 @@ from feasid.errors import DescriptionError, InputError, did_you_mean, missing_ex
 from feasid.formats.build import build_robot
 from feasid.formats.description import import_when_called
 from feasid.formats.pinocchio import is_pinocchio, robot_from_pinocchio
-from feasid.formats.registry import format_of_text, remember
+from feasid.formats.registry import format_of_text, remember_description
 from feasid.formats.sidecar import with_loop_table, with_sidecar
 from feasid.formats.terms import check_ignored
 from feasid.formats.xml import LIMITS, TEXT, ReadLimits, XmlText, parse_xml, read_bytes
@@ -110,7 +110,7 @@ def load_robot(
         description = form.compiled(text)
     else:
         description = form.read(text, limits)
-        remember(source, description)
+        remember_description(source, description)
     robot = build_robot(description, source, floating, gravity, ignore)
     if sidecar and text.path != TEXT:
         robot = with_loop_table(robot, text.path)

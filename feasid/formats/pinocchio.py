@@ -53,10 +53,10 @@ def robot_from_pinocchio(model: Any, gravity: npt.ArrayLike | None = None) -> Ro
             names.get(model.parents[i]),
             np.array(place.rotation),
             np.array(place.translation),
-            _motion(joint, model.names[i]),
+            _motion_subspace(joint, model.names[i]),
             model.names[i],
             inertial=ten[np.argsort(inertia.PINOCCHIO)],
-            limits=_limits(model, joint),
+            limits=_joint_limits(model, joint),
         )
         bodies.append(body)
         if body.dof == 1:
@@ -77,7 +77,7 @@ def _body_names(model: Any) -> dict[int, str]:
     return {i: f"{n}/{model.names[i]}" if n in doubled else n for i, n in names.items()}
 
 
-def _motion(joint: Any, name: str) -> npt.NDArray[np.float64]:
+def _motion_subspace(joint: Any, name: str) -> npt.NDArray[np.float64]:
     """Motion subspace with the angular part first."""
     kind = joint.shortname().removeprefix("JointModel")
     if not kind.startswith(CONSTANT) or kind.startswith(MOVING):
@@ -86,13 +86,13 @@ def _motion(joint: Any, name: str) -> npt.NDArray[np.float64]:
             joint=name,
         )
     data = joint.createData()
-    joint.calc(data, np.r_[np.zeros(joint.idx_q), _neutral(joint)])
+    joint.calc(data, np.r_[np.zeros(joint.idx_q), _neutral_position(joint)])
     subspace = np.asarray(data.S, dtype=np.float64).reshape(6, -1)
     turned = np.vstack([subspace[3:], subspace[:3]])
     return turned[:, [3, 4, 5, 0, 1, 2]] if kind == "FreeFlyer" else turned
 
 
-def _neutral(joint: Any) -> list[float]:
+def _neutral_position(joint: Any) -> list[float]:
     """A joint's own part of the neutral configuration."""
     kind = joint.shortname().removeprefix("JointModel")
     if kind == "FreeFlyer":
@@ -104,7 +104,7 @@ def _neutral(joint: Any) -> list[float]:
     return [1, 0] if joint.nq > joint.nv else [0.0] * joint.nq
 
 
-def _limits(model: Any, joint: Any) -> Limits:
+def _joint_limits(model: Any, joint: Any) -> Limits:
     if joint.nq != 1:
         return Limits()
     low, high = (

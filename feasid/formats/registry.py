@@ -65,7 +65,7 @@ def format_of_text(text: XmlText) -> Format:
     form = FORMATS.get(text.root.tag)
     if form is None:
         expected = [f"<{f.roots[0]}> ({f.title})" for f in dict.fromkeys(FORMATS.values())]
-        text.fail(f"root is <{text.root.tag}>, expected {_either(expected)}", text.root)
+        text.fail(f"root is <{text.root.tag}>, expected {_join_with_or(expected)}", text.root)
     return form
 
 
@@ -84,11 +84,14 @@ def format_of_path(path: str | Path, default: str | None = None) -> Format:
     if default in NAMES:
         return format_named(str(default))
     known = dict.fromkeys(FORMATS.values())
-    titles, suffixes = _either([f.title for f in known]), _either([f.suffixes[0] for f in known])
+    titles, suffixes = (
+        _join_with_or([f.title for f in known]),
+        _join_with_or([f.suffixes[0] for f in known]),
+    )
     raise InputError(f"{path}: is this {titles}? Name it {suffixes}", path=str(path))
 
 
-def _either(words: Sequence[str]) -> str:
+def _join_with_or(words: Sequence[str]) -> str:
     *others, last = words
     return f"{', '.join(others)} or {last}" if others else last
 
@@ -106,7 +109,7 @@ def read_description(text: XmlText, limits: ReadLimits = LIMITS) -> Description:
     return format_of_text(text).read(text, limits)
 
 
-def remember(source: Source, description: Description) -> None:
+def remember_description(source: Source, description: Description) -> None:
     """Keep the description of a source for `reread_description`."""
     _REMEMBERED[source.path, source.format, source.text] = description
     _REMEMBERED.move_to_end((source.path, source.format, source.text))
@@ -129,7 +132,7 @@ def reread_description(robot: Robot) -> Description | None:
             found = read_description(parse_xml(source.text, source.path))
         except FeasidError:
             return None
-        remember(source, found)
+        remember_description(source, found)
     return _REMEMBERED[key]
 
 
@@ -154,7 +157,7 @@ def collision_meshes(robot: Robot) -> dict[str, list[Mesh]]:
     return {link.name: found for link in links if (found := [*link.meshes()])}
 
 
-def shape_boxes(robot: Robot) -> dict[int, tuple[Array, Array, float]]:
+def shape_boxes_by_body(robot: Robot) -> dict[int, tuple[Array, Array, float]]:
     """Per body the box around its links' shapes in its frame, and the sum of their volumes.
 
     Collision geometries, or what is drawn of a link that has none. Bodies are left out of which a
@@ -172,7 +175,7 @@ def shape_boxes(robot: Robot) -> dict[int, tuple[Array, Array, float]]:
         if not heavy or len(solid) < sum(map(len, shapes)):
             continue
         middle = [m.rotation @ s.position + m.position for m, s in solid]
-        reach = [np.abs(m.rotation) @ s.reach() for m, s in solid]
+        reach = [np.abs(m.rotation) @ s.half_extents() for m, s in solid]
         low = np.min([c - r for c, r in zip(middle, reach, strict=True)], axis=0)
         high = np.max([c + r for c, r in zip(middle, reach, strict=True)], axis=0)
         out[i] = low, high, float(sum(s.volume for _, s in solid))

@@ -55,7 +55,7 @@ _LIFTS = (0.0, 1e-16, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10)
 """Multiples of tr(I) that may be added to the diagonal to make the decimals exactly definite."""
 
 
-def new_inertials(description: Description, body: Body) -> dict[str, NewInertial]:
+def inertials_to_write(description: Description, body: Body) -> dict[str, NewInertial]:
     """What to write for the links of one body; empty when its parameters are the file's.
 
     Raises
@@ -74,35 +74,35 @@ def new_inertials(description: Description, body: Body) -> dict[str, NewInertial
     links = body.members or (replace(alone, inertial=_stated_parameters(description, alone)),)
     held = {m.name for m in links[1:] if description.link(m.name).joints}
 
-    def harmless(name: str) -> bool:
+    def is_harmless(name: str) -> bool:
         return description.link(name).is_harmless
 
-    def axes(name: str) -> Array | None:
+    def inertial_axes(name: str) -> Array | None:
         place = description.link(name).place
         return None if place is None else place.rotation
 
     before, target = lumped_parameters(links), body.inertial
-    if before is not None and disagreement(before, target) <= UNCHANGED:
+    if before is not None and relative_difference(before, target) <= UNCHANGED:
         return {}
     own, children = links[0], [m for m in links[1:] if m.inertial is not None]
-    if all(harmless(m.name) for m in children):
+    if all(is_harmless(m.name) for m in children):
         rest = target - sum((parameters_in_body(m) for m in children), start=np.zeros(10))
-        new = inertial_of(rest, axes(own.name))
+        new = exact_inertial(rest, inertial_axes(own.name))
         if new is not None:
             return {own.name: new}
     kept = [m for m in children if m.name in held]
     for member in kept:
-        if not harmless(member.name):
+        if not is_harmless(member.name):
             raise InputError(
                 f"link {member.name!r}, whose joint is held, is infeasible: correct them first",
                 link=member.name,
             )
     moved = sum((parameters_in_body(m) for m in kept), start=np.zeros(10))
     for share in HELD_SHARES if kept else (1.0,):
-        new = inertial_of(target - share * moved, axes(own.name))
+        new = exact_inertial(target - share * moved, inertial_axes(own.name))
         if new is not None:
             out = {own.name: new} | {m.name: EMPTIED for m in children if m not in kept}
-            return out if share == 1 else out | _scaled_inertials(kept, share, axes)
+            return out if share == 1 else out | _scaled_inertials(kept, share, inertial_axes)
     raise InputError(
         f"body {body.name!r} is infeasible: its pseudo-inertia is not "
         f"positive definite, so no simulator would load the file; correct them first",
@@ -117,16 +117,16 @@ def _scaled_inertials(
     out = {}
     for member in members:
         own = np.zeros(10) if member.inertial is None else share * member.inertial
-        new = inertial_of(own, axes(member.name)) if own[9] > 0 else None
+        new = exact_inertial(own, axes(member.name)) if own[9] > 0 else None
         if new is not None:
             out[member.name] = new
     return out
 
 
-def inertial_of(delta: Array, axes: Array | None = None) -> NewInertial | None:
+def exact_inertial(delta: Array, axes: Array | None = None) -> NewInertial | None:
     """Numbers for a link with these ten parameters, exactly possible; None when they are not.
 
-    The `axes` of the file's inertial are kept when turning into them does not round.
+    The `inertial_axes` of the file's inertial are kept when turning into them does not round.
     """
     if not delta[9] > 0:
         return None
@@ -145,7 +145,7 @@ def inertial_of(delta: Array, axes: Array | None = None) -> NewInertial | None:
     return None
 
 
-def disagreement(a: Array, b: Array) -> float:
+def relative_difference(a: Array, b: Array) -> float:
     """Largest difference of two bodies' parameters, relative to mass and size of `b`."""
     mass = abs(b[9]) or 1.0
     gyration = float(np.sqrt(abs(b[0] + b[3] + b[5]) / mass)) or 1.0
@@ -156,7 +156,7 @@ def disagreement(a: Array, b: Array) -> float:
 # -- joint terms ----------------------------------------------------------------------------------
 
 
-def new_terms(robot: Robot, holds: Collection[str]) -> dict[str, JointTerms]:
+def joint_terms_to_write(robot: Robot, holds: Collection[str]) -> dict[str, JointTerms]:
     """Per joint the terms to write, of the symbols that a format `holds`.
 
     Joints of one degree of freedom without a drive get zeros: a file says what the model says.
@@ -194,7 +194,7 @@ def new_terms(robot: Robot, holds: Collection[str]) -> dict[str, JointTerms]:
 # -- a robot's numbers in its own file ------------------------------------------------------------
 
 
-def patched_source(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> bytes:
+def patch_source(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> bytes:
     """The text that the robot was read from, with its parameters; read back and verified.
 
     Bodies without parameters and joints whose drives have no values keep what the file says.
@@ -216,8 +216,8 @@ def patched_source(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> by
     before = form.read(text, LIMITS)
     inertials: dict[str, NewInertial] = {}
     for body in robot.bodies:
-        inertials.update(new_inertials(before, body))
-    terms = new_terms(robot, form.holds)
+        inertials.update(inertials_to_write(before, body))
+    terms = joint_terms_to_write(robot, form.holds)
     gravity = robot.gravity if form.holds_gravity else None
     data = form.patch(before, Changes(inertials, terms, gravity, extras))
     after = form.read(parse_xml(data, text.path), LIMITS)
@@ -236,11 +236,11 @@ def _verify_links(before: Description, after: Description, changed: Collection[s
         if new.name in changed:
             if new.mass is None or not new.is_harmless:
                 raise verification_error(f"link {new.name!r} is not exactly positive definite")
-        elif _numbers(old) != _numbers(new):
+        elif _inertial_numbers(old) != _inertial_numbers(new):
             raise verification_error(f"link {new.name!r} changed although it should not")
 
 
-def _numbers(link: Link) -> object:
+def _inertial_numbers(link: Link) -> object:
     place = link.place
     where = None if place is None else (place.rotation.tolist(), place.position.tolist())
     return link.name, link.mass, link.moments, where
@@ -256,7 +256,7 @@ def _verify_bodies(robot: Robot, after: Description, changed: Collection[str]) -
             for m in body.members or (Member(body.name),)
         ]
         found = lumped_parameters(links)
-        if found is None or disagreement(found, body.inertial) > AGREEMENT:
+        if found is None or relative_difference(found, body.inertial) > AGREEMENT:
             raise verification_error(f"body {body.name!r} does not read back as it was written")
 
 
@@ -287,7 +287,7 @@ def _verify_terms(
 # -- a robot in a new file ------------------------------------------------------------------------
 
 
-def generated_file(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> bytes:
+def generate_file(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> bytes:
     """A new file for a robot that came from elsewhere; read back and verified.
 
     Raises
@@ -305,7 +305,7 @@ def generated_file(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> by
             f"robot {robot.name!r} has closed loops, which are not written to a new {form.title} "
             f"file; write the format it came from"
         )
-    data = form.generate(robot, new_terms(robot, form.holds), extras)
+    data = form.generate(robot, joint_terms_to_write(robot, form.holds), extras)
     again = form.read(parse_xml(data), LIMITS)
     found = {b.joint: b for b in build_robot(again, Source("", form.name, data)).bodies}
     for body in robot.bodies:
@@ -322,7 +322,7 @@ def generated_file(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> by
     return data
 
 
-def generated_inertial(body: Body) -> NewInertial | None:
+def inertial_in_body_axes(body: Body) -> NewInertial | None:
     """Numbers for a body in a new file, in its own axes; None for one without mass and inertia.
 
     Raises
@@ -337,7 +337,7 @@ def generated_inertial(body: Body) -> NewInertial | None:
         )
     if not body.inertial.any():
         return None
-    new = inertial_of(body.inertial)
+    new = exact_inertial(body.inertial)
     if new is None:
         raise InputError(
             f"body {body.name!r} is infeasible, so other programs would refuse "
@@ -347,7 +347,7 @@ def generated_inertial(body: Body) -> NewInertial | None:
     return new
 
 
-def joint_shape(body: Body, title: str) -> tuple[str, Array | None, Array]:
+def joint_kind_axis_position(body: Body, title: str) -> tuple[str, Array | None, Array]:
     """Kind, axis and position of a body's joint, in the body's frame.
 
     Raises

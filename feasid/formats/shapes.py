@@ -44,7 +44,7 @@ class Shape:
     rotation: Array
     position: Array
 
-    def reach(self) -> Array:
+    def half_extents(self) -> Array:
         """Half extents of the bounding box along the link's axes, shape (3,)."""
         if self.kind == "sphere":
             return self.half
@@ -59,7 +59,7 @@ class Shape:
             return np.asarray(axis * (self.half[2] - radius) + round_part)
         return np.asarray(np.abs(self.rotation) @ self.half)
 
-    def capsule(self) -> tuple[Array, Array, float]:
+    def enclosing_capsule(self) -> tuple[Array, Array, float]:
         """End points (3,) and radius of a capsule that contains the shape, in the link's frame.
 
         Spheres and capsules are their own; a cylinder gets round ends, a box the capsule along
@@ -82,7 +82,9 @@ class Shape:
         return self.position - along, self.position + along, radius
 
 
-def primitive(kind: str, size: Sequence[float], rotation: Array, position: Array) -> Shape | None:
+def primitive_shape(
+    kind: str, size: Sequence[float], rotation: Array, position: Array
+) -> Shape | None:
     """A shape of a kind: box (x, y, z), sphere (r), cylinder or capsule (r, length of its straight
     part), ellipsoid (semi-axes); None for a size that is not positive.
     """  # fmt: skip
@@ -105,12 +107,12 @@ def primitive(kind: str, size: Sequence[float], rotation: Array, position: Array
 
 def bounding_box(shapes: Sequence[Shape]) -> tuple[Array, Array]:
     """Lower and upper corner of the box around all shapes, in the link's axes."""
-    lower = np.min([s.position - s.reach() for s in shapes], axis=0)
-    upper = np.max([s.position + s.reach() for s in shapes], axis=0)
+    lower = np.min([s.position - s.half_extents() for s in shapes], axis=0)
+    upper = np.max([s.position + s.half_extents() for s in shapes], axis=0)
     return lower, upper
 
 
-def farthest(shapes: Sequence[Shape], point: Array) -> float:
+def farthest_distance(shapes: Sequence[Shape], point: Array) -> float:
     """Upper bound of the distance from a point to any part of the shapes [m]."""
     lower, upper = bounding_box(shapes)
     return float(np.linalg.norm(np.maximum(np.abs(upper - point), np.abs(lower - point))))
@@ -240,7 +242,7 @@ def enclosing_polytope(points: Array) -> Polytope:
     """
     from scipy.spatial import HalfspaceIntersection
 
-    axes = _axes(points)
+    axes = _principal_axes(points)
     normals = DIRECTIONS / np.ptp(points @ axes.T, axis=0)
     normals = normals / np.linalg.norm(normals, axis=1, keepdims=True) @ axes
     offsets = (points @ normals.T).max(axis=0) + ROUNDING
@@ -249,23 +251,23 @@ def enclosing_polytope(points: Array) -> Polytope:
     return Polytope(normals, offsets, np.unique(cut.intersections.round(12), axis=0))
 
 
-def _grid_directions() -> Array:
+def _polytope_normals() -> Array:
     """Directions of all whole numbers up to two but for multiples of others, shape (74, 3)."""
     whole = np.array([*product(range(-2, 3), repeat=3)])
     whole = whole[(np.gcd.reduce(whole, axis=1) == 1) & ((whole**2).sum(axis=1) <= 6)]
     return np.asarray(whole / np.linalg.norm(whole, axis=1, keepdims=True))
 
 
-DIRECTIONS = _grid_directions()
+DIRECTIONS = _polytope_normals()
 
 
 def enclosing_capsule(points: Array) -> tuple[Array, Array, float]:
     """A capsule (start, end, radius) that contains points (N, 3), along a principal axis [m]."""
-    found = (_capsule_along(points, axis) for axis in _axes(points))
+    found = (_capsule_along(points, axis) for axis in _principal_axes(points))
     return min(found, key=lambda c: c[2] ** 2 * (np.linalg.norm(c[1] - c[0]) + 4 / 3 * c[2]))
 
 
-def _axes(points: Array) -> Array:
+def _principal_axes(points: Array) -> Array:
     """Principal axes of points as rows, shape (3, 3)."""
     return np.asarray(np.linalg.svd(points - points.mean(axis=0), full_matrices=True)[2])
 

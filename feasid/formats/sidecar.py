@@ -73,8 +73,8 @@ def sidecar_bytes(robot: Robot, content: bytes, inertials: bool) -> bytes:
         "joints": list(robot.joints),
         "lock": dict(robot.source.reading.get("lock", {})) if robot.source is not None else {},
         "gravity": robot.gravity.tolist(),
-        "drives": [_drive(d) for d in robot.drives],
-        "rotors": {b.name: _rotor(b.rotor) for b in robot.bodies if b.rotor is not None},
+        "drives": [_drive_to_data(d) for d in robot.drives],
+        "rotors": {b.name: _rotor_to_data(b.rotor) for b in robot.bodies if b.rotor is not None},
         "inertials": {
             b.name: b.inertial.tolist()
             for b in robot.bodies
@@ -182,7 +182,7 @@ def _parse_sidecar(file: Path) -> dict[str, Any]:
 
 
 def _add_parameters(robot: Robot, data: dict[str, Any]) -> Robot:
-    rotors = {name: Rotor(**_arrays(r)) for name, r in data["rotors"].items()}
+    rotors = {name: Rotor(**_lists_to_arrays(r)) for name, r in data["rotors"].items()}
     inertials = data["inertials"]
     unknown = {*rotors, *inertials} - {b.name for b in robot.bodies}
     if unknown:
@@ -193,25 +193,25 @@ def _add_parameters(robot: Robot, data: dict[str, Any]) -> Robot:
         ten = body.inertial if own is None else np.array(own)
         return replace(body, rotor=rotors.get(body.name, body.rotor), inertial=ten)
 
-    drives = tuple(Drive(**_arrays(d)) for d in data["drives"])
+    drives = tuple(Drive(**_lists_to_arrays(d)) for d in data["drives"])
     load = data.get("load_model")
     return replace(
         robot,
         gravity=np.array(data.get("gravity", robot.gravity), dtype=np.float64),
         bodies=tuple(complete_body(b) for b in robot.bodies),
         drives=drives,
-        load_model=None if load is None else _loads(robot, load),
+        load_model=None if load is None else _load_model_from_data(robot, load),
     )
 
 
-def _loads(robot: Robot, load: dict[str, Any]) -> Array:
+def _load_model_from_data(robot: Robot, load: dict[str, Any]) -> Array:
     """The load model, shape (n_bodies, 10)."""
     if not set(load) <= {b.name for b in robot.bodies}:
         raise ValueError(f"it has no bodies {sorted(set(load) - {b.name for b in robot.bodies})}")
     return np.array([load[b.name] for b in robot.bodies], dtype=np.float64)
 
 
-def _drive(drive: Drive) -> dict[str, Any]:
+def _drive_to_data(drive: Drive) -> dict[str, Any]:
     out: dict[str, Any] = {
         "name": drive.name,
         "coupling": dict(drive.coupling),
@@ -222,7 +222,7 @@ def _drive(drive: Drive) -> dict[str, Any]:
     return out
 
 
-def _rotor(rotor: Rotor) -> dict[str, Any]:
+def _rotor_to_data(rotor: Rotor) -> dict[str, Any]:
     return {
         "gear": rotor.gear,
         "rotation": rotor.rotation.tolist(),
@@ -232,7 +232,7 @@ def _rotor(rotor: Rotor) -> dict[str, Any]:
     }
 
 
-def _arrays(data: dict[str, Any]) -> dict[str, Any]:
+def _lists_to_arrays(data: dict[str, Any]) -> dict[str, Any]:
     """Lists of numbers as arrays, names as tuples."""
     out = dict(data)
     if "symbols" in out:
@@ -281,7 +281,7 @@ def with_loop_table(robot: Robot, path: str | Path) -> Robot:
     file = loop_table_path(path)
     if not file.is_file():
         return robot
-    data = _read_table(file)
+    data = _read_loop_table(file)
     try:
         closed = _add_couplings_and_loops(robot, data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -296,7 +296,7 @@ def with_loop_table(robot: Robot, path: str | Path) -> Robot:
     return replace(closed, source=replace(closed.source, notes=(*closed.source.notes, note)))
 
 
-def loop_table(robot: Robot, mimics: Collection[str]) -> bytes | None:
+def loop_table_bytes(robot: Robot, mimics: Collection[str]) -> bytes | None:
     """The table for a file in which these joints mimic others; None when it lacks nothing."""
     couplings = [
         {"joint": c.joint, "factors": dict(c.factors), "offset": c.offset}
@@ -308,7 +308,7 @@ def loop_table(robot: Robot, mimics: Collection[str]) -> bytes | None:
     data = {
         "format": "feasid loops",
         "version": TABLE_VERSION,
-        "loops": [_entry(loop) for loop in robot.loops],
+        "loops": [_loop_to_data(loop) for loop in robot.loops],
         "couplings": couplings,
         "active": list(robot.active),
         "configuration": {j: float(q) for j, q in robot.configuration.items()},
@@ -316,7 +316,7 @@ def loop_table(robot: Robot, mimics: Collection[str]) -> bytes | None:
     return (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()
 
 
-def _read_table(file: Path) -> dict[str, Any]:
+def _read_loop_table(file: Path) -> dict[str, Any]:
     try:
         if file.stat().st_size > MAX_TABLE_BYTES:
             raise ValueError(f"larger than {MAX_TABLE_BYTES} bytes")
@@ -346,7 +346,7 @@ def _add_couplings_and_loops(robot: Robot, data: Mapping[str, Any]) -> Robot:
         couplings.append(Coupling(entry["joint"], factors, float(entry.get("offset", 0.0))))
     for entry in data.get("loops", ()):
         _check_names(entry, LOOP, f"loop {entry.get('name')!r}")
-        loops.append(_loop(robot, entry))
+        loops.append(_loop_from_data(robot, entry))
     coupled = replace(robot, couplings=(*robot.couplings, *couplings))
     active, configuration = data.get("active", []), data.get("configuration", {})
     return coupled.with_loops(loops, active, configuration)
@@ -359,16 +359,18 @@ def _check_names(entry: Mapping[str, Any], known: Sequence[str], what: str) -> N
             raise DescriptionError(f"{what} has an unknown entry {name!r}{hint}")
 
 
-def _loop(robot: Robot, entry: Mapping[str, Any]) -> Loop:
+def _loop_from_data(robot: Robot, entry: Mapping[str, Any]) -> Loop:
     name = str(entry["name"])
-    first, second = (_end(robot, name, entry, which) for which in ("first", "second"))
+    first, second = (
+        _loop_end_from_data(robot, name, entry, which) for which in ("first", "second")
+    )
     return Loop(
         name, first[0], second[0], first[2], second[2], entry.get("kind", "connect"),
         first[1], second[1],
     )  # fmt: skip
 
 
-def _end(
+def _loop_end_from_data(
     robot: Robot, loop: str, entry: Mapping[str, Any], which: str
 ) -> tuple[str | None, Array, Array]:
     """Body, rotation and position of one end; a link that is fixed to a body is part of it."""
@@ -389,7 +391,7 @@ def _end(
     return owner, *compose(member.rotation, member.position, rotation, position)
 
 
-def _entry(loop: Loop) -> dict[str, Any]:
+def _loop_to_data(loop: Loop) -> dict[str, Any]:
     out: dict[str, Any] = {"name": loop.name, "kind": loop.kind}
     for which in ("first", "second"):
         out[which] = getattr(loop, which)

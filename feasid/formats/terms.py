@@ -62,7 +62,7 @@ def sum_drives(drives: Iterable[Drive]) -> dict[tuple[tuple[str, float], ...], d
         key, c = tuple(sorted(drive.coupling.items())), 1.0
         weights = dict.fromkeys(drive.symbols, 1.0)
         if len(key) == 1:
-            scaled = {s: _scaling(s, key[0][1]) for s in drive.symbols}
+            scaled = {s: _coefficient_scaling(s, key[0][1]) for s in drive.symbols}
             if None not in scaled.values():
                 ((joint, c),) = key
                 key, weights = ((joint, 1.0),), {s: w for s, w in scaled.items() if w is not None}
@@ -75,7 +75,7 @@ def sum_drives(drives: Iterable[Drive]) -> dict[tuple[tuple[str, float], ...], d
     return out
 
 
-def _scaling(symbol: str, ratio: float) -> float | None:
+def _coefficient_scaling(symbol: str, ratio: float) -> float | None:
     """`JointTerm.scaling`; of features only what needs none is known."""
     if symbol in TERMS:
         return TERMS[symbol].scaling(ratio)
@@ -143,7 +143,7 @@ EFFECTS = {
 
 
 @dataclass(frozen=True)
-class Effect:
+class UnmodelledEffect:
     """One thing that changes the dynamics and is not modelled: kind, where, and what."""
 
     kind: str
@@ -151,7 +151,7 @@ class Effect:
     line: int
     text: str
 
-    def fail(self) -> NoReturn:
+    def raise_error(self) -> NoReturn:
         """Refuse the file."""
         raise DescriptionError(
             f"{self.path}:{self.line}: {self.text}: {EFFECTS[self.kind]} is not modelled; "
@@ -174,9 +174,11 @@ def check_ignored(ignore: Iterable[str]) -> frozenset[str]:
     return frozenset(ignored)
 
 
-def refuse(effects: Iterable[Effect], ignored: frozenset[str]) -> Iterator[LeftOut]:
+def refuse_effects(
+    effects: Iterable[UnmodelledEffect], ignored: frozenset[str]
+) -> Iterator[LeftOut]:
     """Refuse the first effect that is not ignored; list the others."""
     for effect in effects:
         if effect.kind not in ignored:
-            effect.fail()
+            effect.raise_error()
         yield LeftOut(f"{EFFECTS[effect.kind]} (ignored as asked)", effect.text)

@@ -14,8 +14,8 @@ from feasid.core.files import check_writable, write_atomically
 from feasid.errors import InputError, OutputError, did_you_mean
 from feasid.formats.description import NO_EXTRAS, Extras
 from feasid.formats.registry import FORMATS, format_named, format_of_path, read_description
-from feasid.formats.rewrite import generated_file, patched_source
-from feasid.formats.sidecar import loop_table, loop_table_path, sidecar_bytes, sidecar_path
+from feasid.formats.rewrite import generate_file, patch_source
+from feasid.formats.sidecar import loop_table_bytes, loop_table_path, sidecar_bytes, sidecar_path
 from feasid.formats.xml import parse_xml
 from feasid.robot.description import GRAVITY, Robot
 
@@ -92,7 +92,10 @@ def write(
         written.
     """
     target, kind = Path(path), format_of(robot, path)
-    robot, complete = _prepare_robot(robot, kind), complete and _prepare_robot(complete, kind)
+    robot, complete = (
+        _with_frames_of_format(robot, kind),
+        complete and _with_frames_of_format(complete, kind),
+    )
     beside = sidecar_path(target)
     for file in (target, beside, loop_table_path(target)):
         check_writable(file, overwrite=overwrite)
@@ -103,7 +106,7 @@ def write(
             f"feature {coded[0]} is code, which no file holds: write a model fitted without it"
         )
     content = file_bytes(robot, kind, extras)
-    _write_loops(robot, kind, target, content, overwrite=overwrite)
+    _write_loop_table(robot, kind, target, content, overwrite=overwrite)
     lost = unrepresentable_terms(whole, kind)
     if not (lost or complete is not None):
         write_atomically(target, content, overwrite=overwrite)
@@ -117,12 +120,14 @@ def write(
     return Written(str(target), kind, str(beside), lost)
 
 
-def _write_loops(robot: Robot, kind: str, target: Path, content: bytes, *, overwrite: bool) -> None:
+def _write_loop_table(
+    robot: Robot, kind: str, target: Path, content: bytes, *, overwrite: bool
+) -> None:
     """The table of loops, and of couplings, that the file does not have."""
     table = None
     if not format_named(kind).holds_loops and not robot.is_tree:
         bonds = read_description(parse_xml(content, str(target))).bonds
-        table = loop_table(robot, {bond.first for bond in bonds if bond.kind == "joint"})
+        table = loop_table_bytes(robot, {bond.first for bond in bonds if bond.kind == "joint"})
     if table is not None:
         write_atomically(loop_table_path(target), table, overwrite=overwrite)
     else:
@@ -148,11 +153,11 @@ def file_bytes(robot: Robot, kind: str, extras: Extras = NO_EXTRAS) -> bytes:
             )
     own = robot.source.format if robot.source is not None else None
     if own == kind:
-        return patched_source(robot, form, extras)
-    return generated_file(robot, form, extras)
+        return patch_source(robot, form, extras)
+    return generate_file(robot, form, extras)
 
 
-def _prepare_robot(robot: Robot, kind: str) -> Robot:
+def _with_frames_of_format(robot: Robot, kind: str) -> Robot:
     """The robot with the frames and names that a new file needs."""
     prepare = format_named(kind).prepare
     own = robot.source.format if robot.source is not None else None

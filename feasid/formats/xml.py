@@ -223,13 +223,13 @@ def parse_xml(data: bytes, path: str = TEXT, limits: ReadLimits = LIMITS) -> Xml
     if not data.strip():
         raise DescriptionError(f"{path} is empty", path=path, line=1, column=1)
     utf8, encoding, bom = _decode(data, path)
-    with _collector_paused():
+    with _pause_garbage_collection():
         root = _Builder(path, limits).parse(utf8)
     return XmlText(path, data, utf8, encoding, bom, root)
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
+def _pause_garbage_collection() -> Iterator[None]:
     """Without the garbage collector, which would look at a growing tree again and again."""
     was_on = gc.isenabled()
     gc.disable()

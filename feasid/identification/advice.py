@@ -24,7 +24,7 @@ from feasid.diagnosis.log_rows import HARMONICS
 from feasid.diagnosis.mistakes import KINDS, NOTHING, Mistake, features
 from feasid.diagnosis.score import ScoreTest
 from feasid.errors import FeasidError
-from feasid.formats.fit_robot import GEAR_FRICTION, resolve_robot, with_motors
+from feasid.formats.fit_robot import GEAR_FRICTION, resolve_robot, with_shared_motors
 from feasid.identification.identify import fit
 from feasid.identification.log_check import (
     LEAST_GAIN,
@@ -37,11 +37,11 @@ from feasid.identification.priors import find_prior
 from feasid.identification.result import Fit
 from feasid.identification.trial import Setup, Trial
 from feasid.logs.floating import robot_floats
-from feasid.logs.motion import Rows, Run, blocks
+from feasid.logs.motion import Rows, Run, excluded_blocks
 from feasid.logs.recording import Recording
 from feasid.options.complete import check_options, document_options, select_options
 from feasid.options.tables import DiagnoseOptions, LogOptions
-from feasid.reduction.reduce import Log, complete_filtering
+from feasid.reduction.reduce import Log, complete_filter_options
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import FRICTION
 
@@ -117,7 +117,7 @@ def diagnose(
     """
     recording = Recording.from_source(log)
     asked = check_options(DiagnoseOptions, options, "diagnose")
-    robot = with_motors(resolve_robot(log, robot), asked.get("couplings"))
+    robot = with_shared_motors(resolve_robot(log, robot), asked.get("couplings"))
     check = check_log(recording, robot, asked)
     if not check.usable:
         return check.diagnosis
@@ -128,7 +128,7 @@ def diagnose(
 def _fit_findings(recording: Recording, check: LogCheck) -> list[Finding]:
     """What a fit of the mended log finds, and what its residual holds."""
     options = _fit_options(check)
-    reading = complete_filtering(select_options(LogOptions, options), "diagnose")
+    reading = complete_filter_options(select_options(LogOptions, options), "diagnose")
     motion = recording.motion(check.search.robot, **reading)
     found = check_excitation(motion, check.search.robot)
     try:
@@ -425,7 +425,7 @@ def _contacts(trial: Trial, search: AdviceSearch) -> list[Finding]:
         if not len(far) or len(far) > MOST_LEFT_OUT * len(e):
             continue
         step = float(np.median(np.diff(t)))
-        parts = [p for p in blocks(_filled(far), "") if p.count > 1]
+        parts = [p for p in excluded_blocks(_filled(far), "") if p.count > 1]
         when = tuple((float(t[p.first]) - step, float(t[p.last]) + step) for p in parts[:20])
         if not when:
             continue

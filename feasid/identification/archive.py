@@ -32,7 +32,7 @@ from feasid.core.display import Display, Displayed, Measure, Summary
 from feasid.core.files import open_for_reading, write_atomically
 from feasid.core.notes import Note
 from feasid.errors import CertificateError, FeasidError, InputError
-from feasid.feasibility.constraints.sets import as_plain, of_plain
+from feasid.feasibility.constraints.sets import feasible_set_from_data, feasible_set_to_data
 from feasid.feasibility.proof.claim import Certificate
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.export import WritableModel
@@ -85,8 +85,8 @@ def save(
         "display": asdict(display),
         "ranges": {
             "deviation": fit.deviation,
-            "feasible": as_plain(fit.feasible),
-            "believed": as_plain(fit.believed),
+            "feasible": feasible_set_to_data(fit.feasible),
+            "believed": feasible_set_to_data(fit.believed),
         },
     }
     arrays = io.BytesIO()
@@ -401,5 +401,7 @@ def _read_residual(
         raise ValueError(f"its triangle has shape {r.shape} for {base.size} base parameters")
     if best.shape != (base.robot.size,):
         raise ValueError(f"its best model has {best.size} of {base.robot.size} parameters")
-    feasible, believed = (of_plain(base.robot, kept[k]) for k in ("feasible", "believed"))
+    feasible, believed = (
+        feasible_set_from_data(base.robot, kept[k]) for k in ("feasible", "believed")
+    )
     return Residual(base, r, rho, float(kept["deviation"]), feasible, believed, best)

@@ -25,7 +25,7 @@ from feasid.dynamics.regressor import CHUNK, inverse_dynamics, mass_matrix
 from feasid.errors import InputError, did_you_mean, missing_extra
 from feasid.logs.motion import Motion, Run
 from feasid.logs.recording import Recording
-from feasid.reduction.equations import Window
+from feasid.reduction.equations import GaussianLowPass
 from feasid.reduction.triangle import relative_errors
 from feasid.robot.description import Robot
 
@@ -137,10 +137,12 @@ def filtered(motion: Motion, run: Run, signals: Array) -> Iterable[Array]:
     if motion.filtering != "equations" or not motion.cutoff:
         yield signals
         return
-    window = Window(motion.cutoff, run.rate)
-    for centres in window.groups(len(run), CHUNK, run.anchor, run.own):
+    window = GaussianLowPass(motion.cutoff, run.rate)
+    for centres in window.row_groups(len(run), CHUNK, run.anchor, run.own):
         part = slice(int(centres[0]) - window.half_width, int(centres[-1]) + window.half_width + 1)
-        yield window.comb().rows(np.ascontiguousarray(signals[:, part]), len(centres))
+        yield window.decimating_filter().filter_rows(
+            np.ascontiguousarray(signals[:, part]), len(centres)
+        )
 
 
 # -- the programs themselves ----------------------------------------------------------------------

@@ -18,9 +18,9 @@ from feasid.errors import InputError
 from feasid.feasibility.cone import (
     MAX_NEWTON_STEPS,
     OTHER_WEIGHT,
-    Cone,
     ConvexFunction,
-    Minimum,
+    LogBarrier,
+    NewtonResult,
     Quadratic,
     minimise,
     newton_step,
@@ -94,20 +94,20 @@ class EntropicProblem:
         return Quadratic(self.A, self.b, self._directions)
 
     @cached_property
-    def _bodies(self) -> Cone:
+    def _bodies(self) -> LogBarrier:
         """The divergence of the inertia blocks."""
-        return Cone.divergence(self.feasible.inertial, self.reference, self._directions)
+        return LogBarrier.for_divergence(self.feasible.inertial, self.reference, self._directions)
 
     @cached_property
-    def _others(self) -> Cone:
+    def _others(self) -> LogBarrier:
         """Logarithms of everything else."""
         blocks = tuple(b for b in self.feasible.blocks if not b.inertial)
         only = replace(self.feasible, blocks=blocks)
-        return Cone.divergence(only, self.reference, self._directions)
+        return LogBarrier.for_divergence(only, self.reference, self._directions)
 
     @property
     def _curvature(self) -> Array:
-        return self._squares.curvature
+        return self._squares.hessian
 
     def divergence(self, delta: Array) -> float:
         """``sum_k (tr M_k - log det M_k - size_k)``."""
@@ -132,14 +132,14 @@ class EntropicProblem:
         )
         return other
 
-    def resume(self, start: Array, weight: float, steps: int) -> tuple[Minimum, Array]:
+    def resume(self, start: Array, weight: float, steps: int) -> tuple[NewtonResult, Array]:
         """`minimise` from where similar equations passed, and one Newton step beyond.
 
         With at most so many Newton steps; where they do not suffice the end is feasible. Also
         returned is the point that was passed, away from the constraints, to resume from there.
         """
         barriers = RESUMED if self._has_others else RESUMED[-1:]
-        path, left = [Minimum(start, True, 0)], steps
+        path, left = [NewtonResult(start, True, 0)], steps
         for other in barriers:
             enough = DECREMENT if other == barriers[-1] else max(PASSING * other, DECREMENT)
             path.append(self._tried(path[-1].delta, weight, other / OTHER_WEIGHT, enough, left))
@@ -201,7 +201,7 @@ class EntropicProblem:
 
     def _tried(
         self, delta: Array, weight: float, other: float, decrement: float, steps: int
-    ) -> Minimum:
+    ) -> NewtonResult:
         terms = self._terms(weight, other)
         return minimise(terms, delta, self._directions, decrement, steps=steps)
 
@@ -253,10 +253,10 @@ class EntropicProblem:
         return out
 
     @cached_property
-    def _each_body(self) -> dict[str, Cone]:
+    def _each_body(self) -> dict[str, LogBarrier]:
         """The divergence of each inertia block, by its name."""
         return {
-            b.name: Cone.divergence(
+            b.name: LogBarrier.for_divergence(
                 replace(self.feasible, blocks=(b,), linear=()), self.reference, self._directions
             )
             for b in self.feasible.blocks

@@ -22,10 +22,10 @@ from scipy.stats import chi2
 from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.feasibility import problems, solve
-from feasid.feasibility.cone import project
+from feasid.feasibility.cone import project_by_divergence
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.constraints.units import Units, assemble, units
+from feasid.feasibility.constraints.units import Units, constraint_units, problem_units
 from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares
 from feasid.feasibility.problems import Program
 from feasid.feasibility.reference import interior_point, reference_model
@@ -148,7 +148,7 @@ class EstimationProblem:
     ) -> EstimationProblem:
         """The task of a log; `towards` (n,) is a reference other than the description."""
         r, rho, _ = reduced.triangle()
-        scale = units(base.robot, feasible, r @ base.K, rho, torques=True)
+        scale = problem_units(base.robot, feasible, r @ base.K, rho, torques=True)
         reference = reference_model(base.robot, scale).delta.copy()
         if towards is not None:
             inertial = base.robot.inertial_columns.ravel()
@@ -187,12 +187,14 @@ class EstimationProblem:
             return free
         unit = self.scale.parameters[elimination.roots]
         start = free
-        if not bodies.strictly_inside(free):
-            scale = assemble(bodies, self.scale.mass, self.scale.length, unit)
+        if not bodies.contains_strictly(free):
+            scale = constraint_units(bodies, self.scale.mass, self.scale.length, unit)
             start = interior_point(bodies, scale, free)
         moving = np.unique(np.concatenate([b.columns for b in bodies.blocks]))
         directions = (elimination.T * unit)[:, moving]
-        nearest = project(self.feasible.inertial, self.whole(start), directions, self.reference)
+        nearest = project_by_divergence(
+            self.feasible.inertial, self.whole(start), directions, self.reference
+        )
         free[moving] = nearest[elimination.roots][moving]
         return free
 
@@ -220,9 +222,11 @@ class EstimationProblem:
         """The problem in CVXPY, over the free parameters."""
         problem, divergence = self.problem(*triangle[:2], weight)
         unit = self.scale.parameters[self.elimination.roots]
-        scale = assemble(self.elimination.inside, self.scale.mass, self.scale.length, unit)
+        scale = constraint_units(self.elimination.inside, self.scale.mass, self.scale.length, unit)
         p = problems.unknowns(self.elimination.inside, scale)
-        return problems.entropic(problem.A, problem.b, divergence, problem.reference, p)
+        return problems.entropic_least_squares(
+            problem.A, problem.b, divergence, problem.reference, p
+        )
 
     def free(self, delta: Array) -> Array:
         """The entries that ties leave free."""
@@ -238,7 +242,7 @@ class EstimationProblem:
 
     def start(self, known: Array) -> Array:
         """A strictly feasible model: the reference if it is one, else the known one."""
-        if not self.feasible.equalities and self.feasible.strictly_inside(self.reference):
+        if not self.feasible.equalities and self.feasible.contains_strictly(self.reference):
             return self.reference
         return known
 
@@ -528,7 +532,7 @@ def _within_bounds(
     if not broken or task.feasible.equalities:
         return delta, (), (), 0.0
     held = replace(task, feasible=with_bounds(task.feasible, task.plausible_bounds))
-    if not held.feasible.strictly_inside(task.reference):
+    if not held.feasible.contains_strictly(task.reference):
         return delta, (), (), 0.0
     own = task.prior.divergence(weight)
     enough, here = float(chi2.ppf(RELEASE_LEVEL, len(broken))), problem.cost(delta, own)
@@ -555,23 +559,23 @@ def within_convex(
 
     `inside` is a model that holds them strictly; answers are drawn to it until they do.
     """
-    if all(c.holds(found.delta) for c in task.feasible.convex):
+    if all(c.is_satisfied(found.delta) for c in task.feasible.convex):
         return found
     program = task.program(triangle, found.weight)
 
     def judge(raw: solve.SolverAnswer) -> solve.Judgement:
         return solve.Judgement(True, True, float(program.problem.value), "taken, and drawn inside")
 
-    raw, attempts = solve.run(program, judge, solver)
+    raw, attempts = solve.solve_verified(program, judge, solver)
     if raw is None:
         raise solve.solver_error(
             "no solver gave a model for constraints that are not affine", attempts
         )
     free = raw.x * program.parameters.scale.parameters
     anchor, low, high = task.free(inside), 0.0, 1.0
-    for _ in range(BISECTIONS if not task.elimination.inside.strictly_inside(free) else 0):
+    for _ in range(BISECTIONS if not task.elimination.inside.contains_strictly(free) else 0):
         middle = 0.5 * (low + high)
-        within = task.elimination.inside.strictly_inside(free + middle * (anchor - free))
+        within = task.elimination.inside.contains_strictly(free + middle * (anchor - free))
         low, high = (low, middle) if within else (middle, high)
     share = high if low or high < 1.0 else 0.0
     return replace(found, delta=task.whole(free + share * (anchor - free)))

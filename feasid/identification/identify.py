@@ -19,7 +19,12 @@ from feasid.core.threads import one_thread
 from feasid.diagnosis.mistakes import corrected_options
 from feasid.errors import InputError, NotEnoughDataError
 from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
-from feasid.formats.fit_robot import GEAR_FRICTION, resolve_robot, with_fit_terms, with_motors
+from feasid.formats.fit_robot import (
+    GEAR_FRICTION,
+    resolve_robot,
+    with_fit_terms,
+    with_shared_motors,
+)
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.calibration import (
     Calibration,
@@ -49,7 +54,7 @@ from feasid.reduction.reduce import (
     assign_cutoff,
     base_with_terms,
     candidate_terms,
-    complete_filtering,
+    complete_filter_options,
     find_measured_joints,
     independent_columns,
     open_sources,
@@ -92,10 +97,10 @@ def fit(
     SolverError
         When no answer passed verification; nothing unverified is returned.
     """
-    chosen = complete_filtering(complete_options(FitOptions, options, "fit"), "fit")
+    chosen = complete_filter_options(complete_options(FitOptions, options, "fit"), "fit")
     find_prior(chosen["prior"])
     logs = open_sources(data)
-    described = with_motors(resolve_robot(data, robot), chosen["couplings"])
+    described = with_shared_motors(resolve_robot(data, robot), chosen["couplings"])
     if chosen["command"] is None:
         return _fit_torques(logs, described, options, chosen)
     found = _fit_torques(logs, described, options, chosen, identify_servo(logs, described, chosen))
@@ -327,7 +332,7 @@ def _equations(
     ]
     kind = chosen["robust"]
     equations, shares = robust.reweight(blocks, kind, estimator.beta)
-    return equations.with_shifted_torques(delay), robust.notes(
+    return equations.with_shifted_torques(delay), robust.weight_notes(
         blocks, shares, robot.coordinates, kind
     )
 
@@ -406,11 +411,11 @@ def compare_models(
     if given.get("candidates") in ((), []):
         raise InputError("candidates has no term to compare: leave it out, or name some")
     given["candidates"] = tuple(terms) or given.get("candidates") or FURTHER_FRICTION
-    chosen = complete_filtering(
+    chosen = complete_filter_options(
         complete_options(ReduceOptions, given, "compare_models"), "compare_models"
     )
     sources = open_sources(data)
-    wanted = with_motors(resolve_robot(data, robot), chosen["couplings"])
+    wanted = with_shared_motors(resolve_robot(data, robot), chosen["couplings"])
     asked = chosen["friction"], chosen["drive_inertia"], candidate_terms(chosen)
     measured, _ = find_measured_joints(sources, wanted, chosen)
     base, _ = base_with_terms(wanted, sources, *asked, measured)

@@ -33,9 +33,9 @@ from feasid.logs.floating import robot_floats
 from feasid.logs.recording import Recording
 from feasid.options.complete import select_options
 from feasid.options.tables import LogOptions, ReadOptions
-from feasid.reduction.equations import low_passed
+from feasid.reduction.equations import low_pass_motion
 from feasid.reduction.fleet import LogTask
-from feasid.reduction.reduce import base_with_terms, complete_filtering, reduce_tasks
+from feasid.reduction.reduce import base_with_terms, complete_filter_options, reduce_tasks
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 
@@ -226,9 +226,11 @@ class AdviceSearch:
 
     def samples(self) -> ThinnedLog:
         """A few samples of the log with what was accepted."""
-        reading = complete_filtering(select_options(LogOptions, self.options), "diagnose")
+        reading = complete_filter_options(select_options(LogOptions, self.options), "diagnose")
         base, _ = base_with_terms(self.robot, [self.log], offer=CandidateTerms(()))
-        return ThinnedLog.of_motion(base.robot, low_passed(self.log.motion(self.robot, **reading)))
+        return ThinnedLog.of_motion(
+            base.robot, low_pass_motion(self.log.motion(self.robot, **reading))
+        )
 
     def accept_way(self, finding: Finding) -> Finding | None:
         """The finding with the remedy, of the ways that there are, that lowers the error most."""

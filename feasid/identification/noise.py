@@ -124,13 +124,13 @@ class Noise:
 def _slowness_classes(
     reduced: Reduced, joint: int, folds: Sequence[int] | None
 ) -> tuple[Array, Array, Array]:
-    """Rows with slopes, counts and mean squared slowness per class; see `Strata.part`.
+    """Rows with slopes, counts and mean squared slowness per class; see `Strata.select_folds`.
 
     Without strata there is one class, and nothing is known of slopes.
     """
     if reduced.strata:
         strata = reduced.strata[joint]
-        return strata.classes if folds is None else strata.part(folds)
+        return strata.by_slowness if folds is None else strata.select_folds(folds)
     triangle = reduced.triangles[joint]
     one = np.column_stack([triangle, np.zeros(len(triangle))])
     return one[None], np.array([float(reduced.rows)]), np.zeros(1)

@@ -44,7 +44,7 @@ from feasid.formats.fit_robot import resolve_robot
 from feasid.identifiability.base import BaseParameters
 from feasid.identification import noise
 from feasid.identification.load_cards import Load, LoadCard, load_card
-from feasid.logs.columns import numbers
+from feasid.logs.columns import read_numbers
 from feasid.logs.filters import low_pass
 from feasid.logs.motion import Run
 from feasid.logs.recording import Recording
@@ -53,7 +53,7 @@ from feasid.options.tables import LoadOptions, LogOptions
 from feasid.reduction.reduce import Log, reduce_groups
 from feasid.reduction.triangle import Reduced
 from feasid.robot.bodies import Body
-from feasid.robot.description import Robot, carrying_link
+from feasid.robot.description import Robot, find_link
 from feasid.robot.inertia import change_frame, to_mass_com_inertia
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class Payload:
         InputError
             No such body, or the description gives it no inertial to add to.
         """
-        k, link = carrying_link(robot, self.body)
+        k, link = find_link(robot, self.body)
         body = robot.bodies[k]
         if body.inertial is None:
             raise InputError(f"the description gives body {body.name!r} no inertial to add to")
@@ -243,7 +243,7 @@ def load_of(
 ) -> Payload:
     """The same from reduced data."""
     robot = base.robot
-    k, link = carrying_link(robot, body)
+    k, link = find_link(robot, body)
     name, columns = link.name, robot.inertial_columns[k]
     added = np.asarray(base.K, dtype=np.float64)[:, columns]
     added = added @ change_frame(link.rotation, link.position)
@@ -277,7 +277,7 @@ def load_parameters(base: BaseParameters, load: Any, body: str | None = None) ->
         raise InputError(
             "a load is ten finite parameters with a positive mass, the last one", option="load"
         )
-    k, link = carrying_link(base.robot, body)
+    k, link = find_link(base.robot, body)
     columns = np.asarray(base.K, dtype=np.float64)[:, base.robot.inertial_columns[k]]
     return np.asarray(columns @ change_frame(link.rotation, link.position) @ ten)
 
@@ -381,7 +381,7 @@ def payload_from_wrench(
     """
     recording = Recording.from_source(log)
     arm = resolve_robot(log, robot)
-    k, link = carrying_link(arm, body)
+    k, link = find_link(arm, body)
     turn = np.eye(3) if rotation is None else np.asarray(rotation, dtype=np.float64)
     shift = np.zeros(3) if position is None else np.asarray(position, dtype=np.float64)
     if turn.shape != (3, 3) or shift.shape != (3,) or abs(np.linalg.det(turn) - 1) > 1e-6:
@@ -411,7 +411,7 @@ def _read_wrench(frame: pd.DataFrame, channels: Sequence[str]) -> Array:
             f"the sensor needs six columns, forces then moments; {missing or list(channels)} "
             f"{'are not in the log' if missing else 'are not six'}: channels="
         )
-    return np.stack([numbers(frame, c) for c in channels], axis=1)
+    return np.stack([read_numbers(frame, c) for c in channels], axis=1)
 
 
 def _wrench_regressor(arm: Robot, k: int, run: Run, turn: Array, shift: Array) -> Array:

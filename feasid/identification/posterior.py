@@ -31,7 +31,7 @@ from feasid.errors import InputError, SolverError
 from feasid.feasibility.cone import minimise
 from feasid.feasibility.constraints.affine import Block
 from feasid.feasibility.constraints.elimination import Elimination
-from feasid.feasibility.constraints.sets import FeasibleSet, Group
+from feasid.feasibility.constraints.sets import BlockGroup, FeasibleSet
 from feasid.identification.priors import DOUBTED
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Density:
     centred: bool = True
 
     @cached_property
-    def _groups(self) -> list[tuple[Group, Array, Array]]:
+    def _groups(self) -> list[tuple[BlockGroup, Array, Array]]:
         """Blocks of one shape with weights and slopes; those of limits weigh nothing."""
         out = []
         for group in self.feasible.groups:

@@ -261,7 +261,13 @@ class Predictor:
         if log is None and not self.recordings:
             raise InputError("reduced data hold no samples to simulate: pass the log")
         found = None if self.servo is None else self.servo.servo
-        if command is None and kp is None and kd is None and found is not None and found.alone:
+        if (
+            command is None
+            and kp is None
+            and kd is None
+            and found is not None
+            and found.has_only_gain_and_damping
+        ):
             command, kp = "position", found.gains
             options = {"delay": max(found.delay, 0.0), **options}
         description = self._described_robot()

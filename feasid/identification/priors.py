@@ -27,10 +27,10 @@ import numpy.typing as npt
 from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array
 from feasid.errors import InputError, did_you_mean
-from feasid.feasibility.constraints.affine import Linear, bounds, com_box
+from feasid.feasibility.constraints.affine import Linear, bound_constraints, com_box
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, usable_inertials
-from feasid.formats.registry import shape_boxes
+from feasid.formats.registry import shape_boxes_by_body
 from feasid.identification.entropic import EntropicProblem
 from feasid.robot.description import Robot
 
@@ -410,13 +410,13 @@ def plausible_bounds(robot: Robot, reference: Array) -> tuple[PlausibleBound, ..
 
     A body whose reference itself contradicts its shapes has no belief about these.
     """
-    boxes = shape_boxes(robot)
+    boxes = shape_boxes_by_body(robot)
     out = []
     for i in np.flatnonzero(usable_inertials(robot)):
         body, columns = robot.bodies[i].name, robot.inertial_columns[i]
         mass = float(reference[columns[9]])
         name = f"plausible mass of {body}"
-        limits = bounds(name, [columns[9]], 1.0, mass / MASS_RATIO, mass * MASS_RATIO)
+        limits = bound_constraints(name, [columns[9]], 1.0, mass / MASS_RATIO, mass * MASS_RATIO)
         out.append(PlausibleBound(body, "mass", tuple(limits)))
         if int(i) in boxes:
             shaped = PlausibleBound(
@@ -441,7 +441,7 @@ def _com_inside_shape(
         moments[9] = -low[axis] * high[axis]
         rows.append(Linear(f"mass of {body} within its shape, {'xyz'[axis]}", columns, moments))
     thin, solid = (density * volume for density in DENSITIES)
-    return rows + bounds(f"density of {body}", columns[9:], 1.0, thin, solid)
+    return rows + bound_constraints(f"density of {body}", columns[9:], 1.0, thin, solid)
 
 
 def with_bounds(feasible: FeasibleSet, held: Iterable[PlausibleBound]) -> FeasibleSet:

@@ -14,7 +14,7 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.dynamics.regressor import regressor
 from feasid.errors import FeasidError, InputError
-from feasid.feasibility.constraints.affine import bounds
+from feasid.feasibility.constraints.affine import bound_constraints
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.least_squares import feasible_least_squares
 from feasid.formats.write import unrepresentable_columns
@@ -130,7 +130,7 @@ def _near(feasible: FeasibleSet, robot: Robot) -> FeasibleSet:
         about_origin = 2 * (robot.values[columns[6:9]] ** 2).sum() / mass
         most = about_origin + GYRATION**2 * (trace - about_origin)
         name = f"radius of gyration of {body.name}"
-        limits += bounds(name, columns[[0, 3, 5]], np.ones(3), None, most)
+        limits += bound_constraints(name, columns[[0, 3, 5]], np.ones(3), None, most)
     return replace(feasible, blocks=tuple(blocks), linear=(*feasible.linear, *limits))
 
 

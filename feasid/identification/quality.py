@@ -26,7 +26,7 @@ from feasid.reduction.reduce import measured_rows
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import NONNEGATIVE
-from feasid.robot.layout import additive_squares
+from feasid.robot.layout import squares_in_common_unit
 
 LEVELS = ("good", "doubtful", "useless")
 
@@ -83,7 +83,7 @@ class HeldOut:
         Of the description's inertials with fitted joint terms; NaN where it gives none.
     power : ndarray
         Sum of squared torques; where units differ, shares of each unit's, which add up
-        (`feasid.robot.layout.additive_squares`).
+        (`feasid.robot.layout.squares_in_common_unit`).
     unseen : bool
         Whether every stretch was predicted from the others; without strata it was fitted.
     """
@@ -205,7 +205,7 @@ def held_out(models: CrossValidation, beta: Array) -> HeldOut:
     for name, betas in found.items():
         error = relative_to(models.missed(betas).sum(axis=0), norms)
         relative[name] = np.where(measured_rows(reduced), error, np.nan)
-    power = additive_squares(base.robot, norms**2)
+    power = squares_in_common_unit(base.robot, norms**2)
     return HeldOut(**relative, power=power, unseen=unseen)
 
 
@@ -230,7 +230,7 @@ def foretell(errors: HeldOut, reduced: Reduced, variance: Array, robot: Robot) -
         ]
     )
     own = relative_to(np.maximum(spread, 0.0), reduced.torque_norms)
-    power = additive_squares(robot, reduced.torque_norms**2)
+    power = squares_in_common_unit(robot, reduced.torque_norms**2)
     wide = np.sqrt(float(own**2 @ power) / max(float(power.sum()), TINY))
     every = np.hypot(errors.overall_error(errors.model), wide)
     return np.append(np.hypot(errors.model, own), every)

@@ -25,7 +25,7 @@ from feasid.core.notes import Note
 from feasid.core.threads import one_thread
 from feasid.errors import InputError, did_you_mean
 from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.constraints.units import units
+from feasid.feasibility.constraints.units import problem_units
 from feasid.feasibility.least_squares import feasible_least_squares
 from feasid.identifiability.base import BaseParameters
 from feasid.identifiability.views import parameter_label
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from feasid.feasibility.proof.claim import Certificate
-    from feasid.feasibility.region import End, Region
+    from feasid.feasibility.region import FormBound, Region
 
 Wanted: TypeAlias = "str | tuple[str, str] | Mapping[Any, float]"
 """A parameter, or a sum of some: "forearm.m", ("forearm", "m"), "m3", "forearm.m + 2 hand.m",
@@ -106,7 +106,7 @@ class Residual:
             else:
                 text = "no plausible model fits within the budget: ranges are without plausibility"
                 notes = (Note(text, "implausible"),)
-        scale = units(self.base.robot, feasible, self.r @ K, self.rho, torques=True)
+        scale = problem_units(self.base.robot, feasible, self.r @ K, self.rho, torques=True)
         robot = self.base.robot
         from feasid.feasibility.region import Region
 
@@ -150,7 +150,7 @@ class Range:
     limited: tuple[bool, bool]
     models: tuple[Array, Array]
     region: Region = field(repr=False)
-    ends: tuple[End, End] = field(repr=False)
+    ends: tuple[FormBound, FormBound] = field(repr=False)
 
     @property
     def mark(self) -> str:
@@ -347,7 +347,7 @@ class Ranged:
 
 
 def _find_range(region: Region, delta: Array, name: str, form: Array) -> Range:
-    ends = region.end(-form, delta), region.end(form, delta)
+    ends = region.largest_value(-form, delta), region.largest_value(form, delta)
     marks = [_dominant_mark(end) for end in ends]
     bounds = [
         np.inf if mark == MARKS["limit"] else end.proof.bound
@@ -370,7 +370,7 @@ def _find_range(region: Region, delta: Array, name: str, form: Array) -> Range:
     )
 
 
-def _dominant_mark(end: End) -> str:
+def _dominant_mark(end: FormBound) -> str:
     return next((m for source, m in MARKS.items() if end.shares[source] > COUNTS), MARKS["data"])
 
 

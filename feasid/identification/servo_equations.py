@@ -116,7 +116,7 @@ class Place:
         return Place(
             np.clip(self.logs + most[0], first - FARTHEST, first + FARTHEST),
             np.clip(lags, EARLIEST_SOUGHT, LONGEST_DELAY),
-            self.limits and self.limits.times(*np.exp(most[2]).reshape(2, n)),
+            self.limits and self.limits.scale(*np.exp(most[2]).reshape(2, n)),
         )
 
     def distance(self, other: Place) -> float:
@@ -347,7 +347,7 @@ def _with_slopes(task: Gains, place: Place) -> tuple[list[list[Array]], list[lis
     near = [replace(place, lags=place.lags + step * x) for x in np.eye(2)[: task.sought]]
     if place.limits is not None:
         more = np.exp(step), 1.0
-        near += [replace(place, limits=place.limits.times(*x)) for x in (more, more[::-1])]
+        near += [replace(place, limits=place.limits.scale(*x)) for x in (more, more[::-1])]
     for other in near:
         later = zip(now, _signals(task, other), strict=True)
         out.append([[(b - a) / step for a, b in zip(*x, strict=True)] for x in later])

@@ -22,13 +22,13 @@ from scipy.signal import oaconvolve
 from feasid.core.arrays import Array, Mask
 from feasid.errors import InputError, LogError, NotEnoughDataError
 from feasid.identifiability.base import BaseParameters
-from feasid.logs.filters import low_pass, smooth
+from feasid.logs.filters import low_pass, smooth_and_differentiate
 from feasid.logs.motion import Run
 from feasid.logs.recording import Recording
-from feasid.logs.servo import Servo, TorqueLimits, delay_commands, servo_terms
+from feasid.logs.servo import Servo, TorqueLimits, delay_commands, servo_term_signals
 from feasid.options.complete import select_options
 from feasid.options.tables import LogOptions, ReadOptions
-from feasid.reduction.equations import Comb, Equations, Window
+from feasid.reduction.equations import DecimatingFilter, Equations, GaussianLowPass
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 
@@ -89,17 +89,17 @@ class _Stretch:
     run: Run
     q: Array
     commands: Array
-    window: Window
+    window: GaussianLowPass
     centres: npt.NDArray[np.intp]
 
     def filter_rows(self, signal: Array) -> Array:
         """A signal behind the low-pass, at the rows."""
         first = int(self.centres[0]) - self.window.half_width
-        return self._comb.rows(signal[first:].T, len(self.centres)).T
+        return self._comb.filter_rows(signal[first:].T, len(self.centres)).T
 
     @cached_property
-    def _comb(self) -> Comb:
-        return self.window.comb()
+    def _comb(self) -> DecimatingFilter:
+        return self.window.decimating_filter()
 
     def late(self, delay: float) -> Array:
         """Commands as they act, at all samples."""
@@ -111,7 +111,7 @@ class _Stretch:
         if limits is None:
             return error
         motion = self.run.q, self.run.dq
-        return limits.apply(error, motion, self.commands, delay, 1.0 / self.run.rate)
+        return limits.limit_errors(error, motion, self.commands, delay, 1.0 / self.run.rate)
 
     def moves(self) -> Mask:
         """Rows away from the joints' own reversals, (rows, dof)."""
@@ -127,7 +127,7 @@ class _Stretch:
         """The run as it was commanded, a lag later."""
         rate = self.run.rate
         cutoff = min(INSTRUMENT_CUTOFF, INSTRUMENT_SHARE * rate)
-        q, dq, ddq = smooth(self.late(lag), 2, cutoff, rate)
+        q, dq, ddq = smooth_and_differentiate(self.late(lag), 2, cutoff, rate)
         return replace(self.run, q=q, dq=dq, ddq=ddq, band=cutoff)
 
 
@@ -234,7 +234,7 @@ class ServoRows:
         parts = []
         for s in self.stretches:
             period = 1.0 / s.run.rate
-            made = servo_terms((term,), self.robot, s.run.q, s.commands, lags, period)
+            made = servo_term_signals((term,), self.robot, s.run.q, s.commands, lags, period)
             parts.append(s.filter_rows(made[term]))
         return np.concatenate(parts)
 
@@ -249,8 +249,8 @@ def _read_stretches(
     options = {**options, "servo": as_logged}
     counted = recording.raw(robot, **select_options(ReadOptions, options)).values["q"]
     for run in recording.motion(robot, **options).runs:
-        window = Window(options["cutoff"], run.rate)
-        centres = window.centres(len(run), run.anchor, run.own)
+        window = GaussianLowPass(options["cutoff"], run.rate)
+        centres = window.kept_rows(len(run), run.anchor, run.own)
         if len(centres):
             whole = 2 * np.pi * np.round((run.tau - run.q) / (2 * np.pi))
             turns = np.array([b.motion[:3].any() for b in robot.bodies]) * (law == "position")
@@ -340,7 +340,7 @@ def _limited_misfit(rows: ServoRows, j: int, delay: float, damping: float, limit
     for s in rows.stretches:
         q, dq, commands = s.run.q[:, [j]], s.run.dq[:, [j]], s.commands[:, [j]]
         e = s.late(delay)[:, [j]] - q
-        cut = limits.apply(e, (q, dq), commands, delay, 1.0 / s.run.rate)
+        cut = limits.limit_errors(e, (q, dq), commands, delay, 1.0 / s.run.rate)
         made.append(s.filter_rows(cut))
         damped.append(s.filter_rows(damping * dq))
         whole.append(s.filter_rows(e))

@@ -49,7 +49,7 @@ from feasid.logs.recording import Recording
 from feasid.logs.servo import Servo, delay_commands
 from feasid.options.complete import select_options
 from feasid.options.tables import ReadOptions
-from feasid.reduction.equations import low_passed
+from feasid.reduction.equations import low_pass_motion
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import NONNEGATIVE
@@ -550,7 +550,7 @@ class _Windows:
             pushed = inverse_dynamics(robot, run.q, still, run.ddq)
             pushed -= inverse_dynamics(robot, run.q, still, still)
             for k, x in enumerate((pushed, self._drives(r, noise)[1])):
-                found = low_passed(replace(self.motion, runs=(replace(run, tau=x),))).runs
+                found = low_pass_motion(replace(self.motion, runs=(replace(run, tau=x),))).runs
                 squares[k] += sum(np.sum(part.tau**2, axis=0) for part in found)
         return _ratio(np.sqrt(squares[0]), np.sqrt(squares[1]))
 

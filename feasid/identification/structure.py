@@ -18,7 +18,7 @@ from feasid.dynamics.regressor import CHUNK, RegressorPlan
 from feasid.dynamics.spatial import as_samples_last
 from feasid.identification.estimate import CrossValidation
 from feasid.logs.motion import Run
-from feasid.reduction.equations import EDGE, Equations, Rows, Window
+from feasid.reduction.equations import EDGE, EquationRows, Equations, GaussianLowPass
 from feasid.reduction.reduce import measured_rows
 from feasid.reduction.strata import FOLD_SECONDS, FOLDS
 
@@ -104,7 +104,7 @@ def unexplained_structure(
         if rows is None:
             continue
         fold = np.mod(np.floor(rows.t / FOLD_SECONDS + EDGE), FOLDS).astype(np.intp)
-        shared = _functions_of_motion(run, Window(equations.cutoff, run.rate), rows.t)
+        shared = _functions_of_motion(run, GaussianLowPass(equations.cutoff, run.rate), rows.t)
         for j, support in enumerate(supports):
             torque = rows.filtered[j][-1] + delay * rows.slope[j]
             predicted = np.einsum("mk,km->m", betas[:, support][fold], rows.filtered[j][:-1])
@@ -137,7 +137,7 @@ def held_out_errors(models: CrossValidation, runs: Iterable[Run]) -> Iterator[tu
         yield run, errors
 
 
-def _joined(groups: list[Rows]) -> Rows | None:
+def _joined(groups: list[EquationRows]) -> EquationRows | None:
     """All rows of a run."""
     if not groups:
         return None
@@ -145,33 +145,33 @@ def _joined(groups: list[Rows]) -> Rows | None:
         [np.concatenate(x, axis=-1) for x in zip(*(getattr(g, name) for g in groups), strict=True)]
         for name in ("filtered", "raw", "slope", "slowness")
     )
-    return Rows(filtered, raw, slope, slow, np.concatenate([g.t for g in groups]))
+    return EquationRows(filtered, raw, slope, slow, np.concatenate([g.t for g in groups]))
 
 
-def _functions_of_motion(run: Run, window: Window, t: Array) -> dict[str, Array]:
+def _functions_of_motion(run: Run, window: GaussianLowPass, t: Array) -> dict[str, Array]:
     """Functions (k, rows) that any joint's torque may depend on, and filtered ones of each."""
-    centres = window.centres(len(run), run.anchor, run.own)[: len(t)]
+    centres = window.kept_rows(len(run), run.anchor, run.own)[: len(t)]
     q, v, a = (x[centres].T for x in (run.q, run.dq, run.ddq))
     part = slice(int(centres[0]) - window.half_width, int(centres[-1]) + window.half_width + 1)
     speed = run.dq[part].T
     sign = np.sign(speed)
     slow = np.maximum(SLOW * np.sqrt(np.mean(speed**2, axis=1, keepdims=True)), 1e-300)
-    comb = window.comb()
+    comb = window.decimating_filter()
     return {
         "position": np.vstack([np.sin(q), np.cos(q), np.sin(2 * q), np.cos(2 * q), q, q**3]),
         "speed": np.vstack([v, v**2]),
         "acceleration": a,
         "time": t[None],
-        "sign": comb.rows(sign, len(t)),
-        "moving": comb.rows(np.tanh(speed / slow), len(t)),
-        "breakaway": comb.rows(sign * np.exp(-((speed / BREAKAWAY) ** 2)), len(t)),
-        "sticking": comb.rows(np.tanh(speed / STICKING), len(t)),
+        "sign": comb.filter_rows(sign, len(t)),
+        "moving": comb.filter_rows(np.tanh(speed / slow), len(t)),
+        "breakaway": comb.filter_rows(sign * np.exp(-((speed / BREAKAWAY) ** 2)), len(t)),
+        "sticking": comb.filter_rows(np.tanh(speed / STICKING), len(t)),
         "quadratic": v * np.abs(v),
     }
 
 
 def _functions_of_joint(
-    j: int, torque: Array, rows: Rows, shared: Mapping[str, Array]
+    j: int, torque: Array, rows: EquationRows, shared: Mapping[str, Array]
 ) -> dict[str, Array]:
     """Functions (k, rows) by the kind that a message names."""
     sign, t = shared["sign"][j], shared["time"]

@@ -178,7 +178,7 @@ class Estimator:
 
     def _start(self, task: EstimationProblem, equations: Reduced) -> Array:
         """A strictly feasible model."""
-        if not self.feasible.equalities and self.feasible.strictly_inside(task.reference):
+        if not self.feasible.equalities and self.feasible.contains_strictly(task.reference):
             return task.reference
         return self._weighted_fit(equations, np.ones(len(equations.triangles)))[0].delta
 

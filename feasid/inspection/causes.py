@@ -17,7 +17,7 @@ from feasid.certificate import definiteness
 from feasid.core.arrays import Array
 from feasid.exact.poses import second_moments
 from feasid.formats.description import Description, Link
-from feasid.formats.shapes import Shape, bounding_box, farthest
+from feasid.formats.shapes import Shape, bounding_box, farthest_distance
 from feasid.inspection.judge import FEASIBLE, INFEASIBLE, LinkVerdict
 from feasid.robot import inertia
 
@@ -69,7 +69,7 @@ class Cause:
 
 def causes(description: Description, verdicts: Mapping[str, LinkVerdict]) -> dict[str, list[Cause]]:
     """Probable mistakes per link name; links without any are absent."""
-    copies = _copies(description)
+    copies = _copied_inertials(description)
     known = {link.name: link for link in description.links}
     found: dict[str, list[Cause]] = {}
     for link in description.links:
@@ -77,10 +77,10 @@ def causes(description: Description, verdicts: Mapping[str, LinkVerdict]) -> dic
         mass, moments = link.mass, link.moments
         if mass is None or moments is None:
             continue
-        hints = list(_of_numbers(link, mass, moments, verdict))
+        hints = list(_causes_in_numbers(link, mass, moments, verdict))
         if mass > 0:
-            hints += list(_of_geometry(link, float(mass), moments))
-            hints += list(_of_twin(known, link, mass, moments, verdicts))
+            hints += list(_causes_in_geometry(link, float(mass), moments))
+            hints += list(_causes_by_twin(known, link, mass, moments, verdicts))
         if link.name in copies:
             hints.append(copies[link.name])
         if hints:
@@ -91,10 +91,10 @@ def causes(description: Description, verdicts: Mapping[str, LinkVerdict]) -> dic
 # -- the numbers themselves -----------------------------------------------------------------------
 
 
-def _of_numbers(
+def _causes_in_numbers(
     link: Link, mass: Fraction, moments: Sequence[Fraction], verdict: LinkVerdict
 ) -> Iterator[Cause]:
-    yield from _placeholder(moments)
+    yield from _placeholder_cause(moments)
     largest = float(max(map(abs, moments)))
     if mass > 0 and 0 < largest < RESIDUE * float(mass):
         yield Cause(
@@ -111,18 +111,18 @@ def _of_numbers(
     if verdict.possible:
         return
     if link.com.any():
-        yield from _frame(link, float(mass))
+        yield from _parallel_axis_cause(link, float(mass))
     flipped = [-x if k in (1, 2, 4) else x for k, x in enumerate(moments)]
-    if _possible(mass, flipped):
+    if _is_possible(mass, flipped):
         yield Cause(
             "product-sign",
             "with the signs of ixy, ixz and iyz turned the inertia is possible: some tools write "
             "the integrals of xy, xz, yz, URDF and MJCF their negatives",
         )
-    yield from _misplaced_products(mass, moments)
+    yield from _misplaced_product_cause(mass, moments)
     for name, order in ORDERS.items():
         listed = [moments[k] for k in order]
-        if listed != list(moments) and _possible(mass, listed):
+        if listed != list(moments) and _is_possible(mass, listed):
             yield Cause(
                 "order",
                 f"read in the order {name} the six numbers are possible: they may have been "
@@ -131,11 +131,11 @@ def _of_numbers(
             )
 
 
-def _frame(link: Link, mass: float) -> Iterator[Cause]:
+def _parallel_axis_cause(link: Link, mass: float) -> Iterator[Cause]:
     """Whether adding the parallel-axis term makes the inertia possible."""
     cross = inertia.skew(link.com)
     added = link.tensor - mass * cross @ cross
-    if _floats_possible(added):
+    if _is_tensor_possible(added):
         yield Cause(
             "frame",
             "adding m (c x c), the parallel-axis term, makes the inertia possible: it may have "
@@ -145,7 +145,7 @@ def _frame(link: Link, mass: float) -> Iterator[Cause]:
         )
 
 
-def _placeholder(moments: Sequence[Fraction]) -> Iterator[Cause]:
+def _placeholder_cause(moments: Sequence[Fraction]) -> Iterator[Cause]:
     xx, xy, xz, yy, yz, zz = moments
     size = float(xx)
     digits = f"{size:e}".split("e")[0].rstrip("0").rstrip(".")
@@ -163,12 +163,12 @@ def _placeholder(moments: Sequence[Fraction]) -> Iterator[Cause]:
         )
 
 
-def _misplaced_products(mass: Fraction, moments: Sequence[Fraction]) -> Iterator[Cause]:
+def _misplaced_product_cause(mass: Fraction, moments: Sequence[Fraction]) -> Iterator[Cause]:
     """A product that repeats a moment to the last digit, and without which all is well."""
     for k in (1, 2, 4):
         same = [_NAMES[d] for d in (0, 3, 5) if moments[d] == moments[k] != 0]
         without = [Fraction(0) if n == k else x for n, x in enumerate(moments)]
-        if same and _possible(mass, without):
+        if same and _is_possible(mass, without):
             yield Cause(
                 "misplaced",
                 f"{_NAMES[k]} equals {same[0]} to the last digit, and without it the inertia is "
@@ -180,10 +180,10 @@ def _misplaced_products(mass: Fraction, moments: Sequence[Fraction]) -> Iterator
 # -- against collision shapes ---------------------------------------------------------------------
 
 
-def _of_geometry(link: Link, mass: float, moments: Sequence[Fraction]) -> Iterator[Cause]:
-    placeholder = bool(list(_placeholder(moments)))
+def _causes_in_geometry(link: Link, mass: float, moments: Sequence[Fraction]) -> Iterator[Cause]:
+    placeholder = bool(list(_placeholder_cause(moments)))
     if not link.shapes and not placeholder:
-        yield from _too_dense(link, mass)
+        yield from _density_cause(link, mass)
     if not link.shapes or _is_marker(link.shapes):
         return
     volume = sum(shape.volume for shape in link.shapes)
@@ -193,20 +193,20 @@ def _of_geometry(link: Link, mass: float, moments: Sequence[Fraction]) -> Iterat
         yield Cause(
             "density",
             f"{mass:g} kg in collision shapes of {volume:.3g} m^3 is {density:.3g} kg/m^3, outside "
-            f"{low:g} to {high:g}{_in_grams(mass, density)}",
+            f"{low:g} to {high:g}{_gram_hint(mass, density)}",
             {"density": density, "volume": volume},
         )
-    yield from _com_outside(link, link.shapes)
+    yield from _com_outside_cause(link, link.shapes)
     if not placeholder:
-        yield from _too_wide(link, mass, link.shapes)
+        yield from _gyration_radius_cause(link, mass, link.shapes)
 
 
-def _in_grams(mass: float, density: float) -> str:
+def _gram_hint(mass: float, density: float) -> str:
     low, high = DENSITIES
     return ": g instead of kg?" if low <= density * 1e-3 <= high and mass > 1 else ""
 
 
-def _too_dense(link: Link, mass: float) -> Iterator[Cause]:
+def _density_cause(link: Link, mass: float) -> Iterator[Cause]:
     """Whether mass and moments of inertia ask for more than any material's density.
 
     Of all bodies that are nowhere denser than rho, the ellipsoid of density rho has the smallest
@@ -223,7 +223,7 @@ def _too_dense(link: Link, mass: float) -> Iterator[Cause]:
         yield Cause(
             "density",
             f"{mass:g} kg with these moments of inertia fill at most {volume:.2g} m^3, "
-            f"{density:.2g} kg/m^3, denser than any material{_in_grams(mass, density)}",
+            f"{density:.2g} kg/m^3, denser than any material{_gram_hint(mass, density)}",
             {"density": density, "volume": volume},
         )
 
@@ -233,7 +233,7 @@ def _is_marker(shapes: Sequence[Shape]) -> bool:
     return float(np.linalg.norm(upper - lower)) < 2 * MARKER
 
 
-def _com_outside(link: Link, shapes: Sequence[Shape]) -> Iterator[Cause]:
+def _com_outside_cause(link: Link, shapes: Sequence[Shape]) -> Iterator[Cause]:
     lower, upper = bounding_box(shapes)
     outside = np.maximum(np.maximum(lower - link.com, link.com - upper), 0)
     distance = float(np.linalg.norm(outside))
@@ -248,9 +248,9 @@ def _com_outside(link: Link, shapes: Sequence[Shape]) -> Iterator[Cause]:
         )
 
 
-def _too_wide(link: Link, mass: float, shapes: Sequence[Shape]) -> Iterator[Cause]:
+def _gyration_radius_cause(link: Link, mass: float, shapes: Sequence[Shape]) -> Iterator[Cause]:
     """Mass inside the collision shapes cannot have a larger radius of gyration than they reach."""
-    reach = farthest(shapes, link.com)
+    reach = farthest_distance(shapes, link.com)
     largest = float(np.linalg.eigvalsh(link.tensor)[-1])
     gyration = float(np.sqrt(max(largest, 0.0) / mass))
     if gyration <= TOO_WIDE * reach:
@@ -258,7 +258,7 @@ def _too_wide(link: Link, mass: float, shapes: Sequence[Shape]) -> Iterator[Caus
     evidence = {"radius_of_gyration": gyration, "reach": reach}
     cross = inertia.skew(link.com)
     shifted = link.tensor + mass * cross @ cross
-    if link.com.any() and _floats_possible(shifted):
+    if link.com.any() and _is_tensor_possible(shifted):
         smaller = float(np.sqrt(np.linalg.eigvalsh(shifted)[-1] / mass))
         if smaller <= reach:
             yield Cause(
@@ -305,7 +305,7 @@ def twin_name(name: str, known: Mapping[str, Link]) -> str | None:
     return None
 
 
-def _of_twin(
+def _causes_by_twin(
     known: Mapping[str, Link],
     link: Link,
     mass: Fraction,
@@ -319,7 +319,7 @@ def _of_twin(
     if twin.mass is None or twin.mass <= 0 or twin.moments is None:
         return
     if verdicts[link.name].status == INFEASIBLE and verdicts[name].status == FEASIBLE:
-        differs = _differences(moments, twin.moments)
+        differs = _describe_differences(moments, twin.moments)
         if differs:
             yield Cause(
                 "twin", f"its mirror image {name!r} is possible; they differ in {differs}",
@@ -335,16 +335,16 @@ def _of_twin(
         )
 
 
-def _differences(moments: Sequence[Fraction], others: Sequence[Fraction]) -> str:
+def _describe_differences(moments: Sequence[Fraction], others: Sequence[Fraction]) -> str:
     pairs = zip(_NAMES, moments, others, strict=True)
     return ", ".join(
-        f"{n} ({float(a):g} here, {float(b):g} there{_decades(a, b)})"
+        f"{n} ({float(a):g} here, {float(b):g} there{_decimal_shift_hint(a, b)})"
         for n, a, b in pairs
         if abs(abs(a) - abs(b)) * 100 > max(abs(a), abs(b))
     )
 
 
-def _decades(a: Fraction, b: Fraction) -> str:
+def _decimal_shift_hint(a: Fraction, b: Fraction) -> str:
     """Say so when two numbers differ by a power of ten: a slip of the decimal point."""
     if not a or not b:
         return ""
@@ -384,7 +384,7 @@ _MANY = 3
 """Links with equal inertia from which it is said, when their shapes differ."""
 
 
-def _copies(description: Description) -> dict[str, Cause]:
+def _copied_inertials(description: Description) -> dict[str, Cause]:
     """Links that share mass and inertia to the last digit although their shapes differ."""
     groups: dict[tuple[Fraction | int, ...], list[Link]] = {}
     for link in description.links:
@@ -392,7 +392,7 @@ def _copies(description: Description) -> dict[str, Cause]:
             groups.setdefault((link.mass, *link.moments), []).append(link)
     found = {}
     for group in groups.values():
-        sizes = {_size(link) for link in group if link.shapes}
+        sizes = {_link_size(link) for link in group if link.shapes}
         if len(group) >= _MANY and len(sizes) > 1:
             few = [link.name for link in group[:_FEW]]
             for link in group:
@@ -407,17 +407,17 @@ def _copies(description: Description) -> dict[str, Cause]:
     return found
 
 
-def _size(link: Link) -> float:
+def _link_size(link: Link) -> float:
     return round(sum(shape.volume for shape in link.shapes or ()), 12)
 
 
 # -- small questions ------------------------------------------------------------------------------
 
 
-def _possible(mass: Fraction, moments: Sequence[Fraction]) -> bool:
+def _is_possible(mass: Fraction, moments: Sequence[Fraction]) -> bool:
     return mass > 0 and definiteness(second_moments(moments)) == "positive definite"
 
 
-def _floats_possible(tensor: Array) -> bool:
+def _is_tensor_possible(tensor: Array) -> bool:
     sigma = 0.5 * np.trace(tensor) * np.eye(3) - tensor
     return bool(np.linalg.eigvalsh(sigma)[0] > 0)

@@ -189,7 +189,7 @@ def compare_robots(a: Robot, b: Robot, tolerance: float = TOLERANCE) -> Comparis
     torques = _torque_differences(a, b, *values)
     if places:
         return Comparison(names, places, (), torques, False, tolerance)
-    rows = tuple(_rows(a, *values))
+    rows = tuple(_base_rows(a, *values))
     equal = all(row.relative <= tolerance for row in rows)
     equal &= max(torques.values()) <= max(tolerance, TORQUE_TOLERANCE)
     return Comparison(names, (), rows, torques, equal, tolerance)
@@ -282,7 +282,7 @@ def _place_differences(a: Robot, b: Robot) -> Iterator[str]:
         yield f"gravity is {a.gravity.tolist()} against {b.gravity.tolist()}"
 
 
-def _rows(a: Robot, first: Array, second: Array) -> Iterator[BaseRow]:
+def _base_rows(a: Robot, first: Array, second: Array) -> Iterator[BaseRow]:
     base = base_parameters(a)
     size = np.abs(base.K) @ np.maximum(np.abs(first), np.abs(second))
     columns = zip(

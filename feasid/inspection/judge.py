@@ -36,14 +36,14 @@ from feasid.core.arrays import Array
 from feasid.errors import InputError, OutputError, did_you_mean
 from feasid.exact.poses import (
     PrecisePose,
-    add,
-    can_exist,
     compose,
     definiteness_within,
     identity,
+    is_possible_inertia,
     pseudo_inertia,
     second_moments,
-    tensor,
+    sum_matrices,
+    symmetric_matrix,
 )
 from feasid.formats.description import Description, ExactPose, Link
 from feasid.formats.xml import shortest_decimal
@@ -90,7 +90,7 @@ class LinkVerdict:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class PlacedLink:
     """A link of a body, and where it is.
 
     ``parent`` is the position in `LinkGroup.parts` of the part that `place` refers to; -1 for the
@@ -110,7 +110,7 @@ class LinkGroup:
     name: str
     joint: str | None
     """Name of the joint that moves it; None for what stands on the ground, or floats."""
-    parts: tuple[Part, ...]
+    parts: tuple[PlacedLink, ...]
 
     @property
     def links(self) -> tuple[Link, ...]:
@@ -120,19 +120,19 @@ class LinkGroup:
 
 def group_links(description: Description) -> tuple[LinkGroup, tuple[LinkGroup, ...]]:
     """What stands on the ground, and the moving bodies in the order of their first links."""
-    bodies: dict[str, tuple[str | None, list[Part]]] = {}
+    bodies: dict[str, tuple[str | None, list[PlacedLink]]] = {}
     member: dict[str, tuple[str, int]] = {}
     if description.world:
         ground = Link(description.world, description.path, 0, lambda: (0, 0))
-        bodies[ground.name] = (None, [Part(ground)])
+        bodies[ground.name] = (None, [PlacedLink(ground)])
         member[ground.name] = (ground.name, 0)
     for link in description.parents_first():
         parent = link.parent or description.world
         if parent and not link.joints:
             carrier, index = member[parent]
-            part = Part(link, index, link.home)
+            part = PlacedLink(link, index, link.home)
         else:
-            carrier, part = link.name, Part(link)
+            carrier, part = link.name, PlacedLink(link)
             bodies[carrier] = (link.joints[-1].name if link.joints else None, [])
         parts = bodies[carrier][1]
         member[link.name] = (carrier, len(parts))
@@ -154,13 +154,13 @@ def judge_link(link: Link) -> LinkVerdict:
         return LinkVerdict(INFEASIBLE, "mass-negative", 1.0)
     sigma = definiteness(second_moments(moments))
     if sigma == "indefinite":
-        if definiteness(tensor(moments)) == "indefinite":
-            return LinkVerdict(INFEASIBLE, "inertia-negative", _negative(moments))
-        return LinkVerdict(INFEASIBLE, "triangle", _excess(moments))
+        if definiteness(symmetric_matrix(moments)) == "indefinite":
+            return LinkVerdict(INFEASIBLE, "inertia-negative", _relative_negative_moment(moments))
+        return LinkVerdict(INFEASIBLE, "triangle", _triangle_violation(moments))
     if mass == 0:
         return LinkVerdict(SINGULAR, "massless")
     if sigma == "singular":
-        return LinkVerdict(SINGULAR, _kind(moments))
+        return LinkVerdict(SINGULAR, _degenerate_shape(moments))
     return LinkVerdict(FEASIBLE)
 
 
@@ -180,7 +180,7 @@ def judge_body(body: LinkGroup, verdicts: Sequence[LinkVerdict]) -> LinkVerdict:
             return LinkVerdict(ZERO if ZERO in status else UNSTATED)
     elif GEOMETRY in status:
         return LinkVerdict(INCONCLUSIVE, "geometry")
-    decided = _decide(body)
+    decided = _definiteness_of_body(body)
     if decided == "positive definite":
         return LinkVerdict(FEASIBLE)
     if INFEASIBLE not in status:
@@ -190,7 +190,7 @@ def judge_body(body: LinkGroup, verdicts: Sequence[LinkVerdict]) -> LinkVerdict:
     return LinkVerdict(INCONCLUSIVE)
 
 
-def _decide(body: LinkGroup) -> str:
+def _definiteness_of_body(body: LinkGroup) -> str:
     """Definiteness of the sum of the links' pseudo-inertias in the body's frame.
 
     Floats decide where an enclosure far wider than their rounding does, else sixty digits.
@@ -214,19 +214,21 @@ def _sum_pseudo_inertias(
     for part in body.parts:
         pose, length = poses[part.parent] if part.parent >= 0 else (start, Fraction(1))
         if part.place is not None:
-            pose, length = _step(pose, length, pose_of(part.place))
+            pose, length = _next_pose(pose, length, pose_of(part.place))
         poses.append((pose, length))
         link = part.link
         if link.mass is None or link.moments is None or link.place is None:
             continue
-        pose, length = _step(pose, length, pose_of(link.place))
+        pose, length = _next_pose(pose, length, pose_of(link.place))
         sigma = second_moments(link.moments)
         parts.append(pseudo_inertia(link.mass, sigma, pose))
         scale += abs(link.mass) * length**2 + sum(abs(x) for row in sigma for x in row)
-    return add(parts), scale
+    return sum_matrices(parts), scale
 
 
-def _step(pose: PrecisePose, length: Fraction, step: PrecisePose) -> tuple[PrecisePose, Fraction]:
+def _next_pose(
+    pose: PrecisePose, length: Fraction, step: PrecisePose
+) -> tuple[PrecisePose, Fraction]:
     """One pose further, and the length of the way so far."""
     return compose(pose, step), length + sum(abs(Fraction(x)) for x in step[1])
 
@@ -242,20 +244,20 @@ def _float_pose(place: ExactPose) -> PrecisePose:
 
 def principal_moments(moments: Sequence[Fraction]) -> np.ndarray:
     """Principal moments in ascending order, as floats."""
-    return np.linalg.eigvalsh(np.array(tensor(moments), dtype=np.float64))
+    return np.linalg.eigvalsh(np.array(symmetric_matrix(moments), dtype=np.float64))
 
 
-def _excess(moments: Sequence[Fraction]) -> float:
+def _triangle_violation(moments: Sequence[Fraction]) -> float:
     a, b, c = principal_moments(moments)
     return float((c - a - b) / c)
 
 
-def _negative(moments: Sequence[Fraction]) -> float:
+def _relative_negative_moment(moments: Sequence[Fraction]) -> float:
     values = principal_moments(moments)
     return float(-values[0] / np.abs(values).max())
 
 
-def _kind(moments: Sequence[Fraction]) -> str:
+def _degenerate_shape(moments: Sequence[Fraction]) -> str:
     """Point, rod or flat: the rank of the second moments, 0, 1 or 2."""
     if not any(moments):
         return "point"
@@ -283,7 +285,7 @@ _FACES = np.full((3, 3), 0.5) - np.eye(3)  # s = _FACES @ principal moments
 
 
 @dataclass(frozen=True)
-class Corrected:
+class CorrectedInertia:
     """A possible inertia near an impossible one.
 
     Attributes
@@ -309,7 +311,7 @@ def closest_inertia(
     metric: str = "euclidean",
     margin: float = MARGIN,
     smallest: float = SMALLEST,
-) -> Corrected:
+) -> CorrectedInertia:
     """The closest possible inertia; its decimals, as written, are exactly possible.
 
     Parameters
@@ -337,13 +339,13 @@ def closest_inertia(
         raise InputError(f"margin {margin} must lie between 0 and 1/3", margin=margin)
     if mass == 0:
         raise InputError("without mass there is no closest possible link")
-    old = np.array(tensor(moments), dtype=np.float64)
+    old = np.array(symmetric_matrix(moments), dtype=np.float64)
     values, axes = np.linalg.eigh(old)
     second = _FACES @ values
     size = float(np.abs(second).sum())
     least = max(margin * size, smallest)
     if metric == "euclidean":
-        new = _project(values, least)
+        new = _project_moments(values, least)
     else:
         weight = max((ENTROPY * size) ** 2, least**2)
         raised = (second + np.sqrt(second**2 + 4 * weight)) / 2
@@ -352,16 +354,16 @@ def closest_inertia(
     positive = abs(float(mass))
     for lift in (0.0, 1e-15, 1e-12, 1e-9):
         nearby = axes @ np.diag(new + lift * max(size, least)) @ axes.T
-        entries = tuple(_entry(nearby, old, k) for k in range(6))
+        entries = tuple(_rounded_moment(nearby, old, k) for k in range(6))
         exact = [Fraction(shortest_decimal(v)) for v in (positive, *entries)]
-        if can_exist(exact[0], exact[1:]):
+        if is_possible_inertia(exact[0], exact[1:]):
             whole = float(np.linalg.norm(old)) or float(np.linalg.norm(nearby))
             distance = float(np.linalg.norm(nearby - old)) / whole
-            return Corrected(positive, entries, distance, note)
+            return CorrectedInertia(positive, entries, distance, note)
     raise OutputError("no exactly possible decimals were found near this inertia")
 
 
-def _entry(new: Array, old: Array, k: int) -> float:
+def _rounded_moment(new: Array, old: Array, k: int) -> float:
     """One of the six moments, to `DIGITS` digits; what differs by rounding keeps its value."""
     r, c = inertia.UPPER[k]
     size = 10.0**-DIGITS * float(np.abs(new).max())
@@ -370,7 +372,7 @@ def _entry(new: Array, old: Array, k: int) -> float:
     return 0.0 if abs(new[r, c]) <= size else float(f"{new[r, c]:.{DIGITS}g}")
 
 
-def _project(values: Array, least: float) -> Array:
+def _project_moments(values: Array, least: float) -> Array:
     """Nearest principal moments whose second moments are at least `least`.
 
     The active faces of the optimum are among the eight subsets of three; the nearest point that

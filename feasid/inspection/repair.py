@@ -14,7 +14,7 @@ from feasid.errors import InputError, OutputError
 from feasid.formats.description import Changes, Link, NewInertial
 from feasid.formats.registry import format_of_text
 from feasid.formats.xml import LIMITS, ReadLimits, parse_xml, read_bytes
-from feasid.inspection.judge import MARGIN, SMALLEST, Corrected, closest_inertia
+from feasid.inspection.judge import MARGIN, SMALLEST, CorrectedInertia, closest_inertia
 from feasid.inspection.report import LinkReport, Report, inspect_description
 
 FILL_MASS = 1e-6
@@ -29,7 +29,7 @@ class Change:
     """One corrected link: before, after, and how far apart."""
 
     link: Link
-    new: Corrected
+    new: CorrectedInertia
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -37,7 +37,7 @@ class Change:
         return {
             "link": link.name,
             "line": link.line,
-            "before": {"mass": float(link.mass or 0), "moments": _floats(link)},
+            "before": {"mass": float(link.mass or 0), "moments": _inertial_floats(link)},
             "after": {"mass": new.mass, "moments": list(new.moments)},
             "distance": new.distance,
             "note": new.note,
@@ -161,7 +161,7 @@ def repair(
     return done
 
 
-def _correct_link(report: LinkReport, metric: str, margin: float) -> Corrected:
+def _correct_link(report: LinkReport, metric: str, margin: float) -> CorrectedInertia:
     link = report.link
     if not link.mass or link.moments is None:
         raise InputError(
@@ -200,5 +200,5 @@ def _verify(before: Report, after: Report, changes: Sequence[Change]) -> None:
             raise OutputError(f"nothing was written: link {a.name!r} would change")
 
 
-def _floats(link: Link) -> list[float]:
+def _inertial_floats(link: Link) -> list[float]:
     return [float(x) for x in link.moments or ()]

@@ -26,7 +26,7 @@ from feasid.inspection.judge import (
     SINGULAR,
     UNSTATED,
     ZERO,
-    Corrected,
+    CorrectedInertia,
     LinkGroup,
     LinkVerdict,
     closest_inertia,
@@ -47,7 +47,7 @@ class LinkReport:
     body: str
     """The moving body that it belongs to."""
 
-    def nearest(self) -> Corrected | None:
+    def closest_possible_inertia(self) -> CorrectedInertia | None:
         """The closest possible inertia of an infeasible link."""
         link = self.link
         if self.verdict.possible or not link.mass or link.moments is None:
@@ -106,13 +106,13 @@ class Report(Displayed):
 
     def explain(self) -> str:
         """What was found, in sentences."""
-        return "\n".join(lines(self, verbose=True))
+        return "\n".join(report_lines(self, verbose=True))
 
     def display(self) -> Display:
         """The report at a glance."""
         wrong, weightless = len(self.infeasible), len(self.weightless)
         suspect = sum(bool(r.causes) and r.verdict.possible is True for r in self.links)
-        named = [f"{r.link.name!r}: {complaint(r)}" for r in self.infeasible]
+        named = [f"{r.link.name!r}: {describe_infeasible(r)}" for r in self.infeasible]
         measures = [
             Measure("infeasible links", f"{wrong} of {len(self.links)}", "0", not wrong),
             Measure("moving bodies without volume", f"{weightless} of {len(self.bodies)}"),
@@ -216,7 +216,7 @@ def _link_dict(report: LinkReport) -> dict[str, Any]:
     if not verdict.possible:
         out["column"] = link.column
         out["violation"] = verdict.violation
-        nearest = report.nearest()
+        nearest = report.closest_possible_inertia()
         if nearest is not None:
             out["nearest"] = {"mass": nearest.mass, "moments": list(nearest.moments)}
             out["nearest"]["distance"] = nearest.distance
@@ -242,7 +242,7 @@ def _body_dict(report: BodyReport) -> dict[str, Any]:
     }
 
 
-def worst(statuses: Sequence[str]) -> str:
+def worst_status(statuses: Sequence[str]) -> str:
     """The status of several files together."""
     return next((s for s in (INFEASIBLE, INCONCLUSIVE) if s in statuses), FEASIBLE)
 
@@ -288,11 +288,11 @@ def headline(report: Report) -> str:
     return f"{report.description.path}: {report.status} ({text})"
 
 
-def lines(report: Report, verbose: bool = False) -> Iterator[str]:
+def report_lines(report: Report, verbose: bool = False) -> Iterator[str]:
     """The report for people; warnings are summed up unless `verbose`."""
     yield headline(report)
     for found in report.infeasible:
-        yield from _infeasible(report, found)
+        yield from _infeasible_lines(report, found)
     if report.infeasible:
         path = PurePath(report.description.path)
         words = shlex.join(
@@ -303,30 +303,30 @@ def lines(report: Report, verbose: bool = False) -> Iterator[str]:
         if body.verdict.status == INCONCLUSIVE:
             yield f"  body {body.body.name!r}: undecided, closer to singular than 40 digits"
     if report.weightless:
-        yield from _weightless(report)
-    yield from _warnings(report, verbose)
+        yield from _weightless_lines(report)
+    yield from _warning_lines(report, verbose)
     for note in report.description.hidden:
         yield f"  undecided: {note} needs MuJoCo's compiler"
     for note in report.notes:
         yield f"  note: {note}"
 
 
-def _infeasible(report: Report, found: LinkReport) -> Iterator[str]:
+def _infeasible_lines(report: Report, found: LinkReport) -> Iterator[str]:
     link = found.link
-    yield f"  {link.path}:{link.line}: link {link.name!r}: {complaint(found)}"
+    yield f"  {link.path}:{link.line}: link {link.name!r}: {describe_infeasible(found)}"
     if link.mass is not None and link.moments is not None:
         moments = ", ".join(f"{x:.4g}" for x in principal_moments(link.moments))
         yield f"      mass {float(link.mass):g} kg, principal moments {moments} kg m^2"
     for cause in found.causes:
         yield f"      {cause.code}: {cause.message}"
-    nearest = found.nearest()
+    nearest = found.closest_possible_inertia()
     if nearest is not None and nearest.distance < 10:
         change = f"{100 * nearest.distance:.3g} %"
         yield f"      the closest physically consistent inertia differs by {change}"
-    yield from _as_body(report, found)
+    yield from _whole_body_lines(report, found)
 
 
-def _as_body(report: Report, found: LinkReport) -> Iterator[str]:
+def _whole_body_lines(report: Report, found: LinkReport) -> Iterator[str]:
     body = next((b for b in (report.base, *report.bodies) if b.body.name == found.body), None)
     if body is None or sum(link.line > 0 for link in body.body.links) <= 1:
         return
@@ -337,7 +337,7 @@ def _as_body(report: Report, found: LinkReport) -> Iterator[str]:
     yield f"      it {kind} with {others} other link{plural} as {found.body!r}, which {state}"
 
 
-def complaint(found: LinkReport) -> str:
+def describe_infeasible(found: LinkReport) -> str:
     """What is wrong with an infeasible link."""
     percent = f"{100 * found.verdict.violation:.3g} %"
     return {
@@ -354,14 +354,14 @@ _LIMITS = {
 }
 
 
-def _weightless(report: Report) -> Iterator[str]:
+def _weightless_lines(report: Report) -> Iterator[str]:
     for status, text in _LIMITS.items():
         names = [r.body.name for r in report.weightless if r.verdict.status == status]
         if names:
-            yield f"  warning: moving bodies {text}: {_some(names)} [weightless]"
+            yield f"  warning: moving bodies {text}: {_join_first(names)} [weightless]"
 
 
-def _warnings(report: Report, verbose: bool) -> Iterator[str]:
+def _warning_lines(report: Report, verbose: bool) -> Iterator[str]:
     groups: dict[str, list[tuple[LinkReport, Cause]]] = {}
     for found in report.links:
         for cause in found.causes if found.verdict.possible else ():
@@ -372,11 +372,11 @@ def _warnings(report: Report, verbose: bool) -> Iterator[str]:
                 place = f"{found.link.path}:{found.link.line}"
                 yield f"  warning: {place}: link {found.link.name!r}: {cause.message} [{code}]"
         else:
-            names = _some([found.link.name for found, _ in group])
+            names = _join_first([found.link.name for found, _ in group])
             yield f"  warning: {RULES[code].lower()} in {len(group)} links: {names} [{code}]"
 
 
-def _some(names: Sequence[str], count: int = 4) -> str:
+def _join_first(names: Sequence[str], count: int = 4) -> str:
     shown = ", ".join(map(repr, names[:count]))
     return shown + (f" and {len(names) - count} more" if len(names) > count else "")
 
@@ -394,7 +394,9 @@ def findings(report: Report) -> Iterator[Finding]:
         place = (link.path, link.line, link.column)
         if not found.verdict.possible:
             hints = "; ".join(c.message for c in found.causes)
-            message = f"link {link.name!r}: {complaint(found)}" + (f"; {hints}" if hints else "")
+            message = f"link {link.name!r}: {describe_infeasible(found)}" + (
+                f"; {hints}" if hints else ""
+            )
             yield ("error", found.verdict.code, *place, message)
         else:
             for cause in found.causes:
@@ -405,13 +407,13 @@ def findings(report: Report) -> Iterator[Finding]:
         yield ("warning", "weightless", link.path, link.line, link.column, message)
 
 
-def of_error(error: FeasidError, path: str) -> Finding:
+def finding_of_error(error: FeasidError, path: str) -> Finding:
     """A file that cannot be read, as a finding."""
     line, column = error.data.get("line", 1), error.data.get("column", 1)
     return "error", "error", error.data.get("path", path), line, column, str(error)
 
 
-def github(found: Iterable[Finding]) -> Iterator[str]:
+def github_commands(found: Iterable[Finding]) -> Iterator[str]:
     """Workflow commands that GitHub shows beside the lines."""
     for level, rule, path, line, column, message in found:
         place = f"file={_escape(path, True)},line={line},col={column},title=feasid {rule}"
@@ -425,7 +427,7 @@ def _escape(text: str, is_property: bool = False) -> str:
     return text
 
 
-def sarif(found: Iterable[Finding], version: str) -> dict[str, Any]:
+def sarif_log(found: Iterable[Finding], version: str) -> dict[str, Any]:
     """A SARIF 2.1.0 log, for code scanning."""
     results = [
         {

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from feasid.core.arrays import Array, Mask
 from feasid.core.notes import Note
 from feasid.errors import LogError
-from feasid.logs.columns import growing_column, numbers, unit_factor
+from feasid.logs.columns import find_growing_column, read_numbers, unit_factor
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,7 +70,7 @@ def read_time(
             Note(f"time: row number at the given {rate:g} Hz", "row-time", rate=rate)
         ]
     if column is None and isinstance(df.index, pd.RangeIndex):
-        time = growing_column(df)
+        time = find_growing_column(df)
         named = f'name the column, columns={{"t": "{time}"}}, or ' if time is not None else ""
         raise LogError(
             f"the log has no time: give a column t or an index in seconds, {named}give the "
@@ -82,23 +82,23 @@ def read_time(
         series.dtype
     ):
         if series.isna().any():
-            _refuse_holes(np.asarray(series.isna()), where, column)
+            _refuse_missing_stamps(np.asarray(series.isna()), where, column)
         elapsed = series - series.iloc[0]
         return np.asarray(elapsed / pd.Timedelta(1, "s"), dtype=np.float64), []
     if pd.api.types.is_integer_dtype(series.dtype) and not series.isna().any():
         ticks = series.to_numpy(dtype=np.int64)
         t = np.asarray(ticks - ticks[0] if len(ticks) else ticks, dtype=np.float64)
     else:
-        t = numbers(series.to_frame("t"), "t") if column is None else numbers(df, column)
+        t = read_numbers(series.to_frame("t"), "t") if column is None else read_numbers(df, column)
         if not np.isfinite(t).all():
-            _refuse_holes(~np.isfinite(t), where, column)
+            _refuse_missing_stamps(~np.isfinite(t), where, column)
         t = t - t[0] if len(t) else t
     if units is not None and "t" in units:
         return t * unit_factor(units, "t"), []
-    return _in_seconds(t, where)
+    return _convert_to_seconds(t, where)
 
 
-def _refuse_holes(bad: Mask, where: str, column: Any) -> None:
+def _refuse_missing_stamps(bad: Mask, where: str, column: Any) -> None:
     row = int(np.flatnonzero(bad)[0])
     raise LogError(
         f"time ({where}) is missing or not finite in {int(bad.sum())} row(s), first row {row}",
@@ -107,7 +107,7 @@ def _refuse_holes(bad: Mask, where: str, column: Any) -> None:
     )
 
 
-def _in_seconds(t: Array, where: str) -> tuple[Array, list[Note]]:
+def _convert_to_seconds(t: Array, where: str) -> tuple[Array, list[Note]]:
     """Recognise milli-, micro- and nanoseconds by the size of the step."""
     steps = np.diff(t)
     steps = steps[steps > 0]
@@ -243,7 +243,7 @@ SMOOTH = ("q", "dq", "ddq")
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class EvenGrid:
     """Where the even samples of a stretch come from.
 
     Attributes
@@ -281,17 +281,17 @@ class Grid:
         return {kind: self.resample(kind, x) for kind, x in signals.items()}
 
 
-def even_grid(t: Array) -> Grid:
+def even_grid(t: Array) -> EvenGrid:
     """The even grid of increasing time stamps t, shape (N,), at their median step [s]."""
     n = len(t)
     if n < 2:
-        return Grid(t, np.zeros(n, dtype=np.intp), 0, False, t)
+        return EvenGrid(t, np.zeros(n, dtype=np.intp), 0, False, t)
     steps = np.diff(t)
     median = float(np.median(steps))
     places = np.concatenate([[0], np.cumsum(np.maximum(1, np.rint(steps / median)))])
-    slope, start = _line(places, t)
+    slope, start = _fit_line(places, t)
     off = float(np.abs(t - start - slope * places).max())
-    if off <= max(EVEN * slope, _resolution(steps)):
+    if off <= max(EVEN * slope, _stamp_resolution(steps)):
         even = np.asarray(start + slope * np.arange(int(places[-1]) + 1), dtype=np.float64)
         stamps, uneven = np.asarray(start + slope * places, dtype=np.float64), False
     else:
@@ -301,17 +301,17 @@ def even_grid(t: Array) -> Grid:
     right = np.clip(np.searchsorted(stamps, even), 1, n - 1)
     nearest = right - (even - stamps[right - 1] < stamps[right] - even)
     bridged = max(0, len(even) - n)
-    return Grid(even, nearest.astype(np.intp), bridged, uneven, stamps)
+    return EvenGrid(even, nearest.astype(np.intp), bridged, uneven, stamps)
 
 
-def _line(x: Array, y: Array) -> tuple[float, float]:
+def _fit_line(x: Array, y: Array) -> tuple[float, float]:
     """Slope and intercept of the least-squares line."""
     u = x - x.mean()
     slope = float(u @ (y - y.mean()) / (u @ u))
     return slope, float(y.mean() - slope * x.mean())
 
 
-def _resolution(steps: Array) -> float:
+def _stamp_resolution(steps: Array) -> float:
     """The unit in which stamps were rounded [s]; 0 when steps show none."""
     distinct = np.unique(np.rint(steps / QUANTUM))
     if not 1 < len(distinct) <= max(3, len(steps) // 10):

@@ -68,7 +68,7 @@ SHOWN = 3
 
 
 @dataclass(frozen=True)
-class Layout:
+class ColumnLayout:
     """The log's column for everything that a robot needs.
 
     ``columns[kind]`` has one column per coordinate, or None when the log has none of that kind;
@@ -81,7 +81,7 @@ class Layout:
     run: Any | None
     numbered: bool
 
-    def name_of(self, kind: str, k: int) -> str:
+    def column_name(self, kind: str, k: int) -> str:
         """Name of a coordinate's column; of what was computed, the name that it would have."""
         columns = self.columns[kind]
         return f"{kind}_{self.coordinates[k]}" if columns is None else str(columns[k])
@@ -99,7 +99,7 @@ def find_columns(
     columns: Mapping[str, Any] | None = None,
     torque: bool | Collection[str] = True,
     effort: str = "tau",
-) -> Layout:
+) -> ColumnLayout:
     """Find the columns of every joint.
 
     Parameters
@@ -122,7 +122,7 @@ def find_columns(
         twice, with both positions; a mapping to a column that the log does not have.
     """
     names = robot.coordinates
-    mapping = checked_mapping(df, names, dict(columns or {}))
+    mapping = check_column_mapping(df, names, dict(columns or {}))
     found: dict[str, list[Any | None]] = {}
     numbered = False
     measured = names if isinstance(torque, bool) else torque
@@ -141,16 +141,16 @@ def find_columns(
     for kind in KINDS:
         required = kind == "q" or (kind == "tau" and bool(torque))
         prefix = effort if kind == "tau" else kind
-        chosen[kind] = _complete(df, prefix, names, found[kind], required)
+        chosen[kind] = _columns_of_kind(df, prefix, names, found[kind], required)
     time = mapping.get("t", "t" if "t" in df.columns else None)
     run = mapping.get("run", "run" if "run" in df.columns else None)
     used = [c for kind in KINDS for c in chosen[kind] or () if c is not UNMEASURED]
     used += [c for c in (time, run) if c is not None]
-    _refuse_doubled(df, used)
-    return Layout(names, chosen, time, run, numbered)
+    _refuse_columns_used_twice(df, used)
+    return ColumnLayout(names, chosen, time, run, numbered)
 
 
-def checked_mapping(
+def check_column_mapping(
     df: pd.DataFrame, names: Sequence[str], columns: dict[str, Any]
 ) -> dict[str, Any]:
     """Expand patterns and refuse keys that name nothing or columns that do not exist."""
@@ -237,13 +237,13 @@ def _refuse_absent_joints(
     wanted = [f"q_{absent[0]}", *([f"{effort}_{absent[0]}"] if effort else [])]
     if len(absent) == len(names):
         alike = suggest_columns(df, names)
-        if alike and "t" not in df and (time := growing_column(df)) is not None:
+        if alike and "t" not in df and (time := find_growing_column(df)) is not None:
             alike = {"t": time, **alike}
         example = {"q": "position_{}", "tau": "effort_{}"}
         raise LogError(
             f"the log has no column of any joint: expected {' and '.join(wanted)} and so on "
             f"by joint name or number; it has {_join_columns(df.columns)}. Map other names "
-            f"with columns={alike or example}{_constants(alike, names)}",
+            f"with columns={alike or example}{_torque_constant_hint(alike, names)}",
             joint=absent[0],
             column=wanted[0],
         )
@@ -259,7 +259,7 @@ def _refuse_absent_joints(
     )
 
 
-def _complete(
+def _columns_of_kind(
     df: pd.DataFrame,
     kind: str,
     names: Sequence[str],
@@ -288,7 +288,7 @@ def _complete(
     raise LogError(
         f"joint {names[missing[0]]!r} has no {what} column {wanted!r}{hint}{why}; "
         f"unused columns: {_join_columns(rest)}. Map other names with "
-        f"columns={places}{_constants(alike, names)}{else_}",
+        f"columns={places}{_torque_constant_hint(alike, names)}{else_}",
         joint=names[missing[0]],
         column=wanted,
     )
@@ -331,7 +331,7 @@ def suggest_columns(df: pd.DataFrame, names: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def growing_column(df: pd.DataFrame) -> str | None:
+def find_growing_column(df: pd.DataFrame) -> str | None:
     """The first column whose numbers only grow, as time does."""
     for name, column in df.select_dtypes("number", exclude="timedelta").items():
         values = column.to_numpy(np.float64, na_value=np.nan)
@@ -340,7 +340,7 @@ def growing_column(df: pd.DataFrame) -> str | None:
     return None
 
 
-def _constants(patterns: Mapping[str, str], names: Sequence[str]) -> str:
+def _torque_constant_hint(patterns: Mapping[str, str], names: Sequence[str]) -> str:
     """What else torques need that are currents, as the end of a sentence."""
     if "current" not in patterns.get("tau", "").lower():
         return ""
@@ -351,7 +351,7 @@ def _constants(patterns: Mapping[str, str], names: Sequence[str]) -> str:
     )
 
 
-def _refuse_doubled(df: pd.DataFrame, used: Sequence[Any]) -> None:
+def _refuse_columns_used_twice(df: pd.DataFrame, used: Sequence[Any]) -> None:
     if df.columns.is_unique:
         doubled = [c for c in used if used.count(c) > 1]
         if doubled:
@@ -411,7 +411,7 @@ def check_units(units: Mapping[str, Any] | None, coordinates: Sequence[str]) -> 
             )
 
 
-def numbers(df: pd.DataFrame, column: Any, joint: str | None = None) -> Array:
+def read_numbers(df: pd.DataFrame, column: Any, joint: str | None = None) -> Array:
     """One column as float64, NaN where cells are missing; objects and text are refused.
 
     Raises
@@ -432,7 +432,7 @@ def numbers(df: pd.DataFrame, column: Any, joint: str | None = None) -> Array:
     return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan), dtype=np.float64)
 
 
-def numbers_of(cells: pd.Series[Any]) -> pd.Series[Any]:
+def cells_to_numbers(cells: pd.Series[Any]) -> pd.Series[Any]:
     """Cells of any kind as numbers, NaN where they are none.
 
     Raises
@@ -456,7 +456,7 @@ def numbers_of(cells: pd.Series[Any]) -> pd.Series[Any]:
     )
 
 
-def spelled_unit(written: str) -> str:
+def standard_unit_spelling(written: str) -> str:
     """A unit as `UNITS` spells it: ``"°/sec"`` is ``"deg/s"``."""
     text = written.strip().replace("²", "^2").replace("·", "*")
     top, stroke, below = text.partition("/")
@@ -468,7 +468,7 @@ def spelled_unit(written: str) -> str:
 def _refuse_text(series: pd.Series[Any], column: Any, joint: str | None) -> None:
 
     whose = f" of joint {joint!r}" if joint else ""
-    values = numbers_of(series).isna() & series.notna()
+    values = cells_to_numbers(series).isna() & series.notna()
     bad = np.flatnonzero(values.to_numpy())
     if not bad.size:
         raise LogError(
@@ -489,7 +489,7 @@ def _refuse_text(series: pd.Series[Any], column: Any, joint: str | None) -> None
     )
 
 
-def rows_listed(rows: npt.NDArray[np.int64]) -> str:
+def list_rows(rows: npt.NDArray[np.int64]) -> str:
     """``"rows 3, 4, 5 and 12 more"``."""
     shown = ", ".join(str(r) for r in rows[:SHOWN].tolist())
     more = f" and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""

@@ -12,8 +12,8 @@ from feasid.core.notes import Note
 from feasid.errors import LogError
 from feasid.logs import filters as signals
 from feasid.logs.clock import Stretch, even_grid
-from feasid.logs.filters import smooth
-from feasid.logs.motion import Excluded, Rows, Run, blocks
+from feasid.logs.filters import smooth_and_differentiate
+from feasid.logs.motion import ExcludedRows, Rows, Run, excluded_blocks
 
 MIN_SAMPLES = 8
 """Samples that a stretch must keep after its ends are trimmed."""
@@ -117,7 +117,7 @@ def _typical_cutoff(positions: Array, stretches: Sequence[Stretch]) -> signals.C
 
 
 @dataclass(frozen=True)
-class Process:
+class SignalProcessing:
     """What happens to every stretch; the fields are parameters of `feasid.logs.frame.prepare`."""
 
     cutoff: float | None
@@ -131,7 +131,7 @@ class Process:
     derivatives: float | None = None
     complete: bool = False
 
-    def low_pass(self, rate: float) -> float | None:
+    def low_pass_cutoff(self, rate: float) -> float | None:
         """Cut-off [Hz] of the filter before signals are differentiated."""
         if self.filtering == "signals":
             return self.cutoff
@@ -142,34 +142,36 @@ class Process:
         return min(DERIVATIVE_CUTOFF, DERIVATIVE_SHARE * rate)
 
 
-def prepare_stretch(
+def process_stretch(
     t: Array,
     values: Mapping[str, Array],
     stretch: Stretch,
-    how: Process,
+    how: SignalProcessing,
     mask: Mask,
-) -> tuple[list[Run], list[Excluded]]:
+) -> tuple[list[Run], list[ExcludedRows]]:
     """Filter and derive one stretch, then cut its ends and the excluded rows."""
     times, rows, rate, part = _resample(t, values, stretch, how)
-    cutoff = how.low_pass(rate)
+    cutoff = how.low_pass_cutoff(rate)
     ends = _trim_length(how, rate, derived="ddq" not in values)
     if len(rows) < 2 * ends + MIN_SAMPLES:
-        return [], blocks(stretch.rows, "stretch too short for the filter and its trimmed ends")
+        return [], excluded_blocks(
+            stretch.rows, "stretch too short for the filter and its trimmed ends"
+        )
     _differentiate(part, how, cutoff, rate)
     if cutoff is not None and how.rest:
-        part["dq"][_resting(part["dq"], how.rest, rate)] = 0.0
+        part["dq"][_find_rest(part["dq"], how.rest, rate)] = 0.0
     if "tau" not in part:
         part["tau"] = np.full_like(part["q"], np.nan)
     elif how.delay:
         part["tau"] = signals.delay_signal(part["tau"], how.delay * rate)
     keep = np.zeros(len(rows), dtype=bool)
     keep[ends : len(rows) - ends] = True
-    left_out = blocks(np.unique(rows[~keep]), "end of a stretch, trimmed") if ends else []
-    smear = 0 if cutoff is None else signals.settling(cutoff, rate)
+    left_out = excluded_blocks(np.unique(rows[~keep]), "end of a stretch, trimmed") if ends else []
+    smear = 0 if cutoff is None else signals.settling_samples(cutoff, rate)
     unwanted = keep & _dilate(mask[rows], smear)
-    left_out += blocks(np.unique(rows[unwanted]), "excluded by hand")
+    left_out += excluded_blocks(np.unique(rows[unwanted]), "excluded by hand")
     keep &= ~unwanted
-    runs = _cut(part, Stretch(stretch.label, rows, rate), times, keep, how.decimate)
+    runs = _split_kept_rows(part, Stretch(stretch.label, rows, rate), times, keep, how.decimate)
     band = cutoff if how.smoothing == "butterworth" else None
     if cutoff is None and how.complete:
         usual = min(DERIVATIVE_CUTOFF, DERIVATIVE_SHARE * rate)
@@ -192,7 +194,7 @@ def _is_smooth(part: Mapping[str, Array], frequency: float, rate: float) -> bool
 
 
 def _resample(
-    t: Array, values: Mapping[str, Array], stretch: Stretch, how: Process
+    t: Array, values: Mapping[str, Array], stretch: Stretch, how: SignalProcessing
 ) -> tuple[Array, Rows, float, dict[str, Array]]:
     """Times, rows of the log, rate and signals of a stretch, on an even grid if need be."""
     rows = stretch.rows
@@ -204,23 +206,29 @@ def _resample(
     return grid.t, rows[grid.nearest], float(rate), grid.resample_all(part)
 
 
-def _differentiate(part: dict[str, Array], how: Process, cutoff: float | None, rate: float) -> None:
+def _differentiate(
+    part: dict[str, Array], how: SignalProcessing, cutoff: float | None, rate: float
+) -> None:
     """Filter what is there and derive what is not, in place."""
     whole = how.filtering == "signals"
     if "tau" in part and how.filter_torque and whole:
-        (part["tau"],) = smooth(part["tau"], 0, cutoff, rate, how.smoothing)
+        (part["tau"],) = smooth_and_differentiate(part["tau"], 0, cutoff, rate, how.smoothing)
     if "ddq" in part:
-        (part["ddq"],) = smooth(part["ddq"], 0, cutoff, rate, how.smoothing)
+        (part["ddq"],) = smooth_and_differentiate(part["ddq"], 0, cutoff, rate, how.smoothing)
     if "dq" in part:
-        (part["q"],) = smooth(part["q"], 0, cutoff, rate, how.smoothing)
-        slopes = smooth(part["dq"], 0 if "ddq" in part else 1, cutoff, rate, how.smoothing)
+        (part["q"],) = smooth_and_differentiate(part["q"], 0, cutoff, rate, how.smoothing)
+        slopes = smooth_and_differentiate(
+            part["dq"], 0 if "ddq" in part else 1, cutoff, rate, how.smoothing
+        )
         part |= dict(zip(("dq", "ddq"), slopes, strict=False))
     else:
-        motion = smooth(part["q"], 1 if "ddq" in part else 2, cutoff, rate, how.smoothing)
+        motion = smooth_and_differentiate(
+            part["q"], 1 if "ddq" in part else 2, cutoff, rate, how.smoothing
+        )
         part |= dict(zip(("q", "dq", "ddq"), motion, strict=False))
 
 
-def _resting(velocity: Array, speed: float, rate: float) -> Mask:
+def _find_rest(velocity: Array, speed: float, rate: float) -> Mask:
     """Where a joint is slower than `speed` for at least SHORTEST_REST: its sign is noise."""
     slow = np.abs(velocity) < speed
     least = max(2, int(np.ceil(SHORTEST_REST * rate - signals.WHOLE)))
@@ -233,7 +241,7 @@ def _resting(velocity: Array, speed: float, rate: float) -> Mask:
     return out
 
 
-def _trim_length(how: Process, rate: float, derived: bool) -> int:
+def _trim_length(how: SignalProcessing, rate: float, derived: bool) -> int:
     """Samples to cut from each end of a stretch."""
     least = 1 if derived else 0
     if not np.isfinite(rate):
@@ -242,8 +250,8 @@ def _trim_length(how: Process, rate: float, derived: bool) -> int:
         least += int(np.ceil(abs(how.delay) * rate - signals.WHOLE))
     if how.trim is not None:
         return max(least, int(np.ceil(how.trim * rate - signals.WHOLE)))
-    cutoff = how.low_pass(rate)
-    return least if cutoff is None else max(least, signals.settling(cutoff, rate))
+    cutoff = how.low_pass_cutoff(rate)
+    return least if cutoff is None else max(least, signals.settling_samples(cutoff, rate))
 
 
 def _dilate(mask: Mask, by: int) -> Mask:
@@ -252,7 +260,7 @@ def _dilate(mask: Mask, by: int) -> Mask:
     return np.asarray(np.convolve(mask, np.ones(2 * by + 1), "same") > 0.5)
 
 
-def _cut(
+def _split_kept_rows(
     part: dict[str, Array], stretch: Stretch, t: Array, keep: Mask, decimate: int
 ) -> list[Run]:
     """The kept rows as runs, one per consecutive block."""

@@ -51,7 +51,7 @@ HIGHEST_SHARE = 0.2
 """The automatic cut-off stays below this share of the sampling rate."""
 
 
-def settling(cutoff: float, rate: float) -> int:
+def settling_samples(cutoff: float, rate: float) -> int:
     """Samples after which the filter has forgotten its start: one period of the cut-off.
 
     The slowest poles of the third-order filter decay with time constant ``1 / (pi cutoff)``, so
@@ -84,7 +84,7 @@ def low_pass(signal: Array, cutoff: float, rate: float) -> Array:
     if len(signal) < 3:
         raise InputError(f"cannot filter {len(signal)} samples: three are needed")
     sections = butter(ORDER, cutoff, fs=rate, output="sos")
-    extension = min(len(signal) - 2, EXTENSION * settling(cutoff, rate))
+    extension = min(len(signal) - 2, EXTENSION * settling_samples(cutoff, rate))
     return np.asarray(sosfiltfilt(sections, signal, axis=0, padlen=extension), dtype=np.float64)
 
 
@@ -206,7 +206,7 @@ HALF_GAIN = 1.275
 """cut-off * window = HALF_GAIN * rate: where a cubic Savitzky-Golay filter's gain is 1/2."""
 
 
-def smooth(
+def smooth_and_differentiate(
     signal: Array, derivatives: int, cutoff: float | None, rate: float, method: str = "butterworth"
 ) -> tuple[Array, ...]:
     """The smoothed signal followed by its first so many derivatives.
@@ -227,12 +227,12 @@ def smooth(
     tuple of ndarray, shape (N, k)
     """
     if cutoff is None:
-        return _differences(signal, derivatives, rate)
+        return _smooth_by_differences(signal, derivatives, rate)
     check_cutoff(cutoff, rate)
     return METHODS[method](signal, derivatives, cutoff, rate)
 
 
-def _differences(signal: Array, derivatives: int, rate: float) -> tuple[Array, ...]:
+def _smooth_by_differences(signal: Array, derivatives: int, rate: float) -> tuple[Array, ...]:
     made = [signal]
     if derivatives > 0:
         made.append(first_difference(signal, rate))
@@ -242,7 +242,7 @@ def _differences(signal: Array, derivatives: int, rate: float) -> tuple[Array, .
 
 
 def _butterworth(signal: Array, derivatives: int, cutoff: float, rate: float) -> tuple[Array, ...]:
-    return _differences(low_pass(signal, cutoff, rate), derivatives, rate)
+    return _smooth_by_differences(low_pass(signal, cutoff, rate), derivatives, rate)
 
 
 def _savitzky_golay(
@@ -258,7 +258,9 @@ def _savitzky_golay(
     )
 
 
-def _spline(signal: Array, derivatives: int, cutoff: float, rate: float) -> tuple[Array, ...]:
+def _smoothing_spline(
+    signal: Array, derivatives: int, cutoff: float, rate: float
+) -> tuple[Array, ...]:
     """Minimises sum (y - f)^2 + lam int f''^2, whose gain is 1 / (1 + lam w^4 / rate).
 
     Reinsch's equations for a natural cubic spline on an even grid with step h: the second
@@ -290,5 +292,5 @@ def _spline(signal: Array, derivatives: int, cutoff: float, rate: float) -> tupl
 METHODS: dict[str, Callable[[Array, int, float, float], tuple[Array, ...]]] = {
     "butterworth": _butterworth,
     "savitzky-golay": _savitzky_golay,
-    "spline": _spline,
+    "spline": _smoothing_spline,
 }

@@ -32,17 +32,17 @@ from feasid.dynamics.floating import (
 )
 from feasid.errors import InputError, LogError, did_you_mean
 from feasid.logs.clock import Stretch, check_order, read_time, run_labels, split_at_gaps
-from feasid.logs.columns import numbers
+from feasid.logs.columns import read_numbers
 from feasid.logs.derivatives import DERIVATIVE_CUTOFF, DERIVATIVE_SHARE, equation_cutoff
 from feasid.logs.filters import (
     choose_cutoff,
     first_difference,
     low_pass,
     second_difference,
-    settling,
+    settling_samples,
 )
-from feasid.logs.motion import Motion, Rows, Run, blocks
-from feasid.robot.description import Robot, carrying_link
+from feasid.logs.motion import Motion, Rows, Run, excluded_blocks
+from feasid.robot.description import Robot, find_link
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,20 +90,20 @@ class Imu:
     position: Vector3 = (0.0, 0.0, 0.0)
 
 
-def touch_of(given: Any) -> Touch:
+def contact_from_option(given: Any) -> Touch:
     """A contact, as itself, as a mapping of its fields, or as the link whose origin touches."""
     given = {"body": given} if isinstance(given, str) else given
-    return given if isinstance(given, Touch) else _build_part(Touch, given, "a contact")
+    return given if isinstance(given, Touch) else _build_from_option(Touch, given, "a contact")
 
 
-def imu_of(given: Any) -> Imu | None:
+def imu_from_option(given: Any) -> Imu | None:
     """An IMU, as itself or as a mapping of its fields."""
     if given is None or isinstance(given, Imu):
         return given
-    return _build_part(Imu, given, "an IMU")
+    return _build_from_option(Imu, given, "an IMU")
 
 
-def _build_part(kind: type[Part], given: Any, what: str) -> Part:
+def _build_from_option(kind: type[Part], given: Any, what: str) -> Part:
     known = [f.name for f in fields(kind)]  # type: ignore[arg-type]
     if not isinstance(given, Mapping) or not given or not {*given} <= {*known}:
         raise InputError(f"{what} is a mapping of {', '.join(known)}, not {given!r}")
@@ -146,7 +146,7 @@ def check_names(
         )
     for name, touch in contacts.items():
         try:
-            carrying_link(robot, touch.body)
+            find_link(robot, touch.body)
         except InputError as error:
             raise InputError(f"contact {name!r}: {error}", link=touch.body) from None
 
@@ -160,7 +160,7 @@ def _suggest_link(robot: Robot, contact: str) -> str | None:
     return alike[0] if len(alike) == 1 else None
 
 
-def arrays_of_log(
+def log_arrays(
     df: pd.DataFrame,
     robot: Robot,
     imu: Imu | None,
@@ -192,7 +192,7 @@ def stack_columns(df: pd.DataFrame, names: Sequence[str]) -> Array:
             raise LogError(
                 f"the log has no column {name!r}{did_you_mean(name, df.columns)}", column=name
             )
-    values = np.stack([numbers(df, name) for name in names], axis=1)
+    values = np.stack([read_numbers(df, name) for name in names], axis=1)
     bad = np.argwhere(~np.isfinite(values))
     if bad.size:
         row, k = (int(b) for b in bad[0])
@@ -288,7 +288,7 @@ def robot_floats(robot: Robot) -> bool:
     return any(body.floats for body in robot.bodies)
 
 
-def floats(df: pd.DataFrame, robot: Robot) -> bool:
+def is_floating_log(df: pd.DataFrame, robot: Robot) -> bool:
     """Whether a log is that of a floating robot, in the columns of this module.
 
     Raises
@@ -318,8 +318,8 @@ def floating_runs(
     for name in UNUSED:
         if chosen[name] not in (None, (), False):
             raise InputError(f"{name} has no effect on the log of a floating robot", option=name)
-    imu = imu_of(chosen["imu"])
-    contacts = {str(k): touch_of(v) for k, v in (chosen["contacts"] or {}).items()}
+    imu = imu_from_option(chosen["imu"])
+    contacts = {str(k): contact_from_option(v) for k, v in (chosen["contacts"] or {}).items()}
     table = FloatingColumns.read(df, robot, imu, contacts, chosen["rate"], torque=torque)
     whole = chosen["filtering"] == "equations"
     longest = max(table.stretches, key=lambda s: len(s.rows))
@@ -335,14 +335,14 @@ def floating_runs(
     for stretch in table.stretches:
         part = table.equations(stretch, wide, forces=not whole)
         if part is not None:
-            cut = slice(settling(wide, stretch.rate), -settling(wide, stretch.rate))
+            cut = slice(settling_samples(wide, stretch.rate), -settling_samples(wide, stretch.rate))
             rows = stretch.rows[cut]
             q, dq, ddq, tau, pushed = part
             run = Run(stretch.label, stretch.rate, rows, table.t[rows], q, dq, ddq, tau)
             anchor = round(float(run.t[0]) * stretch.rate)
             applied = tau - pushed
             applied[:, robot.rows[table.base]] = tau[:, robot.rows[table.base]]
-            free = table.free(rows, q)
+            free = table.free_projectors(rows, q)
             runs.append(replace(run, anchor=anchor, free=free, applied=applied))
     if not runs:
         raise too_short_stretch(wide)
@@ -365,7 +365,7 @@ def floating_runs(
     kept = np.concatenate([run.rows for run in runs])
     left = np.setdiff1d(np.arange(len(df)), kept)
     head = robot.coordinates, tuple(runs), frequency, tuple(notes)
-    excluded = tuple(blocks(left, "gap, or at the end of a stretch"))
+    excluded = tuple(excluded_blocks(left, "gap, or at the end of a stretch"))
     return Motion(*head, excluded, len(df), chosen["filtering"] or "signals")
 
 
@@ -403,7 +403,7 @@ class FloatingColumns:
         forceless = {k for k in contacts if f"force_{k}_x" not in df}
         unknown = {k: v for k, v in contacts.items() if k in forceless and f"contact_{k}" in df}
         contacts = {k: v for k, v in contacts.items() if k not in unknown}
-        columns = arrays_of_log(df, robot, imu, contacts, torque)
+        columns = log_arrays(df, robot, imu, contacts, torque)
         columns |= {f"contact_{k}": stack_columns(df, [f"contact_{k}"]) for k in unknown}
         t, _ = read_time(df, "t" if "t" in df else None, rate, None)
         codes, labels = run_labels(df, "run" if "run" in df else None)
@@ -414,7 +414,7 @@ class FloatingColumns:
             stretches += split_at_gaps(t[rows], rows, label)[0]
         return cls(robot, base, imu, contacts, unknown, columns, t, stretches)
 
-    def free(self, rows: Rows, q: Array) -> Array | None:
+    def free_projectors(self, rows: Rows, q: Array) -> Array | None:
         """Projectors that remove the unknown forces; None when all are known."""
         if not self.unknown:
             return None
@@ -429,14 +429,14 @@ class FloatingColumns:
 
         With `forces` False these are not filtered.
         """
-        if len(stretch.rows) <= 3 * settling(cutoff, stretch.rate):
+        if len(stretch.rows) <= 3 * settling_samples(cutoff, stretch.rate):
             return None
         part = {k: v[stretch.rows] for k, v in self.columns.items()}
         mounted = self.robot, self.base, self.imu, self.contacts
-        return _equations(part, *mounted, cutoff, stretch.rate, forces)
+        return _stretch_equations(part, *mounted, cutoff, stretch.rate, forces)
 
 
-def _equations(
+def _stretch_equations(
     part: Mapping[str, Array],
     robot: Robot,
     base: int,
@@ -471,7 +471,7 @@ def _equations(
         pose = np.broadcast_to(home, (len(q), 3, 3))
     else:
         pose = part["turn"].reshape(-1, 3, 3)
-        motion = _from_pose(robot, joints, part["place"], pose, smooth, rate)
+        motion = _base_motion_from_pose(robot, joints, part["place"], pose, smooth, rate)
     touched = [
         Contact(touch.body, touch.position, np.einsum("nij,nj->ni", pose, steady(force)))
         for touch, force in base_forces(part, contacts)
@@ -480,7 +480,7 @@ def _equations(
     applied = pushed.copy()
     own = np.setdiff1d(np.arange(robot.dof), np.arange(robot.dof)[robot.rows[base]])
     applied[:, own] += steady(part["tau"])
-    cut = slice(settling(cutoff, rate), -settling(cutoff, rate))
+    cut = slice(settling_samples(cutoff, rate), -settling_samples(cutoff, rate))
     return motion.q[cut], motion.dq[cut], motion.ddq[cut], applied[cut], pushed[cut]
 
 
@@ -495,7 +495,7 @@ def base_forces(
         yield touch, force
 
 
-def _from_pose(
+def _base_motion_from_pose(
     robot: Robot,
     joints: tuple[Array, Array, Array],
     place: Array,

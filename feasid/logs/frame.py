@@ -23,13 +23,19 @@ from feasid.logs.derivatives import (
     BRIDGED_SHARE,
     EQUATION_CUTOFF,
     MIN_SAMPLES,
-    Process,
+    SignalProcessing,
     equation_cutoff,
     find_cutoff,
-    prepare_stretch,
+    process_stretch,
 )
-from feasid.logs.motion import Excluded, Motion, Rows, Run, blocks
-from feasid.logs.raw import Signals, holes, read_raw, refuse_holes, unwrap
+from feasid.logs.motion import ExcludedRows, Motion, Rows, Run, excluded_blocks
+from feasid.logs.raw import (
+    Signals,
+    read_raw,
+    refuse_missing_cells,
+    rows_with_missing_cells,
+    unwrap_angles,
+)
 from feasid.options.complete import complete_options, document_options, select_options
 from feasid.options.tables import FloatingOptions, LogOptions, ReadOptions
 from feasid.robot.description import Robot
@@ -87,10 +93,10 @@ def prepare(
     """
     chosen = complete_options(LogOptions, options, "prepare")
     raw = read_raw(df, robot, torque=torque, **select_options(ReadOptions, chosen))
-    return prepare_signals(df, raw, robot, chosen)
+    return motion_from_signals(df, raw, robot, chosen)
 
 
-def prepare_signals(
+def motion_from_signals(
     df: pd.DataFrame, raw: Signals, robot: Robot, chosen: Mapping[str, Any]
 ) -> Motion:
     """The same from numbers that were read already; `chosen` are all options, checked."""
@@ -98,60 +104,62 @@ def prepare_signals(
         if chosen[name] is not None:
             raise InputError(f"{name} is for the log of a robot with a floating base", option=name)
     t, values, said = raw.t, {k: x.copy() for k, x in raw.values.items()}, list(raw.notes)
-    bad = holes(raw)
+    bad = rows_with_missing_cells(raw)
     if chosen["nan"] == "error" and bad.any():
-        refuse_holes(df, raw)
-    excluded = blocks(np.flatnonzero(bad), "cell missing or not finite")
-    excluded += [e for what, rows in raw.corrupt for e in blocks(np.flatnonzero(rows), what)]
+        refuse_missing_cells(df, raw)
+    excluded = excluded_blocks(np.flatnonzero(bad), "cell missing or not finite")
+    excluded += [
+        e for what, rows in raw.corrupt for e in excluded_blocks(np.flatnonzero(rows), what)
+    ]
     chosen = {**chosen, "filtering": chosen["filtering"] or "signals"}
     whole = chosen["filtering"] == "equations"
     if chosen["derivative_cutoff"] is not None and not whole:
         raise InputError("derivative_cutoff has no effect where signals are filtered: cutoff has")
     bridge = BRIDGED_SHARE / (chosen["cutoff"] or EQUATION_CUTOFF) if whole else 0.0
-    stretches, repeated = _stretches(
+    stretches, repeated = _find_stretches(
         df, raw, ~(bad | raw.corrupt_rows), chosen["sort"], said, bridge
     )
     excluded += repeated
-    said += unwrap(values["q"], robot, (s.rows for s in stretches))
+    said += unwrap_angles(values["q"], robot, (s.rows for s in stretches))
     frequency: float | None
     choice: list[Note] = []
     if whole:
         frequency = equation_cutoff(stretches, chosen["cutoff"])
     else:
         frequency, choice = find_cutoff(values, stretches, chosen["cutoff"])
-    how = replace(_process(frequency, chosen), complete={"dq", "ddq"} <= values.keys())
+    how = replace(_signal_processing(frequency, chosen), complete={"dq", "ddq"} <= values.keys())
     mask = _exclusion_mask(df, t, chosen["exclude"])
     runs: list[Run] = []
     for stretch in stretches:
-        run, left_out = prepare_stretch(t, values, stretch, how, mask)
+        run, left_out = process_stretch(t, values, stretch, how, mask)
         runs += run
         excluded += left_out
     said += choice + _derivation_notes(raw, how)
-    _check_enough(runs, stretches, frequency)
+    _check_enough_samples(runs, stretches, frequency)
     if frequency is not None:
         said += _rest_notes(runs, raw.layout.coordinates)
     head = raw.layout.coordinates, tuple(runs), frequency, as_notes(said), tuple(excluded), len(df)
     return Motion(*head, chosen["filtering"])
 
 
-def _process(frequency: float | None, chosen: Mapping[str, Any]) -> Process:
+def _signal_processing(frequency: float | None, chosen: Mapping[str, Any]) -> SignalProcessing:
     """What happens to every stretch; where the equations are filtered, no joint is put to rest."""
     still = RESTING[chosen["filtering"]] if chosen["rest"] is None else chosen["rest"]
     steps = ("filter_torque", "trim", "delay", "smoothing", "filtering")
     same = {k: chosen[k] for k in steps}
     wide = chosen["derivative_cutoff"]
-    return Process(
+    return SignalProcessing(
         frequency, decimate=chosen["decimate"] or 1, rest=still, derivatives=wide, **same
     )
 
 
-def _stretches(
+def _find_stretches(
     df: pd.DataFrame, raw: Signals, usable: Mask, sort: bool, notes: list[Note], bridge: float
-) -> tuple[list[Stretch], list[Excluded]]:
+) -> tuple[list[Stretch], list[ExcludedRows]]:
     """Rows without gaps, and rows that only repeat the one before."""
     codes, labels = run_labels(df, raw.layout.run)
     stretches: list[Stretch] = []
-    excluded: list[Excluded] = []
+    excluded: list[ExcludedRows] = []
     for code, label in enumerate(labels):
         rows = np.flatnonzero(codes == code)
         if sort:
@@ -160,8 +168,8 @@ def _stretches(
             if moved:
                 notes.append(Note(f"{moved} rows were put in order of time", "sorted", rows=moved))
             rows = rows[order]
-        repeats = _repeats(raw, rows)
-        excluded += blocks(rows[repeats], "repeats the row before")
+        repeats = _repeated_rows(raw, rows)
+        excluded += excluded_blocks(rows[repeats], "repeats the row before")
         rows = rows[~repeats]
         check_order(raw.t[rows], rows, label)
         rows = rows[usable[rows]]
@@ -172,7 +180,7 @@ def _stretches(
     return stretches, excluded
 
 
-def _repeats(raw: Signals, rows: Rows) -> Mask:
+def _repeated_rows(raw: Signals, rows: Rows) -> Mask:
     """Rows with the time and all the values of the row before."""
     out = np.zeros(len(rows), dtype=bool)
     same = np.flatnonzero(np.diff(raw.t[rows]) == 0) + 1
@@ -208,7 +216,7 @@ def _exclusion_mask(df: pd.DataFrame, t: Array, exclude: Any) -> Mask:
 # -- reporting ------------------------------------------------------------------------------------
 
 
-def _derivation_notes(raw: Signals, how: Process) -> list[Note]:
+def _derivation_notes(raw: Signals, how: SignalProcessing) -> list[Note]:
     notes = []
     if how.filtering == "equations":
         text = f"both sides of the equations through one Gaussian low-pass at {how.cutoff:g} Hz" + (
@@ -242,7 +250,9 @@ def _rest_notes(runs: Sequence[Run], names: Sequence[str]) -> list[Note]:
     return [Note(text, "rest", joints=resting)] if resting else []
 
 
-def _check_enough(runs: Sequence[Run], stretches: Sequence[Stretch], cutoff: float | None) -> None:
+def _check_enough_samples(
+    runs: Sequence[Run], stretches: Sequence[Stretch], cutoff: float | None
+) -> None:
     if runs:
         return
     longest = max(len(s.rows) for s in stretches) if stretches else 0

@@ -72,7 +72,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Excluded:
+class ExcludedRows:
     """Consecutive rows that are not used, and why."""
 
     reason: str
@@ -106,7 +106,7 @@ class Motion:
     runs: tuple[Run, ...]
     cutoff: float | None
     said: tuple[Note, ...]
-    excluded: tuple[Excluded, ...] = ()
+    excluded: tuple[ExcludedRows, ...] = ()
     rows: int = 0
     filtering: str = "signals"
 
@@ -122,15 +122,15 @@ class Motion:
 
 
 @dataclass
-class Tally:
+class MotionTally:
     """What several motions of one log say together."""
 
     rows: int = 0
     cutoff: float | None = None
     said: dict[Note, None] = field(default_factory=dict)
-    excluded: list[Excluded] = field(default_factory=list)
+    excluded: list[ExcludedRows] = field(default_factory=list)
 
-    def add(self, motion: Motion) -> None:
+    def count(self, motion: Motion) -> None:
         """Count one more."""
         self.rows += motion.rows
         self.cutoff = motion.cutoff if motion.runs else self.cutoff
@@ -143,26 +143,26 @@ class Tally:
         return (*self.said, *excluded_notes(self.excluded, self.rows))
 
 
-def excluded_notes(excluded: Sequence[Excluded], rows: int) -> list[Note]:
+def excluded_notes(excluded: Sequence[ExcludedRows], rows: int) -> list[Note]:
     """Notes that say how many rows are excluded, and why."""
     if not excluded:
         return []
-    lost, why = sum(e.count for e in excluded), reasons(excluded)
+    lost, why = sum(e.count for e in excluded), describe_reasons(excluded)
     return [Note(f"{lost} of {rows} rows are not used: {why}", "unused", rows=lost, of=rows)]
 
 
-def blocks(rows: Rows, reason: str) -> list[Excluded]:
+def excluded_blocks(rows: Rows, reason: str) -> list[ExcludedRows]:
     """Consecutive rows, one entry per block."""
     if not len(rows):
         return []
     cuts = np.flatnonzero(np.diff(rows) != 1) + 1
     return [
-        Excluded(reason, int(block[0]), int(block[-1]), len(block))
+        ExcludedRows(reason, int(block[0]), int(block[-1]), len(block))
         for block in np.split(np.asarray(rows), cuts)
     ]
 
 
-def reasons(excluded: Sequence[Excluded]) -> str:
+def describe_reasons(excluded: Sequence[ExcludedRows]) -> str:
     """Rows per reason, as one line."""
     count: dict[str, int] = {}
     for block in excluded:

@@ -15,7 +15,7 @@ from feasid.core.arrays import Array, Mask
 from feasid.core.notes import Note
 from feasid.core.notes import as_notes as as_notes
 from feasid.errors import LogError, NotEnoughDataError
-from feasid.formats.mjcf.compiled import actuator_torques, actuators, read_controls
+from feasid.formats.mjcf.compiled import actuator_names, actuator_torques, model_for_controls
 from feasid.logs.clock import read_time
 from feasid.logs.columns import (
     COMMAND,
@@ -24,15 +24,15 @@ from feasid.logs.columns import (
     UNKNOWN_UNITS,
     UNMEASURED,
     WORDS,
-    Layout,
+    ColumnLayout,
     check_units,
     find_columns,
     first_number,
-    numbers,
-    rows_listed,
+    list_rows,
+    read_numbers,
     unit_factor,
 )
-from feasid.logs.motion import Rows, blocks
+from feasid.logs.motion import Rows, excluded_blocks
 from feasid.logs.servo import Servo
 from feasid.robot.description import Robot
 
@@ -87,7 +87,10 @@ def check_followers(robot: Robot, values: dict[str, Array], column: Column) -> l
         finite = np.flatnonzero(np.isfinite(q).all(axis=1))
         rows = finite[:: max(1, len(finite) // CHECKED)]
         expected = _joint_coordinates(robot, q[rows])
-        offs = {j: _compare(robot, j, x[rows], expected[others[j]], rows) for j, x in found.items()}
+        offs = {
+            j: _follower_deviation(robot, j, x[rows], expected[others[j]], rows)
+            for j, x in found.items()
+        }
         said = ", ".join(f"{j} ({off:.2g})" for j, off in offs.items())
         notes.append(
             Note(f"joints that follow others agree with the log to (rms): {said}", "follows")
@@ -96,7 +99,7 @@ def check_followers(robot: Robot, values: dict[str, Array], column: Column) -> l
         tau = column("tau", joint) if "tau" in values else None
         largest = float(np.nanmax(np.abs(values["tau"]), initial=0.0)) if tau is not None else 0.0
         if tau is not None and np.nanmax(np.abs(tau), initial=0.0) > IDLE * largest:
-            _add_torque(robot, joint, row, tau, values)
+            _add_follower_torque(robot, joint, row, tau, values)
             notes.append(Note(f"the torque of joint {joint!r} acts on what it follows", "follows"))
     return notes
 
@@ -109,7 +112,7 @@ def _joint_coordinates(robot: Robot, s: Array) -> Array:
     return np.where(closed, q, np.nan)
 
 
-def _compare(robot: Robot, joint: str, q: Array, expected: Array, rows: Index) -> float:
+def _follower_deviation(robot: Robot, joint: str, q: Array, expected: Array, rows: Index) -> float:
     """Root-mean-square difference; refused when it is more than noise."""
     off = q - expected
     if robot.bodies[robot.joint_index(joint)].motion[:3].any():
@@ -128,8 +131,10 @@ def _compare(robot: Robot, joint: str, q: Array, expected: Array, rows: Index) -
     return rms
 
 
-def _add_torque(robot: Robot, joint: str, row: int, tau: Array, values: dict[str, Array]) -> None:
-    if robot.closure is not None and row in robot.closure.conditions.rows:
+def _add_follower_torque(
+    robot: Robot, joint: str, row: int, tau: Array, values: dict[str, Array]
+) -> None:
+    if robot.closure is not None and row in robot.closure.conditions.affected_coordinates:
         raise LogError(
             f"joint {joint!r} is passive in a closed loop, but the log gives it a torque: joints "
             "with motors are independent with active=",
@@ -169,7 +174,7 @@ class Signals:
         Rows that are left out, by what is wrong with them.
     """
 
-    layout: Layout
+    layout: ColumnLayout
     t: Array
     values: dict[str, Array]
     notes: tuple[Note, ...]
@@ -200,9 +205,9 @@ def read_raw(
 
     Parameters are those of `feasid.logs.frame.prepare`.
     """
-    law = _servo(servo, robot, torque, transmission)
+    law = _resolve_servo(servo, robot, torque, transmission)
     plain = law is None and torque is True and transmission is None
-    model = read_controls([*df.columns, *(columns or {})], robot) if plain else None
+    model = model_for_controls([*df.columns, *(columns or {})], robot) if plain else None
     torque, effort = torque if model is None else False, "tau" if law is None else COMMAND
     if not len(df):
         raise NotEnoughDataError("the log has no rows")
@@ -228,7 +233,7 @@ def read_raw(
         for kind in WORDS
         if layout.columns[kind] is not None
     }
-    wrong = _corrupt(values, t) if corrupt == "drop" else ()
+    wrong = _find_corrupt_rows(values, t) if corrupt == "drop" else ()
     if not wrong:
         _refuse_absurd(values, layout)
     if not robot.is_tree:
@@ -237,16 +242,16 @@ def read_raw(
             name = (columns or {}).get(f"{kind}_{joint}", f"{kind}_{joint}")
             if name not in df.columns:
                 return None
-            return numbers(df, name, joint) * unit_factor(units, kind, joint)
+            return read_numbers(df, name, joint) * unit_factor(units, kind, joint)
 
         notes += check_followers(robot, values, column)
     if transmission is not None:
-        values = _joint_side(values, transmission, layout)
+        values = _motor_to_joint_side(values, transmission, layout)
         notes.append(Note("motor side to joint side by the transmission matrix", "transmission"))
     _add_offsets(values, layout, offsets, commanded=law is not None and law.law == "position")
     if model is not None:
-        controls = _control_columns(df, actuators(model), columns or {})
-        values["tau"] = _controlled(df, model, robot, t, values, controls)
+        controls = _control_columns(df, actuator_names(model), columns or {})
+        values["tau"] = _torques_from_controls(df, model, robot, t, values, controls)
         df = df.drop(columns=[*controls.values()])
         notes.append(Note("torques are those of MuJoCo's actuators, by their controls", "controls"))
     if law is not None:
@@ -256,7 +261,7 @@ def read_raw(
 
 
 def _notes_on_columns(
-    df: pd.DataFrame, layout: Layout, units: Mapping[str, Any], effort: str
+    df: pd.DataFrame, layout: ColumnLayout, units: Mapping[str, Any], effort: str
 ) -> list[Note]:
     """Columns that hold currents, that are not used, and that were found by number."""
     notes = []
@@ -278,7 +283,7 @@ def _notes_on_columns(
 
 def _add_offsets(
     values: Mapping[str, Array],
-    layout: Layout,
+    layout: ColumnLayout,
     offsets: Mapping[str, float] | None,
     commanded: bool,
 ) -> None:
@@ -290,7 +295,7 @@ def _add_offsets(
             values[kind][:, layout.coordinates.index(joint)] += offset
 
 
-def _servo(
+def _resolve_servo(
     servo: Any, robot: Robot, torque: bool | Collection[str], transmission: npt.ArrayLike | None
 ) -> Servo | None:
     """The servo that makes torques of commands; None where torques are read or not needed."""
@@ -333,7 +338,7 @@ def _control_columns(
     return found
 
 
-def _controlled(
+def _torques_from_controls(
     df: pd.DataFrame,
     model: Any,
     robot: Robot,
@@ -346,11 +351,11 @@ def _controlled(
         raise LogError("controls need joints that move by themselves; log torques instead")
     controls = {}
     for name, column in columns.items():
-        controls[name] = numbers(df, column)
+        controls[name] = read_numbers(df, column)
         bad = np.flatnonzero(~np.isfinite(controls[name]))
         if bad.size:
             raise LogError(
-                f"column {column!r} has no finite number in {rows_listed(bad)}",
+                f"column {column!r} has no finite number in {list_rows(bad)}",
                 column=column,
                 row=int(bad[0]),
             )
@@ -366,7 +371,7 @@ def _controlled(
 
 
 def _read_kind(
-    df: pd.DataFrame, layout: Layout, kind: str, units: Mapping[str, Any] | None, effort: str
+    df: pd.DataFrame, layout: ColumnLayout, kind: str, units: Mapping[str, Any] | None, effort: str
 ) -> Array:
     names = layout.columns[kind] or ()
     out = np.empty((len(df), len(names)))
@@ -374,19 +379,19 @@ def _read_kind(
         if column is UNMEASURED:
             out[:, k] = 0.0
             continue
-        out[:, k] = numbers(df, column, joint)
+        out[:, k] = read_numbers(df, column, joint)
         factor = unit_factor(units, effort if kind == "tau" else kind, joint)
         if factor != 1.0:
             out[:, k] *= factor
     return out
 
 
-def _absurd(values: Array) -> Mask:
+def _absurdly_large(values: Array) -> Mask:
     return np.asarray(np.isfinite(values) & (np.abs(values) > LARGEST))
 
 
 def _check_units(
-    layout: Layout, said: Iterable[Note], units: Mapping[str, Any] | None, effort: str
+    layout: ColumnLayout, said: Iterable[Note], units: Mapping[str, Any] | None, effort: str
 ) -> None:
     """A unit that the file states and nobody knows must not be taken for SI."""
     check_units(units, layout.coordinates)
@@ -406,10 +411,10 @@ def _check_units(
             )
 
 
-def _refuse_absurd(values: Mapping[str, Array], layout: Layout) -> None:
+def _refuse_absurd(values: Mapping[str, Array], layout: ColumnLayout) -> None:
     """Numbers beyond 1e50 are no physical quantity, and their squares overflow."""
     for kind, cells in values.items():
-        far = np.argwhere(_absurd(cells).T)
+        far = np.argwhere(_absurdly_large(cells).T)
         if far.size:
             k, row = (int(x) for x in far[0])
             column, joint = (layout.columns[kind] or ())[k], layout.coordinates[k]
@@ -422,13 +427,13 @@ def _refuse_absurd(values: Mapping[str, Array], layout: Layout) -> None:
             )
 
 
-def _corrupt(values: dict[str, Array], t: Array) -> tuple[tuple[str, Mask], ...]:
+def _find_corrupt_rows(values: dict[str, Array], t: Array) -> tuple[tuple[str, Mask], ...]:
     """Rows with numbers that cannot be, whose cells are emptied, and rows that say nothing new."""
     absurd, same = np.zeros(len(t), dtype=bool), np.ones(len(t), dtype=bool)
     same[:1] = False
     same[1:] &= np.diff(t) != 0  # those are left out in any case
     for cells in values.values():
-        far = _absurd(cells)
+        far = _absurdly_large(cells)
         absurd |= far.any(axis=1)
         same[1:] &= (cells[1:] == cells[:-1]).all(axis=1)
         cells[far] = np.nan
@@ -436,8 +441,8 @@ def _corrupt(values: dict[str, Array], t: Array) -> tuple[tuple[str, Mask], ...]
     return tuple((what, rows) for what, rows in named if rows.any())
 
 
-def _joint_side(
-    values: dict[str, Array], transmission: npt.ArrayLike, layout: Layout
+def _motor_to_joint_side(
+    values: dict[str, Array], transmission: npt.ArrayLike, layout: ColumnLayout
 ) -> dict[str, Array]:
     """Motor side to joint side: q = T^-1 q_motor, tau = T' tau_motor (power is the same)."""
     dof = len(layout.coordinates)
@@ -456,7 +461,7 @@ def _joint_side(
     return {kind: x @ T if kind == "tau" else x @ inverse.T for kind, x in values.items()}
 
 
-def unwrap(q: Array, robot: Robot, stretches: Iterable[Rows]) -> list[Note]:
+def unwrap_angles(q: Array, robot: Robot, stretches: Iterable[Rows]) -> list[Note]:
     """Undo jumps by whole turns in the angles of revolute joints, in place; says where.
 
     Parameters
@@ -484,7 +489,7 @@ def unwrap(q: Array, robot: Robot, stretches: Iterable[Rows]) -> list[Note]:
     return notes
 
 
-def holes(raw: Signals) -> Mask:
+def rows_with_missing_cells(raw: Signals) -> Mask:
     """Rows with a cell that is not finite, but for those that are left out anyway."""
     bad = np.zeros(len(raw.t), dtype=bool)
     for cells in raw.values.values():
@@ -492,7 +497,7 @@ def holes(raw: Signals) -> Mask:
     return bad & ~raw.corrupt_rows
 
 
-def refuse_holes(df: pd.DataFrame, raw: Signals) -> None:
+def refuse_missing_cells(df: pd.DataFrame, raw: Signals) -> None:
     """Raise for the first column with a cell that is not a finite number."""
     for kind in raw.values:
         for column, joint in zip(
@@ -500,14 +505,14 @@ def refuse_holes(df: pd.DataFrame, raw: Signals) -> None:
         ):
             if column is UNMEASURED:
                 continue
-            cells = numbers(df, column, joint)
+            cells = read_numbers(df, column, joint)
             rows = np.flatnonzero(~np.isfinite(cells))
             if rows.size:
                 what = "infinite" if np.isinf(cells[rows[0]]) else "empty or NaN"
-                longest = max(e.count for e in blocks(rows, ""))
+                longest = max(e.count for e in excluded_blocks(rows, ""))
                 raise LogError(
                     f"column {column!r} of joint {joint!r} has {rows.size} cell(s) without a "
-                    f"finite number ({rows_listed(rows)}: {what}; longest stretch {longest} rows). "
+                    f"finite number ({list_rows(rows)}: {what}; longest stretch {longest} rows). "
                     "nan='drop-segments' leaves these rows out and splits the run there",
                     joint=joint,
                     column=column,

@@ -17,9 +17,9 @@ import numpy as np
 from feasid.core.arguments import checked_methods
 from feasid.core.files import is_folder, is_regular, open_for_reading
 from feasid.errors import InputError, LogError, did_you_mean
-from feasid.logs.columns import checked_mapping, find_column, find_columns
-from feasid.logs.floating import floating_runs, floats, robot_floats
-from feasid.logs.frame import prepare_signals
+from feasid.logs.columns import check_column_mapping, find_column, find_columns
+from feasid.logs.floating import floating_runs, is_floating_log, robot_floats
+from feasid.logs.frame import motion_from_signals
 from feasid.logs.motion import Motion
 from feasid.logs.raw import Signals, read_raw
 from feasid.logs.read.arrays import (
@@ -29,7 +29,7 @@ from feasid.logs.read.arrays import (
     is_tuple_of_arrays,
 )
 from feasid.logs.read.formats import format_of, is_reduced, read_log
-from feasid.logs.resolution import acceleration_noise, blur, resolution
+from feasid.logs.resolution import acceleration_noise, blur_signals, signal_resolution
 from feasid.logs.stream import first_row, stream_log
 from feasid.options.complete import complete_options, select_options
 from feasid.options.tables import LogOptions, ReadOptions
@@ -167,7 +167,7 @@ class Recording:
             What is wrong with the log or an option, by name.
         """
         chosen = complete_options(ReadOptions, options, "a log")
-        key = _key(robot, torque, chosen)
+        key = _signal_key(robot, torque, chosen)
         if key not in self._raws:
             table = self.table(robot, chosen["topic"])
             self._raws[key] = robot, read_raw(table, robot, torque=torque, **chosen)
@@ -196,17 +196,17 @@ class Recording:
             What is wrong with the log or an option, by name.
         """
         chosen = complete_options(LogOptions, options, "a log")
-        key = _key(robot, torque, chosen)
+        key = _signal_key(robot, torque, chosen)
         if key not in self._motions:
-            self._motions[key] = robot, self._prepare(robot, torque, chosen)
+            self._motions[key] = robot, self._compute_motion(robot, torque, chosen)
         return self._motions[key][1]
 
-    def _prepare(self, robot: Robot, torque: Torque, chosen: dict[str, Any]) -> Motion:
-        table = self.table(robot, chosen["topic"])
-        if floats(table, robot):
-            return floating_runs(table, robot, chosen, bool(torque))
-        raw = self.raw(robot, torque=torque, **select_options(ReadOptions, chosen))
-        return prepare_signals(table, raw, robot, chosen)
+    def _compute_motion(self, robot: Robot, torque: Torque, options: dict[str, Any]) -> Motion:
+        table = self.table(robot, options["topic"])
+        if is_floating_log(table, robot):
+            return floating_runs(table, robot, options, bool(torque))
+        raw = self.raw(robot, torque=torque, **select_options(ReadOptions, options))
+        return motion_from_signals(table, raw, robot, options)
 
     def blurred_motion(
         self, robot: Robot, *, torque: Torque = True, **options: Unpack[LogOptions]
@@ -217,7 +217,7 @@ class Recording:
         """
         chosen = complete_options(LogOptions, options, "a log")
         raw = self.raw(robot, torque=torque, **select_options(ReadOptions, chosen))
-        known, steps = self.motion(robot, torque=torque, **options), resolution(raw)
+        known, steps = self.motion(robot, torque=torque, **options), signal_resolution(raw)
         rate = max(run.rate for run in known.runs)
         if not (known.cutoff and np.isfinite(rate)):
             return None
@@ -226,8 +226,8 @@ class Recording:
         size = np.sqrt(square / sum(len(run) for run in known.runs))
         if not (noise > LEAST_BLUR * size).any():
             return None
-        return prepare_signals(
-            self.table(robot, chosen["topic"]), blur(raw, steps, SEED), robot, chosen
+        return motion_from_signals(
+            self.table(robot, chosen["topic"]), blur_signals(raw, steps, SEED), robot, chosen
         )
 
     def motions(
@@ -265,25 +265,25 @@ def _is_log(source: Any) -> bool:
     )  # fmt: skip
 
 
-def key_of(value: Any) -> Hashable:
+def hashable_key(value: Any) -> Hashable:
     """Equal for equal options, arrays and mappings included."""
     if is_dataclass(value):
-        return key_of(vars(value))
+        return hashable_key(vars(value))
     if isinstance(value, Mapping):
-        return tuple(sorted(((str(k), key_of(v)) for k, v in value.items()), key=repr))
+        return tuple(sorted(((str(k), hashable_key(v)) for k, v in value.items()), key=repr))
     if isinstance(value, str | bytes | int | float | None):
         return (type(value).__name__, value)
     if isinstance(value, list | tuple):
-        return tuple(key_of(v) for v in value)
+        return tuple(hashable_key(v) for v in value)
     array = np.asarray(value)
     return (array.shape, array.dtype.str, array.tobytes())
 
 
-def _key(robot: Robot, torque: Torque, chosen: dict[str, Any]) -> tuple[Any, ...]:
+def _signal_key(robot: Robot, torque: Torque, chosen: dict[str, Any]) -> tuple[Any, ...]:
     """What signals of a log depend on; a robot's joint terms are not among it."""
     parts = (*robot.bodies, *robot.couplings, *robot.loops)
-    motion = tuple(id(part) for part in parts), robot.active, key_of(robot.configuration)
-    return motion, torque if isinstance(torque, bool) else tuple(torque), key_of(chosen)
+    motion = tuple(id(part) for part in parts), robot.active, hashable_key(robot.configuration)
+    return motion, torque if isinstance(torque, bool) else tuple(torque), hashable_key(chosen)
 
 
 BLOCK = 2**20
@@ -374,7 +374,7 @@ def find_missing_torques(
         layout = find_columns(df, robot, columns, torque=False)
     except LogError:
         return {}  # reading says what is wrong
-    mapping = checked_mapping(df, robot.joints, dict(columns or {}))
+    mapping = check_column_mapping(df, robot.joints, dict(columns or {}))
     found = {
         joint: find_column(df, "tau", robot.joints, k, mapping)[0]
         for k, joint in enumerate(robot.joints)
@@ -385,9 +385,9 @@ def find_missing_torques(
     if any(did_you_mean(f"tau_{joint}", rest) for joint in missing):
         return {}
     if not log.streamed:
-        missing |= {j: EMPTY for j, c in found.items() if c is not None and _empty(df, c)}
+        missing |= {j: EMPTY for j, c in found.items() if c is not None and _is_empty_column(df, c)}
     return missing if len(missing) < len(found) else {}
 
 
-def _empty(df: pd.DataFrame, column: Any) -> bool:
+def _is_empty_column(df: pd.DataFrame, column: Any) -> bool:
     return bool(df.columns.is_unique) and bool(df[column].isna().all())

@@ -17,7 +17,7 @@ ORDERS = {"q": 2, "dq": 1, "ddq": 0}
 """Derivatives that lie between a logged signal and the acceleration."""
 
 
-def resolution(raw: Signals) -> dict[str, Array]:
+def signal_resolution(raw: Signals) -> dict[str, Array]:
     """Smallest step of every signal of the motion, by kind, shape (dof,) each, in its unit [SI]."""
     every = -(-max(len(raw.t), 1) // MOST_ROWS)
     out = {}
@@ -37,7 +37,7 @@ def acceleration_noise(steps: Mapping[str, Array], rate: float, cutoff: float) -
     Parameters
     ----------
     steps : mapping of str to ndarray, shape (dof,)
-        As of `resolution`.
+        As of `signal_resolution`.
     rate, cutoff : float
         [Hz]
     """
@@ -47,7 +47,7 @@ def acceleration_noise(steps: Mapping[str, Array], rate: float, cutoff: float) -
     return np.asarray(steps[kind] * np.sqrt(gain / 12.0))
 
 
-def blur(raw: Signals, steps: Mapping[str, Array], seed: int) -> Signals:
+def blur_signals(raw: Signals, steps: Mapping[str, Array], seed: int) -> Signals:
     """The signals with every sample of the motion moved at random within half a step."""
     rng = np.random.default_rng(seed)
     moved = {k: raw.values[k] + h * rng.uniform(-0.5, 0.5, raw.values[k].shape)

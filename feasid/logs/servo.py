@@ -18,7 +18,7 @@ from scipy.signal import lfilter
 from feasid.core.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError, did_you_mean
-from feasid.logs.filters import smooth
+from feasid.logs.filters import smooth_and_differentiate
 from feasid.robot.description import Robot
 
 SPEED_CUTOFF, SPEED_SHARE = 60.0, 0.4
@@ -48,11 +48,13 @@ def delay_commands(commands: Array, delay: float, period: float) -> Array:
     -------
     ndarray, shape (N, k)
     """
-    now, before, part = _held_commands(commands, delay, period)
+    now, before, part = _commands_around_rows(commands, delay, period)
     return np.asarray((1 - part) * now + part * before)
 
 
-def _held_commands(commands: Array, delay: float, period: float) -> tuple[Array, Array, float]:
+def _commands_around_rows(
+    commands: Array, delay: float, period: float
+) -> tuple[Array, Array, float]:
     """Commands at the ends of the periods around rows and at their begins, and these' share."""
     whole, part = divmod(delay / period + 0.5, 1.0)
     rows = np.arange(len(commands)) - int(whole)
@@ -90,7 +92,7 @@ def command_rates(commands: Array, lags: Array | tuple[float, float], period: fl
     return np.asarray((ends[rows] - ends[np.maximum(rows - 1, 0)]) / period)
 
 
-def servo_terms(
+def servo_term_signals(
     terms: Iterable[str],
     robot: Robot,
     q: Array,
@@ -122,11 +124,11 @@ class TorqueLimits:
     error: Array
     damping: Array
 
-    def times(self, error: Array | float, damping: Array | float) -> TorqueLimits:
+    def scale(self, error: Array | float, damping: Array | float) -> TorqueLimits:
         """Limits with their attributes times these factors."""
         return TorqueLimits(self.error * error, self.damping * damping)
 
-    def apply(
+    def limit_errors(
         self,
         error: Array,
         motion: Sequence[Array],
@@ -139,16 +141,16 @@ class TorqueLimits:
         A command that changes within a sampling period may be cut off before it or after: either
         part counts by itself, with the motion of its middle.
         """
-        now, before, part = _held_commands(commands, delay, period)
+        now, before, part = _commands_around_rows(commands, delay, period)
         out = error
         for held, share, later in ((before, part, (part - 1) / 2), (now, 1 - part, part / 2)):
-            q, dq = (_between_rows(x, later) for x in motion)
+            q, dq = (_interpolate_after_rows(x, later) for x in motion)
             damped = held - q - self.damping * dq
             out = out - share * (damped - np.clip(damped, -self.error, self.error))
         return out
 
 
-def _between_rows(signal: Array, later: float) -> Array:
+def _interpolate_after_rows(signal: Array, later: float) -> Array:
     """A signal by linear interpolation this share of a period after its rows."""
     ends = np.vstack([signal[:1], signal, signal[-1:]])
     other = ends[2:] if later > 0 else ends[:-2]
@@ -187,7 +189,7 @@ class Servo:
     rate_time: float = 0.0
 
     @property
-    def alone(self) -> bool:
+    def has_only_gain_and_damping(self) -> bool:
         """Whether position gain and damping are all that it does."""
         return self.law == "position" and not self.terms and not self.limit
 
@@ -256,9 +258,9 @@ class Servo:
         if self.limit:
             limits = TorqueLimits(*(np.asarray(x)[order] / gains for x in (self.limit, self.kd)))
             cutoff = min(SPEED_CUTOFF, SPEED_SHARE / period)
-            motion = smooth(q, 1, cutoff, 1.0 / period)
-            error = limits.apply(error, motion, commands, self.delay, period)
+            motion = smooth_and_differentiate(q, 1, cutoff, 1.0 / period)
+            error = limits.limit_errors(error, motion, commands, self.delay, period)
         extra, lags = self.terms or {}, (self.delay, self.rate_time)
-        for name, signal in servo_terms(extra, robot, q, commands, lags, period).items():
+        for name, signal in servo_term_signals(extra, robot, q, commands, lags, period).items():
             error = error + np.asarray(extra[name])[order] * signal
         return np.asarray(gains * error)

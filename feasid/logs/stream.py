@@ -17,7 +17,7 @@ import numpy as np
 from feasid.core.files import open_for_reading
 from feasid.errors import FeasidError, InputError, NotEnoughDataError
 from feasid.logs.frame import prepare
-from feasid.logs.motion import Excluded, Motion, Run
+from feasid.logs.motion import ExcludedRows, Motion, Run
 from feasid.logs.read.formats import format_of
 from feasid.robot.description import Robot
 
@@ -36,7 +36,7 @@ last piece to make a stretch."""
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class FramePiece:
     """Rows ``first:last`` of a frame are the piece's own, the others its surroundings."""
 
     frame: pd.DataFrame
@@ -87,50 +87,50 @@ def stream_log(
         if cutoff is not None:
             rate = max(run.rate for run in motion.runs)
             around = int(np.ceil(MEMORY_PERIODS * rate / cutoff))  # derivatives' filter is wider
-    for piece in _pieces(_batches(path, rows), around):
-        yield _own_motion(piece, robot, options, torque)
+    for piece in _pieces_with_surroundings(_batches(path, rows), around):
+        yield _motion_of_piece(piece, robot, options, torque)
 
 
-def _own_motion(
-    piece: Piece, robot: Robot, options: Mapping[str, Any], torque: bool | Collection[str]
+def _motion_of_piece(
+    piece: FramePiece, robot: Robot, options: Mapping[str, Any], torque: bool | Collection[str]
 ) -> Motion:
     """What the piece's own rows say, prepared with their surroundings."""
     rows = piece.last - piece.first
     try:
         motion = prepare(piece.frame, robot, torque=torque, **options)
     except NotEnoughDataError:
-        short = Excluded("too short a stretch", piece.first, piece.last - 1, rows)
+        short = ExcludedRows("too short a stretch", piece.first, piece.last - 1, rows)
         return Motion((), (), None, (), (short,), rows)
     except FeasidError as error:
         where = f" (rows are counted from row {piece.offset} of the file)" if piece.offset else ""
         raise type(error)(f"{error}{where}", **error.data) from error
-    mine = [_own(run, piece) for run in motion.runs]
+    mine = [_run_of_piece(run, piece) for run in motion.runs]
     runs = tuple(
         r if motion.filtering == "equations" else r.without_surroundings()
         for r in mine
-        if _length(r)
+        if _run_length(r)
     )
-    excluded = tuple(e for e in (_own_block(e, piece) for e in motion.excluded) if e.count > 0)
+    excluded = tuple(e for e in (_clip_to_piece(e, piece) for e in motion.excluded) if e.count > 0)
     return replace(motion, runs=runs, excluded=excluded, rows=rows)
 
 
-def _own_block(block: Excluded, piece: Piece) -> Excluded:
+def _clip_to_piece(block: ExcludedRows, piece: FramePiece) -> ExcludedRows:
     first, last = max(block.first, piece.first), min(block.last, piece.last - 1)
-    return Excluded(block.reason, first, last, last - first + 1)
+    return ExcludedRows(block.reason, first, last, last - first + 1)
 
 
-def _own(run: Run, piece: Piece) -> Run:
+def _run_of_piece(run: Run, piece: FramePiece) -> Run:
     """A run that knows which part belongs to the piece itself, counted from the log's start."""
     a, b = (int(x) for x in np.searchsorted(run.rows, [piece.first, piece.last]))
     before = piece.offset / run.rate if np.isfinite(run.rate) else 0.0
     return replace(run, own=(a, b), anchor=run.anchor + piece.offset, t=run.t + before)
 
 
-def _length(run: Run) -> int:
+def _run_length(run: Run) -> int:
     return 0 if run.own is None else run.own[1] - run.own[0]
 
 
-def _pieces(batches: Iterator[pd.DataFrame], around: int) -> Iterator[Piece]:
+def _pieces_with_surroundings(batches: Iterator[pd.DataFrame], around: int) -> Iterator[FramePiece]:
     """Consecutive pieces with `around` rows on either side where the file has them."""
     import pandas as pd
 
@@ -148,7 +148,7 @@ def _pieces(batches: Iterator[pd.DataFrame], around: int) -> Iterator[Piece]:
                  if f is not None]  # fmt: skip
         first = 0 if before is None else len(before)
         frame = parts[0] if len(parts) == 1 else pd.concat(parts)
-        yield Piece(frame.reset_index(drop=True), first, first + len(current), offset - first)
+        yield FramePiece(frame.reset_index(drop=True), first, first + len(current), offset - first)
         offset += len(current)
         before = current.iloc[-around:] if len(current) >= around or before is None else (
             pd.concat([before, current]).iloc[-around:])  # fmt: skip

@@ -20,7 +20,7 @@ import numpy as np
 import feasid
 from feasid.core.arrays import MEANING, read_arrays, require_version, unpack_archive
 from feasid.core.files import write_atomically
-from feasid.feasibility.constraints.sets import as_plain, of_plain
+from feasid.feasibility.constraints.sets import feasible_set_from_data, feasible_set_to_data
 from feasid.online.acceptance import Decision, Evidence, GateRules, OnlineEstimate
 from feasid.online.changes import ModelChange
 from feasid.robot.serial import robot_from_data, to_data
@@ -79,7 +79,7 @@ def save(fit: Any, path: str | Path, *, overwrite: bool = False) -> None:
         "rate": fit.rate,
         "options": fit.options,
         "rules": asdict(fit.gate.rules),
-        "feasible": as_plain(fit.problem.feasible),
+        "feasible": feasible_set_to_data(fit.problem.feasible),
         "faults": dict(fit.faults),
         "changes": [asdict(c) for c in fit.changes],
         "state": {
@@ -116,7 +116,10 @@ def saved_model(path: str | Path, content: Mapping[str, bytes]) -> dict[str, Any
     require_version(str(path), kind, model, VERSION)
     robot = robot_from_data(model["robot"])
     rules = model["rules"] | {"inertia": tuple(model["rules"]["inertia"])}
-    chosen = {"rules": GateRules(**rules), "feasible": of_plain(robot, model["feasible"])}
+    chosen = {
+        "rules": GateRules(**rules),
+        "feasible": feasible_set_from_data(robot, model["feasible"]),
+    }
     return model | {"robot": robot, "options": model["options"] | chosen}
 
 

@@ -19,7 +19,7 @@ from feasid.core.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics, mass_matrix
 from feasid.errors import SolverError
 from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.constraints.units import units
+from feasid.feasibility.constraints.units import problem_units
 from feasid.feasibility.reference import reference_model
 from feasid.identifiability.base import BaseParameters
 from feasid.identification.entropic import EntropicProblem
@@ -193,7 +193,7 @@ def nominal_parameters(
     Bodies are generic and joint terms zero where it states none. What breaks the constraints gets
     the closest mass distribution that keeps them.
     """
-    still = units(robot, feasible, K, np.zeros(len(K)))
+    still = problem_units(robot, feasible, K, np.zeros(len(K)))
     out = np.where(np.isnan(robot.values), reference_model(robot, still).delta, robot.values)
     for k in range(len(robot.drives)):
         for column in robot.drive_columns(k).values():

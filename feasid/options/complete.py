@@ -46,7 +46,7 @@ def check_options(options: type, given: Mapping[str, Any], function: str) -> dic
     values = {name: table[name].check(name, value) for name, value in given.items()}
     for name, value in values.items():
         needs = table[name].needs
-        if needs is None or value is None or _same(value, table[name].default):
+        if needs is None or value is None or _is_default(value, table[name].default):
             continue
         other, those = needs
         has = values.get(other, table[other].default)
@@ -64,10 +64,10 @@ def check_options(options: type, given: Mapping[str, Any], function: str) -> dic
 
 def _is_among(value: Any, those: tuple[Any, ...]) -> bool:
     """Whether an option's value is one of these; an ellipsis stands for any but None."""
-    return (... in those and value is not None) or any(_same(value, one) for one in those)
+    return (... in those and value is not None) or any(_is_default(value, one) for one in those)
 
 
-def _same(value: Any, default: Any) -> bool:
+def _is_default(value: Any, default: Any) -> bool:
     """Whether a value is the default; an array never is."""
     return type(value) is type(default) and bool(value == default)
 
@@ -101,16 +101,16 @@ def document_options(options: type) -> Callable[[Function], Function]:
             if name not in taken
         ]
         function.__signature__ = own.replace(parameters=[*fixed, *more])  # type: ignore[attr-defined]
-        lines = [line for name, option in table.items() for line in _entry(name, option)]
-        head, mark, rest = _around_keywords(inspect.getdoc(function) or "")
-        rest = "\n".join(_without_body(rest.split("\n")))
+        lines = [line for name, option in table.items() for line in _document_option(name, option)]
+        head, mark, rest = _split_at_options(inspect.getdoc(function) or "")
+        rest = "\n".join(_skip_entry(rest.split("\n")))
         function.__doc__ = head + "\n".join(lines) + "\n" + rest if mark else function.__doc__
         return function
 
     return decorate
 
 
-def _around_keywords(text: str) -> tuple[str, str, str]:
+def _split_at_options(text: str) -> tuple[str, str, str]:
     """A docstring before and behind its line ``**options``, whatever it calls them."""
     for mark in ("**options\n", "**bounds\n"):
         if mark in text:
@@ -118,12 +118,12 @@ def _around_keywords(text: str) -> tuple[str, str, str]:
     return text, "", ""
 
 
-def _entry(name: str, option: Option) -> list[str]:
+def _document_option(name: str, option: Option) -> list[str]:
     said = option.doc + (f" [{option.unit}]" if option.unit else "")
     return [f"{name} : {option.describe_domain()}; default {option.default!r}", f"    {said}."]
 
 
-def _without_body(lines: list[str]) -> list[str]:
+def _skip_entry(lines: list[str]) -> list[str]:
     """What follows the indented text of an entry."""
     for k, line in enumerate(lines):
         if line and not line.startswith(" "):

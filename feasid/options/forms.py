@@ -22,7 +22,7 @@ def _is_part(value: Any, name: str) -> bool:
     return hasattr(value, name) or (isinstance(value, Mapping) and name in value)
 
 
-def plain(value: Any) -> Any:
+def arrays_to_lists(value: Any) -> Any:
     """Arrays as lists, everything else as it is."""
     return value.tolist() if hasattr(value, "tolist") else value
 
@@ -39,7 +39,7 @@ def is_number(value: Any) -> bool:
 
 def is_row(value: Any, length: int | None = None) -> bool:
     """Whether it is a sequence of so many finite numbers."""
-    row = plain(value)
+    row = arrays_to_lists(value)
     return (
         isinstance(row, list | tuple)
         and (length is None or len(row) == length)
@@ -49,10 +49,10 @@ def is_row(value: Any, length: int | None = None) -> bool:
 
 def is_table(value: Any, width: int | None = None) -> bool:
     """Whether it is a sequence of rows of one length."""
-    rows = plain(value)
+    rows = arrays_to_lists(value)
     if not isinstance(rows, list | tuple) or not rows:
         return False
-    first = plain(rows[0])
+    first = arrays_to_lists(rows[0])
     size = width or (len(first) if isinstance(first, list | tuple) else 0)
     return size > 0 and all(is_row(row, size) for row in rows)
 
@@ -69,7 +69,7 @@ def _is_bound(value: Any) -> bool:
 
 
 def _is_sequence(value: Any, *parts: Callable[[Any], bool]) -> bool:
-    items = plain(value)
+    items = arrays_to_lists(value)
     return (
         isinstance(items, list | tuple)
         and len(items) == len(parts)
@@ -86,7 +86,7 @@ def _are_names(value: Any) -> bool:
 
 
 def _are_intervals(value: Any) -> bool:
-    items = plain(value)
+    items = arrays_to_lists(value)
     return isinstance(items, list | tuple) and (
         all(isinstance(x, bool) for x in items) or all(is_row(x, 2) for x in items)
     )
@@ -97,7 +97,7 @@ def _is_point(value: Any) -> bool:
 
 
 def _are_axes(value: Any) -> bool:
-    return _is_point(value) or (is_table(value, 3) and len(plain(value)) == 3)
+    return _is_point(value) or (is_table(value, 3) and len(arrays_to_lists(value)) == 3)
 
 
 def _is_combination(value: Any) -> bool:
@@ -105,7 +105,7 @@ def _is_combination(value: Any) -> bool:
 
 
 def _is_known(value: Any) -> bool:
-    row = plain(value)
+    row = arrays_to_lists(value)
     entries = isinstance(row, list | tuple) and len(row) == 10
     return is_number(row) or (entries and all(x is None or x != x or is_number(x) for x in row))
 

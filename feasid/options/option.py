@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from feasid.core.arguments import FLAG, MOST, Kind, UnfitError, count, number
+from feasid.core.arguments import FLAG, MOST, ArgumentKind, UnfitError, count, number
 from feasid.core.text import quote
 from feasid.errors import InputError, did_you_mean
 from feasid.options.forms import Form
@@ -96,7 +96,7 @@ class Option:
         return " or ".join([text, *special])
 
     @property
-    def plain_kind(self) -> Kind:
+    def plain_kind(self) -> ArgumentKind:
         """The kind of value of a number, a count or a flag."""
         if self.kind == "count":
             return count(self.low, min(self.high, MOST))
@@ -105,40 +105,40 @@ class Option:
     def _plain_default(self) -> tuple[Any, ...]:
         return (None,) if self.default is None else ()
 
-    def refusal(self, name: str, value: Any) -> InputError:
+    def value_error(self, name: str, value: Any) -> InputError:
         """The error for a value that cannot be."""
         return InputError(
             f"{name} must be {self.describe_domain()}, not {quote(value)}", option=name
         )
 
 
-def _plain(option: Option, name: str, value: Any) -> Any:
+def _check_number(option: Option, name: str, value: Any) -> Any:
     try:
         return option.plain_kind.convert(value)
     except UnfitError:
-        raise option.refusal(name, value) from None
+        raise option.value_error(name, value) from None
 
 
-def _choice(option: Option, name: str, value: Any) -> str:
+def _check_choice(option: Option, name: str, value: Any) -> str:
     if not isinstance(value, str) or value not in option.choices:
         hint = did_you_mean(value, option.choices) if isinstance(value, str) else ""
-        raise InputError(f"{option.refusal(name, value)}{hint}", option=name)
+        raise InputError(f"{option.value_error(name, value)}{hint}", option=name)
     return value
 
 
-def _words(option: Option, name: str, value: Any) -> tuple[str, ...]:
+def _check_words(option: Option, name: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence):
-        raise option.refusal(name, value)
+        raise option.value_error(name, value)
     if option.choices:
-        return tuple(_choice(option, name, word) for word in value)
+        return tuple(_check_choice(option, name, word) for word in value)
     if not all(isinstance(word, str) for word in value):
-        raise option.refusal(name, value)
+        raise option.value_error(name, value)
     return tuple(value)
 
 
-def _mapping(option: Option, name: str, value: Any) -> Mapping[Any, Any]:
+def _check_mapping(option: Option, name: str, value: Any) -> Mapping[Any, Any]:
     if not isinstance(value, Mapping):
-        raise option.refusal(name, value)
+        raise option.value_error(name, value)
     for key, item in value.items():
         if option.form is not None and not option.form.fits(item):
             what = f"{name} of {key!r} must be {option.form.text}"
@@ -146,20 +146,20 @@ def _mapping(option: Option, name: str, value: Any) -> Mapping[Any, Any]:
     return value
 
 
-def _value(option: Option, name: str, value: Any) -> Any:
+def _check_value(option: Option, name: str, value: Any) -> Any:
     if option.form is not None and not option.form.fits(value):
-        raise option.refusal(name, value)
+        raise option.value_error(name, value)
     return value
 
 
 CHECKS: dict[str, Callable[[Option, str, Any], Any]] = {
-    "number": _plain,
-    "count": _plain,
-    "flag": _plain,
-    "choice": _choice,
-    "words": _words,
-    "mapping": _mapping,
-    "value": _value,
+    "number": _check_number,
+    "count": _check_number,
+    "flag": _check_number,
+    "choice": _check_choice,
+    "words": _check_words,
+    "mapping": _check_mapping,
+    "value": _check_value,
 }
 
 
@@ -167,13 +167,13 @@ def _read_number(option: Option, name: str, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise option.refusal(name, text) from None
+        raise option.value_error(name, text) from None
 
 
 def _read_flag(option: Option, name: str, text: str) -> bool:
     word = text.strip().lower()
     if word not in (*TRUE, *FALSE):
-        raise option.refusal(name, text)
+        raise option.value_error(name, text)
     return word in TRUE
 
 
@@ -187,13 +187,13 @@ def _read_json(option: Option, name: str, text: str) -> Any:
     try:
         return json.loads(text)
     except (json.JSONDecodeError, RecursionError):
-        raise option.refusal(name, text) from None
+        raise option.value_error(name, text) from None
 
 
 def _read_mapping(option: Option, name: str, text: str) -> Mapping[str, Any]:
     """JSON, or ``NAME=VALUE,NAME=VALUE`` with values in JSON or bare words."""
     if text.strip().startswith("{"):
-        return _mapping(option, name, _read_json(option, name, text))
+        return _check_mapping(option, name, _read_json(option, name, text))
     out = {}
     for entry in NEXT_NAME.split(text):
         key, sign, value = entry.partition("=")

@@ -58,21 +58,21 @@ TILE = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Comb:
+class DecimatingFilter:
     """Weights of the samples around a kept row, and samples from one such row to the next."""
 
     taps: Array
     spacing: int
 
     @cached_property
-    def _band(self) -> Array:
+    def _tile_weights(self) -> Array:
         """Weights of TILE consecutive rows, shape (samples, TILE)."""
         band = np.zeros(((TILE - 1) * self.spacing + len(self.taps), TILE))
         for k in range(TILE):
             band[k * self.spacing : k * self.spacing + len(self.taps), k] = self.taps
         return band
 
-    def rows(self, block: Array, count: int) -> Array:
+    def filter_rows(self, block: Array, count: int) -> Array:
         """Filtered values at `count` rows of a block whose first sample has the first weight.
 
         Parameters
@@ -89,12 +89,14 @@ class Comb:
             tile = min(TILE, count - k)
             first = k * self.spacing
             width = (tile - 1) * self.spacing + len(self.taps)
-            out[:, k : k + tile] = block[:, first : first + width] @ self._band[:width, :tile]
+            out[:, k : k + tile] = (
+                block[:, first : first + width] @ self._tile_weights[:width, :tile]
+            )
         return out
 
 
 @dataclass(frozen=True)
-class Window:
+class GaussianLowPass:
     """A Gaussian low-pass with gain 1/2 at `cutoff` for signals sampled at `rate` [Hz].
 
     Raises
@@ -133,18 +135,18 @@ class Window:
         w = np.exp(-0.5 * (at * self.cutoff / HALF_GAIN) ** 2)
         return np.asarray(w / w.sum())
 
-    def comb(self, every: int = 1) -> Comb:
+    def decimating_filter(self, every: int = 1) -> DecimatingFilter:
         """The low-pass of signals of which only every n-th sample is given."""
         taps = self.taps[self.half_width % every :: every]
-        return Comb(taps / taps.sum(), self.spacing // every)
+        return DecimatingFilter(taps / taps.sum(), self.spacing // every)
 
     @cached_property
-    def slope(self) -> Comb:
+    def derivative_filter(self) -> DecimatingFilter:
         """The derivative of the filtered signal [1 / s]: the Gaussian's own, by parts."""
         at = np.arange(-self.half_width, self.half_width + 1) / self.rate
-        return Comb(at * (self.cutoff / HALF_GAIN) ** 2 * self.taps, self.spacing)
+        return DecimatingFilter(at * (self.cutoff / HALF_GAIN) ** 2 * self.taps, self.spacing)
 
-    def every(self, band: float | None) -> int:
+    def largest_decimation(self, band: float | None) -> int:
         """How many samples apart a signal may be taken that a low-pass at `band` [Hz] left.
 
         A divisor of `spacing`, so that kept rows fall on samples that are taken.
@@ -152,7 +154,7 @@ class Window:
         most = 1 if band is None else int(self.rate / (OVERSAMPLED * band))
         return max((m for m in range(1, most + 1) if self.spacing % m == 0), default=1)
 
-    def centres(
+    def kept_rows(
         self, samples: int, anchor: int = 0, own: tuple[int, int] | None = None
     ) -> npt.NDArray[np.intp]:
         """Rows that are kept of a run with this number of samples; windows lie inside it.
@@ -173,11 +175,11 @@ class Window:
         start = low + (-(anchor + low)) % self.spacing
         return np.arange(start, high, self.spacing)
 
-    def groups(
+    def row_groups(
         self, samples: int, chunk: int, anchor: int = 0, own: tuple[int, int] | None = None
     ) -> Iterator[npt.NDArray[np.intp]]:
         """The kept rows in groups of whole tiles, each within about `chunk` samples."""
-        centres = self.centres(samples, anchor, own)
+        centres = self.kept_rows(samples, anchor, own)
         width = 2 * self.half_width + 1
         room = max(chunk, 6 * width) - width
         size = TILE * max(1, room // (TILE * self.spacing))
@@ -185,7 +187,7 @@ class Window:
             yield centres[start : start + size]
 
 
-def low_passed(motion: Motion) -> Motion:
+def low_pass_motion(motion: Motion) -> Motion:
     """The signals of a motion behind the low-pass that its equations are to go through.
 
     Filtered signals fulfil the filtered equations only as far as the motion is slow beside the
@@ -206,7 +208,7 @@ def low_passed(motion: Motion) -> Motion:
         return motion
     runs = []
     for run in motion.runs:
-        window = Window(motion.cutoff, run.rate)
+        window = GaussianLowPass(motion.cutoff, run.rate)
         half = window.half_width
         if len(run) <= 2 * half:
             continue
@@ -227,7 +229,7 @@ EDGE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class EquationRows:
     """Consecutive equations, one entry per generalised coordinate.
 
     Attributes
@@ -247,25 +249,25 @@ class Rows:
     slowness: list[Array]
     t: Array
 
-    def part(self, chosen: Mask) -> Rows:
+    def select(self, chosen: Mask) -> EquationRows:
         """Some of them."""
         filtered = [x[:, chosen] for x in self.filtered]
         raw = [x[:, chosen] for x in self.raw]
         slope, slowness = ([x[chosen] for x in part] for part in (self.slope, self.slowness))
-        return Rows(filtered, raw, slope, slowness, self.t[chosen])
+        return EquationRows(filtered, raw, slope, slowness, self.t[chosen])
 
 
 @dataclass(frozen=True, eq=False)
-class Combs:
-    """The same low-pass for signals at all samples and at each `every`-th one.
+class FilterPair:
+    """The same low-pass for signals at all samples and at each `largest_decimation`-th one.
 
     What bodies feel is as smooth as the motion, so that few samples tell its filtered values;
     friction jumps, and torques carry noise.
     """
 
-    full: Comb
-    thin: Comb
-    slope: Comb
+    full: DecimatingFilter
+    thin: DecimatingFilter
+    slope: DecimatingFilter
     every: int
 
 
@@ -295,37 +297,42 @@ class Equations:
         rest = zip(smooth, self.plan.support, strict=True)
         self._parts = [(s, np.setdiff1d(np.arange(len(own) + 2), s)) for s, own in rest]
 
-    def run_rows(self, run: Run) -> Iterator[Rows]:
+    def run_rows(self, run: Run) -> Iterator[EquationRows]:
         """The equations of one run of unfiltered torques; none when the window is longer."""
-        window = Window(self.cutoff, run.rate)
+        window = GaussianLowPass(self.cutoff, run.rate)
         if window.half_width > len(run):
             return
-        every = window.every(run.band) if run.free is None else 1
-        combs = Combs(window.comb(), window.comb(every), window.slope, every)
+        every = window.largest_decimation(run.band) if run.free is None else 1
+        combs = FilterPair(
+            window.decimating_filter(),
+            window.decimating_filter(every),
+            window.derivative_filter,
+            every,
+        )
         signals = [as_samples_last(x) for x in (run.q, run.dq, run.ddq, run.tau)]
-        for centres in window.groups(len(run), every * CHUNK, run.anchor, run.own):
+        for centres in window.row_groups(len(run), every * CHUNK, run.anchor, run.own):
             part = slice(
                 int(centres[0]) - window.half_width, int(centres[-1]) + window.half_width + 1
             )
             motion = [x[:, part] for x in signals]
             free = None if run.free is None else run.free[part]
             own = np.asarray(centres - part.start)
-            yield self._group(combs, own, motion, np.asarray(run.t[centres]), free)
+            yield self._rows_at(combs, own, motion, np.asarray(run.t[centres]), free)
 
-    def power(self, run: Run) -> Array:
+    def squared_norms(self, run: Run) -> Array:
         """Sum of squares at the kept rows of what is to be predicted, shape (dof,)."""
-        window = Window(self.cutoff, run.rate)
-        centres = window.centres(len(run), run.anchor, run.own)
+        window = GaussianLowPass(self.cutoff, run.rate)
+        centres = window.kept_rows(len(run), run.anchor, run.own)
         if run.applied is None or not len(centres):
             return np.zeros(self.plan.robot.dof)
         wanted = run.applied if run.free is None else np.einsum("nij,nj->ni", run.free, run.applied)
         first = int(centres[0]) - window.half_width
-        rows = window.comb().rows(as_samples_last(wanted[first:]), len(centres))
+        rows = window.decimating_filter().filter_rows(as_samples_last(wanted[first:]), len(centres))
         return np.asarray(np.sum(rows**2, axis=1))
 
-    def _group(
-        self, combs: Combs, own: Places, signals: list[Array], t: Array, free: Array | None
-    ) -> Rows:
+    def _rows_at(
+        self, combs: FilterPair, own: Places, signals: list[Array], t: Array, free: Array | None
+    ) -> EquationRows:
         """Rows at `own` of these samples."""
         q, dq, ddq, tau = signals
         joints = dq if self._carried is None else self._carried.motion(q, dq, ddq)[1]
@@ -333,13 +340,13 @@ class Equations:
         for j, block in enumerate(blocks):
             block[-2] = tau[j]
             block[-1] = slowness(self._slow[j], joints)
-        rows = Rows([], [], list(combs.slope.rows(tau, len(own))), [], t)
+        rows = EquationRows([], [], list(combs.slope.filter_rows(tau, len(own))), [], t)
         if free is None:
             parts = self._filter_rows(combs, own, (q, dq, ddq), blocks)
         else:
             self.plan.fill(q, dq, ddq, blocks)
             mixed = self._project_equations(blocks, free)
-            parts = ((combs.full.rows(x, len(own)), x[:, own]) for x in mixed)
+            parts = ((combs.full.filter_rows(x, len(own)), x[:, own]) for x in mixed)
         for through, raw in parts:
             rows.filtered.append(through[:-1])
             rows.raw.append(raw[:-1])
@@ -347,7 +354,11 @@ class Equations:
         return rows
 
     def _filter_rows(
-        self, combs: Combs, own: Places, motion: tuple[Array, Array, Array], blocks: list[Array]
+        self,
+        combs: FilterPair,
+        own: Places,
+        motion: tuple[Array, Array, Array],
+        blocks: list[Array],
     ) -> Iterator[tuple[Array, Array]]:
         """Per coordinate filtered and raw rows; the smooth ones from some of the samples."""
         start = int(own[0]) % combs.every
@@ -357,9 +368,9 @@ class Equations:
         self.plan.fill_drives(*motion, blocks)
         for body, block, (smooth, rest) in zip(bodies, blocks, self._parts, strict=True):
             through, raw = np.empty((2, len(block), len(own)))
-            through[smooth] = combs.thin.rows(body, len(own))[smooth]
+            through[smooth] = combs.thin.filter_rows(body, len(own))[smooth]
             raw[smooth] = body[:, (own - start) // combs.every][smooth]
-            through[rest] = combs.full.rows(block[rest], len(own))
+            through[rest] = combs.full.filter_rows(block[rest], len(own))
             raw[rest] = block[np.ix_(rest, own)]
             yield through, raw
 
@@ -394,7 +405,7 @@ class EquationReducer:
         for rows in self.equations.run_rows(run):
             self.add_rows(rows)
         if run.applied is not None:
-            self._power += self.equations.power(run)
+            self._power += self.equations.squared_norms(run)
         self._period = max(self._period, 1.0 / run.rate)
         self._samples += len(run) if run.own is None else run.own[1] - run.own[0]
 
@@ -403,7 +414,7 @@ class EquationReducer:
         for strata in self._strata:
             strata.restart()
 
-    def add_rows(self, rows: Rows, samples: int = 0) -> None:
+    def add_rows(self, rows: EquationRows, samples: int = 0) -> None:
         """Add equations that the caller formed from a number of samples."""
         # Times on the edge between two folds carry rounding, which differs from piece to piece.
         fold = np.mod(np.floor(rows.t / FOLD_SECONDS + EDGE), FOLDS).astype(np.intp)
@@ -434,7 +445,7 @@ class EquationReducer:
             fingerprint_of(plan.robot, plan.columns),
             plan.columns,
             tuple(tuple(place[c] for c in s) for s in self.equations.support),
-            tuple(s.total for s in strata),
+            tuple(s.total_triangle for s in strata),
             self._samples,
             as_notes(notes),
             cutoff,

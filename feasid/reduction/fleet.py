@@ -33,8 +33,8 @@ from feasid.core.files import is_folder, is_regular, write_atomically
 from feasid.core.notes import Note
 from feasid.core.threads import VARIABLES
 from feasid.errors import FeasidError, LogError, NotEnoughDataError, OutputError
-from feasid.logs.motion import Motion, Tally
-from feasid.logs.recording import Recording, content_digest, key_of
+from feasid.logs.motion import Motion, MotionTally
+from feasid.logs.recording import Recording, content_digest, hashable_key
 from feasid.reduction.equations import EquationReducer
 from feasid.reduction.triangle import FILE_VERSION, Reduced, Reducer, fingerprint_of
 from feasid.robot.description import Robot
@@ -42,8 +42,8 @@ from feasid.robot.description import Robot
 BOOT = (
     "import pickle, sys\n"
     "sys.path[:] = pickle.load(sys.stdin.buffer)\n"
-    "from feasid.reduction.fleet import work\n"
-    "work(sys.stdin.buffer)\n"
+    "from feasid.reduction.fleet import serve_jobs\n"
+    "serve_jobs(sys.stdin.buffer)\n"
 )
 
 TRIES = 2
@@ -109,7 +109,7 @@ class _Worker:
         with suppress(Empty):
             while not self.stopped:
                 k = self.waiting.get_nowait()
-                self.done.put((k, self._result(k)))
+                self.done.put((k, self._result_of_log(k)))
         self._kill()
 
     def stop(self) -> None:
@@ -119,7 +119,7 @@ class _Worker:
             if self.process is not None:
                 self.process.kill()
 
-    def _result(self, k: int) -> Any:
+    def _result_of_log(self, k: int) -> Any:
         status: int | None = None
         for _ in range(TRIES):
             try:
@@ -173,7 +173,7 @@ def start_worker(job: Job) -> subprocess.Popen[bytes]:
     return process
 
 
-def work(tasks: IO[bytes]) -> None:
+def serve_jobs(tasks: IO[bytes]) -> None:
     """Apply the job to every log that arrives, until the input ends or the reader is gone."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what anybody prints is no answer
@@ -220,7 +220,7 @@ def reduce_task(
 def reduce_motions(motions: Iterable[Motion], robot: Robot, columns: Sequence[int]) -> Reduced:
     """Reduce prepared runs, a whole log or piece after piece."""
     reducer: Reducer | EquationReducer = Reducer(robot, columns)
-    tally, power = Tally(), np.zeros(robot.dof)
+    tally, power = MotionTally(), np.zeros(robot.dof)
     for motion in motions:
         if motion.filtering == "equations" and motion.cutoff and isinstance(reducer, Reducer):
             free = any(run.free is not None for run in motion.runs)
@@ -231,7 +231,7 @@ def reduce_motions(motions: Iterable[Motion], robot: Robot, columns: Sequence[in
             else:
                 reducer.add(run.q, run.dq, run.ddq, run.tau)
                 power += 0.0 if run.applied is None else np.sum(run.applied**2, axis=0)
-        tally.add(motion)
+        tally.count(motion)
     if isinstance(reducer, EquationReducer):
         return reducer.result(tally.notes)
     if not reducer.samples:
@@ -253,7 +253,7 @@ def reduce_with_checkpoint(
     """Reduce one log, or read what it gave before with this robot and these options."""
     if not isinstance(task.source, Recording) or hasattr(task.source.source, "dask"):
         return reduce_task(task, robot, columns, measured)
-    own = key_of({**task.options, "measured": measured})
+    own = hashable_key({**task.options, "measured": measured})
     meaning = FILE_VERSION, fingerprint_of(robot, columns), content_digest(task.source), own
     path = folder / f"{hashlib.sha256(repr(meaning).encode()).hexdigest()}{CHECKPOINT_SUFFIX}"
     if is_regular(path):
@@ -264,7 +264,7 @@ def reduce_with_checkpoint(
     return reduced
 
 
-def begin_checkpoints(folder: Path, fresh: bool) -> None:
+def make_checkpoint_folder(folder: Path, fresh: bool) -> None:
     """Make the folder; when `fresh`, nothing in it is used again.
 
     Raises
@@ -277,13 +277,13 @@ def begin_checkpoints(folder: Path, fresh: bool) -> None:
     except OSError as error:
         raise OutputError(f"cannot make {folder}: {error.strerror}", path=str(folder)) from error
     if fresh:
-        _remove_parts(folder)
+        _remove_unfinished_files(folder)
 
 
 def remove_checkpoints(folder: Path) -> None:
     """Remove the folder; what is not ours in it stays."""
     if is_folder(folder):
-        _remove_parts(folder)
+        _remove_unfinished_files(folder)
         with suppress(OSError):
             folder.rmdir()
 
@@ -293,7 +293,7 @@ def count_checkpoints(folder: Path) -> int:
     return len(list(folder.glob(f"*{CHECKPOINT_SUFFIX}")))
 
 
-def _remove_parts(folder: Path) -> None:
+def _remove_unfinished_files(folder: Path) -> None:
     for part in folder.glob(f"*{CHECKPOINT_SUFFIX}"):
         with suppress(OSError):
             part.unlink()
@@ -304,7 +304,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Failure:
+class LogFailure:
     """A log that could not be reduced, and why."""
 
     log: str
@@ -316,7 +316,7 @@ class FleetSum:
     """The sum of what was reduced (None when nothing was), and what failed."""
 
     total: Reduced | None
-    failed: tuple[Failure, ...]
+    failed: tuple[LogFailure, ...]
 
     def require_total(self, on_error: str) -> Reduced:
         """The sum; failures are an error, or with ``on_error="skip"`` notes.
@@ -363,19 +363,19 @@ def reduce_all(
         Called with (done, all) after each log.
     """
     parts: list[Reduced | None] = [None] * len(logs)
-    failed: list[tuple[int, Failure]] = []
+    failed: list[tuple[int, LogFailure]] = []
     for done, (k, result) in enumerate(_run_all(job, logs, workers, client), start=1):
         if isinstance(result, Reduced):
             parts[k] = result
         else:
-            failed.append((k, Failure(_log_name(logs[k], k), str(result))))
+            failed.append((k, LogFailure(_log_name(logs[k], k), str(result))))
         if progress is not None:
             progress(done, len(logs))
     failed.sort(key=lambda item: item[0])
-    return FleetSum(add_all([p for p in parts if p is not None]), tuple(f for _, f in failed))
+    return FleetSum(sum_pairwise([p for p in parts if p is not None]), tuple(f for _, f in failed))
 
 
-def add_all(parts: Sequence[Reduced]) -> Reduced | None:
+def sum_pairwise(parts: Sequence[Reduced]) -> Reduced | None:
     """Sum as a balanced tree, in the order given: the same whatever finished first."""
     level = list(parts)
     while len(level) > 1:
@@ -388,15 +388,15 @@ def _run_all(
     job: ReduceJob, logs: Sequence[Any], workers: int, client: Any
 ) -> Iterator[tuple[int, Reduced | Exception]]:
     if client is not None:
-        yield from _on_cluster(job, logs, client)
+        yield from _run_on_cluster(job, logs, client)
     elif workers > 1 and len(logs) > 1:
-        yield from run_jobs(partial(attempt, job), logs, workers)
+        yield from run_jobs(partial(result_or_error, job), logs, workers)
     else:
         for k, log in enumerate(logs):
-            yield k, attempt(job, log)
+            yield k, result_or_error(job, log)
 
 
-def attempt(job: ReduceJob, log: Any) -> Reduced | Exception:
+def result_or_error(job: ReduceJob, log: Any) -> Reduced | Exception:
     """The job's result, or the error that this log raised."""
     try:
         return job(log)
@@ -404,11 +404,11 @@ def attempt(job: ReduceJob, log: Any) -> Reduced | Exception:
         return LogError(str(error)) if isinstance(error, FeasidError) else error
 
 
-def _on_cluster(
+def _run_on_cluster(
     job: ReduceJob, logs: Sequence[Any], client: Any
 ) -> Iterator[tuple[int, Reduced | Exception]]:
     completed: Any = import_module("distributed").as_completed
-    futures = client.map(attempt, [job] * len(logs), list(logs), pure=False)
+    futures = client.map(result_or_error, [job] * len(logs), list(logs), pure=False)
     place = {future.key: k for k, future in enumerate(futures)}
     for future in completed(futures):
         if future.status == "finished":

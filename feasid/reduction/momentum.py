@@ -23,8 +23,8 @@ from feasid.core.notes import Note
 from feasid.dynamics.regressor import RegressorPlan
 from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import InputError, NotEnoughDataError
-from feasid.logs.motion import Motion, Run, Tally
-from feasid.reduction.equations import EquationReducer, Rows, friction_speeds, slowness
+from feasid.logs.motion import Motion, MotionTally, Run
+from feasid.reduction.equations import EquationReducer, EquationRows, friction_speeds, slowness
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import DRIVE_SYMBOLS
@@ -74,11 +74,11 @@ def reduce_momentum(
         )
     plan = RegressorPlan.from_robot(robot, columns)
     free = RegressorPlan.from_robot(robot.with_gravity((0.0, 0.0, 0.0)), columns)
-    reducer, tally = EquationReducer(robot, columns, 1.0 / window), Tally()
+    reducer, tally = EquationReducer(robot, columns, 1.0 / window), MotionTally()
     slow = friction_speeds(robot)
     samples = 0
     for motion in motions:
-        tally.add(motion)
+        tally.count(motion)
         for run in (r.without_surroundings() for r in motion.runs):
             reducer.restart()
             half = round(0.5 * window * run.rate)
@@ -107,32 +107,34 @@ def _window_rows(
     run: Run,
     edges: npt.NDArray[np.intp],
     half: int,
-) -> Rows:
+) -> EquationRows:
     """The windows' equations; without a low-pass of another kind they are their own raw ones."""
     part = slice(int(edges[0]), int(edges[-1]) + 1)
     q, dq, tau = (as_samples_last(x[part]) for x in (run.q, run.dq, run.tau))
     at = edges - edges[0]
-    momentum = _momentum(free, q[:, at], dq[:, at])
-    ahead, behind = (_momentum(free, q + s * dq, dq) for s in (STEP, -STEP))
+    momentum = _momentum_regressor(free, q[:, at], dq[:, at])
+    ahead, behind = (_momentum_regressor(free, q + s * dq, dq) for s in (STEP, -STEP))
     rest = _regressor_blocks(plan, q, dq, np.zeros_like(dq))
     length = 2 * half / run.rate
     blocks = []
     for p, c, a, b in zip(momentum, rest, ahead, behind, strict=True):
-        swept = _integral(c - (a - b) / (2 * STEP), run.rate)[:, at]
+        swept = _running_integral(c - (a - b) / (2 * STEP), run.rate)[:, at]
         total = p + swept
         blocks.append((total[:, 2:] - total[:, :-2]) / length)
-    pushed = _integral(tau, run.rate)[:, at]
+    pushed = _running_integral(tau, run.rate)[:, at]
     right = (pushed[:, 2:] - pushed[:, :-2]) / length
     rows = [np.vstack([block, tau_j]) for block, tau_j in zip(blocks, right, strict=True)]
     still = []
     for j in range(len(rows)):
-        swept = _integral(slowness(slow[j], dq)[None], run.rate)[0, at]
+        swept = _running_integral(slowness(slow[j], dq)[None], run.rate)[0, at]
         still.append((swept[2:] - swept[:-2]) / length)
     t = np.asarray(run.t[edges[1:-1]])
-    return Rows(rows, rows, [np.zeros(len(t))] * len(rows), still, t)  # no delay is asked for
+    return EquationRows(
+        rows, rows, [np.zeros(len(t))] * len(rows), still, t
+    )  # no delay is asked for
 
 
-def _momentum(free: RegressorPlan, q: Array, dq: Array) -> list[Array]:
+def _momentum_regressor(free: RegressorPlan, q: Array, dq: Array) -> list[Array]:
     """Y_p per row: the regressor at (q, 0, dq), where of the joint terms only inertia counts."""
     blocks = _regressor_blocks(free, q, np.zeros_like(dq), dq)
     names = free.robot.parameter_names
@@ -147,7 +149,7 @@ def _regressor_blocks(plan: RegressorPlan, q: Array, dq: Array, ddq: Array) -> l
     return blocks
 
 
-def _integral(signal: Array, rate: float) -> Array:
+def _running_integral(signal: Array, rate: float) -> Array:
     """Running integral by the trapezoidal rule, zero at the first sample."""
     out = np.zeros_like(signal)
     np.cumsum(0.5 * (signal[:, 1:] + signal[:, :-1]) / rate, axis=1, out=out[:, 1:])

@@ -20,7 +20,7 @@ from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 
 
-def refuse_repeated(sources: Sequence[Recording | Reduced]) -> None:
+def refuse_repeated_logs(sources: Sequence[Recording | Reduced]) -> None:
     """Raise when two of the logs hold the same; only those of one extent are compared.
 
     Raises

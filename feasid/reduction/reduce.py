@@ -23,7 +23,7 @@ from feasid.formats.fit_robot import (
     CandidateTerms,
     resolve_robot,
     with_fit_terms,
-    with_motors,
+    with_shared_motors,
     without_unmeasured_terms,
 )
 from feasid.identifiability.base import BaseParameters, base_parameters
@@ -47,8 +47,8 @@ from feasid.reduction.fleet import (
     reduce_task,
     reduce_with_checkpoint,
 )
-from feasid.reduction.overlap import refuse_repeated
-from feasid.reduction.strata import Strata, triangular
+from feasid.reduction.overlap import refuse_repeated_logs
+from feasid.reduction.strata import Strata, triangularise
 from feasid.reduction.triangle import Reduced, fingerprint_of
 from feasid.robot.description import Robot
 
@@ -109,7 +109,7 @@ def reduce(
     LogError, NotEnoughDataError, DescriptionError, InputError
         What is wrong with the input, by name.
     """
-    chosen = complete_filtering(check_options(ReduceOptions, options, "reduce"), "reduce")
+    chosen = complete_filter_options(check_options(ReduceOptions, options, "reduce"), "reduce")
     terms = select_options(TermOptions, chosen) | select_options(MeasuredOptions, chosen)
     if base is not None and terms:
         raise InputError(f"{next(iter(terms))} has no effect beside base=, which has its own terms")
@@ -117,7 +117,7 @@ def reduce(
         raise InputError(f"on_error must be 'raise' or 'skip', not {on_error!r}")
     sources = open_sources(data)
     if base is None:
-        wanted = with_motors(resolve_robot(data, robot), chosen.get("couplings"))
+        wanted = with_shared_motors(resolve_robot(data, robot), chosen.get("couplings"))
         asked = terms.get("friction"), terms.get("drive_inertia"), candidate_terms(chosen)
         seen, notes = find_measured_joints(sources, wanted, chosen)
         base, assumed = base_with_terms(wanted, sources, *asked, measured=seen)
@@ -156,11 +156,11 @@ def reduce_groups(
     function : str
         Whose options they are.
     """
-    chosen = complete_filtering(check_options(LoadOptions, options, function), function)
+    chosen = complete_filter_options(check_options(LoadOptions, options, function), function)
     terms = select_options(TermOptions, chosen)
     sources = [open_sources(data) for data in groups]
     logs = [log for own in sources for log in own]
-    described = with_motors(resolve_robot(groups[0], robot), terms.get("couplings"))
+    described = with_shared_motors(resolve_robot(groups[0], robot), terms.get("couplings"))
     asked = terms.get("friction"), terms.get("drive_inertia")
     base, notes = base_with_terms(described, logs, *asked)
     tasks = iter(assign_cutoff(logs, base.robot, select_options(LogOptions, chosen)))
@@ -172,7 +172,7 @@ def open_sources(data: Any) -> list[Source]:
     found = [_open_source(item) for item in _each_log(data)]
     if not found:
         raise NotEnoughDataError("there is no log: the sequence is empty")
-    refuse_repeated(found)
+    refuse_repeated_logs(found)
     return found
 
 
@@ -194,7 +194,7 @@ def _open_source(item: Any) -> Source:
     return Recording.from_source(item)
 
 
-def complete_filtering(chosen: Mapping[str, Any], function: str) -> dict[str, Any]:
+def complete_filter_options(chosen: Mapping[str, Any], function: str) -> dict[str, Any]:
     """Options of a fit with what is filtered said: the equations, unless nothing shall be."""
     if chosen.get("filtering") is not None:
         return dict(chosen)
@@ -363,22 +363,22 @@ def restrict_terms(reduced: Reduced, wide: Robot, base: BaseParameters) -> Reduc
         When `base` has a parameter that `wide` does not have.
     """
     columns = tuple(int(c) for c in base.independent)
-    change = _column_change(reduced, wide, base)
+    change = _column_transformation(reduced, wide, base)
     supports, maps = [], []
     for support in reduced.supports:
         own = change[list(support)]
         kept = np.flatnonzero(own.any(axis=0))
         supports.append(tuple(kept.tolist()))
-        maps.append(_beside_one(own[:, kept]))
+        maps.append(_extend_by_last_column(own[:, kept]))
     return replace(
         reduced,
         fingerprint=fingerprint_of(base.robot, columns),
         columns=columns,
         supports=tuple(supports),
         triangles=tuple(
-            _changed_triangle(t, m) for t, m in zip(reduced.triangles, maps, strict=True)
+            _transform_triangle(t, m) for t, m in zip(reduced.triangles, maps, strict=True)
         ),
-        strata=tuple(_changed_strata(s, m) for s, m in zip(reduced.strata, maps, strict=False)),
+        strata=tuple(_transform_strata(s, m) for s, m in zip(reduced.strata, maps, strict=False)),
         robot=base.robot,
     )
 
@@ -386,7 +386,7 @@ def restrict_terms(reduced: Reduced, wide: Robot, base: BaseParameters) -> Reduc
 def without_rows(reduced: Reduced, rows: Collection[int]) -> Reduced:
     """The same data with 0 = 0 in place of the equations of these coordinates."""
     triangles = tuple(0.0 * t if r in rows else t for r, t in enumerate(reduced.triangles))
-    strata = tuple(s.as_zeros() if r in rows else s for r, s in enumerate(reduced.strata))
+    strata = tuple(s.with_zero_rows() if r in rows else s for r, s in enumerate(reduced.strata))
     return replace(reduced, triangles=triangles, strata=strata)
 
 
@@ -395,7 +395,7 @@ def measured_rows(reduced: Reduced) -> Mask:
     return np.array([t.any() for t in reduced.triangles])
 
 
-def _column_change(reduced: Reduced, wide: Robot, base: BaseParameters) -> Array:
+def _column_transformation(reduced: Reduced, wide: Robot, base: BaseParameters) -> Array:
     """The columns of `base` by those of `reduced`: single ones where they are among these."""
     names = [wide.parameter_names[c] for c in reduced.columns]
     wanted = [base.robot.parameter_names[c] for c in base.independent]
@@ -412,20 +412,20 @@ def _column_change(reduced: Reduced, wide: Robot, base: BaseParameters) -> Array
     return np.asarray(whole.K[:, [place[w] for w in wanted]])
 
 
-def _beside_one(own: Array) -> Array:
+def _extend_by_last_column(own: Array) -> Array:
     """The change of a row's entries when a further one, its last, stays."""
     out = np.zeros((own.shape[0] + 1, own.shape[1] + 1))
     out[:-1, :-1], out[-1, -1] = own, 1.0
     return out
 
 
-def _changed_strata(strata: Strata, change: Array) -> Strata:
+def _transform_strata(strata: Strata, change: Array) -> Strata:
     """The strata of changed rows."""
     cells = strata.triangles.shape[:2]
-    whole = _beside_one(change)
+    whole = _extend_by_last_column(change)
     triangles = np.array(
         [
-            [_changed_triangle(strata.triangles[c, f], whole) for f in range(cells[1])]
+            [_transform_triangle(strata.triangles[c, f], whole) for f in range(cells[1])]
             for c in range(cells[0])
         ]
     )
@@ -433,9 +433,9 @@ def _changed_strata(strata: Strata, change: Array) -> Strata:
         strata,
         triangles=triangles,
         products=whole.T @ strata.products @ whole,
-        raw=_changed_triangle(strata.raw, change),
+        raw=_transform_triangle(strata.raw, change),
     )
 
 
-def _changed_triangle(triangle: Array, change: Array) -> Array:
-    return triangular(triangle @ change)
+def _transform_triangle(triangle: Array, change: Array) -> Array:
+    return triangularise(triangle @ change)

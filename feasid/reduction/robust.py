@@ -17,8 +17,8 @@ from feasid.core.notes import Note
 from feasid.errors import InputError
 from feasid.logs.derivatives import EQUATION_CUTOFF
 from feasid.logs.motion import Motion
-from feasid.reduction.equations import EquationReducer, Equations, Window
-from feasid.reduction.strata import sum_of
+from feasid.reduction.equations import EquationReducer, Equations, GaussianLowPass
+from feasid.reduction.strata import sum_strata
 from feasid.reduction.triangle import Reduced, Reducer
 from feasid.robot.description import Robot
 
@@ -42,7 +42,7 @@ SHOWN = 6
 
 
 @dataclass(frozen=True, eq=False)
-class TimeSpan:
+class TimeBlock:
     """One stretch of a log: its run, its time [s] and its reduced data."""
 
     label: str
@@ -66,7 +66,7 @@ WEIGHTS: dict[str, Callable[[Array], Array]] = {"huber": huber, "tukey": tukey}
 
 def reduce_blocks(
     motions: Iterable[Motion], robot: Robot, columns: Sequence[int], seconds: float = SECONDS
-) -> list[TimeSpan]:
+) -> list[TimeBlock]:
     """Cut prepared runs into blocks of time and reduce each by itself."""
     motions = list(motions)
     if motions and motions[0].filtering == "equations":
@@ -82,7 +82,7 @@ def reduce_blocks(
             reducer.add(run.q[part], run.dq[part], run.ddq[part], run.tau[part])
             first, last = float(run.t[part][0]), float(run.t[part][-1])
             reduced = reducer.result(source.notes, source.cutoff)
-            blocks.append(TimeSpan(run.label, first, last, reduced))
+            blocks.append(TimeBlock(run.label, first, last, reduced))
     return blocks
 
 
@@ -99,13 +99,13 @@ def _check_length(seconds: float, memory: float, cutoff: float) -> None:
 
 def _equation_blocks(
     motions: Sequence[Motion], robot: Robot, columns: Sequence[int], seconds: float
-) -> list[TimeSpan]:
+) -> list[TimeBlock]:
     """Blocks of equations behind their low-pass, each of the kept rows of its own time."""
     blocks = []
     for motion in motions:
         equations = Equations(robot, columns, motion.cutoff or EQUATION_CUTOFF)
         for run in motion.runs:
-            window = Window(equations.cutoff, run.rate)
+            window = GaussianLowPass(equations.cutoff, run.rate)
             _check_length(seconds, (2 * window.half_width + 1) / run.rate, equations.cutoff)
             parts: dict[int, EquationReducer] = {}
             seconds = max(seconds, 1.0 / run.rate)
@@ -113,17 +113,17 @@ def _equation_blocks(
                 number = np.floor(rows.t / seconds).astype(np.int64)
                 for k in dict.fromkeys(number.tolist()):
                     reducer = parts.setdefault(k, EquationReducer(robot, columns, equations.cutoff))
-                    own = rows.part(number == k)
+                    own = rows.select(number == k)
                     reducer.add_rows(own, round(len(own.t) * len(run) / max(len(rows.t), 1)))
             blocks += [
-                TimeSpan(run.label, k * seconds, (k + 1) * seconds, part.result(motion.notes))
+                TimeBlock(run.label, k * seconds, (k + 1) * seconds, part.result(motion.notes))
                 for k, part in parts.items()
             ]
     return blocks
 
 
 def reweight(
-    blocks: Sequence[TimeSpan], kind: str, solve: Callable[[Reduced], Array]
+    blocks: Sequence[TimeBlock], kind: str, solve: Callable[[Reduced], Array]
 ) -> tuple[Reduced, Array]:
     """Iterate weights and estimates until they agree.
 
@@ -163,7 +163,7 @@ def reweight(
     return total, weights
 
 
-def weighted_sum(blocks: Sequence[TimeSpan], weights: Array) -> Reduced:
+def weighted_sum(blocks: Sequence[TimeBlock], weights: Array) -> Reduced:
     """Sum of reduced data, each row's squared residuals times its block's weight."""
     first = blocks[0].reduced
     triangles = []
@@ -178,7 +178,7 @@ def weighted_sum(blocks: Sequence[TimeSpan], weights: Array) -> Reduced:
     samples = sum(block.reduced.samples for block in blocks)
     rows = sum(block.reduced.rows for block in blocks)
     strata = tuple(
-        sum_of(
+        sum_strata(
             [b.reduced.strata[r].with_weight(w[r]) for b, w in zip(blocks, weights, strict=True)]
         )
         for r in range(len(first.strata))
@@ -187,8 +187,8 @@ def weighted_sum(blocks: Sequence[TimeSpan], weights: Array) -> Reduced:
     return replace(head, rows=rows, strata=strata)
 
 
-def notes(
-    blocks: Sequence[TimeSpan], weights: Array, joints: Sequence[str], kind: str
+def weight_notes(
+    blocks: Sequence[TimeBlock], weights: Array, joints: Sequence[str], kind: str
 ) -> list[Note]:
     """What was weighted down, the worst blocks first."""
     low = np.argwhere(weights < 0.5)

@@ -110,7 +110,7 @@ class Strata:
         )
 
     @classmethod
-    def of_archive(cls, archive: Any, row: int, size: int) -> Strata:
+    def from_archive(cls, archive: Any, row: int, size: int) -> Strata:
         """One row's strata from a file, refused when their shapes or numbers cannot be."""
         whole = cls.empty(size)
         arrays = {}
@@ -122,7 +122,7 @@ class Strata:
         return cls(**arrays)
 
     def __add__(self, other: Strata) -> Strata:
-        return sum_of([self, other])
+        return sum_strata([self, other])
 
     def with_weight(self, weight: float) -> Strata:
         """The same rows with their squares weighted; counts are multiplied by the weight."""
@@ -136,7 +136,7 @@ class Strata:
             root * self.raw,
         )
 
-    def as_zeros(self) -> Strata:
+    def with_zero_rows(self) -> Strata:
         """As many rows with regressor and torque zero."""
         names = ("triangles", "products", "raw")
         return replace(self, **{name: 0.0 * getattr(self, name) for name in names})
@@ -158,15 +158,15 @@ class Strata:
         return replace(self, triangles=triangles, products=change.T @ self.products @ change)
 
     @cached_property
-    def classes(self) -> tuple[Array, Array, Array]:
+    def by_slowness(self) -> tuple[Array, Array, Array]:
         """The same of all folds, each class with a triangle of k + 1 rows."""
-        rows, counts, slowness = self.part(range(FOLDS))
+        rows, counts, slowness = self.select_folds(range(FOLDS))
         triangles = np.zeros((CLASSES, *self.triangles.shape[2:]))
         for c in np.flatnonzero(counts):
-            triangles[c] = triangular(rows[c])
+            triangles[c] = triangularise(rows[c])
         return triangles, counts, slowness
 
-    def part(self, folds: Sequence[int]) -> tuple[Array, Array, Array]:
+    def select_folds(self, folds: Sequence[int]) -> tuple[Array, Array, Array]:
         """Of some folds, per class: triangles on top of each other (CLASSES, m, k + 1), counts and
         mean squared slowness.
         """
@@ -177,9 +177,9 @@ class Strata:
         return rows, counts, slow
 
     @cached_property
-    def total(self) -> Array:
+    def total_triangle(self) -> Array:
         """The triangle of all rows [w | tau], shape (k, k)."""
-        return triangular(self.triangles.reshape(-1, self.triangles.shape[-1])[:, :-1])
+        return triangularise(self.triangles.reshape(-1, self.triangles.shape[-1])[:, :-1])
 
     def correlation_time(self, beta: Array, followed: Array | None = None) -> float:
         """Rows per independent row: 1 + 2 sum of the residual's autocorrelation.
@@ -210,7 +210,7 @@ class Strata:
         return float(max(1.0, 2.0 * np.trapezoid(rho[:end], LAGS[:end])))
 
 
-def sum_of(parts: Sequence[Strata]) -> Strata:
+def sum_strata(parts: Sequence[Strata]) -> Strata:
     """All of them together; triangles are stacked once."""
     k = parts[0].triangles.shape[-1]
     triangles = np.zeros((CLASSES, FOLDS, k, k))
@@ -218,18 +218,18 @@ def sum_of(parts: Sequence[Strata]) -> Strata:
         for f in range(FOLDS):
             found = [p.triangles[c, f] for p in parts if p.counts[c, f]]
             if found:
-                triangles[c, f] = triangular(np.vstack(found))
+                triangles[c, f] = triangularise(np.vstack(found))
     return Strata(
         triangles,
         np.sum([p.counts for p in parts], axis=0),
         np.sum([p.slowness for p in parts], axis=0),
         np.sum([p.products for p in parts], axis=0),
         np.sum([p.pairs for p in parts], axis=0),
-        triangular(np.vstack([p.raw for p in parts])),
+        triangularise(np.vstack([p.raw for p in parts])),
     )
 
 
-def triangular(rows: Array) -> Array:
+def triangularise(rows: Array) -> Array:
     """Upper triangle r with r'r = rows'rows, padded with zeros to a square."""
     r = np.linalg.qr(rows, mode="r")
     out = np.zeros((rows.shape[1],) * 2)
@@ -258,7 +258,7 @@ class StrataBuilder:
 
     def restart(self) -> None:
         """What comes next does not follow on what came last."""
-        self._absorb()
+        self._absorb_pending_rows()
         self._tail = None
 
     def add(
@@ -276,9 +276,9 @@ class StrataBuilder:
         slope = np.zeros(rows.shape[1]) if slope is None else slope
         self._waiting.append((np.vstack([rows, slope]), raw, slowness, fold))
         if sum(len(part[2]) for part in self._waiting) >= TOGETHER:
-            self._absorb()
+            self._absorb_pending_rows()
 
-    def _absorb(self) -> None:
+    def _absorb_pending_rows(self) -> None:
         """Take in what waits: many rows at a time cost a fraction of a few."""
         if not self._waiting:
             return
@@ -293,9 +293,9 @@ class StrataBuilder:
             self._sum.counts[c, f] += chosen.sum()
             self._sum.slowness[c, f] += float(np.sum(slowness[chosen] ** 2))
         absorb_rows(self._raw, np.array(raw, order="C").T)
-        self._correlate(rows, 1.0 - slowness)
+        self._add_lagged_products(rows, 1.0 - slowness)
 
-    def _correlate(self, rows: Array, quick: Array) -> None:
+    def _add_lagged_products(self, rows: Array, quick: Array) -> None:
         """Products of rows LAGS apart, those of the last call included."""
         new = rows * quick
         before = 0
@@ -315,7 +315,7 @@ class StrataBuilder:
 
     def result(self) -> Strata:
         """Everything added so far."""
-        self._absorb()
+        self._absorb_pending_rows()
         part = self._sum
         triangles = np.triu(np.array(self._triangles))
         return Strata(

@@ -43,7 +43,7 @@ from feasid.errors import FeasidError, InputError, LogError, SecurityError
 from feasid.identifiability.base import base_parameters
 from feasid.reduction.strata import Strata, absorb_rows, stack_triangles
 from feasid.robot.description import Robot
-from feasid.robot.layout import additive_squares
+from feasid.robot.layout import squares_in_common_unit
 
 
 def fingerprint_of(robot: Robot, columns: Sequence[int]) -> str:
@@ -216,7 +216,7 @@ class Reduced:
             [s]
         """
         strata = tuple(s.with_shifted_torques(delay) for s in self.strata)
-        return replace(self, strata=strata, triangles=tuple(s.total for s in strata))
+        return replace(self, strata=strata, triangles=tuple(s.total_triangle for s in strata))
 
     def with_notes(self, *notes: str) -> Reduced:
         """The same data with further notes.
@@ -403,9 +403,9 @@ class Reducer:
                 raise LogError(f"{name} of row {row}, coordinate {joint} is not finite", row=row)
             arrays.append(array)
         for start in range(0, len(arrays[0]), CHUNK):
-            self._chunk(*(as_samples_last(a[start : start + CHUNK]) for a in arrays))
+            self._add_chunk(*(as_samples_last(a[start : start + CHUNK]) for a in arrays))
 
-    def _chunk(self, q: Array, dq: Array, ddq: Array, tau: Array) -> None:
+    def _add_chunk(self, q: Array, dq: Array, ddq: Array, tau: Array) -> None:
         count = q.shape[1]
         # Rows of a C-ordered (k, CHUNK) block are columns of a Fortran matrix with CHUNK rows;
         # a last, shorter chunk gets blocks of its own so that they stay contiguous.
@@ -446,10 +446,10 @@ def relative_errors(robot: Robot, missed: Array, squares: Array) -> Array:
     -------
     ndarray, shape (dof + 1,)
         NaN where there is no torque. Units are kept apart: see
-        `feasid.robot.layout.additive_squares`.
+        `feasid.robot.layout.squares_in_common_unit`.
     """
     share = np.maximum(missed, 0.0) / np.where(squares > 0, squares, np.nan)
-    power = additive_squares(robot, squares)
+    power = squares_in_common_unit(robot, squares)
     whole = float(np.nan_to_num(share) @ power) / (float(power.sum()) or np.nan)
     return np.asarray(np.sqrt(np.append(share, whole)))
 
@@ -525,7 +525,7 @@ def values_from_archive(archive: Any, name: str) -> dict[str, Any]:
         "digests": tuple(str(x) for x in archive["digests"]),
         "rows": int(archive["rows"]),
         "strata": tuple(
-            Strata.of_archive(archive, r, len(s) + 1)
+            Strata.from_archive(archive, r, len(s) + 1)
             for r, s in enumerate(supports)
             if f"counts_{r}" in archive
         ),

@@ -36,7 +36,7 @@ def read_only_array(value: npt.ArrayLike, shape: tuple[int, ...], what: str) -> 
     return array
 
 
-def _rotation(value: npt.ArrayLike, what: str) -> Array:
+def _check_rotation(value: npt.ArrayLike, what: str) -> Array:
     array = read_only_array(value, (3, 3), what)
     error = np.abs(array.T @ array - np.eye(3)).max()
     if error > ROTATION_TOLERANCE or np.linalg.det(array) < 0:
@@ -71,7 +71,7 @@ class Rotor:
     values: Numbers | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rotation", _rotation(self.rotation, "a rotor's rotation"))
+        object.__setattr__(self, "rotation", _check_rotation(self.rotation, "a rotor's rotation"))
         object.__setattr__(
             self, "position", read_only_array(self.position, (3,), "a rotor's position")
         )
@@ -98,7 +98,7 @@ class Member:
     position: Array = field(default_factory=lambda: np.zeros(3))
     inertial: Array | None = None
 
-    def in_body(self) -> Array:
+    def body_frame_parameters(self) -> Array:
         """Parameters in the body's frame, shape (10,); zeros when the link has none."""
         if self.inertial is None:
             return np.zeros(10)
@@ -175,7 +175,7 @@ class Body:
             )
         set_ = object.__setattr__
         set_(self, "motion", motion)
-        set_(self, "rotation", _rotation(self.rotation, f"the home rotation of {what}"))
+        set_(self, "rotation", _check_rotation(self.rotation, f"the home rotation of {what}"))
         set_(self, "position", read_only_array(self.position, (3,), f"the home position of {what}"))
         set_(self, "joint", self.joint or self.name)
         if self.inertial is not None:
@@ -210,7 +210,7 @@ def parameters_in_body(member: Member) -> Array:
     """A link's ten parameters in its body's frame; exactly its own when the frames are one."""
     if member.inertial is not None and _is_identity(member):
         return member.inertial
-    return member.in_body()
+    return member.body_frame_parameters()
 
 
 def lumped_parameters(members: Iterable[Member]) -> Array | None:
@@ -266,10 +266,10 @@ def bodies_from_dh(
         raise DescriptionError(f"{len(rows)} DH rows but {len(labels)} names")
     bodies = []
     for k, row in enumerate(rows):
-        alpha, a, d, theta, kind = _entries(row, k)
+        alpha, a, d, theta, kind = _parse_dh_row(row, k)
         axis = np.array([0.0, 0.0, 1.0])
-        turn = _about_z(theta), np.array([0.0, 0.0, d])
-        link = _about_x(alpha), np.array([a, 0.0, 0.0])
+        turn = _rotation_about_z(theta), np.array([0.0, 0.0, d])
+        link = _rotation_about_x(alpha), np.array([a, 0.0, 0.0])
         if convention == "modified":
             turn, link = link, turn
         rotation = turn[0] @ link[0]
@@ -285,7 +285,7 @@ def bodies_from_dh(
     return tuple(bodies)
 
 
-def _entries(
+def _parse_dh_row(
     row: Sequence[Any] | Mapping[str, Any], k: int
 ) -> tuple[float, float, float, float, str]:
     if isinstance(row, Mapping):
@@ -322,11 +322,11 @@ def _cos_sin(angle: float) -> tuple[float, float]:
     return float(np.cos(angle)), float(np.sin(angle))
 
 
-def _about_z(angle: float) -> Array:
+def _rotation_about_z(angle: float) -> Array:
     c, s = _cos_sin(angle)
     return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
 
 
-def _about_x(angle: float) -> Array:
+def _rotation_about_x(angle: float) -> Array:
     c, s = _cos_sin(angle)
     return np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])

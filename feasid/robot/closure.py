@@ -82,7 +82,7 @@ where a singular configuration is near."""
 class _LoopEnd:
     """One end of a loop as seen from where the ways part, for N samples.
 
-    ``rotation`` (3, 3, N), ``point`` (3, N), ``twists`` (6, k, N) of the coordinates `rows`.
+    ``rotation`` (3, 3, N), ``point`` (3, N), ``twists`` (6, k, N) of `affected_coordinates`.
     """
 
     rotation: Array
@@ -123,7 +123,7 @@ class LoopConditions:
                 if end is not None and end not in names:
                     hint = did_you_mean(end, names)
                     raise DescriptionError(f"loop {loop.name!r}: there is no body {end!r}{hint}")
-            for i in [i for way in self.chains(loop) for i in way]:
+            for i in [i for way in self.loop_chains(loop) for i in way]:
                 if self.robot.bodies[i].dof > 1:
                     joint = self.robot.bodies[i].joint
                     raise DescriptionError(
@@ -132,7 +132,7 @@ class LoopConditions:
                         joint=joint,
                     )
 
-    def chains(self, loop: Loop) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def loop_chains(self, loop: Loop) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Bodies from where the ways part to either end."""
         index = {b.name: i for i, b in enumerate(self.robot.bodies)}
         first, second = (
@@ -151,15 +151,15 @@ class LoopConditions:
         return sum(LOOP_KINDS[loop.kind] for loop in self.robot.loops)
 
     @property
-    def rows(self) -> Index:
+    def affected_coordinates(self) -> Index:
         """Coordinates of the tree that any loop depends on."""
-        bodies = {i for loop in self.robot.loops for way in self.chains(loop) for i in way}
+        bodies = {i for loop in self.robot.loops for way in self.loop_chains(loop) for i in way}
         return np.array(sorted(self.robot.rows[i].start for i in bodies), dtype=np.intp)
 
-    def at(self, q: Array) -> tuple[Array, Array]:
+    def residual_and_jacobian(self, q: Array) -> tuple[Array, Array]:
         """Residual (c, N) and Jacobian (c, axes, N)."""
         residual, jacobian = [], []
-        for loop, first, second in self._ends(q):
+        for loop, first, second in self._loop_ends(q):
             size = LOOP_KINDS[loop.kind]
             j = np.zeros((size, q.shape[0], q.shape[1]))
             for end, sign in ((first, 1.0), (second, -1.0)):
@@ -175,23 +175,25 @@ class LoopConditions:
     def drift(self, q: Array, dq: Array) -> Array:
         """What is left of the conditions' second derivative without accelerations, (c, N)."""
         return np.concatenate(
-            [a.drift(loop.kind, dq) - b.drift(loop.kind, dq) for loop, a, b in self._ends(q)]
+            [a.drift(loop.kind, dq) - b.drift(loop.kind, dq) for loop, a, b in self._loop_ends(q)]
         )
 
-    def _ends(self, q: Array) -> list[tuple[Loop, _LoopEnd, _LoopEnd]]:
+    def _loop_ends(self, q: Array) -> list[tuple[Loop, _LoopEnd, _LoopEnd]]:
         out = []
         for loop in self.robot.loops:
-            first, second = self.chains(loop)
+            first, second = self.loop_chains(loop)
             out.append(
                 (
                     loop,
-                    self._end(first, q, loop.first_rotation, loop.first_position, loop.first),
-                    self._end(second, q, loop.second_rotation, loop.second_position, loop.second),
+                    self._loop_end(first, q, loop.first_rotation, loop.first_position, loop.first),
+                    self._loop_end(
+                        second, q, loop.second_rotation, loop.second_position, loop.second
+                    ),
                 )
             )
         return out
 
-    def _end(
+    def _loop_end(
         self, way: Sequence[int], q: Array, turn: Array, place: Array, name: str | None
     ) -> _LoopEnd:
         count = q.shape[1]
@@ -268,7 +270,7 @@ class Closure:
             start[self.robot.rows[self.robot.joint_index(joint)].start] = value
         z = np.linalg.lstsq(A, start - b, rcond=None)[0]
         for _ in range(4 * MAX_NEWTON_STEPS):
-            residual, jacobian = self.conditions.at((A @ z + b)[:, None])
+            residual, jacobian = self.conditions.residual_and_jacobian((A @ z + b)[:, None])
             if np.abs(residual).max() <= CLOSURE_TOLERANCE:
                 break
             z = z - np.linalg.lstsq(jacobian[:, :, 0] @ A, residual[:, 0], rcond=1e-6)[0]
@@ -276,7 +278,7 @@ class Closure:
         if not left <= ROUNDED_CLOSURE_TOLERANCE:
             raise InputError(
                 f"the loops of robot {self.robot.name!r} do not close at the given configuration: "
-                f"{self._worst(residual[:, 0])} stay {left:.3g} m (or rad) apart",
+                f"{self._worst_loop(residual[:, 0])} stay {left:.3g} m (or rad) apart",
             )
         return np.asarray(A @ z + b)
 
@@ -290,7 +292,11 @@ class Closure:
         """
         for step in PROBE_STEPS:
             try:
-                self.jacobian(self.positions(self._start[self.active][:, None] + [[-step, step]]))
+                self.jacobian(
+                    self.positions(
+                        self._assembled_coordinates[self.active][:, None] + [[-step, step]]
+                    )
+                )
             except InputError as error:
                 failure = error
             else:
@@ -300,7 +306,7 @@ class Closure:
             f"they are assembled, give another one: {failure}"
         ) from failure
 
-    def _worst(self, residual: Array) -> str:
+    def _worst_loop(self, residual: Array) -> str:
         sizes = [3 if loop.kind == "connect" else 6 for loop in self.robot.loops]
         parts = np.split(residual, np.cumsum(sizes)[:-1])
         worst = int(np.argmax([np.abs(p).max() for p in parts]))
@@ -309,13 +315,15 @@ class Closure:
     @cached_property
     def rank(self) -> int:
         """How many conditions are independent."""
-        s = np.linalg.svd(self._home, compute_uv=False)
+        s = np.linalg.svd(self._home_jacobian, compute_uv=False)
         return int((s > RANK_TOLERANCE * s.max(initial=0.0)).sum())
 
     @property
-    def _home(self) -> Array:
+    def _home_jacobian(self) -> Array:
         """C A at the assembled configuration."""
-        jacobian = self.conditions.at(self.closed_configuration[:, None])[1][:, :, 0]
+        jacobian = self.conditions.residual_and_jacobian(self.closed_configuration[:, None])[1][
+            :, :, 0
+        ]
         return np.asarray(jacobian @ self.robot.coupling_map.A)
 
     @cached_property
@@ -342,7 +350,7 @@ class Closure:
 
     def _choose_columns(self, order: Sequence[int], share: float) -> list[int]:
         """Columns of C A that add at least this share of its size to those before them."""
-        rest = self._home.copy()
+        rest = self._home_jacobian.copy()
         least = share * np.linalg.norm(rest, axis=0).max()
         taken: list[int] = []
         for k in order:
@@ -374,7 +382,7 @@ class Closure:
         A, conditions = self.robot.coupling_map.A, self.conditions
         parts = []
         for loop in self.robot.loops:
-            rows = [self.robot.rows[i].start for way in conditions.chains(loop) for i in way]
+            rows = [self.robot.rows[i].start for way in conditions.loop_chains(loop) for i in way]
             parts.append(set(np.flatnonzero(A[rows].any(axis=0)).tolist()))
         whole: list[set[int]] = []
         for part in parts:
@@ -407,8 +415,8 @@ class Closure:
             else:
                 way = s[:, sample] - q[self.robot.coupling_map.independent[self.active], sample]
                 there = q[:, sample] + self.robot.coupling_map.A[:, self.active] @ way
-                residual = self.conditions.at(there[:, None])[0][:, 0]
-                why = f"{self._worst(residual)} stay apart"
+                residual = self.conditions.residual_and_jacobian(there[:, None])[0][:, 0]
+                why = f"{self._worst_loop(residual)} stay apart"
             raise InputError(
                 f"robot {self.robot.name!r} cannot take the position of sample {sample} ({at}) "
                 f"from the configuration in which it is assembled: {why}",
@@ -424,20 +432,20 @@ class Closure:
         branch.
         """
         A, b = self.robot.coupling_map.A, self.robot.coupling_map.b
-        start = self._start[self.active][:, None]
-        z = np.repeat(self._start[:, None], s.shape[1], axis=1)
+        start = self._assembled_coordinates[self.active][:, None]
+        z = np.repeat(self._assembled_coordinates[:, None], s.shape[1], axis=1)
         z[self.active] = np.where(self._moves_loops[:, None], start, s)
         length = np.abs(s - start)[self._moves_loops].max(axis=0, initial=0.0)
         done, least = np.zeros(s.shape[1]), MIN_STRIDE / np.maximum(length, MIN_STRIDE)
         stride = np.minimum(1.0, MAX_STRIDE / np.maximum(length, MAX_STRIDE))
-        jacobian = self.conditions.at(A @ z + b[:, None])[1]
+        jacobian = self.conditions.residual_and_jacobian(A @ z + b[:, None])[1]
         columns = np.einsum("can,az->ncz", jacobian, A)
         moving = np.arange(s.shape[1])
         while moving.size:
             share = np.minimum(1.0, done[moving] + stride[moving])
             wanted = start + share * (s - start)[:, moving]
-            part, now, closed = self._step(z[:, moving], wanted, columns[moving])
-            change = _solve(
+            part, now, closed = self._move_and_close_loops(z[:, moving], wanted, columns[moving])
+            change = _solve_least_squares(
                 columns[moving][:, :, self.passive], (now - columns[moving])[:, :, self.passive]
             )
             closed &= np.linalg.norm(change, axis=(1, 2)) <= MAX_CHANGE
@@ -468,12 +476,12 @@ class Closure:
         z: Array = np.linalg.lstsq(A, q - b[:, None], rcond=None)[0].astype(np.float64)
         way = s - z[self.active]
         length = np.abs(way[self._moves_loops]).max(axis=0, initial=0.0)
-        columns = np.einsum("can,az->ncz", self.conditions.at(q)[1], A)
+        columns = np.einsum("can,az->ncz", self.conditions.residual_and_jacobian(q)[1], A)
         wanted = z[self.active] + way * LEAP / np.maximum(length, LEAP)
-        return self._step(z, wanted, columns)[2]
+        return self._move_and_close_loops(z, wanted, columns)[2]
 
     @cached_property
-    def _start(self) -> Array:
+    def _assembled_coordinates(self) -> Array:
         """The assembled configuration's z."""
         A, b = self.robot.coupling_map.A, self.robot.coupling_map.b
         return np.asarray(np.linalg.lstsq(A, self.closed_configuration - b, rcond=None)[0])
@@ -482,9 +490,11 @@ class Closure:
     def _moves_loops(self) -> npt.NDArray[np.bool_]:
         """Which independent coordinates any loop depends on."""
         A = self.robot.coupling_map.A
-        return np.asarray((A[self.conditions.rows][:, self.active] != 0).any(axis=0))
+        return np.asarray(
+            (A[self.conditions.affected_coordinates][:, self.active] != 0).any(axis=0)
+        )
 
-    def _step(
+    def _move_and_close_loops(
         self, z: Array, wanted: Array, columns: Array
     ) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
         """Move the independent coordinates and close the loops again, from the tangent on.
@@ -494,19 +504,21 @@ class Closure:
         A, b = self.robot.coupling_map.A, self.robot.coupling_map.b
         ahead = np.einsum("ncz,zn->nc", columns[:, :, self.active], wanted - z[self.active])
         tangent = np.clip(
-            -_solve(columns[:, :, self.passive], ahead).T, -MAX_NEWTON_STEP, MAX_NEWTON_STEP
+            -_solve_least_squares(columns[:, :, self.passive], ahead).T,
+            -MAX_NEWTON_STEP,
+            MAX_NEWTON_STEP,
         )
         z = z.copy()
         z[self.active], z[self.passive] = wanted, z[self.passive] + tangent
         predicted = z[self.passive]
         for _ in range(MAX_NEWTON_STEPS):
-            residual, jacobian = self.conditions.at(A @ z + b[:, None])
+            residual, jacobian = self.conditions.residual_and_jacobian(A @ z + b[:, None])
             columns = np.einsum("can,az->ncz", jacobian, A)
-            closed = np.abs(residual).max(axis=0) <= self._floor
+            closed = np.abs(residual).max(axis=0) <= self._residual_tolerance
             lost = np.abs(z[self.passive] - predicted).max(axis=0, initial=0.0) > MAX_CORRECTION
             if (closed | lost).all():
                 break
-            step = _solve(columns[:, :, self.passive], residual.T).T
+            step = _solve_least_squares(columns[:, :, self.passive], residual.T).T
             far = np.abs(step).max(axis=0)
             z[self.passive] -= np.where(closed, 0.0, step) * np.minimum(
                 1.0, MAX_NEWTON_STEP / np.maximum(far, MAX_NEWTON_STEP)
@@ -514,14 +526,14 @@ class Closure:
         return z, columns, closed & ~lost
 
     @cached_property
-    def _floor(self) -> float:
+    def _residual_tolerance(self) -> float:
         """What a closed loop's residual may be: rounding, or what the file's rounding leaves."""
-        residual, _ = self.conditions.at(self.closed_configuration[:, None])
+        residual, _ = self.conditions.residual_and_jacobian(self.closed_configuration[:, None])
         return max(100 * CLOSURE_TOLERANCE, 10 * float(np.abs(residual).max()))
 
-    def regular(self, q: Array) -> npt.NDArray[np.bool_]:
+    def is_regular(self, q: Array) -> npt.NDArray[np.bool_]:
         """Which configurations determine the passive velocities, (N,)."""
-        jacobian = self.conditions.at(q)[1]
+        jacobian = self.conditions.residual_and_jacobian(q)[1]
         c = np.einsum("can,az->ncz", jacobian, self.robot.coupling_map.A[:, self.passive])
         s = np.linalg.svd(c, compute_uv=False)
         return np.asarray(s[:, -1] >= REGULARITY_MARGIN * s[:, 0])
@@ -535,7 +547,7 @@ class Closure:
             Names the sample whose configuration is singular.
         """
         A = self.robot.coupling_map.A
-        c = np.einsum("can,az->ncz", self.conditions.at(q)[1], A)
+        c = np.einsum("can,az->ncz", self.conditions.residual_and_jacobian(q)[1], A)
         passive = c[:, :, self.passive]
         s = np.linalg.svd(passive, compute_uv=False)
         weak = s[:, -1] < SINGULARITY_TOLERANCE * s[:, 0]
@@ -548,7 +560,7 @@ class Closure:
             )
         z = np.zeros((A.shape[1], len(self.active), q.shape[1]))
         z[self.active, np.arange(len(self.active))] = 1.0
-        z[self.passive] = -np.moveaxis(_solve(passive, c[:, :, self.active]), 0, -1)
+        z[self.passive] = -np.moveaxis(_solve_least_squares(passive, c[:, :, self.active]), 0, -1)
         return np.einsum("az,zsn->asn", A, z), passive
 
     def motion(self, s: Array, ds: Array, dds: Array) -> tuple[Array, Array, Array, Array]:
@@ -559,11 +571,11 @@ class Closure:
         dq = np.einsum("asn,sn->an", jacobian, ds)
         ddq = np.einsum("asn,sn->an", jacobian, dds)
         drift = self.conditions.drift(q, dq)
-        ddq -= A[:, self.passive] @ _solve(passive, drift.T).T
+        ddq -= A[:, self.passive] @ _solve_least_squares(passive, drift.T).T
         return q, dq, ddq, jacobian
 
 
-def _solve(matrices: Array, right: Array) -> Array:
+def _solve_least_squares(matrices: Array, right: Array) -> Array:
     """Least-squares solutions x of M x = b for stacks, (N, c, p) and (N, c) or (N, c, k)."""
     turned = np.swapaxes(matrices, 1, 2)
     columns = right[:, :, None] if right.ndim == 2 else right

@@ -21,7 +21,7 @@ from feasid.robot.bodies import (
     read_only_array,
 )
 from feasid.robot.couplings import Coupling, Loop, without_joint
-from feasid.robot.drives import Drive, Feature, drive_like
+from feasid.robot.drives import Drive, Feature, drive_with_terms
 from feasid.robot.joint_terms import DRIVE_SYMBOLS, FRICTION
 from feasid.robot.layout import RobotLayout
 from feasid.robot.rotations import compose, exponential
@@ -277,7 +277,7 @@ class Robot(RobotLayout):
             raise InputError(f"locking joint {last!r} leaves no moving body", joint=last)
         parts, couplings = (self.bodies, self.drives, self.fixed), self.couplings
         for name, position in positions.items():
-            parts = hold(*parts, name, position)
+            parts = hold_joint(*parts, name, position)
             couplings = without_joint(couplings, name, float(position[0]))
         bodies, drives, fixed = parts
         load, source = self.load_model, self.source
@@ -352,11 +352,11 @@ class Robot(RobotLayout):
             body, own = self.bodies[i], known.get(self.bodies[i].name)
             mine = more.get(i, own.features if own is not None else ())
             if body.dof == 1 and (symbols or mine or (own is not None and "k" in own.symbols)):
-                drives.append(drive_like(own, body, symbols, mine))
-        load = self._loads() if any(d.depends_on_load for d in drives) else None
+                drives.append(drive_with_terms(own, body, symbols, mine))
+        load = self._load_parameters() if any(d.depends_on_load for d in drives) else None
         return replace(self, drives=(*drives, *couplings), load_model=load)
 
-    def _loads(self) -> Array:
+    def _load_parameters(self) -> Array:
         """Every body's own inertial parameters, by which friction shall know its load."""
         load = self.values[self.inertial_columns]
         if not np.isfinite(load).all():
@@ -398,7 +398,7 @@ class Robot(RobotLayout):
         )
 
 
-def hold(
+def hold_joint(
     bodies: tuple[Body, ...],
     drives: tuple[Drive, ...],
     fixed: tuple[Member, ...],
@@ -421,12 +421,12 @@ def hold(
         left.append(body)
     return (
         tuple(left),
-        tuple(d for old in drives if (d := _without(old, joint)) is not None),
+        tuple(d for old in drives if (d := _drive_without_joint(old, joint)) is not None),
         fixed if held.parent is not None else (*fixed, *joined),
     )
 
 
-def carrying_link(robot: Robot, name: str | None) -> tuple[int, Member]:
+def find_link(robot: Robot, name: str | None) -> tuple[int, Member]:
     """Place of the body that a body's or link's name belongs to, and the link in it.
 
     The default is the last body; unknown names are refused.
@@ -484,7 +484,7 @@ def _reattach(body: Body, parent: str | None, rotation: Array, position: Array) 
     return replace(body, parent=parent, rotation=home[0], position=home[1], rotor=rotor)
 
 
-def _without(drive: Drive, joint: str) -> Drive | None:
+def _drive_without_joint(drive: Drive, joint: str) -> Drive | None:
     coupling = {name: factor for name, factor in drive.coupling.items() if name != joint}
     return replace(drive, coupling=coupling) if coupling else None
 

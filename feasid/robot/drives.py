@@ -220,7 +220,7 @@ def feature_symbols(features: Sequence[Feature]) -> list[str]:
     return out
 
 
-def drive_like(
+def drive_with_terms(
     known: Drive | None, body: Body, symbols: tuple[str, ...], features: tuple[Feature, ...]
 ) -> Drive:
     """A joint's drive with `symbols`, features and its spring, keeping the values that it had.

@@ -181,7 +181,7 @@ USUAL_SYMBOLS = ("Ia", "fv", "fc", "fo")
 """What a drive has unless its symbols are given: eq. (27) of Sousa and Cortesao (2014)."""
 
 
-def _by_word(terms: Iterable[JointTerm]) -> dict[str, tuple[str, ...]]:
+def _symbols_by_word(terms: Iterable[JointTerm]) -> dict[str, tuple[str, ...]]:
     out: dict[str, tuple[str, ...]] = {}
     for term in terms:
         if term.word:
@@ -189,7 +189,7 @@ def _by_word(terms: Iterable[JointTerm]) -> dict[str, tuple[str, ...]]:
     return out
 
 
-FRICTION = _by_word(JOINT_TERMS)
+FRICTION = _symbols_by_word(JOINT_TERMS)
 """Symbols by the words of ``friction=``."""
 
 USUAL_FRICTION = ("viscous", "coulomb", "offset")
@@ -199,7 +199,7 @@ FURTHER_FRICTION = tuple(word for word in FRICTION if word not in USUAL_FRICTION
 """The words that a fit takes where it is asked to, or where the log supports them."""
 
 
-def _check(terms: tuple[JointTerm, ...]) -> None:
+def _check_term_table(terms: tuple[JointTerm, ...]) -> None:
     """Refuse a table that contradicts itself, when it is imported."""
     symbols = [term.symbol for term in terms]
     for term in terms:
@@ -213,4 +213,4 @@ def _check(terms: tuple[JointTerm, ...]) -> None:
                              "the acceleration")  # fmt: skip
 
 
-_check(JOINT_TERMS)
+_check_term_table(JOINT_TERMS)

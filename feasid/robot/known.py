@@ -17,7 +17,7 @@ import numpy.typing as npt
 from feasid.core.arguments import Measured
 from feasid.core.arrays import Array
 from feasid.errors import InputError, did_you_mean
-from feasid.exact.numbers import decimal
+from feasid.exact.numbers import printed_decimal
 from feasid.robot.description import Robot
 from feasid.robot.inertia import SYMBOLS
 
@@ -49,7 +49,9 @@ class Equality:
     @property
     def pairs(self) -> list[tuple[int, Fraction]]:
         """Columns with their coefficients, exactly."""
-        return [(j, decimal(c)) for j, c in zip(self.columns, self.coefficients, strict=True)]
+        return [
+            (j, printed_decimal(c)) for j, c in zip(self.columns, self.coefficients, strict=True)
+        ]
 
 
 def equalities(
@@ -78,7 +80,7 @@ def equalities(
     """
     out = [
         Equality(f"known {name}.{SYMBOLS[k]}", (int(j),), (1.0,), float(value))
-        for name, ten in ten_by_body(robot, known).items()
+        for name, ten in known_inertials(robot, known).items()
         for k, (j, value) in enumerate(
             zip(robot.inertial_columns[body_index(robot, name)], ten, strict=True)
         )
@@ -97,7 +99,7 @@ def equalities(
     return tuple(out)
 
 
-def ten_by_body(robot: Robot, known: Known | None = None) -> dict[str, Array]:
+def known_inertials(robot: Robot, known: Known | None = None) -> dict[str, Array]:
     """What is known, as ten parameters per body with NaN for unknown ones; zeros if massless.
 
     Raises
@@ -215,7 +217,7 @@ class Unknowns:
             When the equations contradict each other.
         """
         return cls.from_elimination(
-            n, eliminate([(e.name, dict(e.pairs), decimal(e.value)) for e in given])
+            n, eliminate([(e.name, dict(e.pairs), printed_decimal(e.value)) for e in given])
         )
 
     @classmethod

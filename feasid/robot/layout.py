@@ -168,13 +168,13 @@ class RobotLayout(KinematicTree):
     # -- parameters --------------------------------------------------------------------------
 
     @cached_property
-    def _layout(self) -> tuple[list[tuple[str, str]], list[int], list[int], list[int]]:
+    def _column_layout(self) -> tuple[list[tuple[str, str]], list[int], list[int], list[int]]:
         """Names, and the first column of each body, rotor (-1: none) and drive."""
         names: list[tuple[str, str]] = []
         first_body, first_rotor = [], []
         first_drive = [-1] * len(self.drives)
 
-        def add(owner: str, symbols: Iterable[str]) -> int:
+        def append_symbols(owner: str, symbols: Iterable[str]) -> int:
             first = len(names)
             names.extend((owner, symbol) for symbol in symbols)
             return first
@@ -185,13 +185,13 @@ class RobotLayout(KinematicTree):
             if len(d.coupling) == 1 and d.name == self.bodies[self._first_joint(d)].name
         }
         for i, body in enumerate(self.bodies):
-            first_body.append(add(body.name, inertia.SYMBOLS))
-            first_rotor.append(add(body.name, body.rotor.symbols) if body.rotor else -1)
+            first_body.append(append_symbols(body.name, inertia.SYMBOLS))
+            first_rotor.append(append_symbols(body.name, body.rotor.symbols) if body.rotor else -1)
             if i in own:
-                first_drive[own[i]] = add(body.name, self.drives[own[i]].symbols)
+                first_drive[own[i]] = append_symbols(body.name, self.drives[own[i]].symbols)
         for k, drive in enumerate(self.drives):
             if first_drive[k] < 0:
-                first_drive[k] = add(drive.name, drive.symbols)
+                first_drive[k] = append_symbols(drive.name, drive.symbols)
         return names, first_body, first_rotor, first_drive
 
     def _first_joint(self, drive: Drive) -> int:
@@ -200,7 +200,7 @@ class RobotLayout(KinematicTree):
     @cached_property
     def parameter_names(self) -> tuple[tuple[str, str], ...]:
         """(body, symbol) of each body's ten, its rotor's, its drive's; shared drives last."""
-        return tuple(self._layout[0])
+        return tuple(self._column_layout[0])
 
     @cached_property
     def names(self) -> pd.MultiIndex:
@@ -217,7 +217,7 @@ class RobotLayout(KinematicTree):
     @cached_property
     def inertial_columns(self) -> npt.NDArray[np.intp]:
         """Columns of each body's ten parameters; int array, shape (n_bodies, 10)."""
-        return np.array(self._layout[1])[:, None] + np.arange(10)
+        return np.array(self._column_layout[1])[:, None] + np.arange(10)
 
     def rotor_columns(self, body: int) -> slice:
         """Columns of a body's rotor parameters; empty when it has no rotor.
@@ -237,7 +237,7 @@ class RobotLayout(KinematicTree):
             There is no such body.
         """
         body = _check_index(body, len(self.bodies), "body")
-        rotor, first = self.bodies[body].rotor, self._layout[2][body]
+        rotor, first = self.bodies[body].rotor, self._column_layout[2][body]
         return slice(first, first + len(rotor.symbols)) if rotor else slice(0, 0)
 
     def drive_columns(self, drive: int) -> dict[str, int]:
@@ -258,7 +258,7 @@ class RobotLayout(KinematicTree):
             There is no such drive.
         """
         drive = _check_index(drive, len(self.drives), "drive")
-        first = self._layout[3][drive]
+        first = self._column_layout[3][drive]
         return {s: first + k for k, s in enumerate(self.drives[drive].symbols)}
 
     def coupling(self, drive: int) -> Array:
@@ -349,16 +349,16 @@ def coordinate_units(robot: RobotLayout, length: float) -> Array:
     -------
     ndarray, shape (dof, 1)
     """
-    return np.where(_turning(robot)[robot.independent], 1.0, length)[:, None]
+    return np.where(_is_angle(robot)[robot.independent], 1.0, length)[:, None]
 
 
-def _turning(robot: RobotLayout) -> Mask:
+def _is_angle(robot: RobotLayout) -> Mask:
     """Which joint coordinates are angles, shape (axes,)."""
     turns = [body.motion[:3, k].any() for body in robot.bodies for k in range(body.dof)]
     return np.array(turns, dtype=bool)
 
 
-def additive_squares(robot: RobotLayout, squares: Array) -> Array:
+def squares_in_common_unit(robot: RobotLayout, squares: Array) -> Array:
     """Squares of forces of all coordinates, so that they may be added to each other.
 
     Where all are [(N m)^2], or all [N^2], they are what they were. Otherwise those of one unit are
@@ -375,7 +375,7 @@ def additive_squares(robot: RobotLayout, squares: Array) -> Array:
     """
     bodies = robot.bodies
     base = np.repeat([body.floats for body in bodies], [body.dof for body in bodies])
-    code = (2 * base + _turning(robot))[robot.independent]
+    code = (2 * base + _is_angle(robot))[robot.independent]
     if len({*code}) < 2:
         return squares
     sums = np.bincount(code, squares, 4)
@@ -433,7 +433,7 @@ def random_configurations(
         s[:, ~closed] = home + rng.uniform(0, 1, stuck.shape[1]) * (stuck - home)
         q[:, ~closed], closed[~closed] = robot.closure.solve_by_continuation(s[:, ~closed])
         closed &= ((lower <= q) & (q <= upper)).all(axis=0)
-        closed[closed] &= robot.closure.regular(q[:, closed])
+        closed[closed] &= robot.closure.is_regular(q[:, closed])
         found = np.hstack([found, s[:, closed]])[:, :count]
         if found.shape[1] == count:
             return found

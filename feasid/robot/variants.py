@@ -38,7 +38,7 @@ def with_axis_frames(robot: Robot) -> Robot:
     Axes of frames keep their directions; inertial parameters, rotors and the load model follow.
     A frame that is on its axis stays where it is.
     """
-    shifts = {b.name: _to_axis(b) for b in robot.bodies}
+    shifts = {b.name: _nearest_axis_point(b) for b in robot.bodies}
     bodies = tuple(
         _with_frame_shift(b, shifts[b.name], shifts.get(b.parent or "")) for b in robot.bodies
     )
@@ -49,7 +49,7 @@ def with_axis_frames(robot: Robot) -> Robot:
     return replace(robot, bodies=bodies, load_model=load, source=None, fixed=())
 
 
-def _to_axis(body: Body) -> Array:
+def _nearest_axis_point(body: Body) -> Array:
     """Where the joint's axis is nearest to the body's origin, in the body's frame [m]."""
     if body.dof != 1 or not body.motion[:3].any():
         return np.zeros(3)

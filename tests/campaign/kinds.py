@@ -26,7 +26,7 @@ from feasid.inspection.report import inspect
 from feasid.logs.frame import prepare
 from feasid.logs.read import arrays
 from feasid.logs.read.bags import check_mcap
-from feasid.logs.read.csv import scan
+from feasid.logs.read.csv import scan_csv
 from feasid.logs.read.formats import read_log
 from feasid.reduction.triangle import Reduced
 
@@ -214,7 +214,7 @@ def csv(folder):
     head, rest = text.split(b"\n", 1)
     semicolons = text.replace(b",", b";")
     seeds = text, semicolons, b"sep=;\n" + semicolons, head + b"\n" + units + b"\n" + rest
-    scanned = ("scanned", lambda path, _: scan(read_whole(path), str(path)))
+    scanned = ("scanned", lambda path, _: scan_csv(read_whole(path), str(path)))
     return Kind("input.csv", seeds, mutators.table, (scanned, *READ))
 
 

@@ -17,7 +17,7 @@ from robots import ARM
 
 import feasid
 from feasid.cli import main
-from feasid.cli.output import _value, option_names, option_pattern
+from feasid.cli.output import _leading_literal, option_names, option_pattern
 from feasid.errors import FeasidError
 
 ROWS = 700
@@ -94,7 +94,7 @@ def printed_options(message):
     text = re.sub(r"load_robot\([^,]*, ", "load_robot(", message)
     found = []
     for match in option_pattern().finditer(text):
-        length, value = _value(text[match.end() :]) if match[2] else (0, None)
+        length, value = _leading_literal(text[match.end() :]) if match[2] else (0, None)
         if length:
             found.append((match[1], value))
     return found

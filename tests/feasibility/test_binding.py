@@ -10,12 +10,12 @@ from second_checker import holds
 
 import feasid
 from feasid.certificate import digest
-from feasid.exact.numbers import text
+from feasid.exact.numbers import shortest_text
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.least_squares import feasible_least_squares
-from feasid.feasibility.proof.binding import Holding, bind
+from feasid.feasibility.proof.binding import HeldStatement, bind
 from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.proof.question import Data, Question
+from feasid.feasibility.proof.question import ExactData, Question
 
 
 class Reader:
@@ -45,12 +45,12 @@ class Reader:
         """The statement about these base parameters."""
         allowed = feasible_set(self.robot, **bounds)
         given = self.beta if beta is None else beta
-        return Holding(Question.from_doubles(self.robot, allowed, self.K, given), "beta.csv")
+        return HeldStatement(Question.from_doubles(self.robot, allowed, self.K, given), "beta.csv")
 
     def data(self):
         """The statement about the data."""
         question = Question.from_doubles(self.robot, self.feasible, self.K, None)
-        return Holding(question, "log.csv", Data.from_doubles(self.R, self.rho))
+        return HeldStatement(question, "log.csv", ExactData.from_doubles(self.R, self.rho))
 
     def fit(self):
         return feasible_least_squares(self.R, self.rho, self.base, self.feasible)
@@ -156,7 +156,7 @@ def bound_of(reader, data, floor):
     proof = {"data": data, "weights": ["-1"] * len(data["rows"]), "floor": floor}
     proof |= {"multipliers": [], "limit": None, "tied": []}
     proof["point"] = reader.fit().optimality.data["point"]
-    return reader.data().question.state("bound", **proof)
+    return reader.data().question.unchecked_certificate("bound", **proof)
 
 
 def test_a_bound_of_other_data_is_refused():
@@ -178,7 +178,7 @@ def test_a_rest_added_to_bound_and_data_is_refused():
     reader = Reader()
     certificate = reader.fit().optimality
     data = {**certificate.data["data"], "rest": "1000000"}
-    floor = text(Fraction(certificate.data["floor"]) + 10**6)
+    floor = shortest_text(Fraction(certificate.data["floor"]) + 10**6)
     forged = changed(certificate, data=data, floor=floor)
     assert "a rest of 1000000 in the squared residual, not 0" in refusal(forged, reader.data())
 
@@ -207,7 +207,7 @@ def test_contradicting_ties_are_refused():
     ties = [{"name": "asked", "row": [[9, "1"]], "value": v} for v in ("1", "2")]
     proof = {"limit": None, "multipliers": [], "tied": ["1", "-1"]}
     proof["combination"] = ["0"] * len(reader.K)
-    forged = changed(statement.state("infeasible", **proof), ties=ties)
+    forged = changed(statement.unchecked_certificate("infeasible", **proof), ties=ties)
     assert "a tie that you did not name: asked: 1 b0.m = 1" in refusal(forged, reader.values())
 
 
@@ -235,7 +235,7 @@ def test_a_proof_holds_for_coefficients_that_another_machine_rounds_otherwise(by
         for share, accepted in ((1e-15, True), (1e-6, False)):
             holding = reader.values(given)
             K = reader.K * (1 + share * (np.abs(reader.K) % 0.5 > 0))
-            own = Holding(
+            own = HeldStatement(
                 Question.from_doubles(reader.robot, reader.feasible, K, given), "beta.csv"
             )
             assert not bind(certificate, [holding]).refused
@@ -250,10 +250,12 @@ def test_models_are_compared_with_the_values_of_their_parameters():
     single = np.eye(reader.robot.size)
     question = Question.from_doubles(reader.robot, reader.feasible, single, reader.delta)
     certificate = proved(reader.robot, single, reader.delta)
-    assert bind(certificate, [Holding(question, "arm.urdf")]).sentence
+    assert bind(certificate, [HeldStatement(question, "arm.urdf")]).sentence
     other = reader.delta.copy()
     other[9] = np.nextafter(other[9], 9)
-    moved = Holding(Question.from_doubles(reader.robot, reader.feasible, single, other), "arm.urdf")
+    moved = HeldStatement(
+        Question.from_doubles(reader.robot, reader.feasible, single, other), "arm.urdf"
+    )
     assert "value 9 is" in refusal(certificate, moved)
 
 

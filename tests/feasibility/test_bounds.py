@@ -72,7 +72,7 @@ def attacked(seed):
         found += [w for w in witnesses(rng, feasible, best, centre) if not feasible.violations(w)]
     costs = [np.linalg.norm(R @ (base.K @ w) - rho) for w in found]
     assert min(costs) >= floor * (1 - 1e-12), (seed, min(costs), floor)
-    return (fit.problem.error(fit.delta) - floor) / np.linalg.norm(rho)
+    return (fit.problem.residual_norm(fit.delta) - floor) / np.linalg.norm(rho)
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ KINDS = ("feasible", "infeasible", "flat", "just infeasible", "hardly feasible")
 
 
 def ladder(name):
-    return [s for s in solve.ladder() if s[0] == name]
+    return [s for s in solve.solver_attempts() if s[0] == name]
 
 
 def problem(seed, most_bodies):

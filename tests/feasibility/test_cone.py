@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from feasibility_problems import random_parameters, random_robot
 
-from feasid.feasibility.cone import Cone
+from feasid.feasibility.cone import LogBarrier
 from feasid.feasibility.constraints.sets import feasible_set
 
 STEP = 1e-4
@@ -26,7 +26,7 @@ def test_derivatives_along_any_directions(kind):
         "few": rng.normal(size=(n, 2)),
     }[kind]
     reference, delta = random_parameters(rng, robot), random_parameters(rng, robot)
-    barrier = Cone.divergence(feasible_set(robot), reference, directions)
+    barrier = LogBarrier.for_divergence(feasible_set(robot), reference, directions)
     gradient, hessian = barrier.derivatives(delta)
     for _ in range(5):
         z = rng.normal(size=directions.shape[1])

@@ -44,7 +44,7 @@ def test_a_new_constraint_reaches_check_and_fit_by_its_option(monkeypatch):
     largest = truth[robot.inertial_columns[1]][[0, 3, 5]].sum()
     name = robot.bodies[1].name
     wide = feasible_set(robot, trace={name: 1e6})
-    assert wide.strictly_inside(truth)
+    assert wide.contains_strictly(truth)
     narrow = feasible_set(robot, trace={name: 0.9 * largest})
     assert narrow.violations(truth) == (f"trace of {name}",)
     q, dq, ddq = np.random.default_rng(1).uniform(-1, 1, (3, 200, robot.dof))

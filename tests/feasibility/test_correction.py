@@ -95,7 +95,7 @@ def test_corrected_base_parameters_are_feasible_and_no_random_ones_are_closer(in
         other = correction.delta + rng.normal(size=len(correction.delta)) * 10.0 ** rng.uniform(
             -6, 0
         )
-        if feasid.feasible_set(base.robot).strictly_inside(other):
+        if feasid.feasible_set(base.robot).contains_strictly(other):
             distance = np.linalg.norm(W @ (base.K @ other - beta))
             assert distance > correction.distance * (1 - 1e-4)
 

@@ -11,7 +11,7 @@ import feasid
 from feasid.errors import InputError, SolverError
 from feasid.feasibility import closest, problems, solve
 from feasid.feasibility.constraints.sets import feasible_set
-from feasid.feasibility.constraints.units import units
+from feasid.feasibility.constraints.units import problem_units
 from feasid.feasibility.least_squares import feasible_least_squares
 
 pytestmark = pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
@@ -107,7 +107,7 @@ def verdicts_agree(seed):
     for delta in (truth, wrong):
         beta = base.K @ delta
         verdict = feasid.check(beta, base)
-        p = problems.unknowns(feasible, units(robot, feasible, base.K, beta), base.K)
+        p = problems.unknowns(feasible, problem_units(robot, feasible, base.K, beta), base.K)
         program = problems.feasibility_test(p, beta)
         program.problem.solve(solver=cp.CLARABEL, ignore_dpp=True)
         undecided = seed in UNDECIDED and verdict.feasible is None
@@ -124,7 +124,7 @@ def test_the_three_programs_agree_with_verified_answers(seed):
 def test_new_data_are_new_values_of_parameters():
     robot, base, R, rho, _ = noisy(0, bodies=2)
     feasible = feasible_set(robot)
-    p = problems.unknowns(feasible, units(robot, feasible, R @ base.K, rho), base.K)
+    p = problems.unknowns(feasible, problem_units(robot, feasible, R @ base.K, rho), base.K)
     R, rho = R / np.linalg.norm(rho), rho / np.linalg.norm(rho)
     program = problems.feasible_least_squares(R, rho, p)
     program.problem.solve(solver=cp.CLARABEL)
@@ -250,11 +250,11 @@ def test_constraints_that_are_not_affine_are_kept_and_said_to_be_outside(case):
     feasible = feasible_set(robot, constraints=round_com)
     free = feasible_least_squares(R, rho, base, feasible_set(robot))
     fit = feasible_least_squares(R, rho, base, feasible)
-    assert feasible.strictly_inside(fit.delta)
-    assert not feasible.strictly_inside(free.delta)
+    assert feasible.contains_strictly(fit.delta)
+    assert not feasible.contains_strictly(free.delta)
     assert free.objective < fit.objective
     assert "1 constraints that are not affine" in fit.verified
-    scale = units(robot, feasible, R @ base.K, rho, torques=True)
+    scale = problem_units(robot, feasible, R @ base.K, rho, torques=True)
     p = problems.unknowns(feasible, scale, base.K)
     size = np.linalg.norm(rho)
     value = problems.feasible_least_squares(R / size, rho / size, p).problem.solve("CLARABEL")
@@ -308,7 +308,7 @@ def test_the_entropic_newton_path_ends_where_cvxpy_does(log, options):
     problem = fit.problem()
     problem.solve(solver=cp.CLARABEL)
     np.testing.assert_allclose(in_si(problem, fit.description), fit.delta, atol=1e-4, rtol=1e-4)
-    assert problem.param_dict["units"].value.min() > 0
+    assert problem.param_dict["problem_units"].value.min() > 0
 
 
 def test_the_program_without_a_prior_has_the_fits_residual(log):

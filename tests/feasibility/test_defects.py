@@ -229,20 +229,22 @@ def test_malformed_answers_of_solvers_are_one_more_refused_attempt(kind):
     verdict = check(BASE.K @ TRUTH, BASE, solver=malformed(kind))
     assert verdict.feasible in (None, True)  # the point from which a search starts may do
     assert all(not a.accepted for a in verdict.attempts)
-    best, attempts = solve.run(_program(), lambda raw: pytest.fail("judged"), malformed(kind))
+    best, attempts = solve.solve_verified(
+        _program(), lambda raw: pytest.fail("judged"), malformed(kind)
+    )
     assert best is None
     assert len(attempts) == 1
 
 
 def _program():
-    from feasid.feasibility.constraints.units import units
-    from feasid.feasibility.proof.decide import fibre_map
+    from feasid.feasibility.constraints.units import problem_units
+    from feasid.feasibility.proof.decide import solutions_of_equations
     from feasid.feasibility.reference import reference_model
 
     feasible = feasible_set(ROBOT)
-    scale = units(ROBOT, feasible, BASE.K, BASE.K @ TRUTH)
+    scale = problem_units(ROBOT, feasible, BASE.K, BASE.K @ TRUTH)
     reference = reference_model(ROBOT, scale).delta
-    start, along = fibre_map(BASE.K, BASE.K @ TRUTH, scale.parameters, reference)
+    start, along = solutions_of_equations(BASE.K, BASE.K @ TRUTH, scale.parameters, reference)
     return problems.feasibility_test(problems.virtual(feasible, scale, start, along))
 
 

@@ -8,8 +8,8 @@ import feasid
 from feasid.feasibility import problems
 from feasid.feasibility.constraints.affine import inertia_block
 from feasid.feasibility.constraints.sets import feasible_set
-from feasid.feasibility.constraints.units import units
-from feasid.feasibility.proof.decide import fibre_map
+from feasid.feasibility.constraints.units import problem_units
+from feasid.feasibility.proof.decide import solutions_of_equations
 from feasid.robot import inertia
 
 ATOL = 1e-9  # K of a random arm has coefficients up to a hundred
@@ -20,9 +20,9 @@ def lifted(seed, consistency="semi"):
     robot = random_robot(rng, 3, drives=True)
     base, feasible = base_of(robot), feasible_set(robot, consistency)
     truth = random_parameters(rng, robot)
-    scale = units(robot, feasible, base.K, base.K @ truth)
+    scale = problem_units(robot, feasible, base.K, base.K @ truth)
     reference = random_parameters(rng, robot)
-    fibre = fibre_map(base.K, base.K @ truth, scale.parameters, reference)
+    fibre = solutions_of_equations(base.K, base.K @ truth, scale.parameters, reference)
     return rng, base, feasible, truth, scale, fibre
 
 

@@ -129,7 +129,7 @@ def test_a_prior_that_meets_no_constraint_gives_the_closed_form():
     rows = np.vstack([np.sqrt(alpha) * R @ base.K, np.sqrt(1 - alpha) * np.eye(robot.size)])
     closed = np.linalg.pinv(rows) @ np.r_[np.sqrt(alpha) * rho, np.sqrt(1 - alpha) * near]
     feasible = feasible_set(robot)
-    assert feasible.strictly_inside(closed)
+    assert feasible.contains_strictly(closed)
     fit = feasible_least_squares(
         R, rho, base, feasible, prior=near, prior_weight=(1 - alpha) / alpha, friction_ridge=0.0
     )

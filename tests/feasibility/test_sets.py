@@ -11,10 +11,14 @@ from hypothesis import strategies as st
 import feasid
 from feasid import Body, Robot, Rotor, certificate
 from feasid.errors import InputError
-from feasid.exact.numbers import decimal
+from feasid.exact.numbers import printed_decimal
 from feasid.feasibility.constraints.affine import Block
-from feasid.feasibility.constraints.sets import as_plain, feasible_set, of_plain
-from feasid.feasibility.constraints.units import assemble, units
+from feasid.feasibility.constraints.sets import (
+    feasible_set,
+    feasible_set_from_data,
+    feasible_set_to_data,
+)
+from feasid.feasibility.constraints.units import constraint_units, problem_units
 from feasid.feasibility.problems import normalise_constraints
 from feasid.feasibility.proof.question import Question
 from feasid.robot import inertia
@@ -43,7 +47,7 @@ def test_mass_distributions_are_feasible_and_moved_inertias_are_not(seed):
     rng = np.random.default_rng(seed)
     delta = random_parameters(rng, ROBOT)
     feasible = feasible_set(ROBOT)
-    assert feasible.strictly_inside(delta)
+    assert feasible.contains_strictly(delta)
     assert not feasible.violations(delta)
     assert not feasible_set(ROBOT, "semi").violations(delta)
     columns = ROBOT.inertial_columns[1]
@@ -52,7 +56,7 @@ def test_mass_distributions_are_feasible_and_moved_inertias_are_not(seed):
     taken = np.zeros((4, 4))
     taken[0, 0] = 1.01 * inertia.pseudo_inertia(body)[0, 0]
     delta[columns] = body - inertia.from_pseudo_inertia(taken)
-    assert not feasible.strictly_inside(delta)
+    assert not feasible.contains_strictly(delta)
     assert feasible.violations(delta) == ("pseudo-inertia of b1",)
 
 
@@ -185,13 +189,13 @@ def test_constraints_are_the_same_for_numpy_cvxpy_and_certificates():
     )
     delta = random_parameters(np.random.default_rng(3), ROBOT)
     ones = np.ones(ROBOT.size)
-    scale = assemble(feasible, np.ones(3), np.ones(3), ones)
+    scale = constraint_units(feasible, np.ones(3), np.ones(3), ones)
     F, f, G, h = normalise_constraints(feasible, scale)
     x = cp.Variable(ROBOT.size, value=delta)
     stacked, numbers = (F @ x + f).value, (G @ x + h).value * scale.linear
-    exact = [decimal(d) for d in delta]
+    exact = [printed_decimal(d) for d in delta]
     question = Question.from_doubles(ROBOT, feasible, np.eye(ROBOT.size), delta)
-    claim = certificate.Claim(question.state("feasible", point=[]).data)
+    claim = certificate.Claim(question.unchecked_certificate("feasible", point=[]).data)
     start = 0
     for label, constraint in zip(question.labels, feasible.constraints, strict=True):
         constant, basis, _ = claim.rules[label]
@@ -271,15 +275,15 @@ def test_what_a_caller_asked_for_is_added_to_another_set_and_taken_out_again():
     wanted.add("constraint 1")
     assert asked.user_constraints == wanted
     assert plain.user_constraints == frozenset()
-    both = plain.also(asked)
+    both = plain.with_user_constraints_of(asked)
     assert [c.name for c in both.constraints] == [c.name for c in asked.constraints]
     assert both.equalities == asked.equalities
     assert both.convex == asked.convex
     assert len(asked.convex) == 1
-    bare = asked.without(wanted | {asked.convex[0].name})
+    bare = asked.without_constraints(wanted | {asked.convex[0].name})
     assert [c.name for c in bare.constraints] == [c.name for c in plain.constraints]
     assert bare.convex == ()
-    one = asked.without({"mass of b0 lower"})
+    one = asked.without_constraints({"mass of b0 lower"})
     assert one.user_constraints == wanted - {"mass of b0 lower"}
     assert all(c.opposite == 0 for c in one.linear)
     assert any(c.opposite for c in asked.linear)
@@ -287,7 +291,7 @@ def test_what_a_caller_asked_for_is_added_to_another_set_and_taken_out_again():
 
 def test_sets_are_the_same_after_they_were_written():
     asked = everything()
-    again = of_plain(ROBOT, json.loads(json.dumps(as_plain(asked))))
+    again = feasible_set_from_data(ROBOT, json.loads(json.dumps(feasible_set_to_data(asked))))
     delta = random_parameters(np.random.default_rng(0), ROBOT)
     assert [c.name for c in again.constraints] == [c.name for c in asked.constraints]
     for one, other in zip(asked.blocks, again.blocks, strict=True):
@@ -315,12 +319,12 @@ def test_a_margin_is_taken_off_every_constraint():
 def test_zero_is_inside_and_not_strictly():
     """Friction of zero, and a mass at its bound."""
     feasible, delta = feasible_set(ROBOT), random_parameters(np.random.default_rng(0), ROBOT)
-    assert feasible.strictly_inside(delta)
+    assert feasible.contains_strictly(delta)
     delta[ROBOT.parameter_names.index(("b2", "fv"))] = 0.0
-    assert feasible.inside(delta)
-    assert not feasible.strictly_inside(delta)
+    assert feasible.contains(delta)
+    assert not feasible.contains_strictly(delta)
     delta[ROBOT.parameter_names.index(("b2", "fv"))] = np.nan
-    assert not feasible.inside(delta)
+    assert not feasible.contains(delta)
 
 
 LINKS = 3
@@ -354,7 +358,7 @@ def test_units_grow_with_the_robot(inertials, torques, mass, length):
             A = feasid.regressor(robot, *states).reshape(-1, robot.size)
             b = A @ robot.values
         feasible = feasible_set(robot, mass={"b0": (0.1 * m, 0.2 * m)})
-        found.append(units(robot, feasible, A, b, torques=torques, inertials=inertials))
+        found.append(problem_units(robot, feasible, A, b, torques=torques, inertials=inertials))
     one, other = found
     if inertials:
         np.testing.assert_allclose(one.mass, scaled(1.0, 1.0).values[ROBOT.inertial_columns[:, 9]])
@@ -373,7 +377,7 @@ def test_the_gap_between_two_bounds_is_a_unit():
     ones = np.ones(ROBOT.size)
     for low, unit in ((0.1, 1e-4), (None, 1.0)):
         feasible = feasible_set(ROBOT, mass={"b0": (low, 0.1001)})
-        own = assemble(feasible, np.ones(3), np.ones(3), ones)
+        own = constraint_units(feasible, np.ones(3), np.ones(3), ones)
         rows = [k for k, c in enumerate(feasible.linear) if c.role == "asked"]
         np.testing.assert_allclose(own.linear[rows], unit, rtol=1e-9)
 

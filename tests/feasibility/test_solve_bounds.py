@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from feasid.certificate import definiteness
 from feasid.errors import SolverError
-from feasid.exact.elimination import independent, solve_near, solve_square
-from feasid.exact.numbers import plain, text
+from feasid.exact.elimination import independent_rows, solve_near, solve_square
+from feasid.exact.numbers import shortest_text, simplest_number
 from feasid.feasibility import closest, solve
 from feasid.feasibility.constraints.sets import feasible_set
-from feasid.feasibility.constraints.units import units
+from feasid.feasibility.constraints.units import problem_units
 from feasid.feasibility.least_squares import feasible_least_squares
-from feasid.feasibility.proof.presolve import bad_direction, short_direction
+from feasid.feasibility.proof.presolve import negative_direction, short_negative_direction
 from feasid.feasibility.reference import reference_model
 from feasid.feasibility.solve import SolverAnswer, lower_bound
 
@@ -45,7 +45,7 @@ def scaled(seed):
     """The program of a fit, its arrays, and its solution by Clarabel."""
     base, R, rho = noisy(seed)
     feasible = feasible_set(base.robot)
-    scale = units(base.robot, feasible, R @ base.K, rho, torques=True)
+    scale = problem_units(base.robot, feasible, R @ base.K, rho, torques=True)
     reference = reference_model(base.robot, scale).delta
     problem = closest._problem(R @ base.K, rho, feasible, scale, reference, None).with_pull(
         closest.FAINT_PULL
@@ -103,7 +103,7 @@ def test_no_multipliers_whatever_prove_more_than_the_optimum(seed):
 def test_a_feasible_but_poor_answer_is_not_accepted_and_its_gap_is_told():
     base, R, rho = noisy(4)
     feasible = feasible_set(base.robot)
-    scale = units(base.robot, feasible, R @ base.K, rho, torques=True)
+    scale = problem_units(base.robot, feasible, R @ base.K, rho, torques=True)
     reference = reference_model(base.robot, scale).delta
 
     def lazy(program):
@@ -116,9 +116,9 @@ def test_a_feasible_but_poor_answer_is_not_accepted_and_its_gap_is_told():
     honest = feasible_least_squares(R, rho, base, feasible)
     assert honest.gap < 2e-4  # ridge, margin and pull are in it
     both = feasible_least_squares(
-        R, rho, base, feasible, solver=[("fake", "cone", lazy), *solve.ladder()]
+        R, rho, base, feasible, solver=[("fake", "cone", lazy), *solve.solver_attempts()]
     )
-    others = feasible_least_squares(R, rho, base, feasible, solver=solve.ladder())
+    others = feasible_least_squares(R, rho, base, feasible, solver=solve.solver_attempts())
     assert both.objective == pytest.approx(others.objective, rel=1e-9)
 
 
@@ -161,7 +161,7 @@ def test_bad_directions_show_what_definiteness_says(seed, size, shift):
     matrix = half @ half.T - int(shift) * rng.integers(0, 4) * np.eye(size, dtype=int)
     exact = [[Fraction(int(x)) for x in row] for row in matrix]
     verdict = definiteness(exact)
-    for find in (bad_direction, short_direction):
+    for find in (negative_direction, short_negative_direction):
         v = find(exact)
         if verdict == "positive definite":
             assert v is None
@@ -173,7 +173,7 @@ def test_bad_directions_show_what_definiteness_says(seed, size, shift):
 
 @given(st.fractions())
 def test_numbers_are_written_exactly(number):
-    assert Fraction(text(number)) == number
+    assert Fraction(shortest_text(number)) == number
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_numbers_are_written_exactly(number):
     [(0.045**2, "0.002025"), (1 / 3, "1/3"), (0.1 + 0.2, "0.3"), (2**0.5, "1.4142135623730951")],
 )
 def test_computed_coefficients_become_what_they_stand_for(number, expected):
-    assert text(plain(number)) == expected
+    assert shortest_text(simplest_number(number)) == expected
 
 
 @given(st.integers(1, 5), st.integers(0, 2**32 - 1))
@@ -191,7 +191,7 @@ def test_systems_are_solved_exactly_or_said_to_have_no_single_solution(size, see
     exactly = np.vectorize(lambda n, o: Fraction(int(n), int(o) or 1), otypes=[object])
     rows = exactly(numbers, over)
     matrix, right = rows[:, :-1].tolist(), rows[:, -1].tolist()
-    lead, relations = independent(matrix)
+    lead, relations = independent_rows(matrix)
     assert len(lead) + len(relations) == size
     for relation in relations:
         assert relation

@@ -13,8 +13,8 @@ from feasid.feasibility import solve
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.least_squares import feasible_least_squares
-from feasid.feasibility.proof.infeasibility import Prover
-from feasid.feasibility.proof.question import Data
+from feasid.feasibility.proof.infeasibility import InfeasibilityProver
+from feasid.feasibility.proof.question import ExactData
 
 ROBOT = planar(np.random.default_rng(0), 2)
 BASE = base_of(ROBOT)
@@ -48,12 +48,12 @@ def test_sums_of_zeros_are_zeros():
 @pytest.mark.parametrize("size", [1e-305, 1e-30, 1.0, 1e25])
 def test_data_of_any_size_are_decimals(size):
     numbers = size * np.array([[1.0, -0.125], [3.0, 0.0]])
-    data = Data.from_doubles(numbers, numbers[:, 0])
-    R, rho = data.doubles
+    data = ExactData.from_doubles(numbers, numbers[:, 0])
+    R, rho = data.as_doubles
     expected = numbers if size > 1e-290 else 0 * numbers
     np.testing.assert_allclose(R, expected, rtol=1e-15)
     np.testing.assert_allclose(rho, expected[:, 0], rtol=1e-15)
-    assert data.combination([1, 0]) == [sum(data.multiply({k: 1})[:1]) for k in (0, 1)]
+    assert data.transpose_times([1, 0]) == [sum(data.matrix_times({k: 1})[:1]) for k in (0, 1)]
 
 
 @pytest.mark.parametrize("size", [1e-12, 1e22])
@@ -77,7 +77,9 @@ def test_problems_of_odd_sizes_are_decided(kind):
 
 def undecided(monkeypatch, families, kind, seed):
     """The verdict of one solver on a random problem, which must be none."""
-    monkeypatch.setattr(solve, "ladder", lambda _=None, whole=solve.ladder: whole()[:1])
+    monkeypatch.setattr(
+        solve, "solver_attempts", lambda _=None, whole=solve.solver_attempts: whole()[:1]
+    )
     base, beta, options, _ = families[kind](np.random.default_rng(seed))
     verdict = feasid.check(beta, base, **options)
     assert verdict.status == "inconclusive"
@@ -93,6 +95,6 @@ def test_an_undecided_verdict_says_that_some_body_is_too_small(monkeypatch):
 
 def test_an_undecided_verdict_says_that_rounding_outweighs_a_contradiction(monkeypatch):
     """Bounds that clash, were their multipliers lost in rounding."""
-    monkeypatch.setattr(Prover, "from_solver", lambda *_: iter(()))
+    monkeypatch.setattr(InfeasibilityProver, "from_solver", lambda *_: iter(()))
     verdict = undecided(monkeypatch, OLD, "contradicting", 0)
     assert "outweighs the contradiction for bodies of up to 1e+08 kg" in verdict.explain()

@@ -77,9 +77,9 @@ def use(path, raw):
     """Everything that is done with a file; only our own errors may come out."""
     try:
         report = inspect_description(read_description(parse_xml(raw, str(path))))
-        list(reports.lines(report, verbose=True))
-        reports.sarif(reports.findings(report), "0")
-        list(reports.github(reports.findings(report)))
+        list(reports.report_lines(report, verbose=True))
+        reports.sarif_log(reports.findings(report), "0")
+        list(reports.github_commands(reports.findings(report)))
         report.to_dict()
     except FeasidError as error:
         str(error)

@@ -10,7 +10,7 @@ from written import changed_lines, own_text, random_parameters
 import feasid
 from feasid import load_robot
 from feasid.errors import DescriptionError, FeasidError, InputError, OutputError
-from feasid.formats.rewrite import disagreement
+from feasid.formats.rewrite import relative_difference
 from feasid.formats.terms import EFFECTS
 
 mujoco = pytest.importorskip("mujoco")
@@ -49,7 +49,7 @@ def test_models_in_wheels_go_round(path, tmp_path):
     back = load_robot(compiled, ignore=EFFECTS)
     for ours, theirs in zip(new.bodies, back.bodies, strict=True):
         if ours.inertial.any():
-            assert disagreement(theirs.inertial, ours.inertial) < RTOL_WRITTEN
+            assert relative_difference(theirs.inertial, ours.inertial) < RTOL_WRITTEN
 
 
 @pytest.mark.parametrize("inertial", [f"<inertial {FULL}/>", "<geom size='0.1'/>", ""])
@@ -62,7 +62,7 @@ def test_every_form_is_replaced_by_the_new_inertia(tmp_path, inertial, joint):
     assert all("<inertial" in line for line in changed_lines(text.encode(), new))
     compiled = load_robot(mujoco.MjModel.from_xml_string(new.decode()))
     found = compiled.bodies[-1].inertial
-    assert disagreement(found, robot.bodies[-1].inertial) < RTOL_WRITTEN
+    assert relative_difference(found, robot.bodies[-1].inertial) < RTOL_WRITTEN
 
 
 def test_a_tree_with_welded_bodies(tmp_path):
@@ -74,7 +74,7 @@ def test_a_tree_with_welded_bodies(tmp_path):
         data = own_text(new).decode()
         compiled = load_robot(mujoco.MjModel.from_xml_string(data))
         for ours, theirs in zip(new.bodies, compiled.bodies, strict=True):
-            assert disagreement(theirs.inertial, ours.inertial) < RTOL_WRITTEN
+            assert relative_difference(theirs.inertial, ours.inertial) < RTOL_WRITTEN
 
 
 def test_joint_terms_are_written(tmp_path):

@@ -11,17 +11,17 @@ import feasid
 from feasid.errors import DescriptionError, InputError
 from feasid.formats.build import _join_names
 from feasid.formats.registry import collision_meshes, read_description
-from feasid.formats.rewrite import generated_inertial, joint_shape, single_leader, to_rpy
-from feasid.formats.shapes import bounding_box, farthest, primitive
+from feasid.formats.rewrite import inertial_in_body_axes, joint_kind_axis_position, single_leader, to_rpy
+from feasid.formats.shapes import bounding_box, farthest_distance, primitive_shape
 from feasid.formats.terms import (
     EFFECTS,
-    Effect,
     JointTerms,
     LeftOut,
+    UnmodelledEffect,
     check_ignored,
     left_out_notes,
     negative_notes,
-    refuse,
+    refuse_effects,
     sum_drives,
     term_notes,
 )
@@ -106,17 +106,17 @@ def test_what_was_left_out_in_words():
 
 def test_effects_are_refused_or_left_out_as_asked():
     effects = [
-        Effect("fluid", "f.xml", 3, "<option density>"),
-        Effect("flex", "f.xml", 9, "<flex>"),
+        UnmodelledEffect("fluid", "f.xml", 3, "<option density>"),
+        UnmodelledEffect("flex", "f.xml", 9, "<flex>"),
     ]
     message = (
         "f.xml:9: <flex>: a deformable body is not modelled; load_robot(path, ignore=['flex']) "
         "reads the model without it"
     )
     with pytest.raises(DescriptionError, match=re.escape(message)) as error:
-        list(refuse(effects, check_ignored("fluid")))
+        list(refuse_effects(effects, check_ignored("fluid")))
     assert (error.value.data["line"], error.value.data["effect"]) == (9, "flex")
-    found = list(refuse(effects, check_ignored(["fluid", "flex"])))
+    found = list(refuse_effects(effects, check_ignored(["fluid", "flex"])))
     assert [x.name for x in found] == ["<option density>", "<flex>"]
     assert found[0].kind == "drag in a fluid (ignored as asked)"
     with pytest.raises(InputError, match=r"ignore='fluit' is not known \(did you mean 'fluid'\?\)"):
@@ -161,19 +161,19 @@ S = np.sqrt(0.5)
 def test_kinds_of_joints(columns, kind, axis, place):
     if kind is None:
         with pytest.raises(feasid.FeasidError, match="joint 'b' has no counterpart in URDF"):
-            joint_shape(body(columns), "URDF")
+            joint_kind_axis_position(body(columns), "URDF")
         return
-    found = joint_shape(body(columns), "URDF")
+    found = joint_kind_axis_position(body(columns), "URDF")
     assert found[0] == kind
     assert axis is found[1] is None or found[1].tolist() == axis
     np.testing.assert_allclose(found[2], place, atol=ROUNDING)
 
 
 def test_a_floating_body_floats_in_the_world_only():
-    kind, axis, place = joint_shape(body(np.eye(6)), "URDF")
+    kind, axis, place = joint_kind_axis_position(body(np.eye(6)), "URDF")
     assert (kind, axis, place.tolist()) == ("floating", None, [0, 0, 0])
     with pytest.raises(feasid.FeasidError, match="no counterpart"):
-        joint_shape(body(2 * np.eye(6)), "URDF")
+        joint_kind_axis_position(body(2 * np.eye(6)), "URDF")
 
 
 def test_one_leader_or_none():
@@ -185,15 +185,15 @@ def test_one_leader_or_none():
 
 def test_numbers_of_a_body_in_a_new_file():
     possible = [1, 0, 0, 1, 0, 1, 0, 0, 0, 2]
-    found = generated_inertial(body([[0, 0, 1, 0, 0, 0]], inertial=possible))
+    found = inertial_in_body_axes(body([[0, 0, 1, 0, 0, 0]], inertial=possible))
     assert found.mass == 2.0
-    assert generated_inertial(body([[0, 0, 1, 0, 0, 0]], inertial=np.zeros(10))) is None
+    assert inertial_in_body_axes(body([[0, 0, 1, 0, 0, 0]], inertial=np.zeros(10))) is None
     for wrong, words in (
         (None, "body 'b' has no inertial parameters: fit them, or describe them"),
         ([1, 0, 0, 1, 0, 5, 0, 0, 0, 2], "body 'b' is infeasible"),
     ):
         with pytest.raises(InputError, match=words):
-            generated_inertial(body([[0, 0, 1, 0, 0, 0]], inertial=wrong))
+            inertial_in_body_axes(body([[0, 0, 1, 0, 0, 0]], inertial=wrong))
 
 
 @settings(max_examples=100, deadline=None)
@@ -241,7 +241,7 @@ def test_boxes_and_capsules_around_shapes(kind):
     """Of random points inside, turned and moved: the box is tight, the capsule holds them all."""
     rng = np.random.default_rng(0)
     rotation, position = from_rpy(np.array([0.4, -0.7, 1.9])), np.array([1.0, -2.0, 0.5])
-    shape = primitive(kind, SIZES[kind], rotation, position)
+    shape = primitive_shape(kind, SIZES[kind], rotation, position)
     assert shape.volume == pytest.approx(VOLUMES[kind])
     own = rng.uniform(-0.45, 0.45, size=(400_000, 3))
     own = own[inside(kind, own)]
@@ -251,19 +251,22 @@ def test_boxes_and_capsules_around_shapes(kind):
     assert (points <= high + ROUNDING).all()
     np.testing.assert_allclose(points.min(axis=0), low, atol=0.03)
     np.testing.assert_allclose(points.max(axis=0), high, atol=0.03)
-    start, end, radius = shape.capsule()
+    start, end, radius = shape.enclosing_capsule()
     along = end - start
     share = np.clip((points - start) @ along / max(along @ along, 1e-300), 0, 1)
     gaps = np.linalg.norm(points - start - share[:, None] * along, axis=1)
     assert gaps.max() <= radius + ROUNDING
     if kind in ("sphere", "capsule", "box"):
         assert gaps.max() > radius - 0.03
-    assert farthest([shape], position) >= np.linalg.norm(points - position, axis=1).max() - 1e-9
+    assert (
+        farthest_distance([shape], position)
+        >= np.linalg.norm(points - position, axis=1).max() - 1e-9
+    )
 
 
 @pytest.mark.parametrize("size", [[], [0.0], [-1.0], [np.inf], [np.nan]])
 def test_shapes_without_volume_are_none(size):
-    assert primitive("sphere", size, np.eye(3), np.zeros(3)) is None
+    assert primitive_shape("sphere", size, np.eye(3), np.zeros(3)) is None
 
 
 GEOMS = {

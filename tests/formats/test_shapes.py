@@ -6,7 +6,7 @@ from robots import example_urdfs
 
 import feasid
 from feasid.formats.registry import collision_shapes
-from feasid.formats.shapes import primitive
+from feasid.formats.shapes import primitive_shape
 from feasid.robot.rotations import from_rpy
 
 SIZES = {
@@ -43,7 +43,7 @@ def surface(kind, size, rng):
 def test_capsule_contains_its_shape(kind):
     rng = np.random.default_rng(0)
     rotation, position = from_rpy([0.3, -0.7, 1.1]), np.array([0.1, 0.2, -0.3])
-    start, end, radius = primitive(kind, SIZES[kind], rotation, position).capsule()
+    start, end, radius = primitive_shape(kind, SIZES[kind], rotation, position).enclosing_capsule()
     points = surface(kind, SIZES[kind], rng) @ rotation.T + position
     along = end - start
     share = np.clip((points - start) @ along / max(along @ along, 1e-300), 0, 1)
@@ -56,7 +56,7 @@ def test_capsule_contains_its_shape(kind):
 @pytest.mark.parametrize("kind", SIZES)
 def test_the_bounding_box_touches_the_shape_on_every_side(kind):
     rotation, position = from_rpy([0.3, -0.7, 1.1]), np.array([0.1, 0.2, -0.3])
-    reach = primitive(kind, SIZES[kind], rotation, position).reach()
+    reach = primitive_shape(kind, SIZES[kind], rotation, position).half_extents()
     points = surface(kind, SIZES[kind], np.random.default_rng(0)) @ rotation.T
     assert (points.max(axis=0) <= reach + ROUNDING).all()
     assert (points.max(axis=0) > 0.95 * reach).all()  # the next of 4000 points is that near
@@ -85,10 +85,12 @@ def test_an_sdf_file_has_its_shapes_where_a_urdf_has_them(tmp_path):
     *known, mesh, plane, wrong = collision_shapes(feasid.load_robot(path))["a"]
     assert mesh is plane is wrong is None
     for (kind, size), shape in zip(SIZES.items(), known, strict=True):
-        wanted = primitive(kind, size, from_rpy([0.3, -0.7, 1.1]), np.array([0.1, 0.2, -0.3]))
+        wanted = primitive_shape(kind, size, from_rpy([0.3, -0.7, 1.1]), np.array([0.1, 0.2, -0.3]))
         assert shape.kind == kind
-        np.testing.assert_allclose(shape.reach(), wanted.reach(), rtol=ROUNDING)
-        np.testing.assert_allclose(shape.capsule()[0], wanted.capsule()[0], rtol=ROUNDING)
+        np.testing.assert_allclose(shape.half_extents(), wanted.half_extents(), rtol=ROUNDING)
+        np.testing.assert_allclose(
+            shape.enclosing_capsule()[0], wanted.enclosing_capsule()[0], rtol=ROUNDING
+        )
         assert shape.volume == pytest.approx(wanted.volume)
 
 
@@ -113,7 +115,7 @@ def test_mjcf_geoms_that_only_show_do_not_collide():
         "</body></worldbody></mujoco>"
     )
     (shape,) = collision_shapes(robot)["b"]
-    start, end, radius = shape.capsule()
+    start, end, radius = shape.enclosing_capsule()
     assert np.allclose(sorted([start[2], end[2]]), [0, 1])
     assert radius == 0.1
 

@@ -16,7 +16,7 @@ from feasid.errors import InputError
 from feasid.identification.load_cards import CARDS, FRANKA_RATED_PAYLOAD
 from feasid.identification.payload import Payload
 from feasid.robot import inertia
-from feasid.robot.description import carrying_link
+from feasid.robot.description import find_link
 
 pin = pytest.importorskip("pinocchio")
 
@@ -147,7 +147,7 @@ def test_a_load_at_a_link_is_in_its_frame(tmp_path):
     path.write_text(FLANGED)
     robot = feasid.load_robot(path)
     carried = load(4)
-    place, link = carrying_link(robot, "flange")
+    place, link = find_link(robot, "flange")
     loaded = carried.on(robot)
     pose = pin.SE3(link.rotation, link.position)
     added = loaded.bodies[place].inertial - robot.bodies[place].inertial
@@ -157,4 +157,4 @@ def test_a_load_at_a_link_is_in_its_frame(tmp_path):
     assert np.allclose(centre, there.lever)
     assert np.allclose(about, there.inertia)
     with pytest.raises(InputError, match="did you mean 'flange'"):
-        carrying_link(robot, "flang")
+        find_link(robot, "flang")

@@ -10,7 +10,7 @@ from simulated import hidden
 from feasid.identifiability.base import base_parameters
 from feasid.identification import noise
 from feasid.logs.frame import prepare
-from feasid.reduction.equations import WHITE_CORRELATION, EquationReducer, Window
+from feasid.reduction.equations import WHITE_CORRELATION, EquationReducer, GaussianLowPass
 from feasid.reduction.strata import StrataBuilder
 from feasid.reduction.triangle import Reduced
 
@@ -210,7 +210,7 @@ def test_the_first_estimate_takes_a_tenth_of_the_torque_for_noise():
 def test_logs_without_torque_have_finite_noise():
     data, *_ = classed(5)
     nothing = tuple(0 * t for t in data.triangles)
-    silent = replace(data, triangles=nothing, strata=tuple(s.as_zeros() for s in data.strata))
+    silent = replace(data, triangles=nothing, strata=tuple(s.with_zero_rows() for s in data.strata))
     found, beta = noise.estimate_noise(silent)
     assert np.isfinite(found.quick).all()
     np.testing.assert_array_equal(beta, 0.0)
@@ -234,7 +234,7 @@ def test_rows_at_reversals_are_what_biases():
 
 
 def test_the_low_pass_alone_correlates_rows_of_white_noise():
-    window = Window(8.0, 1000.0)
+    window = GaussianLowPass(8.0, 1000.0)
     taps, step = window.taps, window.spacing
     products = [taps[k:] @ taps[: len(taps) - k] for k in range(0, len(taps), step)]
     assert 2 * sum(products) / products[0] - 1 == pytest.approx(WHITE_CORRELATION, rel=0.01)

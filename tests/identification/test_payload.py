@@ -16,7 +16,7 @@ from robots import example_urdfs, random_rotation
 import feasid
 from feasid.cli import main
 from feasid.errors import InputError, LogError
-from feasid.exact.poses import can_exist
+from feasid.exact.poses import is_possible_inertia
 from feasid.robot import inertia
 
 MASS_ERROR = 0.005
@@ -120,7 +120,7 @@ def test_a_load_is_a_possible_body_and_goes_onto_the_description():
     robot = arm("ur5")
     found = feasid.payload(loaded, without, robot)
     moments = found.inertia[[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]
-    assert can_exist(Fraction(found.mass), [Fraction(float(x)) for x in moments])
+    assert is_possible_inertia(Fraction(found.mass), [Fraction(float(x)) for x in moments])
     heavy = found.on(robot)
     assert heavy.bodies[-1].inertial[9] == pytest.approx(robot.bodies[-1].inertial[9] + found.mass)
     assert "exact rational arithmetic" in found.verified

@@ -5,7 +5,7 @@ import pytest
 from logs import simulate
 
 import feasid
-from feasid.formats.registry import shape_boxes
+from feasid.formats.registry import shape_boxes_by_body
 from feasid.identification.priors import SHAPE_ROOM, plausible_bounds
 from feasid.robot import inertia
 
@@ -91,7 +91,7 @@ def test_point_masses_inside_a_box_keep_every_bound_and_none_outside_does(tmp_pa
     ],
 )
 def test_boxes_are_those_of_links_all_of_whose_shapes_are_known(tmp_path, shapes, boxes):
-    found = shape_boxes(arm(tmp_path, shapes))
+    found = shape_boxes_by_body(arm(tmp_path, shapes))
     assert len(found) == boxes
     for low, high, volume in found.values():
         np.testing.assert_allclose(high - low, SIZE)

@@ -9,7 +9,7 @@ import feasid
 from feasid.errors import InputError, MissingExtraError
 from feasid.identification.report.contents import Replay
 from feasid.identification.report.figures import Plots, ellipsoid
-from feasid.reduction.equations import Window
+from feasid.reduction.equations import GaussianLowPass
 
 pytest.importorskip("matplotlib")
 
@@ -50,7 +50,7 @@ def test_torques_are_compared_behind_the_low_pass_of_the_fit(case):
     fit, log = case
     replay = Replay.from_fit(fit)
     (t, measured, predicted), run = replay.compared_torques[0], replay.runs[0]
-    taps = Window(replay.cutoff, run.rate).taps
+    taps = GaussianLowPass(replay.cutoff, run.rate).taps
     np.testing.assert_allclose(
         measured[:, 0], np.convolve(log["tau_shoulder"], taps, "valid"), atol=1e-10
     )

@@ -8,7 +8,7 @@ import pytest
 from robots import random_robot
 
 from feasid.feasibility.constraints.sets import feasible_set
-from feasid.feasibility.constraints.units import units
+from feasid.feasibility.constraints.units import problem_units
 from feasid.identifiability.base import base_parameters
 from feasid.identification.entropic import EntropicProblem
 from feasid.robot import inertia
@@ -40,7 +40,7 @@ def problem(seed, rows=60, noise=1.0, friction=True):
     R = 10 * rng.standard_normal((rows, base.size))
     rho = R @ base.K @ truth + noise * rng.standard_normal(rows)
     feasible = feasible_set(robot)
-    scale = units(robot, feasible, R @ base.K, rho, torques=True)
+    scale = problem_units(robot, feasible, R @ base.K, rho, torques=True)
     return (
         EntropicProblem(R @ base.K, rho, feasible, reference_model, scale.parameters),
         truth,
@@ -96,7 +96,7 @@ def test_our_path_is_the_stated_problem(seed, weight):
     entropic, _, _ = problem(seed)
     found = entropic.minimise(entropic.reference, weight)
     value = modelled(entropic, weight)
-    assert entropic.feasible.strictly_inside(found)
+    assert entropic.feasible.contains_strictly(found)
     assert abs(entropic.cost(found, weight) - value) <= SAME * abs(value)
 
 

@@ -8,7 +8,7 @@ from descriptions import absurd_problem, with_masses
 from thorough import some
 
 import feasid
-from feasid.exact.numbers import decimal
+from feasid.exact.numbers import printed_decimal
 from feasid.feasibility import region as regions
 from feasid.feasibility.constraints.sets import linear_value
 
@@ -26,7 +26,7 @@ def described_fit(seed):
 
 def is_inside(region, delta):
     """Whether a model exists and fits strictly, in rationals."""
-    exact = [decimal(x) for x in delta]
+    exact = [printed_decimal(x) for x in delta]
     beta = region.K @ delta  # K has the rounding of doubles: what it moves is far below the budget
     error = region.R @ beta - region.rho
     fits = float(error @ error) < region.budget * (1 - 1e-9)
@@ -37,7 +37,7 @@ def is_inside(region, delta):
 
 
 def within_limit(region, delta):
-    exact = [decimal(x) for x in delta]
+    exact = [printed_decimal(x) for x in delta]
     limits = region.feasible.linear[region.own :]
     return all(linear_value(c, exact) >= Fraction(0) for c in limits)
 

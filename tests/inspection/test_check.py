@@ -373,9 +373,9 @@ def test_json_says_the_same(tmp_path, capsys):
 
 
 def judge_moments(mass, values):
-    from feasid.exact.poses import can_exist
+    from feasid.exact.poses import is_possible_inertia
 
-    return can_exist(Fraction(repr(mass)), [Fraction(repr(v)) for v in values])
+    return is_possible_inertia(Fraction(repr(mass)), [Fraction(repr(v)) for v in values])
 
 
 def test_sarif_and_annotations_point_at_the_line(tmp_path, capsys):
@@ -541,7 +541,7 @@ def test_mujoco_refuses_each_infeasible_link_alone_and_takes_the_nearest(path):
     for found in inspect(path).infeasible:
         with pytest.raises(ValueError, match="inertia"):
             compiled(found.link.mass, found.link.moments)
-        nearest = found.nearest()
+        nearest = found.closest_possible_inertia()
         assert compiled(nearest.mass, nearest.moments).body_mass[1] == nearest.mass
 
 

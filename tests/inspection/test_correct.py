@@ -13,7 +13,7 @@ from robots import ARM, example_urdfs, without_geometry
 
 from feasid.cli import main
 from feasid.errors import FeasidError, InputError
-from feasid.exact.poses import can_exist
+from feasid.exact.poses import is_possible_inertia
 from feasid.inspection.judge import MARGIN, METRICS, closest_inertia
 from feasid.inspection.repair import FILL_MASS, FILL_RADIUS, repair_file
 from feasid.inspection.report import inspect
@@ -46,7 +46,7 @@ def test_the_answer_is_exactly_possible(values, metric, scale, margin):
         values[0] = 1.0
     values = [v * scale for v in values]
     new = closest_inertia(Fraction(2), fractions(values), metric, margin, smallest=0.0)
-    assert can_exist(Fraction(repr(new.mass)), fractions(new.moments))
+    assert is_possible_inertia(Fraction(repr(new.mass)), fractions(new.moments))
     assert new.mass == 2.0
 
 
@@ -209,7 +209,7 @@ def test_json_lists_the_changes(files, capsys):
     (change,) = json.loads(capsys.readouterr().out)["changes"]
     assert change["link"] == "rod"
     assert change["before"]["moments"][5] == 0.005
-    assert can_exist(*_exact(change["after"]))
+    assert is_possible_inertia(*_exact(change["after"]))
 
 
 def _exact(values):

@@ -20,7 +20,7 @@ from feasid.inspection.judge import (
     judge_link,
 )
 from feasid.inspection.repair import _verify
-from feasid.inspection.report import findings, inspect, lines, of_error, worst
+from feasid.inspection.report import finding_of_error, findings, inspect, report_lines, worst_status
 from feasid.inspection.whole_robot import MassMatrix, WholeRobotVerdict
 
 
@@ -110,7 +110,7 @@ a b.urdf: infeasible
 
 def test_the_report_word_for_word(report):
     assert report.explain() == SAID + EACH + NOTE
-    assert "\n".join(lines(report)) == SAID + SUMMED + NOTE
+    assert "\n".join(report_lines(report)) == SAID + SUMMED + NOTE
     assert str(report) == SHOWN
 
 
@@ -151,14 +151,21 @@ def test_the_report_as_data(report):
 
 def test_what_cannot_be_read_is_a_finding_at_its_place():
     error = InputError("wrong", path="x.urdf", line=3, column=7)
-    assert of_error(error, "y.urdf") == ("error", "error", "x.urdf", 3, 7, "wrong")
-    assert of_error(InputError("wrong"), "y.urdf") == ("error", "error", "y.urdf", 1, 1, "wrong")
+    assert finding_of_error(error, "y.urdf") == ("error", "error", "x.urdf", 3, 7, "wrong")
+    assert finding_of_error(InputError("wrong"), "y.urdf") == (
+        "error",
+        "error",
+        "y.urdf",
+        1,
+        1,
+        "wrong",
+    )
 
 
 def test_the_worst_of_several():
-    assert worst(["feasible", "inconclusive", "infeasible"]) == "infeasible"
-    assert worst(["feasible", "inconclusive"]) == "inconclusive"
-    assert worst(["feasible"]) == worst([]) == "feasible"
+    assert worst_status(["feasible", "inconclusive", "infeasible"]) == "infeasible"
+    assert worst_status(["feasible", "inconclusive"]) == "inconclusive"
+    assert worst_status(["feasible"]) == worst_status([]) == "feasible"
 
 
 # -- verdicts on bodies ----------------------------------------------------------------------------

@@ -15,8 +15,8 @@ from feasid.logs.filters import (
     first_difference,
     low_pass,
     second_difference,
-    settling,
-    smooth,
+    settling_samples,
+    smooth_and_differentiate,
 )
 
 ROUNDING = 1e-9
@@ -210,7 +210,7 @@ def test_differences_are_exact_for_quadratics():
     bend = np.tile([-8.0, 0.0], (40, 1))
     np.testing.assert_allclose(second_difference(QUADRATIC, RATE), bend, atol=1e-8)
     for count in (0, 1, 2):
-        made = smooth(QUADRATIC, count, None, RATE)
+        made = smooth_and_differentiate(QUADRATIC, count, None, RATE)
         assert len(made) == count + 1
         for one, other in zip(made, (QUADRATIC, slope, bend), strict=False):
             np.testing.assert_allclose(one, other, atol=1e-8)
@@ -242,14 +242,14 @@ def test_the_low_pass_has_the_gain_of_a_butterworth_filter_forwards_and_backward
     for cutoff in (0.0, 25.0, -1.0, np.nan):
         with pytest.raises(InputError, match="between 0 and half the sampling rate, 25 Hz"):
             low_pass(T, cutoff, RATE)
-    assert [settling(c, 100.0) for c in (10.0, 3.0, 10.0 - 1e-9, 9.9)] == [10, 34, 10, 11]
+    assert [settling_samples(c, 100.0) for c in (10.0, 3.0, 10.0 - 1e-9, 9.9)] == [10, 34, 10, 11]
 
 
 @pytest.mark.parametrize("method", ["butterworth", "savitzky-golay", "spline"])
 def test_smoothers_keep_lines_and_halve_their_cutoff(method):
     line = np.stack([1 + 2 * T, -T], axis=1)
     for count in (0, 1, 2):
-        made = smooth(line, count, 4.0, RATE, method)
+        made = smooth_and_differentiate(line, count, 4.0, RATE, method)
         assert len(made) == count + 1
         for k, (one, other) in enumerate(
             zip(made, (line, np.tile([2.0, -1.0], (40, 1)), np.zeros((40, 2))), strict=False)
@@ -257,7 +257,7 @@ def test_smoothers_keep_lines_and_halve_their_cutoff(method):
             np.testing.assert_allclose(one[10:30], other[10:30], atol=LINES, err_msg=str(k))
     rate, t = 1000.0, np.arange(4000) / 1000.0
     sine = np.sin(2 * np.pi * 4.0 * t)[:, None]
-    value, slope, bend = smooth(sine, 2, 4.0, rate, method)
+    value, slope, bend = smooth_and_differentiate(sine, 2, 4.0, rate, method)
     middle, w = slice(1000, 3000), 2 * np.pi * 4.0
     gain = float((value[middle] * sine[middle]).sum() / (sine[middle] ** 2).sum())
     assert gain == pytest.approx(0.5, abs=0.01)
@@ -285,7 +285,7 @@ def test_a_spline_is_the_minimiser_that_it_claims_to_be():
     f = np.linalg.solve(np.eye(12) + weight * q @ np.linalg.solve(r, q.T), y)
     g = np.zeros((12, 2))
     g[1:-1] = np.linalg.solve(r, q.T @ f)
-    value, slope, bend = smooth(y, 2, cutoff, RATE, "spline")
+    value, slope, bend = smooth_and_differentiate(y, 2, cutoff, RATE, "spline")
     np.testing.assert_allclose(value, f, atol=ROUNDING)
     np.testing.assert_allclose(bend, g, atol=1e-6)
     left = np.diff(f, axis=0) / h - h / 6 * (2 * g[:-1] + g[1:])
@@ -293,7 +293,7 @@ def test_a_spline_is_the_minimiser_that_it_claims_to_be():
     right = (f[-1] - f[-2]) / h + h / 6 * (g[-2] + 2 * g[-1])
     np.testing.assert_allclose(slope[-1], right, atol=1e-7)
     with pytest.raises(InputError, match="cannot fit a smoothing spline to 4 samples"):
-        smooth(y[:4], 2, cutoff, RATE, "spline")
+        smooth_and_differentiate(y[:4], 2, cutoff, RATE, "spline")
 
 
 def motion(frequencies, rate, noise=0.0, seconds=40.0):

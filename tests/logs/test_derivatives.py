@@ -7,8 +7,8 @@ from scipy.signal import butter, sosfiltfilt
 from feasid.errors import InputError, LogError
 from feasid.logs import derivatives, filters
 from feasid.logs.clock import Stretch, even_grid
-from feasid.logs.derivatives import Process, prepare_stretch
-from feasid.logs.filters import METHODS, smooth
+from feasid.logs.derivatives import SignalProcessing, process_stretch
+from feasid.logs.filters import METHODS, smooth_and_differentiate
 
 RATE = 100.0
 EXACT = 1e-9  # rounding of second differences of numbers of order one, times the rate squared
@@ -42,16 +42,16 @@ def test_a_delay_interpolates_and_repeats_the_ends(samples, n):
 
 
 def test_a_filter_settles_in_one_period_of_its_cutoff():
-    assert filters.settling(10.0, 500.0) == 50
-    assert filters.settling(10.0, 500.0 * (1 + 1e-9)) == 50  # rates carry rounding
-    assert filters.settling(30.0, 1000.0) == 34
+    assert filters.settling_samples(10.0, 500.0) == 50
+    assert filters.settling_samples(10.0, 500.0 * (1 + 1e-9)) == 50  # rates carry rounding
+    assert filters.settling_samples(30.0, 1000.0) == 34
 
 
 @pytest.mark.parametrize("cutoff", [0.0, -1.0, 50.0, 60.0, np.nan, np.inf])
 @pytest.mark.parametrize("method", METHODS)
 def test_cutoffs_that_are_none_are_refused_by_every_filter(cutoff, method):
     with pytest.raises(InputError, match="between 0 and half the sampling rate, 50 Hz"):
-        smooth(np.zeros((100, 1)), 0, cutoff, RATE, method)
+        smooth_and_differentiate(np.zeros((100, 1)), 0, cutoff, RATE, method)
     filters.check_cutoff(49.999, RATE)
     filters.check_cutoff(1e-9, RATE)
 
@@ -64,9 +64,11 @@ def test_three_samples_can_be_filtered_and_two_cannot():
 
 def test_five_samples_make_a_spline_and_four_do_not():
     line = np.arange(5.0)[:, None]
-    np.testing.assert_allclose(smooth(line, 0, 5.0, RATE, "spline")[0], line, atol=EXACT)
+    np.testing.assert_allclose(
+        smooth_and_differentiate(line, 0, 5.0, RATE, "spline")[0], line, atol=EXACT
+    )
     with pytest.raises(InputError, match="spline to 4 samples: five are needed"):
-        smooth(line[:4], 0, 5.0, RATE, "spline")
+        smooth_and_differentiate(line[:4], 0, 5.0, RATE, "spline")
 
 
 def test_the_ends_of_a_filtered_signal_are_those_of_one_that_goes_on():
@@ -149,8 +151,8 @@ def test_what_stands_out_beyond_an_octave_and_a_hertz_is_no_motion(second, cutof
 @pytest.mark.parametrize("derivatives", [0, 1, 2])
 def test_so_many_derivatives_as_were_asked_for(cutoff, method, derivatives):
     x = np.random.default_rng(0).normal(size=(60, 2))
-    found = smooth(x, derivatives, cutoff, RATE, method)
-    whole = smooth(x, 2, cutoff, RATE, method)
+    found = smooth_and_differentiate(x, derivatives, cutoff, RATE, method)
+    whole = smooth_and_differentiate(x, 2, cutoff, RATE, method)
     assert len(found) == derivatives + 1
     for a, b in zip(found, whole, strict=False):
         np.testing.assert_array_equal(a, b)
@@ -165,7 +167,7 @@ def test_the_window_of_local_cubics_follows_the_cutoff_and_fits_the_signal(n, cu
     """The gain is 1/2 where cut-off times window is 1.275 times the rate; an odd number, from 5."""
     impulse = np.zeros((n, 1))
     impulse[n // 2] = 1.0
-    (found,) = smooth(impulse, 0, cutoff, RATE, "savitzky-golay")
+    (found,) = smooth_and_differentiate(impulse, 0, cutoff, RATE, "savitzky-golay")
     t = np.arange(-(window // 2), window // 2 + 1)
     cubic = np.linalg.pinv(np.vander(t, 4))[-1]  # the value at the middle of a least-squares cubic
     wanted = np.convolve(impulse[:, 0], cubic, "same")
@@ -183,7 +185,7 @@ def ran(how, n=200, kinds=("q", "tau"), mask=None, rate=RATE):
     }  # fmt: skip
     values = {k: whole[k][:, None] for k in kinds}
     stretch = Stretch("a", np.arange(n), rate)
-    return prepare_stretch(
+    return process_stretch(
         t, values, stretch, how, np.zeros(n, dtype=bool) if mask is None else mask
     )
 
@@ -191,16 +193,16 @@ def ran(how, n=200, kinds=("q", "tau"), mask=None, rate=RATE):
 @pytest.mark.parametrize(
     ("how", "kinds", "ends"),
     [
-        (Process(None), ("q", "tau"), 1),
-        (Process(None), ("q", "dq", "ddq", "tau"), 0),
-        (Process(10.0), ("q", "tau"), 10),
-        (Process(10.0, trim=0.0), ("q", "tau"), 1),
-        (Process(10.0, trim=0.031), ("q", "tau"), 4),
-        (Process(10.0, delay=0.02), ("q", "tau"), 10),
-        (Process(None, delay=0.02), ("q", "tau"), 3),
-        (Process(None, delay=-0.021), ("q", "tau"), 4),
-        (Process(None, delay=-0.021), ("q", "dq", "ddq", "tau"), 3),
-        (Process(30.0, trim=0.01, delay=0.05), ("q", "tau"), 6),
+        (SignalProcessing(None), ("q", "tau"), 1),
+        (SignalProcessing(None), ("q", "dq", "ddq", "tau"), 0),
+        (SignalProcessing(10.0), ("q", "tau"), 10),
+        (SignalProcessing(10.0, trim=0.0), ("q", "tau"), 1),
+        (SignalProcessing(10.0, trim=0.031), ("q", "tau"), 4),
+        (SignalProcessing(10.0, delay=0.02), ("q", "tau"), 10),
+        (SignalProcessing(None, delay=0.02), ("q", "tau"), 3),
+        (SignalProcessing(None, delay=-0.021), ("q", "tau"), 4),
+        (SignalProcessing(None, delay=-0.021), ("q", "dq", "ddq", "tau"), 3),
+        (SignalProcessing(30.0, trim=0.01, delay=0.05), ("q", "tau"), 6),
     ],
 )
 def test_so_many_samples_are_cut_from_the_ends(how, kinds, ends):
@@ -211,7 +213,7 @@ def test_so_many_samples_are_cut_from_the_ends(how, kinds, ends):
 
 @pytest.mark.parametrize(("n", "kept"), [(27, 0), (28, 8)])
 def test_a_stretch_keeps_eight_samples_or_none(n, kept):
-    runs, left_out = ran(Process(10.0), n)
+    runs, left_out = ran(SignalProcessing(10.0), n)
     assert sum(len(run.rows) for run in runs) == kept
     assert any("too short" in e.reason for e in left_out) == (kept == 0)
 
@@ -220,19 +222,19 @@ def test_excluded_rows_take_their_neighbours_with_them_only_where_a_filter_smear
     mask = np.zeros(200, dtype=bool)
     mask[100] = True
     for cutoff, smear in ((None, 0), (10.0, 10)):
-        runs, _ = ran(Process(cutoff), mask=mask)
+        runs, _ = ran(SignalProcessing(cutoff), mask=mask)
         assert [len(runs), runs[0].rows[-1], runs[1].rows[0]] == [2, 99 - smear, 101 + smear]
 
 
 def test_decimated_rows_and_their_anchor():
-    (run,), _ = ran(Process(None, trim=0.05, decimate=4))
+    (run,), _ = ran(SignalProcessing(None, trim=0.05, decimate=4))
     np.testing.assert_array_equal(run.rows, np.arange(5, 195, 4))
     assert (run.rate, run.anchor) == (RATE / 4, 1)
 
 
 def test_what_is_derived_is_said_by_what_is_there():
     for kinds in (("q",), ("q", "dq"), ("q", "dq", "ddq"), ("q", "ddq")):
-        (run,), _ = ran(Process(None), kinds=kinds)
+        (run,), _ = ran(SignalProcessing(None), kinds=kinds)
         np.testing.assert_allclose(run.dq[:, 0], 3 * np.cos(3 * run.t), atol=1e-3)
         np.testing.assert_allclose(run.ddq[:, 0], -9 * np.sin(3 * run.t), atol=1e-2)
         assert np.isnan(run.tau).all()
@@ -243,14 +245,16 @@ def test_rests_are_rests_only_where_a_filter_left_its_ripple():
     values = {"q": 1e-5 * np.sin(3 * t)[:, None]}  # slower than 1e-3 rad/s
     stretch, none = Stretch("a", np.arange(200), RATE), np.zeros(200, dtype=bool)
     for how, still in (
-        (Process(10.0), True),
-        (Process(None), False),
-        (Process(10.0, rest=0.0), False),
+        (SignalProcessing(10.0), True),
+        (SignalProcessing(None), False),
+        (SignalProcessing(10.0, rest=0.0), False),
     ):
-        (run,), _ = prepare_stretch(t, values, stretch, how, none)
+        (run,), _ = process_stretch(t, values, stretch, how, none)
         assert (not run.dq.any()) == still
         assert run.band == how.cutoff
-    (run,), _ = prepare_stretch(t, values, stretch, Process(10.0, smoothing="spline"), none)
+    (run,), _ = process_stretch(
+        t, values, stretch, SignalProcessing(10.0, smoothing="spline"), none
+    )
     assert run.band is None  # its response does not end there
 
 
@@ -260,7 +264,7 @@ def test_accelerations_that_were_measured_are_filtered_and_not_derived():
     stretch, none = Stretch("a", np.arange(400), RATE), np.zeros(400, dtype=bool)
     for cutoff, left in ((None, 0.95), (5.0, 0.0)):
         values = {"q": ripple.copy(), "dq": ripple.copy(), "ddq": ripple.copy()}
-        (run,), _ = prepare_stretch(t, values, stretch, Process(cutoff), none)
+        (run,), _ = process_stretch(t, values, stretch, SignalProcessing(cutoff), none)
         for signal in (run.q, run.dq, run.ddq):
             assert np.abs(signal).max() == pytest.approx(left, abs=0.06)
 
@@ -271,8 +275,10 @@ def test_torques_are_filtered_unless_told_otherwise(filtered):
     t = np.arange(n) / RATE
     ripple = np.sin(2 * np.pi * 30 * t)[:, None]
     values = {"q": np.sin(3 * t)[:, None], "tau": ripple.copy()}
-    how = Process(5.0) if filtered is None else Process(5.0, filter_torque=filtered)
-    (run,), _ = prepare_stretch(
+    how = (
+        SignalProcessing(5.0) if filtered is None else SignalProcessing(5.0, filter_torque=filtered)
+    )
+    (run,), _ = process_stretch(
         t, values, Stretch("a", np.arange(n), RATE), how, np.zeros(n, dtype=bool)
     )
     assert np.abs(run.tau).max() == pytest.approx(0.95 if filtered is False else 0, abs=0.06)
@@ -282,14 +288,14 @@ def test_torques_are_filtered_unless_told_otherwise(filtered):
 def test_a_joint_rests_that_is_slow_for_a_twentieth_of_a_second(samples, rests):
     velocity = np.ones((30, 2))
     velocity[10 : 10 + samples, 1] = 0.0009
-    found = derivatives._resting(velocity, 1e-3, RATE)
+    found = derivatives._find_rest(velocity, 1e-3, RATE)
     wanted = np.zeros((30, 2), dtype=bool)
     wanted[10 : 10 + samples, 1] = rests
     np.testing.assert_array_equal(found, wanted)
     ends = np.zeros((6, 1))
-    assert derivatives._resting(ends, 1e-3, RATE).all()
-    assert not derivatives._resting(ends + 1e-3, 1e-3, RATE).any()  # as fast as that is no rest
-    assert not derivatives._resting(np.zeros((1, 1)), 1e-3, 1.0).any()  # one sample is none
+    assert derivatives._find_rest(ends, 1e-3, RATE).all()
+    assert not derivatives._find_rest(ends + 1e-3, 1e-3, RATE).any()  # as fast as that is no rest
+    assert not derivatives._find_rest(np.zeros((1, 1)), 1e-3, 1.0).any()  # one sample is none
 
 
 def test_cutoffs_of_equations():
@@ -310,12 +316,12 @@ def test_cutoffs_of_equations():
 
 
 def test_low_passes_before_derivatives():
-    assert Process(7.0).low_pass(1000.0) == 7.0
+    assert SignalProcessing(7.0).low_pass_cutoff(1000.0) == 7.0
     whole = {"cutoff": 7.0, "filtering": "equations"}
-    assert Process(**whole).low_pass(1000.0) == derivatives.DERIVATIVE_CUTOFF
-    assert Process(**whole).low_pass(50.0) == 20.0
-    assert Process(**whole, derivatives=12.0).low_pass(1000.0) == 12.0
-    assert Process(**whole, complete=True).low_pass(1000.0) is None
+    assert SignalProcessing(**whole).low_pass_cutoff(1000.0) == derivatives.DERIVATIVE_CUTOFF
+    assert SignalProcessing(**whole).low_pass_cutoff(50.0) == 20.0
+    assert SignalProcessing(**whole, derivatives=12.0).low_pass_cutoff(1000.0) == 12.0
+    assert SignalProcessing(**whole, complete=True).low_pass_cutoff(1000.0) is None
 
 
 def test_the_cutoff_of_a_log_is_the_middle_one_of_its_longest_stretches():

@@ -10,10 +10,17 @@ from robots import ARM
 
 import feasid
 from feasid.errors import InputError
-from feasid.logs.motion import Excluded, Motion, Run, Tally, blocks, excluded_notes
-from feasid.logs.resolution import acceleration_noise, blur, resolution
+from feasid.logs.motion import (
+    ExcludedRows,
+    Motion,
+    MotionTally,
+    Run,
+    excluded_blocks,
+    excluded_notes,
+)
+from feasid.logs.resolution import acceleration_noise, blur_signals, signal_resolution
 from feasid.logs.servo import Servo, TorqueLimits, command_rates, delay_commands
-from feasid.logs.stream import _own, _own_block, _pieces
+from feasid.logs.stream import _clip_to_piece, _pieces_with_surroundings, _run_of_piece
 
 PERIOD = 0.01
 FINE = 2000
@@ -70,7 +77,7 @@ def test_errors_beyond_torque_limits_are_cut_off(delay):
     dq = np.tile(speed, (12, 1))
     error = delay_commands(COMMANDS, delay, PERIOD) - q
     limits = TorqueLimits(most, damping)
-    found = limits.apply(error, (q, dq), COMMANDS, delay, PERIOD)
+    found = limits.limit_errors(error, (q, dq), COMMANDS, delay, PERIOD)
     expected = []
     for k in range(12):
         times = around(k)
@@ -78,7 +85,7 @@ def test_errors_beyond_torque_limits_are_cut_off(delay):
         expected.append(np.clip(whole, -most, most).mean(axis=0) + damping * speed)
     np.testing.assert_allclose(found[1:-1], np.array(expected)[1:-1], atol=0.01)
     np.testing.assert_allclose(found[:, 1], error[:, 1], atol=1e-12)
-    twice = limits.times(2.0, 3.0)
+    twice = limits.scale(2.0, 3.0)
     assert twice.error.tolist() == [0.8, np.inf]
     assert twice.damping == pytest.approx([0.15, 0.06])
 
@@ -100,24 +107,24 @@ def test_torques_of_a_servo(arm):
     late = delay_commands(commands, 0.004, PERIOD)
     plain = Servo(names, kp, 0.004)
     np.testing.assert_allclose(plain.torques(arm, t, q, commands), mine * (late - q))
-    assert plain.alone
+    assert plain.has_only_gain_and_damping
     assert plain.gains == dict(zip(names, kp, strict=True))
     speed = Servo(names, kp, 0.004, "velocity")
     np.testing.assert_allclose(speed.torques(arm, t, q, commands), mine * late)
-    assert not speed.alone
+    assert not speed.has_only_gain_and_damping
     current = Servo(names, kp, 0.004, "current")
     np.testing.assert_allclose(current.torques(arm, t, q, commands), mine * commands)
     more = Servo(names, kp, 0.004, terms={"integral": (1.0, 0.5, 0.2)})
     sums = np.cumsum(late - q, axis=0) * PERIOD * [0.2, 0.5, 1.0]
     np.testing.assert_allclose(more.torques(arm, t, q, commands), mine * (late - q + sums))
-    assert not more.alone
+    assert not more.has_only_gain_and_damping
     weight = Servo(names, kp, 0.004, terms={"gravity": (0.0, 0.0, 0.1)})
     bare = feasid.inverse_dynamics(arm.without_joint_terms(), q, 0 * q, 0 * q)
     expected = mine * (late - q + bare * [0.1, 0.0, 0.0])
     np.testing.assert_allclose(weight.torques(arm, t, q, commands), expected)
     wide = Servo(names, kp, 0.004, limit=(1e9,) * 3, kd=(0.1,) * 3)
     np.testing.assert_allclose(wide.torques(arm, t, q, commands), mine * (late - q), atol=1e-6)
-    assert not wide.alone
+    assert not wide.has_only_gain_and_damping
     assert Servo(names).torques(arm, t, q, commands) is commands
     one = plain.torques(arm, t[:1], q[:1], commands[:1])
     np.testing.assert_allclose(one, mine * (commands[:1] - q[:1]))
@@ -164,7 +171,7 @@ def test_servos_of_options(arm):
 def test_pieces_hold_every_row_once_with_what_surrounds_it(sizes, around):
     edges = np.cumsum([0, *sizes]).tolist()
     frames = [pd.DataFrame({"x": np.arange(a, b)}) for a, b in pairwise(edges)]
-    pieces = list(_pieces(iter(frames), around))
+    pieces = list(_pieces_with_surroundings(iter(frames), around))
     own = [p.frame["x"].iloc[p.first : p.last].tolist() for p in pieces]
     assert [x for part in own for x in part] == list(range(edges[-1]))
     for p, rows in zip(pieces, own, strict=True):
@@ -183,7 +190,7 @@ def run(rows, anchor=0, **more):
 
 def test_what_of_a_run_is_a_pieces_own():
     piece = SimpleNamespace(first=5, last=12, offset=40)
-    found = _own(run(range(3, 15), anchor=2), piece)
+    found = _run_of_piece(run(range(3, 15), anchor=2), piece)
     assert found.own == (2, 9)
     assert found.anchor == 42
     np.testing.assert_allclose(found.t, np.arange(12) / 100 + 0.4)
@@ -192,20 +199,26 @@ def test_what_of_a_run_is_a_pieces_own():
     assert (bare.anchor, bare.own, len(bare)) == (44, None, 7)
     np.testing.assert_allclose(bare.tau[:, 0], np.arange(2, 9))
     assert bare.without_surroundings() is bare
-    assert _own_block(Excluded("a", 3, 8, 6), piece) == Excluded("a", 5, 8, 4)
-    assert _own_block(Excluded("a", 9, 20, 12), piece) == Excluded("a", 9, 11, 3)
-    assert _own_block(Excluded("a", 0, 4, 5), piece).count == 0
+    assert _clip_to_piece(ExcludedRows("a", 3, 8, 6), piece) == ExcludedRows("a", 5, 8, 4)
+    assert _clip_to_piece(ExcludedRows("a", 9, 20, 12), piece) == ExcludedRows("a", 9, 11, 3)
+    assert _clip_to_piece(ExcludedRows("a", 0, 4, 5), piece).count == 0
 
 
 def test_rows_that_are_not_used():
-    assert blocks(np.array([], dtype=int), "a") == []
-    found = blocks(np.array([1, 2, 3, 7, 9, 10]), "a")
-    assert found == [Excluded("a", 1, 3, 3), Excluded("a", 7, 7, 1), Excluded("a", 9, 10, 2)]
-    (note,) = excluded_notes([*found, Excluded("b", 20, 24, 5), Excluded("b", 30, 30, 1)], 50)
+    assert excluded_blocks(np.array([], dtype=int), "a") == []
+    found = excluded_blocks(np.array([1, 2, 3, 7, 9, 10]), "a")
+    assert found == [
+        ExcludedRows("a", 1, 3, 3),
+        ExcludedRows("a", 7, 7, 1),
+        ExcludedRows("a", 9, 10, 2),
+    ]
+    (note,) = excluded_notes(
+        [*found, ExcludedRows("b", 20, 24, 5), ExcludedRows("b", 30, 30, 1)], 50
+    )
     assert note == "12 of 50 rows are not used: 6 (a), 6 (b)"
     assert note.values == {"rows": 12, "of": 50}
     assert excluded_notes([], 50) == []
-    tally = Tally()
+    tally = MotionTally()
     for rows, used, cutoff in ((30, True, 5.0), (20, False, 7.0)):
         runs = (run(range(4)),) if used else ()
         tally.add(Motion(("a",), runs, cutoff, (note,), tuple(found), rows))
@@ -230,7 +243,9 @@ def test_steps_of_signals_and_what_they_leave_of_accelerations():
     )
     values = {"q": np.array([[0.0, 1.0], [0.3, 1.0], [0.1, np.nan]]), "tau": np.ones((3, 2))}
     raw = feasid_signals(values)
-    assert {k: v.tolist() for k, v in resolution(raw).items()} == {"q": [pytest.approx(0.1), 0.0]}
+    assert {k: v.tolist() for k, v in signal_resolution(raw).items()} == {
+        "q": [pytest.approx(0.1), 0.0]
+    }
 
 
 def feasid_signals(values):
@@ -243,9 +258,9 @@ def feasid_signals(values):
 def test_blurred_signals_stay_within_half_a_step():
     raw = feasid_signals({"q": np.zeros((3, 2)), "tau": np.ones((3, 2))})
     steps = {"q": np.array([0.2, 0.0])}
-    moved = blur(raw, steps, 0)
+    moved = blur_signals(raw, steps, 0)
     assert (np.abs(moved.values["q"][:, 0]) <= 0.1).all()
     assert np.abs(moved.values["q"][:, 0]).min() > 0
     assert (moved.values["q"][:, 1] == 0).all()
     assert moved.values["tau"] is raw.values["tau"]
-    assert (blur(raw, steps, 1).values["q"] != moved.values["q"]).any()
+    assert (blur_signals(raw, steps, 1).values["q"] != moved.values["q"]).any()

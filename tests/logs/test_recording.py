@@ -8,7 +8,7 @@ import feasid
 from feasid.diagnosis.diagnose import check_columns
 from feasid.errors import InputError, LogError
 from feasid.logs import recording as recordings
-from feasid.logs.recording import Recording, key_of
+from feasid.logs.recording import Recording, hashable_key
 
 SAME = 1e-9  # the same numbers on another way, where sums come in another order
 
@@ -24,7 +24,7 @@ def case(tmp_path_factory):
 def test_a_fit_reads_its_file_once_and_prepares_it_once(case, monkeypatch):
     folder, robot, _ = case
     read, prepared = [], []
-    real_read, real_prepare = recordings.read_log, recordings.prepare_signals
+    real_read, real_prepare = recordings.read_log, recordings.motion_from_signals
     monkeypatch.setattr(recordings, "read_log", lambda p: read.append(p) or real_read(p))
 
     def count(*a):
@@ -36,7 +36,7 @@ def test_a_fit_reads_its_file_once_and_prepares_it_once(case, monkeypatch):
     fit.plot()
     fit.summary()
     assert len(read) == 1
-    options = [key_of(a[3]) for a in prepared]
+    options = [hashable_key(a[3]) for a in prepared]
     assert len(options) == len(set(options))
 
 
@@ -146,6 +146,6 @@ def test_what_is_no_log_is_said(case):
 
 
 def test_keys_tell_options_apart():
-    assert key_of({"a": 1, "b": [1, 2]}) == key_of({"b": (1, 2), "a": 1})
-    assert key_of(1) != key_of(1.5) != key_of("1") != key_of(True)
-    assert key_of(np.arange(3)) != key_of(np.arange(3.0))
+    assert hashable_key({"a": 1, "b": [1, 2]}) == hashable_key({"b": (1, 2), "a": 1})
+    assert hashable_key(1) != hashable_key(1.5) != hashable_key("1") != hashable_key(True)
+    assert hashable_key(np.arange(3)) != hashable_key(np.arange(3.0))

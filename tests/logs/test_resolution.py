@@ -6,7 +6,7 @@ from logs import arm_and_log
 
 import feasid
 from feasid.logs.raw import read_raw
-from feasid.logs.resolution import acceleration_noise, blur, resolution
+from feasid.logs.resolution import acceleration_noise, blur_signals, signal_resolution
 
 STEP = 2 * np.pi / 2**12
 """Of an encoder of 12 bits [rad]."""
@@ -25,7 +25,7 @@ def rounded(log, kind, step):
 
 def test_the_smallest_step_is_the_encoders(tmp_path):
     robot, log = arm_and_log(tmp_path, 4000, 0.0)
-    fine, coarse = (resolution(read_raw(x, robot)) for x in (log, rounded(log, "q", STEP)))
+    fine, coarse = (signal_resolution(read_raw(x, robot)) for x in (log, rounded(log, "q", STEP)))
     np.testing.assert_allclose(coarse["q"], STEP, rtol=1e-9)
     assert (fine["q"] < 1e-3 * STEP).all()
 
@@ -33,8 +33,8 @@ def test_the_smallest_step_is_the_encoders(tmp_path):
 def test_a_blurred_log_is_within_its_resolution_and_repeats(tmp_path):
     robot, log = arm_and_log(tmp_path, 500, 0.0)
     raw = read_raw(rounded(log, "q", STEP), robot)
-    steps = resolution(raw)
-    one, again = (blur(raw, steps, 3).values for _ in range(2))
+    steps = signal_resolution(raw)
+    one, again = (blur_signals(raw, steps, 3).values for _ in range(2))
     moved = np.abs(one["q"] - raw.values["q"])
     assert 0.4 * STEP < moved.max() <= 0.5 * STEP * (1 + 1e-9)
     np.testing.assert_array_equal(one["q"], again["q"])

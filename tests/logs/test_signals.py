@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from feasid import Robot
 from feasid.errors import InputError
-from feasid.logs.filters import METHODS, choose_cutoff, delay_signal, low_pass, settling, smooth
+from feasid.logs.filters import (
+    METHODS,
+    choose_cutoff,
+    delay_signal,
+    low_pass,
+    settling_samples,
+    smooth_and_differentiate,
+)
 from feasid.logs.frame import prepare
 
 RATE = 500.0
@@ -24,7 +31,9 @@ HALF = {"butterworth": 1e-3, "savitzky-golay": 5e-2, "spline": 1e-2}
 def gain(method, frequency, cutoff, derivative=0):
     t = np.arange(6000) / RATE
     w = 2 * np.pi * frequency
-    out = smooth(np.sin(w * t)[:, None], derivative, cutoff, RATE, method)[derivative][:, 0]
+    out = smooth_and_differentiate(np.sin(w * t)[:, None], derivative, cutoff, RATE, method)[
+        derivative
+    ][:, 0]
     wanted = [np.sin(w * t), w * np.cos(w * t), -w * w * np.sin(w * t)][derivative]
     middle = slice(1000, -1000)
     return float(out[middle] @ wanted[middle] / (wanted[middle] @ wanted[middle]))
@@ -42,7 +51,7 @@ def test_gain_is_one_below_half_at_and_little_above_the_cutoff(method):
 def test_no_phase_shift(method):
     t = np.arange(4000) / RATE
     w = 2 * np.pi * 4.0
-    out = smooth(np.sin(w * t)[:, None], 0, 10.0, RATE, method)[0][:, 0]
+    out = smooth_and_differentiate(np.sin(w * t)[:, None], 0, 10.0, RATE, method)[0][:, 0]
     middle = slice(800, -800)
     quadrature = out[middle] @ np.cos(w * t[middle]) / len(t[middle])
     assert abs(quadrature) < 1e-3
@@ -54,8 +63,8 @@ def test_no_phase_shift(method):
 def test_straight_lines_pass_unchanged(method, coefficients, cutoff):
     t = np.arange(800)[:, None] / RATE
     line = coefficients[0] + coefficients[1] * t
-    x, slope, bend = smooth(line, 2, cutoff, RATE, method)
-    ends = settling(cutoff, RATE)
+    x, slope, bend = smooth_and_differentiate(line, 2, cutoff, RATE, method)
+    ends = settling_samples(cutoff, RATE)
     inside = slice(ends, len(t) - ends)
     np.testing.assert_allclose(x[inside], line[inside], atol=1e-4)
     np.testing.assert_allclose(slope[inside], coefficients[1], atol=1e-4 * cutoff)
@@ -80,7 +89,7 @@ def test_prepare_takes_every_method(method):
 def test_noise_is_reduced_alike():
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(20000, 1))
-    left = {m: float(smooth(noise, 0, 10.0, RATE, m)[0].std()) for m in METHODS}
+    left = {m: float(smooth_and_differentiate(noise, 0, 10.0, RATE, m)[0].std()) for m in METHODS}
     assert max(left.values()) < 1.3 * min(left.values())
     assert max(left.values()) < 0.25
 
@@ -128,6 +137,6 @@ def test_spline_is_that_of_scipy():
     t = np.arange(300) / RATE
     y = np.sin(9 * t) + 0.1 * rng.normal(size=300)
     reference = make_smoothing_spline(t, y, lam=RATE / (2 * np.pi * 12.0) ** 4)
-    found = smooth(y[:, None], 2, 12.0, RATE, "spline")
+    found = smooth_and_differentiate(y[:, None], 2, 12.0, RATE, "spline")
     for k, size in enumerate((1.0, 9.0, 81.0)):
         np.testing.assert_allclose(found[k][:, 0], reference(t, k), atol=1e-7 * size)

@@ -15,7 +15,7 @@ from feasid.datasets import wam
 from feasid.identifiability.base import base_parameters
 from feasid.identification.noise import least_squares
 from feasid.logs.frame import prepare
-from feasid.reduction.equations import EquationReducer, Window
+from feasid.reduction.equations import EquationReducer, GaussianLowPass
 from feasid.reduction.strata import FOLDS, LAGS, Strata, StrataBuilder
 from feasid.reduction.triangle import Reduced
 
@@ -78,7 +78,7 @@ def test_bodies_are_as_well_known_from_every_fourth_sample():
     columns = [int(c) for c in base.independent]
     found = []
     for run in motion.runs:
-        assert Window(motion.cutoff, run.rate).every(run.band) == 4
+        assert GaussianLowPass(motion.cutoff, run.rate).largest_decimation(run.band) == 4
     for band in (motion.runs[0].band, None):
         reducer = EquationReducer(robot, columns, motion.cutoff)
         for run in motion.runs:
@@ -131,7 +131,7 @@ def test_logs_add(arm):
     for k, triangle in enumerate(both.triangles):
         gram = sum(p.triangles[k].T @ p.triangles[k] for p in parts)
         np.testing.assert_allclose(triangle.T @ triangle, gram, atol=ROUNDING * np.abs(gram).max())
-        total = both.strata[k].total
+        total = both.strata[k].total_triangle
         np.testing.assert_allclose(total.T @ total, gram, atol=ROUNDING * np.abs(gram).max())
 
 

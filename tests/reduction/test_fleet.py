@@ -153,9 +153,9 @@ def test_all_logs_get_one_cutoff(case, tmp_path):
 def test_addition_is_a_tree_in_the_order_given(case, files):
     _, robot, _ = case
     parts = [feasid.reduce(f, robot) for f in files]
-    total = fleet.add_all(parts)
+    total = fleet.sum_pairwise(parts)
     assert distance(total, functools.reduce(Reduced.__add__, parts)) < EXACT
-    assert fleet.add_all([]) is None
+    assert fleet.sum_pairwise([]) is None
 
 
 def test_reduce_command_resumes_and_reports_what_failed(case, files, monkeypatch, capsys):

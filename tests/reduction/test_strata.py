@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import feasid
-from feasid.reduction.strata import TOGETHER, Strata, StrataBuilder, triangular
+from feasid.reduction.strata import TOGETHER, Strata, StrataBuilder, triangularise
 from feasid.reduction.triangle import Reduced
 
 SUMS = 1e-11  # some thousand products of numbers of order one, in another order
@@ -62,7 +62,7 @@ def test_strata_are_sums_over_rows_however_these_come(places):
             )
     assert np.tril(found.triangles, -1).any() == np.tril(found.raw, -1).any() == False  # noqa: E712
     np.testing.assert_allclose(gram(found.raw), raw @ raw.T, atol=SUMS)
-    np.testing.assert_allclose(gram(found.total), rows @ rows.T, atol=SUMS)
+    np.testing.assert_allclose(gram(found.total_triangle), rows @ rows.T, atol=SUMS)
     assert len(found.pairs) == len(found.products) == len(DISTANCES)
     for lag, product, pairs in zip(DISTANCES, found.products, found.pairs, strict=True):
         a, b = (z * quick)[:, lag:], (z * quick)[:, : count - lag]
@@ -102,7 +102,7 @@ def test_a_weight_counts_rows_as_so_many_and_empty_rows_keep_their_number():
     whole = drawn(np.random.default_rng(5), 3, 300)
     own = built([whole], 3)
     same(own.with_weight(3.0), own + own + own)
-    none = own.as_zeros()
+    none = own.with_zero_rows()
     nothing = built([(0 * whole[0], 0 * whole[1], *whole[2:4], 0 * whole[4])], 3)
     same(none, nothing)
     assert none.correlation_time(np.zeros(2)) == 1.0
@@ -112,12 +112,12 @@ def test_some_folds_are_the_rows_of_these():
     whole = drawn(np.random.default_rng(6), 3, 400)
     own = built([whole], 3)
     some = np.isin(whole[3], (1, 4))
-    triangles, counts, slow = own.part((1, 4))
+    triangles, counts, slow = own.select_folds((1, 4))
     rest = built([tuple(x[..., some] for x in whole)], 3)
-    np.testing.assert_allclose(gram(triangles), gram(rest.classes[0]), atol=SUMS)
+    np.testing.assert_allclose(gram(triangles), gram(rest.by_slowness[0]), atol=SUMS)
     np.testing.assert_array_equal(counts, rest.counts.sum(axis=1))
     np.testing.assert_allclose(slow, rest.slowness.sum(axis=1) / counts, atol=SUMS)
-    np.testing.assert_array_equal(own.part(())[2], np.zeros(6))  # no rows, no slowness
+    np.testing.assert_array_equal(own.select_folds(())[2], np.zeros(6))  # no rows, no slowness
 
 
 def known(correlation, pairs=100.0):
@@ -151,7 +151,7 @@ def test_correlation_is_summed_to_the_first_lag_that_has_none():
 
 def test_triangles_of_few_rows_are_square():
     rows = np.random.default_rng(7).standard_normal((2, 4))
-    found = triangular(rows)
+    found = triangularise(rows)
     assert found.shape == (4, 4)
     np.testing.assert_allclose(gram(found), rows.T @ rows, atol=SUMS)
 

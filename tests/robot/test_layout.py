@@ -15,8 +15,8 @@ from feasid.errors import DescriptionError, InputError
 from feasid.robot import inertia
 from feasid.robot.bodies import Limits, Member, bodies_from_dh, lumped_parameters, place_member
 from feasid.robot.couplings import Coupling, Loop, resolve_couplings, without_joint
-from feasid.robot.drives import Drive, Feature, drive_like, feature_symbols
-from feasid.robot.layout import additive_squares, coordinate_units, random_configurations
+from feasid.robot.drives import Drive, Feature, drive_with_terms, feature_symbols
+from feasid.robot.layout import coordinate_units, random_configurations, squares_in_common_unit
 from feasid.robot.rotations import from_rpy
 from feasid.robot.serial import robot_from_data, to_data
 from feasid.robot.tree import parents_first
@@ -121,13 +121,13 @@ def test_squares_of_torques_and_forces_are_added_by_unit():
     squares = np.array([1.0, 5, 2, 3, 4, 4, 0])
     angles = np.array([1, 0, 1, 1, 1, 1, 1])
     expected = np.where(angles, squares / 14 * 6, 1.0)
-    np.testing.assert_allclose(additive_squares(ROBOT, squares), expected)
-    np.testing.assert_allclose(additive_squares(ROBOT, 0 * squares), 0.0)
+    np.testing.assert_allclose(squares_in_common_unit(ROBOT, squares), expected)
+    np.testing.assert_allclose(squares_in_common_unit(ROBOT, 0 * squares), 0.0)
     hinges = Robot((Body("a", None), Body("b", "a")))
-    assert additive_squares(hinges, squares[:2]) is not None
-    np.testing.assert_array_equal(additive_squares(hinges, squares[:2]), squares[:2])
+    assert squares_in_common_unit(hinges, squares[:2]) is not None
+    np.testing.assert_array_equal(squares_in_common_unit(hinges, squares[:2]), squares[:2])
     base = Robot((Body("a", None, motion=np.eye(6)), Body("b", "a")))
-    found = additive_squares(base, np.array([1.0, 1, 2, 3, 3, 3, 7]))
+    found = squares_in_common_unit(base, np.array([1.0, 1, 2, 3, 3, 3, 7]))
     np.testing.assert_allclose(found, [0.75, 0.75, 1.5, 1, 1, 1, 1])
 
 
@@ -322,7 +322,7 @@ def test_links_of_a_body_are_added_in_its_frame(seed):
         total += inertia.from_pseudo_inertia(moved.T @ moved)
     np.testing.assert_allclose(lumped_parameters([*members, Member("x")]), total, atol=1e-9)
     assert lumped_parameters([Member("x")]) is None
-    assert Member("x").in_body().tolist() == [0.0] * 10
+    assert Member("x").body_frame_parameters().tolist() == [0.0] * 10
     rotation, position = from_rpy(rng.normal(size=3)), rng.normal(size=3)
     again = place_member(members[1], rotation, position)
     np.testing.assert_allclose(
@@ -455,14 +455,14 @@ def test_features_of_a_drive():
 
 def test_a_joints_drive_keeps_what_it_had():
     body = Body("a", None, joint="j")
-    fresh = drive_like(None, body, ("fv", "fc"), ())
+    fresh = drive_with_terms(None, body, ("fv", "fc"), ())
     assert (fresh.name, dict(fresh.coupling), fresh.values) == ("a", {"j": 1.0}, None)
     known = Drive("a", {"j": 1.0}, ("fv", "k"), [2.0, 5.0])
-    kept = drive_like(known, body, ("fv",), ())
+    kept = drive_with_terms(known, body, ("fv",), ())
     assert (kept.symbols, kept.values.tolist()) == (("fv", "k"), [2.0, 5.0])
-    assert drive_like(known, body, ("fv", "fc"), ()).values is None
+    assert drive_with_terms(known, body, ("fv", "fc"), ()).values is None
     told = Drive("a", {"j": 1.0}, ("fv", "k"), [2.0, 5.0], from_file=True)
-    wide = drive_like(told, body, ("fv", "fc"), (feature("x"),))
+    wide = drive_with_terms(told, body, ("fv", "fc"), (feature("x"),))
     by_symbol = dict(zip(wide.symbols, wide.values.tolist(), strict=True))
     assert by_symbol == {"fv": 2.0, "fc": 0.0, "k": 5.0, "u1": 0.0}
     assert not wide.from_file

@@ -31,7 +31,7 @@ from feasid.robot.joint_terms import (
     TERMS,
     WIDE_STRIBECK_SPEED,
     JointTerm,
-    _check,
+    _check_term_table,
 )
 
 REST, TRANSITION = 0.3, 0.2
@@ -192,11 +192,11 @@ def test_gradients_of_designed_motions(symbol, smoothing):
 
     def value(motion):
         Y, torques = np.zeros((SAMPLES, robot.dof, 1)), np.zeros((robot.dof, SAMPLES))
-        columns.at(*motion).add(Y, torques)
+        columns.signals(*motion).add_to_equations(Y, torques)
         return (Y * bar).sum()
 
     gradient = MotionGradient(*(np.zeros((robot.dof, SAMPLES)) for _ in range(3)))
-    columns.at(*motion).pull_back(bar, None, gradient)
+    columns.signals(*motion).pull_back(bar, None, gradient)
     for part, found in enumerate(gradient.parts):
         for sample in range(0, SAMPLES, 7):
             step = np.zeros_like(motion)
@@ -326,13 +326,13 @@ def test_drives_of_one_joint_are_added_as_the_joint_sees_them(symbol):
 def test_a_table_that_contradicts_itself_is_refused():
     term = TERMS["fv"]
     with pytest.raises(ValueError, match="'fv' is there twice"):
-        _check((*JOINT_TERMS, term))
+        _check_term_table((*JOINT_TERMS, term))
     with pytest.raises(ValueError, match="'p1' is there twice"):
-        _check((replace(term, symbol="p1"),))
+        _check_term_table((replace(term, symbol="p1"),))
     with pytest.raises(ValueError, match="bounded by 'fz'"):
-        _check((replace(term, bounded_by="fz"),))
+        _check_term_table((replace(term, bounded_by="fz"),))
     with pytest.raises(ValueError, match="acceleration"):
-        _check((replace(term, varies_with="ddq"),))
+        _check_term_table((replace(term, varies_with="ddq"),))
     with pytest.raises(TypeError, match="factor"):
         JointTerm("xx", "", "", "", kind="friction", varies_with="dq")
 

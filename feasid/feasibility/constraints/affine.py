@@ -116,7 +116,7 @@ def inertia_block(
     return Block(f"{label} of {name}", consistency, body, columns, basis, zero, powers, role=role)
 
 
-def bounds(
+def bound_constraints(
     name: str,
     columns: Sequence[int] | npt.NDArray[np.intp],
     coefficients: npt.ArrayLike,

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from feasid.certificate import definiteness
 from feasid.core.arrays import Array, Mask
 from feasid.errors import InputError
-from feasid.exact.numbers import decimal
+from feasid.exact.numbers import printed_decimal
 from feasid.feasibility.constraints.affine import Block, Linear
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.robot.known import Row, Unknowns, eliminate
@@ -69,16 +69,16 @@ class Elimination:
         InputError
             When equalities contradict each other.
         """
-        equations = [(e.name, dict(e.pairs), decimal(e.value)) for e in feasible.equalities]
+        equations = [(e.name, dict(e.pairs), printed_decimal(e.value)) for e in feasible.equalities]
         equations += [
-            (f"given {'.'.join(feasible.names[j])}", {j: Fraction(1)}, decimal(value))
+            (f"given {'.'.join(feasible.names[j])}", {j: Fraction(1)}, printed_decimal(value))
             for j, value in (given or {}).items()
         ]
         solved = eliminate(equations)
         left = Unknowns.from_elimination(feasible.size, solved)
         T, fixed, roots = left.T, left.fixed, left.roots
-        blocks = [_block(b, T, fixed) for b in feasible.blocks]
-        rows = [_linear(c, T, fixed) for c in feasible.linear]
+        blocks = [_eliminate_in_block(b, T, fixed) for b in feasible.blocks]
+        rows = [_eliminate_in_linear(c, T, fixed) for c in feasible.linear]
         inside = replace(
             feasible,
             names=tuple(feasible.names[j] for j in roots),
@@ -87,7 +87,7 @@ class Elimination:
             equalities=(),
             convex=tuple(c.substitute(T, fixed) for c in feasible.convex),
         )
-        broken = [b.name for b in blocks if not len(b.columns) and not _holds(b)]
+        broken = [b.name for b in blocks if not len(b.columns) and not _constant_block_holds(b)]
         broken += [c.name for c in rows if not len(c.columns) and c.constant < 0]
         return cls(feasible, inside, T, fixed, roots, solved, tuple(broken))
 
@@ -105,7 +105,7 @@ class Elimination:
             z[members] = np.round(z[members], DIGITS - 1 - int(np.ceil(np.log10(size))))
         out = np.asarray(self.T @ z + self.fixed)
         for j, (row, value) in sums.items():
-            out[j] = float(value + sum(c * decimal(out[i]) for i, c in row.items()))
+            out[j] = float(value + sum(c * printed_decimal(out[i]) for i, c in row.items()))
         return out
 
     def substitute(self, row: Row) -> tuple[Row, Fraction]:
@@ -144,7 +144,7 @@ def restrict(feasible: FeasibleSet, mask: Mask) -> FeasibleSet:
     )
 
 
-def _block(block: Block, T: Array, fixed: Array) -> Block:
+def _eliminate_in_block(block: Block, T: Array, fixed: Array) -> Block:
     """The block on z; without columns where it is constant."""
     along = T[block.columns]
     columns = np.flatnonzero(along.any(axis=0))
@@ -158,13 +158,13 @@ def _block(block: Block, T: Array, fixed: Array) -> Block:
     )
 
 
-def _linear(row: Linear, T: Array, fixed: Array) -> Linear:
+def _eliminate_in_linear(row: Linear, T: Array, fixed: Array) -> Linear:
     along = row.coefficients @ T[row.columns]
     columns = np.flatnonzero(along)
     constant = row.constant + float(fixed[row.columns] @ row.coefficients)
     return replace(row, columns=columns, coefficients=along[columns], constant=constant, opposite=0)
 
 
-def _holds(block: Block) -> bool:
-    outcome = definiteness([[decimal(x) for x in row] for row in block.constant])
+def _constant_block_holds(block: Block) -> bool:
+    outcome = definiteness([[printed_decimal(x) for x in row] for row in block.constant])
     return outcome == "positive definite" or (outcome == "singular" and not block.strict)

@@ -21,8 +21,8 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError
-from feasid.feasibility.constraints.affine import Block, Linear, bounds, com_box
-from feasid.options.forms import is_number, plain
+from feasid.feasibility.constraints.affine import Block, Linear, bound_constraints, com_box
+from feasid.options.forms import arrays_to_lists, is_number
 from feasid.robot import inertia
 from feasid.robot.description import Robot
 from feasid.robot.known import Equality, body_index, equalities, parameter_index
@@ -69,13 +69,13 @@ def known_parameters(robot: Robot, value: Any) -> AffineConstraints:
 @constraint("equal")
 def equal_bodies(robot: Robot, value: Any) -> AffineConstraints:
     """Pairs of bodies with the same parameters."""
-    return _only_pairs(robot, equal=value)
+    return _pair_equalities(robot, equal=value)
 
 
 @constraint("mirrored")
 def mirrored_bodies(robot: Robot, value: Any) -> AffineConstraints:
     """Pairs of bodies that are mirror images."""
-    return _only_pairs(robot, mirrored=value)
+    return _pair_equalities(robot, mirrored=value)
 
 
 @constraint("mass")
@@ -90,7 +90,7 @@ def total_mass(robot: Robot, value: Any) -> AffineConstraints:
     """An upper bound, or two, on the mass of all moving bodies."""
     if value is None:
         return AffineConstraints()
-    limits = (None, value) if is_number(value) else plain(value)
+    limits = (None, value) if is_number(value) else arrays_to_lists(value)
     return mass_sums(robot, {"total mass": ([b.name for b in robot.bodies], *limits)})
 
 
@@ -105,7 +105,7 @@ def mass_sums(robot: Robot, value: Any) -> AffineConstraints:
         if lower is not None and lower == upper and np.isfinite(lower):
             ties.append(Equality(label, tuple(columns), tuple(ones), float(lower)))
         else:
-            rows += bounds(label, columns, ones, lower, upper)
+            rows += bound_constraints(label, columns, ones, lower, upper)
     return AffineConstraints(linear=rows, equalities=ties)
 
 
@@ -168,11 +168,11 @@ def linear_bounds(robot: Robot, value: Any) -> AffineConstraints:
     given: Mapping[str, Any] = value or {}
     for label, (coefficients, lower, upper) in given.items():
         index = [parameter_index(robot, key) for key in coefficients]
-        rows += bounds(label, index, [*coefficients.values()], lower, upper)
+        rows += bound_constraints(label, index, [*coefficients.values()], lower, upper)
     return AffineConstraints(linear=rows)
 
 
-def _only_pairs(robot: Robot, **pairs: Any) -> AffineConstraints:
+def _pair_equalities(robot: Robot, **pairs: Any) -> AffineConstraints:
     """Equalities of pairs of bodies, without the zeros of bodies that have no mass."""
     implied = len(equalities(robot))
     return AffineConstraints(equalities=equalities(robot, None, **pairs)[implied:])
@@ -198,8 +198,10 @@ def com_ellipsoid(
     axes : array_like, shape (3,) or (3, 3)
         Semi-axes [m]: lengths along the body's axes, or the columns of a matrix.
     """
-    middle, inverse, _ = _ellipsoid(f"com ellipsoid of {name}", centre, axes)
-    return _second_order(f"com of {name} in ellipsoid", body, columns, inverse, inverse @ middle)
+    middle, inverse, _ = _check_ellipsoid(f"com ellipsoid of {name}", centre, axes)
+    return _second_order_block(
+        f"com of {name} in ellipsoid", body, columns, inverse, inverse @ middle
+    )
 
 
 def com_cylinder(
@@ -212,13 +214,13 @@ def com_cylinder(
 ) -> tuple[Block, list[Linear]]:
     """Centre of mass in the cylinder between two points [m] in the body's frame."""
     what = f"com cylinder of {name}"
-    a, b = _point(what, start), _point(what, end)
+    a, b = _check_point(what, start), _check_point(what, end)
     height = float(np.linalg.norm(b - a))
     if not (np.isfinite(radius) and radius > 0 and height > FLAT):
         raise InputError(f"the {what} needs a positive radius and two different points")
     along = (b - a) / height
     across = np.linalg.svd(along[None])[2][1:] / radius
-    block = _second_order(f"com of {name} in cylinder", body, columns, across, across @ a)
+    block = _second_order_block(f"com of {name} in cylinder", body, columns, across, across @ a)
     moments = columns[6:]
     ends = [
         Linear(f"com of {name} above start of cylinder", moments, np.r_[along, -along @ a], 0.0, 1),
@@ -258,7 +260,7 @@ def inertia_ellipsoid(
     homogeneous coordinates: necessary, and together with J > 0 sufficient (Wensing, Kim and
     Slotine 2017, Theorem 4). Parameters as in `com_ellipsoid`.
     """
-    middle, inverse, scale = _ellipsoid(f"inertia ellipsoid of {name}", centre, axes)
+    middle, inverse, scale = _check_ellipsoid(f"inertia ellipsoid of {name}", centre, axes)
     shape = inverse.T @ inverse
     quadric = np.zeros((4, 4))
     quadric[:3, :3] = -shape
@@ -269,16 +271,18 @@ def inertia_ellipsoid(
     return Linear(f"mass of {name} in ellipsoid", columns, weights)
 
 
-def _point(what: str, value: npt.ArrayLike) -> Array:
+def _check_point(what: str, value: npt.ArrayLike) -> Array:
     point = np.asarray(value, dtype=np.float64)
     if point.shape != (3,) or not np.isfinite(point).all():
         raise InputError(f"the {what} needs finite points of 3 numbers, got {point.tolist()}")
     return point
 
 
-def _ellipsoid(what: str, centre: npt.ArrayLike, axes: npt.ArrayLike) -> tuple[Array, Array, float]:
+def _check_ellipsoid(
+    what: str, centre: npt.ArrayLike, axes: npt.ArrayLike
+) -> tuple[Array, Array, float]:
     """Centre, inverse of the matrix of semi-axes, and the longest of them."""
-    middle, matrix = _point(what, centre), np.asarray(axes, dtype=np.float64)
+    middle, matrix = _check_point(what, centre), np.asarray(axes, dtype=np.float64)
     if matrix.shape == (3,):
         matrix = np.diag(matrix)
     if matrix.shape != (3, 3) or not np.isfinite(matrix).all():
@@ -290,7 +294,7 @@ def _ellipsoid(what: str, centre: npt.ArrayLike, axes: npt.ArrayLike) -> tuple[A
     return middle, inverse, float(sizes[0])
 
 
-def _second_order(name: str, body: int, columns: Index, A: Array, offset: Array) -> Block:
+def _second_order_block(name: str, body: int, columns: Index, A: Array, offset: Array) -> Block:
     """``|A l - m offset| <= m`` as [[m 1, A l - m offset], [., m]] >= 0."""
     size = len(A) + 1
     basis = np.zeros((4, size, size))

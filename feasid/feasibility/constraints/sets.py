@@ -15,7 +15,7 @@ from feasid.certificate import definiteness
 from feasid.core.arguments import checked
 from feasid.core.arrays import Array
 from feasid.errors import InputError, did_you_mean
-from feasid.exact.numbers import Integers, decimal, integral, over_one
+from feasid.exact.numbers import Integers, common_denominator, decimals_to_integers, printed_decimal
 from feasid.feasibility.constraints.affine import CONSISTENCY, Block, Linear, inertia_block
 from feasid.feasibility.constraints.limits import CONSTRAINTS
 from feasid.feasibility.constraints.user_constraints import ConvexConstraint
@@ -30,7 +30,7 @@ DISSIPATES = "friction dissipates in both directions"
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class BlockGroup:
     """Blocks of one shape, stacked: columns (g, c), basis (g, c, s, s), constant (g, s, s)."""
 
     members: tuple[int, ...]
@@ -40,9 +40,9 @@ class Group:
 
     def matrices(self, delta: Array) -> Array:
         """Values at `delta`, shape (g, s, s)."""
-        return np.asarray(self.constant + self.along(delta))
+        return np.asarray(self.constant + self.matrix_changes(delta))
 
-    def along(self, change: Array) -> Array:
+    def matrix_changes(self, change: Array) -> Array:
         """By how much the values change with delta, shape (g, s, s)."""
         flat = self.basis.reshape(*self.columns.shape, -1)
         return np.asarray((change[self.columns][:, None] @ flat).reshape(self.constant.shape))
@@ -95,14 +95,14 @@ class FeasibleSet:
         return (*self.blocks, *self.linear)
 
     @cached_property
-    def groups(self) -> tuple[Group, ...]:
+    def groups(self) -> tuple[BlockGroup, ...]:
         """The blocks, stacked by shape; those of no size are left out."""
         shapes: dict[tuple[int, ...], list[int]] = {}
         for k, block in enumerate(self.blocks):
             if block.size:
                 shapes.setdefault(block.basis.shape, []).append(k)
         return tuple(
-            Group(
+            BlockGroup(
                 tuple(members),
                 np.stack([self.blocks[k].columns for k in members]),
                 np.stack([self.blocks[k].basis for k in members]),
@@ -128,11 +128,11 @@ class FeasibleSet:
         """Values that must not be negative, shape (m,)."""
         return np.asarray(self.linear_matrix @ delta + self.linear_constant)
 
-    def strictly_inside(self, delta: Array) -> bool:
+    def contains_strictly(self, delta: Array) -> bool:
         """True when every block is positive definite and every number positive, in floats."""
-        return self.inside(delta) and bool((self.linear_values(delta) > 0).all())
+        return self.contains(delta) and bool((self.linear_values(delta) > 0).all())
 
-    def inside(self, delta: Array) -> bool:
+    def contains(self, delta: Array) -> bool:
         """The same, but numbers may be zero."""
         if not np.isfinite(delta).all() or (self.linear_values(delta) < 0).any():
             return False
@@ -141,25 +141,27 @@ class FeasibleSet:
                 np.linalg.cholesky(group.matrices(delta))
         except np.linalg.LinAlgError:
             return False
-        return all(c.holds(delta) for c in self.convex)
+        return all(c.is_satisfied(delta) for c in self.convex)
 
     def violations(self, delta: Array) -> tuple[str, ...]:
         """Names of the constraints that these numbers break, in exact rationals.
 
         A double means the decimal that Python prints for it, as it would stand in a file.
         """
-        exact = [decimal(x) for x in delta]
-        broken = [b.name for b in self.blocks if _broken(_whole_value(b, exact)[0], b.strict)]
+        exact = [printed_decimal(x) for x in delta]
+        broken = [
+            b.name for b in self.blocks if _is_violated(_integer_block_value(b, exact)[0], b.strict)
+        ]
         broken += [c.name for c in self.linear if linear_value(c, exact) < 0]
         broken += [e.name for e in self.equalities if equality_error(e, exact)]
-        return (*broken, *(c.name for c in self.convex if not c.holds(np.asarray(delta))))
+        return (*broken, *(c.name for c in self.convex if not c.is_satisfied(np.asarray(delta))))
 
     @property
     def user_constraints(self) -> frozenset[str]:
         """Names of the constraints that the caller asked for, which could be given up."""
         return frozenset(c.name for c in self.constraints if c.role == "asked")
 
-    def without(self, names: Collection[str]) -> FeasibleSet:
+    def without_constraints(self, names: Collection[str]) -> FeasibleSet:
         """The set without the constraints of these names."""
         return replace(
             self,
@@ -169,7 +171,7 @@ class FeasibleSet:
             convex=tuple(c for c in self.convex if c.name not in names),
         )
 
-    def also(self, other: FeasibleSet) -> FeasibleSet:
+    def with_user_constraints_of(self, other: FeasibleSet) -> FeasibleSet:
         """With what the caller asked for in another set on the same parameters."""
         return replace(
             self,
@@ -197,17 +199,17 @@ def block_value(
     block: Block, exact: Sequence[Fraction] | Mapping[int, Fraction]
 ) -> list[list[Fraction]]:
     """Exact value of a block at rational parameters."""
-    whole, over = _whole_value(block, exact)
+    whole, over = _integer_block_value(block, exact)
     return [[Fraction(x, over) for x in row] for row in whole.tolist()]
 
 
-def _whole_value(
+def _integer_block_value(
     block: Block, exact: Sequence[Fraction] | Mapping[int, Fraction]
 ) -> tuple[Integers, int]:
     """The same in integers over a denominator."""
-    numbers, over = over_one(exact[j] for j in block.columns.tolist())
-    basis, beside = integral(block.basis)
-    constant, third = integral(block.constant)
+    numbers, over = common_denominator(exact[j] for j in block.columns.tolist())
+    basis, beside = decimals_to_integers(block.basis)
+    constant, third = decimals_to_integers(block.constant)
     along = (numbers @ basis.reshape(len(numbers), -1)).reshape(constant.shape)
     return along * third + constant * (over * beside), over * beside * third
 
@@ -217,18 +219,18 @@ def linear_value(
 ) -> Fraction:
     """Exact value of a linear constraint at rational parameters."""
     pairs = zip(constraint.columns.tolist(), constraint.coefficients.tolist(), strict=True)
-    return decimal(constraint.constant) + sum(
-        (decimal(c) * exact[j] for j, c in pairs), Fraction(0)
+    return printed_decimal(constraint.constant) + sum(
+        (printed_decimal(c) * exact[j] for j, c in pairs), Fraction(0)
     )
 
 
 def equality_error(equality: Equality, exact: Sequence[Fraction]) -> Fraction:
     """Left minus right side at rational parameters."""
     left = sum((c * exact[j] for j, c in equality.pairs), Fraction(0))
-    return left - decimal(equality.value)
+    return left - printed_decimal(equality.value)
 
 
-def _broken(matrix: Integers, strict: bool) -> bool:
+def _is_violated(matrix: Integers, strict: bool) -> bool:
     outcome = definiteness(matrix.tolist())
     return outcome == "indefinite" or (strict and outcome == "singular")
 
@@ -269,8 +271,8 @@ def feasible_set(
         for i, body in enumerate(robot.bodies)
         if not body.massless
     ]
-    blocks += _rotors(robot, consistency)
-    rows = _signs(robot)
+    blocks += _rotor_blocks(robot, consistency)
+    rows = _sign_constraints(robot)
     ties: list[Equality] = []
     convex: list[ConvexConstraint] = []
     for option, build in CONSTRAINTS.items():
@@ -285,7 +287,7 @@ def feasible_set(
     return FeasibleSet(names, bodies, consistency, *constraints)
 
 
-def _signs(robot: Robot) -> list[Linear]:
+def _sign_constraints(robot: Robot) -> list[Linear]:
     rows: list[Linear] = []
     for k, drive in enumerate(robot.drives):
         places = robot.drive_columns(k)
@@ -304,7 +306,7 @@ def _signs(robot: Robot) -> list[Linear]:
     return rows
 
 
-def _rotors(robot: Robot, consistency: str) -> list[Block]:
+def _rotor_blocks(robot: Robot, consistency: str) -> list[Block]:
     """Consistency of rotors.
 
     A balanced rotor has Lxx = Lyy, Lzz, lz and m. Its pseudo-inertia is diagonal but for the
@@ -331,8 +333,8 @@ def _rotors(robot: Robot, consistency: str) -> list[Block]:
     return blocks
 
 
-def as_plain(feasible: FeasibleSet) -> dict[str, Any]:
-    """Lists, numbers and strings that `of_plain` reads back."""
+def feasible_set_to_data(feasible: FeasibleSet) -> dict[str, Any]:
+    """Lists, numbers and strings that `feasible_set_from_data` reads back."""
     return {
         "consistency": feasible.consistency,
         "blocks": [
@@ -371,7 +373,7 @@ def as_plain(feasible: FeasibleSet) -> dict[str, Any]:
     }
 
 
-def of_plain(robot: Robot, data: Mapping[str, Any]) -> FeasibleSet:
+def feasible_set_from_data(robot: Robot, data: Mapping[str, Any]) -> FeasibleSet:
     """The set of this robot; ValueError or TypeError for data that are not one."""
     whole = feasible_set(robot, data["consistency"])
     blocks = tuple(
@@ -379,7 +381,7 @@ def of_plain(robot: Robot, data: Mapping[str, Any]) -> FeasibleSet:
             str(b["name"]),
             "matrix",
             int(b["body"]),
-            _columns(b["columns"], whole.size),
+            _check_columns(b["columns"], whole.size),
             np.array(b["basis"], dtype=np.float64),
             np.array(b["constant"], dtype=np.float64),
             tuple(b["powers"]),
@@ -390,7 +392,7 @@ def of_plain(robot: Robot, data: Mapping[str, Any]) -> FeasibleSet:
     linear = tuple(
         Linear(
             str(c["name"]),
-            _columns(c["columns"], whole.size),
+            _check_columns(c["columns"], whole.size),
             np.array(c["coefficients"], dtype=np.float64),
             float(c["constant"]),
             int(c["opposite"]),
@@ -406,7 +408,7 @@ def of_plain(robot: Robot, data: Mapping[str, Any]) -> FeasibleSet:
     )
 
 
-def _columns(places: list[int], size: int) -> np.ndarray[Any, np.dtype[np.intp]]:
+def _check_columns(places: list[int], size: int) -> np.ndarray[Any, np.dtype[np.intp]]:
     index = np.array(places, dtype=np.intp)
     if not len(index) or index.min() < 0 or index.max() >= size:
         raise ValueError(f"a constraint is on parameters {places} of {size}")

@@ -83,7 +83,7 @@ def usable_inertials(robot: Robot) -> Mask:
     return usable
 
 
-def lengths(robot: Robot) -> Array:
+def body_lengths(robot: Robot) -> Array:
     """A length per body [m], shape (n_bodies,): its longest lever arm to a neighbouring joint.
 
     Bodies without one (intersecting axes, the last link) get the mean of the others, and a robot
@@ -103,7 +103,7 @@ def lengths(robot: Robot) -> Array:
     return np.where(known, arms, typical)
 
 
-def units(
+def problem_units(
     robot: Robot,
     feasible: FeasibleSet,
     A: Array,
@@ -129,7 +129,7 @@ def units(
         Whether the description's inertials count; without them all bodies have one mass, from `b`.
     """
     n_bodies = len(robot.bodies)
-    length, mass = lengths(robot), np.full(n_bodies, np.nan)
+    length, mass = body_lengths(robot), np.full(n_bodies, np.nan)
     known = usable_inertials(robot) & inertials
     values = robot.values[robot.inertial_columns]
     for i in np.flatnonzero(known):
@@ -142,7 +142,7 @@ def units(
         typical = _typical_mass(robot, A, b, length, torques)
     mass = np.where(known, mass, typical)
     parameters = _parameter_units(robot, A, b, mass, length, torques)
-    return assemble(feasible, mass, length, parameters)
+    return constraint_units(feasible, mass, length, parameters)
 
 
 def units_from_values(
@@ -177,10 +177,10 @@ def units_from_values(
     for i, own in enumerate(robot.inertial_columns):
         parameters[own] *= ratio[i]
         parameters[robot.rotor_columns(i)] *= ratio[i]
-    return assemble(feasible, mass, scale.length, parameters)
+    return constraint_units(feasible, mass, scale.length, parameters)
 
 
-def assemble(feasible: FeasibleSet, mass: Array, length: Array, parameters: Array) -> Units:
+def constraint_units(feasible: FeasibleSet, mass: Array, length: Array, parameters: Array) -> Units:
     """Units of the constraints that follow from those of bodies and parameters."""
     blocks = tuple(
         np.sqrt(mass[b.body]) * length[b.body] ** np.array(b.powers, dtype=np.float64)
@@ -196,14 +196,14 @@ def assemble(feasible: FeasibleSet, mass: Array, length: Array, parameters: Arra
     return Units(mass, length, parameters, blocks, np.where(linear > 0, linear, 1.0))
 
 
-def concentrate(feasible: FeasibleSet, scale: Units, factor: float) -> Units:
+def units_of_denser_bodies(feasible: FeasibleSet, scale: Units, factor: float) -> Units:
     """Units with bodies `factor` times heavier and smaller: first moments stay, inertias shrink."""
     parameters = scale.parameters.copy()
     powers = np.array(LENGTH_POWERS)
     for block in feasible.blocks:
         if len(block.columns) == len(powers) and block.kind in ("full", "semi"):
             parameters[block.columns] *= factor ** (1.0 - powers)
-    return assemble(feasible, scale.mass * factor, scale.length / factor, parameters)
+    return constraint_units(feasible, scale.mass * factor, scale.length / factor, parameters)
 
 
 def _inertial_units(robot: Robot, mass: Array, length: Array) -> Array:

@@ -149,7 +149,7 @@ class ConvexConstraint:
         slopes = slopes.toarray() if hasattr(slopes, "toarray") else np.asarray(slopes)
         return np.asarray(slopes, dtype=np.float64).reshape(self.T.shape[1], -1).T
 
-    def holds(self, z: Array) -> bool:
+    def is_satisfied(self, z: Array) -> bool:
         """Whether it is kept, in floating point."""
         return bool((self.values(z) <= 0).all())
 
@@ -170,7 +170,7 @@ class ConvexConstraint:
 
 
 @constraint("constraints")
-def stated_constraints(robot: Robot, value: Function | None) -> AffineConstraints:
+def constraints_from_function(robot: Robot, value: Function | None) -> AffineConstraints:
     """What a function of `StandardParameters` returns: CVXPY constraints, or one by name each.
 
     Raises
@@ -186,27 +186,29 @@ def stated_constraints(robot: Robot, value: Function | None) -> AffineConstraint
     ties: list[Equality] = []
     convex: list[ConvexConstraint] = []
     for name, rule in _name_constraints(value(StandardParameters(robot, delta))):
-        _check(name, rule, delta)
+        _check_convex(name, rule, delta)
         kind = type(rule).__name__
         if kind in ("Equality", "Zero"):
             expression = rule.expr if kind == "Equality" else rule.args[0]
-            constant, slopes = _affine(expression, delta)
+            constant, slopes = _affine_coefficients(expression, delta)
             ties += [
                 Equality(label, tuple(columns.tolist()), tuple(coefficients.tolist()), -offset)
-                for label, columns, coefficients, offset in _rows(name, constant, slopes)
+                for label, columns, coefficients, offset in _linear_rows(name, constant, slopes)
             ]
         elif kind == "PSD":
-            blocks.append(_block(robot, name, rule.args[0], delta))
+            blocks.append(_matrix_block(robot, name, rule.args[0], delta))
         elif (
             kind in ("Inequality", "NonPos", "NonNeg")
             and rule.args[0].is_affine()
             and (rule.args[-1].is_affine())
         ):
             sign = 1.0 if kind == "NonNeg" else -1.0
-            constant, slopes = _affine(rule.expr if kind == "Inequality" else rule.args[0], delta)
+            constant, slopes = _affine_coefficients(
+                rule.expr if kind == "Inequality" else rule.args[0], delta
+            )
             rows += [
                 Linear(label, columns, coefficients, offset)
-                for label, columns, coefficients, offset in _rows(
+                for label, columns, coefficients, offset in _linear_rows(
                     name, sign * constant, sign * slopes
                 )
             ]
@@ -229,7 +231,7 @@ def _name_constraints(given: Any) -> list[tuple[str, Any]]:
     return [(f"constraint {k + 1}", rule) for k, rule in enumerate(rules)]
 
 
-def _check(name: str, rule: Any, delta: Any) -> None:
+def _check_convex(name: str, rule: Any, delta: Any) -> None:
     """Refuse what is no convex constraint on the parameters."""
     wrong = ""
     if not isinstance(rule, importlib.import_module("cvxpy.constraints.constraint").Constraint):
@@ -242,7 +244,7 @@ def _check(name: str, rule: Any, delta: Any) -> None:
         raise InputError(f"constraints: {name} {wrong}"[:500], option="constraints")
 
 
-def _affine(expression: Any, delta: Any) -> tuple[Array, Array]:
+def _affine_coefficients(expression: Any, delta: Any) -> tuple[Array, Array]:
     """Constant (k,) and coefficients (k, n) of an affine expression, by columns."""
     delta.value = np.zeros(delta.size)
     constant = np.asarray(expression.value, dtype=np.float64).ravel(order="F")
@@ -251,7 +253,7 @@ def _affine(expression: Any, delta: Any) -> tuple[Array, Array]:
     return constant, np.asarray(slopes, dtype=np.float64).reshape(delta.size, -1).T
 
 
-def _rows(
+def _linear_rows(
     name: str, constant: Array, slopes: Array
 ) -> list[tuple[str, npt.NDArray[np.intp], Array, float]]:
     """Name, columns, coefficients and constant of every entry."""
@@ -267,10 +269,10 @@ def _rows(
     return out
 
 
-def _block(robot: Robot, name: str, expression: Any, delta: Any) -> Block:
+def _matrix_block(robot: Robot, name: str, expression: Any, delta: Any) -> Block:
     """An affine matrix that must be positive semidefinite."""
     size = int(expression.shape[0])
-    constant, slopes = _affine(expression, delta)
+    constant, slopes = _affine_coefficients(expression, delta)
     matrices = np.vstack([constant, slopes.T]).reshape(-1, size, size)
     matrices = 0.5 * (matrices + matrices.transpose(0, 2, 1))
     if not np.isfinite(matrices).all():

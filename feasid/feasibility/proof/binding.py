@@ -19,8 +19,8 @@ import numpy as np
 from feasid import certificate as checker
 from feasid.core.arrays import Array
 from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.proof.presolve import Presolved
-from feasid.feasibility.proof.question import HEAVIEST, Data, Question
+from feasid.feasibility.proof.presolve import PresolvedQuestion
+from feasid.feasibility.proof.question import HEAVIEST, ExactData, Question
 
 ROUNDING = Fraction(1, 10**12)
 """Difference of computed coefficients, relative to each, up to which two machines may differ. At
@@ -41,7 +41,7 @@ Statement = Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Holding:
+class HeldStatement:
     """What a reader holds, as the statement that a certificate of it makes.
 
     Attributes
@@ -56,18 +56,18 @@ class Holding:
 
     question: Question
     about: str
-    data: Data | None = None
+    data: ExactData | None = None
 
-    def fits(self, claim: str) -> bool:
+    def may_match(self, claim: str) -> bool:
         """Whether a certificate of this claim can be about it."""
         return (claim == "bound") == (self.data is not None)
 
     @property
     def statement(self) -> dict[str, Any]:
         """The keys of a certificate about it, but those of the proof."""
-        out = self.question.state("").data
+        out = self.question.unchecked_certificate("").data
         if self.data is not None:
-            out["data"] = self.data.entries
+            out["data"] = self.data.to_certificate
         return out
 
 
@@ -87,7 +87,7 @@ class Binding:
     sentence: str = ""
 
 
-def bind(certificate: Certificate, holdings: Sequence[Holding]) -> Binding:
+def bind(certificate: Certificate, holdings: Sequence[HeldStatement]) -> Binding:
     """Compare a certificate with what its reader holds.
 
     Parameters
@@ -107,15 +107,15 @@ def bind(certificate: Certificate, holdings: Sequence[Holding]) -> Binding:
         When the certificate proves nothing at all.
     """
     certificate.verify()
-    some = [holding for holding in holdings if holding.fits(certificate.claim)]
+    some = [holding for holding in holdings if holding.may_match(certificate.claim)]
     if not some:
         what = "the data" if certificate.claim == "bound" else "the values"
         return Binding((f"{what} in the file were compared with nothing: name --beta or --log",))
-    bindings = [_bind(certificate, holding) for holding in some]
+    bindings = [_bind_one(certificate, holding) for holding in some]
     return min(bindings, key=lambda binding: len(binding.refused))
 
 
-def _bind(certificate: Certificate, holding: Holding) -> Binding:
+def _bind_one(certificate: Certificate, holding: HeldStatement) -> Binding:
     """For one holding, with all of its equations or without those that the others imply."""
     whole = _compare(certificate, holding)
     if not whole.refused or holding.data is not None:
@@ -123,25 +123,28 @@ def _bind(certificate: Certificate, holding: Holding) -> Binding:
     question = holding.question
     if len(certificate.data["matrix"]) == len(question.rows):
         return whole
-    dropped = Presolved.from_question(question).redundant_rows
+    dropped = PresolvedQuestion.from_question(question).redundant_rows
     if not dropped:
         return whole
     some = ", ".join(map(str, dropped))
     about = f"{holding.about}, of which equations {some} agree with the others within rounding,"
-    rest = _compare(certificate, replace(holding, question=question.without(dropped), about=about))
+    rest = _compare(
+        certificate, replace(holding, question=question.without_equations(dropped), about=about)
+    )
     return whole if rest.refused else rest
 
 
-def _compare(certificate: Certificate, holding: Holding) -> Binding:
+def _compare(certificate: Certificate, holding: HeldStatement) -> Binding:
     """For one statement, word by word."""
     file, own = certificate.data, holding.statement
     limits: list[Mapping[str, str] | None] = [None]
     limits += [holding.question.size_limits(mass) for mass in HEAVIEST]
-    refused = [*_differences(file, own, _labels(holding.question))]
+    refused = [*_describe_differences(file, own, _constraint_labels(holding.question))]
     if file.get("limit") not in limits:
         length = (limits[-1] or {})["length"]
         refused.append(
-            f"a limit of {_limit(file['limit'])}, where this robot implies a length of {length} m"
+            f"a limit of {_describe_limit(file['limit'])}, "
+            f"where this robot implies a length of {length} m"
         )
     if refused:
         return Binding(tuple(refused))
@@ -151,23 +154,23 @@ def _compare(certificate: Certificate, holding: Holding) -> Binding:
         if again is None:
             return Binding((f"computed numbers differ by {change:.1e}: not proved for yours",))
         certificate = again
-    return Binding((), _sentence(certificate, holding, change))
+    return Binding((), _describe_proved(certificate, holding, change))
 
 
 # -- comparison ----------------------------------------------------------------------------------
 
 
-def _limit(limit: Mapping[str, str]) -> str:
+def _describe_limit(limit: Mapping[str, str]) -> str:
     """A limit in words."""
     mass, length, terms = (limit[key][:40] for key in checker.LIMITS)
     return f"masses up to {mass} kg within {length} m and joint terms up to {terms}"
 
 
-def _labels(question: Question) -> list[str]:
+def _constraint_labels(question: Question) -> list[str]:
     return [".".join(name) for name in question.feasible.names]
 
 
-def _differences(file: Statement, own: Statement, names: Sequence[str]) -> Iterator[str]:
+def _describe_differences(file: Statement, own: Statement, names: Sequence[str]) -> Iterator[str]:
     """What a file says otherwise than its reader, part by part."""
     if file["consistency"] != own["consistency"]:
         yield f"{file['consistency']} consistency, not {own['consistency']}"
@@ -180,11 +183,11 @@ def _differences(file: Statement, own: Statement, names: Sequence[str]) -> Itera
         return
     yield from _one_sided_items("tie", file["ties"], own["ties"], names)
     yield from _one_sided_items("constraint", file["constraints"], own["constraints"], names)
-    yield from _coefficients(file["matrix"], own["matrix"])
+    yield from _differing_coefficients(file["matrix"], own["matrix"])
     if "values" in file or "values" in own:
-        yield from _values(file.get("values", []), own.get("values", []))
+        yield from _differing_values(file.get("values", []), own.get("values", []))
     if "data" in file:
-        yield from _data(file["data"], own["data"])
+        yield from _differing_data(file["data"], own["data"])
 
 
 def _one_sided_items(
@@ -195,15 +198,16 @@ def _one_sided_items(
         return
     for item in file:
         if item not in own:
-            yield f"a {what} that you did not name: {item['name']}: {_in_words(item, names)}"
+            yield f"a {what} that you did not name: {item['name']}: {_describe_item(item, names)}"
     for item in own:
         if item not in file:
-            yield f"without the {what} that you named: {item['name']}: {_in_words(item, names)}"
+            text = _describe_item(item, names)
+            yield f"without the {what} that you named: {item['name']}: {text}"
     if all(item in own for item in file) and all(item in file for item in own):
         yield f"its {what}s in another order, or twice"
 
 
-def _in_words(item: Mapping[str, Any], names: Sequence[str]) -> str:
+def _describe_item(item: Mapping[str, Any], names: Sequence[str]) -> str:
     if "row" in item:
         return f"{_describe_sum(item['row'], names)} = {item['value']}"
     if item["size"] > 1:
@@ -216,7 +220,7 @@ def _describe_sum(row: Sequence[Any], names: Sequence[str]) -> str:
     return " + ".join(f"{c} {names[j]}" for j, c in row)
 
 
-def _coefficients(file: Sequence[Any], own: Sequence[Any]) -> Iterator[str]:
+def _differing_coefficients(file: Sequence[Any], own: Sequence[Any]) -> Iterator[str]:
     """Rows that are not those of K with the same index."""
     if len(file) != len(own):
         yield f"{len(file)} equations, where K has {len(own)} rows"
@@ -234,7 +238,7 @@ def _row_change(file: Sequence[Any], own: Sequence[Any]) -> Fraction | float:
     return max((abs(there[j] - c) / abs(c) for j, c in here.items()), default=Fraction(0))
 
 
-def _values(file: Sequence[str], own: Sequence[str]) -> Iterator[str]:
+def _differing_values(file: Sequence[str], own: Sequence[str]) -> Iterator[str]:
     """Values that are not the same decimals."""
     if len(file) != len(own):
         yield f"{len(file)} values, not {len(own)}"
@@ -244,12 +248,12 @@ def _values(file: Sequence[str], own: Sequence[str]) -> Iterator[str]:
             yield f"value {i} is {theirs[:40]}, not {ours}"
 
 
-def _data(file: Statement, own: Statement) -> Iterator[str]:
+def _differing_data(file: Statement, own: Statement) -> Iterator[str]:
     """Where the data of a bound are others."""
     if len(file["rows"]) != len(own["rows"]):
         yield f"{len(file['rows'])} rows of data, not {len(own['rows'])}"
     else:
-        there, here = _as_array(file, own), _as_array(own, own)
+        there, here = _data_as_array(file, own), _data_as_array(own, own)
         sizes = np.maximum(np.linalg.norm(here, axis=0), np.finfo(np.float64).tiny)
         changes = np.abs(there - here) / sizes
         for row, column in np.argwhere(~(changes <= ROUNDING))[:1].tolist():
@@ -259,7 +263,7 @@ def _data(file: Statement, own: Statement) -> Iterator[str]:
         yield f"a rest of {file['rest'][:40]} in the squared residual, not {own['rest']}"
 
 
-def _as_array(data: Statement, like: Statement) -> Array:
+def _data_as_array(data: Statement, like: Statement) -> Array:
     """Rows and target side by side; as many columns as `like` has."""
     rows = [*data["rows"], *like["rows"]]
     columns = 1 + max((i for row in rows for i, _ in row), default=-1)
@@ -283,15 +287,15 @@ def _largest_change(file: Statement, own: Statement) -> float:
 # -- the same proof for the reader's own numbers ---------------------------------------------------
 
 
-def _adapt_proof(certificate: Certificate, holding: Holding) -> Certificate | None:
+def _adapt_proof(certificate: Certificate, holding: HeldStatement) -> Certificate | None:
     """A proof of the reader's own statement, from the file's; None when there is none."""
     file, question = certificate.data, holding.question
     if file["claim"] == "feasible":
         *numbers, over = (checker.exact(x) for x in file["point"])
-        point = Presolved.from_question(question).complete(
+        point = PresolvedQuestion.from_question(question).complete_point(
             np.array([float(x / over) for x in numbers])
         )
-        return None if point is None else question.feasibility(point)
+        return None if point is None else question.certify_feasible(point)
     if file["claim"] == "boundary":
         return None
     kept = {key: file[key] for key in checker.KEYS[file["claim"]].split() if key != "values"}
@@ -300,7 +304,7 @@ def _adapt_proof(certificate: Certificate, holding: Holding) -> Certificate | No
         kept["data"] = holding.statement["data"]
     first = [file["limit"]] if file["limit"] else []
     for limit in (*first, *(question.size_limits(mass) for mass in HEAVIEST)):
-        found = question.state(file["claim"], **{**kept, "limit": limit})
+        found = question.unchecked_certificate(file["claim"], **{**kept, "limit": limit})
         if found.holds():
             return found
     return None
@@ -309,10 +313,10 @@ def _adapt_proof(certificate: Certificate, holding: Holding) -> Certificate | No
 # -- words -----------------------------------------------------------------------------------------
 
 
-def _sentence(certificate: Certificate, holding: Holding, change: float) -> str:
+def _describe_proved(certificate: Certificate, holding: HeldStatement, change: float) -> str:
     """What is proved about what under which conditions."""
     data = certificate.data
-    names = _labels(holding.question)
+    names = _constraint_labels(holding.question)
     proved = CLAIMS.get(data["claim"])
     if proved is None:
         first = certificate.verify().splitlines()[0]
@@ -321,9 +325,9 @@ def _sentence(certificate: Certificate, holding: Holding, change: float) -> str:
     if checker.exact(data["margin"]):
         under.append(f"a margin of {data['margin']} in SI")
     for item in (*data["ties"], *data["constraints"]):
-        under.append(f"{item['name']} ({_in_words(item, names)})")
+        under.append(f"{item['name']} ({_describe_item(item, names)})")
     if data.get("limit"):
-        under.append(_limit(data["limit"]))
+        under.append(_describe_limit(data["limit"]))
     if change:
         under.append(f"coefficients as computed here, {change:.0e} from the file's")
     return f"proves {proved} about {holding.about} under {', '.join(under)}"

@@ -157,7 +157,7 @@ NAME_START = 60
 """Characters of a name at the start of its alias."""
 
 
-def mark(robot: Robot) -> str:
+def robot_fingerprint(robot: Robot) -> str:
     """Fingerprint of what decides a robot's base parameters: geometry, gravity and joint terms."""
     told = {
         "gravity": [repr(float(g)) for g in robot.gravity],
@@ -165,11 +165,11 @@ def mark(robot: Robot) -> str:
         "bodies": [
             {
                 "parent": body.parent,
-                "pose": _numbers(body.rotation, body.position, body.motion),
+                "pose": _printed_numbers(body.rotation, body.position, body.motion),
                 "rotor": body.rotor
                 and [
                     repr(float(body.rotor.gear)),
-                    _numbers(body.rotor.rotation, body.rotor.position),
+                    _printed_numbers(body.rotor.rotation, body.rotor.position),
                 ],
             }
             for body in robot.bodies
@@ -184,5 +184,5 @@ def mark(robot: Robot) -> str:
     return "sha256 " + hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
-def _numbers(*arrays: Array) -> list[str]:
+def _printed_numbers(*arrays: Array) -> list[str]:
     return [repr(float(x) + 0.0) for array in arrays for x in np.ravel(array)]

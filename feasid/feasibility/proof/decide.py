@@ -20,10 +20,15 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.feasibility import problems, solve
-from feasid.feasibility.constraints.units import Units, assemble, concentrate, units_from_values
+from feasid.feasibility.constraints.units import (
+    Units,
+    constraint_units,
+    units_from_values,
+    units_of_denser_bodies,
+)
 from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.proof.infeasibility import Prover, on_boundary
-from feasid.feasibility.proof.presolve import Presolved
+from feasid.feasibility.proof.infeasibility import InfeasibilityProver, prove_boundary
+from feasid.feasibility.proof.presolve import PresolvedQuestion
 from feasid.feasibility.proof.question import HEAVIEST, Question
 from feasid.feasibility.solve import Attempt, SolverAnswer
 
@@ -36,7 +41,7 @@ NEARLY = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class Decision:
     """What was found.
 
     Attributes
@@ -70,7 +75,7 @@ def decide(
     reference: Array,
     solver: Any = None,
     again: bool = False,
-) -> Outcome:
+) -> Decision:
     """Decide whether some feasible delta has ``K delta = beta``, with an exact proof.
 
     Parameters
@@ -81,38 +86,40 @@ def decide(
     reference : ndarray, shape (n,)
         Dependent parameters are counted from here.
     solver : optional
-        See `feasid.feasibility.solve.ladder`.
+        See `feasid.feasibility.solve.solver_attempts`.
     again : bool
         Equations that others say, too, have been left out already.
     """
-    problem = Presolved.from_question(question)
+    problem = PresolvedQuestion.from_question(question)
     refuted = problem.refute()
     if refuted is not None:
-        return Outcome(refuted, _worst(question, scale, problem.known), None)
+        return Decision(refuted, _smallest_known_margin(question, scale, problem.known), None)
     if problem.wrong or any(s.outcome == "broken" for s in problem.settled):
-        return Outcome(None, np.nan, None)
+        return Decision(None, np.nan, None)
     if problem.redundant_rows and not again:
-        rest = question.without(problem.redundant_rows)
+        rest = question.without_equations(problem.redundant_rows)
         return replace(
             decide(rest, scale, reference, solver, again=True), dropped=problem.redundant_rows
         )
     own = question.robot.values
     for delta in (reference, np.where(np.isfinite(own), own, reference), np.zeros(len(reference))):
-        found = _at(problem, scale, delta)
+        found = _decide_by_point(problem, scale, delta)
         if found is not None:
             return found
     flat = problem.singular_multipliers()
     if flat:
-        certificate = on_boundary(
-            problem, problem.lift({}, flat), reference[problem.elimination.roots]
+        certificate = prove_boundary(
+            problem, problem.lift_multipliers({}, flat), reference[problem.elimination.roots]
         )
         if certificate is not None:
-            return Outcome(certificate, _worst(question, scale, problem.known), None)
-    ladder = solve.ladder(solver)
+            return Decision(
+                certificate, _smallest_known_margin(question, scale, problem.known), None
+            )
+    ladder = solve.solver_attempts(solver)
     attempts: tuple[Attempt, ...] = ()
-    best = Outcome(None, np.nan, None)
-    for number, inner in enumerate(_units(problem, scale)):
-        outcome = _attempt(problem, inner, reference, ladder[:1] if number else ladder)
+    best = Decision(None, np.nan, None)
+    for number, inner in enumerate(_units_to_try(problem, scale)):
+        outcome = _solve_and_prove(problem, inner, reference, ladder[:1] if number else ladder)
         attempts += outcome.attempts
         if outcome.feasible is not None:
             return replace(outcome, attempts=attempts)
@@ -120,21 +127,23 @@ def decide(
     return replace(best, attempts=attempts)
 
 
-def _units(problem: Presolved, scale: Units) -> Iterator[Units]:
+def _units_to_try(problem: PresolvedQuestion, scale: Units) -> Iterator[Units]:
     """Units to try: the given ones, those of the bodies as far as they show, and slimmer ones."""
     roots, inside = problem.elimination.roots, problem.feasible
-    first = assemble(inside, scale.mass, scale.length, scale.parameters[roots])
+    first = constraint_units(inside, scale.mass, scale.length, scale.parameters[roots])
     yield first
     robot = problem.question.robot
     whole = problem.question.feasible
     shown = units_from_values(robot, whole, scale, problem.K, problem.beta, roots)
-    yield assemble(inside, shown.mass, shown.length, shown.parameters[roots])
+    yield constraint_units(inside, shown.mass, shown.length, shown.parameters[roots])
     for factor in SLIMMER:
-        slim = concentrate(whole, scale, factor)
-        yield assemble(inside, slim.mass, slim.length, slim.parameters[roots])
+        slim = units_of_denser_bodies(whole, scale, factor)
+        yield constraint_units(inside, slim.mass, slim.length, slim.parameters[roots])
 
 
-def _worst(question: Question, scale: Units, known: Mapping[int, Fraction]) -> float:
+def _smallest_known_margin(
+    question: Question, scale: Units, known: Mapping[int, Fraction]
+) -> float:
     """The smallest margin among constraints on nothing but known parameters."""
     feasible = question.feasible.with_margin(question.margin)
     mask = np.zeros(feasible.size, dtype=bool)
@@ -146,36 +155,36 @@ def _worst(question: Question, scale: Units, known: Mapping[int, Fraction]) -> f
     return min((float(m) for c, m in pairs if mask[c.columns].all()), default=np.nan)
 
 
-def _at(problem: Presolved, scale: Units, delta: Array) -> Outcome | None:
+def _decide_by_point(problem: PresolvedQuestion, scale: Units, delta: Array) -> Decision | None:
     """The answer when the point near `delta` with the given values is strictly feasible."""
     question = problem.question
     near = np.array(problem.expand(delta[problem.elimination.roots]))
-    exact = problem.complete(near)
+    exact = problem.complete_point(near)
     if exact is None:
         return None
     feasible = question.feasible.with_margin(question.margin)
     point = np.array([float(x) for x in exact])
-    if not feasible.inside(point):
+    if not feasible.contains(point):
         return None
-    certificate = question.feasibility(exact)
+    certificate = question.certify_feasible(exact)
     if certificate is None:
         return None
     margins = [*scale.block_margins(feasible, point), *scale.linear_margins(feasible, point)]
-    return Outcome(certificate, float(min(margins)), point)
+    return Decision(certificate, float(min(margins)), point)
 
 
-def _attempt(
-    problem: Presolved,
+def _solve_and_prove(
+    problem: PresolvedQuestion,
     scale: Units,
     reference: Array,
     solver: solve.Ladder,
-) -> Outcome:
+) -> Decision:
     """Solve in these units, and accept an answer that is proved."""
     feasible = problem.feasible
     if not feasible.constraints:
-        return Outcome(None, np.nan, None)
-    prover = Prover(problem, scale)
-    start, directions = fibre_map(
+        return Decision(None, np.nan, None)
+    prover = InfeasibilityProver(problem, scale)
+    start, directions = solutions_of_equations(
         problem.K, problem.beta, scale.parameters, reference[problem.elimination.roots]
     )
     program = problems.feasibility_test(problems.virtual(feasible, scale, start, directions))
@@ -183,35 +192,37 @@ def _attempt(
 
     def judge(raw: SolverAnswer) -> solve.Judgement:
         s, z = float(raw.x[-1]), scale.parameters * (start + directions @ raw.x[:-1])
-        certificate = _proof(problem, prover, raw, s, z)
+        certificate = _prove_answer(problem, prover, raw, s, z)
         if certificate is None:
             return solve.Judgement(False, True, abs(s), f"margin {s:.2e}, nothing proved")
         proved[id(raw)] = certificate
         return solve.Judgement(True, True, -s, f"margin {s:.2e}, {certificate.claim} proved")
 
-    raw, attempts = solve.run(program, judge, solver)
+    raw, attempts = solve.solve_verified(program, judge, solver)
     if raw is None:
-        return Outcome(None, np.nan, None, tuple(attempts))
+        return Decision(None, np.nan, None, tuple(attempts))
     delta = problem.expand(scale.parameters * (start + directions @ raw.x[:-1]))
     certificate = proved.get(id(raw))
-    exact = problem.complete(delta) if certificate and certificate.claim == "feasible" else None
+    exact = (
+        problem.complete_point(delta) if certificate and certificate.claim == "feasible" else None
+    )
     if exact is not None:  # the solver's own leaves rounding of large dependent parameters in beta
         delta = np.array([float(x) for x in exact])
-    return Outcome(certificate, float(raw.x[-1]), delta, tuple(attempts))
+    return Decision(certificate, float(raw.x[-1]), delta, tuple(attempts))
 
 
-def _proof(
-    problem: Presolved, prover: Prover, raw: SolverAnswer, s: float, z: Array
+def _prove_answer(
+    problem: PresolvedQuestion, prover: InfeasibilityProver, raw: SolverAnswer, s: float, z: Array
 ) -> Certificate | None:
     """Whatever a solver's answer proves."""
     question, flat = problem.question, problem.singular_multipliers()
-    if problem.feasible.strictly_inside(z) and not flat:
-        exact = problem.complete(problem.expand(z))
-        certificate = None if exact is None else question.feasibility(exact)
+    if problem.feasible.contains_strictly(z) and not flat:
+        exact = problem.complete_point(problem.expand(z))
+        certificate = None if exact is None else question.certify_feasible(exact)
         if certificate is not None:
             return certificate
     if flat:
-        certificate = on_boundary(problem, problem.lift({}, flat), z)
+        certificate = prove_boundary(problem, problem.lift_multipliers({}, flat), z)
         if certificate is not None:
             return certificate
     if not s < NEARLY:
@@ -219,9 +230,9 @@ def _proof(
     best: Certificate | None = None
     for found in prover.from_solver(raw.multipliers, raw.prices):
         certificate = None
-        if s > -NEARLY and found.total == 0:
-            certificate = on_boundary(problem, found, z)
-        certificate = certificate or question.infeasibility(found)
+        if s > -NEARLY and found.proof_value == 0:
+            certificate = prove_boundary(problem, found, z)
+        certificate = certificate or question.certify_infeasible(found)
         if certificate is None:
             continue
         if certificate.limit is None or certificate.limit["mass"] == HEAVIEST[0]:
@@ -231,7 +242,9 @@ def _proof(
     return best
 
 
-def fibre_map(K: Array, beta: Array, units: Array, reference: Array) -> tuple[Array, Array]:
+def solutions_of_equations(
+    K: Array, beta: Array, units: Array, reference: Array
+) -> tuple[Array, Array]:
     """Start (n,) and orthonormal directions (n, n - nb), in units, of all ``K delta = beta``.
 
     These are the virtual parameters of Sousa and Cortesao (2014) eq. (40), by orthonormal
@@ -275,16 +288,16 @@ def minimal_conflict(
     """
     asked = question.feasible.user_constraints
 
-    def clash(subset: Collection[str]) -> bool:
-        part = question.feasible.without(asked - frozenset(subset))
-        units = assemble(part, scale.mass, scale.length, scale.parameters)
+    def is_infeasible(subset: Collection[str]) -> bool:
+        part = question.feasible.without_constraints(asked - frozenset(subset))
+        units = constraint_units(part, scale.mass, scale.length, scale.parameters)
         return decide(replace(question, feasible=part), units, reference, solver).feasible is False
 
     kept = [name for name in suspects if name in asked]
-    if not kept or clash(()):
+    if not kept or is_infeasible(()):
         return ()
     for name in tuple(kept):
         rest = [k for k in kept if k != name]
-        if rest and clash(rest):
+        if rest and is_infeasible(rest):
             kept = rest
     return tuple(kept)

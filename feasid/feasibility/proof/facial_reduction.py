@@ -17,10 +17,10 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.dynamics.kinematics import coordinate_map, nodes, propagate
-from feasid.exact.elimination import Equation, independent, solve_near, solve_square
-from feasid.exact.numbers import decimal, plain
+from feasid.exact.elimination import Equation, independent_rows, solve_near, solve_square
+from feasid.exact.numbers import printed_decimal, simplest_number
 from feasid.feasibility.constraints.affine import Block
-from feasid.feasibility.constraints.units import lengths
+from feasid.feasibility.constraints.units import body_lengths
 from feasid.robot.description import Robot
 from feasid.robot.inertia import pseudo_inertia, skew
 from feasid.robot.known import Row
@@ -105,71 +105,76 @@ class Face:
         )
 
     @cached_property
-    def _doubles(self) -> Array:
+    def _basis_doubles(self) -> Array:
         """V, shape (s, r)."""
         return np.array([[float(x) for x in row] for row in self.V]).reshape(len(self.unit), -1)
 
     @cached_property
     def projector(self) -> Array:
         """On the span of V, in units, shape (s, s)."""
-        span, _ = np.linalg.qr(self.unit[:, None] * self._doubles)
+        span, _ = np.linalg.qr(self.unit[:, None] * self._basis_doubles)
         return np.asarray(span @ span.T)
 
     @property
-    def pairs(self) -> list[tuple[int, int]]:
+    def index_pairs(self) -> list[tuple[int, int]]:
         """Index pairs of W, the upper triangle."""
         count = len(self.lead)
         return [(a, b) for a in range(count) for b in range(a, count)]
 
-    def project(self, Z: Array) -> Array:
+    def project_multiplier(self, Z: Array) -> Array:
         """Z restricted to the face."""
         square = np.outer(self.unit, self.unit)
         return np.asarray(self.projector @ (Z * square) @ self.projector / square)
 
-    def coordinates(self, Z: Array) -> dict[tuple[int, int], float]:
+    def nearest_coordinates(self, Z: Array) -> dict[tuple[int, int], float]:
         """W of the nearest ``V W V'``."""
-        inverse = np.linalg.pinv(self._doubles)
+        inverse = np.linalg.pinv(self._basis_doubles)
         W = inverse @ Z @ inverse.T
-        return {(a, b): 0.5 * float(W[a, b] + W[b, a]) for a, b in self.pairs}
+        return {(a, b): 0.5 * float(W[a, b] + W[b, a]) for a, b in self.index_pairs}
 
-    def form(self, basis: Array) -> dict[tuple[int, int], Fraction]:
+    def linear_form(self, basis: Array) -> dict[tuple[int, int], Fraction]:
         """Coefficients of ``<B, V W V'>`` in the entries of W."""
         out = {}
         entries = [
-            (int(r), int(c), decimal(basis[r, c])) for r, c in zip(*np.nonzero(basis), strict=True)
+            (int(r), int(c), printed_decimal(basis[r, c]))
+            for r, c in zip(*np.nonzero(basis), strict=True)
         ]
-        for a, b in self.pairs:
+        for a, b in self.index_pairs:
             total = sum((v * self.V[r][a] * self.V[c][b] for r, c, v in entries), Fraction(0))
             if total:
                 out[a, b] = total * (1 + (a != b))
         return out
 
-    def matrix(self, W: Mapping[tuple[int, int], Fraction]) -> Exact:
+    def exact_matrix(self, W: Mapping[tuple[int, int], Fraction]) -> Exact:
         """``V W V'`` exactly."""
         count = range(len(self.lead))
         full = [[W[min(a, b), max(a, b)] for b in count] for a in count]
         half = [[_dot(row, column) for column in full] for row in self.V]
         return [[_dot(row, other) for other in self.V] for row in half]
 
-    def nearest(self, Z: Array) -> Exact:
+    def nearest_exact_matrix(self, Z: Array) -> Exact:
         """``V W V'`` near Z, exactly."""
-        return self.matrix({pair: decimal(w) for pair, w in self.coordinates(Z).items()})
+        return self.exact_matrix(
+            {pair: printed_decimal(w) for pair, w in self.nearest_coordinates(Z).items()}
+        )
 
     def add_remainder(self, basis: Array, Z: Exact, remainder: Sequence[Fraction]) -> Exact:
         """Z plus ``V W V'`` whose adjoint is `remainder`, which satisfies the face's relations."""
-        forms = [[f.get(p, Fraction(0)) for p in self.pairs] for f in map(self.form, basis)]
-        lead, _ = independent(forms)
+        forms = [
+            [f.get(p, Fraction(0)) for p in self.index_pairs] for f in map(self.linear_form, basis)
+        ]
+        lead, _ = independent_rows(forms)
         some = [forms[k] for k in lead]
         gram = [[_dot(one, two) for two in some] for one in some]
         factors = solve_square(gram, [remainder[k] for k in lead]) or []
         W = {
             pair: sum((c * f[i] for c, f in zip(factors, some, strict=False)), Fraction(0))
-            for i, pair in enumerate(self.pairs)
+            for i, pair in enumerate(self.index_pairs)
         }
-        pairs = zip(Z, self.matrix(W), strict=True)
+        pairs = zip(Z, self.exact_matrix(W), strict=True)
         return [[x + y for x, y in zip(a, b, strict=True)] for a, b in pairs]
 
-    def size(self, a: int, b: int) -> float:
+    def coordinate_unit(self, a: int, b: int) -> float:
         """What one unit of W[a, b] is worth, in units."""
         return float(self.unit[self.lead[a]] * self.unit[self.lead[b]])
 
@@ -198,7 +203,7 @@ class FaceRelations:
     @classmethod
     def from_blocks(cls, robot: Robot, blocks: Sequence[Block]) -> FaceRelations:
         """Of these bodies and rotors, by how they can move."""
-        own = lengths(robot)
+        own = body_lengths(robot)
         units = [own[block.body] ** np.array(block.powers, dtype=np.float64) for block in blocks]
         out, faces = [], {}
         energies = kinetic_energy_multipliers(robot, blocks, units)
@@ -206,15 +211,17 @@ class FaceRelations:
             face = Face.from_energy(energy, unit) if energy.any() else None
             if face is None:
                 continue
-            forms = [face.form(B) for B in block.basis]
-            _, rows = independent([[f.get(p, Fraction(0)) for p in face.pairs] for f in forms])
+            forms = [face.linear_form(B) for B in block.basis]
+            _, rows = independent_rows(
+                [[f.get(p, Fraction(0)) for p in face.index_pairs] for f in forms]
+            )
             columns = block.columns.tolist()
             named = tuple({columns[k]: c for k, c in row.items()} for row in rows)
             out.append((frozenset(columns), named))
             faces[frozenset(columns)] = face
         return cls(tuple(out), faces)
 
-    def consistent(self, rows: Sequence[Row]) -> list[Row]:
+    def make_rows_consistent(self, rows: Sequence[Row]) -> list[Row]:
         """Rows of K within the rounding of doubles that satisfy the relations to `DIGITS` digits.
 
         Whatever can be known of a body is a combination of energies of its motions, so that K's
@@ -227,12 +234,12 @@ class FaceRelations:
         for row in rows:
             new = dict(row)
             for columns, relations in self.bodies:
-                new.update(_consistent(row, columns, relations, leads))
+                new.update(_make_row_consistent(row, columns, relations, leads))
             out.append({j: c for j, c in new.items() if c})
         return out
 
 
-def _consistent(
+def _make_row_consistent(
     row: Row, columns: frozenset[int], relations: Sequence[Row], leads: set[int]
 ) -> Row:
     """The coefficients of one body, changed by their rounding at most."""
@@ -264,12 +271,12 @@ def _consistent(
 def _simplest_within(x: float, error: float) -> Fraction:
     """The simplest number within the error that x may have."""
     if error <= 1e3 * ROUNDED_ZERO:
-        return plain(x)
+        return simplest_number(x)
     for largest in (12, 100, 1000, 10**6):
         simple = Fraction(x).limit_denominator(largest)
         if abs(float(simple) - x) <= error * max(1.0, abs(x)):
             return simple
-    return decimal(x)
+    return printed_decimal(x)
 
 
 def kinetic_energy_multipliers(
@@ -302,7 +309,7 @@ def kinetic_energy_multipliers(
             out.append(_symmetrise_rotor(square, block))
         else:  # semi consistency has the first moment's sign turned
             twist = np.concatenate([turn, -shift], axis=1)
-            out.append(_spread(twist.T @ twist))
+            out.append(_largest_span_multiplier(twist.T @ twist))
     sizes = [np.abs(E * np.outer(unit, unit)).max() for E, unit in zip(out, units, strict=True)]
     largest = max(sizes, default=0.0) or 1.0
     return [np.where(np.abs(E) < ROUNDED_ZERO * np.abs(E).max(), 0.0, E) / largest for E in out]
@@ -316,7 +323,7 @@ def _symmetrise_rotor(square: Array, block: Block) -> Array:
     return out
 
 
-def _spread(E: Array) -> Array:
+def _largest_span_multiplier(E: Array) -> Array:
     """The multiplier of a semi-consistent body with the same energy and the largest span.
 
     Of the lower right 3x3 matrix only the trace is felt, of the upper right X only X - X'.

@@ -20,18 +20,18 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.exact.elimination import Equation, Unknown, solve_near
-from feasid.exact.numbers import decimal
+from feasid.exact.numbers import printed_decimal
 from feasid.feasibility.constraints.affine import Block, Linear
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.facial_reduction import VISIBLE, Face, kinetic_energy_multipliers
-from feasid.feasibility.proof.presolve import Presolved
-from feasid.feasibility.proof.question import Dual, Exact
+from feasid.feasibility.proof.presolve import PresolvedQuestion
+from feasid.feasibility.proof.question import DualPoint, Exact
 from feasid.feasibility.proof.rounding import (
     complete_multipliers,
     lift_to_semidefinite,
-    project,
+    project_to_semidefinite,
     round_matrix,
 )
 from feasid.robot.known import Row
@@ -54,7 +54,7 @@ MAX_UNKNOWNS = 400
 
 
 @dataclass(frozen=True, eq=False)
-class Prover:
+class InfeasibilityProver:
     """Turns a solver's multipliers into exact ones, for one question.
 
     Attributes
@@ -64,7 +64,7 @@ class Prover:
         Of what remains.
     """
 
-    problem: Presolved
+    problem: PresolvedQuestion
     scale: Units
 
     @property
@@ -72,28 +72,31 @@ class Prover:
         """The constraints that remain."""
         return self.problem.feasible
 
-    def from_solver(self, multipliers: tuple[Array, ...], prices: Array) -> Iterator[Dual]:
+    def from_solver(self, multipliers: tuple[Array, ...], prices: Array) -> Iterator[DualPoint]:
         """Exact multipliers near those that a solver returned, in units; simple proofs first."""
         count = len(self.feasible.linear)
         if len(multipliers) != len(self.feasible.blocks) or len(prices) < count:
             return
-        blocks = [project(Z, u) for Z, u in zip(multipliers, self.scale.blocks, strict=True)]
+        blocks = [
+            project_to_semidefinite(Z, u)
+            for Z, u in zip(multipliers, self.scale.blocks, strict=True)
+        ]
         si = np.maximum(prices[:count], 0.0) / self.scale.linear
         if not (all(np.isfinite(Z).all() for Z in blocks) and np.isfinite(si).all()):
             return
-        energy, nothing = self._energy, np.zeros_like(si)
-        afforded = ENERGY_SHARE * abs(self._total(blocks, si))
-        share = afforded / (abs(self._total(energy, nothing)) or 1.0)
+        energy, nothing = self._energy_multipliers, np.zeros_like(si)
+        afforded = ENERGY_SHARE * abs(self._proof_value(blocks, si))
+        share = afforded / (abs(self._proof_value(energy, nothing)) or 1.0)
         mixed = [Z + share * E for Z, E in zip(blocks, energy, strict=True)]
         faces = self._motion_faces(si)
-        inside = [faces[k].project(Z) if k in faces else Z for k, Z in enumerate(mixed)]
+        inside = [faces[k].project_multiplier(Z) if k in faces else Z for k, Z in enumerate(mixed)]
         attempts = [
             (blocks, si, self._visible_faces(blocks, si)),
             (inside, si, faces),
             (blocks, si, {}),
             (mixed, si, {}),
         ]
-        if self._total(energy, nothing) < 0:  # motions whose energy would be negative
+        if self._proof_value(energy, nothing) < 0:  # motions whose energy would be negative
             attempts.append((energy, nothing, {}))
         for attempt in attempts:
             found = self._solve_on_faces(*attempt)
@@ -103,7 +106,7 @@ class Prover:
     # -- in doubles --------------------------------------------------------------------------
 
     @cached_property
-    def _energy(self) -> list[Array]:
+    def _energy_multipliers(self) -> list[Array]:
         """Kinetic energy of random motions as multipliers of the inertia blocks, scaled to 1."""
         constraints = self.problem.question.feasible.constraints
         count = len(self.feasible.blocks)
@@ -116,17 +119,25 @@ class Prover:
         """Linear constraints that own no column and take part in the proof."""
         worth = prices * self.scale.linear
         least = NEGLIGIBLE_PRICE * worth.max(initial=0.0)
-        return [i for i in range(len(prices)) if i not in self._signs and worth[i] > least]
+        return [
+            i
+            for i in range(len(prices))
+            if i not in self._columns_of_sign_constraints and worth[i] > least
+        ]
 
-    def _total(self, blocks: list[Array], prices: Array) -> float:
+    def _proof_value(self, blocks: list[Array], prices: Array) -> float:
         """``<C, Z> + prices.constants + y.beta``, which a proof needs to be negative."""
         constants = sum(
             float(np.sum(b.constant * Z)) for b, Z in zip(self.feasible.blocks, blocks, strict=True)
         )
         linear = float(prices @ self.feasible.linear_constant)
-        return constants + linear + float(self._combination(blocks, prices) @ self.problem.beta)
+        return (
+            constants
+            + linear
+            + float(self._nearest_combination(blocks, prices) @ self.problem.beta)
+        )
 
-    def _combination(self, blocks: list[Array], prices: Array) -> Array:
+    def _nearest_combination(self, blocks: list[Array], prices: Array) -> Array:
         """The y for which K'y is nearest to ``sum_k C_k*(Z_k)``, in units; shape (nb,).
 
         Reading it off the leading columns would do if K were always well conditioned.
@@ -134,19 +145,19 @@ class Prover:
         pull = np.asarray(self.feasible.linear_matrix.T @ prices, dtype=np.float64)
         for block, Z in zip(self.feasible.blocks, blocks, strict=True):
             np.add.at(pull, block.columns, np.einsum("cij,ij->c", block.basis, Z))
-        inverse, sizes = self._inverse
+        inverse, sizes = self._pseudo_inverse
         y = inverse @ (self.scale.parameters * pull)
         return np.where(np.abs(y) < ROUNDED_ZERO * np.abs(y).max(initial=0.0), 0.0, y) / sizes
 
     @cached_property
-    def _inverse(self) -> tuple[Array, Array]:
+    def _pseudo_inverse(self) -> tuple[Array, Array]:
         """Pseudo-inverse of K' in units with its rows scaled, and the rows' sizes."""
         scaled = self.problem.K * self.scale.parameters
         sizes = np.linalg.norm(scaled, axis=1)
         return np.linalg.pinv((scaled / sizes[:, None]).T), sizes
 
     @cached_property
-    def _signs(self) -> dict[int, int]:
+    def _columns_of_sign_constraints(self) -> dict[int, int]:
         """Column outside all blocks that each linear constraint on a single parameter owns."""
         taken = {j for b in self.feasible.blocks for j in b.columns.tolist()}
         owners: dict[int, int] = {}
@@ -159,7 +170,7 @@ class Prover:
     # -- in rationals ------------------------------------------------------------------------
 
     @cached_property
-    def _rows(self) -> list[Row]:
+    def _remaining_rows(self) -> list[Row]:
         """Equations that remain, exactly, by place among what remains."""
         place = {int(j): k for k, j in enumerate(self.problem.elimination.roots)}
         reduced = self.problem.question.reduced_rows
@@ -167,11 +178,11 @@ class Prover:
             {place[j]: c for j, c in reduced[i][0].items() if j in place} for i in self.problem.kept
         ]
 
-    def _left(self, y: Mapping[int, Fraction], Z: Mapping[int, Exact]) -> list[Fraction]:
+    def _remainders(self, y: Mapping[int, Fraction], Z: Mapping[int, Exact]) -> list[Fraction]:
         """``sum_k <B_kj, Z_k> - (K'y)_j`` by column that remains; Z_k by place there."""
         question, places = self.problem.question, self.problem.places
         every = [y.get(i, Fraction(0)) for i in range(len(question.rows))]
-        left = Dual(question, every, {places[k]: M for k, M in Z.items()}).left
+        left = DualPoint(question, every, {places[k]: M for k, M in Z.items()}).remainders
         return [left[j] for j in self.problem.elimination.roots.tolist()]
 
     def _visible_faces(self, blocks: list[Array], prices: Array) -> dict[int, Face]:
@@ -199,7 +210,7 @@ class Prover:
             for j in self.feasible.linear[i].columns
         }
         constraints = self.problem.question.feasible.constraints
-        own, faces = self.problem.question.relations.faces, {}
+        own, faces = self.problem.question.face_relations.faces, {}
         for k, place in enumerate(self.problem.places[: len(self.feasible.blocks)]):
             face = own.get(frozenset(constraints[place].columns.tolist()))
             if face is not None:  # the one to which K is corrected: not a digit may differ
@@ -218,14 +229,14 @@ class Prover:
 
     def _solve_on_faces(
         self, blocks: list[Array], prices: Array, found: Mapping[int, Face]
-    ) -> Dual | None:
+    ) -> DualPoint | None:
         """Multipliers on these faces exactly; None where that fails.
 
         In every column that no body on the whole cone and no sign owns
         ``(K'y)_j - sum of prices a_ij - <B_j, V W V'> = 0`` is solved for y, prices and W.
         """
         units, count = self.scale.blocks, len(blocks)
-        unknowns = len(self._rows) + sum(len(f.pairs) for f in found.values())
+        unknowns = len(self._remaining_rows) + sum(len(f.index_pairs) for f in found.values())
         if found and unknowns > MAX_UNKNOWNS:
             return None
         Z = {
@@ -235,20 +246,22 @@ class Prover:
         }
         asked = {k: M for k, M in Z.items() if self.feasible.blocks[k].role == "asked"}
         solution = self._solve_exactly(
-            self._combination(blocks, prices), prices, blocks, found, asked
+            self._nearest_combination(blocks, prices), prices, blocks, found, asked
         )
         if solution is None:
             return None
         Z |= {
-            k: face.matrix({(a, b): solution["W", k, a, b] for a, b in face.pairs})
+            k: face.exact_matrix({(a, b): solution["W", k, a, b] for a, b in face.index_pairs})
             for k, face in found.items()
         }
         Z |= {count + i: [[solution["price", i]]] for i in self._priced_constraints(prices)}
         y = {row: solution["y", i] for i, row in enumerate(self.problem.kept)}
         # Fixed parameters take what is left there.
-        whole, _ = complete_multipliers(self.feasible, Z, self._left(y, Z), units)
+        whole, _ = complete_multipliers(self.feasible, Z, self._remainders(y, Z), units)
         places = self.problem.places
-        return self.problem.lift(y, {places[k]: M for k, M in whole.items() if any(map(any, M))})
+        return self.problem.lift_multipliers(
+            y, {places[k]: M for k, M in whole.items() if any(map(any, M))}
+        )
 
     def _solve_exactly(
         self,
@@ -260,24 +273,26 @@ class Prover:
     ) -> dict[Unknown, Fraction] | None:
         """The unknowns of `_solve_on_faces`, exactly and as near as possible."""
         columns: list[dict[Unknown, Fraction]] = [{} for _ in range(self.feasible.size)]
-        start: dict[Unknown, Fraction] = {("y", i): decimal(v) for i, v in enumerate(y)}
-        for i, equation in enumerate(self._rows):
+        start: dict[Unknown, Fraction] = {("y", i): printed_decimal(v) for i, v in enumerate(y)}
+        for i, equation in enumerate(self._remaining_rows):
             for j, coefficient in equation.items():
                 columns[j]["y", i] = coefficient
         for i in self._priced_constraints(prices):
-            start["price", i] = decimal(prices[i])
+            start["price", i] = printed_decimal(prices[i])
             row = self.feasible.linear[i]
             for j, c in zip(row.columns.tolist(), row.coefficients, strict=True):
-                columns[j]["price", i] = columns[j].get(("price", i), Fraction(0)) - decimal(c)
+                columns[j]["price", i] = columns[j].get(
+                    ("price", i), Fraction(0)
+                ) - printed_decimal(c)
         for k, face in faces.items():
             block = self.feasible.blocks[k]
-            for (a, b), entry in face.coordinates(blocks[k]).items():
-                start["W", k, a, b] = decimal(entry)
+            for (a, b), entry in face.nearest_coordinates(blocks[k]).items():
+                start["W", k, a, b] = printed_decimal(entry)
             for j, basis in zip(block.columns.tolist(), block.basis, strict=True):
-                for (a, b), value in face.form(basis).items():
+                for (a, b), value in face.linear_form(basis).items():
                     columns[j]["W", k, a, b] = columns[j].get(("W", k, a, b), Fraction(0)) - value
-        others = self._left({}, asked)
-        taken = {*self._signs.values()} | {
+        others = self._remainders({}, asked)
+        taken = {*self._columns_of_sign_constraints.values()} | {
             j
             for k, b in enumerate(self.feasible.blocks)
             if k not in faces and k not in asked
@@ -286,23 +301,23 @@ class Prover:
         free = [j for j in range(self.feasible.size) if j not in taken]
         equations: list[Equation] = [(columns[j], others[j]) for j in free]
         return solve_near(
-            equations, start, lambda unknown: self._unit_of(unknown, faces), ROUNDED_EQUATION
+            equations, start, lambda unknown: self._unknown_unit(unknown, faces), ROUNDED_EQUATION
         )
 
-    def _unit_of(self, unknown: Unknown, faces: Mapping[int, Face]) -> float:
+    def _unknown_unit(self, unknown: Unknown, faces: Mapping[int, Face]) -> float:
         """What one unit of an unknown is worth, in the problem's units."""
         if unknown[0] == "y":
-            return float(self._inverse[1][unknown[1]])
+            return float(self._pseudo_inverse[1][unknown[1]])
         if unknown[0] == "price":
             return float(self.scale.linear[unknown[1]])
         _, k, a, b = unknown
-        return faces[k].size(a, b)
+        return faces[k].coordinate_unit(a, b)
 
 
 # -- the boundary ----------------------------------------------------------------------------------
 
 
-def on_boundary(problem: Presolved, found: Dual, z: Array) -> Certificate | None:
+def prove_boundary(problem: PresolvedQuestion, found: DualPoint, z: Array) -> Certificate | None:
     """The proof that given values lie on the boundary: a point on the face that is left.
 
     Where <M_k, Z_k> must be zero, ``M_k(delta) Z_k = 0``: linear equations, solved exactly near the
@@ -312,7 +327,7 @@ def on_boundary(problem: Presolved, found: Dual, z: Array) -> Certificate | None
     if question.margin:
         return None
     constraints, place = question.feasible.constraints, problem.known
-    start = {(j,): decimal(x) for j, x in enumerate(problem.expand(z))}
+    start = {(j,): printed_decimal(x) for j, x in enumerate(problem.expand(z))}
     start.update({(j,): value for j, value in place.items()})
     equations: list[Equation] = [({(j,): Fraction(1)}, value) for j, value in place.items()]
     for i, row in enumerate(problem.question.rows):
@@ -322,17 +337,17 @@ def on_boundary(problem: Presolved, found: Dual, z: Array) -> Certificate | None
         tie = {(j,): Fraction(1), **{(i,): -c for i, c in row.items()}}
         equations.append((tie, value))
     for k, Z in found.Z.items():
-        equations += _orthogonal(constraints[k], Z)
+        equations += _orthogonality_equations(constraints[k], Z)
     solved = solve_near(equations, start, lambda _: 1.0)
     if solved is None:
         return None
     point = [solved[(j,)] for j in range(question.feasible.size)]
-    return question.boundary(found, point)
+    return question.certify_boundary(found, point)
 
 
-def _orthogonal(constraint: Block | Linear, Z: Exact) -> list[Equation]:
+def _orthogonality_equations(constraint: Block | Linear, Z: Exact) -> list[Equation]:
     """``M(delta) Z = 0`` as linear equations."""
-    basis, constant, columns = _affine(constraint)
+    basis, constant, columns = _exact_affine_matrices(constraint)
     out: list[Equation] = []
     for r in range(len(Z)):
         for c in range(len(Z)):
@@ -347,10 +362,10 @@ def _orthogonal(constraint: Block | Linear, Z: Exact) -> list[Equation]:
     return out
 
 
-def _affine(constraint: Block | Linear) -> tuple[list[Exact], Exact, list[int]]:
+def _exact_affine_matrices(constraint: Block | Linear) -> tuple[list[Exact], Exact, list[int]]:
     columns = [int(j) for j in constraint.columns]
     if isinstance(constraint, Linear):
-        coefficients = [[[decimal(c)]] for c in constraint.coefficients]
-        return coefficients, [[decimal(constraint.constant)]], columns
-    basis = [[[decimal(x) for x in row] for row in B] for B in constraint.basis]
-    return basis, [[decimal(x) for x in row] for row in constraint.constant], columns
+        coefficients = [[[printed_decimal(c)]] for c in constraint.coefficients]
+        return coefficients, [[printed_decimal(constraint.constant)]], columns
+    basis = [[[printed_decimal(x) for x in row] for row in B] for B in constraint.basis]
+    return basis, [[printed_decimal(x) for x in row] for row in constraint.constant], columns

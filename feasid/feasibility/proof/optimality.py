@@ -29,12 +29,12 @@ from scipy import linalg
 from feasid.core.arrays import Array
 from feasid.core.threads import one_thread
 from feasid.errors import SolverError
-from feasid.exact.numbers import decimal
+from feasid.exact.numbers import printed_decimal
 from feasid.feasibility.cone import (
     CENTRED,
     PATH_FACTOR,
-    Cone,
     ConvexFunction,
+    LogBarrier,
     Quadratic,
     minimise,
     newton_step,
@@ -48,7 +48,7 @@ from feasid.feasibility.proof.facial_reduction import (
     Face,
     kinetic_energy_multipliers,
 )
-from feasid.feasibility.proof.question import HEAVIEST, Data, Dual, ExactRows, Question
+from feasid.feasibility.proof.question import HEAVIEST, DualPoint, ExactData, ExactRows, Question
 from feasid.feasibility.proof.rounding import round_dual
 
 RELATIVE_GAP = 1e-5
@@ -106,10 +106,10 @@ class Optimum:
     """
 
     question: Question
-    data: Data
+    data: ExactData
     floor: Fraction
     weights: list[Fraction]
-    dual: Dual
+    dual: DualPoint
     limit: Mapping[str, str] | None
     delta: Array
 
@@ -121,13 +121,15 @@ class Optimum:
         residual : float
             What is left of the log beside R and rho: its square is added to the bound.
         """
-        point, rest = [decimal(x) for x in self.delta], decimal(residual**2)
+        point, rest = [printed_decimal(x) for x in self.delta], printed_decimal(residual**2)
         data, floor = replace(self.data, rest=rest), self.floor + rest
-        return self.question.lower_bound(data, self.weights, self.dual, floor, point, self.limit)
+        return self.question.certify_lower_bound(
+            data, self.weights, self.dual, floor, point, self.limit
+        )
 
 
 @one_thread()
-def optimum(
+def prove_optimum(
     question: Question, R: Array, rho: Array, delta: Array, reference: Array, scale: Units
 ) -> Optimum | None:
     """A lower bound for ``|R K delta - rho|^2``, proved.
@@ -148,10 +150,10 @@ def optimum(
     Optimum or None
         None when nothing was proved.
     """
-    data = Data.from_doubles(R, rho)
-    problem = CentralPath.from_question(question, *data.doubles, delta, reference, scale)
+    data = ExactData.from_doubles(R, rho)
+    problem = CentralPath.from_question(question, *data.as_doubles, delta, reference, scale)
     points = list(problem.points())
-    whole = problem.whole(question)
+    whole = problem.unrestricted_parameters(question)
     if not points:
         return None
     least, best = 2 * problem.quadratic.value(points[-1][0]), None
@@ -167,27 +169,27 @@ def optimum(
                 break
     if best is not None:
         return best
-    nothing = Dual(question, [Fraction(0)] * len(question.rows), {})
+    nothing = DualPoint(question, [Fraction(0)] * len(question.rows), {})
     return Optimum(question, data, Fraction(0), [Fraction(0)] * len(rho), nothing, None, delta)
 
 
 def _prove_lower_bound(
-    data: Data, weights: list[Fraction], dual: Dual, delta: Array
+    data: ExactData, weights: list[Fraction], dual: DualPoint, delta: Array
 ) -> Optimum | None:
     """What a dual point proves with the largest limit that it affords; None for nothing."""
-    gain = -dual.offset - data.along_target(weights)
+    gain = -dual.offset - data.target_times(weights)
     square = sum((w * w for w in weights), Fraction(0))
     for heaviest in HEAVIEST:
-        limit = dual.question.size_limits(heaviest) if any(dual.left) else None
-        paid = dual.cost(limit) if limit else Fraction(0)
+        limit = dual.question.size_limits(heaviest) if any(dual.remainders) else None
+        paid = dual.remainder_cost(limit) if limit else Fraction(0)
         least = gain - paid
         if least > 0 and (paid <= LIMIT_COST * gain or heaviest == HEAVIEST[-1]):
-            floor = _rounded_down(least * least / square)
+            floor = _round_down(least * least / square)
             return Optimum(dual.question, data, floor, weights, dual, limit, delta)
     return None
 
 
-def _rounded_down(number: Fraction) -> Fraction:
+def _round_down(number: Fraction) -> Fraction:
     """A decimal of `BOUND_DIGITS` digits that is not larger."""
     if number <= 0:
         return Fraction(0)
@@ -218,7 +220,7 @@ class CentralPath:
     """
 
     quadratic: Quadratic
-    cone: Cone
+    cone: LogBarrier
     start: Array
     matrices: tuple[tuple[int, Array], ...]
     numbers: tuple[tuple[int, float], ...]
@@ -231,9 +233,9 @@ class CentralPath:
         elimination = question.elimination
         roots, inside = elimination.roots, elimination.inside.with_margin(question.margin)
         unit, x, count = scale.parameters[roots], delta[roots], len(question.feasible.blocks)
-        K = question.rows.doubles(len(delta))
+        K = question.rows.as_doubles(len(delta))
         A, b = R @ (K @ elimination.T), rho - R @ (K @ elimination.fixed)
-        places = _remaining_constraints(question)
+        places = _constraints_on_free_parameters(question)
         numbers = [
             (place, row, float(scale.linear[place - count]))
             for place, row in zip(places[len(inside.blocks) :], inside.linear, strict=True)
@@ -245,29 +247,29 @@ class CentralPath:
             or row.constant + float(row.coefficients @ x[row.columns]) <= TIGHT * size
         ]
         seen = len(A) >= A.shape[1] > 0 and np.linalg.cond(A * unit) * UNSEEN < 1
-        matrices = _faces(question, x, scale, [row for _, row, _ in numbers], seen)
+        matrices = _blocks_on_faces(question, x, scale, [row for _, row, _ in numbers], seen)
         reduced = replace(
             inside,
-            blocks=tuple(_on_face(block, Q) for _, block, Q in matrices),
+            blocks=tuple(_restrict_to_face(block, Q) for _, block, Q in matrices),
             linear=tuple(
                 replace(row, coefficients=row.coefficients / size, constant=row.constant / size)
                 for _, row, size in numbers
             ),
             convex=(),
         )
-        directions = _felt(reduced, A, unit)
+        directions = _determined_directions(reduced, A, unit)
         middle = reference[roots]
         points = (x + share * (middle - x) for share in INWARD)
-        start = next((point for point in points if reduced.strictly_inside(point)), x)
+        start = next((point for point in points if reduced.contains_strictly(point)), x)
         return cls(
             Quadratic(A, b, directions),
-            Cone.barrier(reduced, directions),
+            LogBarrier.unweighted(reduced, directions),
             start,
             tuple((place, Q) for place, _, Q in matrices),
             tuple((place, size) for place, _, size in numbers),
         )
 
-    def whole(self, question: Question) -> set[int]:
+    def unrestricted_parameters(self, question: Question) -> set[int]:
         """Parameters of bodies that may be pushed in every direction."""
         constraints = question.feasible.constraints
         free = (place for place, Q in self.matrices if Q.shape[0] == Q.shape[1])
@@ -277,7 +279,7 @@ class CentralPath:
         """Central points and their mu, down to `RELATIVE_GAP`; ends where rounding does."""
         x, norm = self.start, float(np.linalg.norm(self.quadratic.b))
         least = (ZERO_RESIDUAL * norm) ** 2
-        order = max(self.cone.order, 1)
+        order = max(self.cone.barrier_parameter, 1)
         mu = max(2 * self.quadratic.value(x), least) / order
         while True:
             terms: list[tuple[float, ConvexFunction]] = [(1 / mu, self.quadratic), (1.0, self.cone)]
@@ -311,7 +313,7 @@ class CentralPath:
         return error / float(np.linalg.norm(error)), out
 
 
-def _faces(
+def _blocks_on_faces(
     question: Question, x: Array, scale: Units, rows: Sequence[Linear], seen: bool
 ) -> list[tuple[int, Block, Array]]:
     """Bodies on what motions and tight bounds reach of their cone, and tight asked matrices.
@@ -321,12 +323,12 @@ def _faces(
     """
     inside = question.elimination.inside.with_margin(question.margin)
     whole = question.feasible.constraints
-    pairs = list(zip(_remaining_constraints(question), inside.blocks, strict=False))
+    pairs = list(zip(_constraints_on_free_parameters(question), inside.blocks, strict=False))
     originals = [block for place, _ in pairs if isinstance(block := whole[place], Block)]
     units = [scale.blocks[place] for place, _ in pairs]
     energy = kinetic_energy_multipliers(question.robot, originals, units)
     tight = [
-        block.role == "asked" and _least(block, x, unit) <= TIGHT
+        block.role == "asked" and _smallest_eigenvalue(block, x, unit) <= TIGHT
         for (_, block), unit in zip(pairs, units, strict=True)
     ]
     touched = {
@@ -342,7 +344,9 @@ def _faces(
         face = None if free or not E.any() else Face.from_energy(E, unit)
         if face is not None:
             pushes = [
-                push * np.outer(unit, unit) for row in asked if (push := _push(block, row)).any()
+                push * np.outer(unit, unit)
+                for row in asked
+                if (push := _bound_gradient_matrix(block, row)).any()
             ]
             left, singular, _ = np.linalg.svd(np.hstack([face.projector, *pushes]))
             Q = left[:, : int((singular > SPANNED * singular[0]).sum())]
@@ -350,19 +354,21 @@ def _faces(
     return out
 
 
-def _on_face(block: Block, Q: Array) -> Block:
+def _restrict_to_face(block: Block, Q: Array) -> Block:
     """``Q' C(x) Q``, without the rounding of zeros."""
 
-    def reduce(matrices: Array) -> Array:
+    def restrict_matrices(matrices: Array) -> Array:
         reduced = np.asarray(Q.T @ matrices @ Q)
         size = np.abs(Q).T @ np.abs(matrices) @ np.abs(Q)
         least = ROUNDED_ZERO * size.max(axis=(-2, -1), keepdims=True)
         return np.where(np.abs(reduced) > least, reduced, 0.0)
 
-    return replace(block, basis=reduce(block.basis), constant=reduce(block.constant))
+    return replace(
+        block, basis=restrict_matrices(block.basis), constant=restrict_matrices(block.constant)
+    )
 
 
-def _felt(feasible: FeasibleSet, A: Array, unit: Array) -> Array:
+def _determined_directions(feasible: FeasibleSet, A: Array, unit: Array) -> Array:
     """Unit directions (n, z) that data, matrices and numbers tell apart.
 
     Where they do not feel some combination, one parameter of it stays as it is.
@@ -379,7 +385,7 @@ def _felt(feasible: FeasibleSet, A: Array, unit: Array) -> Array:
     return np.delete(np.diag(unit), pivots[: len(unfelt)], axis=1)
 
 
-def _push(block: Block, row: Linear) -> Array:
+def _bound_gradient_matrix(block: Block, row: Linear) -> Array:
     """The matrix by which a bound pushes a body; zero where it does not touch it."""
     weights = np.zeros(len(block.columns))
     for j, c in zip(row.columns.tolist(), row.coefficients, strict=True):
@@ -388,12 +394,12 @@ def _push(block: Block, row: Linear) -> Array:
     return np.asarray(np.einsum("a,aij->ij", np.linalg.solve(gram, weights), block.basis))
 
 
-def _least(block: Block, x: Array, unit: Array) -> float:
+def _smallest_eigenvalue(block: Block, x: Array, unit: Array) -> float:
     """Smallest eigenvalue in units."""
     return float(np.linalg.eigvalsh(block.matrix(x) / np.outer(unit, unit))[0])
 
 
-def _remaining_constraints(question: Question) -> list[int]:
+def _constraints_on_free_parameters(question: Question) -> list[int]:
     """Which of the question's constraints touch what remains of it."""
     T = question.elimination.T
     return [k for k, c in enumerate(question.feasible.constraints) if T[c.columns].any()]
@@ -419,7 +425,7 @@ class RangeEnd:
     form: Array
     bound: float
     weights: list[Fraction]
-    dual: Dual
+    dual: DualPoint
 
 
 @dataclass(frozen=True, eq=False)
@@ -440,7 +446,7 @@ class RangeEndProver:
     """
 
     question: Question
-    data: Data
+    data: ExactData
     budget: float
     units: Sequence[Array]
     limits: Mapping[int, tuple[int, int]]
@@ -463,11 +469,11 @@ class RangeEndProver:
         weights, dual = round_dual(
             self.question, self.data, w, multipliers, self.units, form=form, limits=self.limits
         )
-        if any(dual.left):
+        if any(dual.remainders):
             raise SolverError("the multipliers of a range are not those of a proof")
         square = sum((w * w for w in weights), Fraction(0))
-        total = dual.offset + self.data.along_target(weights)
-        bound = _round_up(total + _sqrt_above(decimal(self.budget) * square))
+        total = dual.offset + self.data.target_times(weights)
+        bound = _round_up(total + _sqrt_rounded_up(printed_decimal(self.budget) * square))
         return RangeEnd(form, bound, weights, dual)
 
     def without_data(self, form: Array) -> RangeEnd | None:
@@ -476,7 +482,11 @@ class RangeEndProver:
             end = self.prove(form, np.zeros(len(self.data.rho)), {})
         except SolverError:
             return None
-        return end if not any(end.weights) and not any(end.dual.tied) and not end.bound else None
+        return (
+            end
+            if not any(end.weights) and not any(end.dual.tie_multipliers) and not end.bound
+            else None
+        )
 
     def certificate(self, end: RangeEnd, beyond: Array | None) -> Certificate | None:
         """Proof for ``feasid verify``; None when it cannot be stated there.
@@ -497,15 +507,15 @@ class RangeEndProver:
         robot, rows = self.question.robot, self.question.rows
         if not any(end.weights):
             question = Question(robot, asked, ExactRows(), ())
-            return question.infeasibility(Dual(question, [], Z))
+            return question.certify_infeasible(DualPoint(question, [], Z))
         if beyond is None:
             return None
-        question, point = Question(robot, asked, rows, None), [decimal(x) for x in beyond]
-        dual, floor = Dual(question, end.dual.y, Z), decimal(self.budget)
-        return question.lower_bound(self.data, end.weights, dual, floor, point, None)
+        question, point = Question(robot, asked, rows, None), [printed_decimal(x) for x in beyond]
+        dual, floor = DualPoint(question, end.dual.y, Z), printed_decimal(self.budget)
+        return question.certify_lower_bound(self.data, end.weights, dual, floor, point, None)
 
 
-def _sqrt_above(square: Fraction) -> Fraction:
+def _sqrt_rounded_up(square: Fraction) -> Fraction:
     """The root of a number, rounded up."""
     if not square:
         return Fraction(0)
@@ -518,6 +528,6 @@ def _sqrt_above(square: Fraction) -> Fraction:
 def _round_up(number: Fraction) -> float:
     """The next double whose decimal is not below."""
     out = float(number)
-    while decimal(out) < number:
+    while printed_decimal(out) < number:
         out = float(np.nextafter(out, np.inf))
     return out

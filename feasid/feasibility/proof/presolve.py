@@ -18,12 +18,12 @@ import numpy.typing as npt
 from feasid.certificate import definiteness
 from feasid.core.arrays import Array
 from feasid.exact.elimination import solve_near
-from feasid.exact.numbers import decimal, plain
+from feasid.exact.numbers import printed_decimal, simplest_number
 from feasid.feasibility.constraints.affine import Linear
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet, block_value, linear_value
 from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.proof.question import Dual, Exact, Question
+from feasid.feasibility.proof.question import DualPoint, Exact, Question
 from feasid.robot.known import Row
 
 ROUNDING = 1e-9
@@ -42,7 +42,7 @@ Fixed = tuple[int, int, Fraction]
 
 
 @dataclass(frozen=True, eq=False)
-class Settled:
+class SettledConstraint:
     """A constraint that fixed parameters decide: its place, an exact multiplier, and the verdict.
 
     ``outcome`` is "broken" or "flat": singular where definite is asked.
@@ -54,7 +54,7 @@ class Settled:
 
 
 @dataclass(frozen=True, eq=False)
-class Presolved:
+class PresolvedQuestion:
     """A question after exact presolve.
 
     Attributes
@@ -80,7 +80,7 @@ class Presolved:
     fixed: tuple[Fixed, ...]
     known: Mapping[int, Fraction]
     wrong: tuple[tuple[int, Fraction], ...]
-    settled: tuple[Settled, ...]
+    settled: tuple[SettledConstraint, ...]
     kept: tuple[int, ...]
     elimination: Elimination
     places: tuple[int, ...]
@@ -88,7 +88,7 @@ class Presolved:
     beta: Array
 
     @classmethod
-    def from_question(cls, question: Question) -> Presolved:
+    def from_question(cls, question: Question) -> PresolvedQuestion:
         """Settle what can be settled."""
         fixed, at, active, wrong = _fix_singletons(question)
         known = dict(at)
@@ -98,7 +98,9 @@ class Presolved:
         settled = tuple(_settle_constraints(question, known))
         numeric = question.feasible.with_margin(question.margin)
         # Constraints that are decided must not come back as numbers.
-        left = [k for k, c in enumerate(numeric.constraints) if not _inside(c.columns, known)]
+        left = [
+            k for k, c in enumerate(numeric.constraints) if not _are_all_known(c.columns, known)
+        ]
         count = len(numeric.blocks)
         numeric = replace(
             numeric,
@@ -106,7 +108,7 @@ class Presolved:
             linear=_pair_opposites(numeric, [k - count for k in left if k >= count]),
         )
         elimination = Elimination.from_equalities(numeric, {j: float(v) for j, v in at.items()})
-        kept, dropped, K, beta = _independent(active, elimination.roots)
+        kept, dropped, K, beta = _independent_equations(active, elimination.roots)
         wrong += dropped
         return cls(
             question,
@@ -132,41 +134,43 @@ class Presolved:
         used = {*self.kept, *(i for _, i, _ in self.fixed)}
         return tuple(i for i in range(len(self.question.rows)) if i not in used)
 
-    def lift(self, y: Mapping[int, Fraction], multipliers: Mapping[int, Exact]) -> Dual:
+    def lift_multipliers(
+        self, y: Mapping[int, Fraction], multipliers: Mapping[int, Exact]
+    ) -> DualPoint:
         """Multipliers of all equations: those of equations that fix something take what is left."""
         rows = self.question.reduced_rows
         out = [y.get(i, Fraction(0)) for i in range(len(rows))]
-        left = list(Dual(self.question, out, multipliers).left)
+        left = list(DualPoint(self.question, out, multipliers).remainders)
         for j, i, coefficient in reversed(self.fixed):
             amount = left[j] / coefficient
             if amount:
                 out[i] += amount
                 for other, c in rows[i][0].items():
                     left[other] -= amount * c
-        return Dual(self.question, out, multipliers)
+        return DualPoint(self.question, out, multipliers)
 
     def refute(self) -> Certificate | None:
         """The proof that what is given contradicts itself or breaks what it fixes, if it does."""
         for i, error in self.wrong:
-            parts = self._combination(i)
+            parts = self._reduce_by_kept_equations(i)
             sign = -1 if error > 0 else 1
-            dual = self.lift({k: sign * v for k, v in parts.items()}, {})
-            found = self.question.infeasibility(dual)
+            dual = self.lift_multipliers({k: sign * v for k, v in parts.items()}, {})
+            found = self.question.certify_infeasible(dual)
             if found is not None:
                 return found
         broken = {s.place: s.multiplier for s in self.settled if s.outcome == "broken"}
         if broken:
-            return self.question.infeasibility(self.lift({}, broken))
+            return self.question.certify_infeasible(self.lift_multipliers({}, broken))
         return None
 
     def singular_multipliers(self) -> dict[int, Exact]:
         """Multipliers of the constraints that what is given makes singular."""
         return {s.place: s.multiplier for s in self.settled if s.outcome == "flat"}
 
-    def complete(self, delta: Array) -> list[Fraction] | None:
+    def complete_point(self, delta: Array) -> list[Fraction] | None:
         """The exact point near `delta`, (n,), that satisfies every equation and tie."""
         question = self.question
-        point = [decimal(d) for d in delta]
+        point = [printed_decimal(d) for d in delta]
         for j, value in self.known.items():
             point[j] = value
         equations, counts = [], Counter[int]()
@@ -196,7 +200,7 @@ class Presolved:
         """All parameters in doubles."""
         return self.elimination.expand(z)
 
-    def _combination(self, i: int) -> dict[int, Fraction]:
+    def _reduce_by_kept_equations(self, i: int) -> dict[int, Fraction]:
         """Equation i less what is nearest to it of those kept."""
         out = {i: Fraction(1)}
         if i in self.kept or not len(self.K):
@@ -208,7 +212,7 @@ class Presolved:
                 row[place[j]] = float(c)
         if row.any():
             parts = np.linalg.lstsq(self.K.T, row, rcond=None)[0]
-            out.update({k: -plain(c) for k, c in zip(self.kept, parts, strict=True) if c})
+            out.update({k: -simplest_number(c) for k, c in zip(self.kept, parts, strict=True) if c})
         return {k: c for k, c in out.items() if abs(c) > NO_PART}
 
 
@@ -240,13 +244,15 @@ def _fix_singletons(
                 at[j] = right / c
                 fixed.append((j, i, c))
                 changed = True
-            elif right and not _rounding(question.rows[i], right, values[i], at):
+            elif right and not _is_rounding_error(question.rows[i], right, values[i], at):
                 wrong.append((i, right))
         active = waiting
     return fixed, at, active, wrong
 
 
-def _rounding(row: Row, error: Fraction, value: Fraction, at: Mapping[int, Fraction]) -> bool:
+def _is_rounding_error(
+    row: Row, error: Fraction, value: Fraction, at: Mapping[int, Fraction]
+) -> bool:
     """Whether an equation is wrong only by the rounding of its coefficients."""
     if len(row) == 1:
         return False
@@ -254,15 +260,17 @@ def _rounding(row: Row, error: Fraction, value: Fraction, at: Mapping[int, Fract
     return abs(error) <= ROUNDING * size
 
 
-def _settle_constraints(question: Question, known: Mapping[int, Fraction]) -> list[Settled]:
+def _settle_constraints(
+    question: Question, known: Mapping[int, Fraction]
+) -> list[SettledConstraint]:
     out = []
-    margin = decimal(question.margin)
+    margin = printed_decimal(question.margin)
     for k, constraint in enumerate(question.feasible.constraints):
-        if not _inside(constraint.columns, known) or question.is_frame(constraint):
+        if not _are_all_known(constraint.columns, known) or question.is_massless_frame(constraint):
             continue
         if isinstance(constraint, Linear):
             if linear_value(constraint, known) < margin:
-                out.append(Settled(k, [[Fraction(1)]], "broken"))
+                out.append(SettledConstraint(k, [[Fraction(1)]], "broken"))
             continue
         matrix = block_value(constraint, known)
         for i in range(len(matrix)):
@@ -270,13 +278,15 @@ def _settle_constraints(question: Question, known: Mapping[int, Fraction]) -> li
         outcome = definiteness(matrix)
         strict = constraint.strict and not margin
         if outcome == "indefinite" or (outcome == "singular" and strict):
-            v = short_direction(matrix) or []
+            v = short_negative_direction(matrix) or []
             multiplier = [[a * b for b in v] for a in v]
-            out.append(Settled(k, multiplier, "broken" if outcome == "indefinite" else "flat"))
+            out.append(
+                SettledConstraint(k, multiplier, "broken" if outcome == "indefinite" else "flat")
+            )
     return out
 
 
-def _inside(columns: npt.NDArray[np.intp], known: Mapping[int, Fraction]) -> bool:
+def _are_all_known(columns: npt.NDArray[np.intp], known: Mapping[int, Fraction]) -> bool:
     return all(int(j) in known for j in columns)
 
 
@@ -291,7 +301,7 @@ def _pair_opposites(feasible: FeasibleSet, kept: list[int]) -> tuple[Linear, ...
     return tuple(out)
 
 
-def _independent(
+def _independent_equations(
     active: Active, roots: npt.NDArray[np.intp]
 ) -> tuple[tuple[int, ...], list[tuple[int, Fraction]], Array, Array]:
     """Equations of which none says what the others say, in doubles; and those they contradict."""
@@ -319,7 +329,7 @@ def _independent(
     return tuple(active[k][0] for k in kept), wrong, K[kept], beta[kept]
 
 
-def bad_direction(matrix: Exact) -> list[Fraction] | None:
+def negative_direction(matrix: Exact) -> list[Fraction] | None:
     """A v with ``v'Av < 0``, else with ``v'Av = 0``, else None for a positive definite A.
 
     Elimination keeps ``A = M^-1 S M^-T`` with S the Schur complement: a negative pivot is the
@@ -348,14 +358,14 @@ def bad_direction(matrix: Exact) -> list[Fraction] | None:
     return flat
 
 
-def short_direction(matrix: Exact) -> list[Fraction] | None:
-    """Like `bad_direction`, with few digits where that is negative enough."""
+def short_negative_direction(matrix: Exact) -> list[Fraction] | None:
+    """Like `negative_direction`, with few digits where that is negative enough."""
     floats = np.array([[float(x) for x in row] for row in matrix])
     size = np.abs(floats).max(axis=1) ** 0.5
     size = np.where(size > 0, size, 1.0)
     _, vectors = np.linalg.eigh(floats / np.outer(size, size))
     short = [Fraction(f"{v:.3g}") for v in vectors[:, 0] / size]
-    return short if _quadratic_form(matrix, short) < 0 else bad_direction(matrix)
+    return short if _quadratic_form(matrix, short) < 0 else negative_direction(matrix)
 
 
 def _quadratic_form(matrix: Exact, v: list[Fraction]) -> Fraction:

@@ -19,12 +19,18 @@ import numpy.typing as npt
 
 from feasid import certificate as checker
 from feasid.core.arrays import Array
-from feasid.exact.numbers import decimal, integral, over_one, plain, text
+from feasid.exact.numbers import (
+    common_denominator,
+    decimals_to_integers,
+    printed_decimal,
+    shortest_text,
+    simplest_number,
+)
 from feasid.feasibility.constraints.affine import Block, Linear
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.constraints.units import lengths
-from feasid.feasibility.proof.claim import Certificate, certificate_name, mark
+from feasid.feasibility.constraints.units import body_lengths
+from feasid.feasibility.proof.claim import Certificate, certificate_name, robot_fingerprint
 from feasid.feasibility.proof.facial_reduction import FaceRelations
 from feasid.robot.description import Robot
 from feasid.robot.known import Row
@@ -46,40 +52,40 @@ class ExactRows(tuple[Row, ...]):
     """The non-zero entries of a matrix, row by row."""
 
     @cached_property
-    def integers(self) -> tuple[tuple[tuple[tuple[int, int], ...], ...], int]:
+    def as_integers(self) -> tuple[tuple[tuple[tuple[int, int], ...], ...], int]:
         """Pairs of column and integer, row by row, and the denominator of all."""
-        numbers, over = over_one(c for row in self for c in row.values())
+        numbers, over = common_denominator(c for row in self for c in row.values())
         following = iter(numbers.tolist())
         return tuple(tuple((j, next(following)) for j in row) for row in self), over
 
-    def combine(self, y: Sequence[int], columns: int) -> list[int]:
+    def transpose_times(self, y: Sequence[int], columns: int) -> list[int]:
         """``K'y``, times the denominator of all."""
         out = [0] * columns
-        for factor, row in zip(y, self.integers[0], strict=True):
+        for factor, row in zip(y, self.as_integers[0], strict=True):
             if factor:
                 for j, c in row:
                     out[j] += factor * c
         return out
 
-    def doubles(self, columns: int) -> Array:
+    def as_doubles(self, columns: int) -> Array:
         """As a matrix."""
         out = np.zeros((len(self), columns))
-        out[self._places] = self._values
+        out[self._entry_places] = self._entry_values
         return out
 
     @cached_property
-    def _places(self) -> tuple[Array, Array]:
+    def _entry_places(self) -> tuple[Array, Array]:
         rows = [i for i, row in enumerate(self) for _ in row]
         columns = [j for row in self for j in row]
         return np.array(rows, dtype=np.intp), np.array(columns, dtype=np.intp)
 
     @cached_property
-    def _values(self) -> Array:
+    def _entry_values(self) -> Array:
         return np.array([float(c) for row in self for c in row.values()])
 
 
 @dataclass(frozen=True, eq=False)
-class Data:
+class ExactData:
     """R and rho as decimals: integers times ``10^-places``."""
 
     R: npt.NDArray[np.int64]
@@ -88,20 +94,23 @@ class Data:
     rest: Fraction = Fraction(0)  # of the squared residual, which no parameters change
 
     @classmethod
-    def from_doubles(cls, R: Array, rho: Array, residual: float = 0.0) -> Data:
+    def from_doubles(cls, R: Array, rho: Array, residual: float = 0.0) -> ExactData:
         """Doubles, rounded to integers of 53 bits over one power of ten (`_to_integers`)."""
         (rows, first), (target, second) = _to_integers(R), _to_integers(rho)
-        return cls(rows, target, (first, second), decimal(residual**2))
+        return cls(rows, target, (first, second), printed_decimal(residual**2))
 
     @property
-    def entries(self) -> dict[str, object]:
+    def to_certificate(self) -> dict[str, object]:
         """As a certificate holds them."""
         first, second = (Fraction(10) ** -p for p in self.places)
-        rows = [[[i, text(x * first)] for i, x in enumerate(row) if x] for row in self.R.tolist()]
-        target = [text(x * second) for x in self.rho.tolist()]
-        return {"rows": rows, "target": target, "rest": text(self.rest)}
+        rows = [
+            [[i, shortest_text(x * first)] for i, x in enumerate(row) if x]
+            for row in self.R.tolist()
+        ]
+        target = [shortest_text(x * second) for x in self.rho.tolist()]
+        return {"rows": rows, "target": target, "rest": shortest_text(self.rest)}
 
-    def multiply(self, pull: Row) -> list[Fraction]:
+    def matrix_times(self, pull: Row) -> list[Fraction]:
         """``sum_i pull_i R_ri`` by row."""
         over = Fraction(10) ** self.places[0]
         columns = self.R[:, [*pull]].tolist()
@@ -110,20 +119,20 @@ class Data:
             for row in columns
         ]
 
-    def combination(self, w: Sequence[Fraction]) -> list[Fraction]:
+    def transpose_times(self, w: Sequence[Fraction]) -> list[Fraction]:
         """``R'w``."""
-        numbers, below = over_one(w)
+        numbers, below = common_denominator(w)
         over = below * Fraction(10) ** self.places[0]
         return [Fraction(x) / over for x in (numbers @ self.R.astype(object)).tolist()]
 
-    def along_target(self, w: Sequence[Fraction]) -> Fraction:
+    def target_times(self, w: Sequence[Fraction]) -> Fraction:
         """``rho.w``."""
-        numbers, below = over_one(w)
+        numbers, below = common_denominator(w)
         over = below * Fraction(10) ** self.places[1]
         return Fraction(int(numbers @ self.rho.astype(object))) / over
 
     @property
-    def doubles(self) -> tuple[Array, Array]:
+    def as_doubles(self) -> tuple[Array, Array]:
         """R and rho, rounded to these decimals."""
         first, second = (10.0**p for p in self.places)
         return self.R / first, self.rho / second
@@ -173,15 +182,15 @@ class Question:
         margin: float = 0.0,
     ) -> Question:
         """From floating-point numbers: beta as it is printed, K as `plain` numbers."""
-        values = None if beta is None else tuple(decimal(b) for b in beta)
-        return cls(robot, feasible, _rows(robot, feasible, K), values, margin)
+        values = None if beta is None else tuple(printed_decimal(b) for b in beta)
+        return cls(robot, feasible, _consistent_rows(robot, feasible, K), values, margin)
 
     @cached_property
-    def relations(self) -> FaceRelations:
+    def face_relations(self) -> FaceRelations:
         """What holds of bodies on faces."""
-        return _relations(self.robot, self.feasible)
+        return _face_relations(self.robot, self.feasible)
 
-    def without(self, dropped: Sequence[int]) -> Question:
+    def without_equations(self, dropped: Sequence[int]) -> Question:
         """Without these equations, which the others say, too."""
         kept = [i for i in range(len(self.rows)) if i not in set(dropped)]
         values = None if self.values is None else tuple(self.values[i] for i in kept)
@@ -208,7 +217,7 @@ class Question:
                 out.append((constraint.role, *own))
         return tuple(out)
 
-    def is_frame(self, constraint: Block | Linear) -> bool:
+    def is_massless_frame(self, constraint: Block | Linear) -> bool:
         """True for a body that is known to have no mass: of a mere frame nothing is asked."""
         nothing: tuple[Row, Fraction] = {}, Fraction(0)
         columns = constraint.columns.tolist()
@@ -217,42 +226,48 @@ class Question:
 
     # -- certificates ------------------------------------------------------------------------
 
-    def feasibility(self, point: Sequence[Fraction]) -> Certificate | None:
+    def certify_feasible(self, point: Sequence[Fraction]) -> Certificate | None:
         """The claim that it is feasible, by a point; None when that does not hold."""
         return self._certify("feasible", point=_numerators(point))
 
-    def infeasibility(self, dual: Dual) -> Certificate | None:
+    def certify_infeasible(self, dual: DualPoint) -> Certificate | None:
         """The claim that nothing is feasible, with a limit where one is needed and affordable."""
-        if not any(dual.left):
-            total_enough = dual.total <= 0
-            return self._certify("infeasible", limit=None, **dual.proof) if total_enough else None
+        if not any(dual.remainders):
+            total_enough = dual.proof_value <= 0
+            return (
+                self._certify("infeasible", limit=None, **dual.to_certificate)
+                if total_enough
+                else None
+            )
         for heaviest in HEAVIEST:
             limit = self.size_limits(heaviest)
-            if dual.total + dual.cost(limit) < 0:
-                return self._certify("infeasible", limit=limit, **dual.proof)
+            if dual.proof_value + dual.remainder_cost(limit) < 0:
+                return self._certify("infeasible", limit=limit, **dual.to_certificate)
         return None
 
-    def boundary(self, dual: Dual, point: Sequence[Fraction]) -> Certificate | None:
+    def certify_boundary(self, dual: DualPoint, point: Sequence[Fraction]) -> Certificate | None:
         """The claim that only singular matrices satisfy it."""
-        return self._certify("boundary", limit=None, point=_numerators(point), **dual.proof)
+        return self._certify(
+            "boundary", limit=None, point=_numerators(point), **dual.to_certificate
+        )
 
-    def lower_bound(
+    def certify_lower_bound(
         self,
-        data: Data,
+        data: ExactData,
         weights: Sequence[Fraction],
-        dual: Dual,
+        dual: DualPoint,
         floor: Fraction,
         point: Sequence[Fraction],
         limit: Mapping[str, str] | None,
     ) -> Certificate | None:
         """The claim that no parameters fit `data` with a sum of squares below `floor`."""
-        over, proof = dual.scaled(weights)
+        over, proof = dual.scale_to_decimals(weights)
         del proof["combination"]
         return self._certify(
             "bound",
-            data=data.entries,
-            weights=[text(w * over) for w in weights],
-            floor=text(floor),
+            data=data.to_certificate,
+            weights=[shortest_text(w * over) for w in weights],
+            floor=shortest_text(floor),
             point=_numerators(point),
             limit=limit and dict(limit),
             **proof,
@@ -263,28 +278,28 @@ class Question:
         return size_limit(self.robot, heaviest)
 
     def _certify(self, claim: str, **proof: Any) -> Certificate | None:
-        found = self.state(claim, **proof)
+        found = self.unchecked_certificate(claim, **proof)
         return found if found.holds() else None
 
-    def state(self, claim: str, **proof: Any) -> Certificate:
+    def unchecked_certificate(self, claim: str, **proof: Any) -> Certificate:
         """The claim with its proof, unchecked."""
         names = self.feasible.names
         data = {
             "format": checker.FORMAT,
             "claim": claim,
             "consistency": self.feasible.consistency,
-            "margin": text(decimal(self.margin)),
+            "margin": shortest_text(printed_decimal(self.margin)),
             "robot": {
                 "name": certificate_name(self.robot.name or "robot"),
-                "digest": mark(self.robot),
+                "digest": robot_fingerprint(self.robot),
             },
             "parameters": [[certificate_name(owner), symbol] for owner, symbol in names],
-            "matrix": [[[j, text(v)] for j, v in row.items()] for row in self.rows],
+            "matrix": [[[j, shortest_text(v)] for j, v in row.items()] for row in self.rows],
             "ties": [
                 {
                     "name": certificate_name(f"what is known of {'.'.join(names[j])}"),
-                    "row": [[j, "1"], *([i, text(-c)] for i, c in row.items())],
-                    "value": text(value),
+                    "row": [[j, "1"], *([i, shortest_text(-c)] for i, c in row.items())],
+                    "value": shortest_text(value),
                 }
                 for j, (row, value) in self.elimination.solved.items()
             ],
@@ -294,13 +309,13 @@ class Question:
             **proof,
         }
         if self.values is not None:
-            data["values"] = [text(v) for v in self.values]
+            data["values"] = [shortest_text(v) for v in self.values]
         outside = tuple(c.name for c in self.feasible.convex)
         return Certificate({**data, "digest": checker.digest(data)}, outside)
 
 
 @dataclass(frozen=True, eq=False)
-class Dual:
+class DualPoint:
     """A point of the dual problem: multipliers of equations and of constraints, in rationals.
 
     Attributes
@@ -323,12 +338,12 @@ class Dual:
     def _remainders(self) -> tuple[list[Fraction], list[Fraction]]:
         """What the multipliers of ties take, and what is left."""
         question = self.question
-        numerators, over = over_one(self.y)
-        sums = question.rows.combine(numerators.tolist(), question.feasible.size)
-        over *= question.rows.integers[1]
+        numerators, over = common_denominator(self.y)
+        sums = question.rows.transpose_times(numerators.tolist(), question.feasible.size)
+        over *= question.rows.as_integers[1]
         left = [Fraction(-x, over) if x else Fraction(0) for x in sums]
         for j, c in enumerate(() if self.form is None else self.form):
-            left[j] += decimal(c)
+            left[j] += printed_decimal(c)
         for k, Z in self.Z.items():
             for j, part in adjoint(question.feasible.constraints[k], Z):
                 left[j] += part
@@ -341,12 +356,12 @@ class Dual:
         return tied, left
 
     @property
-    def tied(self) -> list[Fraction]:
+    def tie_multipliers(self) -> list[Fraction]:
         """Multipliers of the ties, which take what is left in tied parameters."""
         return self._remainders[0]
 
     @property
-    def left(self) -> list[Fraction]:
+    def remainders(self) -> list[Fraction]:
         """``form_j + sum_k <B_kj, Z_k> - (K'y)_j`` for each parameter j that is not tied."""
         return self._remainders[1]
 
@@ -355,65 +370,71 @@ class Dual:
         """``sum_k <C_k, Z_k> + v.t``."""
         question = self.question
         solved = question.elimination.solved.values()
-        total = sum((v * t for v, (_, t) in zip(self.tied, solved, strict=True)), Fraction(0))
-        constraints, margin = question.feasible.constraints, decimal(question.margin)
+        total = sum(
+            (v * t for v, (_, t) in zip(self.tie_multipliers, solved, strict=True)), Fraction(0)
+        )
+        constraints, margin = question.feasible.constraints, printed_decimal(question.margin)
         for k, Z in self.Z.items():
-            total += constant(constraints[k], Z)
+            total += constant_product(constraints[k], Z)
             total -= margin * sum((row[i] for i, row in enumerate(Z)), Fraction(0))
         return total
 
     @cached_property
-    def total(self) -> Fraction:
+    def proof_value(self) -> Fraction:
         """``sum_k <C_k, Z_k> + y.beta + v.t``: what a proof needs to be negative."""
         given = zip(self.y, self.question.values or (), strict=True)
         return self.offset + sum((v * b for v, b in given), Fraction(0))
 
-    def cost(self, limit: Mapping[str, str]) -> Fraction:
+    def remainder_cost(self, limit: Mapping[str, str]) -> Fraction:
         """What a proof pays for what is left: ``sum_j |left_j| L_j``."""
         mass, length, terms = (Fraction(limit[k]) for k in checker.LIMITS)
         sizes = {"m": mass, "l": mass * length, "L": mass * length**2}
         total = Fraction(0)
-        for (_, symbol), rest in zip(self.question.feasible.names, self.left, strict=True):
+        for (_, symbol), rest in zip(self.question.feasible.names, self.remainders, strict=True):
             own = symbol.removeprefix("rotor_")
             total += abs(rest) * (sizes[own[0]] if own in checker.BODY else terms)
         return total
 
     @property
-    def proof(self) -> dict[str, Any]:
+    def to_certificate(self) -> dict[str, Any]:
         """As a certificate holds it."""
-        return self.scaled(())[1]
+        return self.scale_to_decimals(())[1]
 
-    def scaled(self, beside: Sequence[Fraction]) -> tuple[Fraction, dict[str, Any]]:
+    def scale_to_decimals(self, beside: Sequence[Fraction]) -> tuple[Fraction, dict[str, Any]]:
         """Times the denominator that it shares with numbers beside it: proofs are cones."""
         entries = (x for Z in self.Z.values() for row in Z for x in row)
-        over = _common_denominator([*beside, *self.y, *self.tied, *entries])
+        over = _common_denominator([*beside, *self.y, *self.tie_multipliers, *entries])
         multipliers = [
             [
                 list(self.question.labels[k]),
-                [text(x * over) for r, row in enumerate(Z) for x in row[r:]],
+                [shortest_text(x * over) for r, row in enumerate(Z) for x in row[r:]],
             ]
             for k, Z in self.Z.items()
             if any(map(any, Z))
         ]
         return over, {
-            "combination": [text(v * over) for v in self.y],
+            "combination": [shortest_text(v * over) for v in self.y],
             "multipliers": multipliers,
-            "tied": [text(v * over) for v in self.tied],
+            "tied": [shortest_text(v * over) for v in self.tie_multipliers],
         }
 
 
 def size_limit(robot: Robot, heaviest: int) -> dict[str, str]:
     """A limit on masses, on lengths far beyond the robot's, and on joint terms."""
-    reach = ROOM * float(lengths(robot).max())
+    reach = ROOM * float(body_lengths(robot).max())
     tens = 10.0 ** np.floor(np.log10(reach))
     reach = float(f"{np.ceil(reach / tens * (1 - 1e-9)) * tens:.1g}")
-    return {"mass": str(heaviest), "length": text(decimal(reach)), "terms": str(heaviest)}
+    return {
+        "mass": str(heaviest),
+        "length": shortest_text(printed_decimal(reach)),
+        "terms": str(heaviest),
+    }
 
 
 _known: WeakKeyDictionary[Robot, dict[Any, Any]] = WeakKeyDictionary()
 
 
-def _relations(robot: Robot, feasible: FeasibleSet) -> FaceRelations:
+def _face_relations(robot: Robot, feasible: FeasibleSet) -> FaceRelations:
     """Of the bodies and rotors; remembered for the robot."""
     known = _known.setdefault(robot, {})
     blocks = [b for b in feasible.blocks if b.role != "asked"]
@@ -424,14 +445,14 @@ def _relations(robot: Robot, feasible: FeasibleSet) -> FaceRelations:
     return out
 
 
-def _rows(robot: Robot, feasible: FeasibleSet, K: Array) -> ExactRows:
+def _consistent_rows(robot: Robot, feasible: FeasibleSet, K: Array) -> ExactRows:
     """K as `plain` numbers, consistent with how bodies move; remembered for the robot."""
     known = _known.setdefault(robot, {})
     key = feasible.consistency, np.ascontiguousarray(K, dtype=np.float64).tobytes()
     if key not in known:
-        rows = [{int(j): plain(row[j]) for j in np.flatnonzero(row)} for row in K]
+        rows = [{int(j): simplest_number(row[j]) for j in np.flatnonzero(row)} for row in K]
         single = all(len(row) == 1 for row in rows)
-        exact = rows if single else _relations(robot, feasible).consistent(rows)
+        exact = rows if single else _face_relations(robot, feasible).make_rows_consistent(rows)
         known[key] = ExactRows(exact)
     out: ExactRows = known[key]
     return out
@@ -441,28 +462,28 @@ def adjoint(constraint: Block | Linear, Z: Exact) -> list[tuple[int, Fraction]]:
     """(j, <B_j, Z>) for each parameter j of a constraint."""
     if isinstance(constraint, Linear):
         pairs = zip(constraint.columns.tolist(), constraint.coefficients, strict=True)
-        return [(j, decimal(c) * Z[0][0]) for j, c in pairs]
-    numbers, over = over_one(x for row in Z for x in row)
-    weights, beside = integral(constraint.basis)
+        return [(j, printed_decimal(c) * Z[0][0]) for j, c in pairs]
+    numbers, over = common_denominator(x for row in Z for x in row)
+    weights, beside = decimals_to_integers(constraint.basis)
     sums = weights.reshape(len(constraint.basis), -1) @ numbers
     parts = [Fraction(x, over * beside) for x in sums.tolist()]
     return list(zip(constraint.columns.tolist(), parts, strict=True))
 
 
-def constant(constraint: Block | Linear, Z: Exact) -> Fraction:
+def constant_product(constraint: Block | Linear, Z: Exact) -> Fraction:
     """<C, Z> for the constant part of a constraint."""
     if isinstance(constraint, Linear):
-        return decimal(constraint.constant) * Z[0][0]
+        return printed_decimal(constraint.constant) * Z[0][0]
     C, places = constraint.constant, zip(*np.nonzero(constraint.constant), strict=True)
-    return sum((decimal(C[r, c]) * Z[r][c] for r, c in places), Fraction(0))
+    return sum((printed_decimal(C[r, c]) * Z[r][c] for r, c in places), Fraction(0))
 
 
 def constraint_data(constraint: Block | Linear) -> dict[str, Any]:
     """A further constraint as a certificate holds it."""
     if isinstance(constraint, Linear):
         pairs = zip(constraint.columns.tolist(), constraint.coefficients, strict=True)
-        row = [[j, text(decimal(c))] for j, c in pairs if c]
-        entries = [[0, 0, row, text(decimal(constraint.constant))]]
+        row = [[j, shortest_text(printed_decimal(c))] for j, c in pairs if c]
+        entries = [[0, 0, row, shortest_text(printed_decimal(constraint.constant))]]
         name = certificate_name(constraint.name)
         return {"name": name, "strict": False, "size": 1, "entries": entries}
     entries = []
@@ -470,9 +491,11 @@ def constraint_data(constraint: Block | Linear) -> dict[str, Any]:
         for c in range(r, constraint.size):
             column = constraint.basis[:, r, c]
             pairs = zip(constraint.columns.tolist(), column, strict=True)
-            row = [[j, text(decimal(v))] for j, v in pairs if v]
+            row = [[j, shortest_text(printed_decimal(v))] for j, v in pairs if v]
             if row or constraint.constant[r, c]:
-                entries.append([r, c, row, text(decimal(constraint.constant[r, c]))])
+                entries.append(
+                    [r, c, row, shortest_text(printed_decimal(constraint.constant[r, c]))]
+                )
     return {
         "name": certificate_name(constraint.name),
         "strict": constraint.strict,
@@ -484,7 +507,7 @@ def constraint_data(constraint: Block | Linear) -> dict[str, Any]:
 def _numerators(point: Sequence[Fraction]) -> list[str]:
     """Numerators, and their common denominator unless all are decimals."""
     odd = _common_denominator(point)
-    return [*(text(x * odd) for x in point), text(odd)]
+    return [*(shortest_text(x * odd) for x in point), shortest_text(odd)]
 
 
 def _common_denominator(numbers: Sequence[Fraction]) -> Fraction:

@@ -20,10 +20,10 @@ from scipy import linalg
 from feasid.certificate import definiteness
 from feasid.core.arrays import Array
 from feasid.exact.elimination import solve_square
-from feasid.exact.numbers import decimal
+from feasid.exact.numbers import printed_decimal
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.proof.facial_reduction import REACHED, Exact, Face
-from feasid.feasibility.proof.question import Data, Dual, Question, adjoint
+from feasid.feasibility.proof.question import DualPoint, ExactData, Question, adjoint
 from feasid.robot.known import Row
 
 LEAST_LIFT = 1e-15
@@ -42,7 +42,7 @@ SMALL_LIFT = Fraction(1, 10**38)
 """The same where a matrix lies on a face but for the rounding of coefficients of 45 digits."""
 
 
-def project(Z: Array, unit: Array) -> Array:
+def project_to_semidefinite(Z: Array, unit: Array) -> Array:
     """A multiplier in SI numbers, its negative eigenvalues dropped."""
     if not np.isfinite(Z).all():
         return Z
@@ -53,7 +53,9 @@ def project(Z: Array, unit: Array) -> Array:
 
 def round_matrix(Z: Array) -> Exact:
     """The doubles of the upper triangle as decimals."""
-    return [[decimal(Z[min(r, c), max(r, c)]) for c in range(len(Z))] for r in range(len(Z))]
+    return [
+        [printed_decimal(Z[min(r, c), max(r, c)]) for c in range(len(Z))] for r in range(len(Z))
+    ]
 
 
 def lift_to_semidefinite(Z: Exact, unit: Array) -> Exact:
@@ -61,10 +63,10 @@ def lift_to_semidefinite(Z: Exact, unit: Array) -> Exact:
     if definiteness(Z) != "indefinite":
         return Z
     scaled = np.array([[float(x) for x in row] for row in Z]) * np.outer(unit, unit)
-    little = SMALL_LIFT * decimal(float(np.abs(scaled).max()))
+    little = SMALL_LIFT * printed_decimal(float(np.abs(scaled).max()))
     slightly = [row[:] for row in Z]
     for i, u in enumerate(unit):
-        slightly[i][i] += little / decimal(u) ** 2 // SMALL_LIFT**2 * SMALL_LIFT**2
+        slightly[i][i] += little / printed_decimal(u) ** 2 // SMALL_LIFT**2 * SMALL_LIFT**2
     if definiteness(slightly) != "indefinite":
         return slightly
     values, vectors = np.linalg.eigh(scaled)
@@ -90,7 +92,7 @@ def add_remainder(basis: Array, Z: Exact, remainder: list[Fraction]) -> Exact:
     for w, B in zip(weights, basis, strict=True):
         if w:
             for r, c in zip(*np.nonzero(B), strict=True):
-                out[r][c] += w * decimal(B[r, c])
+                out[r][c] += w * printed_decimal(B[r, c])
     return out
 
 
@@ -147,7 +149,7 @@ def complete_multipliers(
         if len(columns) > 1 or columns[0] in owned or not row.coefficients[0] > 0:
             continue
         owned.update(columns)
-        c, old = decimal(row.coefficients[0]), out.get(k, [[Fraction(0)]])[0][0]
+        c, old = printed_decimal(row.coefficients[0]), out.get(k, [[Fraction(0)]])[0][0]
         share = max(old - rest[columns[0]] / c, Fraction(0))
         rest[columns[0]] += (share - old) * c
         out[k] = [[share]]
@@ -177,7 +179,7 @@ def _most_definite_first(
 
 def round_dual(
     question: Question,
-    data: Data,
+    data: ExactData,
     w: Array,
     multipliers: Mapping[int, Array],
     units: Sequence[Array],
@@ -185,7 +187,7 @@ def round_dual(
     whole: Collection[int] | None = None,
     form: Array | None = None,
     limits: Mapping[int, tuple[int, int]] | None = None,
-) -> tuple[list[Fraction], Dual]:
+) -> tuple[list[Fraction], DualPoint]:
     """Exact w and Z_k near these, with ``c + sum_k C_k*(Z_k) = K'R'w`` as far as that goes.
 
     Parameters
@@ -225,33 +227,35 @@ def round_dual(
     touched |= {int(j) for place in asked for j in constraints[place].columns}
     bodies = [
         (columns, relations)
-        for columns, relations in question.relations.bodies
+        for columns, relations in question.face_relations.bodies
         if whole is not None and columns.isdisjoint(touched | {*whole})
     ]
     own = {int(j) for c in constraints if c.role != "asked" for j in c.columns} | {*limits}
     free = [j for j in question.elimination.roots.tolist() if j not in own]
     rows = [row for row, _ in question.reduced_rows]
-    wanted = Dual(question, [Fraction(0)] * len(rows), asked, form).left
-    lines = [data.multiply(pull) for pull in _relations(rows, bodies)]
+    wanted = DualPoint(question, [Fraction(0)] * len(rows), asked, form).remainders
+    lines = [data.matrix_times(pull) for pull in _face_equations(rows, bodies)]
     right = [Fraction(0)] * len(lines) + [wanted[j] for j in free]
-    lines += [data.multiply({i: row[j] for i, row in enumerate(rows) if j in row}) for j in free]
-    weights = _solve_near(lines, right, [decimal(x) for x in w], form is not None)
-    y = data.combination(weights)
+    lines += [
+        data.matrix_times({i: row[j] for i, row in enumerate(rows) if j in row}) for j in free
+    ]
+    weights = _solve_near(lines, right, [printed_decimal(x) for x in w], form is not None)
+    y = data.transpose_times(weights)
     faces = {
-        place: question.relations.faces[frozenset(block.columns.tolist())]
+        place: question.face_relations.faces[frozenset(block.columns.tolist())]
         for place, block in enumerate(question.feasible.blocks)
         if place in Z and block.kind == "semi" and frozenset(block.columns.tolist()) in dict(bodies)
     }
-    Z |= {place: face.nearest(multipliers[place]) for place, face in faces.items()}
-    left = Dual(question, y, Z, form).left
+    Z |= {place: face.nearest_exact_matrix(multipliers[place]) for place, face in faces.items()}
+    left = DualPoint(question, y, Z, form).remainders
     Z, left = complete_multipliers(question.feasible, Z, left, units, faces)
     for j, pair in limits.items():
         if left[j]:
             Z[pair[left[j] < 0]] = [[abs(left[j])]]
-    return weights, Dual(question, y, Z, form)
+    return weights, DualPoint(question, y, Z, form)
 
 
-def _relations(
+def _face_equations(
     rows: Sequence[Row], bodies: Sequence[tuple[frozenset[int], tuple[Row, ...]]]
 ) -> list[Row]:
     """By how much each equation pulls at what bodies on faces cannot give, one row each."""
@@ -288,11 +292,11 @@ def _solve_near(
     for _ in range(REFINEMENTS):
         errors = [float(_dot(line, out) - b) for line, b in zip(lines, right, strict=True)]
         change = inverse @ (np.array(errors) / sizes)
-        out = [a - decimal(d) for a, d in zip(out, change, strict=True)]
+        out = [a - printed_decimal(d) for a, d in zip(out, change, strict=True)]
     if not exactly and any(c.denominator > FEW_DIGITS for line in lines for c in line):
         return out
-    kept = _leading(moves.T)
-    moved = _leading(moves[kept])
+    kept = _independent_columns(moves.T)
+    moved = _independent_columns(moves[kept])
     left = [right[k] - _dot(lines[k], out) for k in kept]
     exact = solve_square([[lines[k][r] for r in moved] for k in kept], left)
     for r, d in zip(moved, exact or (), strict=False):
@@ -300,7 +304,7 @@ def _solve_near(
     return out
 
 
-def _leading(matrix: Array) -> list[int]:
+def _independent_columns(matrix: Array) -> list[int]:
     """Places of independent columns, as few as there are."""
     _, R, order = linalg.qr(matrix, mode="economic", pivoting=True)
     sizes = np.abs(np.diagonal(R))

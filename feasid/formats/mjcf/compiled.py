@@ -13,7 +13,7 @@ from feasid.core.arrays import Array
 from feasid.errors import DescriptionError, missing_extra
 from feasid.formats.description import Bond, Description, ExactPose, Joint, Link
 from feasid.formats.mjcf.model import ACTUATOR_TERMS, TENDON_TERMS
-from feasid.formats.terms import NO_TERMS, Effect, JointTerms, LeftOut
+from feasid.formats.terms import NO_TERMS, JointTerms, LeftOut, UnmodelledEffect
 from feasid.formats.xml import TEXT, XmlText, parse_xml
 from feasid.robot.bodies import Limits
 from feasid.robot.description import Robot
@@ -69,7 +69,7 @@ def describe_mjmodel(model: Any, path: str = "<compiled model>") -> Description:
     """
     names = [model.body(i).name or f"body{i}" for i in range(model.nbody)]
     links = [_link(model, i, names, path) for i in range(1, model.nbody)]
-    gravity = np.zeros(3) if _off(model, "gravity") else np.array(model.opt.gravity)
+    gravity = np.zeros(3) if _is_flag_off(model, "gravity") else np.array(model.opt.gravity)
     bonds, driven = _bonds(model, names, [joint.name for link in links for joint in link.joints])
     return Description(
         "mjcf",
@@ -80,8 +80,8 @@ def describe_mjmodel(model: Any, path: str = "<compiled model>") -> Description:
         gravity=tuple(gravity.tolist()),
         bonds=tuple(bonds),
         motors=tuple(driven),
-        effects=tuple(_effects(model, path)),
-        left_out=tuple(_left_out(model)),
+        effects=tuple(_unmodelled_effects(model, path)),
+        left_out=tuple(_unread_elements(model)),
     )
 
 
@@ -119,7 +119,7 @@ def _bonds(model: Any, names: list[str], joints: Sequence[str]) -> tuple[list[Bo
     """Equality constraints between joints, bodies or sites, and the joints of motors."""
     driven = [joints[int(model.actuator_trnid[k, 0])] for k in range(model.nu)
               if int(model.actuator_trntype[k]) == JOINT_TRANSMISSION]  # fmt: skip
-    if _off(model, "equality") or _off(model, "constraint"):
+    if _is_flag_off(model, "equality") or _is_flag_off(model, "constraint"):
         return [], driven
     out = []
     for k in range(model.neq):
@@ -133,7 +133,7 @@ def _bonds(model: Any, names: list[str], joints: Sequence[str]) -> tuple[list[Bo
             out.append(Bond(kind, name, joints[ids[0]], second, (data[0], data[1])))
             continue
         if int(model.eq_objtype[k]) == SITE:
-            out.append(_between_sites(model, names, kind, name, ids))
+            out.append(_site_bond(model, names, kind, name, ids))
         elif kind == "connect":
             bodies_of = names[ids[0]], names[ids[1]]
             out.append(Bond(kind, name, *bodies_of, (0.0, 1.0), data[:3], data[3:6]))
@@ -144,9 +144,7 @@ def _bonds(model: Any, names: list[str], joints: Sequence[str]) -> tuple[list[Bo
     return out, driven
 
 
-def _between_sites(
-    model: Any, names: list[str], kind: str, name: str, ids: tuple[int, int]
-) -> Bond:
+def _site_bond(model: Any, names: list[str], kind: str, name: str, ids: tuple[int, int]) -> Bond:
     first, second = (names[int(model.site_bodyid[i])] for i in ids)
     points = [np.array(model.site_pos[i]) for i in ids]
     turns = [from_quaternion(model.site_quat[i]) for i in ids]
@@ -154,7 +152,7 @@ def _between_sites(
     return Bond(kind, name, first, second, (0.0, 1.0), points[0], points[1], turn)
 
 
-def _off(model: Any, flag: str) -> bool:
+def _is_flag_off(model: Any, flag: str) -> bool:
     """Whether a flag is off; its bit is MuJoCo's own, which moved when one for springs and dampers,
     "passive" before 3.3.6, became two.
     """
@@ -185,37 +183,37 @@ def _joints(model: Any, body: int, name: str) -> Iterator[Joint]:
 
 def _terms(model: Any, joint: int) -> JointTerms:
     dof, place = int(model.jnt_dofadr[joint]), int(model.jnt_qposadr[joint])
-    loose = _off(model, "frictionloss") or _off(model, "constraint")
+    loose = _is_flag_off(model, "frictionloss") or _is_flag_off(model, "constraint")
     return JointTerms(
         float(model.dof_armature[dof]),
-        0.0 if _off(model, "damper") else float(model.dof_damping[dof]),
+        0.0 if _is_flag_off(model, "damper") else float(model.dof_damping[dof]),
         0.0 if loose else float(model.dof_frictionloss[dof]),
-        0.0 if _off(model, "spring") else float(model.jnt_stiffness[joint]),
+        0.0 if _is_flag_off(model, "spring") else float(model.jnt_stiffness[joint]),
         float(model.qpos_spring[place]),
     )
 
 
-def _effects(model: Any, path: str) -> Iterator[Effect]:
+def _unmodelled_effects(model: Any, path: str) -> Iterator[UnmodelledEffect]:
     """What acts in the model and is not modelled here."""
 
-    def effect(kind: str, text: str) -> Effect:
-        return Effect(kind, path, 0, text)
+    def effect(kind: str, text: str) -> UnmodelledEffect:
+        return UnmodelledEffect(kind, path, 0, text)
 
     for name in ("density", "viscosity"):
         if getattr(model.opt, name):
             yield effect("fluid", f"option {name}={getattr(model.opt, name):g}")
-    for i in _rows(model, "body_gravcomp"):
-        if not _off(model, "gravity"):
+    for i in _nonzero_rows(model, "body_gravcomp"):
+        if not _is_flag_off(model, "gravity"):
             yield effect("gravcomp", f"body {model.body(i).name!r}")
     for kind, terms in (("tendon", TENDON_TERMS), ("actuator", ACTUATOR_TERMS)):
         for term in terms:
-            for i in _rows(model, f"{kind}_{term}"):
+            for i in _nonzero_rows(model, f"{kind}_{term}"):
                 label = getattr(model, kind)(i).name or str(i)
                 yield effect(kind, f"{kind} {label!r} has {term}")
     for name in ("jnt_stiffnesspoly", "jnt_springyield"):
-        for j in _rows(model, name):
+        for j in _nonzero_rows(model, name):
             yield effect("nonlinear", f"joint {model.joint(j).name!r} has {name.split('_')[1]}")
-    for d in _rows(model, "dof_dampingpoly"):
+    for d in _nonzero_rows(model, "dof_dampingpoly"):
         joint = model.joint(int(model.dof_jntid[d])).name
         yield effect("nonlinear", f"joint {joint!r} has dampingpoly")
     for j in range(model.njnt):
@@ -233,14 +231,14 @@ def _effects(model: Any, path: str) -> Iterator[Effect]:
         yield effect("plugin", f"{model.nplugin} plugin instances")
 
 
-def _rows(model: Any, name: str) -> list[int]:
+def _nonzero_rows(model: Any, name: str) -> list[int]:
     """Rows of a model's array that are not zero; none in versions that do not have it."""
     values: Array = np.asarray(getattr(model, name, np.zeros((0, 1))), dtype=np.float64)
     values = values.reshape(values.shape[0], -1) if values.size else np.zeros((0, 1))
     return [int(i) for i in np.flatnonzero(values.any(axis=1))]
 
 
-def _left_out(model: Any) -> Iterator[LeftOut]:
+def _unread_elements(model: Any) -> Iterator[LeftOut]:
     for count, (accessor, word) in MEMBERS.items():
         for i in range(int(getattr(model, count))):
             yield LeftOut(word, getattr(model, accessor)(i).name or str(i))
@@ -250,7 +248,7 @@ LAWS = {"gaintype": ("FIXED", "AFFINE"), "biastype": ("NONE", "AFFINE"), "dyntyp
 """Types whose force follows from control, position and velocity alone."""
 
 
-def read_controls(columns: Sequence[Any], robot: Robot) -> Any:
+def model_for_controls(columns: Sequence[Any], robot: Robot) -> Any:
     """The robot's model in MuJoCo where a log has columns ``ctrl_<actuator>`` and no torques.
 
     None for others. `columns` are those of the log and of the options.
@@ -266,7 +264,7 @@ def read_controls(columns: Sequence[Any], robot: Robot) -> Any:
     return compile_mjcf(parse_xml(source.text, source.path))
 
 
-def actuators(model: Any) -> list[str]:
+def actuator_names(model: Any) -> list[str]:
     """Names of a model's actuators, each of which turns control, position and velocity into force.
 
     Raises
@@ -327,7 +325,7 @@ def actuator_torques(
         data.qpos[model.jnt_qposadr[names.index(joint)]] = position
     places = [names.index(joint) for joint in robot.joints]
     at, moved = model.jnt_qposadr[places], model.jnt_dofadr[places]
-    order = [controls[name] for name in actuators(model)]
+    order = [controls[name] for name in actuator_names(model)]
     out = np.empty_like(q)
     for k, control in enumerate(np.column_stack(order)):
         data.qpos[at], data.qvel[moved], data.ctrl[:] = q[k], dq[k], control

@@ -17,14 +17,14 @@ from feasid.formats.mjcf.geometry import (
     SIZES,
     WEIGHTLESS,
     MjcfPose,
-    about_origin,
+    parameters_about_origin,
+    primitive_volume,
     rotation_from_attribute,
     solid_inertia,
-    volume,
 )
 from feasid.formats.mjcf.model import Compiler, Geom, Mjcf, MjcfBody, MjcfJoint
-from feasid.formats.mjcf.read import mjcf_of
-from feasid.formats.shapes import Shape, primitive
+from feasid.formats.mjcf.read import read_mjcf
+from feasid.formats.shapes import Shape, primitive_shape
 from feasid.formats.terms import NO_TERMS
 from feasid.formats.xml import LIMITS, ReadLimits, XmlText
 from feasid.robot import inertia
@@ -35,8 +35,8 @@ KINDS = {"hinge": "revolute", "slide": "prismatic", "ball": "spherical", "free":
 
 
 def describe_mjcf(text: XmlText, limits: ReadLimits = LIMITS) -> Description:
-    """The description of a parsed MJCF file; see `feasid.formats.mjcf.read.mjcf_of` for errors."""
-    mjcf = mjcf_of(text, limits)
+    """The description of a parsed MJCF file; errors as `feasid.formats.mjcf.read.read_mjcf`."""
+    mjcf = read_mjcf(text, limits)
     balanced = (
         f'{text.path}: compiler balanceinertia="true" replaces impossible inertias by the mean of '
         "their principal moments when the file is compiled"
@@ -62,7 +62,7 @@ def describe_mjcf(text: XmlText, limits: ReadLimits = LIMITS) -> Description:
 
 
 def _link(mjcf: Mjcf, body: MjcfBody) -> Link:
-    given = body.inertial if states_inertia(body, mjcf.compiler) else None
+    given = body.inertial if uses_inertial_element(body, mjcf.compiler) else None
     element = body.element if given is None else given.element
     text = mjcf.files.text(element)
     derived = mjcf.compiler.from_geoms != "false" and any(
@@ -79,8 +79,8 @@ def _link(mjcf: Mjcf, body: MjcfBody) -> Link:
         None if given is None else given.mass.exact,
         None if given is None else tuple(n.exact for n in given.moments),
         None if given is None else _pose(mjcf, given.pose),
-        collisions=partial(_collisions, mjcf, body),
-        visuals=partial(_visuals, mjcf, body),
+        collisions=partial(_collision_shapes, mjcf, body),
+        visuals=partial(_visual_shapes, mjcf, body),
         has_geometry=bool(body.geoms),
         solid_visuals=True,
         by_geometry=given is None and derived,
@@ -94,7 +94,7 @@ def _pose(mjcf: Mjcf, pose: MjcfPose, body: MjcfBody | None = None) -> ExactPose
     if body is not None and not mjcf.compiler.degrees:
         main = mjcf.files.text(body.element) is mjcf.files.main
         angles = body.element.attributes.get("euler", "") if main else ""
-    return ExactPose(pose.rotation, pose.position, pose.in_decimals, tuple(angles.split()), None)
+    return ExactPose(pose.rotation, pose.position, pose.precise_pose, tuple(angles.split()), None)
 
 
 def _joint(mjcf: Mjcf, joint: MjcfJoint) -> Joint:
@@ -113,7 +113,7 @@ def _joint(mjcf: Mjcf, joint: MjcfJoint) -> Joint:
 # -- inertial parameters: stated, or summed over primitive geoms ----------------------------------
 
 
-def states_inertia(body: MjcfBody, compiler: Compiler) -> bool:
+def uses_inertial_element(body: MjcfBody, compiler: Compiler) -> bool:
     """Whether the body's ``<inertial>`` counts, and not its geoms."""
     return body.inertial is not None and compiler.from_geoms != "true"
 
@@ -129,7 +129,7 @@ def body_parameters(mjcf: Mjcf, body: MjcfBody) -> Array | None:
         A geom's size or mass is wrong.
     """
     given = body.inertial
-    if given is not None and states_inertia(body, mjcf.compiler):
+    if given is not None and uses_inertial_element(body, mjcf.compiler):
         tensor = inertia.rotational_inertia([*(n.value for n in given.moments), 0, 0, 0, 0])
         rotation = given.pose.rotation
         about_com = rotation @ tensor @ rotation.T
@@ -156,17 +156,19 @@ def _geom_parameters(mjcf: Mjcf, body: MjcfBody, geom: Geom) -> Array | None:
     density = _geom_numbers(mjcf, body, geom, "density")
     if (mass and mass[0] == 0) or (not mass and density and density[0] == 0):
         return None
-    placed = primitive_of(mjcf, body, geom)
+    placed = geom_primitive(mjcf, body, geom)
     if placed is None:
         what = f"<geom type={kind!r}>" if kind not in SIZES else "a mesh or shell geom"
         place = f"{mjcf.files.text(geom.element).path}:{geom.element.line}"
         raise NeedsCompilerError(f"{place}: the mass of body {body.name!r} comes from {what}")
     size, rotation, position = placed
-    heavy = mass[0] if mass else volume(kind, size) * (density[0] if density else DENSITY)
-    return about_origin(solid_inertia(kind, size, heavy), rotation, position)
+    heavy = mass[0] if mass else primitive_volume(kind, size) * (density[0] if density else DENSITY)
+    return parameters_about_origin(solid_inertia(kind, size, heavy), rotation, position)
 
 
-def primitive_of(mjcf: Mjcf, body: MjcfBody, geom: Geom) -> tuple[list[float], Array, Array] | None:
+def geom_primitive(
+    mjcf: Mjcf, body: MjcfBody, geom: Geom
+) -> tuple[list[float], Array, Array] | None:
     """Size and pose in the body's frame of a solid primitive; None for other geoms."""
     values = geom.attributes
     kind = values.get("type", "sphere")
@@ -175,13 +177,13 @@ def primitive_of(mjcf: Mjcf, body: MjcfBody, geom: Geom) -> tuple[list[float], A
     size = _geom_numbers(mjcf, body, geom, "size")
     rotation, position = geom.pose.rotation, geom.pose.position
     if "fromto" in values:
-        size, rotation, position = _from_to(mjcf, body, geom, kind, size)
+        size, rotation, position = _geom_between_points(mjcf, body, geom, kind, size)
     if len(size) < SIZES[kind] or min(size[: SIZES[kind]]) <= 0:
         _fail(mjcf, body, geom, f"type {kind} needs {SIZES[kind]} positive numbers of size")
     return size[: SIZES[kind]], rotation, position
 
 
-def _from_to(
+def _geom_between_points(
     mjcf: Mjcf, body: MjcfBody, geom: Geom, kind: str, size: list[float]
 ) -> tuple[list[float], Array, Array]:
     """Size and pose of a geom given by its two end points."""
@@ -213,29 +215,29 @@ def _fail(mjcf: Mjcf, body: MjcfBody, geom: Geom, message: str) -> NoReturn:
 # -- shapes ---------------------------------------------------------------------------------------
 
 
-def _solid(mjcf: Mjcf, body: MjcfBody, geom: Geom) -> Shape | None:
+def _geom_shape(mjcf: Mjcf, body: MjcfBody, geom: Geom) -> Shape | None:
     """A geom's shape in its body's frame; None for what is no known primitive."""
     kind = geom.attributes.get("type", "sphere")
     try:
-        placed = primitive_of(mjcf, body, geom)
+        placed = geom_primitive(mjcf, body, geom)
     except DescriptionError:
         return None
     if placed is None:
         return None
     size, rotation, position = placed
     full = [2 * x for x in size] if kind == "box" else [size[0], *(2 * x for x in size[1:])]
-    return primitive(kind, size if kind == "ellipsoid" else full, rotation, position)
+    return primitive_shape(kind, size if kind == "ellipsoid" else full, rotation, position)
 
 
-def _collisions(mjcf: Mjcf, body: MjcfBody) -> list[Shape | None]:
+def _collision_shapes(mjcf: Mjcf, body: MjcfBody) -> list[Shape | None]:
     """A body's geoms that collide, None for each that is no known primitive."""
     return [
-        _solid(mjcf, body, geom)
+        _geom_shape(mjcf, body, geom)
         for geom in body.geoms
         if not (geom.attributes.get("contype") == "0" and geom.attributes.get("conaffinity") == "0")
     ]
 
 
-def _visuals(mjcf: Mjcf, body: MjcfBody) -> list[Shape | None]:
+def _visual_shapes(mjcf: Mjcf, body: MjcfBody) -> list[Shape | None]:
     """A body's geoms, which are all drawn, None for each that is no known primitive."""
-    return [_solid(mjcf, body, geom) for geom in body.geoms]
+    return [_geom_shape(mjcf, body, geom) for geom in body.geoms]

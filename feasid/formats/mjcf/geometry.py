@@ -16,7 +16,7 @@ from feasid.exact.poses import (
     PI,
     PrecisePose,
     Rotation,
-    about,
+    axis_rotation,
     compose,
     cos_sin,
     identity,
@@ -51,13 +51,13 @@ class MjcfPose:
         """Position [m], shape (3,)."""
         return np.array(self.place, dtype=np.float64)
 
-    def in_decimals(self) -> PrecisePose:
+    def precise_pose(self) -> PrecisePose:
         """Rotation and position in decimals."""
         return self.turn, self.place
 
-    def then(self, inner: MjcfPose) -> MjcfPose:
+    def compose(self, inner: MjcfPose) -> MjcfPose:
         """Pose of a frame that is given in this one."""
-        return MjcfPose(*compose(self.in_decimals(), inner.in_decimals()))
+        return MjcfPose(*compose(self.precise_pose(), inner.precise_pose()))
 
 
 def rotation_from_attribute(kind: str, numbers: Decimals, degrees: bool, sequence: str) -> Rotation:
@@ -73,17 +73,17 @@ def rotation_from_attribute(kind: str, numbers: Decimals, degrees: bool, sequenc
         if kind == "axisangle":
             half = numbers[3] * unit / 2
             c, s = cos_sin(half)
-            return _from_quaternion([c, *(s * x for x in _unit(numbers[:3]))])
+            return _from_quaternion([c, *(s * x for x in _normalise(numbers[:3]))])
         if kind == "xyaxes":
-            x = _unit(numbers[:3])
+            x = _normalise(numbers[:3])
             along = _dot(x, numbers[3:])
-            y = _unit([b - along * a for a, b in zip(x, numbers[3:], strict=True)])
+            y = _normalise([b - along * a for a, b in zip(x, numbers[3:], strict=True)])
             return [list(row) for row in zip(x, y, _cross(x, y), strict=True)]
         if kind == "zaxis":
-            return _from_z_axis(_unit(numbers))
+            return _from_z_axis(_normalise(numbers))
         out = identity()
         for letter, angle in zip(sequence, numbers, strict=True):
-            step = about("xyz".index(letter.lower()), angle * unit)
+            step = axis_rotation("xyz".index(letter.lower()), angle * unit)
             out = multiply(out, step) if letter.islower() else multiply(step, out)
         return out
 
@@ -104,7 +104,7 @@ def _from_quaternion(q: Decimals) -> Rotation:
 def _from_z_axis(z: Decimals) -> Rotation:
     """The smallest rotation that takes the z axis to `z` (unit length)."""
     if z[2] < 0 and not (z[0] or z[1]):
-        return about(0, PI)
+        return axis_rotation(0, PI)
     # Quaternion of the half angle: (1 + cos, axis sin) up to length.
     return _from_quaternion([1 + z[2], -z[1], z[0], Decimal(0)])
 
@@ -121,7 +121,7 @@ def _cross(a: Decimals, b: Decimals) -> list[Decimal]:
     ]
 
 
-def _unit(v: Decimals) -> list[Decimal]:
+def _normalise(v: Decimals) -> list[Decimal]:
     length = _dot(v, v).sqrt()
     if not length:
         raise ValueError("the direction is zero")
@@ -147,7 +147,7 @@ class GeomInertia:
     moments: tuple[float, float, float]
 
 
-def volume(kind: str, size: Sequence[float]) -> float:
+def primitive_volume(kind: str, size: Sequence[float]) -> float:
     """Volume of a primitive [m^3]."""
     if kind == "sphere":
         return 4 / 3 * math.pi * size[0] ** 3
@@ -180,7 +180,7 @@ def solid_inertia(kind: str, size: Sequence[float], mass: float) -> GeomInertia:
     return GeomInertia(mass, (across, across, rod * r**2 / 2 + 2 / 5 * ball * r**2))
 
 
-def about_origin(geom: GeomInertia, rotation: Array, position: Array) -> Array:
+def parameters_about_origin(geom: GeomInertia, rotation: Array, position: Array) -> Array:
     """Ten parameters of a placed geom in its body's frame, shape (10,)."""
     tensor = rotation @ np.diag(geom.moments) @ rotation.T
     return from_mass_com_inertia(geom.mass, position, tensor)

@@ -18,7 +18,7 @@ from feasid.errors import InputError, LimitError, SecurityError
 from feasid.exact.numbers import Number
 from feasid.formats.description import Bond
 from feasid.formats.mjcf.geometry import MjcfPose
-from feasid.formats.terms import NO_TERMS, Effect, JointTerms, LeftOut
+from feasid.formats.terms import NO_TERMS, JointTerms, LeftOut, UnmodelledEffect
 from feasid.formats.xml import LIMITS, TEXT, Element, ReadLimits, XmlText, parse_xml, read_bytes
 
 
@@ -202,7 +202,7 @@ class Mjcf:
     """Why only MuJoCo's compiler knows all masses, each naming file and line."""
     hidden: tuple[str, ...] = ()
     """Those among them that hide bodies."""
-    effects: tuple[Effect, ...] = ()
+    effects: tuple[UnmodelledEffect, ...] = ()
     """Forces and inertias that are not modelled."""
     left_out: tuple[LeftOut, ...] = ()
     bonds: tuple[Bond, ...] = ()
@@ -243,13 +243,13 @@ def is_nonzero(text: str) -> bool:
         return True
 
 
-def section_effects(
+def unmodelled_effects(
     files: MjcfFiles, sections: Sequence[Element], attributes: Attributes
-) -> Iterator[Effect]:
+) -> Iterator[UnmodelledEffect]:
     """Effects of options, tendons, actuators, deformables and plugins."""
 
-    def effect(kind: str, element: Element, text: str) -> Effect:
-        return Effect(kind, files.text(element).path, element.line, text)
+    def effect(kind: str, element: Element, text: str) -> UnmodelledEffect:
+        return UnmodelledEffect(kind, files.text(element).path, element.line, text)
 
     for section in sections:
         if section.tag == "option":
@@ -271,7 +271,7 @@ def section_effects(
                         yield effect(section.tag, child, text)
 
 
-def left_out(files: MjcfFiles, sections: Iterable[Element]) -> Iterator[LeftOut]:
+def unread_members(files: MjcfFiles, sections: Iterable[Element]) -> Iterator[LeftOut]:
     """Members of sections that are not read, by name."""
     for section in sections:
         if section.tag in LISTED:
@@ -320,7 +320,9 @@ def joint_terms(
     return terms, effects
 
 
-def motors(files: MjcfFiles, sections: Sequence[Element], attributes: Attributes) -> list[str]:
+def actuated_joints(
+    files: MjcfFiles, sections: Sequence[Element], attributes: Attributes
+) -> list[str]:
     """Joints that actuators drive."""
     out = []
     for section in sections:

@@ -27,13 +27,13 @@ from feasid.formats.mjcf.model import (
     MjcfFiles,
     MjcfInertial,
     MjcfJoint,
+    actuated_joints,
     is_nonzero,
     joint_terms,
-    left_out,
-    motors,
-    section_effects,
+    unmodelled_effects,
+    unread_members,
 )
-from feasid.formats.terms import NO_TERMS, Effect, JointTerms
+from feasid.formats.terms import NO_TERMS, JointTerms, UnmodelledEffect
 from feasid.formats.xml import LIMITS, Element, ReadLimits, XmlText
 from feasid.robot.rotations import from_quaternion
 
@@ -43,7 +43,7 @@ FULL_ORDER = (0, 3, 4, 1, 5, 2)
 """Place of xx xy xz yy yz zz in MJCF's fullinertia, which is xx yy zz xy xz yz."""
 
 
-def mjcf_of(text: XmlText, limits: ReadLimits = LIMITS) -> Mjcf:
+def read_mjcf(text: XmlText, limits: ReadLimits = LIMITS) -> Mjcf:
     """Read a parsed main file.
 
     Raises
@@ -67,7 +67,7 @@ class Defaults:
         self.files = files
         self.classes: dict[str, dict[str, dict[str, str]]] = {}
 
-    def read(self, element: Element, parent: str | None) -> None:
+    def read_class(self, element: Element, parent: str | None) -> None:
         """Add a class's attributes per tag, on top of those of the class around it."""
         name = element.attributes.get("class", "" if parent is not None else MAIN)
         if not name:
@@ -82,7 +82,7 @@ class Defaults:
                 merged.setdefault(child.tag, {}).update(child.attributes)
         self.classes[name] = merged
         for child in nested:
-            self.read(child, name)
+            self.read_class(child, name)
 
     def attributes_of(self, element: Element, name: str, tags: Sequence[str]) -> dict[str, str]:
         """Attributes that class `name` keeps under these tags."""
@@ -114,7 +114,7 @@ class _MjcfReader:
         self.joint_names: dict[str, Element] = {}
         self.gravity: tuple[float, ...] | None = None
         self.disabled: set[str] = set()
-        self.effects: list[Effect] = []
+        self.effects: list[UnmodelledEffect] = []
 
     def read(self) -> Mjcf:
         root = self.files.main.root
@@ -125,17 +125,17 @@ class _MjcfReader:
             if section.tag == "compiler":
                 self.read_compiler(section)
             elif section.tag == "default":
-                self.defaults.read(section, None)
+                self.defaults.read_class(section, None)
             elif section.tag == "option":
                 self.read_option(section)
         self.parts[None] = ([], [], [])
         worlds = [s for s in sections if s.tag == "worldbody"]
-        self.walk(worlds + ([root] if root.tag == "mujocoinclude" else []))
+        self.read_bodies(worlds + ([root] if root.tag == "mujocoinclude" else []))
 
         def values(element: Element, tags: Sequence[str]) -> dict[str, str]:
             return self.attributes(element, _Scope(None, None), tags)
 
-        self.effects += section_effects(self.files, sections, values)
+        self.effects += unmodelled_effects(self.files, sections, values)
         off = bool(self.disabled & {"equality", "constraint"})
         bonds, others = read_equality(
             self.files, () if off else sections, values, self.parse_numbers
@@ -149,9 +149,9 @@ class _MjcfReader:
             tuple(self.unknown),
             tuple(self.hidden),
             (*self.effects, *others),
-            tuple(left_out(self.files, sections)),
+            tuple(unread_members(self.files, sections)),
             tuple(bonds),
-            tuple(motors(self.files, sections, values)),
+            tuple(actuated_joints(self.files, sections, values)),
         )
 
     # -- settings -----------------------------------------------------------------------------
@@ -168,7 +168,7 @@ class _MjcfReader:
 
     def read_compiler(self, element: Element) -> None:
         given, settings = element.attributes, self.compiler
-        angle = self.choice(element, "angle", ("degree", "radian"))
+        angle = self.attribute_choice(element, "angle", ("degree", "radian"))
         if angle:
             settings = replace(settings, degrees=angle == "degree")
         if "eulerseq" in given:
@@ -176,9 +176,9 @@ class _MjcfReader:
             if len(sequence) != 3 or any(x not in "xyzXYZ" for x in sequence):
                 self.files.fail(f"eulerseq {quote(sequence)} is not three of xyzXYZ", element)
             settings = replace(settings, eulerseq=sequence)
-        chosen = self.choice(element, "inertiafromgeom", ("auto", "true", "false"))
+        chosen = self.attribute_choice(element, "inertiafromgeom", ("auto", "true", "false"))
         settings = replace(settings, from_geoms=chosen or settings.from_geoms)
-        balances = self.choice(element, "balanceinertia", ("true", "false"))
+        balances = self.attribute_choice(element, "balanceinertia", ("true", "false"))
         if balances:
             settings = replace(settings, balances=balances == "true")
         if "inertiagrouprange" in given:
@@ -186,22 +186,22 @@ class _MjcfReader:
             settings = replace(settings, group_range=(int(low.value), int(high.value)))
         for name in ("boundmass", "boundinertia"):
             if name in given and self.numbers(element, name, 1)[0].value > 0:
-                self.leave(element, f"compiler {name}=")
+                self.note_for_compiler(element, f"compiler {name}=")
         if "settotalmass" in given:
             total = self.numbers(element, "settotalmass", 1)[0].value
             settings = replace(settings, total_mass=max(total, 0.0))
         if given.get("coordinate", "local") != "local":
-            self.leave(element, "compiler coordinate=global")
+            self.note_for_compiler(element, "compiler coordinate=global")
         self.compiler = settings
 
-    def choice(self, element: Element, name: str, known: Sequence[str]) -> str | None:
+    def attribute_choice(self, element: Element, name: str, known: Sequence[str]) -> str | None:
         value = element.attributes.get(name)
         if value is not None and value not in known:
             hint = did_you_mean(value, known)
             self.files.fail(f"{name}={quote(value)} is not one of {known}{hint}", element, name)
         return value
 
-    def leave(self, element: Element, what: str) -> None:
+    def note_for_compiler(self, element: Element, what: str) -> None:
         """Remember something that only the compiler knows."""
         place = f"{self.files.text(element).path}:{element.line}"
         self.unknown.append(f"{place}: {what}")
@@ -220,7 +220,7 @@ class _MjcfReader:
 
     # -- the tree -----------------------------------------------------------------------------
 
-    def walk(self, roots: Sequence[Element]) -> None:
+    def read_bodies(self, roots: Sequence[Element]) -> None:
         """Read bodies depth first, which is MuJoCo's order."""
         waiting = [(root, _Scope(None, None)) for root in reversed(roots)]
         while waiting:
@@ -228,12 +228,12 @@ class _MjcfReader:
             if element.tag == "body":
                 scope = self.body(element, scope)
             elif element.tag == "frame":
-                pose = scope.frame.then(self.pose(element, element.attributes))
+                pose = scope.frame.compose(self.pose(element, element.attributes))
                 kind = element.attributes.get("childclass", scope.childclass)
                 scope = _Scope(scope.body, kind, pose)
-            waiting.extend((child, scope) for child in reversed(self.parts_of(element, scope)))
+            waiting.extend((child, scope) for child in reversed(self.read_children(element, scope)))
 
-    def parts_of(self, element: Element, scope: _Scope) -> list[Element]:
+    def read_children(self, element: Element, scope: _Scope) -> list[Element]:
         """Read what hangs on a body or frame; returns the bodies and frames inside."""
         joints, inertials, geoms = self.parts[scope.body]
         inside = []
@@ -248,11 +248,11 @@ class _MjcfReader:
                 inertials.append(self.inertial(child, scope))
             elif child.tag == "geom":
                 values = self.attributes(child, scope)
-                geoms.append(Geom(child, values, scope.frame.then(self.pose(child, values))))
+                geoms.append(Geom(child, values, scope.frame.compose(self.pose(child, values))))
             elif child.tag == "plugin":
-                self.effect("plugin", child, f"<plugin> of body {scope.body!r}")
+                self.add_unmodelled_effect("plugin", child, f"<plugin> of body {scope.body!r}")
             elif child.tag in NEEDS_COMPILER:
-                self.leave(child, f"<{child.tag}>")
+                self.note_for_compiler(child, f"<{child.tag}>")
         return inside
 
     def body(self, element: Element, scope: _Scope) -> _Scope:
@@ -270,8 +270,8 @@ class _MjcfReader:
                 first_line=first,
             )
         if is_nonzero(element.attributes.get("gravcomp", "0")) and "gravity" not in self.disabled:
-            self.effect("gravcomp", element, f"body {name!r}")
-        pose = scope.frame.then(self.pose(element, element.attributes))
+            self.add_unmodelled_effect("gravcomp", element, f"body {name!r}")
+        pose = scope.frame.compose(self.pose(element, element.attributes))
         self.bodies[name] = MjcfBody(name, element, scope.body, pose, (), None, ())
         self.parts[name] = ([], [], [])
         return _Scope(name, element.attributes.get("childclass", scope.childclass))
@@ -310,7 +310,7 @@ class _MjcfReader:
             d = self.numbers(element, "diaginertia", 3, scope) if "diaginertia" in given else ()
             xx, yy, zz = d or (zero, zero, zero)
             moments = (xx, zero, zero, yy, zero, zz)
-        pose = scope.frame.then(self.pose(element, given))
+        pose = scope.frame.compose(self.pose(element, given))
         return MjcfInertial(element, pose, self.numbers(element, "mass", 1, scope)[0], moments)
 
     def joint(self, element: Element, scope: _Scope, count: int) -> MjcfJoint:
@@ -324,10 +324,10 @@ class _MjcfReader:
             first = self.joint_names[name].line
             self.fail(f"joint {name!r} is defined twice, first on line {first}", element, scope)
         self.joint_names[name] = element
-        axis = self.triple(element, "axis", values, scope, (0.0, 0.0, 1.0))
+        axis = self.three_numbers(element, "axis", values, scope, (0.0, 0.0, 1.0))
         if not any(axis) and kind in ("hinge", "slide"):
             self.fail(f"joint {name!r}: the axis is zero", element, scope)
-        position = self.triple(element, "pos", values, scope, (0.0, 0.0, 0.0))
+        position = self.three_numbers(element, "pos", values, scope, (0.0, 0.0, 0.0))
         turn, shift = scope.frame.rotation, scope.frame.position
         axis_ = tuple(float(x) for x in turn @ axis)
         position_ = tuple(float(x) for x in shift + turn @ position)
@@ -342,11 +342,11 @@ class _MjcfReader:
             (axis_[0], axis_[1], axis_[2]),
             reference[0].value * unit if reference else 0.0,
             (limits[0].value * unit, limits[1].value * unit) if limits else None,
-            self.terms(element, name, kind, values, scope, unit),
+            self.joint_terms(element, name, kind, values, scope, unit),
             "solreffriction" in values or "solimpfriction" in values,
         )
 
-    def terms(
+    def joint_terms(
         self,
         element: Element,
         joint: str,
@@ -362,14 +362,16 @@ class _MjcfReader:
             return NO_TERMS
         terms, effects = joint_terms(kind, values, self.disabled, unit, read)
         for effect, text in effects:
-            self.effect(effect, element, f"joint {joint!r} has {text}")
+            self.add_unmodelled_effect(effect, element, f"joint {joint!r} has {text}")
         return terms
 
-    def effect(self, kind: str, element: Element, text: str) -> None:
+    def add_unmodelled_effect(self, kind: str, element: Element, text: str) -> None:
         """Remember something that changes the dynamics and is not modelled."""
-        self.effects.append(Effect(kind, self.files.text(element).path, element.line, text))
+        self.effects.append(
+            UnmodelledEffect(kind, self.files.text(element).path, element.line, text)
+        )
 
-    def triple(
+    def three_numbers(
         self,
         element: Element,
         name: str,
@@ -458,7 +460,7 @@ Floats = Callable[[Element, str, int, dict[str, str]], tuple[float, ...]]
 
 def read_equality(
     files: MjcfFiles, sections: Sequence[Element], attributes: Attributes, parse: ParseNumbers
-) -> tuple[list[Bond], list[Effect]]:
+) -> tuple[list[Bond], list[UnmodelledEffect]]:
     """Constraints that are active, and those that are not modelled."""
 
     def numbers(
@@ -483,14 +485,14 @@ def read_equality(
 
 def _bond(
     files: MjcfFiles, element: Element, values: dict[str, str], numbers: Floats
-) -> Bond | Effect:
+) -> Bond | UnmodelledEffect:
     name = values.get("name") or f"{element.tag} on line {element.line}"
     if element.tag == "joint":
         return _joint_bond(files, element, name, values, numbers)
     if element.tag not in ("connect", "weld") or "site1" in values:
         what = "sites, which only MuJoCo's compiler places" if "site1" in values else element.tag
         text = f"equality {name!r} of {what}"
-        return Effect("equality", files.text(element).path, element.line, text)
+        return UnmodelledEffect("equality", files.text(element).path, element.line, text)
     if "body1" not in values:
         files.fail(f"<{element.tag}> lacks 'body1'", element, "body1")
     bodies = values["body1"], values.get("body2", WORLD)
@@ -509,7 +511,7 @@ def _bond(
 
 def _joint_bond(
     files: MjcfFiles, element: Element, name: str, values: dict[str, str], numbers: Floats
-) -> Bond | Effect:
+) -> Bond | UnmodelledEffect:
     if "joint1" not in values:
         files.fail("<joint> of <equality> lacks 'joint1'", element, "joint1")
     given = values.get("polycoef", "0 1 0 0 0").split()
@@ -517,6 +519,6 @@ def _joint_bond(
     factors = (*factors, *(0.0,) * (5 - len(factors)))
     if any(factors[LINEAR:]):
         text = f"equality {name!r} is not linear: polycoef={values['polycoef']}"
-        return Effect("equality", files.text(element).path, element.line, text)
+        return UnmodelledEffect("equality", files.text(element).path, element.line, text)
     second = values.get("joint2", "")
     return Bond("joint", name, values["joint1"], second, (factors[0], factors[1]))

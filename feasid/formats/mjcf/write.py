@@ -19,7 +19,7 @@ from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.formats.description import Changes, Description, Extras, JointServo, NewInertial
 from feasid.formats.mjcf.model import Mjcf, MjcfBody, MjcfJoint
-from feasid.formats.rewrite import generated_inertial, joint_shape, single_leader
+from feasid.formats.rewrite import inertial_in_body_axes, joint_kind_axis_position, single_leader
 from feasid.formats.terms import NO_TERMS, JointTerms
 from feasid.formats.xml import Element, Patch, decimals, markup
 from feasid.robot import inertia
@@ -97,7 +97,7 @@ def _set_servos(patch: Patch, root: Element, servos: Mapping[str, JointServo]) -
                 )
             _set_servo(patch, element, left.pop(joint))
     if left:
-        patch.insert_last(root, _servos(left))
+        patch.insert_last(root, _servo_lines(left))
 
 
 def _set_servo(patch: Patch, element: Element, servo: JointServo) -> None:
@@ -115,15 +115,15 @@ def _set_servo(patch: Patch, element: Element, servo: JointServo) -> None:
     for name, values in numbers.items():
         patch.numbers(element, name, values)
     if servo.delay and "nsample" not in element.attributes:
-        patch.new_attribute(element, "nsample", _remembered(servo.delay))
+        patch.new_attribute(element, "nsample", _delay_steps(servo.delay))
 
 
-def _remembered(delay: float) -> str:
+def _delay_steps(delay: float) -> str:
     """Steps that an actuator remembers its control for, so that it acts later [s]."""
     return str(math.ceil(delay / SHORTEST_STEP) + 2)
 
 
-def _servos(servos: Mapping[str, JointServo]) -> list[str]:
+def _servo_lines(servos: Mapping[str, JointServo]) -> list[str]:
     lines = [
         line
         for joint, servo in servos.items()
@@ -135,7 +135,7 @@ def _servos(servos: Mapping[str, JointServo]) -> list[str]:
             kv=servo.kd or None,
             forcerange=(-servo.limit, servo.limit) if math.isfinite(servo.limit) else None,
             delay=servo.delay or None,
-            nsample=_remembered(servo.delay) if servo.delay else None,
+            nsample=_delay_steps(servo.delay) if servo.delay else None,
         )
     ]
     return markup("actuator", lines) if lines else []
@@ -150,14 +150,14 @@ def _set_forces(patch: Patch, root: Element, forces: Mapping[str, float]) -> Non
             if element.attributes.get("name") == _force_name(joint):
                 patch.numbers(element, "biasprm", [left.pop(joint, 0.0)])
     if left:
-        patch.insert_last(root, _forces(left))
+        patch.insert_last(root, _force_lines(left))
 
 
 def _force_name(joint: str) -> str:
     return f"constant force on {joint}"
 
 
-def _forces(forces: Mapping[str, float]) -> list[str]:
+def _force_lines(forces: Mapping[str, float]) -> list[str]:
     """Actuators whose force is their bias alone, whatever their control."""
     lines = [
         line
@@ -203,7 +203,7 @@ def _set_inertial(patch: Patch, mjcf: Mjcf, body: MjcfBody, new: NewInertial) ->
     """Write one body's inertia; without a new centre of mass only its mass and moments."""
     given = body.inertial
     element = body.element if given is None else given.element
-    _check_main(mjcf, element, f"body {body.name!r}")
+    _check_in_main_file(mjcf, element, f"body {body.name!r}")
     xx, xy, xz, yy, yz, zz = new.moments
     if given is not None and new.com is None:
         patch.numbers(element, "mass", [new.mass])
@@ -213,7 +213,7 @@ def _set_inertial(patch: Patch, mjcf: Mjcf, body: MjcfBody, new: NewInertial) ->
             patch.numbers(element, "diaginertia", [xx, yy, zz])
         return
     if given is None:
-        patch.insert_first(element, _inertial(new, np.eye(3)))
+        patch.insert_first(element, _inertial_lines(new, np.eye(3)))
         return
     if element.parent is not None and element.parent.tag == "frame":
         raise InputError(
@@ -223,13 +223,13 @@ def _set_inertial(patch: Patch, mjcf: Mjcf, body: MjcfBody, new: NewInertial) ->
         )
     axes = np.eye(3) if new.reset_axes else given.pose.rotation
     end = patch.text.spans(element)[1]
-    tag = _inertial(new, axes)[0]
+    tag = _inertial_lines(new, axes)[0]
     if not patch.text.closes_itself(element):
         tag = tag.replace("/>", ">")
     patch.changes.append((element.start, end, tag.encode()))
 
 
-def _inertial(new: NewInertial, axes: Array) -> list[str]:
+def _inertial_lines(new: NewInertial, axes: Array) -> list[str]:
     """An ``<inertial>`` in the body's axes; `axes` are those of the moments."""
     tensor = axes @ inertia.rotational_inertia([*new.moments, 0, 0, 0, 0]) @ axes.T
     xx, xy, xz, yy, yz, zz = (float(tensor[r, c]) for r, c in inertia.UPPER)
@@ -249,18 +249,18 @@ def _set_terms(patch: Patch, mjcf: Mjcf, joint: MjcfJoint, wanted: JointTerms) -
     new = {k: getattr(wanted, v) for k, v in fields.items()
            if getattr(wanted, v) != getattr(joint.terms, v)}  # fmt: skip
     if new:
-        _check_main(mjcf, joint.element, f"joint {joint.name!r}")
+        _check_in_main_file(mjcf, joint.element, f"joint {joint.name!r}")
     for attribute, value in new.items():
         if attribute == "springref" and mjcf.compiler.degrees and joint.type == "hinge":
             value = math.degrees(value)
         patch.numbers(joint.element, attribute, [value])
     if wanted.coulomb and not joint.holding:
-        _check_main(mjcf, joint.element, f"joint {joint.name!r}")
+        _check_in_main_file(mjcf, joint.element, f"joint {joint.name!r}")
         for attribute, settings in HOLDING.items():
             patch.numbers(joint.element, attribute, settings)
 
 
-def _check_main(mjcf: Mjcf, element: Element, what: str) -> None:
+def _check_in_main_file(mjcf: Mjcf, element: Element, what: str) -> None:
     text = mjcf.files.text(element)
     if text is not mjcf.files.main:
         raise InputError(
@@ -290,26 +290,26 @@ def generate_mjcf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras)
         "mujoco",
         markup("compiler", angle="radian", inertiafromgeom="false"),
         markup("option", gravity=robot.gravity),
-        markup("worldbody", *(_body(robot, i, terms) for i in roots)),
-        _equalities(robot),
-        _forces(extras.forces),
-        _servos(extras.servos),
+        markup("worldbody", *(_body_lines(robot, i, terms) for i in roots)),
+        _equality_lines(robot),
+        _force_lines(extras.forces),
+        _servo_lines(extras.servos),
         model=robot.name,
     )
     return "\n".join([*lines, ""]).encode()
 
 
-def _body(robot: Robot, i: int, terms: Mapping[str, JointTerms]) -> list[str]:
+def _body_lines(robot: Robot, i: int, terms: Mapping[str, JointTerms]) -> list[str]:
     """A body and those on it; massless bodies between joints become joints of the next one."""
     body = robot.bodies[i]
     home, joints = (body.rotation, body.position), [body]
     children = [k for k, p in enumerate(robot.parents) if p == i]
-    while _is_between(robot, i, children):
+    while _is_intermediate_joint(robot, i, children):
         i = children[0]
         body = robot.bodies[i]
         joints.append(body)
         children = [k for k, p in enumerate(robot.parents) if p == i]
-    new = generated_inertial(body)
+    new = inertial_in_body_axes(body)
     if new is None:
         raise InputError(
             f"body {body.name!r} has no mass, so MuJoCo would refuse the file", body=body.name
@@ -317,16 +317,16 @@ def _body(robot: Robot, i: int, terms: Mapping[str, JointTerms]) -> list[str]:
     turned = (home[0] != np.eye(3)).any()
     return markup(
         "body",
-        *(_joint(joint, terms.get(joint.joint, NO_TERMS)) for joint in joints),
-        _inertial(new, np.eye(3)),
-        *(_body(robot, child, terms) for child in children),
+        *(_joint_lines(joint, terms.get(joint.joint, NO_TERMS)) for joint in joints),
+        _inertial_lines(new, np.eye(3)),
+        *(_body_lines(robot, child, terms) for child in children),
         name=body.name,
         pos=home[1],
         quat=to_quaternion(home[0]) if turned else None,
     )
 
 
-def _equalities(robot: Robot) -> list[str]:
+def _equality_lines(robot: Robot) -> list[str]:
     """Joints that follow others."""
     lines = []
     for coupling in robot.couplings:
@@ -340,7 +340,7 @@ def _equalities(robot: Robot) -> list[str]:
     return markup("equality", lines) if lines else []
 
 
-def _is_between(robot: Robot, i: int, children: list[int]) -> bool:
+def _is_intermediate_joint(robot: Robot, i: int, children: list[int]) -> bool:
     """Whether a body is nothing but a joint before another one at the same place."""
     body = robot.bodies[i]
     if body.inertial is None or body.inertial.any() or len(children) != 1:
@@ -349,8 +349,8 @@ def _is_between(robot: Robot, i: int, children: list[int]) -> bool:
     return bool((child.rotation == np.eye(3)).all()) and not child.position.any()
 
 
-def _joint(body: Body, terms: JointTerms) -> list[str]:
-    kind, axis, position = joint_shape(body, "MJCF")
+def _joint_lines(body: Body, terms: JointTerms) -> list[str]:
+    kind, axis, position = joint_kind_axis_position(body, "MJCF")
     if kind == "floating":
         return markup("freejoint", name=body.joint)
     low, high = body.limits.lower, body.limits.upper

@@ -29,8 +29,8 @@ from feasid.formats.description import (
     Link,
     NamedElements,
 )
-from feasid.formats.shapes import Shape, primitive
-from feasid.formats.terms import Effect, JointTerms, LeftOut
+from feasid.formats.shapes import Shape, primitive_shape
+from feasid.formats.terms import JointTerms, LeftOut, UnmodelledEffect
 from feasid.formats.xml import LIMITS, Element, ReadLimits, XmlText
 from feasid.robot.bodies import Limits
 from feasid.robot.rotations import from_rpy
@@ -107,7 +107,7 @@ class _SdfReader:
             for element in parent.all("include"):
                 text.fail("<include> is not read: only the file itself is opened", element)
         models = [*root.all("model"), *(m for world in worlds for m in world.all("model"))]
-        moving = [m for m in models if not self.flag(m, "static")] or models
+        moving = [m for m in models if not self.child_flag(m, "static")] or models
         if len(worlds) > 1 or len(moving) != 1:
             names = ", ".join(quote(m.attributes.get("name", "")) for m in moving[:6])
             text.fail(f"needs one model that is not static, has {len(moving)}: {names}", root)
@@ -122,13 +122,13 @@ class _SdfReader:
         if "placement_frame" in model.attributes:
             self.text.fail("placement_frame= is not read", model, "placement_frame")
         links, joints = self.named_elements(model, "link"), self.named_elements(model, "joint")
-        self.place(links, joints)
-        self.kinds = {name: self.kind(name, element) for name, element in joints.items()}
-        above = self.tree(links, joints)
+        self.place_frames(links, joints)
+        self.kinds = {name: self.joint_kind(name, element) for name, element in joints.items()}
+        above = self.find_parents(links, joints)
         if not links:
             self.text.fail("the model has no links", model)
         roots = [name for name in links if name not in above]
-        static, to_world = self.flag(model, "static"), WORLD in {p for p, _ in above.values()}
+        static, to_world = self.child_flag(model, "static"), WORLD in {p for p, _ in above.values()}
         if len(roots) > (0 if to_world and not static else 1):
             hanging = ", ".join(map(repr, roots[:6]))
             self.text.fail(f"no joint carries links {hanging}: they would float apart", model)
@@ -153,10 +153,10 @@ class _SdfReader:
             tuple(self.parents_first(above, links)),
             world=WORLD if to_world else "",
             gravity=None if given is None else tuple(n.value for n in given),
-            bonds=tuple(self.mimics(joints)),
+            bonds=tuple(self.mimic_bonds(joints)),
             notes=tuple(notes),
-            effects=tuple(self.effects(links)),
-            left_out=tuple(self.left_out()),
+            effects=tuple(self.unmodelled_effects(links)),
+            left_out=tuple(self.unread_elements()),
             has_frames=True,
             text=self.text,
             document=NamedElements(self.text, links, joints),
@@ -189,25 +189,27 @@ class _SdfReader:
         except ValueError as error:
             self.fail(owner, str(error), element)
 
-    def number(self, parent: Element | None, tag: str, owner: str, default: str = "") -> Number:
-        element = None if parent is None else self.only(parent, tag, owner)
+    def child_number(
+        self, parent: Element | None, tag: str, owner: str, default: str = ""
+    ) -> Number:
+        element = None if parent is None else self.single_child(parent, tag, owner)
         if element is not None:
             return self.numbers(element, 1, owner)[0]
         if not default and parent is not None:
             self.fail(owner, f"needs a <{tag}>", parent)
         return Number.parse(default)
 
-    def only(self, parent: Element, tag: str, owner: str) -> Element | None:
+    def single_child(self, parent: Element, tag: str, owner: str) -> Element | None:
         found = parent.all(tag)
         if len(found) > 1:
             self.fail(owner, f"is there twice, first on line {found[0].line}", found[1])
         return found[0] if found else None
 
-    def word(self, parent: Element, tag: str, owner: str) -> str:
-        element = self.only(parent, tag, owner)
+    def child_text(self, parent: Element, tag: str, owner: str) -> str:
+        element = self.single_child(parent, tag, owner)
         return "" if element is None or element.children else self.text.content(element).strip()
 
-    def flag(self, parent: Element, tag: str) -> bool:
+    def child_flag(self, parent: Element, tag: str) -> bool:
         element = parent.find(tag)
         content = "" if element is None or element.children else self.text.content(element)
         return content.strip() in ("1", "true")
@@ -216,7 +218,7 @@ class _SdfReader:
 
     def pose(self, parent: Element, owner: str) -> tuple[Rigid, tuple[str, ...], str]:
         """A ``<pose>``, its angles [rad] as text, and the frame that it is relative to."""
-        element = self.only(parent, "pose", owner)
+        element = self.single_child(parent, "pose", owner)
         if element is None:
             return (poses.identity(), [Decimal(0)] * 3), (), ""
         given = element.attributes
@@ -235,7 +237,7 @@ class _SdfReader:
         tokens = () if degrees else tuple(n.text for n in values[3:])
         return (poses.from_rpy(angles), place), tokens, given.get("relative_to", "")
 
-    def place(self, links: dict[str, Element], joints: dict[str, Element]) -> None:
+    def place_frames(self, links: dict[str, Element], joints: dict[str, Element]) -> None:
         """Collect all frames, and place each in the model's."""
         for name, element in links.items():
             pose, angles, base = self.pose(element, f"link {name}")
@@ -244,7 +246,7 @@ class _SdfReader:
             if name in self.frames:
                 self.text.fail(f"joint {name!r} has the name of a link", element, joint=name)
             pose, angles, base = self.pose(element, f"joint {name}")
-            child = self.word(element, "child", f"joint {name}")
+            child = self.child_text(element, "child", f"joint {name}")
             self.frames[name] = _Frame(base or child, pose, angles, element, child)
         for name, element in self.named_elements(self.model, "frame").items():
             pose, angles, base = self.pose(element, f"frame {name}")
@@ -255,9 +257,9 @@ class _SdfReader:
             self.text.fail(f"the model's pose is relative to {quote(base)}", self.model)
         self.absolute[MODEL] = pose
         for name in self.frames:
-            self.resolve(name)
+            self.place_frame(name)
 
-    def resolve(self, name: str) -> None:
+    def place_frame(self, name: str) -> None:
         """Place a frame, and those that it is relative to, in the world."""
         chain: list[str] = []
         seen: set[str] = set()
@@ -277,7 +279,7 @@ class _SdfReader:
             outer = self.absolute[self.frames[frame].base]
             self.absolute[frame] = poses.compose(outer, self.frames[frame].pose)
 
-    def between(self, outer: str, inner: str) -> ExactPose:
+    def relative_pose(self, outer: str, inner: str) -> ExactPose:
         """The pose of a frame in another one."""
         name, steps = inner, 0
         pose: Rigid | None = None
@@ -289,12 +291,12 @@ class _SdfReader:
         if name != outer:
             turn, place = self.absolute[outer]
             back = [list(row) for row in zip(*turn, strict=True)]
-            moved = poses.apply(back, place)
+            moved = poses.rotate(back, place)
             pose = poses.compose((back, [-x for x in moved]), self.absolute[inner])
             angles = (*self.frames[outer].angles, *self.frames[inner].angles)
-        return _exact(pose or (poses.identity(), [Decimal(0)] * 3), angles, steps <= 1)
+        return _exact_pose(pose or (poses.identity(), [Decimal(0)] * 3), angles, steps <= 1)
 
-    def carrier(self, name: str, element: Element) -> str:
+    def link_of_frame(self, name: str, element: Element) -> str:
         """The link to which a name of a link, joint or frame is attached."""
         seen: set[str] = set()
         while name in self.frames and self.frames[name].attached and name not in seen:
@@ -310,16 +312,16 @@ class _SdfReader:
 
     # -- links and joints -----------------------------------------------------------------------
 
-    def tree(
+    def find_parents(
         self, links: dict[str, Element], joints: dict[str, Element]
     ) -> dict[str, tuple[str, str]]:
         """Parent and joint of each link that a joint carries."""
         above: dict[str, tuple[str, str]] = {}
         for name, element in joints.items():
-            ends = [self.word(element, end, f"joint {name}") for end in ("parent", "child")]
+            ends = [self.child_text(element, end, f"joint {name}") for end in ("parent", "child")]
             if not all(ends):
                 self.fail(f"joint {name}", "needs a <parent> and a <child>", element)
-            parent, child = (self.carrier(end, element) for end in ends)
+            parent, child = (self.link_of_frame(end, element) for end in ends)
             if child == WORLD or child in above:
                 what = "the world" if child == WORLD else f"{child!r}, as {above[child][1]!r} does"
                 self.fail(f"joint {name}", f"carries {what}: loops are not read from SDF", element)
@@ -342,7 +344,7 @@ class _SdfReader:
             yield name
             waiting.extend(reversed(below.get(name, [])))
 
-    def kind(self, name: str, element: Element) -> str:
+    def joint_kind(self, name: str, element: Element) -> str:
         given = element.attributes.get("type", "")
         if given not in KINDS:
             self.text.fail(
@@ -364,24 +366,26 @@ class _SdfReader:
     ) -> Link:
         owner = f"link {name}"
         parent, joint = above or (WORLD, "")
-        absolute = _exact(self.absolute[name], self.frames[name].angles, False)
-        home = absolute if parent == WORLD else self.between(parent, name)
+        absolute = _exact_pose(self.absolute[name], self.frames[name].angles, False)
+        home = absolute if parent == WORLD else self.relative_pose(parent, name)
         moves = (self.joint(joint, joints[joint], name),) if joint and self.kinds[joint] else ()
-        inertial = self.only(element, "inertial", owner)
+        inertial = self.single_child(element, "inertial", owner)
         mass, moments, place = None, None, None
         if inertial is not None:
             if inertial.attributes.get("auto", "false") in ("1", "true"):
                 self.fail(owner, "auto= is not read: state mass and inertia", inertial)
-            mass = self.number(inertial, "mass", owner).exact
-            matrix = self.only(inertial, "inertia", owner)
+            mass = self.child_number(inertial, "mass", owner).exact
+            matrix = self.single_child(inertial, "inertia", owner)
             if matrix is None:
                 self.fail(owner, "needs an <inertia>", inertial)
-            given = (self.number(matrix, k, owner, "" if k[1] == k[2] else "0") for k in MOMENTS)
+            given = (
+                self.child_number(matrix, k, owner, "" if k[1] == k[2] else "0") for k in MOMENTS
+            )
             moments = tuple(n.exact for n in given)
             pose, angles, base = self.pose(inertial, owner)
             if base and base != name:
                 self.fail(owner, "takes no relative_to", inertial)
-            place = _exact(pose, angles, True)
+            place = _exact_pose(pose, angles, True)
         stated = element if inertial is None else inertial
         return Link(
             name,
@@ -401,14 +405,14 @@ class _SdfReader:
 
     def joint(self, name: str, element: Element, child: str) -> Joint:
         owner = f"joint {name}"
-        frame = self.between(child, name)
-        axis = self.only(element, "axis", owner)
-        limit = None if axis is None else self.only(axis, "limit", owner)
-        gear = self.number(element, "drake:gear_ratio", owner, "1").value
-        rotor = self.number(element, "drake:rotor_inertia", owner, "0").value
-        dynamics = None if axis is None else self.only(axis, "dynamics", owner)
+        frame = self.relative_pose(child, name)
+        axis = self.single_child(element, "axis", owner)
+        limit = None if axis is None else self.single_child(axis, "limit", owner)
+        gear = self.child_number(element, "drake:gear_ratio", owner, "1").value
+        rotor = self.child_number(element, "drake:rotor_inertia", owner, "0").value
+        dynamics = None if axis is None else self.single_child(axis, "dynamics", owner)
         damping, friction, stiffness, rest = (
-            self.number(dynamics, tag, owner, "0").value
+            self.child_number(dynamics, tag, owner, "0").value
             for tag in ("damping", "friction", "spring_stiffness", "spring_reference")
         )
         bounds = [
@@ -429,7 +433,7 @@ class _SdfReader:
         )
 
     def read_limit(self, limit: Element | None, tag: str, owner: str) -> float | None:
-        element = None if limit is None else self.only(limit, tag, owner)
+        element = None if limit is None else self.single_child(limit, tag, owner)
         if element is None or self.text.content(element).strip().lstrip("+-") in ("inf", "INF"):
             return None
         value = self.numbers(element, 1, owner)[0].value
@@ -439,7 +443,7 @@ class _SdfReader:
         self, axis: Element | None, name: str, frame: ExactPose, child: str, owner: str
     ) -> Array:
         """A joint's axis in the child link's frame."""
-        xyz = None if axis is None else self.only(axis, "xyz", owner)
+        xyz = None if axis is None else self.single_child(axis, "xyz", owner)
         direction = np.array([0.0, 0.0, 1.0])
         if xyz is not None:
             direction = np.array([n.value for n in self.numbers(xyz, 3, owner)])
@@ -449,7 +453,7 @@ class _SdfReader:
         if self.version < MODEL_FRAME_AXES or (
             self.version < EXPRESSED_AXES
             and axis is not None
-            and self.flag(axis, "use_parent_model_frame")
+            and self.child_flag(axis, "use_parent_model_frame")
         ):
             given = MODEL
         if given and given not in self.absolute:
@@ -461,10 +465,10 @@ class _SdfReader:
         own, other = turns
         return np.asarray(own.T @ other @ direction)
 
-    def mimics(self, joints: dict[str, Element]) -> Iterator[Bond]:
+    def mimic_bonds(self, joints: dict[str, Element]) -> Iterator[Bond]:
         for name, element in joints.items():
             axis, owner = element.find("axis"), f"joint {name}"
-            mimic = None if axis is None else self.only(axis, "mimic", owner)
+            mimic = None if axis is None else self.single_child(axis, "mimic", owner)
             if mimic is None:
                 continue
             leader = mimic.attributes.get("joint", "")
@@ -472,7 +476,7 @@ class _SdfReader:
                 hint = did_you_mean(leader, joints)
                 self.fail(owner, f"follows {quote(leader)}, no joint that moves{hint}", mimic)
             factor, offset, reference = (
-                self.number(mimic, tag, owner, "0").value
+                self.child_number(mimic, tag, owner, "0").value
                 for tag in ("multiplier", "offset", "reference")
             )
             factors = (offset - factor * reference, factor)
@@ -480,19 +484,21 @@ class _SdfReader:
 
     # -- the rest -------------------------------------------------------------------------------
 
-    def effects(self, links: dict[str, Element]) -> Iterator[Effect]:
+    def unmodelled_effects(self, links: dict[str, Element]) -> Iterator[UnmodelledEffect]:
         """Gravity that is off, and fluids."""
         for name, element in links.items():
             gravity = element.find("gravity")
-            if gravity is not None and not self.flag(element, "gravity"):
+            if gravity is not None and not self.child_flag(element, "gravity"):
                 text = f"link {name!r} without gravity"
-                yield Effect("gravcomp", self.text.path, gravity.line, text)
+                yield UnmodelledEffect("gravcomp", self.text.path, gravity.line, text)
             inertial = element.find("inertial")
             fluid = None if inertial is None else inertial.find("fluid_added_mass")
             if fluid is not None:
-                yield Effect("fluid", self.text.path, fluid.line, f"link {name!r} has added mass")
+                yield UnmodelledEffect(
+                    "fluid", self.text.path, fluid.line, f"link {name!r} has added mass"
+                )
 
-    def left_out(self) -> Iterator[LeftOut]:
+    def unread_elements(self) -> Iterator[LeftOut]:
         for element in (self.model, *self.model.children):
             for child in element.children if element.tag in KNOWN else ():
                 if child.tag not in KNOWN[element.tag]:
@@ -521,13 +527,17 @@ class _SdfReader:
                 continue
             wanted = {"box": 3, "ellipsoid": 3, "sphere": 1}.get(solid.tag, 2)
             known = not base and len(size) == wanted
-            placed = _exact(pose, (), False)
-            shape = primitive(solid.tag, size, placed.rotation, placed.position) if known else None
+            placed = _exact_pose(pose, (), False)
+            shape = (
+                primitive_shape(solid.tag, size, placed.rotation, placed.position)
+                if known
+                else None
+            )
             out.append(shape)
         return out
 
 
-def _exact(pose: Rigid, angles: tuple[str, ...], alone: bool) -> ExactPose:
+def _exact_pose(pose: Rigid, angles: tuple[str, ...], alone: bool) -> ExactPose:
     """A pose; `alone` when its rotation follows from the angles as roll, pitch and yaw."""
     rotation = np.array(pose[0], dtype=np.float64) + 0.0
     place = np.array(pose[1], dtype=np.float64) + 0.0

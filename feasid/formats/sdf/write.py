@@ -12,7 +12,12 @@ from dataclasses import replace
 from feasid.errors import InputError, UnsupportedJointError
 from feasid.exact.numbers import Number
 from feasid.formats.description import Changes, Description, Extras, NewInertial
-from feasid.formats.rewrite import generated_inertial, joint_shape, single_leader, to_rpy
+from feasid.formats.rewrite import (
+    inertial_in_body_axes,
+    joint_kind_axis_position,
+    single_leader,
+    to_rpy,
+)
 from feasid.formats.sdf.read import MOMENTS
 from feasid.formats.terms import NO_TERMS, JointTerms
 from feasid.formats.xml import Element, Patch, markup
@@ -56,14 +61,14 @@ def _set_inertial(patch: Patch, link: Element, new: NewInertial) -> None:
     """Write one link's numbers; those that do not change keep their text."""
     old = link.find("inertial")
     if old is None:
-        patch.insert_first(link, _inertial(new))
+        patch.insert_first(link, _inertial_lines(new))
         return
     pose = old.find("pose")
     for child in old.children:
         if child.tag == "mass":
             patch.content(child, [new.mass])
         elif child.tag == "inertia":
-            _set_children(patch, child, dict(zip(MOMENTS, new.moments, strict=True)))
+            _set_child_numbers(patch, child, dict(zip(MOMENTS, new.moments, strict=True)))
     if new.com is None:
         return
     if pose is None:
@@ -74,7 +79,7 @@ def _set_inertial(patch: Patch, link: Element, new: NewInertial) -> None:
     patch.content(pose, [*new.com, *([0.0] * 3 if new.reset_axes else angles)])
 
 
-def _set_children(patch: Patch, parent: Element, values: Mapping[str, float]) -> None:
+def _set_child_numbers(patch: Patch, parent: Element, values: Mapping[str, float]) -> None:
     """Numbers of an element's children; children that are not there are zero until inserted."""
     missing: list[str] = []
     for tag, value in values.items():
@@ -105,9 +110,9 @@ def _set_terms(patch: Patch, joint: Element, wanted: JointTerms) -> bool:
     axis = joint.find("axis")
     dynamics = None if axis is None else axis.find("dynamics")
     if dynamics is not None:
-        _set_children(patch, dynamics, given)
+        _set_child_numbers(patch, dynamics, given)
     elif any(given.values()):
-        lines = markup("dynamics", _elements(given))
+        lines = markup("dynamics", _element_lines(given))
         if axis is not None:
             patch.insert_first(axis, lines)
         else:
@@ -117,16 +122,16 @@ def _set_terms(patch: Patch, joint: Element, wanted: JointTerms) -> bool:
     return rotor is None and bool(wanted.inertia)
 
 
-def _elements(values: Mapping[str, float | None]) -> list[str]:
+def _element_lines(values: Mapping[str, float | None]) -> list[str]:
     return [line for tag, v in values.items() if v is not None for line in markup(tag, v)]
 
 
-def _inertial(new: NewInertial) -> list[str]:
+def _inertial_lines(new: NewInertial) -> list[str]:
     return markup(
         "inertial",
         markup("pose", (*(new.com or ZEROS), *ZEROS)),
         markup("mass", new.mass),
-        markup("inertia", _elements(dict(zip(MOMENTS, new.moments, strict=True)))),
+        markup("inertia", _element_lines(dict(zip(MOMENTS, new.moments, strict=True)))),
     )
 
 
@@ -168,38 +173,40 @@ def generate_sdf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras) 
     parts = []
     for body in robot.bodies:
         given = terms.get(body.joint, NO_TERMS)
-        parts += [_link(body), _joint(body, given, follow.get(body.joint))]
+        parts += [_link_lines(body), _joint_lines(body, given, follow.get(body.joint))]
     model = markup("model", *parts, name=robot.name)
     lines = markup("sdf", model, version="1.11" if follow else "1.9", **space)
     return "\n".join([*lines, ""]).encode()
 
 
-def _link(body: Body) -> list[str]:
-    new = generated_inertial(body)
+def _link_lines(body: Body) -> list[str]:
+    new = inertial_in_body_axes(body)
     if new is None:
         raise InputError(
             f"body {body.name!r} has no mass, which SDF would read as 1 kg", body=body.name
         )
     base = "__model__" if body.parent is None else body.parent
     pose = markup("pose", (*body.position, *to_rpy(body.rotation)), relative_to=base)
-    return markup("link", pose, _inertial(new), name=body.name)
+    return markup("link", pose, _inertial_lines(new), name=body.name)
 
 
-def _joint(body: Body, terms: JointTerms, follows: Coupling | None) -> list[str]:
-    kind, axis, position = joint_shape(body, "SDF")
+def _joint_lines(body: Body, terms: JointTerms, follows: Coupling | None) -> list[str]:
+    kind, axis, position = joint_kind_axis_position(body, "SDF")
     if kind == "floating":
         raise UnsupportedJointError(
             f"joint {body.joint!r} floats, which is not written to SDF", joint=body.joint
         )
     bounds = {k: getattr(body.limits, k) for k in ("lower", "upper", "effort", "velocity")}
-    limits = _elements(bounds)
-    dynamics = _elements({tag: getattr(terms, field) or None for tag, field in DYNAMICS.items()})
+    limits = _element_lines(bounds)
+    dynamics = _element_lines(
+        {tag: getattr(terms, field) or None for tag, field in DYNAMICS.items()}
+    )
     about = markup(
         "axis",
         markup("xyz", axis),
         markup("limit", limits) if limits else [],
         markup("dynamics", dynamics) if dynamics else [],
-        [] if follows is None else _mimic(follows),
+        [] if follows is None else _mimic_lines(follows),
     )
     return markup(
         "joint",
@@ -213,7 +220,7 @@ def _joint(body: Body, terms: JointTerms, follows: Coupling | None) -> list[str]
     )
 
 
-def _mimic(coupling: Coupling) -> list[str]:
+def _mimic_lines(coupling: Coupling) -> list[str]:
     leader, factor = single_leader(coupling, "SDF")
     if not leader:
         raise InputError(
@@ -221,4 +228,4 @@ def _mimic(coupling: Coupling) -> list[str]:
             joint=coupling.joint,
         )
     numbers = {"multiplier": factor, "offset": coupling.offset, "reference": 0.0}
-    return markup("mimic", _elements(numbers), joint=leader)
+    return markup("mimic", _element_lines(numbers), joint=leader)

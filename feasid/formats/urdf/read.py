@@ -26,7 +26,7 @@ from feasid.formats.description import (
     NamedElements,
     pose_of_numbers,
 )
-from feasid.formats.shapes import Mesh, Shape, primitive
+from feasid.formats.shapes import Mesh, Shape, primitive_shape
 from feasid.formats.terms import JointTerms, LeftOut
 from feasid.formats.xml import LIMITS, Element, ReadLimits, XmlText
 from feasid.robot.bodies import Limits
@@ -104,23 +104,23 @@ class _UrdfReader:
         if not elements:
             text.fail("the robot has no links", root)
         self.check_tree(elements, joints)
-        bonds = tuple(self.bonds(joints))
+        bonds = tuple(self.mimic_bonds(joints))
         self.notes += [self.axes[name] for name in elements if name in self.axes]
         return Description(
             "urdf",
             text.path,
             root.attributes.get("name", "robot"),
-            tuple(self.placed(link) for link in read),
+            tuple(self.place_in_parent(link) for link in read),
             tuple(self.depth_first(elements)),
             bonds=bonds,
             notes=tuple(self.notes),
-            left_out=tuple(left_out(root)),
+            left_out=tuple(unread_elements(root)),
             has_frames=True,
             text=text,
             document=NamedElements(text, elements, moving),
         )
 
-    def placed(self, link: Link) -> Link:
+    def place_in_parent(self, link: Link) -> Link:
         """The link where the joint above puts it."""
         joint = self.above.get(link.name)
         if joint is None:
@@ -196,14 +196,14 @@ class _UrdfReader:
         self.text.fail(f"{where}:{tag} {message}", element, attribute, **data)
 
     def pose(self, parent: Element, owner: Owner) -> ExactPose:
-        element = self.only(parent, "origin", owner)
+        element = self.single_child(parent, "origin", owner)
         if element is None:
             zeros = (Number("0", 0.0),) * 3
             return pose_of_numbers(zeros, zeros)
         xyz, rpy = (self.numbers(element, name, 3, owner, "0 0 0") for name in ("xyz", "rpy"))
         return pose_of_numbers(xyz, rpy)
 
-    def only(self, parent: Element, tag: str, owner: Owner) -> Element | None:
+    def single_child(self, parent: Element, tag: str, owner: Owner) -> Element | None:
         found = parent.all(tag)
         if len(found) > 1 and tag == "origin" and parent.tag == "joint":
             where = f"{self.text.path}:{found[1].line}"
@@ -217,9 +217,9 @@ class _UrdfReader:
             )
         return found[0] if found else None
 
-    def given(self, parent: Element, tag: str, owner: Owner) -> dict[str, float]:
+    def attribute_numbers(self, parent: Element, tag: str, owner: Owner) -> dict[str, float]:
         """The numbers of ``<limit>`` or ``<dynamics>``, those that are there."""
-        element = self.only(parent, tag, owner)
+        element = self.single_child(parent, tag, owner)
         if element is None:
             return {}
         present = [name for name in NUMBERS[tag] if name in element.attributes]
@@ -229,7 +229,7 @@ class _UrdfReader:
 
     def link(self, name: str, element: Element) -> Link:
         owner = {"link": name}
-        inertial = self.only(element, "inertial", owner)
+        inertial = self.single_child(element, "inertial", owner)
         stated = element if inertial is None else inertial
         out = Link(
             name,
@@ -243,7 +243,7 @@ class _UrdfReader:
         )
         if inertial is None:
             return out
-        mass, inertia = (self.only(inertial, tag, owner) for tag in ("mass", "inertia"))
+        mass, inertia = (self.single_child(inertial, tag, owner) for tag in ("mass", "inertia"))
         if mass is None or inertia is None:
             missing = "mass" if mass is None else "inertia"
             self.fail(f"needs a <{missing}>", inertial, None, owner)
@@ -270,7 +270,7 @@ class _UrdfReader:
             )
         ends = {}
         for end in ("parent", "child"):
-            found = self.only(element, end, owner)
+            found = self.single_child(element, end, owner)
             if found is None or not found.attributes.get("link"):
                 self.fail(f"needs a <{end} link=...>", element, None, owner)
             ends[end] = found.attributes["link"]
@@ -279,12 +279,15 @@ class _UrdfReader:
         )
         if kind == "fixed":
             return joint
-        moves = (self.moving(joint, owner),)
+        moves = (self.moving_joint(joint, owner),)
         return replace(joint, moves=moves, mimic=self.mimic(element, owner))
 
-    def moving(self, joint: _Joint, owner: Owner) -> Joint:
+    def moving_joint(self, joint: _Joint, owner: Owner) -> Joint:
         """How a joint moves; an axis that is normalised is noted with its link."""
-        element, direction = self.only(joint.element, "axis", owner), np.array([1.0, 0.0, 0.0])
+        element, direction = (
+            self.single_child(joint.element, "axis", owner),
+            np.array([1.0, 0.0, 0.0]),
+        )
         if element is not None and joint.type != "floating":
             direction = np.array([n.value for n in self.numbers(element, "xyz", 3, owner, "1 0 0")])
             if not direction.any():
@@ -296,10 +299,10 @@ class _UrdfReader:
                 f"{self.text.path}:{line}: joint {joint.name!r}: the axis has length {length:.6g} "
                 f"and was normalised"
             )
-        limits = self.given(joint.element, "limit", owner)
+        limits = self.attribute_numbers(joint.element, "limit", owner)
         if joint.type == "continuous":
             limits = {k: v for k, v in limits.items() if k not in ("lower", "upper")}
-        dynamics = self.given(joint.element, "dynamics", owner)
+        dynamics = self.attribute_numbers(joint.element, "dynamics", owner)
         return Joint(
             joint.name,
             KINDS[joint.type],
@@ -315,7 +318,7 @@ class _UrdfReader:
         self, parent: Element, owner: Owner
     ) -> tuple[Element, str, tuple[float, float]] | None:
         """The joint that this one follows, offset and factor; None if it moves by itself."""
-        element = self.only(parent, "mimic", owner)
+        element = self.single_child(parent, "mimic", owner)
         if element is None:
             return None
         if not element.attributes.get("joint"):
@@ -326,7 +329,7 @@ class _UrdfReader:
         )
         return element, element.attributes["joint"], (offset, factor)
 
-    def bonds(self, joints: dict[str, _Joint]) -> Iterator[Bond]:
+    def mimic_bonds(self, joints: dict[str, _Joint]) -> Iterator[Bond]:
         """The file's ``<mimic>`` elements; what cannot be followed is noted.
 
         A joint that mimics a fixed one is held at its offset. One that mimics a joint which does
@@ -424,7 +427,7 @@ class _UrdfReader:
             safe.update(way)
 
 
-def left_out(root: Element) -> Iterator[LeftOut]:
+def unread_elements(root: Element) -> Iterator[LeftOut]:
     """Everything that is neither read nor appearance."""
     for element in (root, *root.children):
         if element.tag not in KNOWN:
@@ -446,18 +449,18 @@ def left_out(root: Element) -> Iterator[LeftOut]:
 
 def _shapes(link: Element, tag: str) -> list[Shape | None]:
     """A link's geometries under this tag in its frame, None for each that is no known primitive."""
-    return [_shape(element) for element in link.all(tag)]
+    return [_primitive_shape(element) for element in link.all(tag)]
 
 
-def _shape(collision: Element) -> Shape | None:
+def _primitive_shape(collision: Element) -> Shape | None:
     element, place = _read_geometry(collision)
     try:
-        size = None if element is None else _size(element)
+        size = None if element is None else _primitive_size(element)
     except ValueError:
         return None
     if element is None or size is None or place is None:
         return None
-    return primitive(element.tag, size, *place)
+    return primitive_shape(element.tag, size, *place)
 
 
 def _read_geometry(collision: Element) -> tuple[Element | None, tuple[Array, Array] | None]:
@@ -466,8 +469,8 @@ def _read_geometry(collision: Element) -> tuple[Element | None, tuple[Array, Arr
     one = geometry is not None and len(geometry.children) == 1
     element = geometry.children[0] if geometry is not None and one else None
     try:
-        xyz = _floats(origin, "xyz") if origin is not None else [0.0, 0.0, 0.0]
-        rpy = _floats(origin, "rpy") if origin is not None else [0.0, 0.0, 0.0]
+        xyz = _parse_floats(origin, "xyz") if origin is not None else [0.0, 0.0, 0.0]
+        rpy = _parse_floats(origin, "rpy") if origin is not None else [0.0, 0.0, 0.0]
     except ValueError:
         return element, None
     return element, None if len(xyz) != 3 or len(rpy) != 3 else (from_rpy(rpy), np.array(xyz))
@@ -480,7 +483,7 @@ def _meshes(link: Element) -> list[Mesh]:
         if element is None or element.tag != "mesh":
             continue
         try:
-            scale = _floats(element, "scale", "1 1 1")
+            scale = _parse_floats(element, "scale", "1 1 1")
         except ValueError:
             scale = []
         rotation, position = place or (np.eye(3), np.zeros(3))
@@ -490,23 +493,23 @@ def _meshes(link: Element) -> list[Mesh]:
     return out
 
 
-def _size(element: Element) -> list[float] | None:
+def _primitive_size(element: Element) -> list[float] | None:
     if element.tag == "box":
-        size = _floats(element, "size")
+        size = _parse_floats(element, "size")
         return size if len(size) == 3 else None
     if element.tag == "sphere":
-        return _lengths(element, "radius")
+        return _single_numbers(element, "radius")
     if element.tag in ("cylinder", "capsule"):
-        return _lengths(element, "radius", "length")
+        return _single_numbers(element, "radius", "length")
     return None
 
 
-def _lengths(element: Element, *attributes: str) -> list[float] | None:
+def _single_numbers(element: Element, *attributes: str) -> list[float] | None:
     """One number per attribute, or None where one is missing or several stand there."""
-    found = [_floats(element, attribute, "") for attribute in attributes]
+    found = [_parse_floats(element, attribute, "") for attribute in attributes]
     return [numbers[0] for numbers in found] if all(len(n) == 1 for n in found) else None
 
 
-def _floats(element: Element, attribute: str, default: str = "0 0 0") -> list[float]:
+def _parse_floats(element: Element, attribute: str, default: str = "0 0 0") -> list[float]:
     text = element.attributes.get(attribute, default)
     return [Number.parse(token).value for token in text.split()]

@@ -21,7 +21,12 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.errors import InputError, UnsupportedJointError
 from feasid.formats.description import Changes, Description, Extras, NamedElements, NewInertial
-from feasid.formats.rewrite import generated_inertial, joint_shape, single_leader, to_rpy
+from feasid.formats.rewrite import (
+    inertial_in_body_axes,
+    joint_kind_axis_position,
+    single_leader,
+    to_rpy,
+)
 from feasid.formats.terms import NO_TERMS, JointTerms
 from feasid.formats.urdf.read import MOMENTS
 from feasid.formats.xml import Element, Patch, markup
@@ -57,7 +62,7 @@ def _set_inertial(patch: Patch, link: Element, new: NewInertial) -> None:
     """Write one link's numbers; those that do not change keep their text."""
     old = link.find("inertial")
     if old is None:
-        patch.insert_first(link, _inertial(new))
+        patch.insert_first(link, _inertial_lines(new))
         return
     mass, inertia, origin = (old.find(tag) for tag in ("mass", "inertia", "origin"))
     if mass is None or inertia is None:
@@ -77,7 +82,7 @@ def _set_inertial(patch: Patch, link: Element, new: NewInertial) -> None:
         patch.numbers(origin, "rpy", [0.0, 0.0, 0.0])
 
 
-def _inertial(new: NewInertial) -> list[str]:
+def _inertial_lines(new: NewInertial) -> list[str]:
     return markup(
         "inertial",
         markup("origin", xyz=new.com or np.zeros(3), rpy=NO_ROTATION),
@@ -86,7 +91,7 @@ def _inertial(new: NewInertial) -> list[str]:
     )
 
 
-def _dynamics(terms: JointTerms) -> list[str]:
+def _dynamics_lines(terms: JointTerms) -> list[str]:
     return markup("dynamics", **{k: getattr(terms, field) for k, field in DYNAMICS.items()})
 
 
@@ -95,7 +100,7 @@ def _set_dynamics(patch: Patch, joint: Element, wanted: JointTerms) -> None:
     element = joint.find("dynamics")
     if element is None:
         if wanted.values:
-            patch.insert_last(joint, _dynamics(wanted))
+            patch.insert_last(joint, _dynamics_lines(wanted))
         return
     for attribute, field in DYNAMICS.items():
         value = getattr(wanted, field)
@@ -116,7 +121,7 @@ def _add_extensions(patch: Patch, root: Element, extras: Extras) -> None:
             joint, actuator = (transmission.find(tag) for tag in ("joint", "actuator"))
             name = "" if joint is None else joint.attributes.get("name", "")
             if actuator is not None and name in left:
-                _set_rotor(patch, actuator, left.pop(name))
+                _set_rotor_inertia(patch, actuator, left.pop(name))
         if "xmlns:drake" not in root.attributes:
             patch.new_attribute(root, *next(iter(DRAKE.items())))
     has = root.find("mujoco") is not None
@@ -126,7 +131,7 @@ def _add_extensions(patch: Patch, root: Element, extras: Extras) -> None:
         patch.insert_last(root, lines)
 
 
-def _set_rotor(patch: Patch, actuator: Element, armature: float) -> None:
+def _set_rotor_inertia(patch: Patch, actuator: Element, armature: float) -> None:
     """Drive inertia of an actuator, whose gear ratio is kept."""
     gear, rotor = actuator.find("drake:gear_ratio"), actuator.find("drake:rotor_inertia")
     ratio = 1.0 if gear is None else float(gear.attributes.get("value", "1"))
@@ -179,10 +184,10 @@ def generate_urdf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras)
     follow = {c.joint: c for c in robot.couplings}
     links = [markup("link", name=root)]
     for body in robot.bodies:
-        new = generated_inertial(body)
-        links.append(markup("link", [] if new is None else _inertial(new), name=body.name))
+        new = inertial_in_body_axes(body)
+        links.append(markup("link", [] if new is None else _inertial_lines(new), name=body.name))
     joints = [
-        _joint(body, root, terms.get(body.joint, NO_TERMS), follow.get(body.joint))
+        _joint_lines(body, root, terms.get(body.joint, NO_TERMS), follow.get(body.joint))
         for body in robot.bodies
     ]
     space = DRAKE if "drake" in extras.extensions else {}
@@ -190,25 +195,25 @@ def generate_urdf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras)
     return "\n".join([*lines, ""]).encode()
 
 
-def _joint(body: Body, root: str, terms: JointTerms, follows: Coupling | None) -> list[str]:
-    kind, axis = _kind(body)
+def _joint_lines(body: Body, root: str, terms: JointTerms, follows: Coupling | None) -> list[str]:
+    kind, axis = _joint_type_and_axis(body)
     return markup(
         "joint",
         markup("parent", link=body.parent or root),
         markup("child", link=body.name),
         markup("origin", xyz=body.position, rpy=to_rpy(body.rotation)),
         [] if axis is None else markup("axis", xyz=axis),
-        [] if axis is None else _limit(body, kind),
-        _dynamics(terms) if terms.values else [],
-        [] if follows is None else _mimic(follows),
+        [] if axis is None else _limit_lines(body, kind),
+        _dynamics_lines(terms) if terms.values else [],
+        [] if follows is None else _mimic_lines(follows),
         name=body.joint,
         type=kind,
     )
 
 
-def _kind(body: Body) -> tuple[str, Array | None]:
+def _joint_type_and_axis(body: Body) -> tuple[str, Array | None]:
     """Type and axis of a body's joint."""
-    kind, axis, position = joint_shape(body, "URDF")
+    kind, axis, position = joint_kind_axis_position(body, "URDF")
     if kind == "spherical" or position.any():
         raise UnsupportedJointError(
             f"joint {body.joint!r} has no counterpart in URDF: a ball, or off its link's frame",
@@ -218,7 +223,7 @@ def _kind(body: Body) -> tuple[str, Array | None]:
     return ("continuous" if kind == "revolute" and not bounded else kind), axis
 
 
-def _limit(body: Body, kind: str) -> list[str]:
+def _limit_lines(body: Body, kind: str) -> list[str]:
     limits = body.limits
     given = {"effort": limits.effort, "velocity": limits.velocity}
     if kind == "continuous" and not any(v is not None for v in given.values()):
@@ -231,7 +236,7 @@ def _limit(body: Body, kind: str) -> list[str]:
     return markup("limit", lower=lower, upper=upper, **numbers)
 
 
-def _mimic(coupling: Coupling) -> list[str]:
+def _mimic_lines(coupling: Coupling) -> list[str]:
     leader, factor = single_leader(coupling, "URDF")
     if not leader:
         raise InputError(

@@ -26,7 +26,7 @@ from feasid.identification.fitted import Fitted
 from feasid.identification.report.summary import SURE, error_limit
 from feasid.logs.motion import Motion, Run
 from feasid.logs.recording import Recording
-from feasid.reduction.equations import Window
+from feasid.reduction.equations import GaussianLowPass
 from feasid.reduction.fleet import Source
 from feasid.reduction.reduce import measured_rows
 from feasid.robot.description import Robot
@@ -114,7 +114,7 @@ class Replay:
             return tuple((run.t, run.tau, predicted) for run, predicted in pairs)
         out = []
         for run, predicted in pairs:
-            window = Window(self.cutoff, run.rate)
+            window = GaussianLowPass(self.cutoff, run.rate)
             inside = slice(window.half_width, len(run) - window.half_width)
             if inside.stop > inside.start:
                 taps = window.taps[:, None]
@@ -211,7 +211,7 @@ def _feasibility(fit: Fitted) -> dict[str, Any]:
         "tightest": where,
         "verified": solution.verified,
         "price": None if np.isnan(fit.price) else fit.price,
-        "repair": fit.optimum.increase,
+        "repair": fit.optimum.residual_increase,
         "tie_break": solution.tie_break,
     }
 

@@ -98,8 +98,8 @@ def _verdict(fit: Fitted) -> str:
         f"FEASIBLE ({meaning})",
         f"  verified    {solution.verified}",
         f"  margin      {margin:.2e} of the body's own mass and size ({name})",
-        f"  repair      least-squares optimum +{100 * fit.optimum.increase:.2g} % for strict "
-        "feasibility",
+        f"  repair      least-squares optimum +{100 * fit.optimum.residual_increase:.2g} % "
+        "for strict feasibility",
         f"  full model  chosen towards {towards}",
     ]
     if not np.isnan(fit.price):

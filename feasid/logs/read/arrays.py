@@ -155,7 +155,7 @@ def read_parquet(path: Path, how: LogReading) -> pd.DataFrame:
         open_for_reading(path, how.max_bytes) as source,
         open_parquet(source, str(path), how.max_bytes) as (file, names),
     ):
-        return _frame(file.read(columns=names, use_threads=False))
+        return _arrow_to_frame(file.read(columns=names, use_threads=False))
 
 
 def read_batches(source: IO[bytes], path: str, rows: int, most: int) -> Iterator[pd.DataFrame]:
@@ -163,7 +163,7 @@ def read_batches(source: IO[bytes], path: str, rows: int, most: int) -> Iterator
     with open_parquet(source, path, most) as (file, names):
         rows = max(1, min(rows, AT_ONCE // (CELL * max(1, len(names)))))
         for batch in file.iter_batches(batch_size=rows, columns=names, use_threads=False):
-            yield _frame(batch)
+            yield _arrow_to_frame(batch)
 
 
 @contextmanager
@@ -187,14 +187,14 @@ def open_parquet(source: IO[bytes], path: str, most: int) -> Iterator[tuple[Any,
     size = file_size(source)
     try:
         schema = pq.read_schema(source)
-        names = [f.name for f in schema if _width(pa.types, f.type)]
-        cells = sum(_width(pa.types, f.type) for f in schema)
+        names = [f.name for f in schema if _count_columns(pa.types, f.type)]
+        cells = sum(_count_columns(pa.types, f.type) for f in schema)
         texts = [f.name for f in schema if _is_text(pa.types, f.type)]
         source.seek(0)
         # With pre_buffer, what was read already stays in memory until the file is closed.
         with pq.ParquetFile(source, read_dictionary=texts, pre_buffer=False) as file:
             expanded = max(LEAST, MAX_EXPANSION * size)
-            _check(file.metadata, cells, path, most, expanded)
+            _check_unpacked_size(file.metadata, cells, path, most, expanded)
             yield file, names
     except (InputError, MemoryError):
         raise
@@ -202,7 +202,7 @@ def open_parquet(source: IO[bytes], path: str, most: int) -> Iterator[tuple[Any,
         raise LogError(f"{path}: damaged or no Parquet file: {error}", path=path) from error
 
 
-def _check(metadata: Any, columns: int, path: str, most: int, expanded: int) -> None:
+def _check_unpacked_size(metadata: Any, columns: int, path: str, most: int, expanded: int) -> None:
     """Refuse what unpacks, or what counts, beyond reason.
 
     Of its groups, not of their columns: where a column's statistics lie, Arrow ends the process
@@ -224,7 +224,7 @@ LONGEST_LIST = 256
 """Numbers of a list that become columns; longer ones are pictures or points, and left out."""
 
 
-def _width(types: Any, kind: Any) -> int:
+def _count_columns(types: Any, kind: Any) -> int:
     """Columns that a field becomes: one, a short list of fixed length as many, none of the rest."""
     if types.is_fixed_size_list(kind):
         number = types.is_floating(kind.value_type) or types.is_integer(kind.value_type)
@@ -244,7 +244,7 @@ def _is_plain(types: Any, kind: Any) -> bool:
     return _is_text(types, kind) or types.is_temporal(kind) or any(t(kind) for t in tests)
 
 
-def _frame(table: Any) -> pd.DataFrame:
+def _arrow_to_frame(table: Any) -> pd.DataFrame:
     # What pandas noted in the file about itself is not needed, and may be damaged.
     pa: Any = import_module("pyarrow")
     table = pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
@@ -261,14 +261,14 @@ def _frame(table: Any) -> pd.DataFrame:
             raise LogError(f"column {name!r} has {column.null_count} row(s) without its list")
         numbers = column.flatten().to_numpy(zero_copy_only=False).reshape(len(df), -1)
         df[[f"{name}_{k + 1}" for k in range(numbers.shape[1])]] = numbers
-    return _lerobot(df) if set(LEROBOT) <= set(lists) else df
+    return _rename_lerobot_columns(df) if set(LEROBOT) <= set(lists) else df
 
 
 LEROBOT = {"observation.state": "q", "action": "cmd"}
 """Lists of a LeRobot dataset, joint by joint, and the kinds of columns that they are."""
 
 
-def _lerobot(df: pd.DataFrame) -> pd.DataFrame:
+def _rename_lerobot_columns(df: pd.DataFrame) -> pd.DataFrame:
     """A LeRobot dataset by the names of this package; its units are the recording program's."""
     names = {"timestamp": "t", "episode_index": "run"}
     for name, kind in LEROBOT.items():

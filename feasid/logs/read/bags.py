@@ -41,13 +41,13 @@ STEP = 2**20
 
 
 @dataclass
-class Track:
+class JointTrack:
     """What the messages say about one joint."""
 
     stamps: list[int] = field(default_factory=list)
     signals: dict[str, list[float]] = field(default_factory=dict)
 
-    def has(self, signal: str) -> bool:
+    def has_signal(self, signal: str) -> bool:
         """Whether any message said this of the joint."""
         return bool(np.isfinite(self.signals[signal]).any())
 
@@ -86,7 +86,7 @@ def read_bag(
     where = Path(path)
     if where.suffix.lower() == ".mcap":
         check_mcap(where)
-    found: dict[str, dict[str, Track]] = {}
+    found: dict[str, dict[str, JointTrack]] = {}
     notes: list[str] = []
     try:
         reader_class: Any = import_module("rosbags.rosbag2").Reader
@@ -102,12 +102,12 @@ def read_bag(
                     "'ros2 bag convert' to uncompressed storage or MCAP",
                     path=str(path),
                 )
-            connections = _connections(reader.connections, topic, bool(joints), str(path))
+            connections = _topic_connections(reader.connections, topic, bool(joints), str(path))
             clocks: dict[str, set[str]] = {}
             for connection, received, raw in reader.messages(connections=connections):
                 message = store.deserialize_cdr(raw, connection.msgtype)
                 tracks = found.setdefault(connection.topic, {})
-                clock = _collect(message, received, tracks, str(path))
+                clock = _append_message(message, received, tracks, str(path))
                 clocks.setdefault(connection.topic, set()).add(clock)
     except (InputError, LogError):
         raise
@@ -115,7 +115,9 @@ def read_bag(
         raise LogError(f"{path}: damaged or no ROS 2 bag: {error}", path=str(path)) from error
     if not found:
         raise LogError(f"{path}: the topic has no messages", path=str(path))
-    chosen = next(iter(found)) if len(found) == 1 else _holding(found, joints, str(path))
+    chosen = (
+        next(iter(found)) if len(found) == 1 else _find_topic_of_joints(found, joints, str(path))
+    )
     if len(found) > 1:
         notes.append(f"joint states on {len(found)} topics: {chosen} is read")
     notes.append(f"time: {' and '.join(sorted(clocks[chosen]))}")
@@ -131,10 +133,12 @@ def _standard_types() -> Any:
     return types.get_typestore(types.Stores.ROS2_HUMBLE)
 
 
-def _holding(found: Mapping[str, Mapping[str, Track]], joints: Collection[str], path: str) -> str:
+def _find_topic_of_joints(
+    found: Mapping[str, Mapping[str, JointTrack]], joints: Collection[str], path: str
+) -> str:
     """The topic that has all of these joints; with efforts where that decides."""
     whole = [t for t, tracks in found.items() if set(joints) <= set(tracks)]
-    moved = [t for t in whole if all(found[t][j].has("effort") for j in joints)]
+    moved = [t for t in whole if all(found[t][j].has_signal("effort") for j in joints)]
     chosen = moved or whole
     if len(chosen) == 1:
         return chosen[0]
@@ -154,7 +158,7 @@ def check_mcap(path: Path) -> None:
         if file.read(8) != b"\x89MCAP0\r\n":
             raise LogError(f"{path}: no MCAP file (it does not start as one)", path=str(path))
         size = os.fstat(file.fileno()).st_size
-        for kind, length, start in _records(file, size, str(path)):
+        for kind, length, start in _top_level_records(file, size, str(path)):
             if kind == 0x06 and length >= 24:
                 file.seek(start)
                 (unpacked,) = struct.unpack_from("<Q", file.read(24), 16)
@@ -214,7 +218,7 @@ def _decompressor(compression: str) -> Any:
         return import_module("backports.zstd").ZstdDecompressor()
 
 
-def _records(file: Any, size: int, path: str) -> Iterator[tuple[int, int, int]]:
+def _top_level_records(file: Any, size: int, path: str) -> Iterator[tuple[int, int, int]]:
     """Kind, length and start of every top-level record."""
     at = 8
     while at + 9 <= size:
@@ -231,7 +235,9 @@ def _records(file: Any, size: int, path: str) -> Iterator[tuple[int, int, int]]:
         at += 9 + length
 
 
-def _connections(known: Sequence[Any], topic: str | None, every: bool, path: str) -> list[Any]:
+def _topic_connections(
+    known: Sequence[Any], topic: str | None, every: bool, path: str
+) -> list[Any]:
     states = [c for c in known if c.msgtype == JOINT_STATE]
     topics = sorted({c.topic for c in states})
     if not states:
@@ -253,7 +259,7 @@ def _connections(known: Sequence[Any], topic: str | None, every: bool, path: str
     return chosen
 
 
-def _collect(message: Any, received: int, tracks: dict[str, Track], path: str) -> str:
+def _append_message(message: Any, received: int, tracks: dict[str, JointTrack], path: str) -> str:
     """Append one message to the tracks of its joints; returns the clock it was stamped by."""
     stamp = message.header.stamp
     own = int(stamp.sec) * 10**9 + int(stamp.nanosec)
@@ -267,7 +273,7 @@ def _collect(message: Any, received: int, tracks: dict[str, Track], path: str) -
                 path=path,
             )
     for k, name in enumerate(message.name):
-        track = tracks.setdefault(str(name), Track())
+        track = tracks.setdefault(str(name), JointTrack())
         track.stamps.append(when)
         for signal, array in values.items():
             series = track.signals.setdefault(signal, [])
@@ -275,7 +281,7 @@ def _collect(message: Any, received: int, tracks: dict[str, Track], path: str) -
     return "the messages' header stamps" if own else "when messages were received (no stamps)"
 
 
-def _merge_tracks(tracks: dict[str, Track], notes: list[str]) -> pd.DataFrame:
+def _merge_tracks(tracks: dict[str, JointTrack], notes: list[str]) -> pd.DataFrame:
     """One table on the stamps of the joint that was seen most often."""
     import pandas as pd
 
@@ -287,7 +293,7 @@ def _merge_tracks(tracks: dict[str, Track], notes: list[str]) -> pd.DataFrame:
     absent: dict[str, list[str]] = {}
     for name, track in tracks.items():
         own = np.array(track.stamps, dtype=np.int64)
-        rows, missed = _nearest(own, stamps, period)
+        rows, missed = _nearest_messages(own, stamps, period)
         if missed:
             notes.append(f"joint {name!r} has no message near {missed} of {len(stamps)} times")
         for signal, word in SIGNALS.items():
@@ -300,7 +306,7 @@ def _merge_tracks(tracks: dict[str, Track], notes: list[str]) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _nearest(own: Any, wanted: Any, period: float) -> tuple[Any, int]:
+def _nearest_messages(own: Any, wanted: Any, period: float) -> tuple[Any, int]:
     """Index of the message nearest to each wanted time within half a period, else -1."""
     order = np.argsort(own, kind="stable")
     ordered = own[order]

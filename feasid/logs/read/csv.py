@@ -23,7 +23,7 @@ import numpy as np
 from feasid.core.files import file_size, open_for_reading, read_rest
 from feasid.core.notes import Note
 from feasid.errors import InputError, LimitError, LogError
-from feasid.logs.columns import UNITS, UNKNOWN_UNITS, numbers_of, spelled_unit
+from feasid.logs.columns import UNITS, UNKNOWN_UNITS, cells_to_numbers, standard_unit_spelling
 from feasid.logs.read.formats import MAX_EXPANSION, LogFormat, LogReading, register_format
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ INDEX = "index"
 
 
 @dataclass(frozen=True)
-class Scan:
+class CsvScan:
     """What a CSV file looks like.
 
     Attributes
@@ -83,14 +83,14 @@ class Scan:
     notes: tuple[str, ...]
 
 
-def scan(
+def scan_csv(
     data: bytes,
     path: str,
     delimiter: str | None = None,
     decimal: str = ".",
     names: Sequence[str] | None = None,
     allow_truncated: bool = False,
-) -> Scan:
+) -> CsvScan:
     """Find header, units and data rows, and count every row's fields.
 
     Parameters
@@ -116,12 +116,12 @@ def scan(
     if b"\0" in data:
         at = data.index(b"\0")
         raise LogError(f"{path}: not a text file (NUL byte at offset {at})", path=path, offset=at)
-    _refuse_returns(data, path)
+    _refuse_stray_carriage_returns(data, path)
     lines = _Lines(data, path)
-    header, units, found_names, notes = _header(lines, path, delimiter, names, decimal)
+    header, units, found_names, notes = _read_header(lines, path, delimiter, names, decimal)
     found = tuple(found_names)
     count = len(found)
-    kept = count if names is not None else max(1, _last(found))
+    kept = count if names is not None else max(1, _count_named_columns(found))
     trailing = count - kept
     found = found[:kept]
     if trailing:
@@ -141,10 +141,12 @@ def scan(
         allow_truncated,
         notes,
     )
-    return Scan(found, units, header.delimiter, lines.at, end, lines.line, trailing, tuple(notes))
+    return CsvScan(
+        found, units, header.delimiter, lines.at, end, lines.line, trailing, tuple(notes)
+    )
 
 
-def has_decimal_commas(data: bytes, found: Scan) -> bool:
+def has_decimal_commas(data: bytes, found: CsvScan) -> bool:
     """Whether the data rows have commas and no point, where a comma does not part columns."""
     rows = data[found.start : found.end]
     return found.delimiter != "," and b"," in rows and b"." not in rows
@@ -167,7 +169,7 @@ class _Lines:
         """The current line without its end, None at the end of the file."""
         if self.at >= self.end:
             return None
-        stop = self._stop()
+        stop = self._line_end()
         if stop - self.at > LONGEST_LINE:
             raise LogError(
                 f"{self.path}, line {self.line}: longer than {LONGEST_LINE} bytes", line=self.line
@@ -182,16 +184,16 @@ class _Lines:
                 line=self.line,
             ) from None
 
-    def step(self) -> None:
+    def go_to_next(self) -> None:
         """Go to the next line."""
-        self.at, self.line = min(self._stop() + 1, self.end), self.line + 1
+        self.at, self.line = min(self._line_end() + 1, self.end), self.line + 1
 
-    def _stop(self) -> int:
+    def _line_end(self) -> int:
         stop = self.data.find(b"\n", self.at)
         return self.end if stop < 0 else stop
 
 
-def _header(
+def _read_header(
     lines: _Lines,
     path: str,
     delimiter: str | None,
@@ -206,21 +208,21 @@ def _header(
     ):
         if text.strip():
             comment = (lines.line, text.lstrip().lstrip("".join(COMMENT)).strip())
-        lines.step()
+        lines.go_to_next()
     if text is None:
         raise LogError(f"{path}: the file is empty", path=path)
     _refuse_markup(text, path)
     first = lines.line
     if said := SAID.fullmatch(text):
         notes.append(f"line {first} says how columns are parted: {text.strip()}")
-        lines.step()
+        lines.go_to_next()
         first, delimiter, text = lines.line, delimiter or said[1], lines.peek() or ""
     delimiter = delimiter or _guess_delimiter(text)
-    fields = _split(text, delimiter)
+    fields = _split_fields(text, delimiter)
     if names is not None:
         return _Header(first, delimiter), None, [str(n) for n in names], notes
     if all(_is_number(f, decimal) for f in fields):
-        wanted = _split(comment[1], delimiter) if comment else []
+        wanted = _split_fields(comment[1], delimiter) if comment else []
         if not comment or len(wanted) != len(fields):
             raise LogError(
                 f"{path}, line {first}: no header, the first line holds numbers "
@@ -230,11 +232,11 @@ def _header(
             )
         notes.append(f"column names are taken from the comment in line {comment[0]}")
         return _Header(comment[0], delimiter), None, wanted, notes
-    lines.step()
+    lines.go_to_next()
     units = _units_row(lines, delimiter, len(fields), decimal)
     if units is not None:
         notes.append(f"line {lines.line} holds units: {', '.join(units)}")
-        lines.step()
+        lines.go_to_next()
     return _Header(first, delimiter), units, fields, notes
 
 
@@ -244,7 +246,7 @@ def _refuse_markup(text: str, path: str) -> None:
         raise LogError(f"{path}: not a CSV file, it starts with {start!r}", path=path, line=1)
 
 
-def _refuse_returns(data: bytes, path: str) -> None:
+def _refuse_stray_carriage_returns(data: bytes, path: str) -> None:
     """A carriage return that ends no line: pandas would begin a new row there."""
     if RETURN not in data:
         return
@@ -265,7 +267,7 @@ def _refuse_returns(data: bytes, path: str) -> None:
         )
 
 
-def _last(names: Sequence[str]) -> int:
+def _count_named_columns(names: Sequence[str]) -> int:
     """How many columns there are up to the last one with a name."""
     return max((k + 1 for k, name in enumerate(names) if name), default=0)
 
@@ -276,7 +278,7 @@ def _guess_delimiter(text: str) -> str:
     return best if count[best] else ","
 
 
-def _split(text: str, delimiter: str) -> list[str]:
+def _split_fields(text: str, delimiter: str) -> list[str]:
     try:
         return [f.strip() for f in next(csv.reader([text], delimiter=delimiter), [])]
     except csv.Error:  # a stray carriage return or NUL: what is not a field matches no name
@@ -294,7 +296,7 @@ def _units_row(lines: _Lines, delimiter: str, count: int, decimal: str) -> tuple
     text = lines.peek()
     if text is None or not text.strip():
         return None
-    fields = _split(text, delimiter)
+    fields = _split_fields(text, delimiter)
     texts = [f for f in fields if f]
     if len(fields) != count or not texts or max(map(len, texts)) > LONGEST_NAME:
         return None
@@ -341,7 +343,7 @@ def _count_fields(
     """Check that every row has `count` fields; returns where the data end."""
     body = np.frombuffer(data, dtype=np.uint8)[start:]
     if b'"' in memoryview(data)[start:].tobytes():
-        return _count_quoted(data, start, first_line, count, delimiter, path)
+        return _count_quoted_fields(data, start, first_line, count, delimiter, path)
     ends = np.flatnonzero(body == ord("\n"))
     if not body.size or (len(ends) == 0 or ends[-1] != body.size - 1):
         ends = np.append(ends, body.size)
@@ -367,7 +369,7 @@ def _count_fields(
     raise AssertionError("unreachable")
 
 
-def _count_quoted(
+def _count_quoted_fields(
     data: bytes, start: int, first_line: int, count: int, delimiter: str, path: str
 ) -> int:
     """The same, for files with quoted cells."""
@@ -410,7 +412,7 @@ EXACT_SINCE = (3, 1)
 """From this pandas on decimals are read to the nearest double by default."""
 
 
-def exact_decimals() -> dict[str, Any]:
+def exact_decimal_arguments() -> dict[str, Any]:
     """Arguments of ``pandas.read_csv`` for the nearest double; older defaults are 5e-13 off."""
     known = tuple(int(part) for part in version("pandas").split(".")[:2])
     return {} if known >= EXACT_SINCE else {"float_precision": "round_trip"}
@@ -419,8 +421,8 @@ def exact_decimals() -> dict[str, Any]:
 def read_csv_file(path: Path, how: LogReading) -> pd.DataFrame:
     """Read a text file, also one packed by gzip; see `read_csv`."""
     with open_for_reading(path, how.max_bytes) as file:
-        data = _text(file, path, how.max_bytes)
-    converted = _from_windows(data)
+        data = _read_text(file, path, how.max_bytes)
+    converted = _decode_windows_text(data)
     df = read_csv(data if converted is None else converted, str(path), **how.csv)
     if converted is not None:
         note = "its text is not UTF-8 and was read as Windows-1252 (Latin-1)"
@@ -432,7 +434,7 @@ WINDOWS_SYMBOLS = "°²³µ·"
 """What headers with units hold beside letters, in Windows-1252 and Latin-1 alike."""
 
 
-def _from_windows(data: bytes) -> bytes | None:
+def _decode_windows_text(data: bytes) -> bytes | None:
     """Text of a Western European Windows as UTF-8; None for UTF-8 and for what is no such text."""
     try:
         data.decode()
@@ -451,7 +453,7 @@ def _from_windows(data: bytes) -> bytes | None:
 register_format(LogFormat("csv", (".csv", ".txt", ".tsv", ".dat", ""), read_csv_file))
 
 
-def _text(file: IO[bytes], path: Path, max_bytes: int) -> bytes:
+def _read_text(file: IO[bytes], path: Path, max_bytes: int) -> bytes:
     """The file's bytes as UTF-8, decompressed with a limit."""
     zipped = path.suffix.lower() == ".gz"
     data = _gunzip(file, path, max_bytes) if zipped else read_rest(file, path, max_bytes)
@@ -495,7 +497,7 @@ def read_csv(
 
     if decimal not in (".", ",", None):
         raise InputError(f"decimal must be '.' or ',', not {decimal!r}")
-    found = scan(data, path, delimiter, decimal or ".", names, allow_truncated)
+    found = scan_csv(data, path, delimiter, decimal or ".", names, allow_truncated)
     commas = decimal is None and has_decimal_commas(data, found)
     decimal = "," if commas else decimal or "."
     empty = [f"\0{k}" for k in range(found.trailing)]  # no name of a text file
@@ -512,7 +514,7 @@ def read_csv(
                 index_col=False,
                 skipinitialspace=True,
                 low_memory=False,
-                **exact_decimals(),
+                **exact_decimal_arguments(),
             )
     except UnicodeDecodeError as error:
         raise LogError(
@@ -530,20 +532,20 @@ def read_csv(
     if commas:
         notes.append("its numbers are read with decimal commas: there is no point among them")
     if found.units is not None:
-        notes += _to_si(df, found.units)
-    df, units = _without_units(df)
-    notes += _to_si(df, units)
+        notes += _convert_to_si(df, found.units)
+    df, units = _split_units_from_names(df)
+    notes += _convert_to_si(df, units)
     df.attrs["notes"] = tuple(notes)
     return df
 
 
-def _check_cells(cells: pd.Series[Any], found: Scan, path: str) -> None:
+def _check_cells(cells: pd.Series[Any], found: CsvScan, path: str) -> None:
     """Refuse a column in which some cells are numbers and some are not."""
     import pandas as pd
 
     if pd.api.types.is_numeric_dtype(cells.dtype):
         return
-    as_numbers = numbers_of(cells)
+    as_numbers = cells_to_numbers(cells)
     bad = (as_numbers.isna() & cells.notna()).to_numpy()
     text = str(cells.iloc[int(np.argmax(bad))]) if bad.any() else ""
     comma = COMMA_NUMBER.fullmatch(text.strip())
@@ -567,25 +569,25 @@ def _check_cells(cells: pd.Series[Any], found: Scan, path: str) -> None:
     )
 
 
-def _without_units(df: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+def _split_units_from_names(df: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """Columns such as ``q_1 [deg]``, ``q_1 (deg)`` and ``q_1_deg`` by their names; their units."""
     known = {u for table in UNITS.values() for u in table}
     names, units = [], []
     for name in map(str, df.columns):
         match = NAMED_UNIT.fullmatch(name)
         plain, unit = (match[1], match[2] or match[3]) if match else (name, "")
-        taken = spelled_unit(unit) not in known or plain in df.columns or plain in names
+        taken = standard_unit_spelling(unit) not in known or plain in df.columns or plain in names
         names.append(name if taken else plain)
         units.append("" if taken else unit)
     return df.set_axis(names, axis="columns"), units
 
 
-def _to_si(df: pd.DataFrame, units: Sequence[str]) -> list[str]:
+def _convert_to_si(df: pd.DataFrame, units: Sequence[str]) -> list[str]:
     """Convert columns whose unit below the header is known; say which are not."""
     known = {u: f for table in UNITS.values() for u, f in table.items()}
     notes, unknown = [], {}
     for name, written in zip(list(df.columns), units, strict=False):
-        unit = spelled_unit(written)
+        unit = standard_unit_spelling(written)
         if unit in known and df[name].dtype.kind in "iuf":
             if known[unit] != 1.0:
                 df[name] = df[name] * known[unit]

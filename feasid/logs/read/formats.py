@@ -170,7 +170,7 @@ def read_log(
         or ``.mcap`` (see `feasid.logs.read.bags.read_bag`).
         Of several files each is a run, named after the file.
     delimiter, decimal, names, allow_truncated
-        How a CSV file is written; see `feasid.logs.read.csv.scan`.
+        How a CSV file is written; see `feasid.logs.read.csv.scan_csv`.
     max_bytes : int
         Refuse files that are or grow larger than this.
     topic, joints
@@ -192,7 +192,7 @@ def read_log(
     LimitError
         Files larger than `max_bytes`, or compressed ones that expand beyond reason.
     """
-    paths = _paths(source)
+    paths = _expand_paths(source)
     text = {
         "delimiter": delimiter,
         "decimal": decimal,
@@ -206,17 +206,17 @@ def read_log(
 
     if len(paths) == 1 and not _is_several_logs(source):
         return read(paths[0])
-    return _as_runs(paths, read)
+    return _join_as_runs(paths, read)
 
 
 def _is_several_logs(source: Any) -> bool:
     return not isinstance(source, str | os.PathLike) or glob.has_magic(os.fspath(source))
 
 
-def _paths(source: Any) -> list[Path]:
+def _expand_paths(source: Any) -> list[Path]:
     """The files that a path, a pattern or a list of them stands for."""
     if not isinstance(source, str | os.PathLike):
-        paths = [path for item in source for path in _paths(item)]
+        paths = [path for item in source for path in _expand_paths(item)]
         if not paths:
             raise InputError("no files were given")
         return paths
@@ -231,10 +231,10 @@ def _paths(source: Any) -> list[Path]:
     raise missing_file_error(path)
 
 
-def _as_runs(paths: Sequence[Path], read: Callable[[Path], pd.DataFrame]) -> pd.DataFrame:
+def _join_as_runs(paths: Sequence[Path], read: Callable[[Path], pd.DataFrame]) -> pd.DataFrame:
     import pandas as pd
 
-    labels = _labels(paths)
+    labels = _run_labels(paths)
     frames, notes = [], []
     for path, label in zip(paths, labels, strict=True):
         frame = read(path)
@@ -259,7 +259,7 @@ def _as_runs(paths: Sequence[Path], read: Callable[[Path], pd.DataFrame]) -> pd.
     return df
 
 
-def _labels(paths: Sequence[Path]) -> list[str]:
+def _run_labels(paths: Sequence[Path]) -> list[str]:
     """File names without suffix, or as much of the path as tells them apart."""
     stems = [path.name.split(".")[0] for path in paths]
     return stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
