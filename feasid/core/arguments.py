@@ -4,8 +4,9 @@
 annotations once, when the function is first called. What an annotation says is what is accepted:
 ``bool`` takes truth values only, ``float`` finite real numbers, ``npt.ArrayLike`` finite real
 arrays, ``str | Path`` a path, ``Literal`` one of its words, ``Callable`` what can be called, and a
-class its instances. `Annotated` adds ranges and shapes by an `ArgumentKind`. ``Any`` is the function's
-own business. Texts that are returned are harmless on a terminal: control characters are escaped.
+class its instances. `Annotated` adds ranges and shapes by an `ArgumentKind`. ``Any`` is the
+function's own business. Texts that are returned are harmless on a terminal: control characters are
+escaped.
 """
 
 from __future__ import annotations

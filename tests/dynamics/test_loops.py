@@ -42,7 +42,7 @@ def motions(robot, seed=0, reach=1.0, count=SAMPLES):
     home = robot.closure.closed_configuration[robot.independent][:, None]
     s = home + np.pi * reach * rng.uniform(-1, 1, (robot.dof, 6 * count))
     q, closed = robot.closure.solve_by_continuation(s)
-    closed[closed] &= robot.closure.regular(q[:, closed])
+    closed[closed] &= robot.closure.is_regular(q[:, closed])
     s = s[:, closed][:, :count]
     return s, *rng.standard_normal((2, *s.shape))
 
@@ -173,7 +173,7 @@ def test_loops_are_assembled_from_the_configuration_and_choose_its_branch():
     assert up.coordinates == ("1",)
     assert up.closure.closed_configuration[0] > 0 > down.closure.closed_configuration[0]
     home = up.closure.closed_configuration
-    np.testing.assert_allclose(up.closure.conditions.at(home[:, None])[0], 0, atol=1e-11)
+    np.testing.assert_allclose(up.closure.conditions.residual_and_jacobian(home[:, None])[0], 0, atol=1e-11)
     assert robot.with_loops([FOUR_BAR], ["2"], up.configuration).coordinates == ("2",)
 
 

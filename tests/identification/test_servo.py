@@ -276,7 +276,7 @@ def test_one_further_thing_that_a_servo_does_is_found(name):
         )
         assert f"that the log shows: {joints[2]} {found[2]:.3g} N m or N;" in said["servo-limit"]
         assert dict(servo.terms or {}) == {}
-        assert not servo.alone
+        assert not servo.has_only_gain_and_damping
         return
     ((term, factors),) = servo.terms.items()
     assert term == name
