@@ -29,7 +29,7 @@ from feasid.options.tables import FitOptions, ReduceOptions
 if TYPE_CHECKING:
     from feasid.identification.result import Fit
 
-OUTPUTS = ("out", "save_certificate", "report", "parameters", "certificate", "optimality")
+OUTPUTS = ("out", "save", "report", "parameters", "certificate", "optimality")
 
 EXIT_USELESS = 5
 """Exit status of a fit that is useless and was not written."""

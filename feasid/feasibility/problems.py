@@ -346,9 +346,7 @@ def name_variables(program: Program, robot: Robot, T: Array, fixed: Array) -> An
     ``delta = T z + fixed``, and z are the program's unknowns times the `cvxpy.Parameter` "units".
     """
     p = program.parameters
-    units = cp.Parameter(
-        len(p.scale.parameters), "problem_units", pos=True, value=p.scale.parameters
-    )
+    units = cp.Parameter(len(p.scale.parameters), "units", pos=True, value=p.scale.parameters)
     delta, rules = T @ cp.multiply(units, p.scaled) + fixed, []
     for owner in dict.fromkeys(owner for owner, _ in robot.parameter_names):
         columns = [j for j, name in enumerate(robot.parameter_names) if name[0] == owner]

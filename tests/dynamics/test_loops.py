@@ -173,7 +173,9 @@ def test_loops_are_assembled_from_the_configuration_and_choose_its_branch():
     assert up.coordinates == ("1",)
     assert up.closure.closed_configuration[0] > 0 > down.closure.closed_configuration[0]
     home = up.closure.closed_configuration
-    np.testing.assert_allclose(up.closure.conditions.residual_and_jacobian(home[:, None])[0], 0, atol=1e-11)
+    np.testing.assert_allclose(
+        up.closure.conditions.residual_and_jacobian(home[:, None])[0], 0, atol=1e-11
+    )
     assert robot.with_loops([FOUR_BAR], ["2"], up.configuration).coordinates == ("2",)
 
 

@@ -308,7 +308,7 @@ def test_the_entropic_newton_path_ends_where_cvxpy_does(log, options):
     problem = fit.problem()
     problem.solve(solver=cp.CLARABEL)
     np.testing.assert_allclose(in_si(problem, fit.description), fit.delta, atol=1e-4, rtol=1e-4)
-    assert problem.param_dict["problem_units"].value.min() > 0
+    assert problem.param_dict["units"].value.min() > 0
 
 
 def test_the_program_without_a_prior_has_the_fits_residual(log):

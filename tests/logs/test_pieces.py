@@ -221,7 +221,7 @@ def test_rows_that_are_not_used():
     tally = MotionTally()
     for rows, used, cutoff in ((30, True, 5.0), (20, False, 7.0)):
         runs = (run(range(4)),) if used else ()
-        tally.add(Motion(("a",), runs, cutoff, (note,), tuple(found), rows))
+        tally.count(Motion(("a",), runs, cutoff, (note,), tuple(found), rows))
     assert (tally.rows, tally.cutoff) == (50, 5.0)
     assert tally.notes == (note, "12 of 50 rows are not used: 12 (a)")
 

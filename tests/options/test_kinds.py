@@ -87,7 +87,7 @@ def test_what_a_kind_makes_of_a_value(hint, value, taken):
         with pytest.raises(UnfitError):
             kind.convert(value)
         with pytest.raises(InputError, match="x must be "):
-            kind.take("x", value)
+            kind.convert_argument("x", value)
         return
     found = kind.convert(value)
     assert found == taken
@@ -189,7 +189,7 @@ def test_shapes_of_arrays():
     with pytest.raises(UnfitError):
         array(whole=True).convert([1.0, 2.5])
     with pytest.raises(InputError, match=r"x must be .*, but \[1, 0\] is nan") as error:
-        array(2, 1).take("x", [[0.0], [np.nan]])
+        array(2, 1).convert_argument("x", [[0.0], [np.nan]])
     assert error.value.data["row"] == 1
 
 
@@ -299,9 +299,9 @@ def test_mappings_say_which_entry_is_wrong():
     with pytest.raises(UnfitError, match=r"but \[0\] is nan \(of 'b'\)"):
         nested.convert({"a": [1.0], "b": [np.nan]})
     with pytest.raises(InputError, match="robot must be a Robot, not a path: read it with"):
-        kind_from_annotation(feasid.Robot).take("robot", "a.urdf")
+        kind_from_annotation(feasid.Robot).convert_argument("robot", "a.urdf")
     with pytest.raises(InputError, match=r"not 'bb' \(did you mean 'bbb'\?\)"):
-        kind_from_annotation(Literal["aaa", "bbb"]).take("x", "bb")
+        kind_from_annotation(Literal["aaa", "bbb"]).convert_argument("x", "bb")
 
 
 # -- texts -----------------------------------------------------------------------------------------

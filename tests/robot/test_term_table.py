@@ -197,7 +197,7 @@ def test_gradients_of_designed_motions(symbol, smoothing):
 
     gradient = MotionGradient(*(np.zeros((robot.dof, SAMPLES)) for _ in range(3)))
     columns.signals(*motion).pull_back(bar, None, gradient)
-    for part, found in enumerate(gradient.parts):
+    for part, found in enumerate(gradient.derivatives):
         for sample in range(0, SAMPLES, 7):
             step = np.zeros_like(motion)
             step[part, 0, sample] = STEP
