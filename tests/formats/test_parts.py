@@ -11,7 +11,12 @@ import feasid
 from feasid.errors import DescriptionError, InputError
 from feasid.formats.build import _join_names
 from feasid.formats.registry import collision_meshes, read_description
-from feasid.formats.rewrite import inertial_in_body_axes, joint_kind_axis_position, single_leader, to_rpy
+from feasid.formats.rewrite import (
+    inertial_in_body_axes,
+    joint_kind_axis_position,
+    single_leader,
+    to_rpy,
+)
 from feasid.formats.shapes import bounding_box, farthest_distance, primitive_shape
 from feasid.formats.terms import (
     EFFECTS,

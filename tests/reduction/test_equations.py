@@ -107,7 +107,7 @@ def test_measured_motion_is_thinned_where_it_is_smooth(noise, every):
     robot, log = measured_log(noise)
     motion = prepare(log, robot, filtering="equations")
     (run,) = motion.runs
-    assert Window(motion.cutoff, run.rate).every(run.band) == every
+    assert GaussianLowPass(motion.cutoff, run.rate).largest_decimation(run.band) == every
 
 
 def test_thinned_measured_motion_says_the_same():
