@@ -19,7 +19,7 @@ from feasid.errors import InputError
 from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
 from feasid.feasibility.constraints.units import Units, problem_units
 from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.proof.decide import NEARLY, Decision, decide, minimal_conflict
+from feasid.feasibility.proof.decide import NEARLY, ProvedAnswer, decide, minimal_conflict
 from feasid.feasibility.proof.question import HEAVIEST, Question
 from feasid.feasibility.reference import reference_model
 from feasid.feasibility.solve import Attempt
@@ -259,7 +259,7 @@ class Verdict(Displayed):
     """
 
     question: Question
-    outcome: Decision
+    outcome: ProvedAnswer
     scale: Units
     labels: tuple[str, ...]
     conflict: tuple[str, ...] = ()

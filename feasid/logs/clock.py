@@ -243,7 +243,7 @@ SMOOTH = ("q", "dq", "ddq")
 
 
 @dataclass(frozen=True, eq=False)
-class EvenGrid:
+class ResamplingGrid:
     """Where the even samples of a stretch come from.
 
     Attributes
@@ -281,11 +281,11 @@ class EvenGrid:
         return {kind: self.resample(kind, x) for kind, x in signals.items()}
 
 
-def even_grid(t: Array) -> EvenGrid:
+def even_grid(t: Array) -> ResamplingGrid:
     """The even grid of increasing time stamps t, shape (N,), at their median step [s]."""
     n = len(t)
     if n < 2:
-        return EvenGrid(t, np.zeros(n, dtype=np.intp), 0, False, t)
+        return ResamplingGrid(t, np.zeros(n, dtype=np.intp), 0, False, t)
     steps = np.diff(t)
     median = float(np.median(steps))
     places = np.concatenate([[0], np.cumsum(np.maximum(1, np.rint(steps / median)))])
@@ -301,7 +301,7 @@ def even_grid(t: Array) -> EvenGrid:
     right = np.clip(np.searchsorted(stamps, even), 1, n - 1)
     nearest = right - (even - stamps[right - 1] < stamps[right] - even)
     bridged = max(0, len(even) - n)
-    return EvenGrid(even, nearest.astype(np.intp), bridged, uneven, stamps)
+    return ResamplingGrid(even, nearest.astype(np.intp), bridged, uneven, stamps)
 
 
 def _fit_line(x: Array, y: Array) -> tuple[float, float]:

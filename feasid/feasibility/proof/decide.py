@@ -41,7 +41,7 @@ NEARLY = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
-class Decision:
+class ProvedAnswer:
     """What was found.
 
     Attributes
@@ -75,7 +75,7 @@ def decide(
     reference: Array,
     solver: Any = None,
     again: bool = False,
-) -> Decision:
+) -> ProvedAnswer:
     """Decide whether some feasible delta has ``K delta = beta``, with an exact proof.
 
     Parameters
@@ -93,9 +93,9 @@ def decide(
     problem = PresolvedQuestion.from_question(question)
     refuted = problem.refute()
     if refuted is not None:
-        return Decision(refuted, _smallest_known_margin(question, scale, problem.known), None)
+        return ProvedAnswer(refuted, _smallest_known_margin(question, scale, problem.known), None)
     if problem.wrong or any(s.outcome == "broken" for s in problem.settled):
-        return Decision(None, np.nan, None)
+        return ProvedAnswer(None, np.nan, None)
     if problem.redundant_rows and not again:
         rest = question.without_equations(problem.redundant_rows)
         return replace(
@@ -112,12 +112,12 @@ def decide(
             problem, problem.lift_multipliers({}, flat), reference[problem.elimination.roots]
         )
         if certificate is not None:
-            return Decision(
+            return ProvedAnswer(
                 certificate, _smallest_known_margin(question, scale, problem.known), None
             )
     ladder = solve.solver_attempts(solver)
     attempts: tuple[Attempt, ...] = ()
-    best = Decision(None, np.nan, None)
+    best = ProvedAnswer(None, np.nan, None)
     for number, inner in enumerate(_units_to_try(problem, scale)):
         outcome = _solve_and_prove(problem, inner, reference, ladder[:1] if number else ladder)
         attempts += outcome.attempts
@@ -155,7 +155,7 @@ def _smallest_known_margin(
     return min((float(m) for c, m in pairs if mask[c.columns].all()), default=np.nan)
 
 
-def _decide_by_point(problem: PresolvedQuestion, scale: Units, delta: Array) -> Decision | None:
+def _decide_by_point(problem: PresolvedQuestion, scale: Units, delta: Array) -> ProvedAnswer | None:
     """The answer when the point near `delta` with the given values is strictly feasible."""
     question = problem.question
     near = np.array(problem.expand(delta[problem.elimination.roots]))
@@ -170,7 +170,7 @@ def _decide_by_point(problem: PresolvedQuestion, scale: Units, delta: Array) -> 
     if certificate is None:
         return None
     margins = [*scale.block_margins(feasible, point), *scale.linear_margins(feasible, point)]
-    return Decision(certificate, float(min(margins)), point)
+    return ProvedAnswer(certificate, float(min(margins)), point)
 
 
 def _solve_and_prove(
@@ -178,11 +178,11 @@ def _solve_and_prove(
     scale: Units,
     reference: Array,
     solver: solve.Ladder,
-) -> Decision:
+) -> ProvedAnswer:
     """Solve in these units, and accept an answer that is proved."""
     feasible = problem.feasible
     if not feasible.constraints:
-        return Decision(None, np.nan, None)
+        return ProvedAnswer(None, np.nan, None)
     prover = InfeasibilityProver(problem, scale)
     start, directions = solutions_of_equations(
         problem.K, problem.beta, scale.parameters, reference[problem.elimination.roots]
@@ -200,7 +200,7 @@ def _solve_and_prove(
 
     raw, attempts = solve.solve_verified(program, judge, solver)
     if raw is None:
-        return Decision(None, np.nan, None, tuple(attempts))
+        return ProvedAnswer(None, np.nan, None, tuple(attempts))
     delta = problem.expand(scale.parameters * (start + directions @ raw.x[:-1]))
     certificate = proved.get(id(raw))
     exact = (
@@ -208,7 +208,7 @@ def _solve_and_prove(
     )
     if exact is not None:  # the solver's own leaves rounding of large dependent parameters in beta
         delta = np.array([float(x) for x in exact])
-    return Decision(certificate, float(raw.x[-1]), delta, tuple(attempts))
+    return ProvedAnswer(certificate, float(raw.x[-1]), delta, tuple(attempts))
 
 
 def _prove_answer(
