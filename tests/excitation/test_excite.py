@@ -57,6 +57,12 @@ def test_a_motion_at_a_glance(motion):
     used = sum(bool(kinds) for kinds in found.active_limits.values())
     assert values["joints at a limit"][0] == f"{used} of 3"
     assert list(shown.troubles) == []
+    listed = found.summary().splitlines()
+    start = next(k for k, line in enumerate(listed) if line.endswith("Hz; largest:"))
+    assert listed[start + 1 : start + 4] == [
+        f"  {found.deviations[k]:.3g}  {found.expressions[k]}" for k in order[:3]
+    ]
+    assert listed[start + 4].startswith("predicted torque deviation on the reference motion: ")
     said = motion.summary().splitlines()
     assert said[0] == (
         f"motion of arm: period 6 s, 3 joints, {motion.coefficients.shape[0]} coefficients each"

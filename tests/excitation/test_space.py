@@ -40,6 +40,12 @@ from feasid.excitation.space import (
     posture_constraints,
     posture_margins,
 )
+from feasid.excitation.trajectory import (
+    approach_times,
+    derivative,
+    largest_values,
+    quintic_segments,
+)
 
 ROUNDING = 1e-12
 SEARCHED = 1e-4
@@ -507,3 +513,60 @@ def test_a_motion_shifted_in_time_is_the_same_later(problem, back):
     later = t + 0.3 * 6.0
     expected = problem.basis.matrices(-later if back else later)[0] @ span @ own
     np.testing.assert_allclose(problem.basis.matrices(t)[0] @ span @ moved, expected, atol=1e-9)
+
+
+def test_each_unknown_uses_its_joints_limits_once(problem):
+    """One unit of it reaches the tightest of them, whatever its basis function is."""
+    moves = Perturbations(problem, None)
+    joints, unknowns = problem.coordinates.shape
+    for j in range(joints):
+        for own in np.eye(unknowns)[1:]:
+            use = max(moves.limit_usage(j, own), moves.limit_usage(j, -own))
+            assert use == pytest.approx(1.0, rel=0.02)
+
+
+@pytest.mark.parametrize("size", [0.1, 5.0])
+def test_sizes_do_not_matter_to_scaling(problem, size):
+    z = draws(problem)
+    np.testing.assert_allclose(
+        scale_to_limits(problem, size * z), scale_to_limits(problem, z), rtol=1e-9
+    )
+
+
+# -- between points --------------------------------------------------------------------------------
+
+
+def test_polynomials_meet_values_and_two_derivatives_at_both_ends():
+    rng = np.random.default_rng(0)
+    values, step = rng.normal(size=(3, 5, 2)), rng.uniform(0.1, 2, size=4)
+    found = quintic_segments(values, step)
+    assert found.shape == (6, 4, 2)
+    for order in range(3):
+        np.testing.assert_allclose(found[0], values[order, :-1], atol=1e-9)
+        np.testing.assert_allclose(found.sum(axis=0), values[order, 1:], atol=1e-9)
+        found = derivative(found) / step[None, :, None]
+
+
+def test_the_largest_value_of_a_polynomial():
+    rng = np.random.default_rng(1)
+    s = np.linspace(0, 1, 2001)
+    for order in (1, 2, 3, 5):
+        coefficients = rng.normal(size=(order + 1, 6, 2))
+        powers = s[:, None] ** np.arange(order + 1)
+        exact = np.einsum("sk,kij->sij", powers, coefficients).max(axis=0)
+        found = largest_values(coefficients, np.full(2, -np.inf))
+        np.testing.assert_allclose(found, exact, atol=1e-5)
+        bound = largest_values(coefficients, np.full(2, np.inf))
+        assert (bound >= exact - 1e-12).all()
+        some = largest_values(coefficients, np.full(2, 0.5))
+        np.testing.assert_allclose(some[exact > 0.5], exact[exact > 0.5], atol=1e-5)
+        assert (some[exact <= 0.5] <= np.maximum(0.5, exact[exact <= 0.5] + 1e-5)).all()
+
+
+def test_times_of_an_approach():
+    """10 s^3 - 15 s^4 + 6 s^5 is fastest in the middle, 15/8, and pushes most at 10/sqrt(3)."""
+    bounds = resolve_bounds(gantry(), acceleration=2.0)[0]
+    way = np.array([0.0, 0.1, 8.0])
+    found = approach_times(way, bounds)
+    expected = np.maximum(1.875 * way / 1.0, np.sqrt(10 / np.sqrt(3) * way / 2.0))
+    np.testing.assert_allclose(found, expected)
