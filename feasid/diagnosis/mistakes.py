@@ -96,7 +96,7 @@ CALIBRATIONS = (
     MistakeKind("tilt", "the base is tilted by {sizes}", 2, "degrees", DEGREES, 0.3, 0.1),
     MistakeKind("delay", "torques are {sizes}", 1, "ms", 1e3, 0.02, 0.05, ways=BEHIND),
     MistakeKind("zero", ZEROS, 1, "degrees", DEGREES, 0.3, 0.1, remark=AS_LOGGED),
-    MistakeKind("gain", GAINS, 1, "%", 100.0, 0.7, 0.1, ways=SCALED, remark=SHARED, doubtful=True),
+    MistakeKind("gain", GAINS, 1, "%", 100.0, 0.7, 0.05, ways=SCALED, remark=SHARED, doubtful=True),
     MistakeKind(
         "joint-delay", "torques of single joints: {sizes}", 1, "ms", 1e3, 0.02, 0.05, ways=BEHIND
     ),
