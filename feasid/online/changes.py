@@ -64,6 +64,10 @@ REMEMBERED_BATCHES = 20.0
 it a load must be six times larger to be told from chance."""
 
 
+LEAST_SCATTER = 0.005
+"""Share of a joint's friction by which it varies anyway: estimates that scatter less would make
+jumps of slow drifts, which the model follows."""
+
 GROUP_SECONDS = 2.5
 """Motion that makes one estimate of drifts of friction [s]."""
 
@@ -190,6 +194,7 @@ class ChangeDetector:
         share = np.full(count, 0.5 / max(count - 1, 1))
         share[0] = 1.0 - share[1:].sum()
         self._levels = share * false_alarms * BATCH_SECONDS / 3600.0
+        self._least = np.array([0.0] + (count - 1) * [LEAST_SCATTER**2])
         self._moved = self._batches = 0.0
         self._scatter, self._own = np.zeros((2, count))
         self._power: Array | None = None
@@ -272,7 +277,8 @@ class ChangeDetector:
             kind, where = self._possible.names[k]
             return ModelChange(noticed, kind, where, float(size[k]), float(deviations[k]))
         if self._batches >= MIN_BATCHES and self._levels.any():
-            deviations = size / np.sqrt(factor * np.maximum(self._scatter, 1.0 / own))
+            usual = factor * np.maximum(self._scatter, 1.0 / own)
+            deviations = size / np.sqrt(np.maximum(usual, self._least))
             large = np.abs(deviations) > -stdtrit(self._batches, self._levels / 2.0)
             if (seen & large).any():
                 self._latest.clear()
