@@ -2,7 +2,7 @@
 
 `feasid check` of a good URDF beside ``python -c "import numpy"``, alternating, medians and minima
 of wall and processor time; then what one process takes from nothing to its first `feasid.fit` of
-the packaged Z1 log, and what a second one takes.
+two packaged logs, and what later ones take, beside the bare product W'W of `reduction.py`.
 """
 
 from __future__ import annotations
@@ -26,18 +26,28 @@ COMMANDS = {
 }
 
 FIRST_FIT = """
-import time
+import sys, time
 start = time.process_time()
 import feasid
 from feasid import datasets
-log = datasets.load("unitree_z1")
-loaded = time.process_time()
-feasid.fit(log)
-first = time.process_time()
-feasid.fit(datasets.load("unitree_z1"))
-again = time.process_time()
-print(loaded - start, first - loaded, again - first)
+def spent(**options):
+    log, before = datasets.load(sys.argv[1]), time.process_time()
+    feasid.fit(log, **log.attrs["options"], **options)
+    return time.process_time() - before
+log = datasets.load(sys.argv[1])
+loaded = time.process_time() - start
+first, plain = spent(), dict(diagnose=False, calibration=None)
+print(loaded, first, min(spent() for _ in range(3)), min(spent(**plain) for _ in range(3)))
+import numpy as np
+W, times = np.random.default_rng(0).standard_normal((57_656 * 7, 98)), []
+for _ in range(5):
+    before = time.process_time()
+    W.T @ W
+    times.append(time.process_time() - before)
+print(min(times))
 """
+
+LOGS = ("kuka_lwr4", "unitree_z1")
 
 
 def spent(command: list[str]) -> tuple[float, float]:
@@ -65,10 +75,15 @@ def main() -> None:
         print(
             f"{name:6} check over numpy: {wall[2] / wall[1]:.2f}, {processor[2] / processor[1]:.2f}"
         )
-    command = [sys.executable, "-c", FIRST_FIT]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    loading, first, again = map(float, done.stdout.split())
-    print(f"reading the log {loading:.2f} s, first fit {first:.2f} s, second {again:.2f} s")
+    for name in LOGS:
+        command = [sys.executable, "-c", FIRST_FIT, name]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        loading, first, again, plain, bare = map(float, done.stdout.split())
+        print(
+            f"{name}: reading {loading:.2f} s, first fit {first:.2f} s, later ones {again:.2f} s, "
+            f"without diagnosis and calibration {plain:.2f} s of the processor: "
+            f"{again / bare:.1f} and {plain / bare:.1f} times W'W"
+        )
 
 
 if __name__ == "__main__":
