@@ -17,7 +17,7 @@ from arms import panda, ur5
 
 import feasid
 from feasid.codegen.c import find_compiler
-from feasid.codegen.routine import CodedModel
+from feasid.codegen.routine import BaseParameterModel
 from feasid.datasets import wam
 
 CALLS = 20_000
@@ -27,7 +27,7 @@ KINDS = ("inverse_dynamics", "mass_matrix", "gravity", "regressor")
 def counted() -> None:
     print("operations, parameters as an argument, rigid bodies only")
     for robot in (wam.robot(), panda(), ur5()):
-        model = CodedModel.from_robot(robot.with_joint_terms(()), argument=True)
+        model = BaseParameterModel.from_robot(robot.with_joint_terms(()), argument=True)
         for kind in KINDS:
             count = model.routine(kind).operations
             print(

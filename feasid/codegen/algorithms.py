@@ -19,10 +19,10 @@ from feasid.codegen.recursion import (
     Expressions,
     JointTransform,
     NodeMotion,
+    constant_vector,
     joint_transform,
     node_motions,
-    symmetric,
-    vector,
+    symmetric_matrix,
 )
 from feasid.core.arrays import Array
 from feasid.dynamics.kinematics import Node, nodes
@@ -71,68 +71,78 @@ class Algorithms:
     def _tree(self) -> tuple[Node, ...]:
         return nodes(self.robot)
 
-    def _joints(self, values: Sequence[Expression], offset: bool = False) -> list[Expression]:
+    def _joint_coordinates(
+        self, values: Sequence[Expression], offset: bool = False
+    ) -> list[Expression]:
         """Joint coordinates from independent ones."""
         coupled = self.robot.coupling_map
-        out = combination(coupled.A, values)
+        out = constant_matrix_times(coupled.A, values)
         return [o + float(b) for o, b in zip(out, coupled.b, strict=True)] if offset else out
 
     @cached_property
     def _positions(self) -> list[Expression]:
-        return self._joints(self.q, offset=True)
+        return self._joint_coordinates(self.q, offset=True)
 
     @cached_property
     def _transforms(self) -> list[JointTransform]:
         return [joint_transform(self.graph, n, self._positions[n.own]) for n in self._tree]
 
-    def _ten(self, node: Node, delta: Sequence[Expression]) -> Expressions:
+    def _node_parameters(self, node: Node, delta: Sequence[Expression]) -> Expressions:
         """A node's ten parameters from the robot's."""
-        return np.array(combination(node.reduction, [delta[c] for c in node.columns]), dtype=object)
+        return np.array(
+            constant_matrix_times(node.reduction, [delta[c] for c in node.columns]), dtype=object
+        )
 
-    def _motions(self, dq: list[Expression], ddq: list[Expression]) -> list[NodeMotion]:
+    def _node_motions(self, dq: list[Expression], ddq: list[Expression]) -> list[NodeMotion]:
         gravity = self.robot.gravity
         return node_motions(self.graph, self._tree, self._transforms, gravity, dq, ddq)
 
     @cached_property
-    def _motion(self) -> list[NodeMotion]:
-        return self._motions(self._joints(self.dq), self._joints(self.ddq))
+    def _sample_motion(self) -> list[NodeMotion]:
+        return self._node_motions(
+            self._joint_coordinates(self.dq), self._joint_coordinates(self.ddq)
+        )
 
-    def _independent(self, torques: Sequence[Expression]) -> list[Expression]:
+    def _project_torques(self, torques: Sequence[Expression]) -> list[Expression]:
         """Torques of the independent coordinates from those of all joints."""
-        return combination(self.robot.coupling_map.A.T, torques)
+        return constant_matrix_times(self.robot.coupling_map.A.T, torques)
 
     # -- torques -----------------------------------------------------------------------------
 
     def inverse_dynamics(self) -> list[Expression]:
         """Torques, friction included."""
-        rigid = self._newton_euler(self._motion, self.delta)
-        return self._independent([a + b for a, b in zip(rigid, self._drives(), strict=True)])
+        rigid = self._newton_euler(self._sample_motion, self.delta)
+        return self._project_torques(
+            [a + b for a, b in zip(rigid, self._drive_torques(), strict=True)]
+        )
 
     def gravity(self) -> list[Expression]:
         """Torques that hold the bodies still, without friction and springs."""
         still = [self.graph.as_expression(0.0)] * self.robot.axes
-        return self._independent(self._newton_euler(self._motions(still, still), self.delta))
+        return self._project_torques(
+            self._newton_euler(self._node_motions(still, still), self.delta)
+        )
 
     def friction(self) -> list[Expression]:
         """Friction and springs, by the base parameters that lead their combinations."""
-        return self._independent(self._drives(without="Ia"))
+        return self._project_torques(self._drive_torques(without="Ia"))
 
     def _newton_euler(
         self, motion: Sequence[NodeMotion], delta: Sequence[Expression]
     ) -> list[Expression]:
         out = [self.graph.as_expression(0.0)] * self.robot.axes
         for node, joint, wrench in zip(
-            self._tree, self._transforms, self._carried(motion, delta), strict=True
+            self._tree, self._transforms, self._subtree_wrenches(motion, delta), strict=True
         ):
             for row, torque in enumerate(joint.axis_torques(*wrench), node.own.start):
                 out[row] = out[row] + torque
         return out
 
-    def _carried(
+    def _subtree_wrenches(
         self, motion: Sequence[NodeMotion], delta: Sequence[Expression]
     ) -> list[tuple[Expressions, Expressions]]:
         """Moment and force on each node and all that it carries, about its own origin."""
-        bodies = [self._ten(n, delta) for n in self._tree]
+        bodies = [self._node_parameters(n, delta) for n in self._tree]
         wrenches = [(m.moment(t), m.force(t)) for m, t in zip(motion, bodies, strict=True)]
         for i in range(len(self._tree) - 1, -1, -1):
             parent = self._tree[i].parent
@@ -160,36 +170,43 @@ class Algorithms:
                     f"{body.joint!r} of robot {self.robot.name!r} has several",
                     joint=body.joint,
                 )
-        still, rates = [self.graph.as_expression(0.0)] * self.robot.axes, self._joints(self.dq)
+        still, rates = (
+            [self.graph.as_expression(0.0)] * self.robot.axes,
+            self._joint_coordinates(self.dq),
+        )
         none = np.zeros(3)
         motion = node_motions(self.graph, self._tree, self._transforms, none, still, rates)
         momenta, change = list(still), list(still)
         for node, joint, at, (spun, moved) in zip(
-            self._tree, self._transforms, motion, self._carried(motion, self.delta), strict=True
+            self._tree,
+            self._transforms,
+            motion,
+            self._subtree_wrenches(motion, self.delta),
+            strict=True,
         ):
             torques = zip(joint.axes, joint.axis_torques(spun, moved), strict=True)
             for row, ((spin, slide), along) in enumerate(torques, node.own.start):
                 turning = np.cross(at.alpha, spin)
                 sliding = np.cross(at.alpha, slide) + np.cross(at.acceleration, spin)
                 momenta[row] = momenta[row] + along
-                bent = self.graph.total([*(turning * spun), *(sliding * moved)])
+                bent = self.graph.sum_terms([*(turning * spun), *(sliding * moved)])
                 change[row] = change[row] + bent
         for k in range(len(self.robot.drives)):
             column = self.robot.drive_columns(k).get("Ia")
             if column is not None:
                 share = self.robot.coupling(k)
-                own = self.delta[column] * combination(share[None], rates)[0]
+                own = self.delta[column] * constant_matrix_times(share[None], rates)[0]
                 momenta = [p + float(c) * own for p, c in zip(momenta, share, strict=True)]
-        rubbing = self._drives(without="Ia")
-        moving = self._independent([a - b for a, b in zip(change, rubbing, strict=True)])
+        rubbing = self._drive_torques(without="Ia")
+        moving = self._project_torques([a - b for a, b in zip(change, rubbing, strict=True)])
         weight = self.gravity()
-        return self._independent(momenta), [a - b for a, b in zip(moving, weight, strict=True)]
+        return self._project_torques(momenta), [a - b for a, b in zip(moving, weight, strict=True)]
 
-    def _drives(self, without: str = "") -> list[Expression]:
+    def _drive_torques(self, without: str = "") -> list[Expression]:
         out = [self.graph.as_expression(0.0)] * self.robot.axes
         for k in range(len(self.robot.drives)):
-            signals = self._signals(k)
-            torque = self.graph.total(
+            signals = self._drive_term_factors(k)
+            torque = self.graph.sum_terms(
                 self.delta[column] * signals[symbol]
                 for symbol, column in self.robot.drive_columns(k).items()
                 if symbol != without
@@ -198,7 +215,7 @@ class Algorithms:
                 out[r] = out[r] + factor * torque
         return out
 
-    def _signals(self, k: int) -> dict[str, Expression]:
+    def _drive_term_factors(self, k: int) -> dict[str, Expression]:
         """What multiplies a drive's coefficients, by symbol."""
         graph, drive = self.graph, self.robot.drives[k]
         if drive.features:
@@ -208,26 +225,32 @@ class Algorithms:
             )
         row = self.robot.coupling(k)[None, :]
         position, rate, push = (
-            combination(row, values)[0]
-            for values in (self._positions, self._joints(self.dq), self._joints(self.ddq))
+            constant_matrix_times(row, values)[0]
+            for values in (
+                self._positions,
+                self._joint_coordinates(self.dq),
+                self._joint_coordinates(self.ddq),
+            )
         )
-        sign = graph.apply("sign", rate)
+        sign = graph.apply_function("sign", rate)
         if drive.transition:
-            sign = graph.apply("tanh", rate * (1.0 / drive.transition))
+            sign = graph.apply_function("tanh", rate * (1.0 / drive.transition))
         load = None
         if drive.depends_on_load:
-            load = self._load[int(np.flatnonzero(row[0])[0])]
+            load = self._load_torques[int(np.flatnonzero(row[0])[0])]
         deflection = position - drive.rest
         state = JointState(position, deflection, rate, push, sign, load, np)
         return {s: graph.as_expression(TERMS[s].factor(state)) for s in drive.symbols}
 
     @cached_property
-    def _load(self) -> list[Expression]:
+    def _load_torques(self) -> list[Expression]:
         """Torques of the load model."""
         model = np.zeros(self.robot.size)
         if self.robot.load_model is not None:
             model[self.robot.inertial_columns] = self.robot.load_model
-        return self._newton_euler(self._motion, [self.graph.as_expression(float(v)) for v in model])
+        return self._newton_euler(
+            self._sample_motion, [self.graph.as_expression(float(v)) for v in model]
+        )
 
     # -- mass matrix -------------------------------------------------------------------------
 
@@ -235,32 +258,34 @@ class Algorithms:
         """Row by row, drive inertia included; shape (dof, dof)."""
         size = self.robot.axes
         entries = [[self.graph.as_expression(0.0)] * size for _ in range(size)]
-        for i, composite in enumerate(self._composites()):
-            self._column(i, composite, entries)
+        for i, composite in enumerate(self._composite_bodies()):
+            self._add_unit_acceleration_torques(i, composite, entries)
         for k in range(len(self.robot.drives)):
             column = self.robot.drive_columns(k).get("Ia")
             if column is not None:
                 c = self.robot.coupling(k).tolist()
                 for r, s in np.ndindex(size, size):
                     entries[r][s] = entries[r][s] + (c[r] * c[s]) * self.delta[column]
-        half = [self._independent(row) for row in entries]
-        columns = [self._independent([row[k] for row in half]) for k in range(self.robot.dof)]
+        half = [self._project_torques(row) for row in entries]
+        columns = [self._project_torques([row[k] for row in half]) for k in range(self.robot.dof)]
         return [columns[c][r] for r in range(self.robot.dof) for c in range(self.robot.dof)]
 
-    def _composites(self) -> list[Composite]:
+    def _composite_bodies(self) -> list[Composite]:
         """Each node with all that it carries, about its own origin."""
         out: list[Composite] = []
         for node in self._tree:
-            ten = self._ten(node, self.delta)
-            out.append((symmetric(*ten[:6]), ten[6:9], ten[9]))
+            ten = self._node_parameters(node, self.delta)
+            out.append((symmetric_matrix(*ten[:6]), ten[6:9], ten[9]))
         for i in range(len(out) - 1, -1, -1):
             p = self._tree[i].parent
             if p >= 0:
-                inertia, first, mass = in_parent(self._transforms[i], out[i])
+                inertia, first, mass = express_in_parent(self._transforms[i], out[i])
                 out[p] = out[p][0] + inertia, out[p][1] + first, out[p][2] + mass
         return out
 
-    def _column(self, i: int, body: Composite, entries: list[list[Expression]]) -> None:
+    def _add_unit_acceleration_torques(
+        self, i: int, body: Composite, entries: list[list[Expression]]
+    ) -> None:
         """Add the torques, at all joints that carry node i, of its own unit acceleration."""
         inertia, first, mass = body
         for own, (spin, slide) in enumerate(self._transforms[i].axes, self._tree[i].own.start):
@@ -290,7 +315,7 @@ class Algorithms:
         x = [t - b for t, b in zip(tau, self.inverse_dynamics(), strict=True)]
         inverse = [zero] * n
         for k in reversed(range(n)):
-            inverse[k] = self.graph.apply("inverse", L[k][k])
+            inverse[k] = self.graph.apply_function("inverse", L[k][k])
             row = L[k][:k]
             L[k] = [entry * inverse[k] for entry in row]
             for i in range(k):
@@ -299,7 +324,7 @@ class Algorithms:
                 x[i] = x[i] - L[k][i] * x[k]
         out: list[Expression] = []
         for k in range(n):
-            known = self.graph.total(a * b for a, b in zip(L[k], out, strict=True))
+            known = self.graph.sum_terms(a * b for a, b in zip(L[k], out, strict=True))
             out.append(inverse[k] * x[k] - known)
         return out
 
@@ -311,29 +336,36 @@ class Algorithms:
         zero = self.graph.as_expression(0.0)
         entries = [[zero] * len(columns) for _ in range(self.robot.axes)]
         carried: list[dict[int, tuple[Expressions, Expressions]]] = []
-        for node, joint, motion in zip(self._tree, self._transforms, self._motion, strict=True):
-            axes = self._axes(node, joint, carried[node.parent] if node.parent >= 0 else {})
+        for node, joint, motion in zip(
+            self._tree, self._transforms, self._sample_motion, strict=True
+        ):
+            axes = self._spatial_axes(node, joint, carried[node.parent] if node.parent >= 0 else {})
             carried.append(axes)
             for k, column in enumerate(node.columns):
                 if column not in wanted:
                     continue
-                used = [(motion.columns[i], float(f)) for i, f in enumerate(node.reduction[:, k])]
+                used = [
+                    (motion.parameter_columns[i], float(f))
+                    for i, f in enumerate(node.reduction[:, k])
+                ]
                 for row, (turn, shift) in axes.items():
-                    entries[row][wanted[column]] = self.graph.total(
+                    entries[row][wanted[column]] = self.graph.sum_terms(
                         factor * (turn @ moment + shift @ force)
                         for (moment, force), factor in used
                         if factor
                     )
         for k in range(len(self.robot.drives)):
-            signals = self._signals(k)
+            signals = self._drive_term_factors(k)
             for symbol, column in self.robot.drive_columns(k).items():
                 if column in wanted:
                     for r, factor in enumerate(self.robot.coupling(k).tolist()):
                         entries[r][wanted[column]] = factor * signals[symbol]
-        by_column = [self._independent([row[k] for row in entries]) for k in range(len(columns))]
+        by_column = [
+            self._project_torques([row[k] for row in entries]) for k in range(len(columns))
+        ]
         return [column[r] for r in range(self.robot.dof) for column in by_column]
 
-    def _axes(
+    def _spatial_axes(
         self, node: Node, joint: JointTransform, above: dict[int, tuple[Expressions, Expressions]]
     ) -> dict[int, tuple[Expressions, Expressions]]:
         """Spatial axes of the rows that carry a node, at its origin and in its frame."""
@@ -342,19 +374,19 @@ class Algorithms:
             angular = joint.to_node(turn)
             linear = joint.to_node(shift + np.cross(turn, joint.arm))
             out[row] = angular, linear + np.cross(angular, joint.lever)
-        none = vector(self.graph, np.zeros(3))
+        none = constant_vector(self.graph, np.zeros(3))
         for row, own in enumerate(joint.axes, node.own.start):
             angular, linear = out.get(row, (none, none))
             out[row] = angular + own[0], linear + own[1]
         return out
 
 
-def combination(rows: Array, values: Sequence[Expression]) -> list[Expression]:
+def constant_matrix_times(rows: Array, values: Sequence[Expression]) -> list[Expression]:
     """``rows @ values`` with constant rows."""
     return list(rows @ np.array(values, dtype=object))
 
 
-def in_parent(joint: JointTransform, body: Composite) -> Composite:
+def express_in_parent(joint: JointTransform, body: Composite) -> Composite:
     """Rigidly joined bodies about their parent's origin, in the parent's frame."""
     inertia, first, mass = about_other_origin(body, joint.lever)
     turned = joint.inertia_to_parent(inertia), joint.to_parent(first), mass
@@ -369,5 +401,5 @@ def about_other_origin(body: Composite, arm: Expressions) -> Composite:
     xx, xy, xz, yy, yz, zz = (
         arm[r] * first[c] + moved[r] * arm[c] for r, c in zip(*np.triu_indices(3), strict=True)
     )
-    more = symmetric(reach - xx, -xy, -xz, reach - yy, -yz, reach - zz)
+    more = symmetric_matrix(reach - xx, -xy, -xz, reach - yy, -yz, reach - zz)
     return inertia + more, moved, mass

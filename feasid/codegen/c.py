@@ -21,10 +21,10 @@ import numpy as np
 import feasid
 from feasid.codegen.routine import (
     ROUTINES,
-    CodedModel,
-    FoldedModel,
+    BaseParameterModel,
     Language,
     Routine,
+    StandardParameterModel,
     python_function,
     statements,
 )
@@ -95,15 +95,15 @@ class CFunctions:
         return Language(number, function)
 
     @cached_property
-    def text(self) -> str:
+    def source_text(self) -> str:
         """The functions."""
         parts = ["#include <math.h>\n"]
-        used = {n.kind for r in self.routines for n in r.nodes}
+        used = {n.kind for r in self.routines for n in r.needed_expressions}
         for kind in filter(used.__contains__, C_HELPERS):
             t, suffix = self.precision, "f" if self.precision == "float" else ""
             body = re.sub(r"\bT\b", t, re.sub(r"(sin|sqrt)F", rf"\1{suffix}", C_HELPERS[kind]))
             parts.append(f"static {t} {self.name}_{kind}({t} x) {{ {body} }}\n")
-        return "\n".join([*parts, *map(self._function, self.routines)])
+        return "\n".join([*parts, *map(self._function_text, self.routines)])
 
     def signature(self, routine: Routine) -> str:
         """A function's declaration."""
@@ -112,7 +112,7 @@ class CFunctions:
         out = f"{t} {MEANING[routine.name][0]}[{max(len(routine.outputs), 1)}]"
         return f"void {self.name}_{routine.name}({', '.join([*inputs, out])})"
 
-    def _function(self, routine: Routine) -> str:
+    def _function_text(self, routine: Routine) -> str:
         out = MEANING[routine.name][0]
         lines = [f"{self.signature(routine)}\n{{"]
         place = 0
@@ -130,7 +130,7 @@ class CFunctions:
 class CCode:
     """The C code of a robot; see `write_c`."""
 
-    source: CodedModel
+    source: BaseParameterModel
     name: str
     precision: str = "double"
     kinds: tuple[str, ...] = ROUTINES
@@ -152,13 +152,18 @@ class CCode:
     @cached_property
     def text(self) -> str:
         """The source file."""
-        parts = [self._about, f'#include "{self.name}.h"', self.functions.text, self._test_source]
+        parts = [
+            self._describe_in_comment,
+            f'#include "{self.name}.h"',
+            self.functions.source_text,
+            self._test_source,
+        ]
         return "\n".join(parts)
 
     # -- test vector -------------------------------------------------------------------------
 
     @cached_property
-    def vector(self) -> dict[str, Array]:
+    def test_vector(self) -> dict[str, Array]:
         """Inputs drawn with a fixed seed, and what each routine gives for them."""
         rng = np.random.default_rng(TEST_SEED)
         given = {x: rng.uniform(-1, 1, self.source.robot.dof) for x in ("q", "dq", "ddq")}
@@ -177,17 +182,18 @@ class CCode:
     def _test_source(self) -> str:
         number, t, name = self.functions.language.number, self.precision, self.name
         lines = []
-        for key, values in self.vector.items():
+        for key, values in self.test_vector.items():
             content = ", ".join(number(float(v)) for v in values)
             lines.append(f"const {t} {name}_test_{key}[{len(values)}] = {{{content}}};")
         lines.append(
             f"\nstatic {t} {name}_worse({t} worst, const {t} *found, const {t} *expected, int n)\n"
             "{\n    int k;\n"
             f"    {t} largest = 1;\n"
-            f"    for (k = 0; k < n; k++) if ({self._abs}(expected[k]) > largest) "
-            f"largest = {self._abs}(expected[k]);\n"
+            f"    for (k = 0; k < n; k++) if ({self._absolute_value_name}(expected[k]) > largest) "
+            f"largest = {self._absolute_value_name}(expected[k]);\n"
             "    for (k = 0; k < n; k++) {\n"
-            f"        const {t} off = {self._abs}(found[k] - expected[k]) / largest;\n"
+            f"        const {t} off = "
+            f"{self._absolute_value_name}(found[k] - expected[k]) / largest;\n"
             "        if (!(off <= worst)) worst = off;\n"
             "    }\n    return worst;\n}\n"
         )
@@ -204,7 +210,7 @@ class CCode:
         return "\n".join([*lines, "    return worst;\n}\n"])
 
     @property
-    def _abs(self) -> str:
+    def _absolute_value_name(self) -> str:
         return "fabsf" if self.precision == "float" else "fabs"
 
     # -- header ------------------------------------------------------------------------------
@@ -215,7 +221,7 @@ class CCode:
         guard = f"{self.name.upper()}_H"
         robot, base = self.source.robot, self.source.base
         lines = [
-            self._about,
+            self._describe_in_comment,
             f"#ifndef {guard}\n#define {guard}\n",
             '#ifdef __cplusplus\nextern "C" {\n#endif\n',
             f"#define {self.name.upper()}_DOF {robot.dof}",
@@ -234,12 +240,12 @@ class CCode:
             f"/* largest deviation from the vectors below; more than {limit:g} is wrong */"
         )
         lines.append(f"{self.precision} {self.name}_self_test(void);")
-        for key, values in self.vector.items():
+        for key, values in self.test_vector.items():
             lines.append(f"extern const {self.precision} {self.name}_test_{key}[{len(values)}];")
         return "\n".join([*lines, "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n"])
 
     @cached_property
-    def _about(self) -> str:
+    def _describe_in_comment(self) -> str:
         """Joints, units and base parameters, as a comment."""
         robot, base = self.source.robot, self.source.base
         lines = [f"Dynamics of {robot.name}, generated by feasid {feasid.__version__}.", ""]
@@ -326,12 +332,12 @@ def write_c(
     """
     if parameters not in ("values", "argument"):
         raise InputError(f"parameters must be 'values' or 'argument', not {parameters!r}")
-    source = CodedModel.from_robot(robot, base, argument=parameters == "argument")
+    source = BaseParameterModel.from_robot(robot, base, argument=parameters == "argument")
     return write_code(source, path, precision, tuple(routines), overwrite=overwrite)
 
 
 def write_code(
-    source: CodedModel,
+    source: BaseParameterModel,
     path: str | Path,
     precision: str,
     routines: tuple[str, ...],
@@ -345,14 +351,14 @@ def write_code(
     header = target.with_suffix(".h")
     for file in (target, header):
         check_writable(file, overwrite=overwrite)
-    code = CCode(source, identifier(target.stem), precision, routines)
+    code = CCode(source, c_identifier(target.stem), precision, routines)
     text = code.text.replace(f'"{code.name}.h"', f'"{header.name}"', 1)
     write_atomically(target, text.encode(), overwrite=overwrite)
     write_atomically(header, code.header.encode(), overwrite=overwrite)
     return code
 
 
-def identifier(text: str) -> str:
+def c_identifier(text: str) -> str:
     """A C identifier made of a name."""
     plain = re.sub(r"[^A-Za-z0-9_]", "_", text)
     return plain if plain[:1].isalpha() else f"robot_{plain}"
@@ -372,7 +378,7 @@ def find_compiler() -> str | None:
 
 
 def compile_routines(
-    source: CodedModel | FoldedModel, kinds: tuple[str, ...]
+    source: BaseParameterModel | StandardParameterModel, kinds: tuple[str, ...]
 ) -> dict[str, Callable[..., Array]]:
     """Functions of arrays, by kind.
 
@@ -389,19 +395,19 @@ def compile_routines(
     code = CFunctions(tuple(source.routine(kind) for kind in kinds), "robot")
     with tempfile.TemporaryDirectory(prefix="feasid-", ignore_cleanup_errors=True) as folder:
         file, library = Path(folder, "robot.c"), Path(folder, "robot.so")
-        file.write_text(code.text)
-        _compile([command, *FLAGS, str(file), "-o", str(library), "-lm"])
+        file.write_text(code.source_text)
+        _run_compiler([command, *FLAGS, str(file), "-o", str(library), "-lm"])
         try:
             loaded = ctypes.CDLL(str(library))
         except OSError as error:
             raise InputError(f"what {command} compiled cannot be loaded: {error}") from error
     return {
-        routine.name: _callable(loaded, routine.name, routine.inputs, len(routine.outputs))
+        routine.name: _wrap_c_function(loaded, routine.name, routine.inputs, len(routine.outputs))
         for routine in code.routines
     }
 
 
-def _compile(command: list[str]) -> None:
+def _run_compiler(command: list[str]) -> None:
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=COMPILER_TIMEOUT, check=False
@@ -412,7 +418,7 @@ def _compile(command: list[str]) -> None:
         raise InputError(f"{command[0]} could not compile the code: {done.stderr[:500]}")
 
 
-def _callable(
+def _wrap_c_function(
     library: ctypes.CDLL, name: str, inputs: tuple[tuple[str, int], ...], size: int
 ) -> Callable[..., Array]:
     """A function that copies its arguments into arrays of its own and calls the code."""

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 SERIES_BELOW = 0.1
-"""Below this square of an angle, its powers up to the fifth give `_sinc_rest` to 3e-15."""
+"""Below this square of an angle, its powers up to the fifth give `_sinc_remainder` to 3e-15."""
 
 
-def _inverse(x: float) -> float:
+def _safe_inverse(x: float) -> float:
     return 1.0 / x if x else math.inf
 
 
@@ -25,7 +25,7 @@ def _sinc(square: float) -> float:
     return math.sin(x) / x if x else 1.0
 
 
-def _sinc_rest(s: float) -> float:
+def _sinc_remainder(s: float) -> float:
     """(1 - sin(x) / x) / x^2 by the square s of x."""
     if s < SERIES_BELOW:
         return (1 - s / 20 * (1 - s / 42 * (1 - s / 72 * (1 - s / 110 * (1 - s / 156))))) / 6
@@ -40,11 +40,11 @@ FUNCTIONS: dict[str, Callable[[float], float]] = {
     "exp": math.exp,
     "abs": abs,
     "sign": lambda x: float((x > 0) - (x < 0)),
-    "inverse": _inverse,
+    "inverse": _safe_inverse,
     "sinc": _sinc,
-    "sinc_rest": _sinc_rest,
+    "sinc_rest": _sinc_remainder,
 }
-"""`_sinc` and `_sinc_rest` are what turns by exponential coordinates are made of."""
+"""`_sinc` and `_sinc_remainder` are what turns by exponential coordinates are made of."""
 
 OPERATIONS = ("mul", "add", "sub", "neg")
 
@@ -73,37 +73,37 @@ class Expression:
         return self.graph.add(self.graph.as_expression(other), -self)
 
     def __mul__(self, other: Expression | float) -> Expression:
-        return self.graph.mul(self, self.graph.as_expression(other))
+        return self.graph.multiply(self, self.graph.as_expression(other))
 
     def __rmul__(self, other: float) -> Expression:
-        return self.graph.mul(self.graph.as_expression(other), self)
+        return self.graph.multiply(self.graph.as_expression(other), self)
 
     def __truediv__(self, divisor: float) -> Expression:
-        return self.graph.mul(self, self.graph.as_expression(1.0 / divisor))
+        return self.graph.multiply(self, self.graph.as_expression(1.0 / divisor))
 
     def __neg__(self) -> Expression:
-        return self.graph.neg(self)
+        return self.graph.negate(self)
 
     def __abs__(self) -> Expression:
-        return self.graph.apply("abs", self)
+        return self.graph.apply_function("abs", self)
 
     # NumPy's functions call these methods: np.sqrt(expression) is expression.sqrt().
 
     def sqrt(self) -> Expression:
         """The square root."""
-        return self.graph.apply("sqrt", self)
+        return self.graph.apply_function("sqrt", self)
 
     def exp(self) -> Expression:
         """The exponential."""
-        return self.graph.apply("exp", self)
+        return self.graph.apply_function("exp", self)
 
     def sin(self) -> Expression:
         """The sine."""
-        return self.graph.apply("sin", self)
+        return self.graph.apply_function("sin", self)
 
     def cos(self) -> Expression:
         """The cosine."""
-        return self.graph.apply("cos", self)
+        return self.graph.apply_function("cos", self)
 
     @property
     def is_zero(self) -> bool:
@@ -117,7 +117,7 @@ class Graph:
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], Expression] = {}
 
-    def _node(
+    def _find_or_make(
         self, kind: str, args: tuple[Expression, ...] = (), value: float = 0.0, name: str = ""
     ) -> Expression:
         key = (kind, *(a.index for a in args), value, name)
@@ -131,25 +131,25 @@ class Graph:
         """A number as an expression; expressions pass."""
         if isinstance(value, Expression):
             return value
-        return self._node("number", value=float(value) + 0.0)
+        return self._find_or_make("number", value=float(value) + 0.0)
 
     def input(self, name: str) -> Expression:
         """An input, by the name that the code gives it."""
-        return self._node("input", name=name)
+        return self._find_or_make("input", name=name)
 
     def inputs(self, name: str, count: int) -> list[Expression]:
         """``name[0]``, ``name[1]``, ..."""
         return [self.input(f"{name}[{k}]") for k in range(count)]
 
-    def neg(self, a: Expression) -> Expression:
+    def negate(self, a: Expression) -> Expression:
         """-a; differences turn round instead."""
         if a.kind == "number":
             return self.as_expression(-a.value)
         if a.kind == "neg":
             return a.args[0]
         if a.kind == "sub":
-            return self._node("sub", a.args[::-1])
-        return self._node("neg", (a,))
+            return self._find_or_make("sub", a.args[::-1])
+        return self._find_or_make("neg", (a,))
 
     def add(self, a: Expression, b: Expression) -> Expression:
         """A + b."""
@@ -158,15 +158,17 @@ class Graph:
         if a.is_zero or b.is_zero:
             return b if a.is_zero else a
         if a.kind == "neg" and b.kind == "neg":
-            return self.neg(self.add(a.args[0], b.args[0]))
+            return self.negate(self.add(a.args[0], b.args[0]))
         if a.kind == "neg" or b.kind == "neg":
             minuend, other = (b, a.args[0]) if a.kind == "neg" else (a, b.args[0])
             return (
-                self.as_expression(0.0) if minuend is other else self._node("sub", (minuend, other))
+                self.as_expression(0.0)
+                if minuend is other
+                else self._find_or_make("sub", (minuend, other))
             )
-        return self._node("add", (a, b) if a.index < b.index else (b, a))
+        return self._find_or_make("add", (a, b) if a.index < b.index else (b, a))
 
-    def mul(self, a: Expression, b: Expression) -> Expression:
+    def multiply(self, a: Expression, b: Expression) -> Expression:
         """A b, without its sign: that comes before the product."""
         if b.kind == "number":
             a, b = b, a
@@ -174,8 +176,8 @@ class Graph:
             return self._multiply_by_number(a.value, b)
         negative = (a.kind == "neg") != (b.kind == "neg")
         a, b = (x.args[0] if x.kind == "neg" else x for x in (a, b))
-        product = self._node("mul", (a, b) if a.index < b.index else (b, a))
-        return self.neg(product) if negative else product
+        product = self._find_or_make("mul", (a, b) if a.index < b.index else (b, a))
+        return self.negate(product) if negative else product
 
     def _multiply_by_number(self, factor: float, a: Expression) -> Expression:
         if factor == 0.0:
@@ -183,26 +185,26 @@ class Graph:
         if a.kind == "number":
             return self.as_expression(factor * a.value)
         if factor < 0.0:
-            return self.neg(self._multiply_by_number(-factor, a))
+            return self.negate(self._multiply_by_number(-factor, a))
         if a.kind == "neg":
-            return self.neg(self._multiply_by_number(factor, a.args[0]))
+            return self.negate(self._multiply_by_number(factor, a.args[0]))
         if factor == 1.0:
             return a
         if a.kind == "mul" and a.args[0].kind == "number":
             return self._multiply_by_number(factor * a.args[0].value, a.args[1])
-        return self._node("mul", (self.as_expression(factor), a))
+        return self._find_or_make("mul", (self.as_expression(factor), a))
 
-    def apply(self, function: str, a: Expression) -> Expression:
+    def apply_function(self, function: str, a: Expression) -> Expression:
         """One of `FUNCTIONS` of a; odd and even ones know signs."""
         if a.kind == "number" and math.isfinite(value := FUNCTIONS[function](a.value)):
             return self.as_expression(value)
         if a.kind == "neg" and function in ("cos", "abs"):
-            return self.apply(function, a.args[0])
+            return self.apply_function(function, a.args[0])
         if a.kind == "neg" and function in ("sin", "tanh", "sign"):
-            return self.neg(self.apply(function, a.args[0]))
-        return self._node(function, (a,))
+            return self.negate(self.apply_function(function, a.args[0]))
+        return self._find_or_make(function, (a,))
 
-    def total(self, terms: Iterable[Expression]) -> Expression:
+    def sum_terms(self, terms: Iterable[Expression]) -> Expression:
         """Their sum."""
         out = self.as_expression(0.0)
         for term in terms:

@@ -14,7 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.codegen.c import compile_routines, find_compiler
-from feasid.codegen.routine import FORWARD, CodedModel, FoldedModel, python_function
+from feasid.codegen.routine import (
+    FORWARD,
+    BaseParameterModel,
+    StandardParameterModel,
+    python_function,
+)
 from feasid.core.arguments import Measured, Vector, checked, kind_from_annotation
 from feasid.core.arrays import Array
 from feasid.dynamics.regressor import require_values
@@ -75,7 +80,7 @@ class Model:
         self._shape = (robot.dof,)
         self._code: Functions = {}
         self.backend: str = backend
-        self._prepare(KINDS)
+        self._generate_routines(KINDS)
         self._arguments: tuple[Any, ...] = ()
         if base is not None:
             nominal = base.values(require_values(robot, "give it some by robot.with_values"))
@@ -88,14 +93,14 @@ class Model:
             self._base = base_parameters(self.robot)
         return self._base
 
-    def _prepare(self, kinds: tuple[str, ...]) -> None:
+    def _generate_routines(self, kinds: tuple[str, ...]) -> None:
         """Generate routines, and compile them where the backend does."""
-        source: CodedModel | FoldedModel
+        source: BaseParameterModel | StandardParameterModel
         if self._adjustable:
-            source = CodedModel.from_robot(self.robot, self.base, argument=True)
+            source = BaseParameterModel.from_robot(self.robot, self.base, argument=True)
         else:
             columns = self.base.independent.tolist() if "regressor" in kinds else ()
-            source = FoldedModel(self.robot, tuple(columns))
+            source = StandardParameterModel(self.robot, tuple(columns))
         small = self.robot.dof <= MOST_COMPILED
         if self.backend == "c" or (self.backend == "auto" and small and find_compiler()):
             try:
@@ -109,10 +114,10 @@ class Model:
         for kind in kinds:
             self._code[kind] = _call_with_lists(python_function(source.routine(kind)))
 
-    def _routine(self, kind: str) -> Callable[..., Sequence[float] | Array]:
+    def _find_or_generate_routine(self, kind: str) -> Callable[..., Sequence[float] | Array]:
         """A routine that is prepared when it is first asked for."""
         if kind not in self._code:
-            self._prepare((kind,))
+            self._generate_routines((kind,))
         return self._code[kind]
 
     @checked
@@ -136,7 +141,7 @@ class Model:
         self.beta = values
         self._arguments = (values if self.backend == "c" else values.tolist(),)
 
-    def _vectors(self, **inputs: npt.ArrayLike) -> tuple[Array, ...]:
+    def _vector_inputs(self, **inputs: npt.ArrayLike) -> tuple[Array, ...]:
         """The inputs as arrays of one number per coordinate, without the gateway where they are."""
         out = []
         for name, values in inputs.items():
@@ -168,7 +173,7 @@ class Model:
         InputError
             An input has another shape.
         """
-        q, dq, ddq = self._vectors(q=q, dq=dq, ddq=ddq)
+        q, dq, ddq = self._vector_inputs(q=q, dq=dq, ddq=ddq)
         return np.array(self._code["inverse_dynamics"](*self._arguments, q, dq, ddq))
 
     def gravity(self, q: npt.ArrayLike) -> Array:
@@ -189,7 +194,7 @@ class Model:
         InputError
             An input has another shape.
         """
-        (q,) = self._vectors(q=q)
+        (q,) = self._vector_inputs(q=q)
         return np.array(self._code["gravity"](*self._arguments, q))
 
     def friction(self, q: npt.ArrayLike, dq: npt.ArrayLike) -> Array:
@@ -210,7 +215,7 @@ class Model:
         InputError
             An input has another shape.
         """
-        q, dq = self._vectors(q=q, dq=dq)
+        q, dq = self._vector_inputs(q=q, dq=dq)
         return np.array(self._code["friction"](*self._arguments, q, dq, self._still))
 
     def regressor(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
@@ -231,7 +236,9 @@ class Model:
         InputError
             An input has another shape.
         """
-        flat = self._routine("regressor")(*self._vectors(q=q, dq=dq, ddq=ddq))
+        flat = self._find_or_generate_routine("regressor")(
+            *self._vector_inputs(q=q, dq=dq, ddq=ddq)
+        )
         return np.array(flat).reshape(self.robot.dof, self.base.size)
 
     def mass_matrix(self, q: npt.ArrayLike) -> Array:
@@ -251,7 +258,7 @@ class Model:
         InputError
             An input has another shape.
         """
-        (q,) = self._vectors(q=q)
+        (q,) = self._vector_inputs(q=q)
         dof = self.robot.dof
         return np.array(self._code["mass_matrix"](*self._arguments, q)).reshape(dof, dof)
 
@@ -273,8 +280,8 @@ class Model:
         InputError
             An input has another shape, or the mass matrix is singular: then the model cannot exist.
         """
-        q, dq, tau = self._vectors(q=q, dq=dq, tau=tau)
-        out = np.array(self._routine(FORWARD)(*self._arguments, q, dq, tau))
+        q, dq, tau = self._vector_inputs(q=q, dq=dq, tau=tau)
+        out = np.array(self._find_or_generate_routine(FORWARD)(*self._arguments, q, dq, tau))
         if not np.isfinite(out).all() and np.isfinite([q, dq, tau]).all():
             raise InputError("the mass matrix is singular: this model is infeasible")
         return out
@@ -285,7 +292,7 @@ class Model:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._prepare(KINDS)
+        self._generate_routines(KINDS)
 
     def __repr__(self) -> str:
         kind = type(self).__name__

@@ -33,7 +33,7 @@ RIGHT_ANGLE_TOLERANCE = 1e-15
 """Entries of a constant rotation this close to 0 and 1 are rounding of a turn by right angles."""
 
 
-def vector(graph: Graph, values: Sequence[float] | Array) -> Expressions:
+def constant_vector(graph: Graph, values: Sequence[float] | Array) -> Expressions:
     """Constants as expressions."""
     return np.array([graph.as_expression(float(v)) for v in values], dtype=object)
 
@@ -43,19 +43,19 @@ def scale_constants(constants: Array, factor: Expression) -> Expressions:
     return np.asarray(constants.astype(object) * factor)
 
 
-def symmetric(xx: Any, xy: Any, xz: Any, yy: Any, yz: Any, zz: Any) -> Expressions:
+def symmetric_matrix(xx: Any, xy: Any, xz: Any, yy: Any, yz: Any, zz: Any) -> Expressions:
     """A symmetric matrix by its entries, in the order of the first six inertial parameters."""
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]], dtype=object)
 
 
 def upper_triangle(matrix: Expressions) -> Expressions:
-    """The six entries that `symmetric` takes."""
+    """The six entries that `symmetric_matrix` takes."""
     return np.asarray(matrix[np.triu_indices(3)])
 
 
 def rotate_symmetric(rotation: Array, matrix: Expressions) -> Expressions:
     """``R L R'`` of a symmetric matrix with a constant rotation."""
-    return symmetric(*upper_triangle(rotation @ matrix @ rotation.T))
+    return symmetric_matrix(*upper_triangle(rotation @ matrix @ rotation.T))
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ class JointTransform:
         at_axis = moment + np.cross(self.lever, force)
         graph: Graph = moment[0].graph
         axes = zip(self.spin.T, self.slide.T, strict=True)
-        return [graph.total([*(spin * at_axis), *(slide * force)]) for spin, slide in axes]
+        return [graph.sum_terms([*(spin * at_axis), *(slide * force)]) for spin, slide in axes]
 
     @cached_property
     def axes(self) -> list[tuple[Expressions, Expressions]]:
@@ -116,8 +116,8 @@ class JointTransform:
         graph: Graph = self.lever[0].graph
         out = []
         for spin, slide in zip(self.spin.T, self.slide.T, strict=True):
-            turning = vector(graph, spin)
-            out.append((turning, vector(graph, slide) + np.cross(turning, self.lever)))
+            turning = constant_vector(graph, spin)
+            out.append((turning, constant_vector(graph, slide) + np.cross(turning, self.lever)))
         return out
 
     def inertia_to_parent(self, inertia: Expressions) -> Expressions:
@@ -131,7 +131,7 @@ class JointTransform:
             shear = xy * s
             part = c * (xx - yy) - (shear + shear)
             swing, lift = s * part, c * part
-            inertia = symmetric(
+            inertia = symmetric_matrix(
                 yy + lift, xy + swing, c * xz - s * yz, xx - lift, s * xz + c * yz, zz
             )
         return rotate_symmetric(self.before.T, inertia)
@@ -147,9 +147,9 @@ def joint_transform(graph: Graph, node: Node, positions: Sequence[Expression]) -
     to_body = node.rotation.T
     if rate == 0.0:
         slide = _without_rounding(linear)
-        arm = vector(graph, _without_rounding(node.position))
+        arm = constant_vector(graph, _without_rounding(node.position))
         arm = arm + scale_constants(_without_rounding(node.rotation @ slide), q)
-        none = vector(graph, np.zeros(3))
+        none = constant_vector(graph, np.zeros(3))
         to_axis = _without_right_angle_rounding(to_body)
         return JointTransform(to_axis, np.eye(3), None, arm, none, np.zeros((3, 1)), slide[:, None])
     axis = angular / rate
@@ -157,16 +157,16 @@ def joint_transform(graph: Graph, node: Node, positions: Sequence[Expression]) -
     point = _sparsest_point(axis, np.cross(axis, linear / rate), node)
     aligned = _rotation_to_z(axis)
     angle = rate * q
-    c, s = graph.apply("cos", angle), graph.apply("sin", angle)
+    c, s = graph.apply_function("cos", angle), graph.apply_function("sin", angle)
     zero, one = graph.as_expression(0.0), graph.as_expression(1.0)
     turn = np.array([[c, -s, zero], [s, c, zero], [zero, zero, one]], dtype=object)
-    arm = vector(graph, _without_rounding(node.position + node.rotation @ point))
+    arm = constant_vector(graph, _without_rounding(node.position + node.rotation @ point))
     return JointTransform(
         _without_right_angle_rounding(aligned @ to_body),
         _without_right_angle_rounding(aligned.T),
         turn,
         arm + scale_constants(_without_rounding(pitch * (node.rotation @ axis)), q),
-        vector(graph, _without_rounding(-point)),
+        constant_vector(graph, _without_rounding(-point)),
         _without_rounding(angular)[:, None],
         _without_rounding(pitch * axis)[:, None],
     )
@@ -181,17 +181,17 @@ def _exponential(graph: Graph, node: Node, positions: Expressions) -> JointTrans
     spin, slide = node.motion[:3], node.motion[3:]
     w: Expressions = spin @ positions
     v: Expressions = slide @ positions
-    square = graph.total(w * w)
-    a, half = graph.apply("sinc", square), graph.apply("sinc", square * 0.25)
-    b, c = half * half * 0.5, graph.apply("sinc_rest", square)
-    none = vector(graph, np.zeros(3))
+    square = graph.sum_terms(w * w)
+    a, half = graph.apply_function("sinc", square), graph.apply_function("sinc", square * 0.25)
+    b, c = half * half * 0.5, graph.apply_function("sinc_rest", square)
+    none = constant_vector(graph, np.zeros(3))
     skewed: Expressions = np.stack([np.cross(unit, w) for unit in np.eye(3)])
     squared: Expressions = np.outer(w, w) - np.diag([square] * 3)
-    turn = vector(graph, np.eye(3).ravel()).reshape(3, 3) + skewed * a + squared * b
+    turn = constant_vector(graph, np.eye(3).ravel()).reshape(3, 3) + skewed * a + squared * b
     once: Expressions = np.cross(w, v)
     twice: Expressions = np.cross(w, once)
     shift = v + once * b + twice * c
-    arm = vector(graph, _without_rounding(node.position)) + node.rotation @ shift
+    arm = constant_vector(graph, _without_rounding(node.position)) + node.rotation @ shift
     before = _without_right_angle_rounding(node.rotation.T)
     return JointTransform(before, np.eye(3), turn, arm, none, spin, slide)
 
@@ -247,18 +247,18 @@ class NodeMotion:
     acceleration: Expressions
 
     @cached_property
-    def products(self) -> tuple[Expression, ...]:
+    def velocity_products(self) -> tuple[Expression, ...]:
         """x^2, y^2, z^2, x y, x z, y z of omega."""
         x, y, z = self.omega
         return x * x, y * y, z * z, x * y, x * z, y * z
 
     @cached_property
-    def spread(self) -> Expressions:
+    def acceleration_matrix(self) -> Expressions:
         """U = S(alpha) + S(omega)^2, shape (3, 3).
 
         U r is the acceleration of a point r relative to the origin's.
         """
-        (x, y, z), (xx, yy, zz, xy, xz, yz) = self.alpha, self.products
+        (x, y, z), (xx, yy, zz, xy, xz, yz) = self.alpha, self.velocity_products
         rows = [
             [-(yy + zz), xy - z, xz + y],
             [xy + z, -(xx + zz), yz - x],
@@ -269,7 +269,7 @@ class NodeMotion:
     def moment(self, ten: Expressions) -> Expressions:
         """L alpha + omega x L omega + l x a, on the products that U shares."""
         lxx, lxy, lxz, lyy, lyz, lzz = ten[:6]
-        (x, y, z), (xx, yy, zz, xy, xz, yz) = self.alpha, self.products
+        (x, y, z), (xx, yy, zz, xy, xz, yz) = self.alpha, self.velocity_products
         own = [
             lxx * x + (lzz - lyy) * yz + lxy * (y - xz) + lxz * (z + xy) + lyz * (yy - zz),
             lyy * y + (lxx - lzz) * xz + lxy * (x + yz) + lyz * (z - xy) + lxz * (zz - xx),
@@ -279,13 +279,13 @@ class NodeMotion:
 
     def force(self, ten: Expressions) -> Expressions:
         """M a + U l."""
-        return np.asarray(self.acceleration * ten[9] + self.spread @ ten[6:9])
+        return np.asarray(self.acceleration * ten[9] + self.acceleration_matrix @ ten[6:9])
 
     @cached_property
-    def columns(self) -> tuple[tuple[Expressions, Expressions], ...]:
+    def parameter_columns(self) -> tuple[tuple[Expressions, Expressions], ...]:
         """Moment and force of each of the ten parameters at unit value."""
         graph: Graph = self.alpha[0].graph
-        units = [vector(graph, row) for row in np.eye(10)]
+        units = [constant_vector(graph, row) for row in np.eye(10)]
         return tuple((self.moment(unit), self.force(unit)) for unit in units)
 
 
@@ -298,8 +298,8 @@ def node_motions(
     accelerations: Sequence[Expression],
 ) -> list[NodeMotion]:
     """Every node's motion, parents first, from the velocities and accelerations of all joints."""
-    still = vector(graph, np.zeros(3))
-    ground = NodeMotion(still, still, vector(graph, -gravity))
+    still = constant_vector(graph, np.zeros(3))
+    ground = NodeMotion(still, still, constant_vector(graph, -gravity))
     out: list[NodeMotion] = []
     for node, joint in zip(nodes, transforms, strict=True):
         base = out[node.parent] if node.parent >= 0 else ground
@@ -308,12 +308,15 @@ def node_motions(
         carried = joint.to_node(base.omega)
         spin, slide = joint.spin @ rate, joint.slide @ rate
         alpha = joint.to_node(base.alpha) + joint.spin @ push + np.cross(carried, spin)
-        swept = joint.to_node(base.acceleration + base.spread @ joint.arm) + joint.slide @ push
+        swept = (
+            joint.to_node(base.acceleration + base.acceleration_matrix @ joint.arm)
+            + joint.slide @ push
+        )
         coriolis = np.cross(carried, slide)
         swept = swept + (coriolis + coriolis)
         if len(rate) > 1:
             swept = swept + np.cross(spin, slide)
         turning = NodeMotion(carried + spin, alpha, swept)
-        acceleration = swept + turning.spread @ joint.lever
+        acceleration = swept + turning.acceleration_matrix @ joint.lever
         out.append(NodeMotion(turning.omega, alpha, acceleration))
     return out

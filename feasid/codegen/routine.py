@@ -54,7 +54,7 @@ class Routine:
     outputs: tuple[Expression, ...]
 
     @cached_property
-    def nodes(self) -> list[Expression]:
+    def needed_expressions(self) -> list[Expression]:
         """Everything that the outputs depend on, arguments first."""
         return dependencies(self.outputs)
 
@@ -66,11 +66,11 @@ class Routine:
     @property
     def used_inputs(self) -> frozenset[str]:
         """Inputs that matter."""
-        return frozenset(n.name.split("[")[0] for n in self.nodes if n.kind == "input")
+        return frozenset(n.name.split("[")[0] for n in self.needed_expressions if n.kind == "input")
 
 
 @dataclass(frozen=True, eq=False)
-class CodedModel:
+class BaseParameterModel:
     """A robot's base parameters, on the geometry for which they are exact, and their values.
 
     Attributes
@@ -89,7 +89,7 @@ class CodedModel:
     @classmethod
     def from_robot(
         cls, robot: Robot, base: BaseParameters | None = None, *, argument: bool = False
-    ) -> CodedModel:
+    ) -> BaseParameterModel:
         """The model of a robot; `argument` leaves its parameters open."""
         base = base_parameters(robot) if base is None else base
         if base.robot.parameter_names != robot.parameter_names:
@@ -106,7 +106,7 @@ class CodedModel:
         graph = Graph()
         given = {} if self.beta is not None else {"beta": self.base.size}
         columns = [int(c) for c in self.base.independent]
-        return _routine(kind, self.robot, graph, self._parameters(graph), columns, given)
+        return _make_routine(kind, self.robot, graph, self._parameters(graph), columns, given)
 
     def _parameters(self, graph: Graph) -> Sequence[Expression]:
         """Standard parameters: leading ones are the base parameters, the others zero."""
@@ -122,7 +122,7 @@ class CodedModel:
 
 
 @dataclass(frozen=True, eq=False)
-class FoldedModel:
+class StandardParameterModel:
     """A robot as it is described, its standard parameters folded into the code.
 
     Attributes
@@ -140,10 +140,10 @@ class FoldedModel:
         """One of `ROUTINES`, in a graph of its own."""
         graph = Graph()
         delta = [graph.as_expression(float(v)) for v in require_values(self.robot, "")]
-        return _routine(kind, self.robot, graph, delta, self.columns, {})
+        return _make_routine(kind, self.robot, graph, delta, self.columns, {})
 
 
-def _routine(
+def _make_routine(
     kind: str,
     robot: Robot,
     graph: Graph,
@@ -184,14 +184,14 @@ class Language:
 
 
 @dataclass(frozen=True)
-class Text:
+class ExpressionText:
     """An expression's text, what binds in it (0 atom, 1 product, 2 sum), and its nesting."""
 
     text: str
     binds: int = 0
     depth: int = 0
 
-    def inside(self, limit: int) -> str:
+    def in_parentheses(self, limit: int) -> str:
         """In parentheses unless it binds at most this loosely."""
         return self.text if self.binds <= limit else f"({self.text})"
 
@@ -201,40 +201,46 @@ def statements(routine: Routine, language: Language) -> Iterator[tuple[str, str]
 
     What is used once stands where it is used; what is used more often gets a variable.
     """
-    uses = Counter(a.index for node in routine.nodes for a in node.args)
+    uses = Counter(a.index for node in routine.needed_expressions for a in node.args)
     uses.update(node.index for node in routine.outputs)
-    written: dict[int, Text] = {}
+    written: dict[int, ExpressionText] = {}
     count = 0
-    for node in routine.nodes:
-        text = _text(node, written, language)
+    for node in routine.needed_expressions:
+        text = _expression_text(node, written, language)
         leaf = node.kind in ("number", "input")
         if not leaf and (uses[node.index] > 1 or text.depth >= MAX_NESTING):
             name = f"x{count}"
             count += 1
             yield name, text.text
-            text = Text(name)
+            text = ExpressionText(name)
         written[node.index] = text
     for node in routine.outputs:
         yield "", written[node.index].text
 
 
-def _text(node: Expression, written: dict[int, Text], language: Language) -> Text:
+def _expression_text(
+    node: Expression, written: dict[int, ExpressionText], language: Language
+) -> ExpressionText:
     if node.kind == "number":
         text = language.number(node.value)
-        return Text(text, 2 if text.startswith("-") else 0)
+        return ExpressionText(text, 2 if text.startswith("-") else 0)
     if node.kind == "input":
-        return Text(language.input(node.name))
+        return ExpressionText(language.input(node.name))
     args = [written[a.index] for a in node.args]
     depth = 1 + max(a.depth for a in args)
     if node.kind == "neg":
-        return Text(f"-{args[0].inside(0)}", 2, depth)
+        return ExpressionText(f"-{args[0].in_parentheses(0)}", 2, depth)
     if node.kind == "mul":
-        return Text(f"{args[0].inside(1)}*{args[1].inside(0)}", 1, depth)
+        return ExpressionText(f"{args[0].in_parentheses(1)}*{args[1].in_parentheses(0)}", 1, depth)
     if node.kind == "add":
-        return Text(f"{args[0].inside(2)} + {args[1].inside(1)}", 2, depth)
+        return ExpressionText(
+            f"{args[0].in_parentheses(2)} + {args[1].in_parentheses(1)}", 2, depth
+        )
     if node.kind == "sub":
-        return Text(f"{args[0].inside(2)} - {args[1].inside(1)}", 2, depth)
-    return Text(language.function(node.kind, args[0].text), 0, depth)
+        return ExpressionText(
+            f"{args[0].in_parentheses(2)} - {args[1].in_parentheses(1)}", 2, depth
+        )
+    return ExpressionText(language.function(node.kind, args[0].text), 0, depth)
 
 
 # -- as Python functions -------------------------------------------------------------------------

@@ -63,7 +63,7 @@ class ComputedTorque(Model):
             robot, base=base_parameters(robot) if base is None else base, backend=backend
         )
         self.refused = 0
-        self._bound = _efforts(robot, effort)
+        self._bound = _effort_limits(robot, effort)
         self._last: Array | None = None
 
     def torque(self, q: Measured, dq: Measured, ddq: Measured) -> Array:
@@ -90,13 +90,13 @@ class ComputedTorque(Model):
         """
         out = self.inverse_dynamics(q, dq, ddq)
         if not all(map(math.isfinite, out.tolist())):
-            return self._hold({"q": q, "dq": dq, "ddq": ddq})
+            return self._holding_torques({"q": q, "dq": dq, "ddq": ddq})
         position = np.array(q, dtype=np.float64)
         if np.isfinite(position).all():
             self._last = position
         return self._limit_torque(out)
 
-    def _hold(self, inputs: Mapping[str, npt.ArrayLike]) -> Array:
+    def _holding_torques(self, inputs: Mapping[str, npt.ArrayLike]) -> Array:
         """Torques that hold the arm where it last was; refused where that is not known."""
         self.refused += 1
         if self._last is None:
@@ -123,7 +123,7 @@ class ComputedTorque(Model):
         return torque
 
 
-def _efforts(robot: Robot, effort: npt.ArrayLike | None) -> Array | None:
+def _effort_limits(robot: Robot, effort: npt.ArrayLike | None) -> Array | None:
     """Largest torques, infinite where none is known; None when none is known at all."""
     if effort is not None:
         bound = np.array(effort, dtype=np.float64)

@@ -31,7 +31,7 @@ from scipy.signal import lfilter
 from feasid.codegen.algorithms import Algorithms
 from feasid.codegen.c import CCode, compile_routines, find_compiler, write_code
 from feasid.codegen.expression import Expression, Graph
-from feasid.codegen.routine import CodedModel, Routine, python_function
+from feasid.codegen.routine import BaseParameterModel, Routine, python_function
 from feasid.core.arguments import Measured, Positive, Rate, checked, checked_methods
 from feasid.core.arrays import Array, Mask
 from feasid.core.text import quote
@@ -175,10 +175,12 @@ class ErrorLaw:
         errors, features = (np.concatenate(x) for x in zip(*seen, strict=True))
         columns = zip(errors.T, features.transpose(1, 0, 2), strict=True)
         found = np.array([_fit_variance(f, e**2) for e, f in columns])
-        scaled = [np.abs(e) / _deviations(found, f) for e, f in seen]
+        scaled = [np.abs(e) / _standard_deviations(found, f) for e, f in seen]
         reach = np.max([z.max(axis=0) for z in scaled], axis=0)
         levels = np.linspace(0.0, reach, LEVELS, axis=1)
-        counts = np.array([sum(_crossings(z, u).sum(axis=0) for z in scaled) for u in levels.T]).T
+        counts = np.array(
+            [sum(_upward_crossings(z, u).sum(axis=0) for z in scaled) for u in levels.T]
+        ).T
         counts = np.maximum.accumulate(counts[:, ::-1], axis=1)[:, ::-1].astype(np.float64)
         if counts[:, 0].min() < FEWEST:
             joint = joints[int(np.argmin(counts[:, 0]))]
@@ -187,8 +189,11 @@ class ErrorLaw:
                 f"every level less than {FEWEST} times: record a longer log",
                 joint=joint,
             )
-        tops = levels[np.arange(len(levels)), _tails(counts)]
-        peaks = [np.concatenate([_peaks(z[:, j], u) for z in scaled]) for j, u in enumerate(tops)]
+        tops = levels[np.arange(len(levels)), _tail_places(counts)]
+        peaks = [
+            np.concatenate([_stretch_maxima(z[:, j], u) for z in scaled])
+            for j, u in enumerate(tops)
+        ]
         return cls(
             gain,
             found,
@@ -200,7 +205,7 @@ class ErrorLaw:
             float(sum(len(e) / run.rate for (e, _), (run, _) in zip(seen, runs, strict=True))),
         )
 
-    def level(self, rate: float) -> Array:
+    def levels_crossed_at_rate(self, rate: float) -> Array:
         """Levels in deviations that errors of all joints cross so many times a second, (dof,).
 
         Every joint crosses its own equally often, or as often as it does any.
@@ -218,7 +223,9 @@ class ErrorLaw:
                 option="false_alarms",
             )
         share, out = rate * self.seconds / len(self.levels), []
-        rows = zip(self.levels, self.crossings, _tails(self.crossings), self.excesses, strict=True)
+        rows = zip(
+            self.levels, self.crossings, _tail_places(self.crossings), self.excesses, strict=True
+        )
         for levels, crossings, tail, excess in rows:
             left = crossings[tail]
             if share >= left:
@@ -228,7 +235,7 @@ class ErrorLaw:
                 out.append(np.sqrt(levels[tail] ** 2 + beyond))
         return np.array(out)
 
-    def arrays(self) -> dict[str, Array]:
+    def to_arrays(self) -> dict[str, Array]:
         """What a file keeps of it."""
         return {f"observer_{k}": np.asarray(x, dtype=np.float64) for k, x in vars(self).items()}
 
@@ -274,31 +281,31 @@ def _fit_variance(features: Array, squares: Array) -> Array:
     return np.asarray(found)
 
 
-def _deviations(coefficients: Array, features: Array) -> Array:
+def _standard_deviations(coefficients: Array, features: Array) -> Array:
     """Standard deviations (N, dof) of features (N, dof, 4)."""
     return np.asarray(np.sqrt(np.einsum("nkf,kf->nk", features, coefficients)))
 
 
-def _crossings(sizes: Array, level: Array | float) -> Mask:
+def _upward_crossings(sizes: Array, level: Array | float) -> Mask:
     """Where sizes (N, ...) rise beyond a level, shape (N - 1, ...)."""
     beyond = sizes > level
     return np.asarray(beyond[1:] & ~beyond[:-1])
 
 
-def _peaks(sizes: Array, level: float) -> Array:
+def _stretch_maxima(sizes: Array, level: float) -> Array:
     """The largest of each stretch beyond a level that begins below it."""
-    begins = np.flatnonzero(_crossings(sizes, level)) + 1
+    begins = np.flatnonzero(_upward_crossings(sizes, level)) + 1
     return np.asarray(np.maximum.reduceat(sizes, begins) if len(begins) else np.zeros(0))
 
 
-def _tails(crossings: Array) -> npt.NDArray[np.intp]:
+def _tail_places(crossings: Array) -> npt.NDArray[np.intp]:
     """Place of the last level with `TAIL` crossings, or half of the most, per row."""
     enough = crossings >= np.minimum(TAIL, 0.5 * crossings[:, :1])
     return np.asarray(enough.shape[1] - 1 - np.argmax(enough[:, ::-1], axis=1))
 
 
 @dataclass(frozen=True, eq=False)
-class ObserverModel(CodedModel):
+class ObserverModel(BaseParameterModel):
     """The step of the observer as a routine "observer", besides those of a `CodedModel`.
 
     Its outputs are external torques, thresholds, and the state for the next step: integrals,
@@ -331,20 +338,20 @@ class ObserverModel(CodedModel):
             integral.append(state[k] + self.period * (tau[k] + rate + found))
             ratio, share = dq[k] * (1.0 / SLOW), dq[k] * (1.0 / float(law.fastest[k]))
             for own, now, into in (
-                (state[dof + k], graph.apply("exp", -(ratio * ratio)), slowness),
+                (state[dof + k], graph.apply_function("exp", -(ratio * ratio)), slowness),
                 (state[2 * dof + k], share * share, speeds),
             ):
                 into.append(own + follow * self.period * (now - own))
-        every = graph.total(speeds)
+        every = graph.sum_terms(speeds)
         ahead = every * (1.0 / law.most) - 1.0
-        growth = 1.0 + 0.5 * (ahead + graph.apply("abs", ahead))
+        growth = 1.0 + 0.5 * (ahead + graph.apply_function("abs", ahead))
         limit = []
         assert self.levels is not None
         scaled = law.coefficients * self.levels[:, None] ** 2
         for c, s, w in zip(scaled.tolist(), slowness, speeds, strict=True):
-            own = c[2] * graph.apply("abs", w)  # the self-test's state has negative ones
+            own = c[2] * graph.apply_function("abs", w)  # the self-test's state has negative ones
             variance = c[0] + c[1] * (s * s) + own + c[3] * (every * every)
-            limit.append(growth * graph.apply("sqrt", variance))
+            limit.append(growth * graph.apply_function("sqrt", variance))
         inputs = (("q", dof), ("dq", dof), ("tau", dof), ("state", 3 * dof))
         return Routine(kind, inputs, (*torque, *limit, *integral, *slowness, *speeds))
 
@@ -471,7 +478,7 @@ class ExternalTorque:
             raise InputError(f"fit must be a Fit or what feasid.load read, not {quote(fit)}")
         self.robot: Robot = fit.robot
         levels = (law := fit.error_law(gain)).level(alarm_rate(false_alarms))
-        plain = CodedModel.from_robot(self.robot, fit.base)
+        plain = BaseParameterModel.from_robot(self.robot, fit.base)
         logged = float(fit.delay) - float(fit.log_options.get("delay") or 0.0)
         late = logged if delay is None else delay
         if abs(late) * rate > LONGEST_DELAY:
@@ -493,11 +500,11 @@ class ExternalTorque:
             for joint, wide, effort in zip(self.robot.joints, widest, efforts, strict=True)
             if effort is not None and wide > effort
         )
-        self._step, self.backend = self._compiled(backend)
+        self._step, self.backend = self._compile_step(backend)
         self._state = np.zeros(3 * self.robot.dof)
         self._last: float | None = None
 
-    def _compiled(self, backend: str) -> tuple[Callable[..., Sequence[float] | Array], str]:
+    def _compile_step(self, backend: str) -> tuple[Callable[..., Sequence[float] | Array], str]:
         if backend == "c" or (backend == "auto" and find_compiler() is not None):
             try:
                 return compile_routines(self.model, ("observer",))["observer"], "c"

@@ -48,10 +48,10 @@ def check_columns(recording: Recording, robot: Robot, asked: Mapping[str, Any]) 
     try:
         if is_floating_log(df, robot):
             return _check_floating(recording, robot, asked)
-        raw = _with_holes(recording.raw(robot, **select_options(ReadOptions, asked)))
+        raw = _mark_missing_cells(recording.raw(robot, **select_options(ReadOptions, asked)))
     except LogError as error:
-        return Diagnosis((_from_error("columns", error),), len(df))
-    findings, runs = _order_runs(df, raw)
+        return Diagnosis((_finding_of_error("columns", error),), len(df))
+    findings, runs = _sort_rows_by_time(df, raw)
     if not any(f.level == "error" and f.code == "time" for f in findings):
         findings += _reader_findings(raw, unwrap_angles(raw.values["q"], robot, runs))
         if len(df) >= MIN_SAMPLES:
@@ -75,13 +75,13 @@ def _check_floating(recording: Recording, robot: Robot, asked: Mapping[str, Any]
     return Diagnosis(tuple(found), motion.rows, float(np.ptp(t)), motion.runs[0].rate, motion.notes)
 
 
-def _with_holes(raw: Signals) -> Signals:
+def _mark_missing_cells(raw: Signals) -> Signals:
     """A copy in which every cell that is no number is NaN."""
     values = {kind: np.where(np.isfinite(x), x, np.nan) for kind, x in raw.values.items()}
     return replace(raw, values=values)
 
 
-def _from_error(code: str, error: LogError) -> Finding:
+def _finding_of_error(code: str, error: LogError) -> Finding:
     """An error that reading or preparing raised, as a finding."""
     data = error.data
     joints = data.get("joints") or ((data["joint"],) if data.get("joint") else ())
@@ -90,7 +90,7 @@ def _from_error(code: str, error: LogError) -> Finding:
     return Finding(code, "error", str(error), joints=tuple(joints), columns=columns, rows=rows)
 
 
-def _order_runs(df: pd.DataFrame, raw: Signals) -> tuple[list[Finding], list[Rows]]:
+def _sort_rows_by_time(df: pd.DataFrame, raw: Signals) -> tuple[list[Finding], list[Rows]]:
     """Row numbers of every run in order of time, and what is wrong with the order."""
     findings: list[Finding] = []
     codes, labels = run_labels(df, raw.layout.run)
@@ -102,7 +102,7 @@ def _order_runs(df: pd.DataFrame, raw: Signals) -> tuple[list[Finding], list[Row
         try:
             check_order(raw.t[rows], rows, label)
         except LogError as error:
-            findings.append(_from_error("time", error))
+            findings.append(_finding_of_error("time", error))
         doubled = int((steps == 0).sum())
         if doubled:
             own = np.flatnonzero(codes == code)
@@ -145,10 +145,10 @@ def _reader_findings(raw: Signals, unwrapped: Sequence[str]) -> list[Finding]:
 
 def in_log_columns(finding: Finding, raw: Signals, options: Mapping[str, Any]) -> Finding:
     """A finding's options in terms of the log's own columns, on top of the options given."""
-    mend = _on_top(finding.options, raw, options)
+    mend = _combine_with_options(finding.options, raw, options)
     values = dict(finding.values)
     if WAYS in values:
-        values[WAYS] = tuple(_on_top(way, raw, options) for way in values[WAYS])
+        values[WAYS] = tuple(_combine_with_options(way, raw, options) for way in values[WAYS])
     remedy = finding.remedy
     columns = finding.columns
     if "columns" in mend:
@@ -156,7 +156,9 @@ def in_log_columns(finding: Finding, raw: Signals, options: Mapping[str, Any]) -
     return replace(finding, options=mend, values=values, remedy=remedy, columns=columns)
 
 
-def _on_top(mend: Mapping[str, Any], raw: Signals, options: Mapping[str, Any]) -> dict[str, Any]:
+def _combine_with_options(
+    mend: Mapping[str, Any], raw: Signals, options: Mapping[str, Any]
+) -> dict[str, Any]:
     out = dict(mend)
     if "units" in out:
         out["units"] = {k: _combine_factor(k, v, options) for k, v in out["units"].items()}
@@ -270,7 +272,7 @@ def _unexcited_finding(
     names = robot.coordinates
     speed = np.abs(dq).max(axis=0)
     idle = tuple(n for n, v in zip(names, speed, strict=True) if v < 0.05 * speed.max())
-    alike = _moving_alike(dq, names)
+    alike = _joints_with_proportional_velocities(dq, names)
     advice = ""
     if idle:
         advice = f"move {', '.join(idle)}"
@@ -286,7 +288,9 @@ def _unexcited_finding(
     )
 
 
-def _moving_alike(dq: Array, names: tuple[str, ...]) -> tuple[str, str] | None:
+def _joints_with_proportional_velocities(
+    dq: Array, names: tuple[str, ...]
+) -> tuple[str, str] | None:
     """Two joints whose velocities are multiples of each other."""
     size = np.linalg.norm(dq, axis=0)
     likeness = np.abs(dq.T @ dq) / np.maximum(np.outer(size, size), 1e-300) - np.eye(len(names))

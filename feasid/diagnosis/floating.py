@@ -123,7 +123,7 @@ class LimbEquations:
     acc: Array | None = None
 
     @classmethod
-    def of_log(
+    def from_log(
         cls, df: pd.DataFrame, robot: Robot, imu: Imu | None, contacts: Mapping[str, Touch]
     ) -> LimbEquations:
         """Of a log's longest stretch, at `ROWS` rows."""
@@ -161,7 +161,9 @@ class LimbEquations:
             np.setdiff1d(np.arange(robot.dof), np.arange(robot.dof)[robot.rows[base]]),
             rows,
             rate,
-            _share_aloft(robot, whole, [part[f"contact_{n}"][cut] for n in table.unknown]),
+            _share_without_contact(
+                robot, whole, [part[f"contact_{n}"][cut] for n in table.unknown]
+            ),
         )
         if imu is None or "turn" not in part:
             return out
@@ -173,7 +175,9 @@ class LimbEquations:
         return replace(out, turn=turn, spin=spin, gyro=gyro, acc=acc)
 
 
-def _share_aloft(robot: Robot, forces: Mapping[str, Array], flags: Sequence[Array]) -> float:
+def _share_without_contact(
+    robot: Robot, forces: Mapping[str, Array], flags: Sequence[Array]
+) -> float:
     """Share of rows in which no force of a contact, (M, 3), is notable, and no flag, (M, 1), up."""
     mass = float(np.nan_to_num(robot.values[robot.inertial_columns.ravel()][9::10]).sum())
     least = WEIGHT * mass * float(np.linalg.norm(robot.gravity))
@@ -186,12 +190,12 @@ def find_floating_mistakes(
     df: pd.DataFrame, robot: Robot, imu: Imu | None, contacts: Mapping[str, Touch]
 ) -> list[Finding]:
     """Mistakes that the IMU, the pose and the contacts' forces of a log show, the gravest first."""
-    limbs = LimbEquations.of_log(df, robot, imu, contacts)
+    limbs = LimbEquations.from_log(df, robot, imu, contacts)
     found = _imu_mistakes(limbs, robot, imu) if imu is not None and limbs.turn is not None else []
     if found or not limbs.forces:
         return found
     return [
-        *_dead_forces(limbs),
+        *_constant_force_findings(limbs),
         *_force_mistakes(limbs, robot),
         *_flag_mistakes(limbs),
     ]
@@ -209,18 +213,20 @@ def _imu_mistakes(limbs: LimbEquations, robot: Robot, imu: Imu) -> list[Finding]
     whole = max(float(np.linalg.norm(spin)), 1e-300)
     falls = size > 0 and limbs.aloft < ALOFT
 
-    def misfit(turn: Array, sign: float) -> tuple[float, float]:
+    def relative_misfit(turn: Array, sign: float) -> tuple[float, float]:
         mean = np.einsum("nij,nj->i", turns, sign * acc @ turn.T) / len(acc)
         return (
             float(np.linalg.norm(mean - up)) / size if falls else 0.0,
             float(np.linalg.norm(gyro @ turn.T - spin)) / whole,
         )
 
-    fall, roll = misfit(own, 1.0)
+    fall, roll = relative_misfit(own, 1.0)
     if fall < OFF and roll < 1.0:
         return []
     tried = {
-        (k, sign): misfit(own @ turn, sign) for k, turn in enumerate(TURNS) for sign in (1, -1)
+        (k, sign): relative_misfit(own @ turn, sign)
+        for k, turn in enumerate(TURNS)
+        for sign in (1, -1)
     }
     (k, sign), (best, spun) = min(tried.items(), key=lambda pair: sum(pair[1]))
     head = (
@@ -231,20 +237,20 @@ def _imu_mistakes(limbs: LimbEquations, robot: Robot, imu: Imu) -> list[Finding]
         factor = float(np.linalg.norm(acc.mean(axis=0))) / (size or 1.0)
         text = f"{head}; no right angle or sign explains it"
         remedy = f"check units (the mean is {factor:.3g} times gravity's size) and orientation"
-        return [_finding("imu", text, remedy, factor=factor)]
+        return [_make_finding("imu", text, remedy, factor=factor)]
     turned = "turn the sign of acc_x, acc_y and acc_z"
     if k == 0:
         text = f"{head}; with the accelerometer's sign turned it is {best:.2f} g"
-        return [_finding("acceleration-sign", text, turned)]
+        return [_make_finding("acceleration-sign", text, turned)]
     also = " and the accelerometer's sign" if sign < 0 else ""
     turn = np.round(own @ TURNS[k], 6) + 0.0
     text = f"{head}; with the IMU's axes{also} turned they are {best:.2f} g and {spun:.2f}"
     remedy = f"imu=Imu({imu.link!r}, rotation={turn.tolist()})"
     remedy += f", and {turned}" if sign < 0 else ""
-    return [_finding("imu-axes", text, remedy, rotation=turn.tolist())]
+    return [_make_finding("imu-axes", text, remedy, rotation=turn.tolist())]
 
 
-def _right_angles() -> list[Array]:
+def _right_angle_rotations() -> list[Array]:
     """The 24 rotations by right angles, none at all first."""
     out = []
     for order, signs in product(permutations(range(3)), product((1.0, -1.0), repeat=3)):
@@ -255,30 +261,30 @@ def _right_angles() -> list[Array]:
     return out
 
 
-TURNS = _right_angles()
+TURNS = _right_angle_rotations()
 
 
-def _finding(
+def _make_finding(
     code: str, text: str, remedy: str, columns: Sequence[str] = (), **values: Any
 ) -> Finding:
     return Finding(code, "error", text, remedy, columns=tuple(columns), values=values)
 
 
-def _columns(name: str) -> list[str]:
+def _contact_columns(name: str) -> list[str]:
     return [f"force_{name}_{a}" for a in "xyz"]
 
 
-def _dead_forces(limbs: LimbEquations) -> list[Finding]:
+def _constant_force_findings(limbs: LimbEquations) -> list[Finding]:
     """Contacts whose force hardly changes while others' do."""
     peaks = {k: float(np.abs(f - np.median(f, axis=0)).max()) for k, f in limbs.forces.items()}
     largest = max(peaks.values())
     return [
-        _finding(
+        _make_finding(
             "dead-force",
             f"the force of contact {name!r} changes by {peak:.2g} N at most, others' by "
             f"{largest:.3g} N: a dead sensor?",
             f"give contact_{name} (1 or 0) in place of its force",
-            _columns(name),
+            _contact_columns(name),
         )
         for name, peak in peaks.items()
         if len(peaks) > 1 and peak < IDLE * largest
@@ -291,8 +297,8 @@ def _force_mistakes(limbs: LimbEquations, robot: Robot) -> list[Finding]:
     wanted = inverse_dynamics(robot, *limbs.motion, parameters=known) - limbs.torques
     names = [*limbs.forces]
     jacobians = {name: _limb_jacobian(limbs, robot, name) for name in names}
-    dead = {f.columns[0] for f in _dead_forces(limbs)}
-    names = [n for n in names if _columns(n)[0] not in dead]
+    dead = {f.columns[0] for f in _constant_force_findings(limbs)}
+    names = [n for n in names if _contact_columns(n)[0] not in dead]
 
     def fit(place: str, force: Array, rows: Array | slice = slice(None)) -> tuple[float, float]:
         """The factor of J' f in the limb's rows, and what it explains of them."""
@@ -314,8 +320,11 @@ def _force_mistakes(limbs: LimbEquations, robot: Robot) -> list[Finding]:
                     "torques of the other's limb"
                 )
                 found.append(
-                    _finding(
-                        "swapped-forces", text, "exchange their columns", _columns(a) + _columns(b)
+                    _make_finding(
+                        "swapped-forces",
+                        text,
+                        "exchange their columns",
+                        _contact_columns(a) + _contact_columns(b),
                     )
                 )
     if found:
@@ -330,16 +339,20 @@ def _force_mistakes(limbs: LimbEquations, robot: Robot) -> list[Finding]:
         text = (
             f"the joints' torques ask for {usual:.3g} times the force of {', '.join(wrong)}: {what}"
         )
-        columns = [c for a in wrong for c in _columns(a)]
+        columns = [c for a in wrong for c in _contact_columns(a)]
         return [
-            _finding(code, text, f"multiply these columns by {usual:.3g}", columns, factor=usual)
+            _make_finding(
+                code, text, f"multiply these columns by {usual:.3g}", columns, factor=usual
+            )
         ]
     for a in names:
-        lag = _lag(limbs, a, fit)
+        lag = _force_delay(limbs, a, fit)
         if abs(lag) >= LEAST_LAG:
             way = "late" if lag > 0 else "early"
             text = f"the force of contact {a!r} is {1e3 * abs(lag):.0f} ms {way}"
-            found.append(_finding("late-force", text, "shift its columns", _columns(a), lag=lag))
+            found.append(
+                _make_finding("late-force", text, "shift its columns", _contact_columns(a), lag=lag)
+            )
     return found
 
 
@@ -351,7 +364,7 @@ def _limb_jacobian(limbs: LimbEquations, robot: Robot, name: str) -> tuple[Array
     return rows[:, :, own], own
 
 
-def _lag(limbs: LimbEquations, name: str, fit: Any) -> float:
+def _force_delay(limbs: LimbEquations, name: str, fit: Any) -> float:
     """By how much a contact's force comes after the torques that it asks for [s]."""
     best, chosen = fit(name, limbs.forces[name])[1], 0.0
     for lag in LAGS * np.arange(-20, 21) / 20:
@@ -372,5 +385,5 @@ def _flag_mistakes(limbs: LimbEquations) -> list[Finding]:
         share = float(np.mean((flag > TOUCHES) != (size > 0.1 * size.max())))
         if share > DISAGREE:
             text = f"contact_{name} and the force of {name!r} disagree in {share:.0%} of the rows"
-            found.append(_finding("flags", text, "", [f"contact_{name}"], share=share))
+            found.append(_make_finding("flags", text, "", [f"contact_{name}"], share=share))
     return found

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array
-from feasid.diagnosis.mistakes import KINDS, TRANSITION, Mistake, cold_friction, horizontal
+from feasid.diagnosis.mistakes import KINDS, TRANSITION, Mistake, cold_friction, horizontal_axes
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.logs.motion import Run
 from feasid.reduction.equations import (
@@ -78,13 +78,13 @@ class RunRows:
     slowness: Array
 
     @property
-    def part(self) -> slice:
+    def sample_slice(self) -> slice:
         """Samples that rows depend on."""
         half = self.window.half_width
         return slice(int(self.centres[0]) - half, int(self.centres[-1]) + half + 1)
 
     @property
-    def every(self) -> int:
+    def smooth_spacing(self) -> int:
         """Samples from one to the next at which columns that are smooth are computed.
 
         The low-pass leaves little of what lies beyond its cut-off, and a column's own error
@@ -95,25 +95,29 @@ class RunRows:
     def with_torques(self, run: Run) -> RunRows:
         """The rows of a run that has other torques."""
         tau = np.ascontiguousarray(run.tau.T)
-        slope = self.window.derivative_filter.filter_rows(tau[:, self.part], len(self.centres))
+        slope = self.window.derivative_filter.filter_rows(
+            tau[:, self.sample_slice], len(self.centres)
+        )
         raw = [np.vstack([x[:-1], tau[j][None, self.centres]]) for j, x in enumerate(self.raw)]
-        return replace(self, run=run, torque=self.filtered(tau), slope=slope, raw=raw)
+        return replace(self, run=run, torque=self.filter_signal(tau), slope=slope, raw=raw)
 
-    def filtered(self, signal: Array) -> Array:
+    def filter_signal(self, signal: Array) -> Array:
         """Rows of a signal (k, N) that is given at all samples, shape (k, M)."""
-        part = np.ascontiguousarray(signal[:, self.part])
+        part = np.ascontiguousarray(signal[:, self.sample_slice])
         return self.window.decimating_filter().filter_rows(part, len(self.centres))
 
-    def smooth(self, function: Callable[..., Array], *signals: Array) -> Array:
+    def filter_smooth_function(self, function: Callable[..., Array], *signals: Array) -> Array:
         """Rows of a function (k, n) of signals (n, dof) that is as smooth as the motion."""
-        found = function(*map(self.thin, signals))
-        return self.window.decimating_filter(self.every).filter_rows(
+        found = function(*map(self.decimate, signals))
+        return self.window.decimating_filter(self.smooth_spacing).filter_rows(
             np.ascontiguousarray(found), len(self.centres)
         )
 
-    def thin(self, signal: Array) -> Array:
+    def decimate(self, signal: Array) -> Array:
         """The samples of a signal (N, dof) at which smooth functions are computed."""
-        return signal[self.part][self.window.half_width % self.every :: self.every]
+        return signal[self.sample_slice][
+            self.window.half_width % self.smooth_spacing :: self.smooth_spacing
+        ]
 
 
 class LogRows:
@@ -155,24 +159,26 @@ class LogRows:
         self.fold = np.mod(second, FOLDS)
         _, self.block = np.unique(np.stack([run, second]), axis=1, return_inverse=True)
         self.block = self.block.ravel()
-        self.torque = self._joined([p.torque for p in self.parts])
-        self.slope = self._joined([p.slope for p in self.parts])
+        self.torque = self._join_runs([p.torque for p in self.parts])
+        self.slope = self._join_runs([p.slope for p in self.parts])
 
     def with_torques(self, runs: Sequence[Run]) -> LogRows:
         """The rows of runs with the same motion and other torques."""
         out = copy(self)
         out._rigid = {}
-        out.parts = [p.with_torques(r) for p, r in zip(self.parts, self._used(runs), strict=True)]
-        out.torque = out._joined([p.torque for p in out.parts])
-        out.slope = out._joined([p.slope for p in out.parts])
+        out.parts = [
+            p.with_torques(r) for p, r in zip(self.parts, self._runs_with_rows(runs), strict=True)
+        ]
+        out.torque = out._join_runs([p.torque for p in out.parts])
+        out.slope = out._join_runs([p.slope for p in out.parts])
         return out
 
-    def _used(self, runs: Sequence[Run]) -> list[Run]:
+    def _runs_with_rows(self, runs: Sequence[Run]) -> list[Run]:
         """Those of which there are rows."""
         long = {(p.run.label, p.run.anchor, len(p.run)) for p in self.parts}
         return [r for r in runs if (r.label, r.anchor, len(r)) in long]
 
-    def _joined(self, parts: Sequence[Array]) -> Array:
+    def _join_runs(self, parts: Sequence[Array]) -> Array:
         """Rows of arrays (dof, M) per run."""
         return np.concatenate([p[j] for p in parts for j in self.joints])
 
@@ -202,16 +208,16 @@ class LogRows:
         e = np.concatenate([x[-1] - beta[self.supports[joint]] @ x[:-1] for x in raw])
         found: list[int] = []
         for _ in range(count):
-            power = [_power(e, _waves(at, number)) for number in HARMONICS]
+            power = [_explained_squares(e, _harmonic_columns(at, number)) for number in HARMONICS]
             found.append(HARMONICS[int(np.argmax(power))])
-            waves = np.hstack([_waves(at, number) for number in found])
+            waves = np.hstack([_harmonic_columns(at, number) for number in found])
             e = e - waves @ np.linalg.lstsq(waves, e, rcond=None)[0]
         return found
 
     @cached_property
     def squared_slowness(self) -> Array:
         """Mean squared slowness of every row's class, as the noise knows it, shape (rows,)."""
-        slow = self._joined([p.slowness for p in self.parts])
+        slow = self._join_runs([p.slowness for p in self.parts])
         level = np.searchsorted(EDGES, slow)
         out = np.empty(len(slow))
         for j in self.joints:
@@ -221,7 +227,7 @@ class LogRows:
                     out[own] = np.mean(slow[own] ** 2)
         return out
 
-    def columns(self, mistake: Mistake, model: Robot, beta: Array) -> Array:
+    def mistake_columns(self, mistake: Mistake, model: Robot, beta: Array) -> Array:
         """Columns of a mistake around a fitted model, shape (rows, size).
 
         Parameters
@@ -238,7 +244,7 @@ class LogRows:
             return np.asarray(np.where(own, -self.slope, 0.0)[:, None])
         if kind == "gain":
             return np.asarray(np.where(own, self.regressor @ beta, 0.0)[:, None])
-        return self._stacked([COLUMNS[kind](self, p, mistake, model) for p in self.parts])
+        return self._stack_rows([COLUMNS[kind](self, p, mistake, model) for p in self.parts])
 
     def reduced(self, torque: Array, like: Reduced) -> Reduced:
         """The rows with other filtered torques, reduced; notes and sources are those of `like`."""
@@ -265,29 +271,31 @@ class LogRows:
         kept = {name: getattr(like, name) for name in ("notes", "sources", "digests", "samples")}
         return replace(found, **kept, period=like.period)
 
-    def _stacked(self, parts: Sequence[Array]) -> Array:
+    def _stack_rows(self, parts: Sequence[Array]) -> Array:
         """Columns (k, dof, M) per run as rows of all, shape (rows, k)."""
         return np.concatenate([p[:, j].T for p in parts for j in self.joints])
 
     def rigid_torque(self, part: RunRows, model: Robot) -> Array:
         """Rows of the rigid bodies' torque, shape (dof, M)."""
-        return part.smooth(lambda q: self.unfiltered_torque(part, model).T, part.run.q)
+        return part.filter_smooth_function(
+            lambda q: self.unfiltered_torque(part, model).T, part.run.q
+        )
 
     def unfiltered_torque(self, part: RunRows, model: Robot, whole: bool = False) -> Array:
         """The same at the samples of smooth functions, shape (n, dof), or at all (N, dof)."""
         key = id(part), whole, model.values.tobytes()
         if key not in self._rigid:
             run = part.run
-            motion = (x if whole else part.thin(x) for x in (run.q, run.dq, run.ddq))
+            motion = (x if whole else part.decimate(x) for x in (run.q, run.dq, run.ddq))
             self._rigid[key] = inverse_dynamics(model.without_joint_terms(), *motion)
         return self._rigid[key]
 
 
-def _waves(q: Array, number: float) -> Array:
+def _harmonic_columns(q: Array, number: float) -> Array:
     return np.stack([np.sin(number * q), np.cos(number * q)], axis=1)
 
 
-def _power(e: Array, waves: Array) -> float:
+def _explained_squares(e: Array, waves: Array) -> float:
     """What waves explain of the square of a residual."""
     seen = waves.T @ e
     return float(seen @ np.linalg.solve(waves.T @ waves + 1e-9 * len(e) * np.eye(2), seen))
@@ -321,34 +329,36 @@ def _run_rows(equations: Equations, run: Run) -> RunRows | None:
 Columns = Callable[[LogRows, RunRows, Mistake, Robot], Array]
 
 
-def _tilt(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
+def _tilt_columns(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
     rigid = model.without_joint_terms()
     out = []
-    for axis in horizontal(rows.robot.gravity):
+    for axis in horizontal_axes(rows.robot.gravity):
         change = rigid.with_gravity(np.cross(axis, model.gravity))
         out.append(
-            part.smooth(lambda q, g=change: inverse_dynamics(g, q, 0 * q, 0 * q).T, part.run.q)
+            part.filter_smooth_function(
+                lambda q, g=change: inverse_dynamics(g, q, 0 * q, 0 * q).T, part.run.q
+            )
         )
     return np.array(out)
 
 
-def _zero(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
+def _joint_zero_columns(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
     run, step = part.run, STEP * np.eye(rows.robot.dof)[mistake.joint]
     rigid = model.without_joint_terms()
 
     def moved(q: Array, dq: Array, ddq: Array) -> Array:
         return inverse_dynamics(rigid, q + step, dq, ddq).T
 
-    after = part.smooth(moved, run.q, run.dq, run.ddq)
+    after = part.filter_smooth_function(moved, run.q, run.dq, run.ddq)
     return np.asarray(after - rows.rigid_torque(part, model))[None] / STEP
 
 
-def _yielding(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
+def _compliance_columns(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
     """Motion of the link behind a spring of small compliance, q - c tau, or behind play, which
     changes sides with the torque's sign.
     """
     run, rigid, j = part.run, model.without_joint_terms(), mistake.joint
-    period = part.every / run.rate
+    period = part.smooth_spacing / run.rate
 
     def softened(q: Array, dq: Array, ddq: Array) -> Array:
         stiff = rows.unfiltered_torque(part, model)
@@ -364,19 +374,19 @@ def _yielding(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> A
         )
         return np.asarray((inverse_dynamics(rigid, *moved) - stiff).T / c)
 
-    return part.smooth(softened, run.q, run.dq, run.ddq)[None]
+    return part.filter_smooth_function(softened, run.q, run.dq, run.ddq)[None]
 
 
-def _coupling(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
+def _coupling_columns(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
     run, j, k = part.run, mistake.joint, mistake.other
     v, a = (x[:, j] + mistake.number * x[:, k] for x in (run.dq, run.ddq))
-    own = part.filtered(np.stack([a, v, np.tanh(v / TRANSITION)]))
+    own = part.filter_signal(np.stack([a, v, np.tanh(v / TRANSITION)]))
     out = np.zeros((3, rows.robot.dof, len(part.t)))
     out[:, j], out[:, k] = own, mistake.number * own
     return out
 
 
-def _own_functions(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
+def _joint_function_columns(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
     """Functions of the joint's own motion, the load on it, or time."""
     run, j = part.run, mistake.joint
     q, v = run.q[:, j], run.dq[:, j]
@@ -395,20 +405,20 @@ def _own_functions(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot)
     elif mistake.kind == "warm-up":
         found = cold_friction(run, mistake)
     else:
-        found = _waves(q, mistake.number).T
+        found = _harmonic_columns(q, mistake.number).T
     out = np.zeros((len(found), rows.robot.dof, len(part.t)))
-    out[:, j] = part.filtered(np.ascontiguousarray(found))
+    out[:, j] = part.filter_signal(np.ascontiguousarray(found))
     return out
 
 
 COLUMNS: dict[str, Columns] = {
-    "tilt": _tilt,
-    "zero": _zero,
-    "elastic": _yielding,
-    "backlash": _yielding,
-    "coupling": _coupling,
+    "tilt": _tilt_columns,
+    "zero": _joint_zero_columns,
+    "elastic": _compliance_columns,
+    "backlash": _compliance_columns,
+    "coupling": _coupling_columns,
     **dict.fromkeys(
-        ("position", "stribeck", "direction", "load", "warm-up", "ripple"), _own_functions
+        ("position", "stribeck", "direction", "load", "warm-up", "ripple"), _joint_function_columns
     ),
 }
 """Columns (k, dof, M) by kind, but for those that follow from the rows themselves."""

@@ -168,7 +168,7 @@ class Mistake:
         return KINDS[self.kind].size
 
 
-def features(joints: Sequence[int]) -> list[Mistake]:
+def missing_features(joints: Sequence[int]) -> list[Mistake]:
     """What a model may lack at each joint, but for ripple and motors that joints share."""
     kinds = [k.name for k in FEATURES if k.name not in ("ripple", "coupling")]
     return [Mistake(kind, j) for kind in kinds for j in joints]
@@ -186,7 +186,7 @@ class LogCorrection:
 
     values: Mapping[Mistake, Array]
 
-    def stepped(self, mistakes: Sequence[Mistake], step: Array) -> LogCorrection:
+    def add_step(self, mistakes: Sequence[Mistake], step: Array) -> LogCorrection:
         """The same with a step of the parameters of these mistakes, one after the other."""
         out, at = dict(self.values), 0
         for mistake in mistakes:
@@ -196,34 +196,41 @@ class LogCorrection:
             at += kind.size
         return LogCorrection(out)
 
-    def get(self, mistakes: Sequence[Mistake]) -> Array:
+    def parameters_of(self, mistakes: Sequence[Mistake]) -> Array:
         """Parameters of these mistakes, one after the other; zeros where nothing was taken out."""
         none = [np.zeros(0)]
         return np.concatenate(
             [*none, *(self.values.get(m, np.zeros(KINDS[m.kind].size)) for m in mistakes)]
         )
 
-    def of(self, kind: str) -> dict[int, float]:
+    def values_by_joint(self, kind: str) -> dict[int, float]:
         """First parameters of this kind by joint."""
         return {m.joint: float(v[0]) for m, v in self.values.items() if m.kind == kind}
 
-    def robot(self, robot: Robot) -> Robot:
+    def correct_robot(self, robot: Robot) -> Robot:
         """The robot as it stands, with joints whose zeros are those of the log."""
         for mistake, value in self.values.items():
             if mistake.kind == "tilt":
-                robot = robot.with_gravity(turn(value @ horizontal(robot.gravity)) @ robot.gravity)
-        zeros = self.of("zero")
+                robot = robot.with_gravity(
+                    rotation_by_vector(value @ horizontal_axes(robot.gravity)) @ robot.gravity
+                )
+        zeros = self.values_by_joint("zero")
         if not zeros:
             return robot
         bodies = tuple(
-            turned_body(b, zeros[k]) if k in zeros else b for k, b in enumerate(robot.bodies)
+            body_with_zero_offset(b, zeros[k]) if k in zeros else b
+            for k, b in enumerate(robot.bodies)
         )
         return replace(robot, bodies=bodies)
 
-    def run(self, run: Run) -> Run:
+    def correct_run(self, run: Run) -> Run:
         """A run with the torques as they are: on time, and in N m."""
-        run = self.warmed(run)
-        late, gains, own = self.of("delay"), self.of("gain"), self.of("joint-delay")
+        run = self.with_warm_friction(run)
+        late, gains, own = (
+            self.values_by_joint("delay"),
+            self.values_by_joint("gain"),
+            self.values_by_joint("joint-delay"),
+        )
         if not (late or gains or own):
             return run
         tau = run.tau.copy()
@@ -234,7 +241,7 @@ class LogCorrection:
             tau[:, j] *= np.exp(-gains.get(j, 0.0))
         return replace(run, tau=tau)
 
-    def warmed(self, run: Run) -> Run:
+    def with_warm_friction(self, run: Run) -> Run:
         """A run with the friction of joints that are warm, in torques as they are logged."""
         cold = {m: v for m, v in self.values.items() if m.kind == "warm-up"}
         if not cold:
@@ -245,9 +252,9 @@ class LogCorrection:
         return replace(run, tau=tau)
 
     @property
-    def aligns(self) -> bool:
+    def shifts_torques(self) -> bool:
         """Whether torques are shifted in time."""
-        return bool(self.of("delay") or self.of("joint-delay"))
+        return bool(self.values_by_joint("delay") or self.values_by_joint("joint-delay"))
 
 
 NOTHING = LogCorrection({})
@@ -258,7 +265,7 @@ def corrected_options(
 ) -> dict[str, Any]:
     """How other logs of the same robot and sensors are prepared: with its gains and its delay."""
     out = dict(options)
-    gains, late = correction.of("gain"), correction.of("delay")
+    gains, late = correction.values_by_joint("gain"), correction.values_by_joint("delay")
     if gains:
         own = dict(options.get("units") or {})
         for joint, gain in gains.items():
@@ -281,13 +288,13 @@ def cold_friction(run: Run, mistake: Mistake) -> Array:
     return np.stack([decay * np.tanh(v / TRANSITION), decay * v])
 
 
-def turn(vector: Array) -> Array:
+def rotation_by_vector(vector: Array) -> Array:
     """The rotation by a vector [rad], shape (3, 3)."""
     rotation, _ = exponential(np.r_[vector, 0.0, 0.0, 0.0])
     return np.asarray(rotation)
 
 
-def horizontal(gravity: Array) -> Array:
+def horizontal_axes(gravity: Array) -> Array:
     """Two horizontal unit vectors, shape (2, 3): x and y of a base whose z axis is vertical."""
     up = -np.asarray(gravity, dtype=np.float64) / np.linalg.norm(gravity)
     first = np.eye(3)[int(np.argmin(np.round(np.abs(up), 9)))]
@@ -296,7 +303,7 @@ def horizontal(gravity: Array) -> Array:
     return np.array([first, np.cross(up, first)])
 
 
-def turned_body(body: Body, zero: float) -> Body:
+def body_with_zero_offset(body: Body, zero: float) -> Body:
     """The body of a joint whose true position is `zero` more than the logged one."""
     rotation, position = exponential(body.motion[:, 0] * zero)
     turned, moved = compose(body.rotation, body.position, rotation, position)

@@ -121,19 +121,19 @@ class ScoreTests:
         self.e = (torque - rows.regressor @ beta) / deviations
         self._columns = {} if columns is None else columns
 
-    def columns(self, mistake: Mistake) -> Array:
+    def whitened_columns(self, mistake: Mistake) -> Array:
         """Whitened columns of a mistake, shape (rows, size)."""
         if mistake not in self._columns:
-            found = self.rows.columns(mistake, self.model, self.beta)
+            found = self.rows.mistake_columns(mistake, self.model, self.beta)
             self._columns[mistake] = found / self.deviations[:, None]
         return self._columns[mistake]
 
     @cached_property
-    def _wide(self) -> tuple[Array, Array]:
+    def _nuisance_columns_and_covariance(self) -> tuple[Array, Array]:
         """Columns of parameters and of active mistakes, and their covariance."""
         if not self.active:
             return self.W, self.P
-        A = np.hstack([self.columns(m) for m in self.active])
+        A = np.hstack([self.whitened_columns(m) for m in self.active])
         A = A / np.maximum(np.linalg.norm(A, axis=0), 1e-300)
         WA = self.W.T @ A
         B = self.P @ WA
@@ -142,18 +142,18 @@ class ScoreTests:
         return np.hstack([self.W, A]), wide
 
     @cached_property
-    def _start(self) -> tuple[Array, Array]:
+    def _active_step_and_residual(self) -> tuple[Array, Array]:
         """Gradient of the active mistakes at the fit, and the residual after their step."""
-        W, P = self._wide
+        W, P = self._nuisance_columns_and_covariance
         gradient = np.zeros(len(P))
         gradient[self.W.shape[1] :] = W[:, self.W.shape[1] :].T @ self.e
         return gradient, self.e - W @ (P @ gradient)
 
     @cached_property
-    def _folds(self) -> list[tuple[Array, Array, Array, Array, Array]]:
+    def _fold_equations(self) -> list[tuple[Array, Array, Array, Array, Array]]:
         """Per fold: its rows, columns, residual, the others' covariance and gradient."""
-        W, P = self._wide
-        gradient, _ = self._start
+        W, P = self._nuisance_columns_and_covariance
+        gradient, _ = self._active_step_and_residual
         out = []
         for fold in range(FOLDS):
             own = self.rows.fold == fold
@@ -167,7 +167,7 @@ class ScoreTests:
     @cached_property
     def _held_out_residuals(self) -> Array:
         out = np.zeros(len(self.e))
-        for own, Wf, ef, L, g in self._folds:
+        for own, Wf, ef, L, g in self._fold_equations:
             out[own] = ef - Wf @ (L @ g)
         return out
 
@@ -181,9 +181,9 @@ class ScoreTests:
         return [test for test in found if test is not None]
 
     def _test(self, mistake: Mistake, tests: int) -> ScoreTest | None:
-        W, P = self._wide
-        gradient, residual = self._start
-        X = self.columns(mistake)
+        W, P = self._nuisance_columns_and_covariance
+        gradient, residual = self._active_step_and_residual
+        X = self.whitened_columns(mistake)
         scale = np.linalg.norm(X, axis=0)
         if (scale < 1e-9).any():
             return None
@@ -211,13 +211,15 @@ class ScoreTests:
         }
         if chi2.sf(statistic, size) > FIRST_LEVEL:
             return ScoreTest(**found)
-        p = min(1.0, tests * self._robust(statistic, score, projected, after))
+        p = min(1.0, tests * self._robust_probability(statistic, score, projected, after))
         if p > 0.5:
             return ScoreTest(**found)
-        gains = self._held_out(X, WX)
+        gains = self._held_out_gain_of_columns(X, WX)
         return ScoreTest(**found, p=p, gain=gains[0], own_gain=gains[1], p_gain=gains[2])
 
-    def _robust(self, statistic: float, score: Array, projected: Array, after: Array) -> float:
+    def _robust_probability(
+        self, statistic: float, score: Array, projected: Array, after: Array
+    ) -> float:
         """Probability by the law of chance, and by sums over blocks; the larger.
 
         Variances come from the residual of the alternative: a large mistake would hide behind
@@ -235,9 +237,9 @@ class ScoreTests:
             max(f.sf(robust / size * left / blocks, size, left), chi2.sf(statistic / excess, size))
         )
 
-    def _held_out(self, X: Array, WX: Array) -> tuple[float, float, float]:
+    def _held_out_gain_of_columns(self, X: Array, WX: Array) -> tuple[float, float, float]:
         after = np.zeros(len(self.e))
-        for own, Wf, ef, L, g in self._folds:
+        for own, Wf, ef, L, g in self._fold_equations:
             Xf = X[own]
             b = WX - Wf.T @ Xf
             Lb = L @ b
@@ -246,7 +248,7 @@ class ScoreTests:
             after[own] = ef - Wf @ (L @ g - Lb @ step) - Xf @ step
         return held_out_gain(self._held_out_residuals, after, self.rows)
 
-    def step(
+    def gauss_newton_step(
         self, mistakes: Sequence[Mistake], values: Array, widths: Array
     ) -> tuple[Array, Array]:
         """Gauss-Newton step of these mistakes beside all parameters, and its covariance.
@@ -260,7 +262,7 @@ class ScoreTests:
         values, widths : ndarray, shape (k,)
             What was taken out already, and the deviations before the log was seen.
         """
-        X = np.hstack([self.columns(m) for m in mistakes])
+        X = np.hstack([self.whitened_columns(m) for m in mistakes])
         scale = np.maximum(np.linalg.norm(X, axis=0), 1e-300)
         X = X / scale
         WX = self.W.T @ X
@@ -299,7 +301,7 @@ class ScoreTests:
         pull : ndarray, shape (nb, k)
             ``W'X`` in units of the base parameters.
         """
-        X = np.hstack([self.columns(m) for m in mistakes])
+        X = np.hstack([self.whitened_columns(m) for m in mistakes])
         WX = self.W.T @ X
         information = X.T @ X - WX.T @ self.P @ WX + np.diag(1.0 / widths**2)
         unit = np.where(

@@ -58,20 +58,20 @@ def check_signals(raw: Signals, robot: Robot, runs: Sequence[Rows]) -> list[Find
     runs : sequence of int arrays
         Row numbers of each run, in order of time.
     """
-    findings = _check_time(raw, runs) + _check_holes(raw)
+    findings = _check_time(raw, runs) + _check_missing_cells(raw)
     names, tau = raw.layout.coordinates, raw.values.get("tau")
-    moved = tuple(names if tau is None else np.array(names)[~_constant(tau)])
+    moved = tuple(names if tau is None else np.array(names)[~_is_constant(tau)])
     for kind, values in raw.values.items():
         if raw.layout.columns[kind] is None:  # torques of controls: no sensor that sticks or clips
             continue
         for k, joint in enumerate(raw.layout.coordinates):
             column = raw.layout.column_name(kind, k)
-            where = _Where(kind, joint, column, raw.t, moved)
+            where = _ColumnPlace(kind, joint, column, raw.t, moved)
             findings += _check_column(values[:, k], where, runs)
     return findings + check_range(raw, robot)
 
 
-def _constant(values: Array) -> Mask:
+def _is_constant(values: Array) -> Mask:
     """Columns whose finite numbers are all the same."""
     finite = np.isfinite(values)
     low, high = (
@@ -80,7 +80,7 @@ def _constant(values: Array) -> Mask:
     return np.asarray(low == high)
 
 
-class _Where:
+class _ColumnPlace:
     """Names a column in findings; `moved` are the joints whose torque changes."""
 
     def __init__(
@@ -143,7 +143,7 @@ def _check_time(raw: Signals, runs: Sequence[Rows]) -> list[Finding]:
     return findings
 
 
-def _check_holes(raw: Signals) -> list[Finding]:
+def _check_missing_cells(raw: Signals) -> list[Finding]:
     findings = []
     for kind, values in raw.values.items():
         for k, joint in enumerate(raw.layout.coordinates):
@@ -152,7 +152,7 @@ def _check_holes(raw: Signals) -> list[Finding]:
                 continue
             parts = excluded_blocks(bad, "")
             column = raw.layout.column_name(kind, k)
-            where = _Where(kind, joint, column, raw.t)
+            where = _ColumnPlace(kind, joint, column, raw.t)
             longest = max(p.count for p in parts)
             found = where.finding(
                 "nan",
@@ -166,7 +166,7 @@ def _check_holes(raw: Signals) -> list[Finding]:
     return findings
 
 
-def _check_column(values: Array, where: _Where, runs: Sequence[Rows]) -> list[Finding]:
+def _check_column(values: Array, where: _ColumnPlace, runs: Sequence[Rows]) -> list[Finding]:
     finite = values[np.isfinite(values)]
     if not finite.size:
         return []
@@ -190,13 +190,13 @@ def _check_column(values: Array, where: _Where, runs: Sequence[Rows]) -> list[Fi
         spikes += [(int(rows[k]), int(rows[k])) for k in _spikes(x)]
     return (
         findings
-        + _said_stuck(stuck, where)
-        + _said_clipped(clipped, values, where)
-        + _said_spikes(spikes, where)
+        + _stuck_findings(stuck, where)
+        + _clipping_findings(clipped, values, where)
+        + _spike_findings(spikes, where)
     )
 
 
-def _dead_signal_finding(value: float, where: _Where) -> Finding:
+def _dead_signal_finding(value: float, where: _ColumnPlace) -> Finding:
     measured = [*map(str, where.moved)]
     advice = {"q": "lock the joint if it did not move: load_robot(..., lock={...})"}
     if measured:
@@ -212,7 +212,7 @@ def _dead_signal_finding(value: float, where: _Where) -> Finding:
     )
 
 
-def _said_stuck(spans: Sequence[tuple[int, int]], where: _Where) -> list[Finding]:
+def _stuck_findings(spans: Sequence[tuple[int, int]], where: _ColumnPlace) -> list[Finding]:
     if not spans:
         return []
     return [
@@ -227,7 +227,9 @@ def _said_stuck(spans: Sequence[tuple[int, int]], where: _Where) -> list[Finding
     ]
 
 
-def _said_clipped(spans: Sequence[tuple[int, int]], values: Array, where: _Where) -> list[Finding]:
+def _clipping_findings(
+    spans: Sequence[tuple[int, int]], values: Array, where: _ColumnPlace
+) -> list[Finding]:
     count = sum(b - a + 1 for a, b in spans)
     if count <= CLIPPED_SHARE * len(values):
         return []
@@ -245,7 +247,7 @@ def _said_clipped(spans: Sequence[tuple[int, int]], values: Array, where: _Where
     return [found if few else replace(found, options={})]
 
 
-def _said_spikes(spans: Sequence[tuple[int, int]], where: _Where) -> list[Finding]:
+def _spike_findings(spans: Sequence[tuple[int, int]], where: _ColumnPlace) -> list[Finding]:
     if not spans:
         return []
     return [
@@ -321,7 +323,7 @@ def _spikes(x: Array) -> list[int]:
     ]
 
 
-def _check_coarse(x: Array, where: _Where) -> list[Finding]:
+def _check_coarse(x: Array, where: _ColumnPlace) -> list[Finding]:
     levels = np.unique(x)
     if len(levels) < 2 or len(x) < 50:
         return []
@@ -346,7 +348,7 @@ def check_range(raw: Signals, robot: Robot) -> list[Finding]:
             continue
         q = raw.values["q"][:, rows.start]
         column = str((raw.layout.columns["q"] or ())[rows.start])
-        where = _Where("q", body.joint, column, raw.t)
+        where = _ColumnPlace("q", body.joint, column, raw.t)
         low = -np.inf if body.limits.lower is None else body.limits.lower
         high = np.inf if body.limits.upper is None else body.limits.upper
         revolute = bool(body.motion[:3].any())

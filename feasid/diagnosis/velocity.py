@@ -42,7 +42,7 @@ def check_velocities(raw: Signals, runs: Sequence[Rows], known: Sequence[Finding
     if "dq" not in raw.values:
         return []
     in_degrees = {f.joints[0] for f in known if f.code == "degrees"}
-    derived, logged = _smoothed_velocities(raw, runs, _set_aside(raw, known))
+    derived, logged = _smoothed_velocities(raw, runs, _rows_with_other_findings(raw, known))
     if derived is None or logged is None:
         return []
     names = raw.layout.coordinates
@@ -62,10 +62,10 @@ def check_velocities(raw: Signals, runs: Sequence[Rows], known: Sequence[Finding
     findings = [_swap_finding(raw, i, j) for i, j in swapped]
     scaled = [_scale_findings(raw, i, logged[:, i], derived[:, i]) for i in wrong if i not in told]
     few = 2 * len(scaled) < len(names)  # else it is rather the time that is wrong
-    return findings + [_in_units(f) if few else f for found in scaled for f in found]
+    return findings + [_with_unit_remedy(f) if few else f for found in scaled for f in found]
 
 
-def _in_units(finding: Finding) -> Finding:
+def _with_unit_remedy(finding: Finding) -> Finding:
     """A velocity that is off by a factor, with the unit that corrects it."""
     if (
         finding.options
@@ -80,7 +80,7 @@ def _in_units(finding: Finding) -> Finding:
     )
 
 
-def _set_aside(raw: Signals, known: Sequence[Finding]) -> Mask:
+def _rows_with_other_findings(raw: Signals, known: Sequence[Finding]) -> Mask:
     """Rows that another finding reports as wrong."""
     out = np.zeros(len(raw.t), dtype=bool)
     for finding in known:

@@ -75,7 +75,7 @@ def rotation_matrices(quaternion: npt.ArrayLike, order: str = "xyzw") -> Array:
     """
     if order not in ("xyzw", "wxyz"):
         raise InputError(f"the order of a quaternion is 'xyzw' or 'wxyz', not {order!r}")
-    values = _samples(quaternion, (4,), "quaternion")
+    values = _check_samples(quaternion, (4,), "quaternion")
     norm = np.linalg.norm(values, axis=1)
     bad = np.flatnonzero(np.abs(norm - 1) > UNIT)
     if bad.size:
@@ -136,29 +136,31 @@ def floating_motion(
     if axes not in AXES:
         raise InputError(f"axes are 'body' or 'world', not {axes!r}")
     rows = base_rows(robot)
-    turn = _samples(rotation, (3, 3), "rotation")
+    turn = _check_samples(rotation, (3, 3), "rotation")
     count = len(turn)
     if np.abs(np.swapaxes(turn, 1, 2) @ turn - np.eye(3)).max(initial=0.0) > UNIT:
         raise InputError("rotation holds matrices that are not orthogonal")
     place = (
-        np.zeros((count, 3)) if position is None else _samples(position, (3,), "position", count)
+        np.zeros((count, 3))
+        if position is None
+        else _check_samples(position, (3,), "position", count)
     )
-    speed = _samples(twist, (6,), "twist", count).reshape(count, 2, 3)
-    push = _samples(acceleration, (6,), "acceleration", count).reshape(count, 2, 3)
+    speed = _check_samples(twist, (6,), "twist", count).reshape(count, 2, 3)
+    push = _check_samples(acceleration, (6,), "acceleration", count).reshape(count, 2, 3)
     if axes == "world":
         speed, push = speed @ turn, push @ turn
     push = push.copy()
     push[:, 1] -= np.cross(speed[:, 0], speed[:, 1])
     base = robot.bodies[base_index(robot)]
     inner = base.rotation.T @ turn
-    pose = _logarithm(inner, (place - base.position) @ base.rotation)
+    pose = _pose_logarithm(inner, (place - base.position) @ base.rotation)
     own = np.linalg.inv(base.motion)
     out = []
     parts = (pose, speed.reshape(count, 6), push.reshape(count, 6))
     for name, part, others in zip(("q", "dq", "ddq"), parts, joints, strict=True):
         full = np.empty((count, robot.dof))
         full[:, rows] = part @ own.T
-        full[:, np.setdiff1d(np.arange(robot.dof), np.arange(robot.dof)[rows])] = _samples(
+        full[:, np.setdiff1d(np.arange(robot.dof), np.arange(robot.dof)[rows])] = _check_samples(
             others, (robot.dof - 6,), f"the joints' {name}", count
         )
         out.append(full)
@@ -205,15 +207,15 @@ def imu_motion(
     InputError
         The robot is fixed, or an array has the wrong shape or an entry that is not finite.
     """
-    rate = _samples(gyro, (3,), "gyro")
+    rate = _check_samples(gyro, (3,), "gyro")
     count = len(rate)
     turn = np.asarray(rotation, dtype=np.float64)
     if turn.shape != (3, 3) or np.abs(turn.T @ turn - np.eye(3)).max() > UNIT:
         raise InputError("the IMU's rotation is not a rotation matrix of shape (3, 3)")
     lever = require_finite(position, (3,), "position")
     omega = rate @ turn.T
-    alpha = _samples(angular_acceleration, (3,), "angular_acceleration", count) @ turn.T
-    measured = _samples(accelerometer, (3,), "accelerometer", count) @ turn.T
+    alpha = _check_samples(angular_acceleration, (3,), "angular_acceleration", count) @ turn.T
+    measured = _check_samples(accelerometer, (3,), "accelerometer", count) @ turn.T
     measured = measured - np.cross(alpha, lever) - np.cross(omega, np.cross(omega, lever))
     home = robot.bodies[base_index(robot)].rotation
     none = np.zeros((count, 3))
@@ -248,7 +250,7 @@ def base_index(robot: Robot) -> int:
     return found[0]
 
 
-def _samples(
+def _check_samples(
     values: npt.ArrayLike, shape: tuple[int, ...], what: str, count: int | None = None
 ) -> Array:
     """Return a finite array of this shape per sample; `InputError` names the sample otherwise."""
@@ -266,7 +268,7 @@ def _samples(
     return array
 
 
-def _logarithm(rotation: Array, position: Array) -> Array:
+def _pose_logarithm(rotation: Array, position: Array) -> Array:
     """Twists (samples, 6) whose exponentials these poses are, angle at most pi."""
     turn = rotation_vectors(rotation)
     angle = np.linalg.norm(turn, axis=1)
@@ -423,7 +425,7 @@ def contact_torques(robot: Robot, q: npt.ArrayLike, contacts: Sequence[Contact])
     return out
 
 
-def free_projector(
+def contact_free_projector(
     robot: Robot, q: npt.ArrayLike, contacts: Sequence[Contact], touching: npt.ArrayLike
 ) -> Array:
     """Orthogonal projectors P (samples, dof, dof) with ``P J' = 0`` for the points that touch.

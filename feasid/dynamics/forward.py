@@ -65,7 +65,7 @@ class Feedback:
     velocity: Array
 
 
-class _Place(NamedTuple):
+class _ActingTerm(NamedTuple):
     """A joint term, and the independent coordinate that it acts on."""
 
     drive: Drive
@@ -109,7 +109,7 @@ class ForwardModel:
         shared = [
             drive.name
             for k, drive in enumerate(robot.drives)
-            if np.sum(self._direction(k) != 0) > 1
+            if np.sum(self._drive_direction(k) != 0) > 1
         ]
         if shared:
             raise InputError(
@@ -126,51 +126,57 @@ class ForwardModel:
                 symbol=symbol,
             )
 
-    def _direction(self, drive: int) -> Array:
+    def _drive_direction(self, drive: int) -> Array:
         """Velocity of a drive per velocity of each independent coordinate."""
         return np.asarray(self.robot.coupling_map.A.T @ self.robot.coupling(drive))
 
     @cached_property
-    def _places(self) -> list[_Place]:
+    def _acting_terms(self) -> list[_ActingTerm]:
         """Every joint term that is not zero."""
         out = []
         for k, drive in enumerate(self.robot.drives):
-            direction = self._direction(k)
+            direction = self._drive_direction(k)
             used = np.flatnonzero(direction)
             for symbol, column in self.robot.drive_columns(k).items():
                 value = float(self.robot.values[column])
                 if used.size and value:
                     place, ratio = int(used[0]), float(direction[used[0]])
                     at_once = replace(drive, transition=0.0)
-                    out.append(_Place(at_once, symbol, value, place, ratio, self.robot.coupling(k)))
+                    out.append(
+                        _ActingTerm(at_once, symbol, value, place, ratio, self.robot.coupling(k))
+                    )
         return out
 
-    def _constants(self, symbol: str) -> Array:
+    def _linear_coefficients(self, symbol: str) -> Array:
         """Coefficients of a term that is linear, seen by each coordinate."""
         out = np.zeros(self.robot.dof)
-        for p in self._places:
+        for p in self._acting_terms:
             if p.symbol == symbol:
                 out[p.coordinate] += p.ratio**2 * p.value
         return out
 
     @cached_property
-    def viscous(self) -> Array:
+    def viscous_damping(self) -> Array:
         """Damping of each coordinate, shape (dof,) [N m s or N s]."""
-        return self._constants("fv")
+        return self._linear_coefficients("fv")
 
     @cached_property
     def armature(self) -> Array:
         """Drive inertia of each coordinate, shape (dof,) [kg m^2 or kg]."""
-        return self._constants("Ia")
+        return self._linear_coefficients("Ia")
 
     @cached_property
-    def _dry(self) -> list[_Place]:
-        return [p for p in self._places if is_dry(p.symbol)]
+    def _dry_friction_terms(self) -> list[_ActingTerm]:
+        return [p for p in self._acting_terms if is_dry_friction(p.symbol)]
 
     @cached_property
-    def _smooth(self) -> list[_Place]:
+    def _smooth_terms(self) -> list[_ActingTerm]:
         """Springs, offsets and features."""
-        return [p for p in self._places if p.symbol not in ("Ia", "fv") and not is_dry(p.symbol)]
+        return [
+            p
+            for p in self._acting_terms
+            if p.symbol not in ("Ia", "fv") and not is_dry_friction(p.symbol)
+        ]
 
     @cached_property
     def _tree(self) -> tuple[Node, ...]:
@@ -208,9 +214,9 @@ class ForwardModel:
         mass = np.ascontiguousarray((tau[:, 1:] - tau[:, :1]).transpose(2, 0, 1))
         places = np.arange(dof)
         mass[:, places, places] += self.armature
-        return mass, tau[:, 0].T + self._sum_terms(self._smooth, q, dq)
+        return mass, tau[:, 0].T + self._sum_terms(self._smooth_terms, q, dq)
 
-    def _sum_terms(self, terms: Sequence[_Place], q: Array, dq: Array) -> Array:
+    def _sum_terms(self, terms: Sequence[_ActingTerm], q: Array, dq: Array) -> Array:
         """Torques of joint terms at constant velocity, shape (N, dof)."""
         out = np.zeros_like(q)
         if not terms:
@@ -235,7 +241,7 @@ class ForwardModel:
             [rad or m, per s]
         """
         speed = np.maximum(np.abs(dq), BREAKING_SPEED)
-        return np.abs(self._sum_terms(self._dry, q, speed))
+        return np.abs(self._sum_terms(self._dry_friction_terms, q, speed))
 
     def roll_out(
         self, q0: Array, dq0: Array, torque: Array, step: float, feedback: Feedback | None = None
@@ -269,16 +275,16 @@ class ForwardModel:
         q, v, before = q0.copy(), dq0.copy(), dq0.copy()
         alive = np.ones(count, bool)
         for k in range(steps):
-            A, b, c, late = self._equations(q, v, before, torque[:, k], step, feedback, k)
+            A, b, c, late = self._step_equations(q, v, before, torque[:, k], step, feedback, k)
             before = v
-            new = _minimise(A, b, step * c, v)
+            new = _minimise_with_friction(A, b, step * c, v)
             alive &= np.isfinite(new).all(axis=1) & (np.abs(new) < MAX_SPEED).all(axis=1)
             v = np.where(alive[:, None], new, 0.0)
             q = np.where(alive[:, None], q + step * ((1 - late) * before + late * v), q0)
             out[alive, k + 1] = q[alive]
         return out
 
-    def _equations(
+    def _step_equations(
         self,
         q: Array,
         v: Array,
@@ -292,7 +298,7 @@ class ForwardModel:
         half = q + 0.5 * step * v
         mass, bias = self.mass_and_bias(half, 1.5 * v - 0.5 * before)
         inertia = np.einsum("nii->ni", mass)
-        damping, stiffness = self.viscous, np.zeros_like(self.viscous)
+        damping, stiffness = self.viscous_damping, np.zeros_like(self.viscous_damping)
         push = torque - bias
         if feedback is not None:
             damping, stiffness = damping + feedback.kd, feedback.kp
@@ -318,13 +324,13 @@ class ForwardModel:
             )
 
 
-def is_dry(symbol: str) -> bool:
+def is_dry_friction(symbol: str) -> bool:
     """Whether a joint term is friction whose torque does not vanish with the velocity's size."""
     term = TERMS.get(symbol)
     return term is not None and term.varies_with == "dq" and term.odd and term.degree != 1.0
 
 
-def _minimise(A: Array, b: Array, c: Array, start: Array) -> Array:
+def _minimise_with_friction(A: Array, b: Array, c: Array, start: Array) -> Array:
     """Minima of ``v' A v / 2 - b' v + sum c |v|`` for many A (N, n, n), positive definite.
 
     Most motions keep the signs of their velocities, or start from rest as they are pushed; only the
@@ -334,12 +340,12 @@ def _minimise(A: Array, b: Array, c: Array, start: Array) -> Array:
     v = np.asarray(np.linalg.solve(A, (b - c * sign)[..., None])[..., 0])
     wrong = ~((np.sign(v) == sign) | (c == 0)).all(axis=1)
     if wrong.any():
-        v[wrong] = _search(A[wrong], b[wrong], c[wrong], start[wrong])
+        v[wrong] = _minimise_by_descent(A[wrong], b[wrong], c[wrong], start[wrong])
     return v
 
 
-def _search(A: Array, b: Array, c: Array, start: Array) -> Array:
-    """`_minimise` by coordinate descent, until the joints that move and rest are the minimum's.
+def _minimise_by_descent(A: Array, b: Array, c: Array, start: Array) -> Array:
+    """`_minimise_with_friction` by coordinate descent, until the joints that move and rest are the minimum's.
 
     With these sets the minimum follows exactly; it is one where moving joints keep their signs and
     nothing pushes a resting joint by more than c.
@@ -347,7 +353,7 @@ def _search(A: Array, b: Array, c: Array, start: Array) -> Array:
     v = start.copy()
     left = np.flatnonzero(np.isfinite(A).all(axis=(1, 2)) & np.isfinite(b).all(axis=1))
     for _ in range(MOST_ROUNDS):
-        near = _descend(A[left], b[left], c[left], v[left])
+        near = _descend_by_coordinates(A[left], b[left], c[left], v[left])
         sign = np.sign(near)
         moves = sign != 0
         both = moves[:, :, None] & moves[:, None, :]
@@ -364,7 +370,7 @@ def _search(A: Array, b: Array, c: Array, start: Array) -> Array:
     return v
 
 
-def _descend(A: Array, b: Array, c: Array, start: Array) -> Array:
+def _descend_by_coordinates(A: Array, b: Array, c: Array, start: Array) -> Array:
     """`SWEEPS` rounds of coordinate descent."""
     v, diagonal = start.copy(), np.einsum("nii->ni", A)
     for _ in range(SWEEPS):

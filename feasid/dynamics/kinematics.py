@@ -57,7 +57,7 @@ class Node:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class NodeState:
     """Motion of one node for N samples: ``vectors`` (3, 3 + 2k, N); see the module's docstring."""
 
     pose: Pose
@@ -125,7 +125,7 @@ BALANCED_ROTOR[[0, 3], 0] = BALANCED_ROTOR[5, 1] = BALANCED_ROTOR[8, 2] = BALANC
 
 def propagate(
     tree: tuple[Node, ...], gravity: Array, q: Array, dq: Array, ddq: Array, *, axes: bool = True
-) -> Iterator[State]:
+) -> Iterator[NodeState]:
     """Yield the state of each node, parents first; q, dq, ddq have shape (dof, N).
 
     The classical form of the recursive Newton-Euler kinematics: with u, w the angular and linear
@@ -138,12 +138,12 @@ def propagate(
     count = q.shape[1]
     ground = np.zeros((3, 3, count))
     ground[:, 0] = -gravity[:, None]
-    done: list[State] = []
+    done: list[NodeState] = []
     for node in tree:
         base = done[node.parent].vectors if node.parent >= 0 else ground
         pose = node.pose(q[node.own])
         vectors = _transform_from_parent(pose, base, node.motion.shape[1] if axes else 0)
-        state = State(pose, vectors)
+        state = NodeState(pose, vectors)
         _add_joint_motion(node, state, dq[node.own], ddq[node.own], at_rest=node.parent < 0)
         if axes:
             k = node.motion.shape[1]
@@ -165,15 +165,15 @@ def _transform_from_parent(pose: Pose, base: Array, own: int) -> Array:
     before = pose.position_in_body is None and not is_zero(pose.position)
     source = base.copy() if before else base
     if before:
-        _shift(pose.position, source[:, : 3 + rows], source[:, 3 + rows :])
+        _shift_by_lever_arm(pose.position, source[:, : 3 + rows], source[:, 3 + rows :])
     pose.to_body(source[:, : 3 + rows], out[:, head])
     pose.to_body(source[:, 3 + rows :], out[:, tail])
     if pose.position_in_body is not None and not is_zero(pose.position_in_body):
-        _shift(pose.position_in_body, out[:, head], out[:, tail])
+        _shift_by_lever_arm(pose.position_in_body, out[:, head], out[:, tail])
     return out
 
 
-def _shift(lever: tuple[Entry, ...], head: Array, tail: Array) -> None:
+def _shift_by_lever_arm(lever: tuple[Entry, ...], head: Array, tail: Array) -> None:
     """Move acceleration and axes by a lever arm, in place.
 
     a += alpha x r + omega x (omega x r), and the linear part of an axis s gains s x r.
@@ -187,13 +187,15 @@ def _shift(lever: tuple[Entry, ...], head: Array, tail: Array) -> None:
     tail -= swept[:, 2:]
 
 
-def _add_joint_motion(node: Node, state: State, rate: Array, push: Array, *, at_rest: bool) -> None:
+def _add_joint_motion(
+    node: Node, state: NodeState, rate: Array, push: Array, *, at_rest: bool
+) -> None:
     """Add the joint's own motion, in place; see `propagate`."""
     angular, linear = node.motion[:3], node.motion[3:]
-    spin, slide = _combination(angular, rate), _combination(linear, rate)
+    spin, slide = _matrix_times_rates(angular, rate), _matrix_times_rates(linear, rate)
     if not is_zero(slide):
         sliding = np.stack(_arrays(slide, rate.shape[1]))
-        _add(state.acceleration, _combination(linear, push))
+        _add_terms(state.acceleration, _matrix_times_rates(linear, push))
         if not is_zero(spin):
             state.acceleration[...] += cross(spin, sliding)
         if not at_rest:
@@ -201,11 +203,11 @@ def _add_joint_motion(node: Node, state: State, rate: Array, push: Array, *, at_
     if not is_zero(spin):
         if not at_rest:
             state.alpha[...] -= cross(spin, state.omega)
-        _add(state.alpha, _combination(angular, push))
-        _add(state.omega, spin)
+        _add_terms(state.alpha, _matrix_times_rates(angular, push))
+        _add_terms(state.omega, spin)
 
 
-def _combination(motion: Array, rates: Array) -> tuple[Entry, ...]:
+def _matrix_times_rates(motion: Array, rates: Array) -> tuple[Entry, ...]:
     """``motion @ rates`` with zero rows as the number zero."""
     out: list[Entry] = []
     for row in motion:
@@ -220,7 +222,7 @@ def _combination(motion: Array, rates: Array) -> tuple[Entry, ...]:
     return tuple(out)
 
 
-def _add(vector: Array, terms: tuple[Entry, ...]) -> None:
+def _add_terms(vector: Array, terms: tuple[Entry, ...]) -> None:
     for r, term in enumerate(terms):
         if not (isinstance(term, float) and term == 0.0):
             vector[r] += term

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.dynamics.kinematics import Node, State, nodes, propagate
+from feasid.dynamics.kinematics import Node, NodeState, nodes, propagate
 from feasid.dynamics.spatial import Entry, cross
 from feasid.errors import InputError
 from feasid.robot.description import Robot
@@ -26,7 +26,7 @@ def newton_euler(
     """Add the rigid-body torques of one chunk to `out`, shape (dof, N)."""
     states = list(propagate(tree, gravity, *motion, axes=False))
     wrenches = [
-        _wrench(state, node.reduction @ delta[list(node.columns)])
+        _node_wrench(state, node.reduction @ delta[list(node.columns)])
         for node, state in zip(tree, states, strict=True)
     ]
     for i in range(len(tree) - 1, -1, -1):
@@ -43,7 +43,7 @@ def newton_euler(
             base_moment[2] += p[0] * pushed[1] - p[1] * pushed[0]
 
 
-def _wrench(state: State, ten: Array) -> tuple[Array, Array]:
+def _node_wrench(state: NodeState, ten: Array) -> tuple[Array, Array]:
     """Moment and force at the node's origin for its ten parameters."""
     inertia, mass = rotational_inertia(ten), ten[9]
     omega, alpha, acceleration = state.omega, state.alpha, state.acceleration
@@ -77,20 +77,23 @@ class WrenchRegressor:
     linear: Array
 
     @classmethod
-    def from_state(cls, state: State, node: Node, kept: list[int]) -> WrenchRegressor:
+    def from_state(cls, state: NodeState, node: Node, kept: list[int]) -> WrenchRegressor:
         """Build for the node's wanted columns (positions among its own)."""
         if node.reduction.shape == (10, 10):
             moments = [k for k in kept if k < 9]
             forces = [k for k in kept if k >= 6]
-            return cls(_moments(state, moments), _forces(state, forces))
+            return cls(_moment_regressor(state, moments), _force_regressor(state, forces))
         reduction = node.reduction[:, kept]
-        moment, force = _moments(state, list(range(9))), _forces(state, list(range(6, 10)))
+        moment, force = (
+            _moment_regressor(state, list(range(9))),
+            _force_regressor(state, list(range(6, 10))),
+        )
         return cls(
             np.einsum("iaN,ak->ikN", moment, reduction[:9]),
             np.einsum("iaN,ak->ikN", force, reduction[6:]),
         )
 
-    def project(self, state: State, k: int, out: Array, work: Array) -> None:
+    def project(self, state: NodeState, k: int, out: Array, work: Array) -> None:
         """``out = s' W`` for the node's k-th carrying row; out has a row per wanted column."""
         turn, shift = state.angular_axes[:, k], state.linear_axes[:, k]
         n_a, n_l = self.angular.shape[1], self.linear.shape[1]
@@ -103,7 +106,7 @@ class WrenchRegressor:
             out[n_a:] = force[overlap:]
 
 
-def _moments(state: State, kept: list[int]) -> Array:
+def _moment_regressor(state: NodeState, kept: list[int]) -> Array:
     """d(moment)/d(parameter), shape (3, len(kept), N): columns of L alpha + w x L w - S(a) l."""
     (x, y, z), (a, b, c) = state.omega, state.alpha
     out = np.empty((3, len(kept), x.size))
@@ -136,7 +139,7 @@ def _moments(state: State, kept: list[int]) -> Array:
     return out
 
 
-def _forces(state: State, kept: list[int]) -> Array:
+def _force_regressor(state: NodeState, kept: list[int]) -> Array:
     """d(force)/d(parameter), shape (3, len(kept), N): S(alpha) + S(omega)^2 for l, a for m."""
     (x, y, z), (a, b, c) = state.omega, state.alpha
     out = np.empty((3, len(kept), x.size))
@@ -158,7 +161,7 @@ QUADRATURE_NODES = 64
 a relative error of 2e-11 (tests/robot/test_term_table.py)."""
 
 
-def energies(robot: Robot, q: Array, dq: Array) -> tuple[Array, Array, Array]:
+def energy_regressors(robot: Robot, q: Array, dq: Array) -> tuple[Array, Array, Array]:
     """Kinetic and potential energy and dissipation per unit of each parameter.
 
     The first is the row of Wensing et al. (2024) eq. (38).
@@ -177,12 +180,12 @@ def energies(robot: Robot, q: Array, dq: Array) -> tuple[Array, Array, Array]:
     tree, still = nodes(robot), np.zeros_like(q)
     poses: list[tuple[Array, Array]] = []
     for node, state in zip(tree, propagate(tree, np.zeros(3), q, dq, still), strict=True):
-        rotation, position = _in_base(node, state, poses, q.shape[1])
+        rotation, position = _pose_in_base(node, state, poses, q.shape[1])
         poses.append((rotation, position))
         rates = dq[list(node.rows)]
         velocity = np.einsum("ikn,kn->in", state.linear_axes, rates)
         columns = list(node.columns)
-        kinetic[:, columns] += _kinetic(velocity, state.omega) @ node.reduction
+        kinetic[:, columns] += _kinetic_energy_regressor(velocity, state.omega) @ node.reduction
         pull = np.zeros((10, q.shape[1]))
         pull[6:9] = -np.einsum("ijn,i->jn", rotation, robot.gravity)
         pull[9] = -robot.gravity @ position
@@ -199,8 +202,8 @@ def energies(robot: Robot, q: Array, dq: Array) -> tuple[Array, Array, Array]:
     return kinetic, potential, friction
 
 
-def _in_base(
-    node: Node, state: State, poses: list[tuple[Array, Array]], count: int
+def _pose_in_base(
+    node: Node, state: NodeState, poses: list[tuple[Array, Array]], count: int
 ) -> tuple[Array, Array]:
     """Rotation (3, 3, N) and position (3, N) of a node's frame in the base frame."""
     ones = np.ones(count)
@@ -215,7 +218,7 @@ def _in_base(
     )
 
 
-def _kinetic(velocity: Array, omega: Array) -> Array:
+def _kinetic_energy_regressor(velocity: Array, omega: Array) -> Array:
     """Kinetic energy per unit of each of a body's ten parameters, shape (N, 10)."""
     x, y, z = omega
     swept = np.cross(velocity, omega, axis=0)

@@ -65,7 +65,7 @@ class RegressorPlan:
         return nodes(self.robot)
 
     @cached_property
-    def support(self) -> tuple[tuple[int, ...], ...]:
+    def nonzero_columns(self) -> tuple[tuple[int, ...], ...]:
         """For each row the wanted columns that can be non-zero in it, increasing."""
         wanted = set(self.columns)
         touched: list[set[int]] = [set() for _ in range(self.robot.axes)]
@@ -78,14 +78,14 @@ class RegressorPlan:
         return tuple(tuple(sorted(t)) for t in touched)
 
     @cached_property
-    def _places(self) -> list[tuple[list[int], list[tuple[int, int]]]]:
+    def _node_columns_and_places(self) -> list[tuple[list[int], list[tuple[int, int]]]]:
         """Per node: which of its columns are wanted, and (row, first place in the row's block)."""
         wanted = set(self.columns)
         out = []
         for node in self.tree:
             kept = [k for k, c in enumerate(node.columns) if c in wanted]
             rows = node.rows if kept else ()
-            places = [(r, self.support[r].index(node.columns[kept[0]])) for r in rows]
+            places = [(r, self.nonzero_columns[r].index(node.columns[kept[0]])) for r in rows]
             out.append((kept, places))
         return out
 
@@ -102,17 +102,21 @@ class RegressorPlan:
         self.fill_drives(q, dq, ddq, blocks)
 
     @cached_property
-    def smooth(self) -> tuple[tuple[int, ...], ...]:
+    def smooth_columns(self) -> tuple[tuple[int, ...], ...]:
         """Per row the places in its support that only bodies fill: they move as smoothly as q."""
         count = range(len(self.robot.drives))
         drives = {c for k in count for c in self.robot.drive_columns(k).values()}
-        return tuple(tuple(k for k, c in enumerate(s) if c not in drives) for s in self.support)
+        return tuple(
+            tuple(k for k, c in enumerate(s) if c not in drives) for s in self.nonzero_columns
+        )
 
     def fill_bodies(self, q: Array, dq: Array, ddq: Array, blocks: Sequence[Array]) -> None:
-        """Write the entries `smooth` only."""
+        """Write the entries `smooth_columns` only."""
         work = np.empty((10, q.shape[1]))
         states = propagate(self.tree, self.robot.gravity, q, dq, ddq)
-        for node, state, (kept, rows) in zip(self.tree, states, self._places, strict=True):
+        for node, state, (kept, rows) in zip(
+            self.tree, states, self._node_columns_and_places, strict=True
+        ):
             if kept:
                 wrench = WrenchRegressor.from_state(state, node, kept)
                 for k, (r, first) in enumerate(rows):
@@ -120,11 +124,11 @@ class RegressorPlan:
 
     def fill_drives(self, q: Array, dq: Array, ddq: Array, blocks: Sequence[Array]) -> None:
         """Write the other entries: friction jumps."""
-        load = self._load(q, dq, ddq)
+        load = self._load_torques(q, dq, ddq)
         for k in range(len(self.robot.drives)):
             self._fill_drive(k, (q, dq, ddq), load, blocks)
 
-    def _load(self, q: Array, dq: Array, ddq: Array) -> Array | None:
+    def _load_torques(self, q: Array, dq: Array, ddq: Array) -> Array | None:
         """Torques of the load model, where a wanted column depends on them."""
         wanted = (
             column in self._column_set and drive.needs_load(symbol)
@@ -146,7 +150,7 @@ class RegressorPlan:
             if column in self._column_set:
                 signal = self.robot.drives[k].factor(symbol, *moving, load=own)
                 for r in used.tolist():
-                    blocks[r][self.support[r].index(column)] = coupling[r] * signal
+                    blocks[r][self.nonzero_columns[r].index(column)] = coupling[r] * signal
 
     @cached_property
     def _column_set(self) -> frozenset[int]:
@@ -161,47 +165,47 @@ class ProjectedPlan(RegressorPlan):
     """
 
     @cached_property
-    def joints(self) -> RegressorPlan:
+    def tree_plan(self) -> RegressorPlan:
         """The tree's own plan, with a row per joint coordinate."""
         return RegressorPlan(self.robot, self.columns)
 
     @cached_property
-    def carries(self) -> CoordinateMap:
+    def coordinate_map(self) -> CoordinateMap:
         """Which joint coordinates each independent one moves."""
         return coordinate_map(self.robot)
 
     @cached_property
-    def support(self) -> tuple[tuple[int, ...], ...]:
+    def nonzero_columns(self) -> tuple[tuple[int, ...], ...]:
         """For each row the wanted columns that can be non-zero in it, increasing."""
         return tuple(
-            tuple(sorted({c for r in rows for c in self.joints.support[r]}))
-            for rows in self.carries.rows
+            tuple(sorted({c for r in rows for c in self.tree_plan.nonzero_columns[r]}))
+            for rows in self.coordinate_map.rows
         )
 
     @cached_property
-    def _where(self) -> list[list[tuple[int, list[int]]]]:
+    def _joint_rows_and_columns(self) -> list[list[tuple[int, list[int]]]]:
         """Per row the joint rows it sums, and where each one's columns are in it."""
         out = []
-        for rows, support in zip(self.carries.rows, self.support, strict=True):
+        for rows, support in zip(self.coordinate_map.rows, self.nonzero_columns, strict=True):
             place = {c: k for k, c in enumerate(support)}
-            out.append([(r, [place[c] for c in self.joints.support[r]]) for r in rows])
+            out.append([(r, [place[c] for c in self.tree_plan.nonzero_columns[r]]) for r in rows])
         return out
 
     @cached_property
-    def smooth(self) -> tuple[tuple[int, ...], ...]:
+    def smooth_columns(self) -> tuple[tuple[int, ...], ...]:
         """Nothing: dq/ds goes through everything."""
-        return tuple(() for _ in self.support)
+        return tuple(() for _ in self.nonzero_columns)
 
     def fill_bodies(self, q: Array, dq: Array, ddq: Array, blocks: Sequence[Array]) -> None:
         """Nothing is filled here."""
 
     def fill_drives(self, q: Array, dq: Array, ddq: Array, blocks: Sequence[Array]) -> None:
         """Write each row's entries, as `RegressorPlan.fill` does."""
-        q, dq, ddq, jacobian = self.carries.motion(q, dq, ddq)
-        parts = [np.empty((len(s), q.shape[1])) for s in self.joints.support]
-        self.joints.fill(q, dq, ddq, parts)
-        for k, (block, where) in enumerate(zip(blocks, self._where, strict=True)):
-            block[: len(self.support[k])] = 0.0
+        q, dq, ddq, jacobian = self.coordinate_map.motion(q, dq, ddq)
+        parts = [np.empty((len(s), q.shape[1])) for s in self.tree_plan.nonzero_columns]
+        self.tree_plan.fill(q, dq, ddq, parts)
+        for k, (block, where) in enumerate(zip(blocks, self._joint_rows_and_columns, strict=True)):
+            block[: len(self.nonzero_columns[k])] = 0.0
             for r, at in where:
                 block[at] += jacobian[r, k] * parts[r]
 
@@ -237,14 +241,14 @@ def regressor(
         Names the array whose shape is wrong or that has an entry that is not finite.
     """
     plan = RegressorPlan.from_robot(robot, columns)
-    positions, velocities, accelerations = _inputs(robot, q, dq, ddq)
+    positions, velocities, accelerations = _check_inputs(robot, q, dq, ddq)
     count = positions.shape[1]
     out = np.zeros((count, robot.dof, len(plan.columns)))
     place = {c: k for k, c in enumerate(plan.columns)}
-    where = [[place[c] for c in s] for s in plan.support]
+    where = [[place[c] for c in s] for s in plan.nonzero_columns]
     for a in range(0, count, CHUNK):
         part = slice(a, min(a + CHUNK, count))
-        blocks = [np.empty((len(s), part.stop - a)) for s in plan.support]
+        blocks = [np.empty((len(s), part.stop - a)) for s in plan.nonzero_columns]
         plan.fill(positions[:, part], velocities[:, part], accelerations[:, part], blocks)
         for r, block in enumerate(blocks):
             out[part, r, where[r]] = block.T
@@ -283,7 +287,7 @@ def inverse_dynamics(
     if parameters is None:
         parameters = require_values(robot, "pass parameters=")
     delta = robot.check_parameters(parameters)
-    positions, velocities, accelerations = _inputs(robot, q, dq, ddq)
+    positions, velocities, accelerations = _check_inputs(robot, q, dq, ddq)
     jacobian: Array | None = None
     if not robot.is_tree:
         whole = coordinate_map(robot).motion(positions, velocities, accelerations)
@@ -345,7 +349,7 @@ def require_values(robot: Robot, remedy: str) -> Array:
     return robot.values
 
 
-def _inputs(robot: Robot, *arrays: npt.ArrayLike) -> tuple[Array, Array, Array]:
+def _check_inputs(robot: Robot, *arrays: npt.ArrayLike) -> tuple[Array, Array, Array]:
     out: list[Array] = []
     for name, value in zip(("q", "dq", "ddq"), arrays, strict=True):
         array = np.atleast_2d(np.asarray(value, dtype=np.float64))

@@ -92,12 +92,14 @@ class ScrewPose:
         c, s = np.cos(theta), np.sin(theta)
         one, cos, sin = self.rotation
         rotation = tuple(
-            tuple(_combine((one[r, k], cos[r, k], sin[r, k]), (c, s)) for k in range(3))
+            tuple(_affine_combination((one[r, k], cos[r, k], sin[r, k]), (c, s)) for k in range(3))
             for r in range(3)
         )
-        position = _vector(self.position, (c, s, q))
+        position = _vector_from_factors(self.position, (c, s, q))
         constant = all(isinstance(x, float) for x in position)
-        return Pose(rotation, position, None if constant else _vector(self.in_body, (c, s, q)))
+        return Pose(
+            rotation, position, None if constant else _vector_from_factors(self.in_body, (c, s, q))
+        )
 
 
 def _cross_one(a: Array, b: Array) -> Array:
@@ -142,7 +144,7 @@ def cross(a: Sequence[Entry], b: Array) -> Array:
     out = np.empty_like(b)
     for r in range(3):
         i, k = (r + 1) % 3, (r + 2) % 3
-        _difference(a[i], b[k], a[k], b[i], out[r])
+        _difference_of_products(a[i], b[k], a[k], b[i], out[r])
     return out
 
 
@@ -151,7 +153,7 @@ def is_zero(vector: Sequence[Entry]) -> bool:
     return all(isinstance(x, float) and x == 0.0 for x in vector)
 
 
-def _difference(a: Entry, x: Array, b: Entry, y: Array, out: Array) -> None:
+def _difference_of_products(a: Entry, x: Array, b: Entry, y: Array, out: Array) -> None:
     """Write a x - b y to `out`."""
     if isinstance(a, float) and a == 0.0:
         if isinstance(b, float):
@@ -180,11 +182,11 @@ def _multiply(matrix: Sequence[Sequence[Entry]], vector: Array, out: Array | Non
     return out
 
 
-def _vector(parts: Sequence[Array], factors: Sequence[Array]) -> tuple[Entry, ...]:
-    return tuple(_combine([p[r] for p in parts], factors) for r in range(3))
+def _vector_from_factors(parts: Sequence[Array], factors: Sequence[Array]) -> tuple[Entry, ...]:
+    return tuple(_affine_combination([p[r] for p in parts], factors) for r in range(3))
 
 
-def _combine(coefficients: Sequence[float], factors: Sequence[Array]) -> Entry:
+def _affine_combination(coefficients: Sequence[float], factors: Sequence[Array]) -> Entry:
     """coefficients[0] + sum coefficients[k] factors[k-1], as a number when it is one."""
     tolerance = ROUNDING_TOLERANCE * max(1.0, max(abs(c) for c in coefficients))
     total: Entry = float(coefficients[0]) if abs(coefficients[0]) > tolerance else 0.0

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.dynamics.kinematics import coordinate_map
-from feasid.dynamics.newton_euler import energies
+from feasid.dynamics.newton_euler import energy_regressors
 from feasid.dynamics.spatial import exponential
 from feasid.errors import InputError, RankError
 from feasid.identifiability.echelon import JointNullspace
@@ -479,7 +479,7 @@ def energy_rows(robot: Robot, columns: Index, units: Array, length: float, stati
     ds = rng.standard_normal((robot.dof, count)) * coordinate_units(robot, length)
     s = random_configurations(robot, rng, count, length, limits=bool(robot.loops))
     q, dq, *_ = coordinate_map(robot).motion(s, ds, np.zeros_like(ds))
-    kinetic, potential, friction = (e[:, columns] * units for e in energies(robot, q, dq))
+    kinetic, potential, friction = (e[:, columns] * units for e in energy_regressors(robot, q, dq))
     potential = potential - potential.mean(axis=0)
     parts = [potential] if static else [kinetic, potential, friction]
     return np.vstack([_normalise_rows(p) for p in parts])

@@ -64,23 +64,25 @@ class Actuators(pd.DataFrame):
         return TEXTS[program](self)
 
 
-def _lines(table: pd.DataFrame, write: Callable[[str, Mapping[str, float]], list[str]]) -> str:
+def _joint_lines(
+    table: pd.DataFrame, write: Callable[[str, Mapping[str, float]], list[str]]
+) -> str:
     rows = ({str(k): float(v) for k, v in row.items()} for row in table.to_dict("records"))
     joints = zip(table.index, rows, strict=True)
     return "\n".join([*(line for joint, row in joints for line in write(str(joint), row)), ""])
 
 
-def _mjcf(table: pd.DataFrame) -> str:
+def _mjcf_text(table: pd.DataFrame) -> str:
     """Attributes of ``<joint>``: mujoco.readthedocs.io/en/stable/XMLreference.html#body-joint."""
 
     def write(joint: str, row: Mapping[str, float]) -> list[str]:
         terms = {k: row[k] for k in ("armature", "damping", "frictionloss")}
         return markup("joint", name=joint, **terms, **(HOLDING if terms["frictionloss"] else {}))
 
-    return _lines(table, write)
+    return _joint_lines(table, write)
 
 
-def _isaaclab(table: pd.DataFrame) -> str:
+def _isaaclab_text(table: pd.DataFrame) -> str:
     """Fields of ``isaaclab.actuators.ActuatorBaseCfg``, friction as torque (Isaac Sim 5)."""
     fields = {
         "armature": "armature",
@@ -98,7 +100,7 @@ def _isaaclab(table: pd.DataFrame) -> str:
     return "\n".join([*lines, "    stiffness=0.0,", "    damping=0.0,", ")", ""])
 
 
-def _gazebo(table: pd.DataFrame) -> str:
+def _gazebo_text(table: pd.DataFrame) -> str:
     """Joints of SDF: sdformat.org/spec; Gazebo has no armature, and Drake reads its element."""
 
     def write(joint: str, row: Mapping[str, float]) -> list[str]:
@@ -108,14 +110,19 @@ def _gazebo(table: pd.DataFrame) -> str:
         rotor = markup("drake:rotor_inertia", row["armature"])
         return markup("joint", rotor, markup("axis", limit, markup("dynamics", terms)), name=joint)
 
-    return _lines(table, write)
+    return _joint_lines(table, write)
 
 
-def _drake(table: pd.DataFrame) -> str:
+def _drake_text(table: pd.DataFrame) -> str:
     """Transmissions: drake.mit.edu, "Parsing models for multibody dynamics"."""
     armatures = {str(j): float(v) for j, v in table["armature"].items()}
     return "\n".join([*extension_lines(Extras({}, armatures, ("drake",))), ""])
 
 
-TEXTS = {"mjcf": _mjcf, "isaaclab": _isaaclab, "gazebo": _gazebo, "drake": _drake}
+TEXTS = {
+    "mjcf": _mjcf_text,
+    "isaaclab": _isaaclab_text,
+    "gazebo": _gazebo_text,
+    "drake": _drake_text,
+}
 """Text of a table of actuators, per program that reads it."""

@@ -21,7 +21,7 @@ from feasid.core.threads import one_thread
 from feasid.diagnosis.diagnose import check_excitation
 from feasid.diagnosis.findings import Diagnosis, Finding, merge_options, sort_findings
 from feasid.diagnosis.log_rows import HARMONICS
-from feasid.diagnosis.mistakes import KINDS, NOTHING, Mistake, features
+from feasid.diagnosis.mistakes import KINDS, NOTHING, Mistake, missing_features
 from feasid.diagnosis.score import ScoreTest
 from feasid.errors import FeasidError
 from feasid.formats.fit_robot import GEAR_FRICTION, resolve_robot, with_shared_motors
@@ -35,7 +35,7 @@ from feasid.identification.log_check import (
 )
 from feasid.identification.priors import find_prior
 from feasid.identification.result import Fit
-from feasid.identification.trial import Setup, Trial
+from feasid.identification.trial import CorrectedLog, UncorrectedLog
 from feasid.logs.floating import robot_floats
 from feasid.logs.motion import Rows, Run, excluded_blocks
 from feasid.logs.recording import Recording
@@ -136,7 +136,7 @@ def _fit_findings(recording: Recording, check: LogCheck) -> list[Finding]:
     except FeasidError as error:
         return [*found, Finding("unusable", "error", str(error))]
     found += [Finding("calibrated", "note", str(note)) for note in fitted.calibration.notes]
-    found += _chosen_terms(fitted, check.search.robot)
+    found += _chosen_term_findings(fitted, check.search.robot)
     found += _coarse_finding(fitted, recording, check)
     found += _unexplained_joints(fitted) + _load_finding(fitted)
     motors, fitted = _shared_motors(fitted, motion.runs, recording, check)
@@ -147,10 +147,10 @@ def _fit_findings(recording: Recording, check: LogCheck) -> list[Finding]:
     known = merge_options([options, *(f.options for f in motors)])
     lacking = find_features(trial)
     found += _feature_findings(lacking, fitted, recording, check.search.robot, known)
-    return found + _contacts(trial, check.search)
+    return found + _contact_findings(trial, check.search)
 
 
-def _trial_of(fitted: Fit, runs: Sequence[Run]) -> Trial | None:
+def _trial_of(fitted: Fit, runs: Sequence[Run]) -> CorrectedLog | None:
     """The fitted log and its feasible model row by row; None where a fit is not calibrated."""
     base, prior = fitted.base, find_prior(fitted.options["prior"])
     robot, estimate = base.robot, fitted.estimate
@@ -160,39 +160,41 @@ def _trial_of(fitted: Fit, runs: Sequence[Run]) -> Trial | None:
         return None
     if robot_floats(robot) or any(run.free is not None for run in runs):
         return None
-    own = tuple(fitted.calibration.correction.run(run) for run in runs)
-    setup = Setup(base, fitted.options, own, float(cutoff), fitted.reduced, prior, fitted.delay)
-    return Trial(setup, NOTHING, estimate.noise, estimate.weight, estimate.delta)
+    own = tuple(fitted.calibration.correction.correct_run(run) for run in runs)
+    setup = UncorrectedLog(
+        base, fitted.options, own, float(cutoff), fitted.reduced, prior, fitted.delay
+    )
+    return CorrectedLog(setup, NOTHING, estimate.noise, estimate.weight, estimate.delta)
 
 
-def find_features(trial: Trial) -> list[list[ScoreTest]]:
+def find_features(trial: CorrectedLog) -> list[list[ScoreTest]]:
     """Torques that the model lacks, the strongest first: a kind, and the joints that show it.
 
     Each is linear in its parameters, so that the score test's held-out stretches judge it.
     """
-    candidates = _candidates(trial)
+    candidates = _feature_candidates(trial)
     tests = len([m for m in candidates if m.kind != "ripple"])
     tests += len(trial.rows.joints) * len(HARMONICS)
     found: list[list[ScoreTest]] = []
     active: list[Mistake] = []
     for _ in range(MOST_FEATURES):
-        score = trial.tests(active)
+        score = trial.score_tests(active)
         results = score.tests([m for m in candidates if m not in active], tests)
         candidates = [t.mistake for t in results if t.p < 1.0]
-        supported = [t for t in results if t.supported and _is_physical(t)]
+        supported = [t for t in results if t.supported and _has_physical_value(t)]
         if not supported:
             break
         best = max(supported, key=lambda t: t.gain)
-        group = _alike(best, supported)
+        group = _tests_of_same_kind(best, supported)
         found.append(group)
         active += [t.mistake for t in group]
     return found
 
 
-def _candidates(trial: Trial) -> list[Mistake]:
+def _feature_candidates(trial: CorrectedLog) -> list[Mistake]:
     """All features that are tested."""
     robot, joints = trial.base.robot, trial.rows.joints
-    out = features(joints)
+    out = missing_features(joints)
     for j in joints:
         if robot.bodies[j].motion[:3].any():
             strongest = trial.rows.strongest_harmonics(j, trial.beta, STRONGEST)
@@ -200,11 +202,11 @@ def _candidates(trial: Trial) -> list[Mistake]:
     return out
 
 
-def _is_physical(test: ScoreTest) -> bool:
+def _has_physical_value(test: ScoreTest) -> bool:
     return not KINDS[test.mistake.kind].positive or bool(test.value[0] > 0)
 
 
-def _alike(best: ScoreTest, supported: Sequence[ScoreTest]) -> list[ScoreTest]:
+def _tests_of_same_kind(best: ScoreTest, supported: Sequence[ScoreTest]) -> list[ScoreTest]:
     """The best test and those of other joints that show the same."""
     same = [t for t in supported if t.mistake.kind == best.mistake.kind]
     strongest = {
@@ -215,7 +217,7 @@ def _alike(best: ScoreTest, supported: Sequence[ScoreTest]) -> list[ScoreTest]:
     return [t for t in strongest.values() if t.statistic >= ALIKE * best.statistic]
 
 
-def find_shared_motor(trial: Trial) -> ScoreTest | None:
+def find_shared_motor(trial: CorrectedLog) -> ScoreTest | None:
     """The motor of two joints that the residual supports most, with its ratio."""
     robot, joints = trial.base.robot, trial.rows.joints
     if robot.couplings or robot.loops:
@@ -223,7 +225,7 @@ def find_shared_motor(trial: Trial) -> ScoreTest | None:
     known = {frozenset(d.coupling) for d in robot.drives if len(d.coupling) > 1}
     pairs = [(j, k) for j, k in combinations(joints, 2) if k - j <= NEIGHBOURS]
     pairs = [p for p in pairs if frozenset(robot.joints[j] for j in p) not in known]
-    score = trial.tests()
+    score = trial.score_tests()
     motors = [Mistake("coupling", j, r, k) for j, k in pairs for r in RATIOS]
     found = [t for t in score.tests(motors) if t.supported]
     if not found:
@@ -251,7 +253,7 @@ def _shared_motors(
         factors = {a: 1.0, b: float(f"{test.mistake.number:.2g}")}
         motors = {**motors, f"{a}_{b}": factors}
         options = {**_fit_options(check), "couplings": motors}
-        after = _fitted(recording, check.search.robot, options)
+        after = _fit_or_none(recording, check.search.robot, options)
         if after is None:
             break
         pair = [test.mistake.joint, test.mistake.other]
@@ -267,7 +269,7 @@ def _shared_motors(
         gain = held_out_fall(fitted, after)
         values = {"ratio": factors[b]}
         finding = Finding("coupling", "warning", text, joints=(a, b), values=values)
-        found.append(_advice(finding, more, gain))
+        found.append(_finding_with_options(finding, more, gain))
         fitted = after
     return found, fitted
 
@@ -277,7 +279,7 @@ def _fit_options(check: LogCheck) -> dict[str, Any]:
     return {k: v for k, v in check.search.options.items() if k != "couplings"}
 
 
-def _advice(finding: Finding, options: Mapping[str, Any], gain: float) -> Finding:
+def _finding_with_options(finding: Finding, options: Mapping[str, Any], gain: float) -> Finding:
     remedy = ", ".join(f"{k}={v}" for k, v in options.items())
     advised = replace(finding, options=options, gain=gain, remedy=remedy)
     return replace(advised, level="warning", evidence="dynamics")
@@ -303,12 +305,12 @@ def _feature_findings(
     if wanted == tuple(offered):
         return findings
     more = {"candidates": wanted}
-    after = _fitted(recording, robot, {**options, **more})
+    after = _fit_or_none(recording, robot, {**options, **more})
     gain = 0.0 if after is None else held_out_fall(fitted, after)
     if gain < LEAST_GAIN:
         return findings
     return [
-        _advice(finding, more, gain) if {*own} - {*offered} else finding
+        _finding_with_options(finding, more, gain) if {*own} - {*offered} else finding
         for finding, own in zip(findings, terms, strict=True)
     ]
 
@@ -330,7 +332,7 @@ def _feature_finding(group: Sequence[ScoreTest], names: Sequence[str]) -> Findin
     return Finding(kind.name, level, text, joints=joints, values=values, evidence="dynamics")
 
 
-def _fitted(recording: Recording, robot: Robot, options: Mapping[str, Any]) -> Fit | None:
+def _fit_or_none(recording: Recording, robot: Robot, options: Mapping[str, Any]) -> Fit | None:
     try:
         return fit(recording, robot, diagnose=False, **options)
     except FeasidError:
@@ -361,7 +363,7 @@ def _unexplained_joints(fitted: Fit) -> list[Finding]:
     ]
 
 
-def _chosen_terms(fitted: Fit, robot: Robot) -> list[Finding]:
+def _chosen_term_findings(fitted: Fit, robot: Robot) -> list[Finding]:
     """What a feature would tell, had the fit not chosen a term for it that the log is sure of."""
     known, out = {s for d in robot.drives for s in d.symbols}, list[Finding]()
     if fitted.estimate is None:
@@ -386,7 +388,7 @@ def _coarse_finding(fitted: Fit, recording: Recording, check: LogCheck) -> list[
         return []
     finding = Finding("coarse", "warning", str(said[0]), values=said[0].values)
     more = {"cutoff": fitted.reduced.cutoff * LOWER}
-    after = _fitted(recording, check.search.robot, {**_fit_options(check), **more})
+    after = _fit_or_none(recording, check.search.robot, {**_fit_options(check), **more})
     if after is None or any(n.code == "coarse" for n in after.notes):
         return [finding]
     remedy = f"cutoff={more['cutoff']:g}, with which the bias is less than a deviation"
@@ -412,10 +414,10 @@ def _load_finding(fitted: Fit) -> list[Finding]:
     return [Finding("payload", "note", text, joints=(body.joint,), evidence="dynamics")]
 
 
-def _contacts(trial: Trial, search: AdviceSearch) -> list[Finding]:
+def _contact_findings(trial: CorrectedLog, search: AdviceSearch) -> list[Finding]:
     """Stretches in which a joint's torque is far from what its motion explains elsewhere."""
     rows, out = trial.rows, []
-    rest = trial.held_out / trial.deviations
+    rest = trial.held_out_residuals / trial.row_deviations
     for j in rows.joints:
         own = rows.joint == j
         e, t = rest[own], rows.t[own]
@@ -425,7 +427,7 @@ def _contacts(trial: Trial, search: AdviceSearch) -> list[Finding]:
         if not len(far) or len(far) > MOST_LEFT_OUT * len(e):
             continue
         step = float(np.median(np.diff(t)))
-        parts = [p for p in excluded_blocks(_filled(far), "") if p.count > 1]
+        parts = [p for p in excluded_blocks(_fill_short_gaps(far), "") if p.count > 1]
         when = tuple((float(t[p.first]) - step, float(t[p.last]) + step) for p in parts[:20])
         if not when:
             continue
@@ -442,7 +444,7 @@ def _contacts(trial: Trial, search: AdviceSearch) -> list[Finding]:
     return confirm_advice(out, search.robot, search)
 
 
-def _filled(places: Rows) -> Rows:
+def _fill_short_gaps(places: Rows) -> Rows:
     """Places with gaps of up to two filled."""
     gaps = pairwise(places)
     filled = [np.arange(a, b) for a, b in gaps if b - a <= 3]

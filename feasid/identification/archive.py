@@ -36,9 +36,9 @@ from feasid.feasibility.constraints.sets import feasible_set_from_data, feasible
 from feasid.feasibility.proof.claim import Certificate
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.export import WritableModel
-from feasid.identification.fitted import Fitted
+from feasid.identification.fitted import FittedModel
 from feasid.identification.posterior import Posterior
-from feasid.identification.ranges import Residual
+from feasid.identification.ranges import ResidualRegion
 from feasid.logs.recording import content_digest
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot, Source
@@ -54,7 +54,7 @@ READING = ("floating", "lock", "gravity", "use_mujoco", "ignore")
 
 
 def save(
-    fit: Fitted,
+    fit: FittedModel,
     path: str | Path,
     text: str,
     display: Display,
@@ -74,11 +74,11 @@ def save(
         "meaning": MEANING,
         "made": provenance(fit),
         "robot": to_data(fit.robot),
-        "source": None if source is None else _origin(source),
+        "source": None if source is None else _describe_source(source),
         "quality": [fit.quality.level, [str(r) for r in fit.quality.reasons]],
-        "measured": _plain(fit.base.experiment.measured),
-        "log_options": _plain(fit.log_options),
-        "notes": [[str(n), n.code, _plain(n.values)] for n in fit.notes],
+        "measured": _to_json_data(fit.base.experiment.measured),
+        "log_options": _to_json_data(fit.log_options),
+        "notes": [[str(n), n.code, _to_json_data(n.values)] for n in fit.notes],
         "errors": {str(k): float(v) for k, v in fit.relative_error.items()},
         "summary": text,
         "outside": [] if certificate is None else [*certificate.outside],
@@ -92,10 +92,12 @@ def save(
     arrays = io.BytesIO()
     r, rho, _ = fit.triangle
     numbers = {"covariance": fit.covariance, "beta": fit.beta, "r": r, "rho": rho}
-    numbers |= {"best": fit.optimum.delta} | ({} if not fit.posterior else fit.posterior.arrays())
+    numbers |= {"best": fit.optimum.delta} | (
+        {} if not fit.posterior else fit.posterior.to_arrays()
+    )
     numbers["delay"] = np.array(fit.delay)
     with suppress(InputError):  # logs that do not show it, and robots without an observer
-        numbers |= fit.error_law(GAIN).arrays()
+        numbers |= fit.error_law(GAIN).to_arrays()
     np.savez_compressed(arrays, **numbers)  # type: ignore[arg-type] # 2.0 has no allow_pickle
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -110,7 +112,7 @@ def save(
     write_atomically(path, buffer.getvalue(), overwrite=overwrite)
 
 
-def provenance(fit: Fitted) -> dict[str, Any]:
+def provenance(fit: FittedModel) -> dict[str, Any]:
     """Where a model came from: versions, time, hashes of its description and its logs."""
     source = fit.robot.source
     return {
@@ -124,21 +126,21 @@ def provenance(fit: Fitted) -> dict[str, Any]:
     }
 
 
-def _origin(source: Source) -> dict[str, Any]:
+def _describe_source(source: Source) -> dict[str, Any]:
     reading = {k: v for k, v in source.reading.items() if k in READING}
-    return {"path": source.path, "format": source.format, "reading": _plain(reading)}
+    return {"path": source.path, "format": source.format, "reading": _to_json_data(reading)}
 
 
-def _plain(value: Any) -> Any:
+def _to_json_data(value: Any) -> Any:
     """Options and numbers as types that JSON can hold."""
     if is_dataclass(value):
-        return _plain(vars(value))
+        return _to_json_data(vars(value))
     if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {str(k): _to_json_data(v) for k, v in value.items()}
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(v) for v in value]
+        return [_to_json_data(v) for v in value]
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
@@ -177,7 +179,7 @@ class SavedFit(WritableModel, Displayed):
         With the identified parameters as its own; `feasid.write` writes it to a file.
     base : BaseParameters
     covariance : ndarray, shape (nb, nb)
-        Of the base parameters; see `feasid.identification.fitted.Fitted.base_table`.
+        Of the base parameters; see `feasid.identification.fitted.FittedModel.base_table`.
     reduced : Reduced
         The fitted log.
     certificate : Certificate or None
@@ -214,7 +216,7 @@ class SavedFit(WritableModel, Displayed):
     log_options: Mapping[str, Any]
     notes: tuple[Note, ...]
     fitted_errors: Mapping[str, float]
-    stored_residual: Residual
+    stored_residual: ResidualRegion
     stored_posterior: Posterior | None
     stored_law: ErrorLaw | None
     delay: float
@@ -230,7 +232,7 @@ class SavedFit(WritableModel, Displayed):
         return self.robot.values
 
     @property
-    def residual(self) -> Residual:
+    def residual(self) -> ResidualRegion:
         """The region of all parameters that the log allows; see `range`."""
         return self.stored_residual
 
@@ -347,7 +349,7 @@ def read_fit(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
     if source is not None:
         given = source["path"], source["format"], content["description"]
         robot = with_source(robot, Source(*given, reading=source.get("reading", {})))
-    numbers = _arrays(content["arrays.npz"], f"arrays.npz of {path}")
+    numbers = _read_arrays(content["arrays.npz"], f"arrays.npz of {path}")
     spread, beta = numbers["covariance"], numbers["beta"]
     if spread.shape != 2 * beta.shape:
         raise ValueError(f"its covariance has shape {spread.shape}, its values {beta.shape}")
@@ -384,7 +386,7 @@ def _read_display(kept: Mapping[str, Any]) -> Display:
     return shown
 
 
-def _arrays(data: bytes, name: str) -> dict[str, Any]:
+def _read_arrays(data: bytes, name: str) -> dict[str, Any]:
     arrays = read_arrays(unpack_archive(io.BytesIO(data), name, MAX_UNPACKED_BYTES))
     for key, array in arrays.items():
         if array.dtype.kind != "f":
@@ -394,7 +396,7 @@ def _arrays(data: bytes, name: str) -> dict[str, Any]:
 
 def _read_residual(
     base: BaseParameters, kept: Mapping[str, Any], numbers: Mapping[str, Array]
-) -> Residual:
+) -> ResidualRegion:
     """What ranges need."""
     r, rho, best = (numbers[name] for name in ("r", "rho", "best"))
     if r.shape != (base.size, base.size) or rho.shape != r.shape[:1]:
@@ -404,4 +406,4 @@ def _read_residual(
     feasible, believed = (
         feasible_set_from_data(base.robot, kept[k]) for k in ("feasible", "believed")
     )
-    return Residual(base, r, rho, float(kept["deviation"]), feasible, believed, best)
+    return ResidualRegion(base, r, rho, float(kept["deviation"]), feasible, believed, best)

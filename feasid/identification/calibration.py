@@ -23,7 +23,7 @@ from feasid.diagnosis.mistakes import (
     USUAL,
     LogCorrection,
     Mistake,
-    features,
+    missing_features,
     usual_widths,
     wide_widths,
 )
@@ -37,7 +37,7 @@ from feasid.diagnosis.score import (
 from feasid.errors import FeasidError
 from feasid.identifiability.base import base_parameters
 from feasid.identification.estimate import Estimate
-from feasid.identification.trial import Setup, Trial
+from feasid.identification.trial import CorrectedLog, UncorrectedLog
 from feasid.reduction.reduce import restrict_terms
 from feasid.robot.description import Robot
 
@@ -196,13 +196,13 @@ class Calibration(Displayed):
 class Found:
     """Where a search ended: the last trial, and what was confirmed on the way."""
 
-    trial: Trial
+    trial: CorrectedLog
     active: tuple[Mistake, ...] = ()
     gains: Mapping[Mistake, float] = field(default_factory=dict)
     alternatives: Mapping[Mistake, tuple[str, ...]] = field(default_factory=dict)
 
 
-def correctable_mistakes(setup: Setup, widths: Mapping[str, float]) -> list[Mistake]:
+def correctable_mistakes(setup: UncorrectedLog, widths: Mapping[str, float]) -> list[Mistake]:
     """Mistakes that a fit can take out of this log."""
     robot = setup.base.robot
     turning = [j for j in setup.joints if robot.bodies[j].dof == 1]
@@ -220,12 +220,12 @@ def correctable_mistakes(setup: Setup, widths: Mapping[str, float]) -> list[Mist
     return out
 
 
-def search(trial: Trial, mistakes: Sequence[Mistake]) -> Found:
+def search(trial: CorrectedLog, mistakes: Sequence[Mistake]) -> Found:
     """Mistakes that the log supports and whose fit predicts held-out stretches better."""
     found, refused = Found(trial), set[Mistake]()
     for _ in range(MOST_MISTAKES):
         left = [m for m in mistakes if m not in found.active and m not in refused]
-        tests = found.trial.tests(found.active).tests(left)
+        tests = found.trial.score_tests(found.active).tests(left)
         supported = sorted((t for t in tests if t.supported), key=lambda t: -t.gain)
         better, failed = _first_confirmed(found, supported, tests, left)
         if better is None:
@@ -275,7 +275,7 @@ def _gain_of_features(found: Found) -> float:
 
     A cable would otherwise pass for torque gains, and play for a delay.
     """
-    tests = found.trial.tests(found.active).tests(features(found.trial.rows.joints))
+    tests = found.trial.score_tests(found.active).tests(missing_features(found.trial.rows.joints))
     return max((t.gain for t in tests if t.supported), default=0.0)
 
 
@@ -309,8 +309,8 @@ def _confirm(
         return None
     if not _is_credible(trial, group, covariance):
         return None
-    unit = found.trial.deviations
-    before, after = found.trial.held_out / unit, trial.held_out / unit
+    unit = found.trial.row_deviations
+    before, after = found.trial.held_out_residuals / unit, trial.held_out_residuals / unit
     gain, most, p = held_out_gain(before, after, trial.rows)
     enough = gain > LEAST_GAIN or (most > LEAST_OWN_GAIN and gain > 0)
     if len(group) > 1 and group[0].kind == "gain":
@@ -330,43 +330,45 @@ def _confirm(
     return Found(trial, active, gains, {**found.alternatives, first: others})
 
 
-def _is_credible(trial: Trial, group: Sequence[Mistake], covariance: Array) -> bool:
+def _is_credible(trial: CorrectedLog, group: Sequence[Mistake], covariance: Array) -> bool:
     """Whether the last mistakes of a trial differ from none, and can be.
 
     A single torque is measured after, not before the motion that it causes: what looks early is
     play or elasticity. All of them together are early where commands were logged. Dry and viscous
     friction both fall while joints warm up.
     """
-    early = -trial.setup.period
+    early = -trial.setup.sample_time
     if any(trial.correction.values[m][0] < early for m in group if m.kind == "joint-delay"):
         return False
-    values = trial.correction.get(group)
+    values = trial.correction.parameters_of(group)
     own = covariance[-len(values) :, -len(values) :]
     if group[0].kind == "warm-up" and (values < -LEAST_DEVIATIONS * np.sqrt(np.diag(own))).any():
         return False
     return float(values @ np.linalg.pinv(own, hermitian=True) @ values) > LEAST_DEVIATIONS**2
 
 
-def gauss_newton(trial: Trial, active: Sequence[Mistake]) -> tuple[Trial, Array]:
+def gauss_newton(trial: CorrectedLog, active: Sequence[Mistake]) -> tuple[CorrectedLog, Array]:
     """The trial with these mistakes at their most probable values, and their covariance."""
     covariance = np.zeros((0, 0))
     for _ in range(STEPS):
-        values = trial.correction.get(active)
-        step, covariance = trial.tests().step(active, values, wide_widths(active))
+        values = trial.correction.parameters_of(active)
+        step, covariance = trial.score_tests().gauss_newton_step(
+            active, values, wide_widths(active)
+        )
         if (np.abs(step) < SMALL_STEP * np.sqrt(np.diag(covariance))).all():
             break
-        trial = trial.with_correction(trial.correction.stepped(active, step))
+        trial = trial.with_correction(trial.correction.add_step(active, step))
     return trial, covariance
 
 
-def uncorrected_trial(setup: Setup, estimate: Estimate) -> Trial:
+def uncorrected_trial(setup: UncorrectedLog, estimate: Estimate) -> CorrectedLog:
     """The log as it is, around the fit of it."""
-    return Trial(setup, NOTHING, estimate.noise, estimate.weight, estimate.delta)
+    return CorrectedLog(setup, NOTHING, estimate.noise, estimate.weight, estimate.delta)
 
 
-def calibrate(setup: Setup, estimate: Estimate) -> Found:
+def calibrate(setup: UncorrectedLog, estimate: Estimate) -> Found:
     """Search a log for mistakes that a fit can take out, around the fit without them."""
-    widths = usual_widths(setup.chosen["calibration"], setup.period)
+    widths = usual_widths(setup.chosen["calibration"], setup.sample_time)
     found = search(uncorrected_trial(setup, estimate), correctable_mistakes(setup, widths))
     if not found.active:
         return found
@@ -374,7 +376,9 @@ def calibrate(setup: Setup, estimate: Estimate) -> Found:
     return replace(found, trial=gauss_newton(found.trial.with_own_noise(), found.active)[0])
 
 
-def with_other_terms(found: Found, wide: Setup, robot: Robot, estimate: Estimate | None) -> Found:
+def with_other_terms(
+    found: Found, wide: UncorrectedLog, robot: Robot, estimate: Estimate | None
+) -> Found:
     """The confirmed mistakes again, beside other joint terms.
 
     Parameters
@@ -393,7 +397,7 @@ def with_other_terms(found: Found, wide: Setup, robot: Robot, estimate: Estimate
     reduced = restrict_terms(wide.reduced, wide.base.robot, base)
     correction = found.trial.correction
     setup = replace(wide, base=base, reduced=reduced)
-    trial = Trial(setup, correction, estimate.noise, estimate.weight, estimate.delta)
+    trial = CorrectedLog(setup, correction, estimate.noise, estimate.weight, estimate.delta)
     return replace(found, trial=gauss_newton(trial, found.active)[0])
 
 
@@ -421,9 +425,9 @@ def allow(found: Found, believed: float) -> Allowance:
     """
     trial = found.trial
     setup = trial.setup
-    widths = usual_widths(setup.chosen["calibration"], setup.period)
+    widths = usual_widths(setup.chosen["calibration"], setup.sample_time)
     robot = trial.base.robot
-    aligned = trial.correction.aligns
+    aligned = trial.correction.shifts_torques
     rest = [
         m
         for m in correctable_mistakes(setup, widths)
@@ -439,7 +443,7 @@ def allow(found: Found, believed: float) -> Allowance:
             for _ in range(m.size)
         ]
     )
-    mean, covariance, pull = trial.tests().posterior(mistakes, prior, trial.weight / believed)
+    mean, covariance, pull = trial.score_tests().posterior(mistakes, prior, trial.weight / believed)
     entries, at = [], 0
     for m in mistakes:
         part = slice(at, at + m.size)

@@ -182,7 +182,7 @@ def choose_terms(
     trial = _Trial.from_reduced(reduced, wide, sets, weight, measured)
     alike = [trial.models([k] * len(wide.drives)) for k in range(len(sets))]
     table = np.array([m.errors for m in alike])
-    rests = np.array([_rests(m, alike[0]) for m in alike])
+    rests = np.array([_holds_at_rest(m, alike[0]) for m in alike])
     rows = [s.counts.sum(axis=0).min() for s in reduced.strata]
     enough = all(n >= len(own) for n, own in zip(rows, reduced.supports, strict=True))
     drives = range(len(wide.drives))
@@ -195,8 +195,8 @@ def choose_terms(
         chosen = [int(np.flatnonzero(rests[:, k])[-1]) for k in drives]
     restless = {k for k in drives if not rests[wanted[k], k]}
     if pruned and enough:
-        chosen = _prune(trial, chosen)
-    held = _held_at_rest(trial, chosen, alike[0])
+        chosen = _drop_useless_sets(trial, chosen)
+    held = _drop_sets_without_rest(trial, chosen, alike[0])
     restless |= {k for k in drives if held[k] != chosen[k]}
     names = tuple(d.name for d in wide.drives)
     offered = tuple(tuple(s) for s in sets)
@@ -239,21 +239,21 @@ class _Trial:
         base = base_parameters(self.robot(chosen), measured=self.measured)
         part = restrict_terms(self.reduced, self.wide, base)
         task = EstimationProblem.from_reduced(part, base, feasible_set(base.robot))
-        return CrossValidation(task, part, _own_noise(part, self.noise), self.weight)
+        return CrossValidation(task, part, _noise_or_residual(part, self.noise), self.weight)
 
     def errors(self, chosen: Sequence[int]) -> Array:
         """Held-out errors of every joint with these sets."""
         return self.models(chosen).errors
 
 
-def _rests(models: CrossValidation, plain: CrossValidation) -> list[bool]:
+def _holds_at_rest(models: CrossValidation, plain: CrossValidation) -> list[bool]:
     """Which drives' friction also holds a joint at rest.
 
     Friction with the root of the speed and with the load fits slow motion almost as Coulomb
     friction does; where it takes that one's place nothing holds a joint without load.
     """
     out = []
-    for own, usual in zip(_friction(models), _friction(plain), strict=True):
+    for own, usual in zip(_friction_by_drive(models), _friction_by_drive(plain), strict=True):
         if not {"fs", "fl"} & {*own}:
             out.append(True)
             continue
@@ -263,7 +263,7 @@ def _rests(models: CrossValidation, plain: CrossValidation) -> list[bool]:
     return out
 
 
-def _friction(models: CrossValidation) -> list[dict[str, float]]:
+def _friction_by_drive(models: CrossValidation) -> list[dict[str, float]]:
     """Friction coefficients per drive that all stretches together have."""
     robot, delta = models.task.base.robot, models.fitted
     return [
@@ -272,18 +272,20 @@ def _friction(models: CrossValidation) -> list[dict[str, float]]:
     ]
 
 
-def _held_at_rest(trial: _Trial, chosen: Sequence[int], plain: CrossValidation) -> list[int]:
+def _drop_sets_without_rest(
+    trial: _Trial, chosen: Sequence[int], plain: CrossValidation
+) -> list[int]:
     """Without the sets whose friction holds nothing at rest beside those of the other drives."""
     out = list(chosen)
     while any(out):
-        rests = _rests(trial.models(out), plain)
+        rests = _holds_at_rest(trial.models(out), plain)
         if all(rests):
             break
         out = [k if rest else 0 for k, rest in zip(out, rests, strict=True)]
     return out
 
 
-def _prune(trial: _Trial, chosen: Sequence[int]) -> list[int]:
+def _drop_useless_sets(trial: _Trial, chosen: Sequence[int]) -> list[int]:
     """Without the sets that do not pay beside those of the other drives."""
     out = list(chosen)
     error = trial.errors(out)
@@ -336,7 +338,7 @@ def _best_set(table: Array, robot: Robot, drive: int, allowed: Array) -> int:
     return best
 
 
-def _own_noise(part: Reduced, noise: Noise) -> Noise:
+def _noise_or_residual(part: Reduced, noise: Noise) -> Noise:
     """The noise, or what a model that misses far more than it takes for noise."""
     _, _, residual = noise.whitened_triangle(part)
     if residual**2 <= UNEXPLAINED * part.rows * len(part.triangles):

@@ -59,19 +59,21 @@ class ClientRows:
     products: Array
 
     @classmethod
-    def of_logs(cls, model: Predictor, robot: Robot, logs: Iterable[Recording]) -> ClientRows:
+    def from_logs(cls, model: Predictor, robot: Robot, logs: Iterable[Recording]) -> ClientRows:
         """Of a robot's bodies and springs on logs, prepared as the fitted one was."""
         springs = (_only_spring(d) for d in robot.drives if "k" in d.symbols)
         bodies = replace(robot, drives=tuple(springs), load_model=None)
         products = np.zeros((robot.dof, len(SIGNALS), len(SIGNALS)))
         width = _resting_accelerations(robot)
-        for motion, run in prepared_runs(model, logs):
+        for motion, run in iterate_prepared_runs(model, logs):
             rigid = inverse_dynamics(bodies, run.q, run.dq, run.ddq)
             ahead = np.clip((run.ddq + run.dq / LEAD) / width, -1.0, 1.0)
             measured = ~np.isnan(run.tau).any(axis=0)
             signals = [np.nan_to_num(run.tau), rigid, run.ddq, run.dq, np.sign(run.dq), ahead]
             rows = np.array([*signals, np.ones_like(rigid)]) * measured
-            for block in filtered(motion, run, rows.transpose(0, 2, 1).reshape(-1, len(run))):
+            for block in low_pass_signals(
+                motion, run, rows.transpose(0, 2, 1).reshape(-1, len(run))
+            ):
                 part = block.reshape(len(SIGNALS), robot.dof, -1)
                 products += np.einsum("ajn,bjn->jab", part, part)
         return cls(robot, products)
@@ -121,7 +123,9 @@ def _only_spring(drive: Any) -> Any:
                    features=())  # fmt: skip
 
 
-def prepared_runs(model: Predictor, logs: Iterable[Recording]) -> Iterable[tuple[Motion, Run]]:
+def iterate_prepared_runs(
+    model: Predictor, logs: Iterable[Recording]
+) -> Iterable[tuple[Motion, Run]]:
     """The runs of logs, prepared as the fitted one was."""
     torque = model.base.experiment.measured_joints
     for recording in logs:
@@ -132,7 +136,7 @@ def prepared_runs(model: Predictor, logs: Iterable[Recording]) -> Iterable[tuple
                 yield motion, run
 
 
-def filtered(motion: Motion, run: Run, signals: Array) -> Iterable[Array]:
+def low_pass_signals(motion: Motion, run: Run, signals: Array) -> Iterable[Array]:
     """Signals (k, samples) at the kept rows, behind the low-pass that the fit's errors have."""
     if motion.filtering != "equations" or not motion.cutoff:
         yield signals
@@ -176,12 +180,12 @@ def client_errors(
     if not logs:
         raise InputError("the fit holds no log (it was reduced or saved): pass log= to replay one")
     squares = np.zeros((3, fit.robot.dof))
-    for motion, run in prepared_runs(fit, logs):
+    for motion, run in iterate_prepared_runs(fit, logs):
         seen = torques.torques(run.q, run.dq, run.ddq) + (0.0 if sensors is None else sensors)
         ours = inverse_dynamics(fit.robot, run.q, run.dq, run.ddq)
         wanted = run.tau if run.applied is None else run.applied
         missed = np.vstack([wanted.T, (seen - run.tau).T, (ours - run.tau).T])
-        for block in filtered(motion, run, np.nan_to_num(missed)):
+        for block in low_pass_signals(motion, run, np.nan_to_num(missed)):
             squares += (block**2).sum(axis=1).reshape(3, -1)
     theirs, own = (relative_errors(fit.robot, missed, squares[0]) for missed in squares[1:])
     index = pd.Index([*fit.robot.coordinates, "all"], name="joint")

@@ -35,18 +35,18 @@ from feasid.formats.write import (
     unrepresentable_terms,
     write,
 )
-from feasid.identification.clients import LAWS, ClientRows, client_errors, prepared_runs
+from feasid.identification.clients import LAWS, ClientRows, client_errors, iterate_prepared_runs
 from feasid.identification.file_terms import (
     Offset,
+    classify_offsets,
     describe_offsets,
-    held_friction,
+    friction_as_files_hold,
     joint_values,
     missing_armature,
-    offsets_of,
     sensor_offsets,
 )
 from feasid.identification.predictor import Predictor
-from feasid.identification.purposes import PURPOSES, describe_changes, for_purpose
+from feasid.identification.purposes import PURPOSES, describe_changes, parameters_for_purpose
 from feasid.identification.ranges import Ranged
 from feasid.identification.samples import Sampled
 from feasid.logs.recording import Recording
@@ -143,7 +143,7 @@ class Export:
     __repr__ = __str__
 
 
-class Judged(Protocol):
+class FitVerdict(Protocol):
     """A verdict on a fit, as `feasid.identification.quality.Quality` is one."""
 
     @property
@@ -162,7 +162,7 @@ class WritableModel(Predictor, Ranged, Sampled):
     recordings: tuple[Recording, ...] = ()
 
     @property
-    def quality(self) -> Judged:
+    def quality(self) -> FitVerdict:
         """How good the model is; a useless one is not written unless forced."""
         raise NotImplementedError
 
@@ -244,7 +244,7 @@ class WritableModel(Predictor, Ranged, Sampled):
         """
         from feasid.identification.actuators import Actuators
 
-        return Actuators.of_robot(self.robot, held_friction(self.robot, self.residual))
+        return Actuators.of_robot(self.robot, friction_as_files_hold(self.robot, self.residual))
 
     def verify(
         self,
@@ -288,7 +288,7 @@ class WritableModel(Predictor, Ranged, Sampled):
         return client_errors(self, path, client, log, self.recordings, sensors)
 
     def _offsets(self, asked: str | Mapping[str, str] | None) -> tuple[Offset, ...]:
-        return offsets_of(self, asked, prepared_runs(self, self.recordings))
+        return classify_offsets(self, asked, iterate_prepared_runs(self, self.recordings))
 
 
 def export(
@@ -303,12 +303,12 @@ def export(
 ) -> Export:
     """Write what a file may hold of a model; measure its errors as clients read it."""
     kind, fitted = format_of(model.robot, path), model.robot
-    robot = before = fitted.with_values(held_friction(fitted, model.residual))
+    robot = before = fitted.with_values(friction_as_files_hold(fitted, model.residual))
     held = ~unrepresentable_columns(fitted, kind)
     postures = random_configurations(fitted, np.random.default_rng(0), POSTURES).T
     changes: list[str] = []
     if purpose is not None:
-        moved = for_purpose(robot, model.residual, kind, purpose, postures)
+        moved = parameters_for_purpose(robot, model.residual, kind, purpose, postures)
         robot = robot.with_values(moved)
         parts = held * before.values, held * robot.values
         changes = describe_changes(fitted, fitted.values, *parts, postures)
@@ -329,8 +329,8 @@ def export(
     part = representable_part(robot, kind)
     written = write(part, path, overwrite=overwrite, complete=whole, extras=extras)
     lines = missing_lines(fitted, lost, _armature_advice(robot, postures))
-    columns = _errors(model, robot, written.path, offsets, test, damping)
-    if purpose is not None and (rows := _rows(model, before, model.recordings)) is not None:
+    columns = _file_errors(model, robot, written.path, offsets, test, damping)
+    if purpose is not None and (rows := _client_rows(model, before, model.recordings)) is not None:
         terms = joint_values(before, held * before.values)
         terms["fo"] = sensor_offsets(offsets, robot)
         for law in LAWS:
@@ -383,13 +383,15 @@ def _armature_advice(robot: Robot, postures: Array) -> str:
     )
 
 
-def _rows(model: WritableModel, robot: Robot, logs: Sequence[Recording]) -> ClientRows | None:
+def _client_rows(
+    model: WritableModel, robot: Robot, logs: Sequence[Recording]
+) -> ClientRows | None:
     """What clients compute from, of robots that they replay and of logs whose rows are kept."""
     one = robot.is_tree and robot.dof == len(robot.joints)
-    return ClientRows.of_logs(model, robot, logs) if one and logs else None
+    return ClientRows.from_logs(model, robot, logs) if one and logs else None
 
 
-def _errors(
+def _file_errors(
     model: WritableModel,
     robot: Robot,
     path: str,
@@ -400,7 +402,7 @@ def _errors(
     """Torque errors of the fit and of a written file, on the fitted log and on a test."""
     import pandas as pd
 
-    seen = as_client(model, path) + damping
+    seen = parameters_read_by_client(model, path) + damping
     reread = model.robot.with_values(seen)
     columns = {"fit": model.relative_error}
     logs = {"": (model.reduced, tuple(model.recordings))}
@@ -412,7 +414,7 @@ def _errors(
         recordings = tuple(Recording.from_source(x) for x in given) if kept else ()
         logs[" on the test"] = other, recordings
     for where, (reduced, recordings) in logs.items():
-        rows = _rows(model, reread, recordings)
+        rows = _client_rows(model, reread, recordings)
         if rows is None:
             columns[f"file{where}"] = model.errors_of(reduced, model.base.K @ seen)
         else:
@@ -472,7 +474,7 @@ def missing_lines(whole: Robot, lost: Sequence[str], armature: str) -> tuple[str
     return tuple(lines)
 
 
-def refuse_useless(verdict: Judged, path: str | os.PathLike[str]) -> None:
+def refuse_useless(verdict: FitVerdict, path: str | os.PathLike[str]) -> None:
     """Refuse to write a model that is worth nothing.
 
     Raises
@@ -488,7 +490,7 @@ def refuse_useless(verdict: Judged, path: str | os.PathLike[str]) -> None:
         )
 
 
-def as_client(fit: Predictor, path: str | os.PathLike[str]) -> Array:
+def parameters_read_by_client(fit: Predictor, path: str | os.PathLike[str]) -> Array:
     """Standard parameters, in the fit's order, of a file as clients read it: without the sidecar.
 
     Raises

@@ -17,7 +17,7 @@ from feasid.robot.joint_terms import TERMS
 
 if TYPE_CHECKING:
     from feasid.identification.predictor import Predictor
-    from feasid.identification.ranges import Residual
+    from feasid.identification.ranges import ResidualRegion
     from feasid.logs.motion import Motion, Run
 
 ORIGINS = ("sensor", "joint")
@@ -36,7 +36,7 @@ REST_SAMPLES = 20
 """Samples at rest without load from which there is evidence."""
 
 
-def held_friction(robot: Robot, equations: Residual) -> Array:
+def friction_as_files_hold(robot: Robot, equations: ResidualRegion) -> Array:
     """Standard parameters with viscous and Coulomb friction in place of what files do not hold.
 
     At every joint with friction of another law (``fs``, ``fl``, ``fb``, ``fd``) or of a motor that
@@ -106,7 +106,7 @@ class Offset:
     reason: str
 
 
-def offsets_of(
+def classify_offsets(
     model: Predictor, asked: str | Mapping[str, str] | None, runs: Iterable[tuple[Motion, Run]]
 ) -> tuple[Offset, ...]:
     """The offsets of a model's joints, each of its sensor or of the joint.

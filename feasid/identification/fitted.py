@@ -24,8 +24,8 @@ from feasid.identification.noise import condition_number, least_squares
 from feasid.identification.noise import estimate_noise as noise_of
 from feasid.identification.posterior import Posterior
 from feasid.identification.priors import find_prior
-from feasid.identification.quality import Quality, foretell, quality
-from feasid.identification.ranges import Residual
+from feasid.identification.quality import Quality, foretell, judge_fit
+from feasid.identification.ranges import ResidualRegion
 from feasid.identification.servo import ServoFit
 from feasid.identification.structure import held_out_errors, unexplained_structure
 from feasid.identification.weighting import Estimator
@@ -48,7 +48,7 @@ UNPROVED = 1e-3
 
 @checked_methods
 @dataclass(frozen=True, eq=False)
-class Fitted(WritableModel):
+class FittedModel(WritableModel):
     """The numbers of a fit.
 
     Attributes
@@ -212,7 +212,9 @@ class Fitted(WritableModel):
         if self.estimate is None or prior is None:
             program, elimination = held.program()
         else:
-            task = Estimator(self.base, self.believed, self.reduced, self.options, None).task(prior)
+            task = Estimator(
+                self.base, self.believed, self.reduced, self.options, None
+            ).estimation_problem(prior)
             program, elimination = (
                 task.program(self.triangle, self.estimate.weight),
                 task.elimination,
@@ -253,8 +255,12 @@ class Fitted(WritableModel):
         """How good the fit is on stretches that it did not see, and why."""
         models = self._cross_validation
         structure = unexplained_structure(models, self._runs(), self.delay) if models.folds else ()
-        return quality(
-            models, self.beta, doubts=self.notes, structure=structure, variance=self.doubting
+        return judge_fit(
+            models,
+            self.beta,
+            doubts=self.notes,
+            structure=structure,
+            variance=self.covariance_for_foretelling,
         )
 
     @cached_property
@@ -289,7 +295,7 @@ class Fitted(WritableModel):
         return ErrorLaw.from_errors(errors, gain, self.delay, self.robot.coordinates)
 
     @property
-    def doubting(self) -> Array | None:
+    def covariance_for_foretelling(self) -> Array | None:
         """Covariance of the base parameters with which errors are foretold, (nb, nb).
 
         None without a prior.
@@ -305,7 +311,7 @@ class Fitted(WritableModel):
             if not recording.streamed:
                 torque = True if measured is None else measured
                 motion = recording.motion(self.base.robot, torque=torque, **self.test_options())
-                warmed = self.calibration.correction.warmed
+                warmed = self.calibration.correction.with_warm_friction
                 yield from (warmed(run) for run in motion.runs if run.free is None)
 
     def foretell(self, reduced: Reduced) -> pd.Series[float] | None:
@@ -326,16 +332,18 @@ class Fitted(WritableModel):
         InputError
             `reduced` is something else.
         """
-        if self.doubting is None:
+        if self.covariance_for_foretelling is None:
             return None
-        return self._by_joint(foretell(self.quality.errors, reduced, self.doubting, self.robot))
+        return self._errors_by_joint(
+            foretell(self.quality.errors, reduced, self.covariance_for_foretelling, self.robot)
+        )
 
     @property
-    def residual(self) -> Residual:
+    def residual(self) -> ResidualRegion:
         """The region of all parameters that the log allows; see `range`."""
         r, rho, _ = self.triangle
         best = self.best_fitting.delta
-        return Residual(self.base, r, rho, self.deviation, self.feasible, self.believed, best)
+        return ResidualRegion(self.base, r, rho, self.deviation, self.feasible, self.believed, best)
 
     @cached_property
     def posterior(self) -> Posterior | None:
@@ -343,7 +351,9 @@ class Fitted(WritableModel):
         prior = find_prior(self.options["prior"])
         if self.estimate is None or prior is None or self.feasible.convex:
             return None
-        task = Estimator(self.base, self.feasible, self.reduced, self.options, None).task(prior)
+        task = Estimator(
+            self.base, self.feasible, self.reduced, self.options, None
+        ).estimation_problem(prior)
         given = self.options["prior_weight"]
         number = float(given) if isinstance(given, int | float) else None
         return Posterior.from_estimate(task, self.equations, self.estimate, number)

@@ -149,7 +149,11 @@ def constants_of_load(
     """Constants from reduced currents without and with a known load."""
     robot = base.robot
     added = load_parameters(base, load, body)
-    parts = [(*p, shift) for r, shift in ((log, 0.0 * added), (loaded, added)) for p in _rows(r)]
+    parts = [
+        (*p, shift)
+        for r, shift in ((log, 0.0 * added), (loaded, added))
+        for p in _whitened_joint_equations(r)
+    ]
     size, dof = len(added), robot.dof
     scale = np.sqrt(sum(np.sum(r**2, axis=0) for _, r, _, _ in parts))
     scale = np.where(scale > 0, scale, 1.0)
@@ -160,13 +164,13 @@ def constants_of_load(
     start = np.linalg.lstsq(linear, known, rcond=1e-12)[0]
     start[size:] = np.where(np.abs(start[size:]) > 0, start[size:], 1.0)
 
-    def misfit(x: Array) -> Array:
+    def residuals(x: Array) -> Array:
         beta, constant = x[:size] / scale, x[size:]
         return np.concatenate(
             [r @ (beta + shift) / constant[j] - rho for j, r, rho, shift in parts]
         )
 
-    def slope(x: Array) -> Array:
+    def jacobian(x: Array) -> Array:
         beta, constant = x[:size] / scale, x[size:]
         return np.vstack(
             [
@@ -178,9 +182,9 @@ def constants_of_load(
             ]
         )
 
-    found = least_squares(misfit, start, jac=slope, x_scale="jac", method="trf")
-    jacobian = slope(found.x)
-    covariance = np.linalg.pinv(jacobian.T @ jacobian, rcond=1e-13)
+    found = least_squares(residuals, start, jac=jacobian, x_scale="jac", method="trf")
+    J = jacobian(found.x)
+    covariance = np.linalg.pinv(J.T @ J, rcond=1e-13)
     spread = np.sqrt(np.maximum(np.diag(covariance)[size:], 0.0))
     return _build_torque_constants(robot, found.x[size:], spread, found.x[:size] / scale)
 
@@ -200,7 +204,7 @@ def constants_of_description(log: Reduced, base: BaseParameters) -> TorqueConsta
     K = np.asarray(base.K, dtype=np.float64)
     rigid, others = K @ own, np.setdiff1d(np.arange(robot.size), inertial)
     constants, spread = np.full(robot.dof, np.nan), np.full(robot.dof, np.nan)
-    for j, r, rho in _rows(log):
+    for j, r, rho in _whitened_joint_equations(log):
         columns = np.c_[r @ rigid, r @ K[:, others]]
         size = np.linalg.norm(columns, axis=0)
         columns = columns[:, size > 0] / size[size > 0]
@@ -218,7 +222,7 @@ def constants_of_description(log: Reduced, base: BaseParameters) -> TorqueConsta
     return _build_torque_constants(robot, constants, spread, rigid, from_load=False)
 
 
-def _rows(reduced: Reduced) -> list[tuple[int, Array, Array]]:
+def _whitened_joint_equations(reduced: Reduced) -> list[tuple[int, Array, Array]]:
     """Per joint its equations of all base parameters, in units of the noise of its current."""
     _, beta = noise.estimate_noise(reduced)
     spread = reduced.residuals(beta) / np.sqrt(max(reduced.rows, 1))

@@ -42,8 +42,8 @@ from feasid.identification.priors import DOUBTED, find_prior
 from feasid.identification.resolution import resolution_bias
 from feasid.identification.result import Fit
 from feasid.identification.servo import ServoFit, identify_servo
-from feasid.identification.trial import Setup, corrected_equations, prepare_setup
-from feasid.identification.weighting import Estimator, EstimatorResult, widened
+from feasid.identification.trial import UncorrectedLog, corrected_equations, make_uncorrected_log
+from feasid.identification.weighting import Estimator, EstimatorResult, add_covariance
 from feasid.logs.motion import Motion
 from feasid.logs.recording import Recording
 from feasid.options.complete import complete_options, document_options, select_options
@@ -104,7 +104,7 @@ def fit(
     if chosen["command"] is None:
         return _fit_torques(logs, described, options, chosen)
     found = _fit_torques(logs, described, options, chosen, identify_servo(logs, described, chosen))
-    corrected = found.calibration.correction.robot(described)
+    corrected = found.calibration.correction.correct_robot(described)
     if corrected is described:
         return found
     servo = identify_servo(logs, corrected, chosen)  # tilts and zeros were a part of the gains
@@ -128,7 +128,7 @@ def _fit_torques(
     tasks = assign_cutoff(logs, base.robot, select_options(LogOptions, chosen), measured)
     reduced = reduce_tasks(tasks, base)
     _require_enough_rows(reduced, base)
-    warnings = _warn(tasks, described, measured, chosen)
+    warnings = _diagnose_where_asked(tasks, described, measured, chosen)
     reduced, delay = align_torques(reduced) if servo is None else (reduced, Delay())
     wide = base, reduced
     base, reduced, choice_notes = _choose_friction_terms(base, reduced, chosen)
@@ -175,7 +175,7 @@ def _fit_torques(
     )
 
 
-def _warn(
+def _diagnose_where_asked(
     tasks: Sequence[LogTask],
     robot: Robot,
     measured: Sequence[str] | None,
@@ -189,7 +189,7 @@ def _warn(
 
 
 @dataclass(frozen=True, eq=False)
-class _Solved:
+class _Solution:
     """Equations, what they were solved with, and the answer."""
 
     base: BaseParameters
@@ -207,56 +207,58 @@ def _solve(
     reduced: Reduced,
     delay: Delay,
     chosen: Mapping[str, Any],
-) -> _Solved:
+) -> _Solution:
     """Weigh the equations of a log and solve them."""
     feasible = feasible_set(base.robot, **select_options(SetOptions, chosen))
     estimator = Estimator.from_options(chosen, base, feasible, reduced, delay.deviation)
-    equations, notes = _equations(tasks, base, reduced, chosen, estimator, delay.value)
+    equations, notes = _form_equations(tasks, base, reduced, chosen, estimator, delay.value)
     estimate = estimator.solve(equations)
-    return _Solved(base, reduced, delay, feasible, equations, notes, estimate)
+    return _Solution(base, reduced, delay, feasible, equations, notes, estimate)
 
 
 def _calibrate(
     tasks: Sequence[LogTask],
     wide: tuple[BaseParameters, Reduced],
-    solved: _Solved,
+    solved: _Solution,
     chosen: Mapping[str, Any],
-) -> tuple[_Solved, Calibration, list[Note]]:
+) -> tuple[_Solution, Calibration, list[Note]]:
     """Take out the mistakes that the log confirms; the others widen the covariance.
 
     What was taken out had a part in the choice of friction terms, which is made again without it
     from the equations with all candidates, `wide`. The notes are those of the second choice.
     """
-    setup = prepare_setup(tasks, solved.base, solved.reduced, chosen, solved.delay.value)
+    setup = make_uncorrected_log(tasks, solved.base, solved.reduced, chosen, solved.delay.value)
     first, notes = solved.estimate.estimate, list[Note]()
     if setup is None or first is None:
         return solved, Calibration(), notes
     found = calibrate(setup, first)
     if found.active:
-        corrected, again, said = _take_out(tasks, wide, setup, solved.delay, found, chosen)
+        corrected, again, said = _fit_without_mistakes(
+            tasks, wide, setup, solved.delay, found, chosen
+        )
         if _geometric_mean_error(corrected) < _geometric_mean_error(solved):
             solved, found, notes = corrected, again, said
         else:
             found = Found(uncorrected_trial(setup, first))
     allowance = allow(found, min(first.evident, DOUBTED))
-    estimate = widened(solved.estimate, allowance.spread, solved.base)
+    estimate = add_covariance(solved.estimate, allowance.spread, solved.base)
     bias, told = resolution_bias(found.trial), solved.notes
     if bias is not None:
-        estimate = widened(estimate, bias.spread[:, None], solved.base, foretold=True)
+        estimate = add_covariance(estimate, bias.spread[:, None], solved.base, foretold=True)
         told = [*bias.notes, *told]
     return replace(solved, estimate=estimate, notes=told), allowance.calibration, notes
 
 
-def _take_out(
+def _fit_without_mistakes(
     tasks: Sequence[LogTask],
     wide: tuple[BaseParameters, Reduced],
-    setup: Setup,
+    setup: UncorrectedLog,
     delay: Delay,
     found: Found,
     chosen: Mapping[str, Any],
-) -> tuple[_Solved, Found, list[Note]]:
+) -> tuple[_Solution, Found, list[Note]]:
     """The fit without the mistakes that were found, with friction terms chosen again."""
-    delay = Delay() if found.trial.correction.aligns else delay
+    delay = Delay() if found.trial.correction.shifts_torques else delay
     whole = replace(setup, base=wide[0], reduced=wide[1])
     again, _, _, equations = corrected_equations(whole, found.trial.correction)
     base, reduced, notes = _choose_friction_terms(again, equations, chosen)
@@ -267,7 +269,7 @@ def _take_out(
     return _solve(tasks, trial.base, trial.reduced, delay, chosen), found, notes
 
 
-def _geometric_mean_error(solved: _Solved) -> float:
+def _geometric_mean_error(solved: _Solution) -> float:
     """Of all joints, relative, on stretches that were not fitted: it has no unit."""
     assert solved.estimate.estimate is not None
     task = EstimationProblem.from_reduced(solved.reduced, solved.base, solved.feasible)
@@ -294,7 +296,7 @@ def _choose_friction_terms(
     return kept, restrict_terms(reduced, base.robot, kept), [choice.note]
 
 
-def _equations(
+def _form_equations(
     tasks: Sequence[LogTask],
     base: BaseParameters,
     reduced: Reduced,

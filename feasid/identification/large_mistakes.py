@@ -86,7 +86,7 @@ WORDS = {"tau": "torques", "q": "positions"}
 
 
 @dataclass(frozen=True, eq=False)
-class ThinnedLog:
+class DecimatedLog:
     """A few samples of a log and the robot they are explained with; arrays (N, dof)."""
 
     robot: Robot
@@ -96,7 +96,7 @@ class ThinnedLog:
     tau: Array
 
     @classmethod
-    def of_motion(cls, robot: Robot, motion: Motion) -> ThinnedLog:
+    def from_motion(cls, robot: Robot, motion: Motion) -> DecimatedLog:
         """Every n-th sample of a motion."""
         if not motion.runs:
             raise NotEnoughDataError("no rows of the log are left to judge: it is too short for "
@@ -108,9 +108,9 @@ class ThinnedLog:
         ]
         return cls(robot, *parts)
 
-    def scaled(
+    def with_scaled_signals(
         self, kinds: Sequence[str], joint: int, factor: float, zero: float = 0.0
-    ) -> ThinnedLog:
+    ) -> DecimatedLog:
         """One joint's signals of these kinds times a factor, and its position moved."""
         changed = {k: getattr(self, k).copy() for k in kinds}
         for values in changed.values():
@@ -119,11 +119,11 @@ class ThinnedLog:
             changed["q"][:, joint] += zero
         return replace(self, **changed)
 
-    def rows(self, chosen: Mask) -> ThinnedLog:
+    def select_samples(self, chosen: Mask) -> DecimatedLog:
         """Some of the samples."""
         return replace(self, **{k: getattr(self, k)[chosen] for k in ("q", "dq", "ddq", "tau")})
 
-    def ordered(self, kinds: Sequence[str], order: Sequence[int]) -> ThinnedLog:
+    def with_joint_order(self, kinds: Sequence[str], order: Sequence[int]) -> DecimatedLog:
         """The signals of these kinds in another order of joints."""
         return replace(self, **{k: getattr(self, k)[:, list(order)] for k in kinds})
 
@@ -132,10 +132,10 @@ class JudgedLog:
     """Samples and the feasible model that explains them best; robots alike have one K."""
 
     def __init__(
-        self, samples: ThinnedLog, near: JudgedLog | None = None, *, rough: bool = True
+        self, samples: DecimatedLog, near: JudgedLog | None = None, *, rough: bool = True
     ) -> None:
         alike = near is not None and near.samples.robot is samples.robot
-        self.samples: ThinnedLog = samples
+        self.samples: DecimatedLog = samples
         self.rough = rough
         self.base: BaseParameters = (
             near.base if near is not None and alike else base_parameters(samples.robot)
@@ -183,18 +183,20 @@ class JudgedLog:
         return errors, weight * problem.divergence(free), beta
 
     @cached_property
-    def table(self) -> Array:
+    def exchange_errors(self) -> Array:
         """Relative error of torque k by least squares on the columns of joint j, (dof, dof)."""
         tau = self.samples.tau
         out = np.ones((tau.shape[1], tau.shape[1]))
         size = np.maximum(np.linalg.norm(tau, axis=0), 1e-300)
         for j, support in enumerate(self.reduced.supports):
-            left, singular, _ = np.linalg.svd(self._columns(j, support), full_matrices=False)
+            left, singular, _ = np.linalg.svd(
+                self._columns_of_joint(j, support), full_matrices=False
+            )
             basis = left[:, singular > 1e-8 * max(singular.max(initial=0.0), 1e-300)]
             out[j] = np.linalg.norm(tau - basis @ (basis.T @ tau), axis=0) / size
         return np.maximum(out, SMALLEST_ERROR)
 
-    def _columns(self, j: int, support: Sequence[int]) -> Array:
+    def _columns_of_joint(self, j: int, support: Sequence[int]) -> Array:
         columns = [self.reduced.columns[k] for k in support]
         s = self.samples
         return np.asarray(regressor(s.robot, s.q, s.dq, s.ddq, columns=columns)[:, j])
@@ -205,7 +207,9 @@ class JudgedLog:
         Every other eighth of the samples is predicted from the rest, and the other way round.
         """
         eighth = np.arange(len(self.samples.tau)) * 8 // max(len(self.samples.tau), 1) % 2
-        halves = [JudgedLog(self.samples.rows(eighth == k), self, rough=False) for k in (0, 1)]
+        halves = [
+            JudgedLog(self.samples.select_samples(eighth == k), self, rough=False) for k in (0, 1)
+        ]
         missed = np.zeros((3, self.base.robot.dof))
         for own, other in (halves, halves[::-1]):
             r, rho = own.whitened
@@ -218,7 +222,7 @@ class JudgedLog:
         return model, squares
 
     @property
-    def contradicted(self) -> bool:
+    def is_infeasible_better(self) -> bool:
         """Whether bodies that cannot exist predict a joint better than those that can."""
         try:
             model, squares = self.predictability()
@@ -236,7 +240,7 @@ def find_large_mistakes(judged: JudgedLog, *, units_only: bool = False) -> list[
     if judged.cost < len(judged.base.robot.coordinates) * np.log(SMALLEST_ERROR) + LEAST_FALL:
         return []  # nothing can lower J by so much
     found = []
-    suspects = _factors(judged.samples) if units_only else _suspects(judged)
+    suspects = _factor_mistakes(judged.samples) if units_only else _tried_mistakes(judged)
     for finding, samples in suspects:
         try:
             other = JudgedLog(samples, judged)
@@ -247,33 +251,33 @@ def find_large_mistakes(judged: JudgedLog, *, units_only: bool = False) -> list[
     return [finding for _, finding in sorted(found, key=lambda pair: pair[0])]
 
 
-def _suspects(judged: JudgedLog) -> Iterator[tuple[Finding, ThinnedLog]]:
+def _tried_mistakes(judged: JudgedLog) -> Iterator[tuple[Finding, DecimatedLog]]:
     """All mistakes that are tried, and the samples without them."""
     samples = judged.samples
-    yield from _signs(samples)
-    yield from _exchanges(judged)
-    yield from _factors(samples)
+    yield from _sign_mistakes(samples)
+    yield from _order_mistakes(judged)
+    yield from _factor_mistakes(samples)
     if samples.robot.dof > MOST_JOINTS:
         return
     for j in _revolute_coordinates(samples.robot):
-        yield from _positions(samples, j)
+        yield from _position_mistakes(samples, j)
     for pair in combinations(range(samples.robot.dof), 2):
-        order = _exchanged(samples.robot.dof, pair)
-        yield _order_finding("q", order, samples), samples.ordered(MOTION, order)
-    yield from _gravities(samples)
+        order = _exchange_order(samples.robot.dof, pair)
+        yield _order_finding("q", order, samples), samples.with_joint_order(MOTION, order)
+    yield from _gravity_mistakes(samples)
 
 
-def _signs(samples: ThinnedLog) -> Iterator[tuple[Finding, ThinnedLog]]:
+def _sign_mistakes(samples: DecimatedLog) -> Iterator[tuple[Finding, DecimatedLog]]:
     names = samples.robot.coordinates
     for j, name in enumerate(names):
-        yield _sign_finding((name,)), samples.scaled(("tau",), j, -1.0)
+        yield _sign_finding((name,)), samples.with_scaled_signals(("tau",), j, -1.0)
     if len(names) > 1:
         yield _sign_finding(names), replace(samples, tau=-samples.tau)
 
 
 def _sign_finding(names: Sequence[str]) -> Finding:
     who = "the torque has" if len(names) == 1 else "all torques have"
-    return _finding(
+    return _make_finding(
         "sign",
         f"{who} the wrong sign: friction, inertia or weight would be negative",
         names,
@@ -282,7 +286,7 @@ def _sign_finding(names: Sequence[str]) -> Finding:
     )
 
 
-def _finding(
+def _make_finding(
     code: str,
     message: str,
     joints: Sequence[str],
@@ -304,33 +308,33 @@ def _finding(
     )
 
 
-def _exchanges(judged: JudgedLog) -> Iterator[tuple[Finding, ThinnedLog]]:
+def _order_mistakes(judged: JudgedLog) -> Iterator[tuple[Finding, DecimatedLog]]:
     """Torques in another order: pairs that explain each other well, and the best order of all."""
-    table, dof = np.log(judged.table), judged.base.robot.dof
+    table, dof = np.log(judged.exchange_errors), judged.base.robot.dof
     pairs = sorted(
         combinations(range(dof), 2),
         key=lambda p: table[p] + table[p[::-1]] - table[p[0], p[0]] - table[p[1], p[1]],
     )
-    orders = [_exchanged(dof, pair) for pair in pairs[:MOST_EXCHANGES]]
+    orders = [_exchange_order(dof, pair) for pair in pairs[:MOST_EXCHANGES]]
     orders.append([int(k) for k in linear_sum_assignment(table)[1]])
     orders += [[*np.roll(range(dof), shift).tolist()] for shift in (1, -1)]
     for order in {tuple(o) for o in orders} - {tuple(range(dof))}:
         samples = judged.samples
-        yield _order_finding("tau", order, samples), samples.ordered(("tau",), order)
+        yield _order_finding("tau", order, samples), samples.with_joint_order(("tau",), order)
 
 
-def _exchanged(dof: int, pair: tuple[int, int]) -> list[int]:
+def _exchange_order(dof: int, pair: tuple[int, int]) -> list[int]:
     order = list(range(dof))
     order[pair[0]], order[pair[1]] = pair[1], pair[0]
     return order
 
 
-def _order_finding(kind: str, order: Sequence[int], samples: ThinnedLog) -> Finding:
+def _order_finding(kind: str, order: Sequence[int], samples: DecimatedLog) -> Finding:
     names = samples.robot.coordinates
     moved = {names[j]: names[k] for j, k in enumerate(order) if j != k}
     kinds = MOTION if kind == "q" else (kind,)
     said = "exchanged" if len(moved) == 2 else "in another order"
-    return _finding(
+    return _make_finding(
         "swap",
         f"the {WORDS[kind]} of {', '.join(moved)} look {said}",
         [*moved],
@@ -340,7 +344,7 @@ def _order_finding(kind: str, order: Sequence[int], samples: ThinnedLog) -> Find
     )
 
 
-def _factors(samples: ThinnedLog) -> Iterator[tuple[Finding, ThinnedLog]]:
+def _factor_mistakes(samples: DecimatedLog) -> Iterator[tuple[Finding, DecimatedLog]]:
     """Torques that are a multiple of what the description says, one by one and all alike."""
     factors = _description_factors(samples)
     odd = _odd_factors(factors)
@@ -353,8 +357,8 @@ def _factors(samples: ThinnedLog) -> Iterator[tuple[Finding, ThinnedLog]]:
         )
         options = {"units": {f"tau_{names[j]}": unit}}
         yield (
-            _finding("gear", message, [names[j]], [f"tau_{names[j]}"], options, factor=factor),
-            samples.scaled(("tau",), j, unit),
+            _make_finding("gear", message, [names[j]], [f"tau_{names[j]}"], options, factor=factor),
+            samples.with_scaled_signals(("tau",), j, unit),
         )
     if len(odd) > 1 and len(odd) == len(factors):
         factor = float(np.median([*odd.values()]))
@@ -366,7 +370,7 @@ def _factors(samples: ThinnedLog) -> Iterator[tuple[Finding, ThinnedLog]]:
         options = {"units": {f"tau_{n}": unit for n in names}}
         columns = [f"tau_{n}" for n in names]
         yield (
-            _finding("scale", message, names, columns, options, factor=factor),
+            _make_finding("scale", message, names, columns, options, factor=factor),
             replace(samples, tau=unit * samples.tau),
         )
 
@@ -376,7 +380,7 @@ def _odd_factors(factors: Mapping[int, float]) -> dict[int, float]:
     return {j: f for j, f in factors.items() if not GEARS[0] < f < GEARS[1]}
 
 
-def _description_factors(samples: ThinnedLog) -> dict[int, float]:
+def _description_factors(samples: DecimatedLog) -> dict[int, float]:
     """Torque over the description's by joint, where that one explains the torque."""
     bare = samples.robot.without_joint_terms()
     if (
@@ -408,20 +412,23 @@ def round_factor(factor: float) -> float:
     return power if 0.7 < factor / power < 1.4 else float(f"{factor:.2g}")
 
 
-def _positions(samples: ThinnedLog, j: int) -> Iterator[tuple[Finding, ThinnedLog]]:
+def _position_mistakes(samples: DecimatedLog, j: int) -> Iterator[tuple[Finding, DecimatedLog]]:
     """A revolute joint's position the other way round, from another zero, or in degrees."""
     name = samples.robot.coordinates[j]
     if np.abs(samples.q[:, j]).max() > WIDE:
         why = "is 57.3 times what the torques show"
-        yield degrees_finding(name, f"q_{name}", why), samples.scaled(("q",), j, float(DEGREE))
+        yield (
+            degrees_finding(name, f"q_{name}", why),
+            samples.with_scaled_signals(("q",), j, float(DEGREE)),
+        )
     for kinds in (MOTION, (*MOTION, "tau")):
         what = "position and torque count" if "tau" in kinds else "position counts"
         options = {"units": {f"{k}_{name}": -1.0 for k in kinds}}
         columns = [f"{k}_{name}" for k in kinds]
         message = f"the {what} against the description's axis"
         yield (
-            _finding("reversed", message, [name], columns, options),
-            samples.scaled(kinds, j, -1.0),
+            _make_finding("reversed", message, [name], columns, options),
+            samples.with_scaled_signals(kinds, j, -1.0),
         )
     for angle in RIGHT_ANGLES:
         zero = round(float(np.deg2rad(angle)), 4)
@@ -430,10 +437,10 @@ def _positions(samples: ThinnedLog, j: int) -> Iterator[tuple[Finding, ThinnedLo
             "away"
         )
         yield (
-            _finding(
+            _make_finding(
                 "zero", message, [name], [f"q_{name}"], {"offsets": {name: zero}}, degrees=angle
             ),
-            samples.scaled(("q",), j, 1.0, zero),
+            samples.with_scaled_signals(("q",), j, 1.0, zero),
         )
 
 
@@ -443,7 +450,7 @@ def _revolute_coordinates(robot: Robot) -> list[int]:
     ]
 
 
-def _gravities(samples: ThinnedLog) -> Iterator[tuple[Finding, ThinnedLog]]:
+def _gravity_mistakes(samples: DecimatedLog) -> Iterator[tuple[Finding, DecimatedLog]]:
     """Gravity along another axis of the base frame; only `load_robot` can change it."""
     size = float(np.linalg.norm(samples.robot.gravity))
     for axis in (*np.eye(3), *-np.eye(3)) if size else ():
@@ -454,7 +461,7 @@ def _gravities(samples: ThinnedLog) -> Iterator[tuple[Finding, ThinnedLog]]:
             f"gravity seems to point along {gravity} in the base frame, the description says "
             f"{tuple(round(float(x), 2) for x in samples.robot.gravity)}"
         )
-        finding = _finding("gravity", message, (), (), {}, gravity=gravity)
+        finding = _make_finding("gravity", message, (), (), {}, gravity=gravity)
         robot = samples.robot.with_gravity(gravity)
         yield (
             replace(finding, remedy=f"load_robot(..., gravity={gravity})"),

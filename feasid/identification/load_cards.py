@@ -109,15 +109,15 @@ def load_card(load: Load, maker: str) -> LoadCard:
 Card = tuple[str, dict[str, Any], tuple[str, ...]]
 
 
-def _franka(load: Load) -> Card:
+def _franka_card(load: Load) -> Card:
     values = {
         "mass": load.mass,
         "center_of_mass": load.centre.tolist(),
         "load_inertia": load.inertia.flatten(order="F").tolist(),
     }
     text = (
-        f"robot.setLoad({_number(load.mass)}, {{{_numbers(load.centre)}}}, "
-        f"{{{_numbers(load.inertia.flatten(order='F'))}}});"
+        f"robot.setLoad({_format_number(load.mass)}, {{{_format_numbers(load.centre)}}}, "
+        f"{{{_format_numbers(load.inertia.flatten(order='F'))}}});"
     )
     heavy = load.mass > FRANKA_RATED_PAYLOAD
     note = (
@@ -127,7 +127,7 @@ def _franka(load: Load) -> Card:
     return text, values, (note,) if heavy else ()
 
 
-def _ur(load: Load) -> Card:
+def _ur_card(load: Load) -> Card:
     i = load.inertia
     inertia = [i[0, 0], i[1, 1], i[2, 2], i[0, 1], i[0, 2], i[1, 2]]
     if np.abs(inertia).max() > UR_LARGEST_INERTIA:
@@ -141,23 +141,24 @@ def _ur(load: Load) -> Card:
         "inertia": [float(x) for x in inertia],
     }
     text = (
-        f"set_target_payload({_number(load.mass)}, [{_numbers(load.centre)}], "
-        f"[{_numbers(np.array(inertia))}])"
+        f"set_target_payload({_format_number(load.mass)}, [{_format_numbers(load.centre)}], "
+        f"[{_format_numbers(np.array(inertia))}])"
     )
     return text, values, ("The rated payload depends on the model of the robot: see its manual.",)
 
 
-def _kuka(load: Load) -> Card:
+def _kuka_card(load: Load) -> Card:
     moments, axes = _principal_axes(load.inertia)
-    turns = _turns(axes)
+    turns = _kuka_angles(axes)
     centre = {**dict(zip("XYZ", (1e3 * load.centre).tolist(), strict=True)), **turns}
     inertia = dict(zip("XYZ", moments.tolist(), strict=True))
-    text = f"{{M {_number(load.mass)}, CM {{{_fields(centre)}}}, J {{{_fields(inertia)}}}}}"
+    fields = f"CM {{{_format_fields(centre)}}}, J {{{_format_fields(inertia)}}}"
+    text = f"{{M {_format_number(load.mass)}, {fields}}}"
     note = "The rated load and its diagram depend on the model of the robot: see KUKA.Load."
     return text, {"M": load.mass, "CM": centre, "J": inertia}, (note,)
 
 
-def _kinova(load: Load) -> Card:
+def _kinova_card(load: Load) -> Card:
     values = {
         "payload_mass": load.mass,
         "payload_mass_center": dict(zip("xyz", load.centre.tolist(), strict=True)),
@@ -166,7 +167,7 @@ def _kinova(load: Load) -> Card:
     return json.dumps(values), values, (note,)
 
 
-def _ros2(load: Load) -> Card:
+def _ros2_card(load: Load) -> Card:
     i = load.inertia
     terms = {"ixx": i[0, 0], "ixy": i[0, 1], "ixz": i[0, 2]}
     terms |= {"iyy": i[1, 1], "iyz": i[1, 2], "izz": i[2, 2]}
@@ -176,12 +177,12 @@ def _ros2(load: Load) -> Card:
         "xyz": load.centre.tolist(),
         **{k: float(v) for k, v in terms.items()},
     }
-    inertia = " ".join(f'{k}="{_number(v)}"' for k, v in terms.items())
+    inertia = " ".join(f'{k}="{_format_number(v)}"' for k, v in terms.items())
     text = (
         '<link name="payload">\n'
         "  <inertial>\n"
-        f'    <origin xyz="{_numbers(load.centre, " ")}" rpy="0 0 0"/>\n'
-        f'    <mass value="{_number(load.mass)}"/>\n'
+        f'    <origin xyz="{_format_numbers(load.centre, " ")}" rpy="0 0 0"/>\n'
+        f'    <mass value="{_format_number(load.mass)}"/>\n'
         f"    <inertia {inertia}/>\n"
         "  </inertial>\n"
         "</link>\n"
@@ -194,11 +195,11 @@ def _ros2(load: Load) -> Card:
 
 
 CARDS: dict[str, Callable[[Load], Card]] = {
-    "franka": _franka,
-    "ur": _ur,
-    "kuka": _kuka,
-    "kinova": _kinova,
-    "ros2": _ros2,
+    "franka": _franka_card,
+    "ur": _ur_card,
+    "kuka": _kuka_card,
+    "kinova": _kinova_card,
+    "ros2": _ros2_card,
 }
 
 
@@ -213,20 +214,20 @@ def _principal_axes(about: Array) -> tuple[Array, Array]:
     return moments, axes
 
 
-def _turns(axes: Array) -> dict[str, float]:
+def _kuka_angles(axes: Array) -> dict[str, float]:
     """KUKA's A, B, C of a rotation: about Z, then the new Y, then the new X [deg]."""
     turns = Rotation.from_matrix(axes).as_euler("ZYX", degrees=True)
     return dict(zip("ABC", turns.tolist(), strict=True))
 
 
-def _fields(values: dict[str, float]) -> str:
-    return ", ".join(f"{name} {_number(value)}" for name, value in values.items())
+def _format_fields(values: dict[str, float]) -> str:
+    return ", ".join(f"{name} {_format_number(value)}" for name, value in values.items())
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     """Twelve digits, which is beyond every controller's own."""
     return f"{value:.12g}"
 
 
-def _numbers(values: Array, between: str = ", ") -> str:
-    return between.join(_number(float(x)) for x in values)
+def _format_numbers(values: Array, between: str = ", ") -> str:
+    return between.join(_format_number(float(x)) for x in values)

@@ -24,8 +24,8 @@ from feasid.feasibility.constraints.sets import feasible_set
 from feasid.formats.fit_robot import CandidateTerms
 from feasid.identification.estimate import CrossValidation, EstimationProblem
 from feasid.identification.large_mistakes import (
+    DecimatedLog,
     JudgedLog,
-    ThinnedLog,
     find_large_mistakes,
 )
 from feasid.identification.noise import align_torques, estimate_noise
@@ -128,7 +128,9 @@ def _check_dynamics(search: AdviceSearch, thorough: bool) -> list[Finding]:
             return [*found, Finding("unusable", "error", str(error))]
         if np.abs(judged.samples.dq).max(initial=0.0) < LEAST_SPEED:
             return [*found, _no_motion_finding(judged.samples)]
-        likely = find_large_mistakes(judged, units_only=not (thorough or judged.contradicted))
+        likely = find_large_mistakes(
+            judged, units_only=not (thorough or judged.is_infeasible_better)
+        )
         if not likely:
             break
         raw = search.log.raw(search.robot, **select_options(ReadOptions, search.options))
@@ -143,7 +145,7 @@ def _check_dynamics(search: AdviceSearch, thorough: bool) -> list[Finding]:
     return found
 
 
-def _no_motion_finding(samples: ThinnedLog) -> Finding:
+def _no_motion_finding(samples: DecimatedLog) -> Finding:
     """Nothing moves; in one pose nothing can be identified at all."""
     posed = bool(np.ptp(samples.q, axis=0).max() > LEAST_SPEED)
     return Finding(
@@ -167,7 +169,7 @@ def confirm_advice(findings: list[Finding], robot: Robot, search: AdviceSearch) 
     while left and taken:
         taken = False
         for k in [*left]:
-            advised = search.accept_way(findings[k])
+            advised = search.accept_best_remedy(findings[k])
             if advised is not None:
                 findings[k] = replace(advised, gain=search.gain)
                 left.remove(k)
@@ -224,15 +226,15 @@ class AdviceSearch:
         """Models of the log with what was accepted."""
         return _prepare_trial(self.log, self.robot, self.options)
 
-    def samples(self) -> ThinnedLog:
+    def samples(self) -> DecimatedLog:
         """A few samples of the log with what was accepted."""
         reading = complete_filter_options(select_options(LogOptions, self.options), "diagnose")
         base, _ = base_with_terms(self.robot, [self.log], offer=CandidateTerms(()))
-        return ThinnedLog.of_motion(
+        return DecimatedLog.from_motion(
             base.robot, low_pass_motion(self.log.motion(self.robot, **reading))
         )
 
-    def accept_way(self, finding: Finding) -> Finding | None:
+    def accept_best_remedy(self, finding: Finding) -> Finding | None:
         """The finding with the remedy, of the ways that there are, that lowers the error most."""
         ways = finding.values.get(WAYS)
         if not ways:
@@ -300,7 +302,7 @@ def _error_reduction(
     tested = after.reduced if rows_only else before.reduced
     if rows_only and {*after.folds} != {*before.folds}:
         return None
-    old, new = _shares(before, tested), _shares(after, after.reduced)
+    old, new = _squared_error_shares(before, tested), _squared_error_shares(after, after.reduced)
     alive = np.flatnonzero((old.sum(axis=0) > 0) & (new.sum(axis=0) > 0))
     if not len(alive):
         return None
@@ -313,6 +315,6 @@ def _error_reduction(
     return gain
 
 
-def _shares(trial: CrossValidation, tested: Reduced) -> Array:
+def _squared_error_shares(trial: CrossValidation, tested: Reduced) -> Array:
     """Squared errors of every stretch of a log, as shares of its torques, (folds, dof)."""
     return trial.missed(tested=tested) / np.maximum(tested.torque_norms**2, 1e-300)

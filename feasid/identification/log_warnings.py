@@ -36,7 +36,7 @@ class DiagnosedLog:
     table: pd.DataFrame
     first: int
 
-    def holds(self, finding: Finding) -> bool:
+    def is_about_this_log(self, finding: Finding) -> bool:
         """Whether a finding about rows is about this log's alone."""
         last = self.first + len(self.table)
         return bool(finding.rows) and all(self.first <= a and b < last for a, b in finding.rows)
@@ -74,7 +74,7 @@ def diagnose_logs(
         )
         notes.append(Note(text, "diagnosed-together", logs=len(parts)))
     for finding in (f for f in found if f.level != "note"):
-        own = [p for p in parts if len(parts) > 1 and p.holds(finding)]
+        own = [p for p in parts if len(parts) > 1 and p.is_about_this_log(finding)]
         where = f"{own[0].name}, from row {own[0].first} on: " if own else ""
         fact = finding.code == "dead" and finding.level == "error"
         confirmed = fact or finding.gain is not None
@@ -90,13 +90,15 @@ def _floating_notes(task: LogTask, robot: Robot) -> list[Note]:
     assert isinstance(log, Recording)
     if log.streamed:
         return [
-            _left_out([task], "too long to be diagnosed on the way; feasid.diagnose looks at it")
+            _undiagnosed_note(
+                [task], "too long to be diagnosed on the way; feasid.diagnose looks at it"
+            )
         ]
     found = check_columns(log, robot, task.options)
     return [Note(str(f), f.code, level=f.level, confirmed=True) for f in found]
 
 
-def _left_out(tasks: Sequence[LogTask], why: str) -> Note:
+def _undiagnosed_note(tasks: Sequence[LogTask], why: str) -> Note:
     names = [t.source.name or "the log" for t in tasks if isinstance(t.source, Recording)]
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return Note(f"{names[0]}{more}: {why}", "undiagnosed")
@@ -127,10 +129,10 @@ def _align_logs(
     notes = []
     if long:
         why = "too long to be diagnosed on the way; feasid.diagnose looks at it"
-        notes.append(_left_out(long, why))
+        notes.append(_undiagnosed_note(long, why))
     if other:
         why = "not diagnosed beside the first, whose columns or excluded rows are others"
-        notes.append(_left_out(other, why))
+        notes.append(_undiagnosed_note(other, why))
     return parts, notes
 
 

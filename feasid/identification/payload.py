@@ -234,11 +234,11 @@ def payload(
         When no answer passed verification.
     """
     base, parts, said = reduce_groups([loaded, unloaded], robot, options, "payload")
-    found = load_of(parts[0], parts[1], base, body)
+    found = load_from_reduced(parts[0], parts[1], base, body)
     return replace(found, notes=(*said, *parts[0].notes))
 
 
-def load_of(
+def load_from_reduced(
     loaded: Reduced, unloaded: Reduced, base: BaseParameters, body: str | None = None
 ) -> Payload:
     """The same from reduced data."""
@@ -247,10 +247,10 @@ def load_of(
     name, columns = link.name, robot.inertial_columns[k]
     added = np.asarray(base.K, dtype=np.float64)[:, columns]
     added = added @ change_frame(link.rotation, link.position)
-    r, rho, beta_of = _without_robot(loaded, unloaded, added)
-    covariance, free = covariance_of(r, rho)
-    checked_mass(free[9], covariance[9, 9], name, "are the logs exchanged?")
-    fit = possible_body(r, rho)
+    r, rho, beta_of = _eliminate_robot_parameters(loaded, unloaded, added)
+    covariance, free = least_squares_covariance(r, rho)
+    refuse_negative_mass(free[9], covariance[9, 9], name, "are the logs exchanged?")
+    fit = fit_feasible_body(r, rho)
     beta = beta_of(fit.delta)
     size = float(np.linalg.norm(loaded.torque_norms))
     before, after = (
@@ -259,7 +259,7 @@ def load_of(
     return Payload.from_fit(name, fit, covariance, (before, after))
 
 
-def checked_mass(mass: float, variance: float, body: str, hint: str) -> None:
+def refuse_negative_mass(mass: float, variance: float, body: str, hint: str) -> None:
     """Refuse a mass that is clearly negative."""
     if mass < -SURE * np.sqrt(variance):
         raise InputError(
@@ -282,7 +282,7 @@ def load_parameters(base: BaseParameters, load: Any, body: str | None = None) ->
     return np.asarray(columns @ change_frame(link.rotation, link.position) @ ten)
 
 
-def _without_robot(
+def _eliminate_robot_parameters(
     loaded: Reduced, unloaded: Reduced, added: Array
 ) -> tuple[Array, Array, Callable[[Array], Array]]:
     """Triangle of the load's ten columns with beta eliminated; beta for a load."""
@@ -302,7 +302,7 @@ def _without_robot(
     return triangle[size : size + 10, size:-1], triangle[size : size + 10, -1], beta
 
 
-def covariance_of(r: Array, rho: Array) -> tuple[Array, Array]:
+def least_squares_covariance(r: Array, rho: Array) -> tuple[Array, Array]:
     """Covariance of the seen directions of ten parameters, and their least squares."""
     norms = np.linalg.norm(r, axis=0)
     scale = np.where(norms > 0, norms, 1.0)
@@ -314,17 +314,17 @@ def covariance_of(r: Array, rho: Array) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Alone:
+class _SingleBody:
     """A free body: all its ten parameters are base parameters."""
 
     robot: Robot
     K: Array
 
 
-def possible_body(r: Array, rho: Array) -> FeasibleFit:
+def fit_feasible_body(r: Array, rho: Array) -> FeasibleFit:
     """The possible body with the least ``|r delta - rho|``, verified in exact arithmetic."""
     robot = Robot((Body("load", None, motion=np.eye(6)),), name="load")
-    return feasible_least_squares(r, rho, _Alone(robot, np.eye(10)), feasible_set(robot))
+    return feasible_least_squares(r, rho, _SingleBody(robot, np.eye(10)), feasible_set(robot))
 
 
 CHANNELS = ("fx", "fy", "fz", "tx", "ty", "tz")
@@ -453,9 +453,11 @@ def _solve_payload(columns: Array, felt: Array, body: str) -> Payload:
         weight = 1.0 / np.maximum(rest, 1e-9 * np.abs(felt).max())
     triangle = np.asarray(np.linalg.qr(np.c_[rows, right], mode="r"))
     r, rho = triangle[6:16, 6:16], triangle[6:16, 16]
-    covariance, free = covariance_of(r, rho)
-    checked_mass(free[9], covariance[9, 9], body, "does the sensor count the other way round?")
-    fit = possible_body(r, rho)
+    covariance, free = least_squares_covariance(r, rho)
+    refuse_negative_mass(
+        free[9], covariance[9, 9], body, "does the sensor count the other way round?"
+    )
+    fit = fit_feasible_body(r, rho)
     varying = felt - felt.mean(axis=0)
     left = felt - columns @ fit.delta
     left = left - left.mean(axis=0)

@@ -99,7 +99,7 @@ class Density:
     centred: bool = True
 
     @cached_property
-    def _groups(self) -> list[tuple[BlockGroup, Array, Array]]:
+    def _weighted_groups(self) -> list[tuple[BlockGroup, Array, Array]]:
         """Blocks of one shape with weights and slopes; those of limits weigh nothing."""
         out = []
         for group in self.feasible.groups:
@@ -108,7 +108,7 @@ class Density:
             slopes = np.zeros_like(group.constant)
             for k, block in enumerate(blocks):
                 if block.name in self.weights:
-                    slopes[k] = self._pull(block) * np.linalg.inv(self.means[block.name])
+                    slopes[k] = self._trace_weight(block) * np.linalg.inv(self.means[block.name])
             out.append((group, weights, slopes))
         return out
 
@@ -122,7 +122,7 @@ class Density:
         return out
 
     @cached_property
-    def walls(self) -> tuple[Array, Array]:
+    def reflecting_constraints(self) -> tuple[Array, Array]:
         """The other linear constraints: normals (n, k) and constants (k,)."""
         kept = [
             i
@@ -132,23 +132,23 @@ class Density:
         return self.feasible.linear_matrix[kept].T, self.feasible.linear_constant[kept]
 
     @cached_property
-    def _normal(self) -> tuple[Array, Array]:
+    def _normal_equations(self) -> tuple[Array, Array]:
         return self.A.T @ self.A, self.A.T @ (self.A @ self.start - self.b)
 
     def evaluate(self, delta: Array) -> tuple[Array, Array]:
         """Values (c,), infinite outside the set, and gradients (c, n) of models (c, n)."""
-        matrix, right = self._normal
+        matrix, right = self._normal_equations
         change = delta - self.start
         pushed = change @ matrix + right
         value = 0.5 * np.sum(change * (pushed + right), axis=1)
-        rows, constants = self.walls
+        rows, constants = self.reflecting_constraints
         inside = (delta @ rows + constants > 0).all(axis=1)
-        for group, weights, slopes in self._groups:
+        for group, weights, slopes in self._weighted_groups:
             shape = group.constant.shape
             flat = group.basis.reshape(*group.columns.shape, -1)
             moved = (delta[:, group.columns][:, :, None] @ flat)[:, :, 0]
             at = group.constant + moved.reshape(len(delta), *shape)
-            inverse, logs, definite = sweep(at)
+            inverse, logs, definite = invert_matrices(at)
             inside &= definite.all(axis=1)
             value = value + np.sum(slopes * at, axis=(1, 2, 3)) - logs @ weights
             pulls = slopes - weights[:, None, None] * inverse
@@ -157,11 +157,11 @@ class Density:
                 pushed[:, group.columns[k]] += each[:, k]
         return np.where(inside, value, np.inf), pushed
 
-    def _pull(self, block: Block) -> float:
+    def _trace_weight(self, block: Block) -> float:
         """The weight of the trace."""
         return self.weights[block.name] + 0.5 * (block.size + 1) * self.centred
 
-    def bend(self, delta: Array, share: float = 0.0) -> Array:
+    def prior_curvature(self, delta: Array, share: float = 0.0) -> Array:
         """Second derivatives of the prior per unit of the parameters, shape (n, n).
 
         At a model, mixed with a share of the reference. Those of a Wishart density at its mean are
@@ -173,16 +173,16 @@ class Density:
                 at = (1.0 - share) * block.matrix(delta) + share * self.means[block.name]
                 white = np.linalg.solve(at, block.basis) * self.unit[block.columns, None, None]
                 own = np.einsum("iab,jba->ij", white, white)
-                out[np.ix_(block.columns, block.columns)] += self._pull(block) * own
+                out[np.ix_(block.columns, block.columns)] += self._trace_weight(block) * own
         return out
 
-    def root(self, delta: Array, share: float = 0.0) -> Array:
+    def laplace_covariance_root(self, delta: Array, share: float = 0.0) -> Array:
         """Square root of the covariance of Laplace's Gaussian with the prior's bend at a model.
 
         What is reflected counts with its slope, too: that may be steep where it is zero.
         """
         slope = np.maximum(self.evaluate(delta[None])[1][0] * self.unit, 0.0)
-        bend = self.bend(delta, share) + np.diag((slope * self.nonnegative) ** 2)
+        bend = self.prior_curvature(delta, share) + np.diag((slope * self.nonnegative) ** 2)
         values, vectors = np.linalg.eigh(bend)
         prior = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
         factor = np.linalg.qr(np.vstack([self.A * self.unit, prior]), mode="r")
@@ -197,16 +197,16 @@ class Density:
         gradient = self.evaluate(np.where(self.nonnegative, np.abs(delta), delta)[None])[1][0]
         signs = np.where(self.nonnegative & (delta < 0), -1.0, 1.0)
         along = self.A * self.unit
-        return signs * gradient * self.unit, along.T @ along + self.bend(delta)
+        return signs * gradient * self.unit, along.T @ along + self.prior_curvature(delta)
 
-    def mode(self) -> Array:
+    def find_mode(self) -> Array:
         """The most probable model, or one near it: where chains begin."""
         terms = [(1.0, self)]
         found = minimise(terms, self.start, np.diag(self.unit), ENOUGH, steps=MODE_STEPS).delta
         return np.where(self.nonnegative, np.abs(found), found)
 
 
-def sweep(matrices: Array) -> tuple[Array, Array, Mask]:
+def invert_matrices(matrices: Array) -> tuple[Array, Array, Mask]:
     """Inverses, logarithms of determinants, and which matrices are positive definite.
 
     Symmetric matrices (..., s, s), those that are not definite without a meaningful inverse. The
@@ -227,18 +227,18 @@ def sweep(matrices: Array) -> tuple[Array, Array, Mask]:
     return -left, logs, definite
 
 
-class Chains:
+class HamiltonianChains:
     """Chains of Hamiltonian Monte Carlo in the coordinates of a metric, all from one model."""
 
     def __init__(self, density: Density, rng: np.random.Generator) -> None:
         self.density, self.rng = density, rng
-        mode = density.mode()
+        mode = density.find_mode()
         self.at = np.repeat(mode[None], CHAINS, axis=0)
         self.step, self.accepted = 0.1, 0.0
         self._use_metric(mode, 0.5)
 
     def _use_metric(self, delta: Array, share: float = 0.0) -> None:
-        self.root = self.density.root(delta, share)
+        self.root = self.density.laplace_covariance_root(delta, share)
         self.value, self.gradient = self._evaluate(self.at)
 
     @property
@@ -270,7 +270,9 @@ class Chains:
         total = 0.0
         for k in range(proposals):
             step = self.step * self.rng.uniform(0.6, 1.2)
-            rate = self._propose(step, max(1, round(PATH * self.rng.uniform(0.5, 1.2) / step)))
+            rate = self._propose_and_accept(
+                step, max(1, round(PATH * self.rng.uniform(0.5, 1.2) / step))
+            )
             total += rate
             if tune and self.step < SHORTEST_STEP:
                 raise InputError(
@@ -283,14 +285,14 @@ class Chains:
                 self.step = min(PATH, self.step * np.exp((rate - TARGET) / np.sqrt(1.0 + k)))
         self.accepted = total / max(proposals, 1)
 
-    def _propose(self, step: float, steps: int) -> float:
+    def _propose_and_accept(self, step: float, steps: int) -> float:
         """One leapfrog path, accepted by Metropolis' rule; returns the mean acceptance."""
         momentum = self.rng.standard_normal(self.at.shape)
         before = self.value + 0.5 * np.sum(momentum**2, axis=1)
         at, gradient, value = self.at, self.gradient, self.value
         alive = np.ones(len(at), dtype=bool)
         for _ in range(steps):
-            at, momentum = self._drift(at, momentum - 0.5 * step * gradient, step)
+            at, momentum = self._move_with_reflection(at, momentum - 0.5 * step * gradient, step)
             value, gradient = self._evaluate(at)
             alive &= np.isfinite(value)
             momentum = momentum - 0.5 * step * gradient
@@ -302,9 +304,9 @@ class Chains:
         self.value = np.where(taken, value, self.value)
         return float(chance.mean())
 
-    def _drift(self, at: Array, momentum: Array, step: float) -> tuple[Array, Array]:
+    def _move_with_reflection(self, at: Array, momentum: Array, step: float) -> tuple[Array, Array]:
         """Where a step leads; from beyond a wall it goes on mirrored, which can be reversed."""
-        normals, constants = self.density.walls
+        normals, constants = self.density.reflecting_constraints
         at = at + step * momentum @ self.root.T
         if not len(constants):
             return at, momentum
@@ -420,7 +422,7 @@ class Posterior:
         numbers = triangle[:, :-1], triangle[:, -1], unit, free, task.reference, weights
         return cls(task.feasible, *numbers, entropic)
 
-    def arrays(self) -> dict[str, Array]:
+    def to_arrays(self) -> dict[str, Array]:
         """What a file keeps of it, from which `from_arrays` makes it again."""
         names = ("A", "b", "reference", "unit", "start", "weights", "centred")
         return {
@@ -452,7 +454,7 @@ class Posterior:
             text = "the fit lies on a limit, from where no robots can be drawn: relax it"
             raise InputError(text)
         rng = np.random.default_rng(seed)
-        chains = Chains(density, rng)
+        chains = HamiltonianChains(density, rng)
         drawn = chains.draw(max(LEAST_DRAWS, -(-count // CHAINS)))
         chosen = rng.permutation(drawn.shape[0] * drawn.shape[1])[:count]
         free = drawn.reshape(-1, drawn.shape[2])[chosen]

@@ -120,9 +120,9 @@ class Predictor:
         """
         chosen = self.beta if beta is None else beta
         squares = reduced.residuals(chosen) ** 2, reduced.torque_norms**2
-        return self._by_joint(relative_errors(self.robot, *squares))
+        return self._errors_by_joint(relative_errors(self.robot, *squares))
 
-    def _by_joint(self, values: Sequence[float] | Array) -> pd.Series[float]:
+    def _errors_by_joint(self, values: Sequence[float] | Array) -> pd.Series[float]:
         """Relative torque errors of every joint and of all, shape (dof + 1,), with their names."""
         import pandas as pd
 
@@ -256,7 +256,7 @@ class Predictor:
         InputError, LogError, NotEnoughDataError
             What is wrong with an option, the log or the robot, by name.
         """
-        from feasid.identification.simulate import described, simulate
+        from feasid.identification.simulate import robot_as_described, simulate
 
         if log is None and not self.recordings:
             raise InputError("reduced data hold no samples to simulate: pass the log")
@@ -275,7 +275,7 @@ class Predictor:
             self.robot if robot is None else robot,
             self.recordings[0] if log is None else log,
             fitted=self.robot,
-            reference=description and described(self.base, description, self.reduced),
+            reference=description and robot_as_described(self.base, description, self.reduced),
             horizon=horizon,
             command=command,
             kp=kp,

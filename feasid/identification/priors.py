@@ -200,7 +200,7 @@ class EuclideanPrior(Prior):
 
     name = "euclidean"
 
-    def unit(self, robot: Robot, units: Units) -> Array:
+    def parameter_units(self, robot: Robot, units: Units) -> Array:
         """Size of one unit of each parameter, shape (n,)."""
         return np.ones(robot.size)
 
@@ -209,7 +209,7 @@ class EuclideanPrior(Prior):
     ) -> tuple[Array, Array]:
         """``sqrt(weight) (delta - reference) / unit`` of the inertial parameters."""
         inertial = robot.inertial_columns.ravel()
-        rows = np.sqrt(weight) * np.diag(1.0 / self.unit(robot, units))[inertial]
+        rows = np.sqrt(weight) * np.diag(1.0 / self.parameter_units(robot, units))[inertial]
         return rows, rows @ reference
 
 
@@ -218,7 +218,7 @@ class ScaledPrior(EuclideanPrior):
 
     name = "scaled"
 
-    def unit(self, robot: Robot, units: Units) -> Array:
+    def parameter_units(self, robot: Robot, units: Units) -> Array:
         """Those of the bodies."""
         return units.parameters
 

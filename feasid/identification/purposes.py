@@ -18,7 +18,7 @@ from feasid.feasibility.constraints.affine import bound_constraints
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.least_squares import feasible_least_squares
 from feasid.formats.write import unrepresentable_columns
-from feasid.identification.ranges import Residual
+from feasid.identification.ranges import ResidualRegion
 from feasid.robot.description import Robot
 from feasid.robot.inertia import to_mass_com_inertia
 from feasid.robot.known import Equality
@@ -33,15 +33,15 @@ GYRATION = 2.0
 
 
 @dataclass(frozen=True, eq=False)
-class _Whole:
+class _AllParameters:
     """All standard parameters, as `feasible_least_squares` asks for them."""
 
     robot: Robot
     K: Array
 
 
-def for_purpose(
-    robot: Robot, equations: Residual, kind: str, purpose: str, postures: Array
+def parameters_for_purpose(
+    robot: Robot, equations: ResidualRegion, kind: str, purpose: str, postures: Array
 ) -> Array:
     """Standard parameters for a file of a format, serving a purpose.
 
@@ -95,12 +95,14 @@ def for_purpose(
         Equality(f"{'.'.join(robot.parameter_names[j])} of the fit", (int(j),), (1.0,), fixed[j])
         for j in np.flatnonzero(~free)
     )
-    feasible = replace(_near(equations.believed, robot), equalities=(*ties, *held))
+    feasible = replace(
+        _within_gyration_factor(equations.believed, robot), equalities=(*ties, *held)
+    )
     size = np.linalg.norm(A[:, second], axis=0).reshape(-1, 6).max(axis=1).repeat(6)
     stay = NEAR * size[:, None] * np.eye(robot.size)[second]
     rows, wanted = np.vstack([A, stay]), np.concatenate([target, stay @ values])
     try:
-        whole = _Whole(robot, np.eye(robot.size))
+        whole = _AllParameters(robot, np.eye(robot.size))
         found = feasible_least_squares(rows, wanted, whole, feasible, friction_ridge=0.0)
     except FeasidError as error:
         raise InputError(
@@ -111,7 +113,7 @@ def for_purpose(
     return np.where(free, found.delta, values)
 
 
-def _near(feasible: FeasibleSet, robot: Robot) -> FeasibleSet:
+def _within_gyration_factor(feasible: FeasibleSet, robot: Robot) -> FeasibleSet:
     """The set with radii of gyration within a factor of the robot's; masses and centres are its."""
     blocks, limits = [], []
     for block in feasible.blocks:

@@ -156,7 +156,7 @@ class Quality:
         return "\n".join([*lines, *(f"  {r}" for r in self.reasons)])
 
 
-def quality(
+def judge_fit(
     models: CrossValidation,
     beta: Array,
     *,
@@ -181,13 +181,13 @@ def quality(
     variance : ndarray, shape (nb, nb), optional
         Covariance of the base parameters with which errors are foretold.
     """
-    errors = held_out(models, beta)
+    errors = held_out_errors(models, beta)
     robot = models.task.base.robot
     foretold = None if variance is None else foretell(errors, models.reduced, variance, robot)
     return judge_errors(errors, robot.coordinates, doubts, structure, foretold)
 
 
-def held_out(models: CrossValidation, beta: Array) -> HeldOut:
+def held_out_errors(models: CrossValidation, beta: Array) -> HeldOut:
     """Errors on every stretch from the others; without strata, of `beta` where it was fitted."""
     reduced, base = models.reduced, models.task.base
     unseen = len(models.folds) >= FEWEST
@@ -276,7 +276,7 @@ def judge_errors(
         for e in (errors.model, errors.description, errors.least_squares)
     )
     rated = [
-        _joint(name, float(m), float(d), float(s), float(t), own)
+        _joint_quality(name, float(m), float(d), float(s), float(t), own)
         for name, m, d, s, t, own in zip(names, *columns, told, known, strict=True)
     ]
     per_joint, whole = tuple(rated[:-1]), rated[-1]
@@ -295,7 +295,7 @@ def judge_errors(
     return Quality(level, reasons, per_joint, errors, foretold)
 
 
-def _joint(
+def _joint_quality(
     name: str,
     model: float,
     description: float,
@@ -320,12 +320,12 @@ def _joint(
             f"{100 * squares:.3g} %: check signs, columns and geometry (feasid.diagnose)"
         )
     else:
-        level, code, why = _doubt(model, description, squares, foretold, structure)
+        level, code, why = _doubt_about_joint(model, description, squares, foretold, structure)
     values = {"model": model, "description": description, "least_squares": squares}
     return JointQuality(name, level, Note(f"{name}: {why}" if why else "", code, **values), model)
 
 
-def _doubt(
+def _doubt_about_joint(
     model: float, description: float, squares: float, foretold: float, structure: Structure
 ) -> tuple[str, str, str]:
     """Level, code and text for a joint that is not useless."""

@@ -58,7 +58,7 @@ TERM = re.compile(r"(?:(?P<factor>\d[\d.]*(?:[eE][-+]?\d+)?)\s*\*?\s+|(?P<plain>
 
 
 @dataclass(frozen=True, eq=False)
-class Residual:
+class ResidualRegion:
     """The region of base parameters that a log allows, and what else is known.
 
     Attributes
@@ -94,7 +94,9 @@ class Residual:
         """Squared norm of the residual of these standard parameters."""
         return float(np.sum((self.r @ (self.base.K @ delta) - self.rho) ** 2))
 
-    def region(self, level: float, plausible: bool) -> tuple[Region, tuple[Note, ...]]:
+    def region_within_budget(
+        self, level: float, plausible: bool
+    ) -> tuple[Region, tuple[Note, ...]]:
         """The models within the budget, and what could not be kept."""
         budget, K = self.budget(level), np.asarray(self.base.K)
         feasible, start = self.feasible, self.best
@@ -283,7 +285,7 @@ class Ranged:
         raise NotImplementedError
 
     @property
-    def residual(self) -> Residual:
+    def residual(self) -> ResidualRegion:
         """The region that the log allows, and what else is known."""
         raise NotImplementedError
 
@@ -340,8 +342,8 @@ class Ranged:
         chosen = complete_options(RangeOptions, options, "ranges")
         residual = self.residual
         every = residual.base.robot.parameter_names
-        forms = [form_of(residual.base, one) for one in (every if wanted is None else wanted)]
-        region, notes = residual.region(chosen["level"], chosen["plausible"])
+        forms = [linear_form(residual.base, one) for one in (every if wanted is None else wanted)]
+        region, notes = residual.region_within_budget(chosen["level"], chosen["plausible"])
         found = tuple(_find_range(region, self.delta, name, form) for name, form in forms)
         return ParameterRanges(found, chosen["level"], region.budget, notes)
 
@@ -379,7 +381,7 @@ def limit_text(largest: float) -> str:
     return f"models of at most {largest:g} times the robot's size"
 
 
-def form_of(base: BaseParameters, wanted: Wanted) -> tuple[str, Array]:
+def linear_form(base: BaseParameters, wanted: Wanted) -> tuple[str, Array]:
     """A name and the coefficients (n,) of what is wanted.
 
     Raises
@@ -392,19 +394,19 @@ def form_of(base: BaseParameters, wanted: Wanted) -> tuple[str, Array]:
     form = np.zeros(robot.size)
     if isinstance(wanted, Mapping):
         for name, factor in wanted.items():
-            form[_column(robot, name)] += float(factor)
+            form[_parameter_column(robot, name)] += float(factor)
         label = " + ".join(f"{c:g} {_dotted_name(n)}" for n, c in wanted.items())
     elif isinstance(wanted, str) and wanted in base.expressions:
         form, label = np.asarray(base.K)[base.expressions.index(wanted)].copy(), wanted
-    elif isinstance(wanted, str) and wanted not in _labels(robot):
+    elif isinstance(wanted, str) and wanted not in _columns_by_spelling(robot):
         for sign, name in re.findall(r"(^|[+-] )\s*(.+?)(?=$| [+-] )", wanted.strip()):
             term, factor = name, 1.0
-            if name not in _labels(robot) and (found := TERM.fullmatch(name)):
+            if name not in _columns_by_spelling(robot) and (found := TERM.fullmatch(name)):
                 term, factor = found["name"], float(found["factor"] or 1.0)
-            form[_column(robot, term)] += -factor if sign == "- " else factor
+            form[_parameter_column(robot, term)] += -factor if sign == "- " else factor
         label = wanted
     else:
-        form[_column(robot, wanted)] = 1.0
+        form[_parameter_column(robot, wanted)] = 1.0
         label = wanted if isinstance(wanted, str) else _dotted_name(wanted)
     if not (np.isfinite(form).all() and form.any()):
         raise InputError(f"{label!r} is no sum of parameters with finite coefficients")
@@ -416,7 +418,7 @@ def _dotted_name(name: Any) -> str:
     return ".".join(map(str, name)) if isinstance(name, tuple) else str(name)
 
 
-def _labels(robot: Robot) -> dict[str, int]:
+def _columns_by_spelling(robot: Robot) -> dict[str, int]:
     """Columns by all spellings: "forearm.m", "m forearm", "m3"."""
     out: dict[str, int] = {}
     for column, (body, symbol) in enumerate(robot.parameter_names):
@@ -425,8 +427,8 @@ def _labels(robot: Robot) -> dict[str, int]:
     return out
 
 
-def _column(robot: Robot, name: Any) -> int:
-    labels, spelled = _labels(robot), _dotted_name(name)
+def _parameter_column(robot: Robot, name: Any) -> int:
+    labels, spelled = _columns_by_spelling(robot), _dotted_name(name)
     if spelled not in labels:
         raise InputError(
             f"no parameter {spelled!r}{did_you_mean(spelled, labels)}: name it as body.symbol, "

@@ -15,7 +15,7 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
 from feasid.diagnosis.log_rows import LogRows
-from feasid.identification.trial import Trial
+from feasid.identification.trial import CorrectedLog
 from feasid.logs.motion import Run
 
 BIASED = 1.0
@@ -51,15 +51,15 @@ class ResolutionBias:
         return [Note(text, "coarse", deviations=self.deviations, confirmed=True)]
 
 
-def resolution_bias(trial: Trial) -> ResolutionBias | None:
+def resolution_bias(trial: CorrectedLog) -> ResolutionBias | None:
     """The bias of a fit by the resolution of its logs; None where it is fine."""
     setup, robot = trial.setup, trial.base.robot
     if not setup.blurred:
         return None
-    runs: list[Run] = [trial.correction.run(run) for run in setup.blurred]
+    runs: list[Run] = [trial.correction.correct_run(run) for run in setup.blurred]
     known = trial.rows
     rows = LogRows(robot, known.base_columns, known.cutoff, runs, known.joints)
-    change = (rows.regressor - known.regressor) / trial.deviations[:, None]
+    change = (rows.regressor - known.regressor) / trial.row_deviations[:, None]
     missed = change @ trial.beta
     K = np.asarray(trial.base.K, dtype=np.float64)
     spread = -trial.followed @ (K.T @ (change.T @ missed))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from feasid.core.arguments import checked_methods
 from feasid.core.display import Display, Displayed, Page, Summary
 from feasid.errors import OutputError
-from feasid.identification.fitted import Fitted
+from feasid.identification.fitted import FittedModel
 
 if TYPE_CHECKING:
     from feasid.identification.export import Export
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @checked_methods
-class Fit(Displayed, Fitted):
+class Fit(Displayed, FittedModel):
     """A dynamic model that can exist, identified from a log."""
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
@@ -37,9 +37,9 @@ class Fit(Displayed, Fitted):
             `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
         """
         from feasid.identification.archive import save
-        from feasid.identification.report.contents import contents
+        from feasid.identification.report.contents import report_contents
 
-        content = contents(self, fitted=self.recordings)
+        content = report_contents(self, fitted=self.recordings)
         save(self, path, str(self.summary()), self.display(), content, overwrite=overwrite)
 
     def to_urdf(self, path: str | Path, *, overwrite: bool = False, force: bool = False) -> Export:

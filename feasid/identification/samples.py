@@ -25,14 +25,14 @@ from feasid.errors import InputError, OutputError
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.constraints.units import usable_inertials
 from feasid.formats.write import format_of, representable_part, write
-from feasid.identification.file_terms import held_friction, joint_values
+from feasid.identification.file_terms import friction_as_files_hold, joint_values
 from feasid.identification.posterior import Posterior, verify_draws
 from feasid.robot.description import Robot
 from feasid.robot.inertia import from_pseudo_inertia, pseudo_inertia, to_mass_com_inertia
 from feasid.robot.joint_terms import TERMS
 
 if TYPE_CHECKING:
-    from feasid.identification.ranges import Residual
+    from feasid.identification.ranges import ResidualRegion
 
 WIDEST = 0.7
 """Largest relative deviation of masses: a Wishart density of a body has four degrees of freedom."""
@@ -68,7 +68,7 @@ class Samples(Sequence[Robot]):
     parameters: Array
     acceptance: float
     effective: Array
-    residual: Residual | None = None
+    residual: ResidualRegion | None = None
 
     def __len__(self) -> int:
         return len(self.parameters)
@@ -102,14 +102,14 @@ class Samples(Sequence[Robot]):
         """Parameters with viscous and Coulomb friction in place of laws that simulators lack."""
         if self.residual is None or not self._simplified:
             return np.asarray(self.parameters[place])
-        return held_friction(self[place], self.residual)
+        return friction_as_files_hold(self[place], self.residual)
 
     @cached_property
     def _simplified(self) -> bool:
         """Whether some friction is of a law that simulators lack."""
         ones = self.robot.with_values(np.abs(self.parameters).max(axis=0))
         return self.residual is not None and not np.array_equal(
-            held_friction(ones, self.residual), ones.values
+            friction_as_files_hold(ones, self.residual), ones.values
         )
 
     def write(
@@ -216,7 +216,7 @@ class Sampled:
         raise NotImplementedError
 
     @property
-    def residual(self) -> Residual:
+    def residual(self) -> ResidualRegion:
         """The region of all parameters that the log allows."""
         raise NotImplementedError
 

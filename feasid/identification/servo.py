@@ -32,9 +32,9 @@ from feasid.identification.servo_equations import (
     EARLIEST,
     LONGEST_DELAY,
     MOST_MISFIT,
+    GainEquations,
     GainPrior,
-    Gains,
-    GainsFound,
+    GainSolution,
 )
 from feasid.identification.servo_rows import CUTOFF, ServoRows, find_limits, refuse_dead_bands
 from feasid.logs.servo import TERMS, Servo
@@ -243,27 +243,27 @@ def identify_servo(logs: Sequence[Any], robot: Robot, chosen: Mapping[str, Any])
     model = _require_model(robot, chosen)
     base = base_parameters(model)
     law = str(chosen["command"])
-    prior = _known(base, chosen)
+    prior = _gain_prior(base, chosen)
     data = [ServoRows.from_logs(logs, base, law, chosen)]
     if chosen["loaded"] is not None:
         shift = load_parameters(base, chosen["load"])
         data.append(ServoRows.from_logs(open_sources(chosen["loaded"]), base, law, chosen, shift))
     _refuse_silent(data[0], law)
-    task = Gains(base, tuple(data), prior, law, delayed=law != "current")
-    found = _explain(task, chosen["servo_terms"])
+    task = GainEquations(base, tuple(data), prior, law, delayed=law != "current")
+    found = _solve_for_gains(task, chosen["servo_terms"])
     _refuse_unexplained(found, law)
     return _servo_fit(found)
 
 
-def _explain(task: Gains, terms: Sequence[str] | None) -> GainsFound:
+def _solve_for_gains(task: GainEquations, terms: Sequence[str] | None) -> GainSolution:
     """Gains with these terms, else those that the log asks for, and with limits where they help."""
 
-    def solve_with_terms(task: Gains) -> GainsFound:
+    def solve_with_terms(task: GainEquations) -> GainSolution:
         found = replace(task, terms=tuple(terms or ())).solve()
         return found if terms is not None or task.law != "position" else _choose_terms(task, found)
 
     found = solve_with_terms(task)
-    if task.law != "position" or (found.plausible and found.misfit.max() < LIMITED):
+    if task.law != "position" or (found.is_plausible and found.misfit.max() < LIMITED):
         return found
     limits = find_limits(task.data[0])
     if limits is not None:
@@ -311,7 +311,7 @@ def _require_model(robot: Robot, chosen: Mapping[str, Any]) -> Robot:
     return model
 
 
-def _known(base: BaseParameters, chosen: Mapping[str, Any]) -> GainPrior:
+def _gain_prior(base: BaseParameters, chosen: Mapping[str, Any]) -> GainPrior:
     """The description's inertials, and what was weighed."""
     robot = base.robot
     described = robot.values
@@ -375,10 +375,10 @@ def describe_factors(robot: Robot) -> list[str]:
         "Motion does not depend on it; torques, payloads and contact forces do. The description "
         f"fixes it to about {100 * FACTOR_SHARE:.0f} %, the robot's total mass does not"
     ]
-    return lines + [step for group in groups for step in _weighing(robot, group)]
+    return lines + [step for group in groups for step in _weighing_instructions(robot, group)]
 
 
-def _weighing(robot: Robot, group: Sequence[str]) -> list[str]:
+def _weighing_instructions(robot: Robot, group: Sequence[str]) -> list[str]:
     """Steps by which a scale fixes the factor of these joints."""
     limits = [(b.limits.lower, b.limits.upper) for b in robot.bodies]
     ends = np.array([[-np.pi if a is None else a, np.pi if b is None else b] for a, b in limits])
@@ -448,17 +448,19 @@ def _moment_row(
     return out / deviation
 
 
-def _servo_fit(found: GainsFound) -> ServoFit:
+def _servo_fit(found: GainSolution) -> ServoFit:
     """Gains, deviations and what fixed them."""
     task, robot = found.task, found.task.base.robot
     n = robot.dof
-    tail = len(found.step.covariance) - n - task.rest
+    tail = len(found.step.covariance) - n - task.further_unknown_count
     mean, spread = np.full((1, n), 1.0 / n), np.eye(n) - 1.0 / n
 
     def deviations(forms: Array, first: int) -> Array:
         """Of linear forms of unknowns, by white residuals or by stretches, whichever is larger."""
         own = slice(first, first + forms.shape[1])
-        both = (forms @ C[own, own] @ forms.T for C in (found.step.covariance, found.scatter))
+        both = (
+            forms @ C[own, own] @ forms.T for C in (found.step.covariance, found.stretch_covariance)
+        )
         return np.asarray(np.sqrt(np.max([np.diag(C) for C in both], axis=0)))
 
     place = [robot.drive_columns(k)["fv"] for k in range(n)]
@@ -487,22 +489,26 @@ def _servo_fit(found: GainsFound) -> ServoFit:
         float(deviations(np.eye(1), tail + n)[0]) if task.delayed else 0.0,
         found.misfit,
         task.data[0].use.mean(axis=0),
-        " ".join(s for group in groups for s in _weighing(robot, group)) if described else "",
+        " ".join(s for group in groups for s in _weighing_instructions(robot, group))
+        if described
+        else "",
     )
 
 
-def _choose_terms(task: Gains, found: GainsFound) -> GainsFound:
+def _choose_terms(task: GainEquations, found: GainSolution) -> GainSolution:
     """Add the terms that make the misfit of held-out stretches clearly smaller, one by one."""
 
     def judge(terms: tuple[str, ...]) -> float:
         halves = (replace(task, terms=terms, folds=(half,)) for half in (0, 1))
-        return sum(half.solve(None if terms else found).held_out() for half in halves) / 2
+        return sum(half.solve(None if terms else found).held_out_misfit() for half in halves) / 2
 
     clear = task.base.robot.dof * np.log(BETTER)
     offered = [t for t in TERMS if t != "integral" or len(task.data[0].stretches) == 1]
     best = None
     while offered:
-        asked = [t for t in offered if not found.plausible or found.gained(t) < clear]
+        asked = [
+            t for t in offered if not found.is_plausible or found.misfit_change_by_term(t) < clear
+        ]
         if not asked:
             break
         chosen = found.task.terms
@@ -559,7 +565,7 @@ def _refuse_silent(rows: ServoRows, law: str) -> None:
             )
 
 
-def _refuse_unexplained(found: GainsFound, law: str) -> None:
+def _refuse_unexplained(found: GainSolution, law: str) -> None:
     """Refuse what a servo as modelled does not do."""
     joints = found.task.base.robot.joints
     if found.task.delayed and not EARLIEST < found.delay < LONGEST_DELAY - DELAY_STEP:

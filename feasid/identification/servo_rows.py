@@ -83,7 +83,7 @@ DEAD_BANDS = np.geomspace(0.01, 1.0, 40)
 
 
 @dataclass(frozen=True, eq=False)
-class _Stretch:
+class _ServoStretch:
     """One run: signals at all samples, `q` as the encoder has it, and which samples are rows."""
 
     run: Run
@@ -95,25 +95,25 @@ class _Stretch:
     def filter_rows(self, signal: Array) -> Array:
         """A signal behind the low-pass, at the rows."""
         first = int(self.centres[0]) - self.window.half_width
-        return self._comb.filter_rows(signal[first:].T, len(self.centres)).T
+        return self._decimating_filter.filter_rows(signal[first:].T, len(self.centres)).T
 
     @cached_property
-    def _comb(self) -> DecimatingFilter:
+    def _decimating_filter(self) -> DecimatingFilter:
         return self.window.decimating_filter()
 
-    def late(self, delay: float) -> Array:
+    def delayed_commands(self, delay: float) -> Array:
         """Commands as they act, at all samples."""
         return delay_commands(self.commands, delay, 1.0 / self.run.rate)
 
-    def error(self, delay: float, position: bool, limits: TorqueLimits | None) -> Array:
+    def position_error(self, delay: float, position: bool, limits: TorqueLimits | None) -> Array:
         """What the gain multiplies, at all samples: commands, less positions, within limits."""
-        error = self.late(delay) - position * self.run.q
+        error = self.delayed_commands(delay) - position * self.run.q
         if limits is None:
             return error
         motion = self.run.q, self.run.dq
         return limits.limit_errors(error, motion, self.commands, delay, 1.0 / self.run.rate)
 
-    def moves(self) -> Mask:
+    def rows_in_motion(self) -> Mask:
         """Rows away from the joints' own reversals, (rows, dof)."""
         rate = self.run.rate
         speed = self.run.dq
@@ -127,7 +127,7 @@ class _Stretch:
         """The run as it was commanded, a lag later."""
         rate = self.run.rate
         cutoff = min(INSTRUMENT_CUTOFF, INSTRUMENT_SHARE * rate)
-        q, dq, ddq = smooth_and_differentiate(self.late(lag), 2, cutoff, rate)
+        q, dq, ddq = smooth_and_differentiate(self.delayed_commands(lag), 2, cutoff, rate)
         return replace(self.run, q=q, dq=dq, ddq=ddq, band=cutoff)
 
 
@@ -148,7 +148,7 @@ class ServoRows:
         What a known load adds to the base parameters.
     """
 
-    stretches: tuple[_Stretch, ...]
+    stretches: tuple[_ServoStretch, ...]
     law: str
     robot: Robot
     regressors: tuple[Array, ...]
@@ -171,7 +171,7 @@ class ServoRows:
         options["cutoff"], options["filtering"] = options["cutoff"] or CUTOFF, "equations"
         columns = [int(c) for c in base.independent]
         equations = Equations(base.robot, columns, options["cutoff"])
-        stretches: list[_Stretch] = []
+        stretches: list[_ServoStretch] = []
         for log in logs:
             stretches += _read_stretches(log, base.robot, law, options)
         seconds = sum(len(s.run) / s.run.rate for s in stretches)
@@ -184,7 +184,7 @@ class ServoRows:
             (s.run, *(s.commanded_run(lag) for lag in LAGS if law == "position")) for s in stretches
         ]
         formed = [_form_rows(equations, kind, len(columns)) for kind in zip(*runs, strict=True)]
-        use = np.concatenate([s.moves() for s in stretches])
+        use = np.concatenate([s.rows_in_motion() for s in stretches])
         start = stretches[0].run.t[0]
         time = np.concatenate([s.run.t[s.centres] for s in stretches]) - start
         none = np.zeros(len(columns)) if shift is None else shift
@@ -205,7 +205,7 @@ class ServoRows:
         return self.stretch % 2
 
     @cached_property
-    def spans(self) -> list[Array]:
+    def regressor_bases(self) -> list[Array]:
         """Per joint an orthonormal basis of its regressor's columns at the rows that are used."""
         made = []
         for W, used in zip(self.regressors, self.use.T, strict=True):
@@ -214,23 +214,23 @@ class ServoRows:
             made.append(np.linalg.qr(A[:, norms > 0] / norms[norms > 0])[0])
         return made
 
-    def error(self, delay: float, limits: TorqueLimits | None) -> Array:
+    def filtered_error(self, delay: float, limits: TorqueLimits | None) -> Array:
         """Filtered errors within limits, (rows, dof); currents are samples and not held."""
         if self.law == "current":
             return np.concatenate([s.filter_rows(s.commands) for s in self.stretches])
         whole = self.law == "position"
-        made = (s.filter_rows(s.error(delay, whole, limits)) for s in self.stretches)
+        made = (s.filter_rows(s.position_error(delay, whole, limits)) for s in self.stretches)
         return np.concatenate([*made])
 
-    def extras(self, terms: Sequence[str], lags: Array | tuple[float, float]) -> list[Array]:
+    def term_signals(self, terms: Sequence[str], lags: Array | tuple[float, float]) -> list[Array]:
         """Filtered signals of further terms, (rows, dof) each."""
-        return [self._gravity if t == "gravity" else self._term(t, lags) for t in terms]
+        return [self._gravity if t == "gravity" else self._term_signal(t, lags) for t in terms]
 
     @cached_property
     def _gravity(self) -> Array:
-        return self._term("gravity", (0.0, 0.0))
+        return self._term_signal("gravity", (0.0, 0.0))
 
-    def _term(self, term: str, lags: Array | tuple[float, float]) -> Array:
+    def _term_signal(self, term: str, lags: Array | tuple[float, float]) -> Array:
         parts = []
         for s in self.stretches:
             period = 1.0 / s.run.rate
@@ -241,7 +241,7 @@ class ServoRows:
 
 def _read_stretches(
     log: Any, robot: Robot, law: str, options: Mapping[str, Any]
-) -> Iterable[_Stretch]:
+) -> Iterable[_ServoStretch]:
     if isinstance(log, Reduced):
         raise InputError("commands are needed row by row: pass the log, not reduced data")
     recording = Recording.from_source(log)
@@ -254,7 +254,7 @@ def _read_stretches(
         if len(centres):
             whole = 2 * np.pi * np.round((run.tau - run.q) / (2 * np.pi))
             turns = np.array([b.motion[:3].any() for b in robot.bodies]) * (law == "position")
-            yield _Stretch(run, counted[run.rows], run.tau - turns * whole, window, centres)
+            yield _ServoStretch(run, counted[run.rows], run.tau - turns * whole, window, centres)
 
 
 def _form_rows(equations: Equations, runs: Sequence[Run], size: int) -> tuple[Array, ...]:
@@ -277,7 +277,9 @@ def find_limits(rows: ServoRows) -> TorqueLimits | None:
     best, at the delay of the joint which they explain best of all.
     """
     n = rows.robot.dof
-    largest = np.max([np.abs(s.error(0.0, True, None)).max(axis=0) for s in rows.stretches], axis=0)
+    largest = np.max(
+        [np.abs(s.position_error(0.0, True, None)).max(axis=0) for s in rows.stretches], axis=0
+    )
 
     def search(j: int, delays: Sequence[float], dampings: Array, shares: Array) -> Array:
         """Delay, damping, share and misfit at the best of these points, refined."""
@@ -308,10 +310,10 @@ def find_limits(rows: ServoRows) -> TorqueLimits | None:
 
 def refuse_dead_bands(rows: ServoRows, delay: float) -> None:
     """Refuse servos that ignore small errors, where this explains a joint's errors better."""
-    late = [s.late(delay) - s.run.q for s in rows.stretches]
+    late = [s.delayed_commands(delay) - s.run.q for s in rows.stretches]
     for j, joint in enumerate(rows.robot.joints):
         used, size = rows.use[:, j], np.sqrt(np.mean(np.concatenate(late)[:, j] ** 2))
-        Q, left = rows.spans[j], []
+        Q, left = rows.regressor_bases[j], []
         for width in (0.0, *(size * DEAD_BANDS)):
             parts = (e[:, [j]] - np.clip(e[:, [j]], -width, width) for e in late)
             e = np.concatenate(
@@ -339,7 +341,7 @@ def _limited_misfit(rows: ServoRows, j: int, delay: float, damping: float, limit
     limits = TorqueLimits(np.array([limit]), np.array([damping]))
     for s in rows.stretches:
         q, dq, commands = s.run.q[:, [j]], s.run.dq[:, [j]], s.commands[:, [j]]
-        e = s.late(delay)[:, [j]] - q
+        e = s.delayed_commands(delay)[:, [j]] - q
         cut = limits.limit_errors(e, (q, dq), commands, delay, 1.0 / s.run.rate)
         made.append(s.filter_rows(cut))
         damped.append(s.filter_rows(damping * dq))
@@ -347,7 +349,7 @@ def _limited_misfit(rows: ServoRows, j: int, delay: float, damping: float, limit
         beyond.append(np.abs(e - damping * dq) > limit)
     if limit <= 0 or damping < 0 or np.mean(np.concatenate(beyond)) > MOST_LIMITED:
         return 1.0
-    used, Q = rows.use[:, j], rows.spans[j]
+    used, Q = rows.use[:, j], rows.regressor_bases[j]
     e = np.concatenate(made)[used, 0]
     within = e - np.concatenate(damped)[used, 0]
     size = min(np.linalg.norm(within), np.linalg.norm(np.concatenate(whole)[used, 0]))

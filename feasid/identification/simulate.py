@@ -146,8 +146,8 @@ class Simulation(Displayed):
         columns = {
             "rms": self.rms,
             "lost": self.lost,
-            "over_description": _ratio(self.rms, self.reference_rms),
-            "over_shuffled": _ratio(self.rms, self.noise_rms),
+            "over_description": _ratio_or_nan(self.rms, self.reference_rms),
+            "over_shuffled": _ratio_or_nan(self.rms, self.noise_rms),
             "inertia_share": np.broadcast_to(self.inertia_share, self.rms.shape),
             "reads": self.readings,
         }
@@ -162,8 +162,11 @@ class Simulation(Displayed):
         """
         own, other = self.rms, self.reference_rms
         if not self.closed_loop:
-            own, other = _ratio(own, self.noise_rms), _ratio(other, self.reference_noise_rms)
-        ratio = _ratio(own, other)
+            own, other = (
+                _ratio_or_nan(own, self.noise_rms),
+                _ratio_or_nan(other, self.reference_noise_rms),
+            )
+        ratio = _ratio_or_nan(own, other)
         out = np.full(ratio.shape, ALIKE, dtype="U12")
         out[ratio < 1 / CLEAR], out[ratio > CLEAR] = BETTER, WORSE
         unknown = np.isnan(ratio)
@@ -216,7 +219,7 @@ class Simulation(Displayed):
 
     def display(self) -> Display:
         """The longest horizon, joint by joint."""
-        h, last, ratios = -1, self.horizons[-1], _ratio(self.rms, self.reference_rms)[-1]
+        h, last, ratios = -1, self.horizons[-1], _ratio_or_nan(self.rms, self.reference_rms)[-1]
         against = f", {{:.3g}} times that of {self.reference}" if self.reference else ""
         measures = [
             Measure(
@@ -237,7 +240,7 @@ class Simulation(Displayed):
         return Display(f"{self.name}, {said}", measures, lost, self.notes, "more: .table")
 
 
-def _ratio(a: Array, b: Array) -> Array:
+def _ratio_or_nan(a: Array, b: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(a / b)
 
@@ -263,10 +266,14 @@ class PositionController:
         """Gains given as one number, one per joint, or by joint name."""
         if kp is None:
             raise InputError("logged commands need the servo's gains: give kp, and kd where it has")
-        return cls(_gains(robot, "kp", kp), _gains(robot, "kd", 0.0 if kd is None else kd), delay)
+        return cls(
+            _gains_by_joint(robot, "kp", kp),
+            _gains_by_joint(robot, "kd", 0.0 if kd is None else kd),
+            delay,
+        )
 
 
-def _gains(robot: Robot, name: str, value: Any) -> Array:
+def _gains_by_joint(robot: Robot, name: str, value: Any) -> Array:
     if isinstance(value, Mapping):
         unknown = [j for j in value if j not in robot.coordinates]
         missing = [j for j in robot.coordinates if j not in value]
@@ -357,7 +364,7 @@ def simulate(
     if servo is not None:
         asked = recording.raw(robot, **select_options(ReadOptions, reading)).values["tau"]
         commands = [asked[run.rows] for run in motion.runs]
-    task = _Windows.from_motion(motion, horizons, windows, servo, commands)
+    task = _SimulationWindows.from_motion(motion, horizons, windows, servo, commands)
     noise = fitted or robot
     errors = task.errors(robot, noise)
     none = [np.full_like(errors[0], np.nan)] * 2
@@ -407,7 +414,7 @@ def _make_controller(
 
 
 @dataclass(frozen=True, eq=False)
-class _Windows:
+class _SimulationWindows:
     """Where windows start, and what drives them."""
 
     motion: Motion
@@ -427,7 +434,7 @@ class _Windows:
         windows: int,
         servo: PositionController | None,
         commands: list[Array] | None,
-    ) -> _Windows:
+    ) -> _SimulationWindows:
         last = horizons[-1]
         delay = 0.0 if servo is None else servo.delay
         places = [
@@ -449,28 +456,28 @@ class _Windows:
     def errors(self, robot: Robot, noise: Robot) -> tuple[Array, Array, npt.NDArray[np.int64]]:
         """RMS errors of a model, those of moved residuals, and lost windows; (horizons, joints)."""
         model = ForwardModel(robot)
-        drives, residuals = zip(*(self._drives(r, noise) for r in range(len(self.motion.runs))),
-                                strict=True)  # fmt: skip
+        driven = (self._driving_torques(r, noise) for r in range(len(self.motion.runs)))
+        drives, residuals = zip(*driven, strict=True)
         own = [inverse_dynamics(robot, run.q, run.dq, run.ddq) for run in self.motion.runs]
-        torques = [self._means(drives)]
+        torques = [self._step_means(drives)]
         for shift in SHIFTS:
             moved = [np.roll(x, int(shift * len(x)), axis=0) for x in residuals]
-            torques.append(self._means([o + m for o, m in zip(own, moved, strict=True)]))
-        q0, v0 = self._at_starts("q"), self._at_starts("dq")
+            torques.append(self._step_means([o + m for o, m in zip(own, moved, strict=True)]))
+        q0, v0 = self._states_at_starts("q"), self._states_at_starts("dq")
         count, many = len(self.starts), len(torques)
         simulated = model.roll_out(
             np.tile(q0, (many, 1)),
             np.tile(v0, (many, 1)),
             np.concatenate(torques),
             self.step,
-            self._feedback(many),
+            self._window_feedback(many),
         )
-        off = simulated - np.tile(self._positions(), (many, 1, 1))
+        off = simulated - np.tile(self._measured_positions(), (many, 1, 1))
         groups = [off[k * count : (k + 1) * count] for k in range(many)]
-        rms = np.array([self._rms(g) for g in groups])
-        return rms[0], rms[1:].mean(axis=0), self._lost(groups[0])
+        rms = np.array([self._median_rms(g) for g in groups])
+        return rms[0], rms[1:].mean(axis=0), self._count_lost(groups[0])
 
-    def _drives(self, r: int, noise: Robot) -> tuple[Array, Array]:
+    def _driving_torques(self, r: int, noise: Robot) -> tuple[Array, Array]:
         """A run's driving torques beside the feedback, and the fit's residual."""
         run = self.motion.runs[r]
         predicted = inverse_dynamics(noise, run.q, run.dq, run.ddq)
@@ -481,14 +488,14 @@ class _Windows:
         given = self.servo.kp * (late - run.q)
         return np.zeros_like(run.q), given - self.servo.kd * run.dq - predicted
 
-    def _feedback(self, many: int) -> Feedback | None:
+    def _window_feedback(self, many: int) -> Feedback | None:
         """Commands for the windows of the log; where moved residuals drive, the motion itself."""
         if self.servo is None:
             return None
         assert self.commands is not None
-        commands = self._means(self.commands, delay=self.servo.delay)
-        positions = self._means([run.q for run in self.motion.runs])
-        speeds = self._means([run.dq for run in self.motion.runs])
+        commands = self._step_means(self.commands, delay=self.servo.delay)
+        positions = self._step_means([run.q for run in self.motion.runs])
+        speeds = self._step_means([run.dq for run in self.motion.runs])
         return Feedback(
             self.servo.kp,
             self.servo.kd,
@@ -496,22 +503,22 @@ class _Windows:
             np.concatenate([np.zeros_like(speeds), *[speeds] * (many - 1)]),
         )
 
-    def _at_starts(self, kind: str) -> Array:
+    def _states_at_starts(self, kind: str) -> Array:
         return np.array([getattr(self.motion.runs[r], kind)[k] for r, k in self.starts])
 
-    def _times(self, run: Run, start: int) -> Array:
+    def _step_times(self, run: Run, start: int) -> Array:
         """Ends of all steps, in samples of the run."""
         return np.asarray(start + run.rate * self.step * np.arange(self.steps + 1))
 
-    def _positions(self) -> Array:
+    def _measured_positions(self) -> Array:
         out = []
         for r, k in self.starts:
             run = self.motion.runs[r]
-            at = self._times(run, k)
+            at = self._step_times(run, k)
             out.append(np.stack([np.interp(at, np.arange(len(run)), x) for x in run.q.T], axis=1))
         return np.array(out)
 
-    def _means(self, signals: Sequence[Array], *, delay: float | None = None) -> Array:
+    def _step_means(self, signals: Sequence[Array], *, delay: float | None = None) -> Array:
         """Means of each run's signal over all steps, shape (windows, steps, dof).
 
         Between samples a signal is linear; with a delay [s] it holds its last value and comes late.
@@ -523,24 +530,29 @@ class _Windows:
         out = []
         for r, k in self.starts:
             run = self.motion.runs[r]
-            at, samples = self._times(run, k) - (delay or 0.0) * run.rate, np.arange(len(run))
+            at, samples = self._step_times(run, k) - (delay or 0.0) * run.rate, np.arange(len(run))
             total = np.stack([np.interp(at, samples, s) for s in sums[r].T], axis=1)
             out.append(np.diff(total, axis=0) / (run.rate * self.step))
         return np.array(out)
 
-    def _ends(self) -> list[int]:
+    def _horizon_steps(self) -> list[int]:
         return [max(1, round(h / self.step)) for h in self.horizons]
 
-    def _rms(self, off: Array) -> Array:
+    def _median_rms(self, off: Array) -> Array:
         """Median over windows; a window that is lost counts as infinitely wrong."""
         squared = np.where(np.isfinite(off), off, np.inf) ** 2
         return np.array(
-            [np.sqrt(np.median(squared[:, 1 : e + 1].mean(axis=1), axis=0)) for e in self._ends()]
+            [
+                np.sqrt(np.median(squared[:, 1 : e + 1].mean(axis=1), axis=0))
+                for e in self._horizon_steps()
+            ]
         )
 
-    def _lost(self, off: Array) -> npt.NDArray[np.int64]:
+    def _count_lost(self, off: Array) -> npt.NDArray[np.int64]:
         strayed = ~(np.abs(off) < LOST)
-        return np.array([strayed[:, : e + 1].any(axis=1).sum(axis=0) for e in self._ends()])
+        return np.array(
+            [strayed[:, : e + 1].any(axis=1).sum(axis=0) for e in self._horizon_steps()]
+        )
 
     def inertia_share(self, robot: Robot, noise: Robot) -> Array:
         """rms(M a) by a model over rms(residual) of the fit behind the low-pass, per joint."""
@@ -549,13 +561,13 @@ class _Windows:
             still = np.zeros_like(run.q)
             pushed = inverse_dynamics(robot, run.q, still, run.ddq)
             pushed -= inverse_dynamics(robot, run.q, still, still)
-            for k, x in enumerate((pushed, self._drives(r, noise)[1])):
+            for k, x in enumerate((pushed, self._driving_torques(r, noise)[1])):
                 found = low_pass_motion(replace(self.motion, runs=(replace(run, tau=x),))).runs
                 squares[k] += sum(np.sum(part.tau**2, axis=0) for part in found)
-        return _ratio(np.sqrt(squares[0]), np.sqrt(squares[1]))
+        return _ratio_or_nan(np.sqrt(squares[0]), np.sqrt(squares[1]))
 
 
-def described(base: BaseParameters, robot: Robot, reduced: Reduced) -> Robot | None:
+def robot_as_described(base: BaseParameters, robot: Robot, reduced: Reduced) -> Robot | None:
     """The description's inertials with joint terms fitted to the reduced log; None without them.
 
     Joint terms by least squares in units of the noise, those that dissipate at least zero.

@@ -100,7 +100,7 @@ def unexplained_structure(
     betas = np.array([models.models.get(f, unseen) for f in range(FOLDS)])
     parts: list[list[Part]] = [[] for _ in supports]
     for run in runs:
-        rows = _joined([*equations.run_rows(run)])
+        rows = _rows_of_run([*equations.run_rows(run)])
         if rows is None:
             continue
         fold = np.mod(np.floor(rows.t / FOLD_SECONDS + EDGE), FOLDS).astype(np.intp)
@@ -113,7 +113,8 @@ def unexplained_structure(
             parts[j].append((torque - predicted, moving, functions))
     seen = measured_rows(models.reduced)
     return tuple(
-        _predictable(p) if p and s else Structure(0.0) for p, s in zip(parts, seen, strict=True)
+        _predictable_structure(p) if p and s else Structure(0.0)
+        for p, s in zip(parts, seen, strict=True)
     )
 
 
@@ -129,15 +130,15 @@ def held_out_errors(models: CrossValidation, runs: Iterable[Run]) -> Iterator[tu
             part = slice(first, first + CHUNK)
             q, dq, ddq = (as_samples_last(x[part]) for x in (run.q, run.dq, run.ddq))
             fold = np.mod(np.floor(run.t[part] / FOLD_SECONDS + EDGE), FOLDS).astype(np.intp)
-            blocks = [np.empty((len(s) + 2, len(fold))) for s in plan.support]
+            blocks = [np.empty((len(s) + 2, len(fold))) for s in plan.nonzero_columns]
             plan.fill(q, dq, ddq, blocks)
-            for j, (block, support) in enumerate(zip(blocks, plan.support, strict=True)):
+            for j, (block, support) in enumerate(zip(blocks, plan.nonzero_columns, strict=True)):
                 own = betas[:, [columns.index(c) for c in support]][fold]
                 errors[part, j] -= np.einsum("mk,km->m", own, block[:-2])
         yield run, errors
 
 
-def _joined(groups: list[EquationRows]) -> EquationRows | None:
+def _rows_of_run(groups: list[EquationRows]) -> EquationRows | None:
     """All rows of a run."""
     if not groups:
         return None
@@ -186,7 +187,7 @@ def _functions_of_joint(
     }
 
 
-def _predictable(parts: list[Part]) -> Structure:
+def _predictable_structure(parts: list[Part]) -> Structure:
     """The share of a residual that functions predict, and those that do it best alone."""
     error = np.concatenate([e for e, _, _ in parts])
     moving = np.concatenate([m for _, m, _ in parts])

@@ -34,7 +34,7 @@ MOST_SAMPLES = 10**6
 
 
 @dataclass(frozen=True, eq=False)
-class Setup:
+class UncorrectedLog:
     """A log and a robot before anything was corrected.
 
     Attributes
@@ -76,13 +76,13 @@ class Setup:
         return float(ends[-1][1]) if apart else 0.0
 
     @property
-    def period(self) -> float:
+    def sample_time(self) -> float:
         """Of the samples [s]."""
         return max(1.0 / run.rate for run in self.runs)
 
 
 def corrected_equations(
-    setup: Setup, correction: LogCorrection, rows: LogRows | None = None
+    setup: UncorrectedLog, correction: LogCorrection, rows: LogRows | None = None
 ) -> tuple[BaseParameters, LogRows, Array, Reduced]:
     """Base parameters, rows, filtered torques and equations of a log without some mistakes.
 
@@ -95,8 +95,8 @@ def corrected_equations(
         Of the same motion and robot, with other torques.
     """
     base = setup.base
-    robot = correction.robot(base.robot)
-    runs = [correction.run(r) for r in setup.runs]
+    robot = correction.correct_robot(base.robot)
+    runs = [correction.correct_run(r) for r in setup.runs]
     if robot is not base.robot:
         base = base_parameters(robot, measured=setup.chosen["measured"])
         rows = None
@@ -104,12 +104,12 @@ def corrected_equations(
         rows = LogRows(robot, independent_columns(base), setup.cutoff, runs, setup.joints)
     else:
         rows = rows.with_torques(runs)
-    torque = rows.torque if correction.aligns else rows.torque + setup.delay * rows.slope
+    torque = rows.torque if correction.shifts_torques else rows.torque + setup.delay * rows.slope
     same = not correction.values
     return base, rows, torque, setup.reduced if same else rows.reduced(torque, setup.reduced)
 
 
-class Trial:
+class CorrectedLog:
     """A log with some corrections, and its feasible model.
 
     Parameters
@@ -127,7 +127,7 @@ class Trial:
 
     def __init__(
         self,
-        setup: Setup,
+        setup: UncorrectedLog,
         correction: LogCorrection,
         noise: Noise,
         weight: float,
@@ -149,19 +149,21 @@ class Trial:
         self.followed = self.task.full_covariance(problem.followed(free, divergence))
         self._columns: dict[Mistake, Array] = {}
 
-    def with_correction(self, correction: LogCorrection, noise: Noise | None = None) -> Trial:
+    def with_correction(
+        self, correction: LogCorrection, noise: Noise | None = None
+    ) -> CorrectedLog:
         """The log with another correction, its model sought from this one."""
         rows = self.rows if self.base is self.setup.base else None
         own = self.noise if noise is None else noise
-        return Trial(self.setup, correction, own, self.weight, self.delta, rows)
+        return CorrectedLog(self.setup, correction, own, self.weight, self.delta, rows)
 
-    def with_own_noise(self) -> Trial:
+    def with_own_noise(self) -> CorrectedLog:
         """The same correction with the noise that is left with it."""
         noise = self.task.noise(self.reduced, self.weight, self.task.start(self.delta))
         return self.with_correction(self.correction, noise)
 
     @cached_property
-    def deviations(self) -> Array:
+    def row_deviations(self) -> Array:
         """Of every row, shape (rows,)."""
         out = np.empty(len(self.torque))
         for j in self.rows.joints:
@@ -169,17 +171,24 @@ class Trial:
             out[own] = self.noise.deviations(j, self.rows.squared_slowness[own])
         return out
 
-    def tests(self, active: Sequence[Mistake] = ()) -> ScoreTests:
+    def score_tests(self, active: Sequence[Mistake] = ()) -> ScoreTests:
         """Score tests around the model."""
         K = np.asarray(self.base.K, dtype=np.float64)
         model = self.base.robot.with_values(self.delta)
         spread = K @ self.followed @ K.T
         return ScoreTests(
-            self.rows, self.torque, model, self.beta, spread, self.deviations, active, self._columns
+            self.rows,
+            self.torque,
+            model,
+            self.beta,
+            spread,
+            self.row_deviations,
+            active,
+            self._columns,
         )
 
     @cached_property
-    def held_out(self) -> Array:
+    def held_out_residuals(self) -> Array:
         """Residual of every row by a feasible model of the other stretches, shape (rows,)."""
         out = np.zeros(len(self.torque))
         for fold in range(FOLDS):
@@ -191,13 +200,13 @@ class Trial:
         return out
 
 
-def prepare_setup(
+def make_uncorrected_log(
     tasks: Sequence[LogTask],
     base: BaseParameters,
     reduced: Reduced,
     chosen: Mapping[str, Any],
     delay: float,
-) -> Setup | None:
+) -> UncorrectedLog | None:
     """What a search needs; None where this log and robot, or these options, allow none."""
     prior, robot = find_prior(chosen["prior"]), base.robot
     plain = robot.dof == robot.axes == len(robot.bodies) and not robot.loops
@@ -219,4 +228,4 @@ def prepare_setup(
     moved = [log.blurred_motion(robot, torque=torque, **own) for log, own in recorded]
     coarse = [b or m for b, m in zip(moved, motions, strict=True)] if any(moved) else []
     blurred = tuple(run for motion in coarse for run in motion.runs)
-    return Setup(base, chosen, runs, motions[0].cutoff, reduced, prior, delay, blurred)
+    return UncorrectedLog(base, chosen, runs, motions[0].cutoff, reduced, prior, delay, blurred)

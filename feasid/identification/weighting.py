@@ -96,7 +96,7 @@ class Estimator:
         timing: float = 0.0,
     ) -> Estimator:
         """An estimator with these options, whose weights are checked."""
-        factors = _factors(chosen["weights"], base.robot)
+        factors = _check_joint_weights(chosen["weights"], base.robot)
         return cls(base, feasible, reduced, chosen, factors, timing)
 
     def beta(self, equations: Reduced) -> Array:
@@ -110,7 +110,7 @@ class Estimator:
         prior = find_prior(self.chosen["prior"])
         if prior is None:
             return self._without_prior(equations)
-        task = self.task(prior)
+        task = self.estimation_problem(prior)
         noise = self._noise(equations, task)
         triangle = noise.whitened_triangle(equations)
         optimum = self._least_squares(triangle)
@@ -128,7 +128,7 @@ class Estimator:
         solution = verify_model(optimum, found.delta, task)
         K = self.base.K
         said = (*_belief_notes(found), _prior_note(found, prior.name))
-        said += _outside_note(self.feasible)
+        said += _uncertified_note(self.feasible)
         weights = 1.0 / np.sqrt(noise.quick) if self.factors is None else self.factors
         weights = np.where(measured_rows(equations), weights, 0.0)
         covariance = K @ found.covariance @ K.T
@@ -140,7 +140,7 @@ class Estimator:
             solution, optimum, triangle, weights, covariance, believed, 1.0, found, said
         )
 
-    def task(self, prior: Prior) -> EstimationProblem:
+    def estimation_problem(self, prior: Prior) -> EstimationProblem:
         """What is sought, however the equations are weighted."""
         return EstimationProblem.from_reduced(
             self.reduced, self.base, self.feasible, self._reference(), prior
@@ -193,7 +193,7 @@ class Estimator:
 
     def _without_prior(self, equations: Reduced) -> EstimatorResult:
         """Feasible least squares, Sousa and Cortesao (2014) eq. (64)-(75), and its slack."""
-        said = [*_outside_note(self.feasible)]
+        said = [*_uncertified_note(self.feasible)]
         if self.factors is None and self.chosen["weights"] == "noise":
             noise, _ = estimate_noise(equations)
             triangle = noise.whitened_triangle(equations)
@@ -230,7 +230,7 @@ class Estimator:
         )
 
 
-def widened(
+def add_covariance(
     result: EstimatorResult, spread: Array, base: BaseParameters, *, foretold: bool = False
 ) -> EstimatorResult:
     """The result with ``spread @ spread.T`` (n, n) more in the covariance of its parameters.
@@ -257,7 +257,7 @@ def widened(
     return replace(result, covariance=result.covariance + own @ own.T, estimate=estimate)
 
 
-def _factors(weights: Any, robot: Robot) -> Array | None:
+def _check_joint_weights(weights: Any, robot: Robot) -> Array | None:
     """Factors per joint that the caller gives; None when residuals decide."""
     if isinstance(weights, str):
         if weights not in ("noise", "wls"):
@@ -339,7 +339,7 @@ def _doubt_notes(found: Estimate) -> list[Note]:
     return [Note(text, "description-doubted", bodies=found.doubted)]
 
 
-def _outside_note(feasible: FeasibleSet) -> tuple[Note, ...]:
+def _uncertified_note(feasible: FeasibleSet) -> tuple[Note, ...]:
     """Which constraints no certificate covers."""
     if not feasible.convex:
         return ()

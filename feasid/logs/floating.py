@@ -23,9 +23,9 @@ from feasid.dynamics.floating import (
     Contact,
     FloatingMotion,
     base_index,
+    contact_free_projector,
     contact_torques,
     floating_motion,
-    free_projector,
     imu_motion,
     rotation_matrices,
     rotation_vectors,
@@ -420,7 +420,7 @@ class FloatingColumns:
             return None
         flags = [self.columns[f"contact_{name}"][rows, 0] > TOUCHES for name in self.unknown]
         points = [Contact(t.body, t.position) for t in self.unknown.values()]
-        return free_projector(self.robot, q, points, np.stack(flags, axis=1))
+        return contact_free_projector(self.robot, q, points, np.stack(flags, axis=1))
 
     def equations(
         self, stretch: Stretch, cutoff: float, forces: bool = True

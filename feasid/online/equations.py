@@ -98,7 +98,7 @@ class CausalEquations:
         dof = self.robot.dof
         self._tail: dict[str, Array] = {x: np.zeros((dof, 0)) for x in ("q", "dq", "tau")}
         sections = len(self._sos)
-        self._states = [np.zeros((sections, len(s) + 2, 2)) for s in self.plan.support]
+        self._states = [np.zeros((sections, len(s) + 2, 2)) for s in self.plan.nonzero_columns]
         self._speed_state: Array | None = None
         self._average: tuple[Array, ...] | None = None
         self._next = 0
@@ -129,7 +129,7 @@ class CausalEquations:
             else self._differentiate_by_averages(q, tau, dq)
         )
         count = motion[0].shape[1]
-        blocks = [np.empty((len(s) + 2, count)) for s in self.plan.support]
+        blocks = [np.empty((len(s) + 2, count)) for s in self.plan.nonzero_columns]
         if count:
             self.plan.fill(motion[0], motion[1], motion[2], blocks)
         kept = np.arange(self._next, count, self.every)
@@ -315,7 +315,7 @@ def make_store(
     equations: CausalEquations, window: int | None, forgetting: float | None, block: int
 ) -> EquationStore:
     """What remembers the equations."""
-    sizes = [len(s) + 1 for s in equations.plan.support]
+    sizes = [len(s) + 1 for s in equations.plan.nonzero_columns]
     if window is not None:
         return WindowedEquations(sizes, window // block)
     return FadingEquations(sizes, 1.0 if forgetting is None else forgetting)

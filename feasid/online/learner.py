@@ -161,7 +161,7 @@ class Learner:
 
     def _take(self, parts: list[tuple[list[Array], Array]]) -> None:
         """Predict and learn the rows of one block."""
-        sizes = [len(s) + 1 for s in self.equations.plan.support]
+        sizes = [len(s) + 1 for s in self.equations.plan.nonzero_columns]
         rows = [
             np.concatenate([np.empty((k, 0)), *(part[j] for part, _ in parts)], axis=1)
             for j, k in enumerate(sizes)
@@ -213,7 +213,7 @@ class Learner:
     @property
     def _supports(self) -> tuple[tuple[int, ...], ...]:
         place = {c: k for k, c in enumerate(self.equations.plan.columns)}
-        return tuple(tuple(place[c] for c in s) for s in self.equations.plan.support)
+        return tuple(tuple(place[c] for c in s) for s in self.equations.plan.nonzero_columns)
 
     # -- estimates ---------------------------------------------------------------------------
 

@@ -289,12 +289,12 @@ class Equations:
         self, robot: Robot, columns: Sequence[int], cutoff: float, free: bool = False
     ) -> None:
         self.plan = RegressorPlan.from_robot(robot, columns)
-        self.support = (self.plan.columns,) * robot.dof if free else self.plan.support
+        self.support = (self.plan.columns,) * robot.dof if free else self.plan.nonzero_columns
         self.cutoff = cutoff
         self._carried = coordinate_map(robot) if robot.dof != robot.axes else None
         self._slow = friction_speeds(robot, self._carried)
-        smooth = [np.array(s, dtype=np.intp) for s in self.plan.smooth]
-        rest = zip(smooth, self.plan.support, strict=True)
+        smooth = [np.array(s, dtype=np.intp) for s in self.plan.smooth_columns]
+        rest = zip(smooth, self.plan.nonzero_columns, strict=True)
         self._parts = [(s, np.setdiff1d(np.arange(len(own) + 2), s)) for s, own in rest]
 
     def run_rows(self, run: Run) -> Iterator[EquationRows]:
@@ -336,7 +336,7 @@ class Equations:
         """Rows at `own` of these samples."""
         q, dq, ddq, tau = signals
         joints = dq if self._carried is None else self._carried.motion(q, dq, ddq)[1]
-        blocks = [np.empty((len(s) + 2, q.shape[1])) for s in self.plan.support]
+        blocks = [np.empty((len(s) + 2, q.shape[1])) for s in self.plan.nonzero_columns]
         for j, block in enumerate(blocks):
             block[-2] = tau[j]
             block[-1] = slowness(self._slow[j], joints)
@@ -363,7 +363,7 @@ class Equations:
         """Per coordinate filtered and raw rows; the smooth ones from some of the samples."""
         start = int(own[0]) % combs.every
         q, dq, ddq = (np.ascontiguousarray(x[:, start :: combs.every]) for x in motion)
-        bodies = [np.zeros((len(s), q.shape[1])) for s in self.plan.support]
+        bodies = [np.zeros((len(s), q.shape[1])) for s in self.plan.nonzero_columns]
         self.plan.fill_bodies(q, dq, ddq, bodies)
         self.plan.fill_drives(*motion, blocks)
         for body, block, (smooth, rest) in zip(bodies, blocks, self._parts, strict=True):
@@ -378,7 +378,7 @@ class Equations:
         """The equations multiplied with projectors (N, dof, dof); each has all columns then."""
         place = {c: k for k, c in enumerate(self.plan.columns)}
         wide = np.zeros((len(blocks), len(place) + 2, free.shape[0]))
-        for row, (block, support) in enumerate(zip(blocks, self.plan.support, strict=True)):
+        for row, (block, support) in enumerate(zip(blocks, self.plan.nonzero_columns, strict=True)):
             wide[row, [place[c] for c in support]] = block[:-2]
             wide[row, -2:] = block[-2:]
         mixed = free @ wide[:, :-1].transpose(2, 0, 1)

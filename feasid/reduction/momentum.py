@@ -138,13 +138,13 @@ def _momentum_regressor(free: RegressorPlan, q: Array, dq: Array) -> list[Array]
     """Y_p per row: the regressor at (q, 0, dq), where of the joint terms only inertia counts."""
     blocks = _regressor_blocks(free, q, np.zeros_like(dq), dq)
     names = free.robot.parameter_names
-    for block, support in zip(blocks, free.support, strict=True):
+    for block, support in zip(blocks, free.nonzero_columns, strict=True):
         block[[names[c][1] in FORCES for c in support]] = 0.0
     return blocks
 
 
 def _regressor_blocks(plan: RegressorPlan, q: Array, dq: Array, ddq: Array) -> list[Array]:
-    blocks = [np.empty((len(s), q.shape[1])) for s in plan.support]
+    blocks = [np.empty((len(s), q.shape[1])) for s in plan.nonzero_columns]
     plan.fill(q, dq, ddq, blocks)
     return blocks
 

@@ -380,7 +380,7 @@ class Reducer:
         if columns is None:
             columns = [int(c) for c in base_parameters(robot).independent]
         self.plan = RegressorPlan.from_robot(robot, columns)
-        sizes = [len(s) + 1 for s in self.plan.support]
+        sizes = [len(s) + 1 for s in self.plan.nonzero_columns]
         self._triangles = [np.zeros((k, k), order="F") for k in sizes]
         self._blocks = [np.empty((k, CHUNK)) for k in sizes]
         self._samples = 0
@@ -426,7 +426,7 @@ class Reducer:
     def result(self, notes: Sequence[str] = (), cutoff: float | None = None) -> Reduced:
         """The reduction of everything added so far."""
         place = {c: k for k, c in enumerate(self.plan.columns)}
-        supports = tuple(tuple(place[c] for c in s) for s in self.plan.support)
+        supports = tuple(tuple(place[c] for c in s) for s in self.plan.nonzero_columns)
         triangles = tuple(np.ascontiguousarray(np.triu(t)) for t in self._triangles)
         robot, columns = self.plan.robot, self.plan.columns
         head = fingerprint_of(robot, columns), columns, supports, triangles

@@ -12,7 +12,7 @@ from robots import ARM, random_robot, random_rotation
 import feasid
 from feasid.codegen.c import escape_comment
 from feasid.codegen.expression import Graph, count_operations
-from feasid.codegen.routine import ROUTINES, CodedModel, python_function
+from feasid.codegen.routine import ROUTINES, BaseParameterModel, python_function
 from feasid.datasets import wam
 from feasid.robot.inertia import from_mass_com_inertia
 from feasid.robot.joint_terms import FRICTION
@@ -90,7 +90,7 @@ def close(found, wanted):
 @pytest.mark.parametrize("kind", ROUTINES)
 @pytest.mark.parametrize("name", ["wam", "panda", "ur5"])
 def test_code_equals_the_library(name, kind, argument):
-    model = CodedModel.from_robot(arm(name), argument=argument)
+    model = BaseParameterModel.from_robot(arm(name), argument=argument)
     motion = motions(model.robot)
     assert close(outputs(model, kind, motion), expected(model.robot, model.base, kind, motion))
 
@@ -99,7 +99,7 @@ def test_geometry_taken_literally():
     robot = ur5()
     base = feasid.base_parameters(robot, snap=None)
     motion = motions(robot)
-    found = outputs(CodedModel.from_robot(robot, base), "inverse_dynamics", motion)
+    found = outputs(BaseParameterModel.from_robot(robot, base), "inverse_dynamics", motion)
     assert close(found, feasid.inverse_dynamics(robot, *motion))
 
 
@@ -109,7 +109,7 @@ def test_geometry_taken_literally():
 def test_random_trees(seed, kind):
     """Slanted axes, prismatic and helical joints, rotors, branches."""
     robot = one_freedom(seed)
-    model = CodedModel.from_robot(robot)
+    model = BaseParameterModel.from_robot(robot)
     motion = motions(robot, seed)
     assert close(outputs(model, kind, motion), expected(robot, model.base, kind, motion))
 
@@ -122,7 +122,7 @@ def test_all_joint_terms(kind):
     robot = robot.with_values(rng.uniform(0.5, 1.5, robot.size))
     robot = robot.with_joint_terms([*FRICTION], drive_inertia=True).with_transition(0.3)
     robot = robot.with_values(np.where(np.isnan(robot.values), 0.7, robot.values))
-    model = CodedModel.from_robot(robot)
+    model = BaseParameterModel.from_robot(robot)
     motion = motions(robot)
     found = outputs(model, kind, motion)
     assert close(found, expected(robot, model.base, kind, motion))
@@ -134,7 +134,7 @@ def test_joints_that_follow_others(kind):
     robot = robot.with_values(np.random.default_rng(2).uniform(0.5, 1.5, robot.size))
     follower = feasid.Coupling(robot.joints[2], {robot.joints[1]: -0.5}, 0.2)
     robot = feasid.Robot(robot.bodies, couplings=(follower,))
-    model = CodedModel.from_robot(robot)
+    model = BaseParameterModel.from_robot(robot)
     motion = motions(robot)
     assert close(outputs(model, kind, motion), expected(robot, model.base, kind, motion))
 
@@ -155,7 +155,7 @@ def wide_tree(seed):
 @pytest.mark.parametrize("kind", ROUTINES)
 def test_joints_of_any_axes_equal_the_library(kind, seed):
     robot = wide_tree(seed)
-    model = CodedModel.from_robot(robot)
+    model = BaseParameterModel.from_robot(robot)
     motion = motions(robot, seed)
     found, wanted = outputs(model, kind, motion), expected(robot, model.base, kind, motion)
     assert np.abs(found - wanted).max() <= EXPONENTIAL * max(1.0, np.abs(wanted).max())
@@ -244,7 +244,7 @@ SYMPYBOTICS = 490
 
 def test_operations_of_the_wam():
     """Parameters as arguments."""
-    model = CodedModel.from_robot(wam.robot().with_joint_terms(()), argument=True)
+    model = BaseParameterModel.from_robot(wam.robot().with_joint_terms(()), argument=True)
     counts = {kind: count_operations(model.routine(kind).outputs) for kind in ROUTINES}
     assert counts["inverse_dynamics"].multiplications <= 316 < SYMPYBOTICS
     assert counts["gravity"].multiplications <= 64

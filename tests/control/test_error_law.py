@@ -10,11 +10,11 @@ from feasid.control.external_torque import (
     SLOW,
     TAIL,
     ErrorLaw,
-    _crossings,
-    _deviations,
     _fit_variance,
-    _peaks,
-    _tails,
+    _standard_deviations,
+    _stretch_maxima,
+    _tail_places,
+    _upward_crossings,
     alarm_rate,
     observer_errors,
 )
@@ -45,12 +45,12 @@ def test_rates_that_are_none(text, words):
 
 def test_crossings_and_peaks():
     sizes = np.array([3.0, 1, 2, 4, 3, 1, 5, 2, 2.5, 0, 1])
-    assert np.flatnonzero(_crossings(sizes, 1.5)).tolist() == [1, 5]
-    assert _peaks(sizes, 1.5).tolist() == [4.0, 5.0]
-    assert _peaks(sizes, 2.2).tolist() == [4.0, 5.0, 2.5]
-    assert _peaks(sizes, 9.0).tolist() == []
-    assert np.flatnonzero(_crossings(sizes, 2.0)).tolist() == [2, 5, 7]
-    many = _crossings(np.stack([sizes, -sizes], axis=1), np.array([1.5, -1.5]))
+    assert np.flatnonzero(_upward_crossings(sizes, 1.5)).tolist() == [1, 5]
+    assert _stretch_maxima(sizes, 1.5).tolist() == [4.0, 5.0]
+    assert _stretch_maxima(sizes, 2.2).tolist() == [4.0, 5.0, 2.5]
+    assert _stretch_maxima(sizes, 9.0).tolist() == []
+    assert np.flatnonzero(_upward_crossings(sizes, 2.0)).tolist() == [2, 5, 7]
+    many = _upward_crossings(np.stack([sizes, -sizes], axis=1), np.array([1.5, -1.5]))
     assert many.sum(axis=0).tolist() == [2, 3]
 
 
@@ -60,7 +60,7 @@ def test_tails_begin_where_enough_crossings_are_left():
     expected = [
         max(k for k, n in enumerate(row) if n >= min(TAIL, 0.5 * row[0])) for row in crossings
     ]
-    assert _tails(crossings).tolist() == expected
+    assert _tail_places(crossings).tolist() == expected
     assert expected[1:] == [3, 5]
 
 
@@ -75,7 +75,7 @@ def test_variances_follow_their_features():
     assert silent[1:].tolist() == [0, 0, 0]
     nothing = _fit_variance(features[:, [1, 1, 1, 1]] * [0, 1, 0, 0], squares)
     assert nothing[0] == pytest.approx(1e-3 * squares.mean())
-    found = _deviations(np.stack([true, 4 * true]), np.stack([features[:5]] * 2, axis=1))
+    found = _standard_deviations(np.stack([true, 4 * true]), np.stack([features[:5]] * 2, axis=1))
     np.testing.assert_allclose(found[:, 1], 2 * found[:, 0])
     np.testing.assert_allclose(found[:, 0] ** 2, features[:5] @ true)
 
@@ -123,10 +123,10 @@ def test_levels_are_crossed_as_often_as_asked(law):
     """Counted where a log is long enough; higher beyond."""
     parts = [run(k) for k in range(3)]
     seen = [observer_errors(r, e, 30.0, 0.0, law.fastest) for r, e in parts]
-    scaled = [np.abs(e) / _deviations(law.coefficients, f) for e, f in seen]
+    scaled = [np.abs(e) / _standard_deviations(law.coefficients, f) for e, f in seen]
     for rate in (1.0, 3.0):
         level = law.level(rate)
-        times = sum(_crossings(z, level).sum(axis=0) for z in scaled)
+        times = sum(_upward_crossings(z, level).sum(axis=0) for z in scaled)
         np.testing.assert_allclose(times / law.seconds, rate / 2, rtol=0.15)
     rare = [law.level(x) for x in (1.0, 1e-2, 1e-4)]
     assert (np.diff(rare, axis=0) > 0.2).all()
@@ -146,7 +146,7 @@ def test_levels_beyond_the_tail_follow_its_law(law):
     """``n (1 + (u^2 - u_0^2) / excess)^-n`` crossings in the log's time, for each joint alike."""
     rate = 1e-3
     level = law.level(rate)
-    tail = _tails(law.crossings)
+    tail = _tail_places(law.crossings)
     rows = np.arange(2)
     n, start = law.crossings[rows, tail], law.levels[rows, tail]
     expected = n * (1 + (level**2 - start**2) / law.excesses) ** -n

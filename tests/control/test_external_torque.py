@@ -14,7 +14,13 @@ import feasid
 from feasid.codegen.algorithms import Algorithms
 from feasid.codegen.expression import Graph
 from feasid.codegen.routine import Routine, python_function
-from feasid.control.external_torque import GAIN, ErrorLaw, _peaks, alarm_rate, observer_errors
+from feasid.control.external_torque import (
+    GAIN,
+    ErrorLaw,
+    _stretch_maxima,
+    alarm_rate,
+    observer_errors,
+)
 from feasid.errors import InputError
 from feasid.logs.motion import Run
 
@@ -292,5 +298,5 @@ def test_the_least_push_is_the_threshold_where_nothing_depends_on_the_motion(fit
 
 def test_a_crossing_is_as_high_as_its_peak():
     sizes = np.array([5.0, 1.0, 2.0, 4.0, 3.0, 0.5, 2.5, 0.0, 3.5])
-    assert _peaks(sizes, 1.5).tolist() == [4.0, 2.5, 3.5]  # the first began before the log
-    assert _peaks(sizes, 9.0).tolist() == []
+    assert _stretch_maxima(sizes, 1.5).tolist() == [4.0, 2.5, 3.5]  # the first began before the log
+    assert _stretch_maxima(sizes, 9.0).tolist() == []

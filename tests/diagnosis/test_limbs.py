@@ -10,11 +10,11 @@ import feasid
 from feasid.diagnosis.floating import (
     TURNS,
     LimbEquations,
-    _dead_forces,
+    _constant_force_findings,
     _flag_mistakes,
     _force_mistakes,
     _imu_mistakes,
-    _share_aloft,
+    _share_without_contact,
 )
 from feasid.dynamics.floating import FloatingMotion, frame_jacobian
 from feasid.dynamics.regressor import inverse_dynamics
@@ -76,7 +76,7 @@ def only(found):
 def test_right_forces_are_right(walker):
     robot, limbs = walker
     assert _force_mistakes(limbs, robot) == []
-    assert _dead_forces(limbs) == []
+    assert _constant_force_findings(limbs) == []
     assert _force_mistakes(changed(limbs, lambda s, f: 0.55 * f), robot) == []
     assert _force_mistakes(changed(limbs, lambda s, f: 1.9 * f), robot) == []
 
@@ -132,7 +132,7 @@ def test_a_dead_force(walker):
         silent[:, 2] = 3.0
         silent[ROWS[5], 2] += size * largest
         faint = changed(limbs, lambda s, f, silent=silent: silent if s == "R" else f)
-        found = _dead_forces(faint)
+        found = _constant_force_findings(faint)
         assert [f.code for f in found] == ["dead-force"] * dead
         if dead:
             assert found[0].message == (
@@ -142,7 +142,7 @@ def test_a_dead_force(walker):
             assert found[0].remedy == "give contact_R (1 or 0) in place of its force"
             assert _force_mistakes(faint, robot) == []
     alone = replace(limbs, forces={"L": 0 * limbs.forces["L"]})
-    assert _dead_forces(alone) == []
+    assert _constant_force_findings(alone) == []
 
 
 @pytest.mark.parametrize(("share", "told"), [(0.0, False), (0.19, False), (0.25, True)])
@@ -166,10 +166,12 @@ def test_shares_of_a_log_in_flight(walker):
     robot, _ = walker
     least = 0.05 * 9 * 9.81
     forces = {"L": np.array([[0, 0, 1.01], [0, 0, 0.99], [0, 0, 0], [1.01, 0, 0]]) * least}
-    assert _share_aloft(robot, forces, []) == 0.5
-    assert _share_aloft(robot, {**forces, "R": np.roll(forces["L"], 1, axis=0)}, []) == 0.25
-    assert _share_aloft(robot, {}, [np.array([[1.0], [0.0], [0.0], [0.0]])]) == 0.75
-    assert _share_aloft(robot, {}, []) == 1.0
+    assert _share_without_contact(robot, forces, []) == 0.5
+    assert (
+        _share_without_contact(robot, {**forces, "R": np.roll(forces["L"], 1, axis=0)}, []) == 0.25
+    )
+    assert _share_without_contact(robot, {}, [np.array([[1.0], [0.0], [0.0], [0.0]])]) == 0.75
+    assert _share_without_contact(robot, {}, []) == 1.0
 
 
 # -- the IMU ---------------------------------------------------------------------------------------

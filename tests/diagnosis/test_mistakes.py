@@ -12,8 +12,8 @@ from feasid.diagnosis.mistakes import (
     LogCorrection,
     Mistake,
     corrected_options,
-    features,
-    horizontal,
+    horizontal_axes,
+    missing_features,
 )
 from feasid.logs.motion import Run
 
@@ -45,7 +45,7 @@ def test_a_robot_with_corrected_zeros_has_the_torques_of_the_true_positions():
 
 @pytest.mark.parametrize("gravity", [(0, 0, -9.81), (0, -9.81, 0), (1.0, -2.0, 3.0)])
 def test_a_tilt_turns_gravity_about_horizontal_axes(gravity):
-    axes = horizontal(gravity)
+    axes = horizontal_axes(gravity)
     np.testing.assert_allclose(axes @ axes.T, np.eye(2), atol=ROUNDING)
     np.testing.assert_allclose(axes @ gravity, 0.0, atol=ROUNDING)
     found = correction(tilt=[0.3, -0.4]).robot(ROBOT.with_gravity(gravity)).gravity
@@ -60,11 +60,11 @@ def test_torques_are_put_on_time_and_in_their_unit():
     phase = np.outer(t, [1.0, 2.0])
     run = Run("", 100.0, np.arange(200), t, *np.zeros((3, 200, 2)), np.sin(phase))
     found = correction(delay=0.02, joint_delay={1: 0.03}, gain={0: np.log(1.5)})
-    assert found.aligns
+    assert found.shifts_torques
     mended = found.run(run).tau
     late = np.sin(phase + np.array([0.02, 2 * 0.05]))  # what stands there was so much later
     np.testing.assert_allclose(mended[:-6], (late / [1.5, 1.0])[:-6], atol=1e-3)  # straight lines
-    assert not correction(zero={0: 0.1}).aligns
+    assert not correction(zero={0: 0.1}).shifts_torques
     assert correction(zero={0: 0.1}).run(run) is run
 
 
@@ -90,14 +90,14 @@ def test_friction_of_cold_joints_fades_with_its_time_constant():
     np.testing.assert_array_equal(found[:, 0], 7.0)
     dry, viscous = 0.3 * np.sign(dq[:, 1]), 0.2 * dq[:, 1]
     np.testing.assert_allclose(found[:, 1], 7.0 - np.exp(-t / 5.0) * (dry + viscous), rtol=1e-9)
-    assert not cold.aligns
+    assert not cold.shifts_torques
     assert corrected_options({}, cold, ROBOT) == {}
 
 
 def test_steps_are_limited_and_stay_with_their_mistakes():
     tilt, zero = Mistake("tilt"), Mistake("zero", 2)
     start = LogCorrection({zero: np.array([0.1])})
-    found = start.stepped([tilt, zero], np.array([0.01, -9.0, 0.05]))
+    found = start.add_step([tilt, zero], np.array([0.01, -9.0, 0.05]))
     np.testing.assert_allclose(found.get([zero, tilt]), [0.15, 0.01, -KINDS["tilt"].limit])
     assert found.get([]).shape == (0,)
     assert found.of("zero") == {2: pytest.approx(0.15)}
@@ -105,7 +105,7 @@ def test_steps_are_limited_and_stay_with_their_mistakes():
 
 
 def test_every_joint_may_lack_every_feature_but_those_with_a_number():
-    found = features((0, 2))
+    found = missing_features((0, 2))
     assert {m.joint for m in found} == {0, 2}
     kinds = {m.kind for m in found}
     assert {"ripple", "coupling", "tilt"}.isdisjoint(kinds)

@@ -6,7 +6,7 @@ from robots import random_robot
 from scipy.integrate import solve_ivp
 
 import feasid
-from feasid.dynamics.forward import Feedback, ForwardModel, _minimise
+from feasid.dynamics.forward import Feedback, ForwardModel, _minimise_with_friction
 from feasid.errors import InputError
 from feasid.robot import inertia
 
@@ -116,7 +116,7 @@ def test_a_step_with_dry_friction_is_the_minimum_of_its_convex_function(seed, sp
     A += 4.0 / spread * np.eye(4)
     b, start, c = rng.normal(size=(40, 4)), rng.normal(size=(40, 4)), rng.uniform(0, 1, (40, 4))
     start[rng.random((40, 4)) < 0.3] = 0.0
-    v = _minimise(A, b, c, start)
+    v = _minimise_with_friction(A, b, c, start)
     slope = np.einsum("nij,nj->ni", A, v) - b
     moving = v != 0
     assert 10 < np.sum(~moving) < 150

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import feasid
 from feasid import Body, Robot
-from feasid.dynamics.forward import Feedback, ForwardModel, _minimise, is_dry
+from feasid.dynamics.forward import Feedback, ForwardModel, _minimise_with_friction, is_dry_friction
 from feasid.errors import InputError
 from feasid.robot import inertia
 from feasid.robot.couplings import Coupling
@@ -62,7 +62,7 @@ def test_mass_and_bias_are_those_of_inverse_dynamics(coupled):
                         ("u1", False), ("nothing", False)],
 )  # fmt: skip
 def test_which_friction_holds_at_rest(symbol, dry):
-    assert is_dry(symbol) == dry
+    assert is_dry_friction(symbol) == dry
 
 
 @settings(max_examples=60, deadline=None)
@@ -74,7 +74,7 @@ def test_minima_satisfy_their_conditions(seed):
     root = rng.normal(size=(6, n, n))
     A = root @ root.transpose(0, 2, 1) + np.eye(n)
     b, c = 2 * rng.normal(size=(6, n)), rng.uniform(0, 2, size=(6, n)) * (rng.random((6, n)) < 0.8)
-    v = _minimise(A, b, c, rng.normal(size=(6, n)) * (rng.random((6, n)) < 0.7))
+    v = _minimise_with_friction(A, b, c, rng.normal(size=(6, n)) * (rng.random((6, n)) < 0.7))
     slope = b - np.einsum("nij,nj->ni", A, v)
     np.testing.assert_allclose(np.where(v != 0, slope - c * np.sign(v), 0.0), 0.0, atol=1e-6)
     assert (np.abs(slope)[v == 0] <= c[v == 0] + 1e-6).all()

@@ -10,7 +10,7 @@ from thorough import some
 
 import feasid
 from feasid.cli import main
-from feasid.dynamics.floating import free_projector
+from feasid.dynamics.floating import contact_free_projector
 from feasid.errors import InputError
 from feasid.logs.floating import Imu
 from feasid.reduction.triangle import Reduced
@@ -193,7 +193,7 @@ def test_projected_equations_are_free_of_contact_forces():
     rng = np.random.default_rng(0)
     q, touching = rng.normal(size=(5, robot.dof)), rng.random((5, 4)) < 0.5
     points = [feasid.Contact(t.body, t.position) for t in TOUCHED.values()]
-    P = free_projector(robot, q, points, touching)
+    P = contact_free_projector(robot, q, points, touching)
     np.testing.assert_allclose(P @ P, P, atol=1e-12)
     force = rng.normal(size=(4, 5, 3)) * touching.T[:, :, None]
     pushed = feasid.contact_torques(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import feasid
-from feasid.identification.choice import _rests
+from feasid.identification.choice import _holds_at_rest
 from feasid.robot.drives import Drive
 
 PLAIN = {"fv": 2.0, "fc": 1.0, "fo": 0.1}
@@ -35,7 +35,7 @@ def models(coefficients):
 def test_friction_must_hold_a_joint_at_rest(case):
     coefficients, wanted = CASES[case]
     plain = {"Ia": 0.1} if "without usual" in case else PLAIN
-    assert _rests(models(coefficients), models(plain)) == [wanted]
+    assert _holds_at_rest(models(coefficients), models(plain)) == [wanted]
 
 
 NO_WORSE = 1.02

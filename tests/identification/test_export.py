@@ -17,7 +17,7 @@ from feasid.dynamics.regressor import mass_matrix
 from feasid.errors import DescriptionError, InputError, OutputError
 from feasid.formats.sidecar import sidecar_path
 from feasid.identification.export import _armature_advice, missing_lines
-from feasid.identification.file_terms import held_friction
+from feasid.identification.file_terms import friction_as_files_hold
 
 RTOL_CLIENT = 1e-6
 """Relative difference of errors that clients may show where a file holds every term."""
@@ -176,7 +176,7 @@ def test_viscous_and_coulomb_friction_stand_for_other_laws(arm, tmp_path):
     seen = load_robot(tmp_path / "out.xml", sidecar=False)
     for a, b in zip(seen.bodies, fit.robot.bodies, strict=True):
         np.testing.assert_allclose(a.inertial, b.inertial, rtol=1e-9, atol=1e-12)
-    held = held_friction(fit.robot, fit.residual)
+    held = friction_as_files_hold(fit.robot, fit.residual)
     near, bare = fit.errors_of(fit.reduced, fit.base.K @ held), fit.robot.values.copy()
     for k in range(3):
         columns = fit.robot.drive_columns(k)

@@ -15,7 +15,7 @@ from feasid.certificate import exact
 from feasid.errors import CertificateError, OutputError, UselessFitError
 from feasid.identification import noise
 from feasid.identification.estimate import CrossValidation, EstimationProblem
-from feasid.identification.quality import HeldOut, held_out, judge_errors
+from feasid.identification.quality import HeldOut, held_out_errors, judge_errors
 
 RTOL = 1e-9
 
@@ -100,7 +100,7 @@ def test_a_fit_without_a_prior_is_judged_by_the_noise_of_its_log(fit):
     bare = replace(fit, estimate=None)
     found, _ = noise.estimate_noise(fit.reduced)
     task = EstimationProblem.from_reduced(fit.reduced, fit.base, fit.feasible)
-    wanted = held_out(CrossValidation(task, fit.reduced, found), fit.beta)
+    wanted = held_out_errors(CrossValidation(task, fit.reduced, found), fit.beta)
     np.testing.assert_array_equal(bare.quality.errors.model, wanted.model)
     assert bare.quality.foretold is None
     assert bare.errors(fit.recordings[0].frame).attrs["foretold"] is None

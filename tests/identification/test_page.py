@@ -16,7 +16,7 @@ from feasid.cli import main
 from feasid.core.display import new_figure
 from feasid.errors import InputError, MissingExtraError, OutputError
 from feasid.identification.report.contents import VERSION
-from feasid.identification.report.page import _encode_figure, drawing, write_report_contents
+from feasid.identification.report.page import _encode_figure, torque_curves, write_report_contents
 
 pytest.importorskip("matplotlib")
 
@@ -87,7 +87,7 @@ def test_curves_are_the_torques_that_the_fit_compares(case):
     measured, predicted = np.array(run["measured"]), np.array(run["predicted"])
     error = np.linalg.norm(measured - predicted) / np.linalg.norm(measured)
     assert error == pytest.approx(fit.relative_error[joint["joint"]], rel=0.05)
-    found = drawing(joint["runs"])
+    found = torque_curves(joint["runs"])
     (x0, x1), (y0, y1), (wide, high) = found["x"], found["y"], found["size"]
     points = np.array([p.split(",") for p in found["paths"]["measured"][1:].split()], float)
     np.testing.assert_allclose(x0 + points[:, 0] / wide * (x1 - x0), run["t"], atol=0.1)

@@ -21,7 +21,7 @@ from feasid.identification.quality import (
     HeldOut,
     baseline_parameters,
     judge_errors,
-    quality,
+    judge_fit,
 )
 from feasid.identification.structure import Structure, unexplained_structure
 from feasid.logs.frame import prepare
@@ -176,7 +176,7 @@ def by_stretches(change):
     reduced = reducer.result()
     noise, beta = estimate_noise(reduced)
     task = EstimationProblem.from_reduced(reduced, base, feasible_set(robot))
-    return quality(CrossValidation(task, reduced, noise), beta), reduced.residuals(beta)
+    return judge_fit(CrossValidation(task, reduced, noise), beta), reduced.residuals(beta)
 
 
 def test_stretches_are_predicted_from_the_others():

@@ -15,7 +15,7 @@ from feasid.certificate import digest
 from feasid.cli import main
 from feasid.errors import CertificateError, InputError
 from feasid.feasibility.region import RELATIVE_GAP
-from feasid.identification.ranges import form_of
+from feasid.identification.ranges import linear_form
 from feasid.robot.inertia import pseudo_inertia
 
 SOLVED = 1e-4
@@ -102,7 +102,7 @@ def test_models_at_the_ends_exist_and_fit(fit, found):
             error = fit.residual.r @ (fit.base.K @ model) - fit.residual.rho
             assert error @ error <= found.budget
             # What is reached may be past an end by the rounding of its printing, never more.
-            value = form_of(fit.base, span.name)[1] @ model
+            value = linear_form(fit.base, span.name)[1] @ model
             assert span.lower <= value <= span.upper
 
 

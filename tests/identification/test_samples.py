@@ -12,7 +12,7 @@ from feasid.cli import main
 from feasid.errors import InputError, OutputError
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.identification import posterior
-from feasid.identification.posterior import Density, Posterior, sweep
+from feasid.identification.posterior import Density, Posterior, invert_matrices
 from feasid.robot import inertia
 
 DEVIATIONS = 4.0
@@ -85,12 +85,12 @@ def test_matrices_are_swept_as_lapack_inverts_them():
     rng = np.random.default_rng(0)
     roots = rng.standard_normal((50, 4, 4))
     matrices = roots @ roots.transpose(0, 2, 1)
-    inverse, logs, definite = sweep(matrices)
+    inverse, logs, definite = invert_matrices(matrices)
     assert definite.all()
     np.testing.assert_allclose(inverse @ matrices, np.broadcast_to(np.eye(4), roots.shape),
                                atol=1e-9)  # fmt: skip
     np.testing.assert_allclose(logs, np.linalg.slogdet(matrices)[1], rtol=1e-9)
-    assert not sweep(np.diag([1.0, -1.0, 1.0]))[2]
+    assert not invert_matrices(np.diag([1.0, -1.0, 1.0]))[2]
 
 
 def test_without_rows_the_chains_draw_the_wishart_density_of_the_prior():

@@ -13,7 +13,7 @@ from thorough import some
 import feasid
 from feasid.dynamics.forward import Feedback, ForwardModel
 from feasid.errors import InputError, LogError, NotEnoughDataError
-from feasid.identification.simulate import CANNOT_TELL, MAX_STEP, WORSE, described
+from feasid.identification.simulate import CANNOT_TELL, MAX_STEP, WORSE, robot_as_described
 
 mujoco = pytest.importorskip("mujoco")
 
@@ -115,7 +115,7 @@ def test_no_model_is_told_to_simulate_better_than_the_truth(robot, seed):
     heavy[fit.robot.inertial_columns[:, :6]] *= 3.0
     wrong = {
         "heavy": fit.robot.with_values(heavy),
-        "description": described(fit.base, fit.description, fit.reduced),
+        "description": robot_as_described(fit.base, fit.description, fit.reduced),
     }
     options = {**fit.test_options(), "fitted": fit.robot, "windows": 40}
     for name, other in {**wrong, "fit": fit.robot}.items():
@@ -179,7 +179,7 @@ def test_correlated_noise_never_tells_against_the_truth(seed):
     options = {**fit.test_options(), "fitted": fit.robot}
     raw_winners = 0
     for other in (fit.robot, fit.robot.with_values(heavy), sousa,
-                  described(fit.base, fit.description, fit.reduced)):  # fmt: skip
+                  robot_as_described(fit.base, fit.description, fit.reduced)):  # fmt: skip
         found = feasid.simulate(truth, test, reference=other, **options)
         assert WORSE not in found.readings
         assert set(found.readings[:, -3:].ravel()) == {CANNOT_TELL}

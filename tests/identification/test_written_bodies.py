@@ -13,7 +13,7 @@ from thorough import some
 import feasid
 from feasid import datasets
 from feasid.dynamics.regressor import mass_matrix
-from feasid.identification.file_terms import held_friction
+from feasid.identification.file_terms import friction_as_files_hold
 
 LOGS = some(
     ["kuka_lwr4", "unitree_z1", "staubli_tx40", "kinova_gen3", "double_pendulum"],
@@ -147,7 +147,7 @@ def test_joint_terms_in_the_file_are_those_of_the_fit(written):
             else feasid.load_robot(path, sidecar=False)
         )
         theirs = {next(iter(d.coupling)): d for d in seen.drives if len(d.coupling) == 1}
-        wanted = fit.robot.with_values(held_friction(fit.robot, fit.residual))
+        wanted = fit.robot.with_values(friction_as_files_hold(fit.robot, fit.residual))
         for drive in wanted.drives:
             if len(drive.coupling) > 1:
                 continue

@@ -11,7 +11,7 @@ import pytest
 import feasid
 from feasid import certificate
 from feasid.codegen.c import compile_routines
-from feasid.codegen.routine import CodedModel, python_function
+from feasid.codegen.routine import BaseParameterModel, python_function
 from feasid.dynamics.newton_euler import drive_energy
 from feasid.errors import DescriptionError, InputError
 from feasid.excitation.drives import DriveColumns, MotionGradient
@@ -209,7 +209,7 @@ def test_gradients_of_designed_motions(symbol, smoothing):
 @pytest.mark.parametrize("symbol", SYMBOLS)
 def test_generated_code(symbol, transition):
     robot = arm(symbol, transition)
-    routine = CodedModel.from_robot(robot).routine("inverse_dynamics")
+    routine = BaseParameterModel.from_robot(robot).routine("inverse_dynamics")
     function = python_function(routine)
     q, dq, ddq = np.random.default_rng(4).uniform(-2, 2, (3, SAMPLES, 2))
     found = [function(*x) for x in zip(q.tolist(), dq.tolist(), ddq.tolist(), strict=True)]
@@ -225,7 +225,7 @@ def test_c_code():
     robot = robot.with_joint_terms([*FRICTION], drive_inertia=True).with_transition(TRANSITION)
     robot = robot.with_values(np.where(np.isnan(robot.values), 0.7, robot.values))
     assert {*robot.drives[0].symbols} == {*TERMS}
-    function = compile_routines(CodedModel.from_robot(robot), ("inverse_dynamics",))[
+    function = compile_routines(BaseParameterModel.from_robot(robot), ("inverse_dynamics",))[
         "inverse_dynamics"
     ]
     for q, dq, ddq in np.random.default_rng(5).uniform(-2, 2, (SAMPLES, 3, 2)):

@@ -22,7 +22,7 @@ from feasid.core.notes import as_json
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError
 from feasid.identification.archive import provenance
-from feasid.identification.fitted import Fitted
+from feasid.identification.fitted import FittedModel
 from feasid.identification.report.summary import SURE, error_limit
 from feasid.logs.motion import Motion, Run
 from feasid.logs.recording import Recording
@@ -54,7 +54,7 @@ class Replay:
     motion: Motion
 
     @classmethod
-    def from_fit(cls, fit: Fitted, log: Any = None) -> Replay:
+    def from_fit(cls, fit: FittedModel, log: Any = None) -> Replay:
         """Predict the torques of a log, or of the first fitted one; see `Fit.plot` for errors."""
         if not measured_rows(fit.reduced).all():
             raise InputError(
@@ -124,12 +124,12 @@ class Replay:
                 out.append((run.t[inside], measured, model))
         return tuple(out)
 
-    def all(self, parts: Sequence[Array]) -> Array:
+    def concatenate_runs(self, parts: Sequence[Array]) -> Array:
         """Runs one after the other."""
         return np.concatenate(list(parts))
 
 
-def select_recording(fit: Fitted, log: Any) -> Recording:
+def select_recording(fit: FittedModel, log: Any) -> Recording:
     """The given log, or the first one of the fit."""
     if log is not None:
         return Recording.from_source(log)
@@ -150,8 +150,8 @@ DIGITS = 5
 """Significant digits of curves."""
 
 
-def contents(
-    fit: Fitted,
+def report_contents(
+    fit: FittedModel,
     tested: pd.Series[float] | None = None,
     tests: Sequence[Source] = (),
     fitted: Sequence[Source] = (),
@@ -188,12 +188,12 @@ def contents(
             },
             "feasibility": _feasibility(fit),
             "prediction": _prediction(fit, tested),
-            "claims": _claims(fit, tested),
-            "bodies": _table(fit.bodies),
-            "joint_terms": _table(fit.joint_terms),
-            "base_parameters": _table(fit.base_table),
+            "claims": _evidence_entries(fit, tested),
+            "bodies": _table_to_data(fit.bodies),
+            "joint_terms": _table_to_data(fit.joint_terms),
+            "base_parameters": _table_to_data(fit.base_table),
             "simulation": _simulation(simulation),
-            "curves": _curves(fit, tests, fitted),
+            "curves": _log_curves(fit, tests, fitted),
             "notes": [{"text": str(n), "code": n.code} for n in fit.notes],
             "made": {**provenance(fit), "options": fit.log_options, "command": command},
         }
@@ -201,7 +201,7 @@ def contents(
     return told
 
 
-def _feasibility(fit: Fitted) -> dict[str, Any]:
+def _feasibility(fit: FittedModel) -> dict[str, Any]:
     solution = fit.solution
     where, margin = min(solution.margins.items(), key=lambda item: item[1])
     return {
@@ -216,7 +216,7 @@ def _feasibility(fit: Fitted) -> dict[str, Any]:
     }
 
 
-def _prediction(fit: Fitted, tested: pd.Series[float] | None) -> dict[str, Any]:
+def _prediction(fit: FittedModel, tested: pd.Series[float] | None) -> dict[str, Any]:
     quality, errors = fit.quality, fit.quality.errors
     rows = []
     for k, joint in enumerate(quality.joints):
@@ -243,7 +243,7 @@ def _prediction(fit: Fitted, tested: pd.Series[float] | None) -> dict[str, Any]:
     }
 
 
-def _claims(fit: Fitted, tested: pd.Series[float] | None) -> list[dict[str, str]]:
+def _evidence_entries(fit: FittedModel, tested: pd.Series[float] | None) -> list[dict[str, str]]:
     """Evidence for the results, and how to check it."""
     quality = fit.quality
     missed = 100 * quality.errors.overall_error(quality.errors.model)
@@ -294,11 +294,11 @@ def _simulation(simulation: Simulation | str) -> dict[str, Any] | None:
         "windows": simulation.windows,
         "closed_loop": simulation.closed_loop,
         "reference": simulation.reference,
-        "table": _table(table),
+        "table": _table_to_data(table),
     }
 
 
-def _table(frame: pd.DataFrame) -> dict[str, Any]:
+def _table_to_data(frame: pd.DataFrame) -> dict[str, Any]:
     return {
         "index": frame.index.name,
         "columns": [str(c) for c in frame.columns],
@@ -307,7 +307,9 @@ def _table(frame: pd.DataFrame) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _curves(fit: Fitted, tests: Sequence[Source], fitted: Sequence[Source]) -> list[dict[str, Any]]:
+def _log_curves(
+    fit: FittedModel, tests: Sequence[Source], fitted: Sequence[Source]
+) -> list[dict[str, Any]]:
     """Measured and predicted torques of every log that has samples; reduced data have none.
 
     None either where a joint's torque was not measured.

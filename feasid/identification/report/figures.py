@@ -13,7 +13,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.display import BLUE, GREY, RED, YELLOW, add_legend, new_figure, truncate
-from feasid.identification.fitted import Fitted
+from feasid.identification.fitted import FittedModel
 from feasid.identification.report.contents import Replay, select_recording
 from feasid.robot.description import Robot
 from feasid.robot.inertia import pseudo_inertia, to_mass_com_inertia
@@ -28,7 +28,7 @@ MAX_TITLE_CHARACTERS = 32
 """Characters of a joint's name in a panel."""
 
 
-def draw_torques(fit: Fitted, log: Any = None, title: str = "") -> Figure:
+def draw_torques(fit: FittedModel, log: Any = None, title: str = "") -> Figure:
     """Measured torque, predicted torque and their difference, a panel per joint.
 
     As the fit compares them: behind the same low-pass. The torque as it was logged is paler.
@@ -106,13 +106,15 @@ MAX_LAG = 1.0
 """Longest lag of the autocorrelation [s]."""
 
 
-def draw_histograms(fit: Fitted, log: Any = None) -> Figure:
+def draw_histograms(fit: FittedModel, log: Any = None) -> Figure:
     """Distribution of the residual torque per joint, beside a normal one of the same spread.
 
     Behind the low-pass of the fit, as the fit compares torques.
     """
     replay = Replay.from_fit(fit, log)
-    residuals = replay.all([measured - model for _, measured, model in replay.compared_torques])
+    residuals = replay.concatenate_runs(
+        [measured - model for _, measured, model in replay.compared_torques]
+    )
     figure, axes = panels(replay.joints, "distribution of the residual torque per joint", 3)
     for k, name in enumerate(replay.joints):
         own, spread = residuals[:, k], float(residuals[:, k].std())
@@ -127,7 +129,7 @@ def draw_histograms(fit: Fitted, log: Any = None) -> Figure:
     return figure
 
 
-def draw_spectra(fit: Fitted, log: Any = None) -> Figure:
+def draw_spectra(fit: FittedModel, log: Any = None) -> Figure:
     """Spectra of measured and residual torque, and the residual's autocorrelation, per joint.
 
     White noise has a flat spectrum and no memory; what the residual remembers is not noise, and
@@ -188,7 +190,7 @@ FRICTION_BINS, MIN_BIN_SAMPLES = 40, 5
 """Bins of a mean, and samples that one needs."""
 
 
-def draw_friction(fit: Fitted, log: Any = None) -> Figure:
+def draw_friction(fit: FittedModel, log: Any = None) -> Figure:
     """Torque that rigid bodies do not explain, and the fitted friction, per joint.
 
     Dots are samples, the blue line their mean in bins, the red line the mean of the fitted law at
@@ -196,10 +198,10 @@ def draw_friction(fit: Fitted, log: Any = None) -> Figure:
     friction counts against the motion: positive where it brakes.
     """
     replay = Replay.from_fit(fit, log)
-    dq = replay.all([run.dq for run in replay.runs])
-    rigid = replay.all(replay.frictionless)
-    left = replay.all([run.tau for run in replay.runs]) - rigid
-    law = replay.all(replay.predicted_torques) - rigid
+    dq = replay.concatenate_runs([run.dq for run in replay.runs])
+    rigid = replay.concatenate_runs(replay.frictionless)
+    left = replay.concatenate_runs([run.tau for run in replay.runs]) - rigid
+    law = replay.concatenate_runs(replay.predicted_torques) - rigid
     names = [n for name in replay.joints for n in (name, name)]
     figure, axes = panels(
         names, "friction over velocity and over load, measured and as fitted, a row per joint"
@@ -238,7 +240,7 @@ KINDS = ("q", "dq", "ddq", "tau")
 TITLES = ("position", "velocity", "acceleration", "torque")
 
 
-def draw_excitation(fit: Fitted, log: Any = None) -> Figure:
+def draw_excitation(fit: FittedModel, log: Any = None) -> Figure:
     """Positions, velocities, accelerations and torques with the description's limits."""
     replay = Replay.from_fit(fit, log)
     names = replay.joints
@@ -283,7 +285,7 @@ MAX_EXPRESSION_CHARACTERS = 44
 """Characters of an expression beside the axis."""
 
 
-def draw_parameters(fit: Fitted) -> Figure:
+def draw_parameters(fit: FittedModel) -> Figure:
     """Base parameters with intervals, against the description and unconstrained least squares.
 
     Every row is in its own standard deviations from the fitted value, so that metres and
@@ -325,7 +327,7 @@ def draw_parameters(fit: Fitted) -> Figure:
     return figure
 
 
-def draw_eigenvalues(fit: Fitted) -> Figure:
+def draw_eigenvalues(fit: FittedModel) -> Figure:
     """Eigenvalues of every body's pseudo-inertia against the smallest one allowed.
 
     In units of the body's own mass and length, where a body with volume has four positive ones.
@@ -370,7 +372,7 @@ RINGS, SPOKES = 9, 12
 """Lines of an ellipsoid."""
 
 
-def draw_bodies(fit: Fitted, pose: Mapping[str, float] | None = None) -> Figure:
+def draw_bodies(fit: FittedModel, pose: Mapping[str, float] | None = None) -> Figure:
     """The robot before and after: joints, links, centres of mass, equimomental ellipsoids.
 
     An ellipsoid is that of constant density with the body's mass and inertia: it exists exactly
@@ -453,7 +455,7 @@ class Plots:
     has no torques; all raise `MissingExtraError` without matplotlib.
     """
 
-    fit: Fitted
+    fit: FittedModel
 
     def __call__(self, log: Any = None) -> Figure:
         """Measured and predicted torque and their difference [N m or N] over time [s]."""

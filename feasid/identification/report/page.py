@@ -23,8 +23,8 @@ from feasid import __version__
 from feasid.core.display import plain
 from feasid.core.files import check_writable, with_ending, write_atomically
 from feasid.errors import InputError, missing_extra
-from feasid.identification.fitted import Fitted
-from feasid.identification.report.contents import SCHEMA, VERSION, contents
+from feasid.identification.fitted import FittedModel
+from feasid.identification.report.contents import SCHEMA, VERSION, report_contents
 from feasid.identification.report.figures import Plots
 from feasid.identification.report.summary import summary
 from feasid.logs.recording import Recording
@@ -42,7 +42,7 @@ ROOM = 0.06
 """Share of the range left free above and below."""
 
 
-def drawing(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def torque_curves(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Paths of measured and predicted torque and their difference, and their ranges.
 
     Parameters
@@ -112,7 +112,7 @@ REPORT_WINDOWS = 24
 
 
 def write_report(
-    fit: Fitted,
+    fit: FittedModel,
     path: str | Path,
     *,
     test: Any = None,
@@ -123,7 +123,7 @@ def write_report(
     """Write the page and its numbers; see `Fit.report`."""
     import pandas as pd
 
-    numbers = numbers_beside(path)
+    numbers = report_json_path(path)
     for target in (path, numbers):
         check_writable(target, overwrite=overwrite)
     template = _template_environment()
@@ -131,7 +131,7 @@ def write_report(
     tested = test if isinstance(test, pd.Series) else fit.errors(tests) if tests else None
     fitted = open_sources(log) if log is not None else fit.recordings
     simulation = _simulate(fit, [*tests, *fitted])
-    told = contents(fit, tested, tests, fitted, command, simulation)
+    told = report_contents(fit, tested, tests, fitted, command, simulation)
     pictures = _encode_figures(fit, fitted)
     if not isinstance(simulation, str):
         caption = "Simulation: errors of windows of the log, joint by joint"
@@ -141,7 +141,7 @@ def write_report(
     write_atomically(numbers, json.dumps(told, allow_nan=False).encode(), overwrite=overwrite)
 
 
-def _simulate(fit: Fitted, logs: Sequence[Any]) -> Simulation | str:
+def _simulate(fit: FittedModel, logs: Sequence[Any]) -> Simulation | str:
     """Windows of the first log that has samples, or why none can be simulated."""
     log = next((log for log in logs if isinstance(log, Recording)), None)
     if log is None:
@@ -152,7 +152,7 @@ def _simulate(fit: Fitted, logs: Sequence[Any]) -> Simulation | str:
         return str(error)
 
 
-def numbers_beside(path: str | Path) -> Path:
+def report_json_path(path: str | Path) -> Path:
     """The file of the numbers of a page: ``report.json`` beside ``report.html``."""
     numbers = with_ending(path, ".json")
     if numbers == Path(path):
@@ -192,7 +192,7 @@ def _template_environment() -> Any:
     made = Environment(
         autoescape=True, undefined=StrictUndefined, loader=FunctionLoader(_read_page_file)
     )
-    made.filters |= {"number": _number, "percent": _percent, "said": plain}
+    made.filters |= {"number": _format_number, "percent": _format_percent, "said": plain}
     return made
 
 
@@ -221,7 +221,7 @@ def _render(
             style=Markup(_read_page_file("page.css")),
             script=Markup(script),
             digest=digest,
-            drawing=drawing,
+            drawing=torque_curves,
             pictures=pictures,
             text=text,
             version=__version__,
@@ -230,7 +230,7 @@ def _render(
     )
 
 
-def _encode_figures(fit: Fitted, fitted: Sequence[Any]) -> list[dict[str, str]]:
+def _encode_figures(fit: FittedModel, fitted: Sequence[Any]) -> list[dict[str, str]]:
     """Plots as data for image tags."""
     plots = Plots(fit)
     out = [_encode_figure(getattr(plots, name)(), caption) for name, caption in PICTURES.items()]
@@ -259,11 +259,11 @@ def _encode_figure(figure: Figure, caption: str) -> dict[str, str]:
     return {"caption": caption, "alt": escape(str(figure.get_label())), "data": data}
 
 
-def _number(value: Any, form: str = ".4g") -> str:
+def _format_number(value: Any, form: str = ".4g") -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return "" if value is None else plain(value)
     return format(value, form)
 
 
-def _percent(value: Any) -> str:
+def _format_percent(value: Any) -> str:
     return "" if value is None else f"{100 * float(value):.3g} %"

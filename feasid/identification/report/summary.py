@@ -12,7 +12,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Measure, Summary, plain
-from feasid.identification.fitted import Fitted
+from feasid.identification.fitted import FittedModel
 from feasid.identification.quality import (
     CONSTRAINED,
     CONSTRAINED_MORE,
@@ -36,7 +36,7 @@ SURE = 30.0
 """Relative standard deviation [%] below which a base parameter counts as identified."""
 
 
-def summary(fit: Fitted, test: Any = None) -> Summary:
+def summary(fit: FittedModel, test: Any = None) -> Summary:
     """The fit as text and tables: data, errors, verdict, coefficients, and what was assumed."""
     import pandas as pd
 
@@ -48,9 +48,9 @@ def summary(fit: Fitted, test: Any = None) -> Summary:
         *(note for note in fit.notes if note.code in FIRST),
         _headline(fit),
         repr(fit.quality),
-        _verdict(fit),
+        _verdict_text(fit),
         _error_table(errors),
-        _bodies(fit),
+        _bodies_text(fit),
         _precision_text(fit, tables),
     ]
     if fit.notes:
@@ -59,14 +59,14 @@ def summary(fit: Fitted, test: Any = None) -> Summary:
     return Summary("\n\n".join(map(str, sections)), tables)
 
 
-def test_errors(fit: Fitted, test: Any) -> pd.Series[float]:
+def test_errors(fit: FittedModel, test: Any) -> pd.Series[float]:
     """Errors on a test log, computed unless they are given as a Series."""
     import pandas as pd
 
     return test if isinstance(test, pd.Series) else fit.errors(test)
 
 
-def _headline(fit: Fitted) -> str:
+def _headline(fit: FittedModel) -> str:
     size, base = fit.unknowns.unknowns, fit.unknowns.size
     total = "standard" if fit.unknowns is fit.base else "unknown standard"
     reduced = f"\n{fit.robot.constraint_summary}" if fit.robot.constraint_summary else ""
@@ -80,7 +80,7 @@ def _headline(fit: Fitted) -> str:
     )
 
 
-def _verdict(fit: Fitted) -> str:
+def _verdict_text(fit: FittedModel) -> str:
     solution = fit.solution
     name, margin = min(solution.margins.items(), key=lambda item: item[1])
     towards = {
@@ -121,7 +121,7 @@ def _error_table(errors: dict[str, pd.Series[float]]) -> str:
     return "\n".join([*lines, *(f"  note: {w}" for w in warned)])
 
 
-def _bodies(fit: Fitted) -> str:
+def _bodies_text(fit: FittedModel) -> str:
     frame = fit.bodies[["mass", "com_x", "com_y", "com_z", "Ixx", "Iyy", "Izz"]]
     text = frame.to_string(float_format=lambda x: f"{x:.4g}")
     terms = fit.joint_terms
@@ -138,7 +138,7 @@ QUANTILE = 1.96
 """Standard errors on each side of a 95 % interval of a normal distribution."""
 
 
-def coefficients(fit: Fitted, rows: Array, names: Sequence[str]) -> pd.DataFrame:
+def linear_form_table(fit: FittedModel, rows: Array, names: Sequence[str]) -> pd.DataFrame:
     """Linear forms of the standard parameters: value, precision, and where the value comes from.
 
     Parameters
@@ -231,16 +231,16 @@ def _coefficient_text(frame: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def _coefficient_tables(fit: Fitted) -> dict[str, pd.DataFrame]:
+def _coefficient_tables(fit: FittedModel) -> dict[str, pd.DataFrame]:
     K = np.asarray(fit.base.K, dtype=np.float64)
     names = [".".join(name) for name in fit.robot.names]
     return {
-        "base parameters": coefficients(fit, K, fit.base.expressions),
-        "standard parameters": coefficients(fit, np.eye(len(names)), names),
+        "base parameters": linear_form_table(fit, K, fit.base.expressions),
+        "standard parameters": linear_form_table(fit, np.eye(len(names)), names),
     }
 
 
-def _precision_text(fit: Fitted, tables: Mapping[str, pd.DataFrame]) -> str:
+def _precision_text(fit: FittedModel, tables: Mapping[str, pd.DataFrame]) -> str:
     """The base parameters, then joint terms and masses, with what each value comes from."""
     base, standard = tables["base parameters"], tables["standard parameters"]
     inertial = np.delete(fit.robot.inertial_columns, -1, axis=1)  # all but the masses
@@ -255,12 +255,12 @@ def _precision_text(fit: Fitted, tables: Mapping[str, pd.DataFrame]) -> str:
         _coefficient_text(shown),
         "source: data = the log; prior = more than half of what is known comes from the "
         "description;\nbound = zero, by a constraint; given = known= or another equality",
-        f"symbols: {_legend(fit)}",
+        f"symbols: {_symbol_legend(fit)}",
     ]
     return "\n".join(lines)
 
 
-def _legend(fit: Fitted) -> str:
+def _symbol_legend(fit: FittedModel) -> str:
     """What the symbols of the parameters stand for."""
     symbols = dict.fromkeys(symbol for _, symbol in fit.robot.names)
     words = {k: TERMS[k].name for k in symbols if k in TERMS}
@@ -268,7 +268,7 @@ def _legend(fit: Fitted) -> str:
     return f"Lxx..Lzz inertia about the joint frame, lx ly lz mass times centre, m mass; {terms}"
 
 
-def _count_precise(fit: Fitted) -> str:
+def _count_precise(fit: FittedModel) -> str:
     """How many base parameters have a small relative standard error."""
     table = fit.base_table
     sure = int((table["relative_std_percent"] < SURE).sum())
@@ -281,7 +281,7 @@ LEVELS = ("error", "warning")
 """Levels of notes that are troubles."""
 
 
-def display(fit: Fitted, test: Any = None) -> Display:
+def display(fit: FittedModel, test: Any = None) -> Display:
     """What there is to see of a fit; `test` is a log that was not fitted, or its `errors`."""
     base, bodies = len(fit.beta), len(fit.robot.bodies)
     measures = [
@@ -317,7 +317,7 @@ def error_limit(errors: HeldOut) -> float:
     return min(limits)
 
 
-def _consistency_measure(fit: Fitted) -> Measure:
+def _consistency_measure(fit: FittedModel) -> Measure:
     """Whether the model is physically consistent, and with which margin."""
     margin = min(fit.solution.margins.values())
     meaning = {"full": "", "semi": ", semi-consistent only"}[fit.solution.consistency]
@@ -343,21 +343,21 @@ def _prediction_measure(quality: Quality) -> Measure:
 
 def _error_measure(name: str, errors: pd.Series[float]) -> Measure:
     joints = 100 * errors.drop("all").dropna()
-    return Measure(name, f"{100 * errors['all']:.3g} %{_range(joints)}")
+    return Measure(name, f"{100 * errors['all']:.3g} %{_range_text(joints)}")
 
 
-def _precision_measure(fit: Fitted) -> Measure:
+def _precision_measure(fit: FittedModel) -> Measure:
     return Measure("well identified", _count_precise(fit))
 
 
-def _mass_measures(fit: Fitted) -> list[Measure]:
+def _mass_measures(fit: FittedModel) -> list[Measure]:
     mass = fit.bodies["mass"]
     if not len(mass):
         return []
-    return [Measure("total mass", f"{mass.sum():.3g} kg{_range(mass)}")]
+    return [Measure("total mass", f"{mass.sum():.3g} kg{_range_text(mass)}")]
 
 
-def _range(values: pd.Series[float]) -> str:
+def _range_text(values: pd.Series[float]) -> str:
     """The smallest and the largest of several values, and whose they are."""
     if len(values) < 2:
         return ""
@@ -366,7 +366,7 @@ def _range(values: pd.Series[float]) -> str:
     return f" ({' to '.join(ends)})"
 
 
-def _main_warnings(fit: Fitted) -> list[str]:
+def _main_warnings(fit: FittedModel) -> list[str]:
     first = [str(n) for n in fit.notes if n.code in REJECTED]
     grave = sorted(
         (n for n in fit.notes if n.values.get("level") in LEVELS),
