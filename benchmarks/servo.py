@@ -168,7 +168,7 @@ def adverse(options: argparse.Namespace) -> None:
             share = rollout / world.rollout_error(world.nominal)
             named = [*(fit.servo.servo.terms or ())]
             named += ["limit"] if fit.servo.servo.limit else []
-            named += ["zeros"] if fit.calibration.correction.of("zero") else []
+            named += ["zeros"] if fit.calibration.correction.values_by_joint("zero") else []
             told = fit.quality.level != "good" or (name in named and len(named) == 1)
             silent += share > SILENT and not told
             kp = np.array(fit.servo.servo.kp) / world.truth.kp

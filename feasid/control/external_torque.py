@@ -306,7 +306,7 @@ def _tail_places(crossings: Array) -> npt.NDArray[np.intp]:
 
 @dataclass(frozen=True, eq=False)
 class ObserverModel(BaseParameterModel):
-    """The step of the observer as a routine "observer", besides those of a `CodedModel`.
+    """The step of the observer as a routine "observer", besides those of a `BaseParameterModel`.
 
     Its outputs are external torques, thresholds, and the state for the next step: integrals,
     slowness and squared speeds of the joints, zeros at rest.

@@ -345,7 +345,7 @@ def _minimise_with_friction(A: Array, b: Array, c: Array, start: Array) -> Array
 
 
 def _minimise_by_descent(A: Array, b: Array, c: Array, start: Array) -> Array:
-    """`_minimise_with_friction` by coordinate descent, until the joints that move and rest are the minimum's.
+    """Minimum with friction by coordinate descent until the joints that move and rest are right.
 
     With these sets the minimum follows exactly; it is one where moving joints keep their signs and
     nothing pushes a resting joint by more than c.

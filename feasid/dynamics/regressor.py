@@ -90,7 +90,7 @@ class RegressorPlan:
         return out
 
     def fill(self, q: Array, dq: Array, ddq: Array, blocks: Sequence[Array]) -> None:
-        """Write each row's entries, ``blocks[r][k]`` for column ``support[r][k]``.
+        """Write each row's entries, ``blocks[r][k]`` for column ``nonzero_columns[r][k]``.
 
         Parameters
         ----------

@@ -154,7 +154,7 @@ def test_levels_beyond_the_tail_follow_its_law(law):
 
 
 def test_what_a_file_keeps(law):
-    arrays = law.arrays()
+    arrays = law.to_arrays()
     again = ErrorLaw.from_arrays(arrays)
     np.testing.assert_array_equal(again.level(1e-3), law.level(1e-3))
     assert isinstance(again.gain, float)

@@ -39,7 +39,7 @@ def test_a_robot_with_corrected_zeros_has_the_torques_of_the_true_positions():
     true = Q.copy()
     for joint, zero in zeros.items():
         true[:, joint] += zero
-    found = feasid.regressor(correction(zero=zeros).robot(ROBOT), Q, DQ, DDQ)
+    found = feasid.regressor(correction(zero=zeros).correct_robot(ROBOT), Q, DQ, DDQ)
     np.testing.assert_allclose(found, feasid.regressor(ROBOT, true, DQ, DDQ), atol=1e-10)
 
 
@@ -48,7 +48,7 @@ def test_a_tilt_turns_gravity_about_horizontal_axes(gravity):
     axes = horizontal_axes(gravity)
     np.testing.assert_allclose(axes @ axes.T, np.eye(2), atol=ROUNDING)
     np.testing.assert_allclose(axes @ gravity, 0.0, atol=ROUNDING)
-    found = correction(tilt=[0.3, -0.4]).robot(ROBOT.with_gravity(gravity)).gravity
+    found = correction(tilt=[0.3, -0.4]).correct_robot(ROBOT.with_gravity(gravity)).gravity
     size = np.linalg.norm(gravity)
     assert found @ gravity == pytest.approx(np.cos(0.5) * size**2)
     moved = np.cross([0.3, -0.4] @ axes, gravity) * np.sin(0.5) / 0.5
@@ -61,11 +61,11 @@ def test_torques_are_put_on_time_and_in_their_unit():
     run = Run("", 100.0, np.arange(200), t, *np.zeros((3, 200, 2)), np.sin(phase))
     found = correction(delay=0.02, joint_delay={1: 0.03}, gain={0: np.log(1.5)})
     assert found.shifts_torques
-    mended = found.run(run).tau
+    mended = found.correct_run(run).tau
     late = np.sin(phase + np.array([0.02, 2 * 0.05]))  # what stands there was so much later
     np.testing.assert_allclose(mended[:-6], (late / [1.5, 1.0])[:-6], atol=1e-3)  # straight lines
     assert not correction(zero={0: 0.1}).shifts_torques
-    assert correction(zero={0: 0.1}).run(run) is run
+    assert correction(zero={0: 0.1}).correct_run(run) is run
 
 
 def test_other_logs_are_read_with_the_gains_and_the_delay_that_were_found():
@@ -86,7 +86,7 @@ def test_friction_of_cold_joints_fades_with_its_time_constant():
     zeros = np.zeros((4, 2))
     run = Run("", 1.0, np.arange(4), t, zeros, dq, zeros, zeros + 7.0)
     cold = LogCorrection({Mistake("warm-up", 1, 5.0): np.array([0.3, 0.2])})
-    found = cold.run(run).tau
+    found = cold.correct_run(run).tau
     np.testing.assert_array_equal(found[:, 0], 7.0)
     dry, viscous = 0.3 * np.sign(dq[:, 1]), 0.2 * dq[:, 1]
     np.testing.assert_allclose(found[:, 1], 7.0 - np.exp(-t / 5.0) * (dry + viscous), rtol=1e-9)
@@ -98,10 +98,12 @@ def test_steps_are_limited_and_stay_with_their_mistakes():
     tilt, zero = Mistake("tilt"), Mistake("zero", 2)
     start = LogCorrection({zero: np.array([0.1])})
     found = start.add_step([tilt, zero], np.array([0.01, -9.0, 0.05]))
-    np.testing.assert_allclose(found.get([zero, tilt]), [0.15, 0.01, -KINDS["tilt"].limit])
-    assert found.get([]).shape == (0,)
-    assert found.of("zero") == {2: pytest.approx(0.15)}
-    assert start.get([tilt, zero]).tolist() == [0.0, 0.0, 0.1]
+    np.testing.assert_allclose(
+        found.parameters_of([zero, tilt]), [0.15, 0.01, -KINDS["tilt"].limit]
+    )
+    assert found.parameters_of([]).shape == (0,)
+    assert found.values_by_joint("zero") == {2: pytest.approx(0.15)}
+    assert start.parameters_of([tilt, zero]).tolist() == [0.0, 0.0, 0.1]
 
 
 def test_every_joint_may_lack_every_feature_but_those_with_a_number():

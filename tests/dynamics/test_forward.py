@@ -30,7 +30,7 @@ def test_mass_matrix_and_bias_are_those_of_inverse_dynamics():
     model = ForwardModel(robot)
     q, dq, ddq = np.random.default_rng(1).normal(size=(3, 5, DOF))
     mass, bias = model.mass_and_bias(q, dq)
-    tau = np.einsum("nij,nj->ni", mass, ddq) + bias + model.viscous * dq
+    tau = np.einsum("nij,nj->ni", mass, ddq) + bias + model.viscous_damping * dq
     np.testing.assert_allclose(tau, feasid.inverse_dynamics(robot, q, dq, ddq), rtol=ROUNDING)
 
 
@@ -39,7 +39,7 @@ def test_dry_friction_is_what_inverse_dynamics_has_besides():
     model = ForwardModel(robot)
     q, dq = np.random.default_rng(1).normal(size=(2, 5, DOF))
     _, bias = model.mass_and_bias(q, dq)
-    tau = bias + model.viscous * dq + np.sign(dq) * model.dry_friction(q, dq)
+    tau = bias + model.viscous_damping * dq + np.sign(dq) * model.dry_friction(q, dq)
     np.testing.assert_allclose(tau, feasid.inverse_dynamics(robot, q, dq, 0 * q), rtol=ROUNDING)
     assert (model.dry_friction(q, 0 * dq) > 0).all()
 
@@ -67,7 +67,7 @@ def test_steps_of_half_the_length_have_a_quarter_of_the_error(damping, controlle
         mass, bias = model.mass_and_bias(q[None], v[None])
         position, velocity = reference(t)
         own = torque(t) + kp * (position - q) + kd * (velocity - v)
-        return np.r_[v, np.linalg.solve(mass[0], own - bias[0] - model.viscous * v)]
+        return np.r_[v, np.linalg.solve(mass[0], own - bias[0] - model.viscous_damping * v)]
 
     true = solve_ivp(slope, (0, SECONDS), np.r_[q0, v0], rtol=1e-10, atol=1e-10).y[:DOF, -1]
     off = []

@@ -47,11 +47,11 @@ def test_mass_and_bias_are_those_of_inverse_dynamics(coupled):
     q, dq, ddq = rng.normal(size=(3, 7, robot.dof))
     mass, bias = model.mass_and_bias(q, dq)
     whole = feasid.inverse_dynamics(robot, q, dq, ddq)
-    friction = model.viscous * dq + np.sign(dq) * model.dry_friction(q, dq)
+    friction = model.viscous_damping * dq + np.sign(dq) * model.dry_friction(q, dq)
     found = np.einsum("nij,nj->ni", mass, ddq) + bias + friction
     np.testing.assert_allclose(found, whole, atol=1e-9)
     np.testing.assert_allclose(model.armature[:2], [0.3, 0.4])
-    np.testing.assert_allclose(model.viscous[:2], [0.5, 0.8])
+    np.testing.assert_allclose(model.viscous_damping[:2], [0.5, 0.8])
     still = model.dry_friction(q, 0 * dq)
     np.testing.assert_allclose(still[:, :2], np.tile([0.7, 0.8], (7, 1)))
     np.testing.assert_allclose(mass, mass.transpose(0, 2, 1), atol=1e-12)
@@ -162,4 +162,4 @@ def test_a_joint_without_inertia_is_named():
     assert error.value.data["joint"] == "a"
     both = Drive("d", {"b0": 1.0, "b2": 1.0}, ("fv",), [1.0])
     shared = arm((Coupling("b2", {"b0": 1.0}),), (both,))
-    assert ForwardModel(shared).viscous.tolist() == [4.0, 0.0]
+    assert ForwardModel(shared).viscous_damping.tolist() == [4.0, 0.0]

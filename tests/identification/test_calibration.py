@@ -66,7 +66,7 @@ def test_torque_gains_that_are_taken_out_leave_a_doubt():
     """The factor that all joints share is in no log: the model may be wrong as a whole."""
     world = make_world("ur5", "gain", 7)
     fit = feasid.fit(world.log, world.robot)
-    assert fit.calibration.correction.of("gain")
+    assert fit.calibration.correction.values_by_joint("gain")
     assert fit.quality.level == "doubtful"
     assert any("all of them share" in str(reason) for reason in fit.quality.reasons)
 

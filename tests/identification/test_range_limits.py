@@ -49,7 +49,7 @@ def test_witnesses_beyond_the_limit_contradict_no_range(seed, monkeypatch):
     fit = described_fit(seed)
     found = fit.ranges(plausible=False)
     monkeypatch.setattr(regions, "LARGEST", FURTHER)
-    wide, _ = fit.residual.region(found.level, False)
+    wide, _ = fit.residual.region_within_budget(found.level, False)
     every = range(0, len(found), 5 if seed == 4 else 1)
     beyond = contradicted = 0
     for k in every:

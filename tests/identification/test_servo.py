@@ -238,7 +238,7 @@ def test_servos_that_do_more_are_named_or_refused(name, tmp_path):
     if name == "rate":
         assert abs(fit.servo.servo.rate_time - RATE_TIME) < 1e-3
     if name == "zeros":
-        assert fit.calibration.correction.of("zero")
+        assert fit.calibration.correction.values_by_joint("zero")
     assert (
         world.rollout_error(fitted_servo_robot(world, fit)) < world.rollout_error(world.nominal) / 5
     )

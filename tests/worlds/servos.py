@@ -280,7 +280,7 @@ def fitted_servo_robot(world: ServoWorld, fit: feasid.Fit) -> ServoRobot:
     terms, servo = fit.joint_terms, fit.servo
     assert servo is not None
     correction = np.zeros(len(world.truth.joints))
-    for joint, value in fit.calibration.correction.of("zero").items():
+    for joint, value in fit.calibration.correction.values_by_joint("zero").items():
         correction[joint] = value[0] if np.ndim(value) else value
     kd, terms_of = terms["fv"].to_numpy(), servo.servo.terms or {}
     if servo.servo.limit:
