@@ -477,7 +477,7 @@ class ExternalTorque:
         if not hasattr(fit, "log_options"):
             raise InputError(f"fit must be a Fit or what feasid.load read, not {quote(fit)}")
         self.robot: Robot = fit.robot
-        levels = (law := fit.error_law(gain)).level(alarm_rate(false_alarms))
+        levels = (law := fit.error_law(gain)).levels_crossed_at_rate(alarm_rate(false_alarms))
         plain = BaseParameterModel.from_robot(self.robot, fit.base)
         logged = float(fit.delay) - float(fit.log_options.get("delay") or 0.0)
         late = logged if delay is None else delay

@@ -125,27 +125,27 @@ def test_levels_are_crossed_as_often_as_asked(law):
     seen = [observer_errors(r, e, 30.0, 0.0, law.fastest) for r, e in parts]
     scaled = [np.abs(e) / _standard_deviations(law.coefficients, f) for e, f in seen]
     for rate in (1.0, 3.0):
-        level = law.level(rate)
+        level = law.levels_crossed_at_rate(rate)
         times = sum(_upward_crossings(z, level).sum(axis=0) for z in scaled)
         np.testing.assert_allclose(times / law.seconds, rate / 2, rtol=0.15)
-    rare = [law.level(x) for x in (1.0, 1e-2, 1e-4)]
+    rare = [law.levels_crossed_at_rate(x) for x in (1.0, 1e-2, 1e-4)]
     assert (np.diff(rare, axis=0) > 0.2).all()
     assert law.seconds == pytest.approx(3 * len(seen[0][0]) / 200.0)
     np.testing.assert_allclose(law.fastest, 1.0, rtol=1e-6)
     assert (np.diff(law.crossings, axis=1) <= 0).all()
     most = law.crossings[:, 0].sum() / law.seconds
-    assert np.isfinite(law.level(most)).all()
+    assert np.isfinite(law.levels_crossed_at_rate(most)).all()
     with pytest.raises(
         InputError, match="per second are more than errors cross any level"
     ) as error:
-        law.level(1.001 * most)
+        law.levels_crossed_at_rate(1.001 * most)
     assert error.value.data["option"] == "false_alarms"
 
 
 def test_levels_beyond_the_tail_follow_its_law(law):
     """``n (1 + (u^2 - u_0^2) / excess)^-n`` crossings in the log's time, for each joint alike."""
     rate = 1e-3
-    level = law.level(rate)
+    level = law.levels_crossed_at_rate(rate)
     tail = _tail_places(law.crossings)
     rows = np.arange(2)
     n, start = law.crossings[rows, tail], law.levels[rows, tail]
@@ -156,7 +156,9 @@ def test_levels_beyond_the_tail_follow_its_law(law):
 def test_what_a_file_keeps(law):
     arrays = law.to_arrays()
     again = ErrorLaw.from_arrays(arrays)
-    np.testing.assert_array_equal(again.level(1e-3), law.level(1e-3))
+    np.testing.assert_array_equal(
+        again.levels_crossed_at_rate(1e-3), law.levels_crossed_at_rate(1e-3)
+    )
     assert isinstance(again.gain, float)
     assert ErrorLaw.from_arrays({"other": np.ones(3)}) is None
     for name in ("coefficients", "crossings", "fastest"):

@@ -27,7 +27,9 @@ def made(quick, slow, seed=0):
     builder = StrataBuilder(3)
     builder.add(rows, rows, c, np.zeros(ROWS, dtype=np.intp))
     strata = builder.result()
-    return Reduced("made", (0, 1), ((0, 1),), (strata.total,), ROWS, rows=ROWS, strata=(strata,))
+    return Reduced(
+        "made", (0, 1), ((0, 1),), (strata.total_triangle,), ROWS, rows=ROWS, strata=(strata,)
+    )
 
 
 @pytest.mark.parametrize(("quick", "slow"), [(0.04, 1.0), (1.0, 0.0), (1e-4, 4.0)])
@@ -58,7 +60,9 @@ def test_what_an_estimate_followed_is_given_back():
     builder.add(block, block, np.zeros(rows), np.zeros(rows, dtype=np.intp))
     strata = builder.result()
     support = (tuple(range(count)),)
-    data = Reduced("made", support[0], support, (strata.total,), rows, rows=rows, strata=(strata,))
+    data = Reduced(
+        "made", support[0], support, (strata.total_triangle,), rows, rows=rows, strata=(strata,)
+    )
     beta, spread = noise.least_squares(*data.triangle()[:2])
     blind = strata.correlation_time(beta)
     spread = spread * float(np.sum((error - beta @ block[:-1]) ** 2)) / (rows - count)
@@ -86,7 +90,7 @@ def classed(seed=0, each=40):
         builder = StrataBuilder(3)
         builder.add(rows[:3], rows[:3], slow, fold, rows[3])
         strata.append(builder.result())
-    totals = tuple(s.total for s in strata)
+    totals = tuple(s.total_triangle for s in strata)
     data = Reduced("made", (0, 1, 2), SUPPORTS, totals, len(slow), strata=tuple(strata))
     return data, joints, slow, fold
 
@@ -175,7 +179,7 @@ def test_noise_is_never_less_than_a_thousandth_of_the_torque():
         builder = StrataBuilder(3)
         builder.add(exact, exact, slow, fold)
         strata.append(builder.result())
-    totals = tuple(s.total for s in strata)
+    totals = tuple(s.total_triangle for s in strata)
     found, solved = noise.estimate_noise(replace(data, strata=tuple(strata), triangles=totals))
     np.testing.assert_allclose(found.quick, 1e-6 * np.array(power), rtol=1e-6)
     np.testing.assert_allclose(solved, beta, atol=EXACT)

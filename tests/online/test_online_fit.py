@@ -231,7 +231,7 @@ def test_both_sides_pass_the_same_causal_filter():
     sos = signal.butter(2, CUTOFF, fs=RATE, output="sos")
     Y, u = signal.sosfilt(sos, Y, axis=0), signal.sosfilt(sos, tau[half:-half], axis=0)
     assert at.tolist() == list(range(2 * half, 1000))
-    for j, support in enumerate(mine.plan.support):
+    for j, support in enumerate(mine.plan.nonzero_columns):
         place = [base().independent.tolist().index(c) for c in support]
         np.testing.assert_allclose(rows[j][:-1], Y[:, j, place].T, atol=1e-8)
         np.testing.assert_allclose(rows[j][-1], u[:, j], atol=1e-10)
