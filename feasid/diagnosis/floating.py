@@ -237,17 +237,17 @@ def _imu_mistakes(limbs: LimbEquations, robot: Robot, imu: Imu) -> list[Finding]
         factor = float(np.linalg.norm(acc.mean(axis=0))) / (size or 1.0)
         text = f"{head}; no right angle or sign explains it"
         remedy = f"check units (the mean is {factor:.3g} times gravity's size) and orientation"
-        return [_make_finding("imu", text, remedy, factor=factor)]
+        return [_finding("imu", text, remedy, factor=factor)]
     turned = "turn the sign of acc_x, acc_y and acc_z"
     if k == 0:
         text = f"{head}; with the accelerometer's sign turned it is {best:.2f} g"
-        return [_make_finding("acceleration-sign", text, turned)]
+        return [_finding("acceleration-sign", text, turned)]
     also = " and the accelerometer's sign" if sign < 0 else ""
     turn = np.round(own @ TURNS[k], 6) + 0.0
     text = f"{head}; with the IMU's axes{also} turned they are {best:.2f} g and {spun:.2f}"
     remedy = f"imu=Imu({imu.link!r}, rotation={turn.tolist()})"
     remedy += f", and {turned}" if sign < 0 else ""
-    return [_make_finding("imu-axes", text, remedy, rotation=turn.tolist())]
+    return [_finding("imu-axes", text, remedy, rotation=turn.tolist())]
 
 
 def _right_angle_rotations() -> list[Array]:
@@ -264,7 +264,7 @@ def _right_angle_rotations() -> list[Array]:
 TURNS = _right_angle_rotations()
 
 
-def _make_finding(
+def _finding(
     code: str, text: str, remedy: str, columns: Sequence[str] = (), **values: Any
 ) -> Finding:
     return Finding(code, "error", text, remedy, columns=tuple(columns), values=values)
@@ -279,7 +279,7 @@ def _constant_force_findings(limbs: LimbEquations) -> list[Finding]:
     peaks = {k: float(np.abs(f - np.median(f, axis=0)).max()) for k, f in limbs.forces.items()}
     largest = max(peaks.values())
     return [
-        _make_finding(
+        _finding(
             "dead-force",
             f"the force of contact {name!r} changes by {peak:.2g} N at most, others' by "
             f"{largest:.3g} N: a dead sensor?",
@@ -319,14 +319,8 @@ def _force_mistakes(limbs: LimbEquations, robot: Robot) -> list[Finding]:
                     f"the forces of contacts {a!r} and {b!r} look exchanged: each explains the "
                     "torques of the other's limb"
                 )
-                found.append(
-                    _make_finding(
-                        "swapped-forces",
-                        text,
-                        "exchange their columns",
-                        _contact_columns(a) + _contact_columns(b),
-                    )
-                )
+                columns = _contact_columns(a) + _contact_columns(b)
+                found.append(_finding("swapped-forces", text, "exchange their columns", columns))
     if found:
         return found
     factors = {a: table[a, a][0] for a in names if table[a, a][1] > EXPLAINED}
@@ -340,19 +334,15 @@ def _force_mistakes(limbs: LimbEquations, robot: Robot) -> list[Finding]:
             f"the joints' torques ask for {usual:.3g} times the force of {', '.join(wrong)}: {what}"
         )
         columns = [c for a in wrong for c in _contact_columns(a)]
-        return [
-            _make_finding(
-                code, text, f"multiply these columns by {usual:.3g}", columns, factor=usual
-            )
-        ]
+        remedy = f"multiply these columns by {usual:.3g}"
+        return [_finding(code, text, remedy, columns, factor=usual)]
     for a in names:
         lag = _force_delay(limbs, a, fit)
         if abs(lag) >= LEAST_LAG:
             way = "late" if lag > 0 else "early"
             text = f"the force of contact {a!r} is {1e3 * abs(lag):.0f} ms {way}"
-            found.append(
-                _make_finding("late-force", text, "shift its columns", _contact_columns(a), lag=lag)
-            )
+            columns = _contact_columns(a)
+            found.append(_finding("late-force", text, "shift its columns", columns, lag=lag))
     return found
 
 
@@ -385,5 +375,5 @@ def _flag_mistakes(limbs: LimbEquations) -> list[Finding]:
         share = float(np.mean((flag > TOUCHES) != (size > 0.1 * size.max())))
         if share > DISAGREE:
             text = f"contact_{name} and the force of {name!r} disagree in {share:.0%} of the rows"
-            found.append(_make_finding("flags", text, "", [f"contact_{name}"], share=share))
+            found.append(_finding("flags", text, "", [f"contact_{name}"], share=share))
     return found
