@@ -175,12 +175,10 @@ class ErrorLaw:
         errors, features = (np.concatenate(x) for x in zip(*seen, strict=True))
         columns = zip(errors.T, features.transpose(1, 0, 2), strict=True)
         found = np.array([_fit_variance(f, e**2) for e, f in columns])
-        scaled = [np.abs(e) / _standard_deviations(found, f) for e, f in seen]
+        scaled = [np.abs(e) / _deviations(found, f) for e, f in seen]
         reach = np.max([z.max(axis=0) for z in scaled], axis=0)
         levels = np.linspace(0.0, reach, LEVELS, axis=1)
-        counts = np.array(
-            [sum(_upward_crossings(z, u).sum(axis=0) for z in scaled) for u in levels.T]
-        ).T
+        counts = np.array([sum(_crossings(z, u).sum(axis=0) for z in scaled) for u in levels.T]).T
         counts = np.maximum.accumulate(counts[:, ::-1], axis=1)[:, ::-1].astype(np.float64)
         if counts[:, 0].min() < FEWEST:
             joint = joints[int(np.argmin(counts[:, 0]))]
@@ -189,7 +187,7 @@ class ErrorLaw:
                 f"every level less than {FEWEST} times: record a longer log",
                 joint=joint,
             )
-        tops = levels[np.arange(len(levels)), _tail_places(counts)]
+        tops = levels[np.arange(len(levels)), _tail_ends(counts)]
         peaks = [
             np.concatenate([_stretch_maxima(z[:, j], u) for z in scaled])
             for j, u in enumerate(tops)
@@ -205,7 +203,7 @@ class ErrorLaw:
             float(sum(len(e) / run.rate for (e, _), (run, _) in zip(seen, runs, strict=True))),
         )
 
-    def levels_crossed_at_rate(self, rate: float) -> Array:
+    def crossing_levels(self, rate: float) -> Array:
         """Levels in deviations that errors of all joints cross so many times a second, (dof,).
 
         Every joint crosses its own equally often, or as often as it does any.
@@ -224,7 +222,7 @@ class ErrorLaw:
             )
         share, out = rate * self.seconds / len(self.levels), []
         rows = zip(
-            self.levels, self.crossings, _tail_places(self.crossings), self.excesses, strict=True
+            self.levels, self.crossings, _tail_ends(self.crossings), self.excesses, strict=True
         )
         for levels, crossings, tail, excess in rows:
             left = crossings[tail]
@@ -281,12 +279,12 @@ def _fit_variance(features: Array, squares: Array) -> Array:
     return np.asarray(found)
 
 
-def _standard_deviations(coefficients: Array, features: Array) -> Array:
+def _deviations(coefficients: Array, features: Array) -> Array:
     """Standard deviations (N, dof) of features (N, dof, 4)."""
     return np.asarray(np.sqrt(np.einsum("nkf,kf->nk", features, coefficients)))
 
 
-def _upward_crossings(sizes: Array, level: Array | float) -> Mask:
+def _crossings(sizes: Array, level: Array | float) -> Mask:
     """Where sizes (N, ...) rise beyond a level, shape (N - 1, ...)."""
     beyond = sizes > level
     return np.asarray(beyond[1:] & ~beyond[:-1])
@@ -294,11 +292,11 @@ def _upward_crossings(sizes: Array, level: Array | float) -> Mask:
 
 def _stretch_maxima(sizes: Array, level: float) -> Array:
     """The largest of each stretch beyond a level that begins below it."""
-    begins = np.flatnonzero(_upward_crossings(sizes, level)) + 1
+    begins = np.flatnonzero(_crossings(sizes, level)) + 1
     return np.asarray(np.maximum.reduceat(sizes, begins) if len(begins) else np.zeros(0))
 
 
-def _tail_places(crossings: Array) -> npt.NDArray[np.intp]:
+def _tail_ends(crossings: Array) -> npt.NDArray[np.intp]:
     """Place of the last level with `TAIL` crossings, or half of the most, per row."""
     enough = crossings >= np.minimum(TAIL, 0.5 * crossings[:, :1])
     return np.asarray(enough.shape[1] - 1 - np.argmax(enough[:, ::-1], axis=1))
@@ -477,7 +475,7 @@ class ExternalTorque:
         if not hasattr(fit, "log_options"):
             raise InputError(f"fit must be a Fit or what feasid.load read, not {quote(fit)}")
         self.robot: Robot = fit.robot
-        levels = (law := fit.error_law(gain)).levels_crossed_at_rate(alarm_rate(false_alarms))
+        levels = (law := fit.error_law(gain)).crossing_levels(alarm_rate(false_alarms))
         plain = BaseParameterModel.from_robot(self.robot, fit.base)
         logged = float(fit.delay) - float(fit.log_options.get("delay") or 0.0)
         late = logged if delay is None else delay

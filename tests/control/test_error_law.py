@@ -10,11 +10,11 @@ from feasid.control.external_torque import (
     SLOW,
     TAIL,
     ErrorLaw,
+    _crossings,
+    _deviations,
     _fit_variance,
-    _standard_deviations,
     _stretch_maxima,
-    _tail_places,
-    _upward_crossings,
+    _tail_ends,
     alarm_rate,
     observer_errors,
 )
@@ -45,12 +45,12 @@ def test_rates_that_are_none(text, words):
 
 def test_crossings_and_peaks():
     sizes = np.array([3.0, 1, 2, 4, 3, 1, 5, 2, 2.5, 0, 1])
-    assert np.flatnonzero(_upward_crossings(sizes, 1.5)).tolist() == [1, 5]
+    assert np.flatnonzero(_crossings(sizes, 1.5)).tolist() == [1, 5]
     assert _stretch_maxima(sizes, 1.5).tolist() == [4.0, 5.0]
     assert _stretch_maxima(sizes, 2.2).tolist() == [4.0, 5.0, 2.5]
     assert _stretch_maxima(sizes, 9.0).tolist() == []
-    assert np.flatnonzero(_upward_crossings(sizes, 2.0)).tolist() == [2, 5, 7]
-    many = _upward_crossings(np.stack([sizes, -sizes], axis=1), np.array([1.5, -1.5]))
+    assert np.flatnonzero(_crossings(sizes, 2.0)).tolist() == [2, 5, 7]
+    many = _crossings(np.stack([sizes, -sizes], axis=1), np.array([1.5, -1.5]))
     assert many.sum(axis=0).tolist() == [2, 3]
 
 
@@ -60,7 +60,7 @@ def test_tails_begin_where_enough_crossings_are_left():
     expected = [
         max(k for k, n in enumerate(row) if n >= min(TAIL, 0.5 * row[0])) for row in crossings
     ]
-    assert _tail_places(crossings).tolist() == expected
+    assert _tail_ends(crossings).tolist() == expected
     assert expected[1:] == [3, 5]
 
 
@@ -75,7 +75,7 @@ def test_variances_follow_their_features():
     assert silent[1:].tolist() == [0, 0, 0]
     nothing = _fit_variance(features[:, [1, 1, 1, 1]] * [0, 1, 0, 0], squares)
     assert nothing[0] == pytest.approx(1e-3 * squares.mean())
-    found = _standard_deviations(np.stack([true, 4 * true]), np.stack([features[:5]] * 2, axis=1))
+    found = _deviations(np.stack([true, 4 * true]), np.stack([features[:5]] * 2, axis=1))
     np.testing.assert_allclose(found[:, 1], 2 * found[:, 0])
     np.testing.assert_allclose(found[:, 0] ** 2, features[:5] @ true)
 
@@ -123,30 +123,30 @@ def test_levels_are_crossed_as_often_as_asked(law):
     """Counted where a log is long enough; higher beyond."""
     parts = [run(k) for k in range(3)]
     seen = [observer_errors(r, e, 30.0, 0.0, law.fastest) for r, e in parts]
-    scaled = [np.abs(e) / _standard_deviations(law.coefficients, f) for e, f in seen]
+    scaled = [np.abs(e) / _deviations(law.coefficients, f) for e, f in seen]
     for rate in (1.0, 3.0):
-        level = law.levels_crossed_at_rate(rate)
-        times = sum(_upward_crossings(z, level).sum(axis=0) for z in scaled)
+        level = law.crossing_levels(rate)
+        times = sum(_crossings(z, level).sum(axis=0) for z in scaled)
         np.testing.assert_allclose(times / law.seconds, rate / 2, rtol=0.15)
-    rare = [law.levels_crossed_at_rate(x) for x in (1.0, 1e-2, 1e-4)]
+    rare = [law.crossing_levels(x) for x in (1.0, 1e-2, 1e-4)]
     assert (np.diff(rare, axis=0) > 0.2).all()
     assert law.seconds == pytest.approx(3 * len(seen[0][0]) / 200.0)
     np.testing.assert_allclose(law.fastest, 1.0, rtol=1e-6)
     assert (np.diff(law.crossings, axis=1) <= 0).all()
     most = law.crossings[:, 0].sum() / law.seconds
-    assert np.isfinite(law.levels_crossed_at_rate(most)).all()
+    assert np.isfinite(law.crossing_levels(most)).all()
     with pytest.raises(
         InputError, match="per second are more than errors cross any level"
     ) as error:
-        law.levels_crossed_at_rate(1.001 * most)
+        law.crossing_levels(1.001 * most)
     assert error.value.data["option"] == "false_alarms"
 
 
 def test_levels_beyond_the_tail_follow_its_law(law):
     """``n (1 + (u^2 - u_0^2) / excess)^-n`` crossings in the log's time, for each joint alike."""
     rate = 1e-3
-    level = law.levels_crossed_at_rate(rate)
-    tail = _tail_places(law.crossings)
+    level = law.crossing_levels(rate)
+    tail = _tail_ends(law.crossings)
     rows = np.arange(2)
     n, start = law.crossings[rows, tail], law.levels[rows, tail]
     expected = n * (1 + (level**2 - start**2) / law.excesses) ** -n
@@ -156,9 +156,7 @@ def test_levels_beyond_the_tail_follow_its_law(law):
 def test_what_a_file_keeps(law):
     arrays = law.to_arrays()
     again = ErrorLaw.from_arrays(arrays)
-    np.testing.assert_array_equal(
-        again.levels_crossed_at_rate(1e-3), law.levels_crossed_at_rate(1e-3)
-    )
+    np.testing.assert_array_equal(again.crossing_levels(1e-3), law.crossing_levels(1e-3))
     assert isinstance(again.gain, float)
     assert ErrorLaw.from_arrays({"other": np.ones(3)}) is None
     for name in ("coefficients", "crossings", "fastest"):

@@ -168,7 +168,7 @@ def test_rates_that_a_log_is_too_short_for_follow_from_its_tail():
     errors, features = observer_errors(*white_run(seconds, 1), GAIN, 0.0, law.fastest)
     deviations = np.sqrt(np.sum(features * law.coefficients, axis=2))
     for rate in (0.25, 0.05):
-        beyond = np.abs(errors) > law.levels_crossed_at_rate(rate) * deviations
+        beyond = np.abs(errors) > law.crossing_levels(rate) * deviations
         onsets = np.sum(beyond[1:] & ~beyond[:-1])
         assert 0.4 * rate * seconds < onsets < 2.5 * rate * seconds
 
