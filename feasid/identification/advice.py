@@ -21,7 +21,7 @@ from feasid.core.threads import one_thread
 from feasid.diagnosis.diagnose import check_excitation
 from feasid.diagnosis.findings import Diagnosis, Finding, merge_options, sort_findings
 from feasid.diagnosis.log_rows import HARMONICS
-from feasid.diagnosis.mistakes import KINDS, NOTHING, Mistake, missing_features
+from feasid.diagnosis.mistakes import KINDS, NOTHING, POSITION, Mistake, missing_features
 from feasid.diagnosis.score import ScoreTest
 from feasid.errors import FeasidError
 from feasid.formats.fit_robot import GEAR_FRICTION, resolve_robot, with_shared_motors
@@ -296,19 +296,25 @@ def _feature_findings(
     names, offered = fitted.description.joints, options.get("candidates", GEAR_FRICTION)
     findings = [_feature_finding(group, names) for group in groups]
     kinds = [group[0].mistake.kind for group in groups]
+    kept = len(kinds)
     terms = [
         () if group[0].gain < LEAST_GAIN or (kind == "position" and "ripple" in kinds)
         else KINDS[kind].terms
         for group, kind in zip(groups, kinds, strict=True)
     ]  # fmt: skip  # springs would take a part of a ripple, and be wrong elsewhere
+    left = [j for j in fitted.quality.joints if j.reason.values.get("correlate") == "position"]
+    if left and not {"position", "ripple"} & {*kinds}:
+        joints = tuple(j.joint for j in left)
+        findings.append(Finding("position", "warning", POSITION, joints=joints))
+        terms.append(KINDS["position"].terms)
     wanted = tuple(dict.fromkeys((*offered, *(t for own in terms for t in own))))
     if wanted == tuple(offered):
-        return findings
+        return findings[:kept]
     more = {"candidates": wanted}
     after = _fit_or_none(recording, robot, {**options, **more})
     gain = 0.0 if after is None else held_out_fall(fitted, after)
     if gain < LEAST_GAIN:
-        return findings
+        return findings[:kept]
     return [
         _finding_with_options(finding, more, gain) if {*own} - {*offered} else finding
         for finding, own in zip(findings, terms, strict=True)

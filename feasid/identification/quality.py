@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import nnls
@@ -321,7 +322,10 @@ def _joint_quality(
         )
     else:
         level, code, why = _doubt_about_joint(model, description, squares, foretold, structure)
-    values = {"model": model, "description": description, "least_squares": squares}
+    values: dict[str, Any] = {"model": model, "description": description}
+    values["least_squares"] = squares
+    if code == "structured":
+        values["correlate"] = structure.correlate
     return JointQuality(name, level, Note(f"{name}: {why}" if why else "", code, **values), model)
 
 
