@@ -122,7 +122,7 @@ def delay_signal(signal: Array, samples: float) -> Array:
     """The signal later by so many samples, interpolated linearly; the ends repeat."""
     n = len(signal)
     at = np.clip(np.arange(n) - samples, 0, n - 1)
-    left = np.minimum(at.astype(np.intp), max(n - 2, 0))
+    left = at.astype(np.intp)
     share = (at - left)[:, None]
     return np.asarray((1 - share) * signal[left] + share * signal[np.minimum(left + 1, n - 1)])
 

@@ -104,3 +104,17 @@ def test_a_fit_names_what_is_wrong():
         feasid.fit(df, robot, imu=imu, contacts={"foot": {"position": (0, 0, 0)}})
     with pytest.raises(InputError, match="delay has no effect on the log of a floating robot"):
         feasid.fit(df, robot, imu=imu, contacts=contacts, delay=0.1)
+
+
+@pytest.mark.parametrize("imu", [None, Imu("base_link")], ids=["pose", "imu"])
+def test_what_moved_the_base_and_touched_is_told(imu):
+    robot, df, _ = smooth_log()
+    flagged = df.assign(contact_foot=1.0)
+    for log, spare in ((df, False), (flagged, True)):
+        given = {"contacts": {"foot": FOOT}, "cutoff": CUTOFF} | ({"imu": imu} if imu else {})
+        notes = [str(n) for n in feasid.reduce(log, robot, **given).notes]
+        source = "its pose" if imu is None else "an IMU on base_link"
+        assert f"the base's motion: from {source}" in notes
+        assert "contacts: foot" in notes
+        text = "forces of foot are in the log, so that columns contact_ are not used"
+        assert (text in notes) == spare
