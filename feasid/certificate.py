@@ -29,8 +29,7 @@ SYMBOLS = {*BODY, *(f"rotor_{s}" for s in BODY), *SIGNED, *FREE}
 LIMITS = ("mass", "length", "terms")  # [kg], [m] and SI numbers of joint terms
 NUMBER = re.compile(r"-?\d{1,3800}(\.\d{1,400})?([eE][-+]?\d{1,3})?|-?\d{1,9}/\d{1,3}", re.A)
 LARGEST_FILE, LARGEST_MATRIX, LONGEST_NAME = 1 << 27, 64, 200
-MOST_WORK = 10**9
-"""Products of 64-bit words in all matrices, by schoolbook multiplication."""
+MOST_WORK = 10**9  # products of 64-bit words in all matrices, by schoolbook multiplication
 COMMON = "format claim consistency margin robot parameters matrix ties constraints digest"
 KEYS = {
     "feasible": "values point",

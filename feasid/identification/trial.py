@@ -21,7 +21,7 @@ from feasid.identification.noise import Noise
 from feasid.identification.priors import Prior, find_prior
 from feasid.logs.floating import robot_floats
 from feasid.logs.motion import Run
-from feasid.logs.recording import Recording
+from feasid.logs.recording import Recording, blur_recording
 from feasid.options.complete import select_options
 from feasid.options.tables import SetOptions
 from feasid.reduction.fleet import LogTask
@@ -225,7 +225,7 @@ def make_uncorrected_log(
     runs = tuple(run for motion in motions for run in motion.runs)
     if not motions[0].cutoff or any(run.free is not None for run in runs):
         return None
-    moved = [log.blurred_motion(robot, torque=torque, **own) for log, own in recorded]
+    moved = [blur_recording(log, robot, torque=torque, **own) for log, own in recorded]
     coarse = [b or m for b, m in zip(moved, motions, strict=True)] if any(moved) else []
     blurred = tuple(run for motion in coarse for run in motion.runs)
     return UncorrectedLog(base, chosen, runs, motions[0].cutoff, reduced, prior, delay, blurred)

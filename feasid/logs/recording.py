@@ -208,28 +208,6 @@ class Recording:
         raw = self.raw(robot, torque=torque, **select_options(ReadOptions, options))
         return motion_from_signals(table, raw, robot, options)
 
-    def blurred_motion(
-        self, robot: Robot, *, torque: Torque = True, **options: Unpack[LogOptions]
-    ) -> Motion | None:
-        """`motion` of a log whose samples were moved at random within its resolution.
-
-        None where rounding makes less than `LEAST_BLUR` of every joint's acceleration.
-        """
-        chosen = complete_options(LogOptions, options, "a log")
-        raw = self.raw(robot, torque=torque, **select_options(ReadOptions, chosen))
-        known, steps = self.motion(robot, torque=torque, **options), signal_resolution(raw)
-        rate = max(run.rate for run in known.runs)
-        if not (known.cutoff and np.isfinite(rate)):
-            return None
-        noise = acceleration_noise(steps, rate, known.cutoff)
-        square = np.sum([np.sum(run.ddq**2, axis=0) for run in known.runs], axis=0)
-        size = np.sqrt(square / sum(len(run) for run in known.runs))
-        if not (noise > LEAST_BLUR * size).any():
-            return None
-        return motion_from_signals(
-            self.table(robot, chosen["topic"]), blur_signals(raw, steps, SEED), robot, chosen
-        )
-
     def motions(
         self, robot: Robot, *, torque: Torque = True, **options: Unpack[LogOptions]
     ) -> Iterator[Motion]:
@@ -391,3 +369,26 @@ def find_missing_torques(
 
 def _is_empty_column(df: pd.DataFrame, column: Any) -> bool:
     return bool(df.columns.is_unique) and bool(df[column].isna().all())
+
+
+def blur_recording(
+    log: Recording, robot: Robot, *, torque: Torque = True, **options: Unpack[LogOptions]
+) -> Motion | None:
+    """Motion of a log whose samples were moved at random within its resolution.
+
+    None where rounding makes less than `LEAST_BLUR` of every joint's acceleration.
+    """
+    chosen = complete_options(LogOptions, options, "a log")
+    raw = log.raw(robot, torque=torque, **select_options(ReadOptions, chosen))
+    known, steps = log.motion(robot, torque=torque, **options), signal_resolution(raw)
+    rate = max(run.rate for run in known.runs)
+    if not (known.cutoff and np.isfinite(rate)):
+        return None
+    noise = acceleration_noise(steps, rate, known.cutoff)
+    square = np.sum([np.sum(run.ddq**2, axis=0) for run in known.runs], axis=0)
+    size = np.sqrt(square / sum(len(run) for run in known.runs))
+    if not (noise > LEAST_BLUR * size).any():
+        return None
+    return motion_from_signals(
+        log.table(robot, chosen["topic"]), blur_signals(raw, steps, SEED), robot, chosen
+    )

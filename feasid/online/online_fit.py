@@ -54,8 +54,8 @@ LEARNING_OPTIONS = (
 """Options of `OnlineFit` that a saved one keeps; the others are in its robot, set and rules."""
 
 CORRECTED = (
-    "the description is infeasible in {}: the nominal model has the closest mass distribution that "
-    "can exist; feasid.repair writes it to a file"
+    "the description is infeasible in {}: the nominal model has the closest feasible mass "
+    "distribution; feasid.repair writes it to a file"
 )
 
 MAX_WAITING_SECONDS = 4.0
