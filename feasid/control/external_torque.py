@@ -259,7 +259,7 @@ def observer_errors(
     step = gain / run.rate / (1.0 + 0.5 * gain / run.rate)
     decay = [1.0, step - 1.0]
     found = lfilter([0.5 * step, 0.5 * step], decay, errors, axis=0)
-    found += lfilter([step * delay * run.rate, -step * delay * run.rate], decay, run.tau, axis=0)
+    found += lfilter([step, -step], decay, delay * run.rate * (run.tau - run.tau[0]), axis=0)
     slow = lfilter([step], decay, np.exp(-((run.dq / SLOW) ** 2)), axis=0)
     speed = lfilter([step], decay, (run.dq / fastest) ** 2, axis=0)
     every = np.repeat(speed.sum(axis=1)[:, None], speed.shape[1], axis=1)

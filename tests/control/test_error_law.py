@@ -1,6 +1,7 @@
 """The law of an observer's errors, of small signals: crossings, peaks, variances and levels."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -100,6 +101,9 @@ def test_errors_pass_the_observers_low_pass():
     np.testing.assert_allclose(errors[20:], 0.7, atol=1e-3)
     late, _ = observer_errors(one, np.zeros((4000, 2)), gain, delay, fastest)
     np.testing.assert_allclose(late, np.full(late.shape, delay) * [1, 2], rtol=1e-2)
+    held = replace(one, tau=one.tau + 50.0)  # the same errors: the first torque is no jump
+    again, _ = observer_errors(held, np.zeros((4000, 2)), gain, delay, fastest)
+    np.testing.assert_allclose(again, late, atol=1e-12)  # rounding of 50 N m
     follow = gain / 200.0 / (1 + 0.5 * gain / 200.0)
     begin = 4000 - len(errors)
 
