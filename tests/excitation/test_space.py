@@ -454,7 +454,7 @@ def test_what_needs_a_task():
 
 @pytest.fixture(scope="module")
 def problem():
-    robot = gantry(-2, 2)
+    robot = gantry(-1, 3)
     limits = {"position": None, "velocity": None, "acceleration": 5.0, "jerk": 80.0, "torque": None}
     setting = design_setting(robot, (), False, limits, ASKED, 0)
     basis = make_basis("fourier", 6.0, 2, 0.0)
