@@ -31,7 +31,7 @@ def test_a_fit_reads_its_file_once_and_prepares_it_once(case, monkeypatch):
         prepared.append(a)
         return real_prepare(*a)
 
-    monkeypatch.setattr(recordings, "prepare_signals", count)
+    monkeypatch.setattr(recordings, "motion_from_signals", count)
     fit = feasid.fit(str(folder / "log.csv"), robot)
     fit.plot()
     fit.summary()
