@@ -60,7 +60,7 @@ from feasid.robot.layout import random_configurations
 if TYPE_CHECKING:
     import pandas as pd
 
-    from feasid.identification.actuators import Actuators
+    from feasid.identification.file_terms import Actuators
 
 GEOMETRY_TOLERANCE = 1e-9
 """Difference of axes and positions [m] up to which a file read back has the robot's geometry."""
@@ -242,7 +242,7 @@ class WritableModel(Predictor, Ranged, Sampled):
             ``effort_limit`` of the description [N m or N], NaN where it has none. Its ``to_text``
             gives it as "mjcf", "isaaclab", "gazebo" or "drake" read it.
         """
-        from feasid.identification.actuators import Actuators
+        from feasid.identification.file_terms import Actuators
 
         return Actuators.of_robot(self.robot, friction_as_files_hold(self.robot, self.residual))
 

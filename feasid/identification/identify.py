@@ -36,13 +36,17 @@ from feasid.identification.calibration import (
 )
 from feasid.identification.choice import Choice, candidate_sets, choose_terms
 from feasid.identification.estimate import CrossValidation, EstimationProblem
-from feasid.identification.log_warnings import diagnose_logs
+from feasid.identification.log_check import diagnose_logs
 from feasid.identification.noise import Delay, align_torques
 from feasid.identification.priors import DOUBTED, find_prior
-from feasid.identification.resolution import resolution_bias
 from feasid.identification.result import Fit
 from feasid.identification.servo import ServoFit, identify_servo
-from feasid.identification.trial import UncorrectedLog, corrected_equations, make_uncorrected_log
+from feasid.identification.trial import (
+    UncorrectedLog,
+    corrected_equations,
+    make_uncorrected_log,
+    resolution_bias,
+)
 from feasid.identification.weighting import Estimator, EstimatorResult, add_covariance
 from feasid.logs.motion import Motion
 from feasid.logs.recording import Recording

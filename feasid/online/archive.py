@@ -21,9 +21,9 @@ import feasid
 from feasid.core.arrays import MEANING, read_arrays, require_version, unpack_archive
 from feasid.core.files import write_atomically
 from feasid.feasibility.constraints.sets import feasible_set_from_data, feasible_set_to_data
+from feasid.identification.archive import robot_from_data, to_data
 from feasid.online.acceptance import Decision, Evidence, GateRules, OnlineEstimate
 from feasid.online.changes import ModelChange
-from feasid.robot.serial import robot_from_data, to_data
 
 FORMAT, VERSION = "feasid online", 2
 

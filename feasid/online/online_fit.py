@@ -21,8 +21,7 @@ from feasid.online.archive import restore, save, saved_model
 from feasid.online.buffering import SampleBuffer, choose_block
 from feasid.online.changes import InvariantEquations, PossibleChanges
 from feasid.online.equations import CausalEquations, make_store
-from feasid.online.jobs import JobQueue
-from feasid.online.learner import Learner
+from feasid.online.learner import JobQueue, Learner
 from feasid.online.problem import FeasibleProblem
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot

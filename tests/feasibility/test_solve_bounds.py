@@ -12,8 +12,13 @@ from hypothesis import strategies as st
 
 from feasid.certificate import definiteness
 from feasid.errors import SolverError
-from feasid.exact.elimination import independent_rows, solve_near, solve_square
-from feasid.exact.numbers import shortest_text, simplest_number
+from feasid.exact.numbers import (
+    independent_rows,
+    shortest_text,
+    simplest_number,
+    solve_near,
+    solve_square,
+)
 from feasid.feasibility import closest, solve
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.constraints.units import problem_units

@@ -19,7 +19,7 @@ from feasid.identifiability import exact
 from feasid.identifiability.base import base_parameters
 from feasid.identifiability.exact import Subspace, certify, exact_blocks
 from feasid.identifiability.rounding import file_rounding
-from feasid.robot.serial import with_source
+from feasid.identification.archive import with_source
 
 # -- exact certification ---------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import pytest
 from logs import arm_and_log
 
 import feasid
-from feasid.identification import log_warnings
+from feasid.identification import log_check
 from feasid.identification.log_check import check_log
 
 QUICK = {"friction": ("viscous", "coulomb", "offset")}
@@ -28,7 +28,7 @@ def calls(monkeypatch):
         seen.append(log)
         return check_log(log, robot, asked, **options)
 
-    monkeypatch.setattr(log_warnings, "check_log", counted)
+    monkeypatch.setattr(log_check, "check_log", counted)
     return seen
 
 
@@ -91,7 +91,7 @@ def test_logs_with_other_columns_are_left_out_and_named(arm, calls):
 
 def test_too_long_is_said(arm, calls, monkeypatch):
     robot, log = arm
-    monkeypatch.setattr(log_warnings, "MAX_DIAGNOSED_ROWS", 1000)
+    monkeypatch.setattr(log_check, "MAX_DIAGNOSED_ROWS", 1000)
     fit = feasid.fit(thirds(log), robot, **QUICK)
     assert [len(c.frame) for c in calls] == [1000]
     assert "too long" in notes(fit, "undiagnosed")[0]

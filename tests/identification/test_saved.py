@@ -22,8 +22,7 @@ from feasid.core.arrays import MEANING
 from feasid.core.display import HEIGHT
 from feasid.errors import DescriptionError, InputError, LimitError, OutputError
 from feasid.feasibility.constraints.sets import feasible_set
-from feasid.identification.archive import VERSION
-from feasid.robot.serial import robot_from_data, to_data
+from feasid.identification.archive import VERSION, robot_from_data, to_data
 
 RTOL = 1e-9
 """The same numbers, written as shortest decimals and read back; sums in another order."""

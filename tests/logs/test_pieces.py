@@ -18,7 +18,7 @@ from feasid.logs.motion import (
     excluded_blocks,
     excluded_notes,
 )
-from feasid.logs.resolution import acceleration_noise, blur_signals, signal_resolution
+from feasid.logs.recording import acceleration_noise, blur_signals, signal_resolution
 from feasid.logs.servo import Servo, TorqueLimits, command_rates, delay_commands
 from feasid.logs.stream import _clip_to_piece, _pieces_with_surroundings, _run_of_piece
 

@@ -6,7 +6,7 @@ from logs import arm_and_log
 
 import feasid
 from feasid.logs.raw import read_raw
-from feasid.logs.resolution import acceleration_noise, blur_signals, signal_resolution
+from feasid.logs.recording import acceleration_noise, blur_signals, signal_resolution
 
 STEP = 2 * np.pi / 2**12
 """Of an encoder of 12 bits [rad]."""

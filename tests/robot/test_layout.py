@@ -18,7 +18,7 @@ from feasid.robot.couplings import Coupling, Loop, resolve_couplings, without_jo
 from feasid.robot.drives import Drive, Feature, drive_with_terms, feature_symbols
 from feasid.robot.layout import coordinate_units, random_configurations, squares_in_common_unit
 from feasid.robot.rotations import from_rpy
-from feasid.robot.serial import robot_from_data, to_data
+from feasid.identification.archive import robot_from_data, to_data
 from feasid.robot.tree import parents_first
 
 ROUNDING = 1e-12

@@ -17,8 +17,14 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.dynamics.kinematics import coordinate_map, nodes, propagate
-from feasid.exact.elimination import Equation, independent_rows, solve_near, solve_square
-from feasid.exact.numbers import printed_decimal, simplest_number
+from feasid.exact.numbers import (
+    Equation,
+    independent_rows,
+    printed_decimal,
+    simplest_number,
+    solve_near,
+    solve_square,
+)
 from feasid.feasibility.constraints.affine import Block
 from feasid.feasibility.constraints.units import body_lengths
 from feasid.robot.description import Robot

@@ -19,8 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.exact.elimination import Equation, Unknown, solve_near
-from feasid.exact.numbers import printed_decimal
+from feasid.exact.numbers import Equation, Unknown, printed_decimal, solve_near
 from feasid.feasibility.constraints.affine import Block, Linear
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units

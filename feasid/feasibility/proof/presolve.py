@@ -17,8 +17,7 @@ import numpy.typing as npt
 
 from feasid.certificate import definiteness
 from feasid.core.arrays import Array
-from feasid.exact.elimination import solve_near
-from feasid.exact.numbers import printed_decimal, simplest_number
+from feasid.exact.numbers import printed_decimal, simplest_number, solve_near
 from feasid.feasibility.constraints.affine import Linear
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet, block_value, linear_value

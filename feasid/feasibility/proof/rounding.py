@@ -19,8 +19,7 @@ from scipy import linalg
 
 from feasid.certificate import definiteness
 from feasid.core.arrays import Array
-from feasid.exact.elimination import solve_square
-from feasid.exact.numbers import printed_decimal
+from feasid.exact.numbers import printed_decimal, solve_square
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.proof.facial_reduction import REACHED, Exact, Face
 from feasid.feasibility.proof.question import DualPoint, ExactData, Question, adjoint
