@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 import feasid
 from feasid import Body, Robot, Rotor
 from feasid.errors import DescriptionError, InputError
+from feasid.identification.archive import robot_from_data, to_data
 from feasid.robot import inertia
 from feasid.robot.bodies import Limits, Member, bodies_from_dh, lumped_parameters, place_member
 from feasid.robot.couplings import Coupling, Loop, resolve_couplings, without_joint
 from feasid.robot.drives import Drive, Feature, drive_with_terms, feature_symbols
 from feasid.robot.layout import coordinate_units, random_configurations, squares_in_common_unit
 from feasid.robot.rotations import from_rpy
-from feasid.identification.archive import robot_from_data, to_data
 from feasid.robot.tree import parents_first
 
 ROUNDING = 1e-12
