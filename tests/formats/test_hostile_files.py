@@ -26,6 +26,7 @@ CHILD = """
 import json, resource, sys
 from feasid.cli import main
 import encodings.utf_16_le
+import feasid.formats.mjcf.read, feasid.formats.sdf.read, feasid.formats.urdf.read
 path, warm = sys.argv[1], sys.argv[3]
 main(["check", warm])  # imports what it needs
 EVENTS = ("open", "socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.system")

@@ -37,7 +37,7 @@ WORSE = 1.02
 def test_what_is_taken_out_differs_from_none_and_can_be(kind, value, deviation, wanted):
     mistake = Mistake(kind, -1 if kind == "delay" else 2)
     correction = LogCorrection({mistake: np.array([value])})
-    trial = SimpleNamespace(correction=correction, setup=SimpleNamespace(period=1e-3))
+    trial = SimpleNamespace(correction=correction, setup=SimpleNamespace(sample_time=1e-3))
     assert _is_credible(trial, [mistake], np.array([[deviation**2]])) == wanted
 
 
