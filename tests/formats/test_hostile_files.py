@@ -26,7 +26,9 @@ CHILD = """
 import json, resource, sys
 from feasid.cli import main
 import encodings.utf_16_le
-import feasid.formats.mjcf.read, feasid.formats.sdf.read, feasid.formats.urdf.read
+import importlib, pkgutil, feasid.formats
+for module in pkgutil.walk_packages(feasid.formats.__path__, "feasid.formats."):
+    importlib.import_module(module.name)
 path, warm = sys.argv[1], sys.argv[3]
 main(["check", warm])  # imports what it needs
 EVENTS = ("open", "socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.system")
