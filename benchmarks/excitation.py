@@ -254,7 +254,7 @@ def main() -> None:
     if arguments.rounds is None and arguments.budget is None:
         arguments.rounds = 20
     arguments.budget = arguments.budget or 3600.0
-    excite.Lanes = partial(parallel_search.ParallelSearch, now=time.process_time)
+    excite.ParallelSearch = partial(parallel_search.ParallelSearch, now=time.process_time)
     parallel_search.PROCESS_GRACE = 3600.0  # processor time takes its time on a busy machine
     {"wam": run_wam, "arms": run_arms, "loop": run_loop, "log": run_log}[arguments.what](arguments)
 
