@@ -60,6 +60,10 @@ logs without a mistake up to .37."""
 UNIMPORTANT = 0.005
 """Predictable error, as a share of the torque, that is no doubt: few sensors are as exact."""
 
+IN_CONTACT = 0.05
+"""The same error of a robot that floats: forces of its contacts are measured with errors of their
+own, which follow the load."""
+
 WIDE = 2.0
 """Times the held-out error from which the error that is foretold of another motion is a doubt."""
 
@@ -185,6 +189,9 @@ def judge_fit(
     errors = held_out_errors(models, beta)
     robot = models.task.base.robot
     foretold = None if variance is None else foretell(errors, models.reduced, variance, robot)
+    if any(body.floats for body in robot.bodies):
+        pairs = zip(structure, errors.model, strict=True)
+        structure = [s if error > IN_CONTACT else Structure(0.0) for s, error in pairs]
     return judge_errors(errors, robot.coordinates, doubts, structure, foretold)
 
 
