@@ -241,7 +241,7 @@ class LogBarrier:
         return cls._from_groups(feasible, directions, reference, OTHER_WEIGHT)
 
     @classmethod
-    def unweighted(cls, feasible: FeasibleSet, directions: Array) -> LogBarrier:
+    def with_equal_weights(cls, feasible: FeasibleSet, directions: Array) -> LogBarrier:
         """Minus the sum of all logarithms, one weight for all."""
         return cls._from_groups(feasible, directions, None, 1.0)
 

@@ -227,7 +227,7 @@ class Region:
     @cached_property
     def _constraint_barrier(self) -> LogBarrier:
         """The logarithms of all constraints on x."""
-        return LogBarrier.unweighted(self._elimination.inside, self._unit_directions)
+        return LogBarrier.with_equal_weights(self._elimination.inside, self._unit_directions)
 
     @cached_property
     def _budget_barrier(self) -> BallBarrier:

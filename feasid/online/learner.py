@@ -37,6 +37,15 @@ from feasid.reduction.triangle import Reduced, fingerprint_of
 
 Result = TypeVar("Result")
 
+COMPARISON_SECONDS = 2.0
+"""Time over which errors of prediction are compared [s]."""
+
+DRIFT_SHARE = 0.25
+"""Share of the false alarms that is left to drifts of friction."""
+
+MAX_KEPT_DECISIONS = 1000
+"""Decisions and changes that are remembered."""
+
 
 class JobQueue:
     """Jobs of one owner.
@@ -134,16 +143,6 @@ class JobQueue:
         self._begin()
 
 
-COMPARISON_SECONDS = 2.0
-"""Time over which errors of prediction are compared [s]."""
-
-DRIFT_SHARE = 0.25
-"""Share of the false alarms that is left to drifts of friction."""
-
-MAX_KEPT_DECISIONS = 1000
-"""Decisions and changes that are remembered."""
-
-
 class Learner:
     """Learns blocks and estimates; what it has is changed by one thread at a time.
 
@@ -188,7 +187,10 @@ class Learner:
         self._one_thread = thread_limiter()
         self._checks = SampleChecks(robot.dof, rate)
         self._grid = EvenGrid(rate)
-        supports, names = self._supports, possible.names
+        place = {c: k for k, c in enumerate(equations.plan.columns)}
+        nonzero = equations.plan.nonzero_columns
+        self._supports = supports = tuple(tuple(place[c] for c in s) for s in nonzero)
+        names = possible.names
         self._detector = ChangeDetector(possible, supports, (1.0 - DRIFT_SHARE) * false_alarms)
         self._drift = FrictionDrift(
             [where for _, where in names[1:]], supports, DRIFT_SHARE * false_alarms
@@ -304,7 +306,7 @@ class Learner:
             self._invariant.set_from(*self._before, self._possible.subspace(k))
             self._unsuited = last
         elif alarm is None and self._detector.alarm is not None:
-            self._before = self._whitened_equations()
+            self._before = self._whiten(self._reduce_remembered())[1:]
             self._store.clear()
             newest = self._errors.pop()
             self._errors.clear()
@@ -317,14 +319,9 @@ class Learner:
         if change is not None:
             self.changes = (*self.changes, change)[-MAX_KEPT_DECISIONS:]
 
-    @property
-    def _supports(self) -> tuple[tuple[int, ...], ...]:
-        place = {c: k for k, c in enumerate(self.equations.plan.columns)}
-        return tuple(tuple(place[c] for c in s) for s in self.equations.plan.nonzero_columns)
-
     # -- estimates ---------------------------------------------------------------------------
 
-    def _reduced(self) -> Reduced:
+    def _reduce_remembered(self) -> Reduced:
         columns = self.equations.plan.columns
         name = fingerprint_of(self.robot, columns)
         triangles = tuple(self._store.triangles())
@@ -341,12 +338,11 @@ class Learner:
             period=1.0 / self.rate,
         )
 
-    def _whitened_equations(self) -> tuple[Array, Array]:
-        """The remembered equations and those before the last change, in units of their noise."""
-        reduced = self._reduced()
-        noise = row_deviations(reduced.triangles, self._store.count, self._correlation)
-        R, rho, _ = reduced.triangle(1.0 / noise)
-        return self._invariant.combined_with(R, rho)
+    def _whiten(self, reduced: Reduced) -> tuple[Array, Array, Array]:
+        """Deviations of rows, and R and rho with the equations before the last change, whitened."""
+        deviations = row_deviations(reduced.triangles, self._store.count, self._correlation)
+        R, rho, _ = reduced.triangle(1.0 / deviations)
+        return deviations, *self._invariant.combined_with(R, rho)
 
     def _estimate(self, posture: Array) -> OnlineEstimate:
         """The estimate, judged where the robot was when it was asked for."""
@@ -357,15 +353,13 @@ class Learner:
 
     def _solve(self) -> OnlineEstimate:
         began = clock.perf_counter()
-        waits = self._changed or (self._still and not self._pending)
+        waits = self._change_is_open or (self._still and not self._pending)
         if self._last is not None and waits:
             decision = self._decide(self._last.delta, self._last.r2, True)
             seconds = clock.perf_counter() - began
             return replace(self._last, decision=decision, seconds=seconds, age=self._age)
-        reduced = self._reduced()
-        scaled = row_deviations(reduced.triangles, self._store.count, self._correlation)
-        R, rho, _ = reduced.triangle(1.0 / scaled)
-        R, rho = self._invariant.combined_with(R, rho)
+        reduced = self._reduce_remembered()
+        deviations, R, rho = self._whiten(reduced)
         self._known = self.problem.determined_share(R)
         try:
             solution = self.problem.solve(R, rho)
@@ -376,7 +370,7 @@ class Learner:
             seconds = clock.perf_counter() - began
             return replace(self._last, decision=decision, seconds=seconds, fresh=False)
         self._pending, self._converged = not solution.converged, solution.converged
-        self._noise = scaled / np.sqrt(self._correlation)
+        self._noise = deviations / np.sqrt(self._correlation)
         missed = reduced.residuals(self.base.K @ solution.delta) ** 2
         torque = reduced.torque_norms**2
         total = float(torque.sum())
@@ -405,7 +399,7 @@ class Learner:
         return self._still / self.rate
 
     @property
-    def _changed(self) -> bool:
+    def _change_is_open(self) -> bool:
         """Whether something is known to have changed, and not yet what."""
         return self._detector.alarm is not None
 
@@ -438,7 +432,7 @@ class Learner:
             still=self._age,
             clock=self._clock_fault,
             converged=self._converged,
-            changed=self._changed,
+            changed=self._change_is_open,
         )
         decision = self.gate.decide(evidence)
         self.decisions = (*self.decisions, decision)[-MAX_KEPT_DECISIONS:]

@@ -323,7 +323,7 @@ class OnlineFit(Learner):
     @property
     def reduced(self) -> Reduced:
         """The equations that are remembered, one triangle per joint; adds and saves."""
-        return self._jobs.call(self._reduced)
+        return self._jobs.call(self._reduce_remembered)
 
     def estimate(self) -> OnlineEstimate:
         """The most probable model that can exist, verified in exact arithmetic.

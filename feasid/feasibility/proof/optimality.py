@@ -263,7 +263,7 @@ class CentralPath:
         start = next((point for point in points if reduced.contains_strictly(point)), x)
         return cls(
             Quadratic(A, b, directions),
-            LogBarrier.unweighted(reduced, directions),
+            LogBarrier.with_equal_weights(reduced, directions),
             start,
             tuple((place, Q) for place, _, Q in matrices),
             tuple((place, size) for place, _, size in numbers),
