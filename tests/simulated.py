@@ -36,7 +36,7 @@ FITTED_SPEED, TEST_SPEED = 1.5, 2.5
 RIPPLES = 200.0
 """Periods of torque ripple per 2 pi rad of a joint: two per turn of a motor geared by 100."""
 EXACT_TRANSITION = 0.005
-"""Speed over which exact Coulomb friction changes its sign [rad/s], that of the default fit."""
+"""Speed over which exact Coulomb friction changes its sign [rad/s], that with which fits begin."""
 BANDWIDTH = 2 * np.pi * 6
 DAMPING = 0.9
 
@@ -113,15 +113,17 @@ def hidden(name, seed=0, conditions=Conditions()):
     return Hidden(robot, terms, delta, *logs, model)
 
 
-def exact_log(name, seed, samples):
+def exact_log(name, seed, samples, transition=EXACT_TRANSITION):
     """A log of an exact model: positions, velocities and accelerations as they are, white noise.
+
+    Coulomb friction changes its sign over `transition` [rad/s].
 
     Returns the arm's description, the truth with its terms, the log and a faster one to judge by.
     """
     rng = np.random.default_rng([seed, samples, *name.encode()])
     robot = description(name)
     terms = robot.with_joint_terms(("viscous", "coulomb", "offset"), drive_inertia=True)
-    terms = terms.with_transition(EXACT_TRANSITION)
+    terms = terms.with_transition(transition)
     delta = np.zeros(terms.size)
     for columns, body in zip(terms.inertial_columns, robot.bodies, strict=True):
         delta[columns] = wrong_body(body.inertial, rng)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array
-from feasid.diagnosis.mistakes import KINDS, TRANSITION, Mistake, cold_friction, horizontal_axes
+from feasid.diagnosis.mistakes import KINDS, Mistake, cold_friction, horizontal_axes, sign_of_speed
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.logs.motion import Run
 from feasid.reduction.equations import (
@@ -380,7 +380,7 @@ def _compliance_columns(rows: LogRows, part: RunRows, mistake: Mistake, model: R
 def _coupling_columns(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
     run, j, k = part.run, mistake.joint, mistake.other
     v, a = (x[:, j] + mistake.number * x[:, k] for x in (run.dq, run.ddq))
-    own = part.filter_signal(np.stack([a, v, np.tanh(v / TRANSITION)]))
+    own = part.filter_signal(np.stack([a, v, sign_of_speed(v, rows.robot)]))
     out = np.zeros((3, rows.robot.dof, len(part.t)))
     out[:, j], out[:, k] = own, mistake.number * own
     return out
@@ -390,7 +390,7 @@ def _joint_function_columns(rows: LogRows, part: RunRows, mistake: Mistake, mode
     """Functions of the joint's own motion, the load on it, or time."""
     run, j = part.run, mistake.joint
     q, v = run.q[:, j], run.dq[:, j]
-    sign = np.tanh(v / TRANSITION)
+    sign = sign_of_speed(v, rows.robot)
     if mistake.kind == "position":
         low, high = rows.position_range(j)
         x = (2.0 * q - low - high) / max(high - low, STEP)
@@ -403,7 +403,7 @@ def _joint_function_columns(rows: LogRows, part: RunRows, mistake: Mistake, mode
         load = rows.unfiltered_torque(part, model, whole=True)[:, j]
         found = (sign * np.abs(load))[None]
     elif mistake.kind == "warm-up":
-        found = cold_friction(run, mistake)
+        found = cold_friction(run, rows.robot, mistake)
     else:
         found = _harmonic_columns(q, mistake.number).T
     out = np.zeros((len(found), rows.robot.dof, len(part.t)))

@@ -72,9 +72,6 @@ class MistakeKind:
 
 DEGREES = 180.0 / np.pi
 
-TRANSITION = 0.005
-"""Speed over which friction changes its sign in columns [rad/s or m/s], that of fits."""
-
 AS_LOGGED = "; fit.robot takes positions as they are logged, files take true ones"
 SHARED = (
     "; the log tells ratios of torques, not the factor that all of them share: compare a joint "
@@ -223,9 +220,9 @@ class LogCorrection:
         )
         return replace(robot, bodies=bodies)
 
-    def correct_run(self, run: Run) -> Run:
-        """A run with the torques as they are: on time, and in N m."""
-        run = self.with_warm_friction(run)
+    def correct_run(self, run: Run, robot: Robot) -> Run:
+        """A run of the robot with the torques as they are: on time, and in N m."""
+        run = self.with_warm_friction(run, robot)
         late, gains, own = (
             self.values_by_joint("delay"),
             self.values_by_joint("gain"),
@@ -241,14 +238,14 @@ class LogCorrection:
             tau[:, j] *= np.exp(-gains.get(j, 0.0))
         return replace(run, tau=tau)
 
-    def with_warm_friction(self, run: Run) -> Run:
-        """A run with the friction of joints that are warm, in torques as they are logged."""
+    def with_warm_friction(self, run: Run, robot: Robot) -> Run:
+        """A run of the robot with the friction of warm joints, in torques as they are logged."""
         cold = {m: v for m, v in self.values.items() if m.kind == "warm-up"}
         if not cold:
             return run
         tau = run.tau.copy()
         for mistake, value in cold.items():
-            tau[:, mistake.joint] -= value @ cold_friction(run, mistake)
+            tau[:, mistake.joint] -= value @ cold_friction(run, robot, mistake)
         return replace(run, tau=tau)
 
     @property
@@ -282,10 +279,16 @@ def wide_widths(mistakes: Sequence[Mistake]) -> Array:
     return np.array([KINDS[m.kind].width for m in mistakes for _ in range(m.size)])
 
 
-def cold_friction(run: Run, mistake: Mistake) -> Array:
+def cold_friction(run: Run, robot: Robot, mistake: Mistake) -> Array:
     """Dry and viscous friction of unit size that fade while a joint warms up, shape (2, N)."""
     v, decay = run.dq[:, mistake.joint], np.exp(-run.t / mistake.number)
-    return np.stack([decay * np.tanh(v / TRANSITION), decay * v])
+    return np.stack([decay * sign_of_speed(v, robot), decay * v])
+
+
+def sign_of_speed(v: Array, robot: Robot) -> Array:
+    """The sign of speeds [rad/s or m/s] as the friction of the robot's drives has it."""
+    transition = max((d.transition for d in robot.drives), default=0.0)
+    return np.tanh(v / transition) if transition else np.sign(v)
 
 
 def rotation_by_vector(vector: Array) -> Array:

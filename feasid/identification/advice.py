@@ -160,7 +160,7 @@ def _trial_of(fitted: Fit, runs: Sequence[Run]) -> CorrectedLog | None:
         return None
     if robot_floats(robot) or any(run.free is not None for run in runs):
         return None
-    own = tuple(fitted.calibration.correction.correct_run(run) for run in runs)
+    own = tuple(fitted.calibration.correction.correct_run(run, robot) for run in runs)
     setup = UncorrectedLog(
         base, fitted.options, own, float(cutoff), fitted.reduced, prior, fitted.delay
     )

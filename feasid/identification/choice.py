@@ -22,11 +22,13 @@ from feasid.core.display import Display, Displayed, Measure
 from feasid.core.notes import Note
 from feasid.dynamics.kinematics import coordinate_map
 from feasid.feasibility.constraints.sets import feasible_set
+from feasid.formats.fit_robot import FIT_TRANSITION_SPEED
 from feasid.identifiability.base import base_parameters
-from feasid.identification.estimate import CrossValidation, EstimationProblem
-from feasid.identification.noise import Noise, estimate_noise
+from feasid.identification.estimate import CrossValidation, EstimationProblem, relative_to
+from feasid.identification.noise import Noise, estimate_noise, squared_residuals
 from feasid.identification.priors import WEIGHT
 from feasid.reduction.reduce import restrict_terms
+from feasid.reduction.strata import FOLDS
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import FRICTION, JOINT_TERMS
@@ -55,6 +57,14 @@ FRICTION_SYMBOLS = frozenset(t.symbol for t in JOINT_TERMS if t.kind == "frictio
 
 UNEXPLAINED = 4.0
 """Mean squared whitened residual from which a model lacks something, and has a noise of its own."""
+
+ABRUPT = (
+    "Coulomb friction changes its sign at once: held-out torques are predicted better by "
+    f"{{gain:.0%}} than with a transition velocity of {FIT_TRANSITION_SPEED:g} rad/s or m/s"
+)
+
+SINGULAR = 1e-8
+"""Share of the largest singular value below which a direction is not seen."""
 
 CONDITIONAL = "deviations take this choice for certain: those of the chosen terms are too small"
 """The log that chose a term also gave it its value: where it is chosen, it looks large."""
@@ -150,6 +160,45 @@ class Choice(Displayed):
         remarks = [f"{name}: {self._labels[k]}" for name, k in self.drives]
         title = f"{len(self.sets)} models of {self.robot.name!r}, held-out torque errors"
         return Display(title, measures, (), remarks, "choice.table, choice.explain()")
+
+
+def held_out_error(task: EstimationProblem, reduced: Reduced, noise: Noise) -> float:
+    """Geometric mean of all joints' relative errors on stretches that were not fitted.
+
+    It has no unit, and weighs joints with large and with small torques alike.
+    """
+    return _geometric_mean(CrossValidation(task, reduced, noise).errors)
+
+
+def prefers_abrupt_friction(smooth: Reduced, abrupt: Reduced) -> list[Note]:
+    """A note where Coulomb friction that changes its sign at once predicts held-out torques better.
+
+    Least squares without constraints decide: they cost a tenth of feasible fits, and what friction
+    does near standstill is hardly a matter of feasibility.
+
+    Parameters
+    ----------
+    smooth, abrupt : Reduced
+        The same log and terms with a transition velocity and without.
+    """
+    noise, _ = estimate_noise(smooth)
+    before, after = (_linear_held_out_error(log, noise) for log in (smooth, abrupt))
+    gain = 1.0 - after / before
+    return [Note(ABRUPT.format(gain=gain), "abrupt-friction", gain=gain)] if gain > GAIN else []
+
+
+def _linear_held_out_error(reduced: Reduced, noise: Noise) -> float:
+    """The same of least squares without constraints."""
+    joints, squares = range(len(reduced.triangles)), []
+    for fold in range(FOLDS):
+        r, rho, _ = noise.whitened_triangle(reduced, [f for f in range(FOLDS) if f != fold])
+        beta = np.asarray(np.linalg.lstsq(r, rho, rcond=SINGULAR)[0], dtype=np.float64)
+        squares.append([squared_residuals(reduced, j, beta, [fold]).sum() for j in joints])
+    return _geometric_mean(relative_to(np.sum(squares, axis=0), reduced.torque_norms))
+
+
+def _geometric_mean(errors: Array) -> float:
+    return float(np.exp(np.mean(np.log(errors[errors > 0]))))
 
 
 def choose_terms(

@@ -312,7 +312,7 @@ class FittedModel(WritableModel):
                 torque = True if measured is None else measured
                 motion = recording.motion(self.base.robot, torque=torque, **self.test_options())
                 warmed = self.calibration.correction.with_warm_friction
-                yield from (warmed(run) for run in motion.runs if run.free is None)
+                yield from (warmed(run, self.base.robot) for run in motion.runs if run.free is None)
 
     def foretell(self, reduced: Reduced) -> pd.Series[float] | None:
         """Errors to expect on a motion, relative to its torques, per joint and "all".

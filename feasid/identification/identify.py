@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
-import numpy as np
-
 from feasid.core.arguments import checked
 from feasid.core.notes import Note
 from feasid.core.notes import as_notes as as_notes
@@ -22,6 +20,7 @@ from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
 from feasid.formats.fit_robot import (
     GEAR_FRICTION,
     resolve_robot,
+    with_abrupt_friction,
     with_fit_terms,
     with_shared_motors,
 )
@@ -34,8 +33,14 @@ from feasid.identification.calibration import (
     uncorrected_trial,
     with_other_terms,
 )
-from feasid.identification.choice import Choice, candidate_sets, choose_terms
-from feasid.identification.estimate import CrossValidation, EstimationProblem
+from feasid.identification.choice import (
+    Choice,
+    candidate_sets,
+    choose_terms,
+    held_out_error,
+    prefers_abrupt_friction,
+)
+from feasid.identification.estimate import EstimationProblem
 from feasid.identification.log_check import diagnose_logs
 from feasid.identification.noise import Delay, align_torques
 from feasid.identification.priors import DOUBTED, find_prior
@@ -133,7 +138,15 @@ def _fit_torques(
     reduced = reduce_tasks(tasks, base)
     _require_enough_rows(reduced, base)
     warnings = _diagnose_where_asked(tasks, described, measured, chosen)
-    reduced, delay = align_torques(reduced) if servo is None else (reduced, Delay())
+    align = align_torques if servo is None else lambda r: (r, Delay())
+    reduced, delay = align(reduced)
+    abrupt = _reduce_with_abrupt_friction(tasks, described, base)
+    speed_notes: list[Note] = []
+    if abrupt is not None:
+        sudden = abrupt[1].with_shifted_torques(delay.value)
+        speed_notes = prefers_abrupt_friction(reduced, sudden)
+        if speed_notes:
+            base, (reduced, delay) = abrupt[0], align(abrupt[1])
     wide = base, reduced
     base, reduced, choice_notes = _choose_friction_terms(base, reduced, chosen)
 
@@ -149,6 +162,7 @@ def _fit_torques(
         *term_notes,
         *calibration.notes,
         *warnings,
+        *speed_notes,
         *(again or choice_notes),
         *solved.delay.notes(reduced.period),
         *solved.notes,
@@ -204,6 +218,13 @@ class _Solution:
     notes: Sequence[Note]
     estimate: EstimatorResult
 
+    @property
+    def held_out_error(self) -> float:
+        """See `feasid.identification.choice.held_out_error`."""
+        assert self.estimate.estimate is not None
+        task = EstimationProblem.from_reduced(self.reduced, self.base, self.feasible)
+        return held_out_error(task, self.reduced, self.estimate.estimate.noise)
+
 
 def _solve(
     tasks: Sequence[LogTask],
@@ -240,7 +261,7 @@ def _calibrate(
         corrected, again, said = _fit_without_mistakes(
             tasks, wide, setup, solved.delay, found, chosen
         )
-        if _geometric_mean_error(corrected) < _geometric_mean_error(solved):
+        if corrected.held_out_error < solved.held_out_error:
             solved, found, notes = corrected, again, said
         else:
             found = Found(uncorrected_trial(setup, first))
@@ -273,12 +294,19 @@ def _fit_without_mistakes(
     return _solve(tasks, trial.base, trial.reduced, delay, chosen), found, notes
 
 
-def _geometric_mean_error(solved: _Solution) -> float:
-    """Of all joints, relative, on stretches that were not fitted: it has no unit."""
-    assert solved.estimate.estimate is not None
-    task = EstimationProblem.from_reduced(solved.reduced, solved.base, solved.feasible)
-    errors = CrossValidation(task, solved.reduced, solved.estimate.estimate.noise).errors
-    return float(np.exp(np.mean(np.log(errors[errors > 0]))))
+def _reduce_with_abrupt_friction(
+    tasks: Sequence[LogTask], described: Robot, base: BaseParameters
+) -> tuple[BaseParameters, Reduced] | None:
+    """The logs with Coulomb friction that changes its sign at once; None where nothing can choose.
+
+    That is where the caller said how it does, or where no stretches can be held out.
+    """
+    robot = with_abrupt_friction(base.robot, described)
+    fresh = all(isinstance(t.source, Recording) for t in tasks)
+    if robot is base.robot or not fresh:
+        return None
+    other = base_parameters(robot, measured=base.experiment.measured_joints)
+    return other, reduce_tasks(tasks, other)
 
 
 def _choose_friction_terms(
@@ -432,6 +460,9 @@ def compare_models(
             "models are compared on stretches of the log, which these data do not keep: leave "
             "filtering='signals' and cutoff=False out"
         )
+    abrupt = _reduce_with_abrupt_friction(tasks, wanted, base)
+    if abrupt is not None and prefers_abrupt_friction(reduced, abrupt[1]):
+        base, reduced = abrupt
     have = {s for d in base.robot.drives for s in d.symbols}
     there = [t for t in chosen["candidates"] if have.intersection(FRICTION[t])]
     sets = [tuple(m) for m in models] if models is not None else candidate_sets(there)

@@ -103,7 +103,7 @@ def corrected_equations(
     """
     base = setup.base
     robot = correction.correct_robot(base.robot)
-    runs = [correction.correct_run(r) for r in setup.runs]
+    runs = [correction.correct_run(r, base.robot) for r in setup.runs]
     if robot is not base.robot:
         base = base_parameters(robot, measured=setup.chosen["measured"])
         rows = None
@@ -276,7 +276,7 @@ def resolution_bias(trial: CorrectedLog) -> ResolutionBias | None:
     setup, robot = trial.setup, trial.base.robot
     if not setup.blurred:
         return None
-    runs: list[Run] = [trial.correction.correct_run(run) for run in setup.blurred]
+    runs: list[Run] = [trial.correction.correct_run(run, robot) for run in setup.blurred]
     known = trial.rows
     rows = LogRows(robot, known.base_columns, known.cutoff, runs, known.joints)
     change = (rows.regressor - known.regressor) / trial.row_deviations[:, None]

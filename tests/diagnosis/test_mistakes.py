@@ -61,11 +61,11 @@ def test_torques_are_put_on_time_and_in_their_unit():
     run = Run("", 100.0, np.arange(200), t, *np.zeros((3, 200, 2)), np.sin(phase))
     found = correction(delay=0.02, joint_delay={1: 0.03}, gain={0: np.log(1.5)})
     assert found.shifts_torques
-    mended = found.correct_run(run).tau
+    mended = found.correct_run(run, ROBOT).tau
     late = np.sin(phase + np.array([0.02, 2 * 0.05]))  # what stands there was so much later
     np.testing.assert_allclose(mended[:-6], (late / [1.5, 1.0])[:-6], atol=1e-3)  # straight lines
     assert not correction(zero={0: 0.1}).shifts_torques
-    assert correction(zero={0: 0.1}).correct_run(run) is run
+    assert correction(zero={0: 0.1}).correct_run(run, ROBOT) is run
 
 
 def test_other_logs_are_read_with_the_gains_and_the_delay_that_were_found():
@@ -86,7 +86,7 @@ def test_friction_of_cold_joints_fades_with_its_time_constant():
     zeros = np.zeros((4, 2))
     run = Run("", 1.0, np.arange(4), t, zeros, dq, zeros, zeros + 7.0)
     cold = LogCorrection({Mistake("warm-up", 1, 5.0): np.array([0.3, 0.2])})
-    found = cold.correct_run(run).tau
+    found = cold.correct_run(run, ROBOT).tau
     np.testing.assert_array_equal(found[:, 0], 7.0)
     dry, viscous = 0.3 * np.sign(dq[:, 1]), 0.2 * dq[:, 1]
     np.testing.assert_allclose(found[:, 1], 7.0 - np.exp(-t / 5.0) * (dry + viscous), rtol=1e-9)
