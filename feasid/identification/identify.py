@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -139,14 +139,7 @@ def _fit_torques(
     _require_enough_rows(reduced, base)
     warnings = _diagnose_where_asked(tasks, described, measured, chosen)
     align = align_torques if servo is None else lambda r: (r, Delay())
-    reduced, delay = align(reduced)
-    abrupt = _reduce_with_abrupt_friction(tasks, described, base)
-    speed_notes: list[Note] = []
-    if abrupt is not None:
-        sudden = abrupt[1].with_shifted_torques(delay.value)
-        speed_notes = prefers_abrupt_friction(reduced, sudden)
-        if speed_notes:
-            base, (reduced, delay) = abrupt[0], align(abrupt[1])
+    base, reduced, delay, abrupt_notes = _choose_transition(tasks, described, base, reduced, align)
     wide = base, reduced
     base, reduced, choice_notes = _choose_friction_terms(base, reduced, chosen)
 
@@ -162,7 +155,7 @@ def _fit_torques(
         *term_notes,
         *calibration.notes,
         *warnings,
-        *speed_notes,
+        *abrupt_notes,
         *(again or choice_notes),
         *solved.delay.notes(reduced.period),
         *solved.notes,
@@ -292,6 +285,25 @@ def _fit_without_mistakes(
         found = with_other_terms(found, whole, base.robot, estimate)
     trial = found.trial
     return _solve(tasks, trial.base, trial.reduced, delay, chosen), found, notes
+
+
+def _choose_transition(
+    tasks: Sequence[LogTask],
+    described: Robot,
+    base: BaseParameters,
+    reduced: Reduced,
+    align: Callable[[Reduced], tuple[Reduced, Delay]],
+) -> tuple[BaseParameters, Reduced, Delay, list[Note]]:
+    """The logs with torques that are aligned, and with friction that changes its sign at once.
+
+    The latter only where held-out stretches prefer it, which the note tells.
+    """
+    smooth, delay = align(reduced)
+    abrupt = _reduce_with_abrupt_friction(tasks, described, base)
+    if abrupt is None:
+        return base, smooth, delay, []
+    notes = prefers_abrupt_friction(smooth, abrupt[1].with_shifted_torques(delay.value))
+    return (abrupt[0], *align(abrupt[1]), notes) if notes else (base, smooth, delay, notes)
 
 
 def _reduce_with_abrupt_friction(
