@@ -27,7 +27,6 @@ TUNED: dict[str, dict[str, Any]] = {
     "identification.weighting.WEIGHT_FLOOR": {},
     "identification.priors.WEIGHT": {},
     "identification.priors.DOUBTED": {},
-    "identification.priors.FORETOLD": {},
     "identification.log_check.LEAST_GAIN": {},
     "identification.large_mistakes.LEAST_FALL": {},
     "identification.large_mistakes.DEVIATION": {},

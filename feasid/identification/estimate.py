@@ -34,7 +34,6 @@ from feasid.identification.entropic import BARRIERS, EntropicProblem
 from feasid.identification.noise import Noise, estimate_noise, squared_residuals
 from feasid.identification.priors import (
     DOUBTED,
-    FORETOLD,
     PRIORS,
     WEIGHT,
     PlausibleBound,
@@ -75,9 +74,9 @@ class Estimate:
         Weight that the log's evidence asks for; `curve` has (weight, log evidence).
     covariance : ndarray, shape (n, n)
         Of the standard parameters; see `EntropicProblem.covariance`.
-    doubting : ndarray, shape (n, n)
-        The same with the prior believed at a weight of `FORETOLD` at most: with it errors on
-        motions that the log does not show are foretold.
+    foretelling : ndarray, shape (n, n)
+        The same without the mistakes that a log may have: another log of the same robot has them
+        too, so that they are no part of the errors that are foretold on it.
     shared : ndarray, shape (n, k)
         How the parameters follow k independent mistakes of unit variance that all rows share;
         ``shared @ shared.T`` is part of the covariances.
@@ -98,7 +97,7 @@ class Estimate:
     evident: float
     curve: tuple[tuple[float, float], ...]
     covariance: Array
-    doubting: Array
+    foretelling: Array
     shared: Array
     bounded: tuple[PlausibleBound, ...] = ()
     released: tuple[PlausibleBound, ...] = ()
@@ -349,12 +348,9 @@ def estimate_model(
     # Weights follow the correlation that is seen; what it misses would make deviations too small.
     honest, _ = task.problem(*noise.as_filtered(reduced).whitened_triangle(reduced)[:2], chosen)
     late = problem.response(task.free(delta), divergence, timing * whole[:size, size + 1])
-    covariance, doubting = (
-        task.full_covariance(
-            task.prior.covariance(honest, task.free(delta), chosen, min(evident, most))
-            + np.outer(late, late)
-        )
-        for most in (DOUBTED, FORETOLD)
+    covariance = task.full_covariance(
+        task.prior.covariance(honest, task.free(delta), chosen, min(evident, DOUBTED))
+        + np.outer(late, late)
     )
     return Estimate(
         delta,
@@ -363,7 +359,7 @@ def estimate_model(
         evident,
         curve,
         covariance,
-        doubting,
+        covariance,
         task.elimination.T @ late[:, None],
         bounded,
         released,

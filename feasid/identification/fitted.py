@@ -302,7 +302,7 @@ class FittedModel(WritableModel):
         """
         if self.estimate is None:
             return None
-        return np.asarray(self.base.K @ self.estimate.doubting @ self.base.K.T)
+        return np.asarray(self.base.K @ self.estimate.foretelling @ self.base.K.T)
 
     def _runs(self) -> Iterator[Run]:
         """The fitted logs' runs, as far as they are in memory and were not reduced before."""

@@ -251,7 +251,7 @@ def add_covariance(
     estimate = replace(
         found,
         covariance=found.covariance + more,
-        doubting=found.doubting + more if foretold else found.doubting,
+        foretelling=found.foretelling + more if foretold else found.foretelling,
         shared=np.hstack([found.shared, spread]),
     )
     return replace(result, covariance=result.covariance + own @ own.T, estimate=estimate)

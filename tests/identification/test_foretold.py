@@ -22,8 +22,8 @@ FEWEST = 100
 COVERED, OF_TEN = 1.25, 9
 """Real errors are within so many times the foretold one, in so many of ten splits."""
 
-MEDIAN = 1.5
-"""Of the foretold errors over the real ones; 1.37 was measured."""
+MEDIAN = 1.3
+"""Of the foretold errors over the real ones: larger ones cover everything and tell nothing."""
 
 
 def later(df):
