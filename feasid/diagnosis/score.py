@@ -40,6 +40,9 @@ LEAST_SHARE = 1e-5
 FIRST_LEVEL = 0.02
 """Level of the plain test beyond which nothing more is computed."""
 
+SMALLEST_COLUMN = 1e-9
+"""Norm of a whitened column below which a log says nothing of it."""
+
 RIDGE = 1e-9
 
 
@@ -180,12 +183,40 @@ class ScoreTests:
         found = [self._test(mistake, number) for mistake in mistakes]
         return [test for test in found if test is not None]
 
+    def joint_gain(self, mistakes: Sequence[Mistake]) -> tuple[float, float, float]:
+        """How much held-out residuals fall with all these mistakes at once, by `held_out_gain`.
+
+        A term that all joints lack spoils the bodies that they share, and no joint alone shows it.
+        """
+        return self._held_out_gain_of_columns(*self._joint_columns(mistakes))
+
+    def joint_statistic(self, mistakes: Sequence[Mistake]) -> float:
+        """chi2 of all these mistakes at once."""
+        _, P = self._nuisance_columns_and_covariance
+        gradient, _ = self._active_step_and_residual
+        X, WX = self._joint_columns(mistakes)
+        score = X.T @ self.e - WX.T @ (P @ gradient)
+        information = X.T @ X - WX.T @ (P @ WX) + RIDGE * np.eye(X.shape[1])
+        return float(score @ np.linalg.solve(information, score))
+
+    def _joint_columns(self, mistakes: Sequence[Mistake]) -> tuple[Array, Array]:
+        """Columns of unit norm of all these mistakes, and what the nuisance columns have of them.
+
+        They are not kept: who looks for the best of many asks once for each.
+        """
+        found = [self.rows.mistake_columns(m, self.model, self.beta) for m in mistakes]
+        X = np.hstack(found) / self.deviations[:, None]
+        scale = np.linalg.norm(X, axis=0)
+        X = X[:, scale > SMALLEST_COLUMN] / scale[scale > SMALLEST_COLUMN]
+        W, _ = self._nuisance_columns_and_covariance
+        return X, W.T @ X
+
     def _test(self, mistake: Mistake, tests: int) -> ScoreTest | None:
         W, P = self._nuisance_columns_and_covariance
         gradient, residual = self._active_step_and_residual
         X = self.whitened_columns(mistake)
         scale = np.linalg.norm(X, axis=0)
-        if (scale < 1e-9).any():
+        if (scale < SMALLEST_COLUMN).any():
             return None
         X = X / scale
         WX = W.T @ X

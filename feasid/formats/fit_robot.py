@@ -125,6 +125,17 @@ def with_fit_terms(
     return model if offer is None else _with_smooth_friction(model), notes
 
 
+def with_further_term(robot: Robot, word: str) -> Robot:
+    """The robot with a further term of `feasid.robot.joint_terms.FRICTION` wherever it has some."""
+    drives = [
+        replace(d, symbols=(*d.symbols, *FRICTION[word]), values=None)
+        if len(d.coupling) == 1 and not {*FRICTION[word]} & {*d.symbols}
+        else d
+        for d in robot.drives
+    ]
+    return replace(robot, drives=tuple(drives))
+
+
 def without_unmeasured_terms(robot: Robot, measured: Sequence[str]) -> tuple[Robot, list[Note]]:
     """The robot without the joint terms of joints whose torques were not measured, and a note.
 

@@ -293,7 +293,9 @@ def _feature_findings(
     options: Mapping[str, Any],
 ) -> list[Finding]:
     """Features as findings, with options where a fit with all their terms predicts better."""
-    names, offered = fitted.description.joints, options.get("candidates", GEAR_FRICTION)
+    added = [note.values["term"] for note in fitted.notes if note.code == "term-added"]
+    offered = (*options.get("candidates", GEAR_FRICTION), *added)
+    names = fitted.description.joints
     findings = [_feature_finding(group, names) for group in groups]
     kinds = [group[0].mistake.kind for group in groups]
     kept = len(kinds)

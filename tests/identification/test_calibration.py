@@ -9,6 +9,7 @@ import feasid
 from feasid.diagnosis.mistakes import LogCorrection, Mistake
 from feasid.errors import InputError
 from feasid.identification.calibration import _is_credible
+from feasid.robot.joint_terms import FRICTION
 
 pytest.importorskip("mujoco")
 
@@ -19,6 +20,12 @@ LEAST_TILT_GAIN = 0.6
 
 TILT_DEVIATIONS = 4.0
 """Deviations by which the told angle may miss the true one: one in 16 000 by chance."""
+
+MENDED = 1.3
+"""Error of a mended fit over that of the clean log's, or of the true law, at most."""
+
+WARM_TIME = 0.08
+"""Share of a time constant by which it may be missed: 0.03 was seen."""
 
 WORSE = 1.02
 """A fit that took nothing out, or what it confirmed, is at most so many times worse."""
@@ -69,6 +76,36 @@ def test_torque_gains_that_are_taken_out_leave_a_doubt():
     assert fit.calibration.correction.values_by_joint("gain")
     assert fit.quality.level == "doubtful"
     assert any("all of them share" in str(reason) for reason in fit.quality.reasons)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("robot", ["ur5", "panda", "random"])
+@pytest.mark.parametrize("fault", ["drift", "cable", "stribeck"])
+def test_cold_joints_cables_and_stribeck_friction_are_mended(robot, fault):
+    """The floor is what the true law misses: near standstill more with Stribeck friction."""
+    seed = draw_seed()
+    clean, faulty = (make_world(robot, f, seed) for f in ("none", fault))
+    floor = feasid.fit(clean.log, clean.robot, diagnose=False)
+    fit = feasid.fit(faulty.log, faulty.robot, diagnose=False)
+    score = judge(faulty, predictor(fit.robot))
+    assert score.error < MENDED * max(
+        judge(clean, predictor(floor.robot)).error, score.truth_error
+    ), faulty
+    added = [n.values["term"] for n in fit.notes if n.code == "term-added"]
+    assert added == {"drift": [], "cable": ["spring"], "stribeck": ["stribeck"]}[fault], faulty
+    assert all(
+        {*FRICTION[word]} <= {*drive.symbols} for word in added for drive in fit.robot.drives
+    )
+
+
+@pytest.mark.slow
+def test_the_time_in_which_joints_warm_up_is_found():
+    """All joints of this simulation warm up with 12 s; the log has 22 s."""
+    world = make_world("ur5", "drift", draw_seed())
+    found = feasid.fit(world.log, world.robot, diagnose=False).calibration.confirmed
+    times = {e.mistake.number for e in found if e.mistake.kind == "warm-up"}
+    assert len(times) == 1
+    assert times.pop() == pytest.approx(12.0, rel=WARM_TIME), world
 
 
 @pytest.mark.slow

@@ -29,16 +29,16 @@ NAMES = {
     "tilt": ("tilt", "gravity"),
     "zeros": ("zero",),
     "late": ("delay", "joint-delay"),
-    "cable": ("position",),
+    "cable": ("position", "k"),
     "drift": ("warm-up",),
     "load_friction": ("load", "fl"),
     "quantised": ("coarse",),
-    "stribeck": ("stribeck",),
+    "stribeck": ("stribeck", "fb"),
     "ripple": ("ripple",),
     "elastic": ("elastic",),
     "backlash": ("backlash", "unexplained"),
 }
-"""Codes by which a fault is named, and symbols of the friction that a fit chose."""
+"""Codes by which a fault is named, and symbols of the joint terms that a fit chose."""
 
 HARMFUL = 1.3
 """Times the clean log's test error from which a fault must be found, and below which its mended fit
