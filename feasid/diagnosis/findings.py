@@ -169,8 +169,13 @@ class Diagnosis(Displayed):
 
 
 def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The gravest first, then those whose remedy lowers the error of a fit most."""
-    return tuple(sorted(findings, key=lambda f: (LEVELS.index(f.level), -(f.gain or 0.0))))
+    """The gravest first, what columns show before what torques tell of them, then by gain."""
+    return tuple(
+        sorted(
+            findings,
+            key=lambda f: (LEVELS.index(f.level), f.evidence != "signals", -(f.gain or 0.0)),
+        )
+    )
 
 
 def mark_mended(findings: Iterable[Finding], chosen: Mapping[str, Any]) -> list[Finding]:
