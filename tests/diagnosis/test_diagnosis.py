@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from dataclasses import replace
 
 import faults
@@ -30,6 +31,10 @@ NAMED = 0.95
 
 FALSE_ALARMS = 0.01
 
+LONG = 0.75
+"""Share of the KUKA's log, at least, in which a delay of 60 ms is named: its joints swing at 0.12
+Hz, and to 13 s of it such a delay is 2.8 deviations, fewer than a fit takes out."""
+
 
 def serious(diagnosis):
     return [f for f in diagnosis if f.level != "note"]
@@ -45,7 +50,8 @@ def correct(kind, name, seed):
     """Whether one injected fault is the first finding, with the right joints."""
     rng = np.random.default_rng([seed, LOGS.index(name), faults.KINDS.index(kind)])
     df, _ = faults.clean(name)
-    broken, joints = faults.inject(kind, faults.resample(df, rng), name, rng)
+    least = LONG if (kind, name) == ("lag", "kuka_lwr4") else 0.5
+    broken, joints = faults.inject(kind, faults.resample(df, rng, least), name, rng)
     found = feasid.diagnose(broken, df.attrs["robot"])
     if kind == "lag":  # the fit takes it out itself
         return any(f.code == "calibrated" and "the motion" in f.message for f in found)
@@ -119,8 +125,8 @@ def test_the_remedy_mends_the_fit(kind, whole):
 def test_z1_torques_are_ahead_of_its_motion_and_the_fit_takes_it_out():
     found = feasid.diagnose(feasid.datasets.load("unitree_z1"))
     (late,) = [f for f in found if f.code == "calibrated"]
-    assert "ahead of the motion" in late.message
-    assert "by -2" in late.message or "by -3" in late.message  # 20 to 40 ms
+    (early,) = re.findall(r"torques are (\d+) \+- .* ms ahead of the motion", late.message)
+    assert 20 < int(early) < 40
     assert "delay" not in found.options
 
 
