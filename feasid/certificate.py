@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 FORMAT = "feasid certificate 2"
 BODY = ("Lxx", "Lxy", "Lxz", "Lyy", "Lyz", "Lzz", "lx", "ly", "lz", "m")
 BALANCED = ("Lxx", "Lzz", "lz", "m")  # of a rotor that is symmetric about its axis
-SIGNED = ("Ia", "fv", "fc", "fs", "fl", "fb", "fe", *(f"p{k}" for k in range(1, 10)))
+SIGNED = ("Ia", "fv", "fc", "fs", "fl", "fw", "fb", "fe", *(f"p{k}" for k in range(1, 10)))
 FREE = ("fo", "k", "k2", "k3", "gs", "gc", "fd", *(f"u{k}" for k in range(1, 10)))
 SYMBOLS = {*BODY, *(f"rotor_{s}" for s in BODY), *SIGNED, *FREE}
 LIMITS = ("mass", "length", "terms")  # [kg], [m] and SI numbers of joint terms

@@ -157,7 +157,7 @@ def rules_of(data, n, ties):
                 return inertia(kind, {s: d[j] for s, j in own.items()})
 
             rules[role, owner] = Rule(list(own.values()), matrix, True)
-        for s in ("Ia", "fv", "fc", "fs", "fl", "fb", "fe", *(f"p{k}" for k in range(1, 10))):
+        for s in ("Ia", "fv", "fc", "fs", "fl", "fw", "fb", "fe", *(f"p{k}" for k in range(1, 10))):
             if s in place:
                 left.discard(s)
                 rules["sign", owner, s] = Rule([place[s]], lambda d, j=place[s]: [[d[j]]], False)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from feasid.core.arrays import Array
 from feasid.dynamics.kinematics import Node, nodes
 from feasid.errors import InputError
 from feasid.robot.description import Robot
-from feasid.robot.joint_terms import TERMS, JointState
+from feasid.robot.joint_terms import AT_REST, TERMS, JointState
 
 Composite = tuple[Expressions, Expressions, Expression]
 """Inertia (3, 3), first moment (3,) and mass of rigidly joined bodies about an origin."""
@@ -103,6 +104,11 @@ class Algorithms:
             self._joint_coordinates(self.dq), self._joint_coordinates(self.ddq)
         )
 
+    @cached_property
+    def _resting_motion(self) -> list[NodeMotion]:
+        still = [self.graph.as_expression(0.0)] * self.robot.axes
+        return self._node_motions(still, still)
+
     def _project_torques(self, torques: Sequence[Expression]) -> list[Expression]:
         """Torques of the independent coordinates from those of all joints."""
         return constant_matrix_times(self.robot.coupling_map.A.T, torques)
@@ -118,10 +124,7 @@ class Algorithms:
 
     def gravity(self) -> list[Expression]:
         """Torques that hold the bodies still, without friction and springs."""
-        still = [self.graph.as_expression(0.0)] * self.robot.axes
-        return self._project_torques(
-            self._newton_euler(self._node_motions(still, still), self.delta)
-        )
+        return self._project_torques(self._newton_euler(self._resting_motion, self.delta))
 
     def friction(self) -> list[Expression]:
         """Friction and springs, by the base parameters that lead their combinations."""
@@ -235,22 +238,29 @@ class Algorithms:
         sign = graph.apply_function("sign", rate)
         if drive.transition:
             sign = graph.apply_function("tanh", rate * (1.0 / drive.transition))
-        load = None
-        if drive.depends_on_load:
-            load = self._load_torques[int(np.flatnonzero(row[0])[0])]
-        deflection = position - drive.rest
-        state = JointState(position, deflection, rate, push, sign, load, np)
-        return {s: graph.as_expression(TERMS[s].factor(state)) for s in drive.symbols}
+        joint, deflection = int(np.flatnonzero(row[0])[0]), position - drive.rest
+
+        def factor(symbol: str) -> Any:
+            load = None
+            if drive.needs_load(symbol):
+                load = self._load_torques[symbol in AT_REST][joint]
+            state = JointState(position, deflection, rate, push, sign, load, np)
+            return TERMS[symbol].factor(state)
+
+        return {s: graph.as_expression(factor(s)) for s in drive.symbols}
 
     @cached_property
-    def _load_torques(self) -> list[Expression]:
-        """Torques of the load model."""
-        model = np.zeros(self.robot.size)
+    def _load_torques(self) -> dict[bool, list[Expression]]:
+        """Torques of the load model, at rest (True) and in motion, of those that a term needs."""
+        model, out = np.zeros(self.robot.size), dict[bool, list[Expression]]()
         if self.robot.load_model is not None:
             model[self.robot.inertial_columns] = self.robot.load_model
-        return self._newton_euler(
-            self._sample_motion, [self.graph.as_expression(float(v)) for v in model]
-        )
+        delta = [self.graph.as_expression(float(v)) for v in model]
+        terms = ((drive, symbol) for drive in self.robot.drives for symbol in drive.symbols)
+        for still in {s in AT_REST for drive, s in terms if drive.needs_load(s)}:
+            motion = self._resting_motion if still else self._sample_motion
+            out[still] = self._newton_euler(motion, delta)
+        return out
 
     # -- mass matrix -------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -146,7 +147,7 @@ class LogRows:
     ) -> None:
         self.robot, self.base_columns, self.cutoff = robot, tuple(columns), cutoff
         self.joints = tuple(joints)
-        self._rigid: dict[tuple[int, bool, bytes], Array] = {}
+        self._rigid: dict[tuple[Any, ...], Array] = {}
         equations = Equations(robot, columns, cutoff)
         place = {int(c): k for k, c in enumerate(equations.plan.columns)}
         self.supports = [[place[int(c)] for c in own] for own in equations.support]
@@ -281,12 +282,22 @@ class LogRows:
             lambda q: self.unfiltered_torque(part, model).T, part.run.q
         )
 
-    def unfiltered_torque(self, part: RunRows, model: Robot, whole: bool = False) -> Array:
-        """The same at the samples of smooth functions, shape (n, dof), or at all (N, dof)."""
-        key = id(part), whole, model.values.tobytes()
+    def unfiltered_torque(self, part: RunRows, model: Robot) -> Array:
+        """The same at the samples of smooth functions, shape (n, dof)."""
+        run = part.run
+        motion = (part.decimate(x) for x in (run.q, run.dq, run.ddq))
+        return self._known_torque((id(part), "smooth"), model, *motion)
+
+    def load(self, part: RunRows, model: Robot, at_rest: bool) -> Array:
+        """Torque of the rigid bodies, or of their weight alone, at all samples, shape (N, dof)."""
+        q, dq, ddq = part.run.q, part.run.dq, part.run.ddq
+        if at_rest:
+            dq = ddq = np.zeros_like(q)
+        return self._known_torque((id(part), at_rest), model, q, dq, ddq)
+
+    def _known_torque(self, key: tuple[Any, ...], model: Robot, *motion: Array) -> Array:
+        key = *key, model.values.tobytes()
         if key not in self._rigid:
-            run = part.run
-            motion = (x if whole else part.decimate(x) for x in (run.q, run.dq, run.ddq))
             self._rigid[key] = inverse_dynamics(model.without_joint_terms(), *motion)
         return self._rigid[key]
 
@@ -399,8 +410,8 @@ def _joint_function_columns(rows: LogRows, part: RunRows, mistake: Mistake, mode
         found = np.stack([sign * np.exp(-((v / BREAKAWAY) ** 2)), np.tanh(v / STICKING)])
     elif mistake.kind == "direction":
         found = np.abs(v)[None]
-    elif mistake.kind == "load":
-        load = rows.unfiltered_torque(part, model, whole=True)[:, j]
+    elif mistake.kind in ("load", "weight"):
+        load = rows.load(part, model, at_rest=mistake.kind == "weight")[:, j]
         found = (sign * np.abs(load))[None]
     elif mistake.kind == "warm-up":
         found = cold_friction(run, rows.robot, mistake)
@@ -418,7 +429,8 @@ COLUMNS: dict[str, Columns] = {
     "backlash": _compliance_columns,
     "coupling": _coupling_columns,
     **dict.fromkeys(
-        ("position", "stribeck", "direction", "load", "warm-up", "ripple"), _joint_function_columns
+        ("position", "stribeck", "direction", "load", "weight", "warm-up", "ripple"),
+        _joint_function_columns,
     ),
 }
 """Columns (k, dof, M) by kind, but for those that follow from the rows themselves."""

@@ -124,6 +124,7 @@ FEATURES = (
     MistakeKind("stribeck", STANDSTILL, 2, terms=("stribeck",)),
     MistakeKind("direction", "friction depends on the direction of motion", terms=("direction",)),
     MistakeKind("load", "friction grows with the load", terms=("load",), positive=True),
+    MistakeKind("weight", "friction grows with the weight", terms=("weight",), positive=True),
     MistakeKind("ripple", RIPPLE, 2),
     MistakeKind("elastic", "the joint yields under its torque: an elastic gear", positive=True),
     MistakeKind("backlash", PLAY),

@@ -23,7 +23,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.dynamics.kinematics import Node, nodes
-from feasid.dynamics.newton_euler import load_torque, newton_euler
+from feasid.dynamics.newton_euler import load_of, load_torques, newton_euler
 from feasid.dynamics.regressor import CHUNK
 from feasid.errors import InputError
 from feasid.robot.description import Robot
@@ -223,11 +223,11 @@ class ForwardModel:
             return out
         coupled = self.robot.coupling_map
         x, dx = coupled.A @ q.T + coupled.b[:, None], coupled.A @ dq.T
-        still, load = np.zeros(q.shape[0]), None
-        if any(p.drive.needs_load(p.symbol) for p in terms):
-            load = load_torque(self.robot, self._tree, x, dx, np.zeros_like(x))
+        still, motion = np.zeros(q.shape[0]), (x, dx, np.zeros_like(x))
+        needed = [(p.drive, p.symbol) for p in terms]
+        loads = load_torques(self.robot, self._tree, motion, needed)
         for p in terms:
-            own = None if load is None else load[np.flatnonzero(p.along)[0]]
+            own = load_of(loads, p.drive, p.symbol, np.flatnonzero(p.along)[0])
             factor = p.drive.factor(p.symbol, p.along @ x, p.along @ dx, still, load=own)
             out[:, p.coordinate] += p.ratio * p.value * factor
         return out

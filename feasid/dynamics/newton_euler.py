@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ from feasid.errors import InputError
 from feasid.robot.description import Robot
 from feasid.robot.drives import Drive
 from feasid.robot.inertia import rotational_inertia
-from feasid.robot.joint_terms import TERMS
+from feasid.robot.joint_terms import AT_REST, TERMS
 
 
 def newton_euler(
@@ -55,14 +56,30 @@ def _node_wrench(state: NodeState, ten: Array) -> tuple[Array, Array]:
     return moment, force
 
 
-def load_torque(robot: Robot, tree: tuple[Node, ...], q: Array, dq: Array, ddq: Array) -> Array:
-    """Torques of the rigid bodies by ``robot.load_model``, shape (dof, N)."""
-    delta = np.zeros(robot.size)
+def load_torques(
+    robot: Robot,
+    tree: tuple[Node, ...],
+    motion: tuple[Array, Array, Array],
+    terms: Iterable[tuple[Drive, str]],
+) -> dict[bool, Array]:
+    """Torques of the rigid bodies by ``robot.load_model``, shapes (dof, N), as terms need them.
+
+    Under True those of bodies at rest, under False those of the motion (q, dq, ddq).
+    """
+    delta, out = np.zeros(robot.size), dict[bool, Array]()
     if robot.load_model is not None:
         delta[robot.inertial_columns] = robot.load_model
-    out = np.zeros_like(q)
-    newton_euler(tree, robot.gravity, (q, dq, ddq), delta, out)
+    q, dq, ddq = motion
+    for still in {s in AT_REST for drive, s in terms if drive.needs_load(s)}:
+        out[still] = np.zeros_like(q)
+        rates = (0.0 * dq, 0.0 * ddq) if still else (dq, ddq)
+        newton_euler(tree, robot.gravity, (q, *rates), delta, out[still])
     return out
+
+
+def load_of(loads: Mapping[bool, Array], drive: Drive, symbol: str, joint: int) -> Array | None:
+    """The load that a term of this joint's drive needs, shape (N,), or None."""
+    return loads[symbol in AT_REST][joint] if drive.needs_load(symbol) else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ tanh(v / transition) for sign(v) where a drive has a transition; see `feasid.rob
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,7 +24,7 @@ import numpy.typing as npt
 from feasid.core.arguments import Measured, checked
 from feasid.core.arrays import Array
 from feasid.dynamics.kinematics import CoordinateMap, Node, coordinate_map, nodes, propagate
-from feasid.dynamics.newton_euler import WrenchRegressor, load_torque, newton_euler
+from feasid.dynamics.newton_euler import WrenchRegressor, load_of, load_torques, newton_euler
 from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import InputError
 from feasid.robot.description import Robot
@@ -124,31 +124,31 @@ class RegressorPlan:
 
     def fill_drives(self, q: Array, dq: Array, ddq: Array, blocks: Sequence[Array]) -> None:
         """Write the other entries: friction jumps."""
-        load = self._load_torques(q, dq, ddq)
-        for k in range(len(self.robot.drives)):
-            self._fill_drive(k, (q, dq, ddq), load, blocks)
-
-    def _load_torques(self, q: Array, dq: Array, ddq: Array) -> Array | None:
-        """Torques of the load model, where a wanted column depends on them."""
         wanted = (
-            column in self._column_set and drive.needs_load(symbol)
+            (drive, symbol)
             for k, drive in enumerate(self.robot.drives)
             for symbol, column in self.robot.drive_columns(k).items()
+            if column in self._column_set
         )
-        if any(wanted):
-            return load_torque(self.robot, self.tree, q, dq, ddq)
-        return None
+        loads = load_torques(self.robot, self.tree, (q, dq, ddq), wanted)
+        for k in range(len(self.robot.drives)):
+            self._fill_drive(k, (q, dq, ddq), loads, blocks)
 
     def _fill_drive(
-        self, k: int, motion: tuple[Array, ...], load: Array | None, blocks: Sequence[Array]
+        self,
+        k: int,
+        motion: tuple[Array, ...],
+        loads: Mapping[bool, Array],
+        blocks: Sequence[Array],
     ) -> None:
         coupling = self.robot.coupling(k)
         used = np.flatnonzero(coupling)
         moving = tuple(coupling[used] @ x[used] for x in motion)
-        own = None if load is None else load[used[0]]
+        drive = self.robot.drives[k]
         for symbol, column in self.robot.drive_columns(k).items():
             if column in self._column_set:
-                signal = self.robot.drives[k].factor(symbol, *moving, load=own)
+                own = load_of(loads, drive, symbol, used[0])
+                signal = drive.factor(symbol, *moving, load=own)
                 for r in used.tolist():
                     blocks[r][self.nonzero_columns[r].index(column)] = coupling[r] * signal
 
@@ -299,15 +299,14 @@ def inverse_dynamics(
         part = slice(a, min(a + CHUNK, count))
         motion = positions[:, part], velocities[:, part], accelerations[:, part]
         newton_euler(tree, robot.gravity, motion, delta, out[:, part])
-    load = None
-    if robot.load_model is not None:
-        load = load_torque(robot, tree, positions, velocities, accelerations)
-    for k in range(len(robot.drives)):
+    terms = [(drive, symbol) for drive in robot.drives for symbol in drive.symbols]
+    loads = load_torques(robot, tree, (positions, velocities, accelerations), terms)
+    for k, drive in enumerate(robot.drives):
         c = robot.coupling(k)
         moving = c @ positions, c @ velocities, c @ accelerations
-        own = None if load is None else load[np.flatnonzero(c)[0]]
         for symbol, column in robot.drive_columns(k).items():
-            signal = robot.drives[k].factor(symbol, *moving, load=own)
+            own = load_of(loads, drive, symbol, np.flatnonzero(c)[0])
+            signal = drive.factor(symbol, *moving, load=own)
             out += np.outer(c, delta[column] * signal)
     if jacobian is not None:
         out = np.einsum("ad...,a...->d...", jacobian, out)

@@ -303,12 +303,12 @@ def _holds_at_rest(models: CrossValidation, plain: CrossValidation) -> list[bool
     """
     out = []
     for own, usual in zip(_friction_by_drive(models), _friction_by_drive(plain), strict=True):
-        if not {"fs", "fl"} & {*own}:
+        if not {"fs", "fl", "fw"} & {*own}:
             out.append(True)
             continue
         viscous = own.get("fv", np.inf) >= LEAST_VISCOUS * usual.get("fv", 0.0)
         held = own.get("fc", np.inf) >= LEAST_COULOMB * usual.get("fc", 0.0)
-        out.append(bool(held and viscous and own.get("fl", 0.0) <= MOST_LOAD))
+        out.append(bool(held and viscous and own.get("fl", 0.0) + own.get("fw", 0.0) <= MOST_LOAD))
     return out
 
 
@@ -328,9 +328,10 @@ def _drop_sets_without_rest(
     out = list(chosen)
     while any(out):
         rests = _holds_at_rest(trial.models(out), plain)
-        if all(rests):
-            break
-        out = [k if rest else 0 for k, rest in zip(out, rests, strict=True)]
+        kept = [k if rest else 0 for k, rest in zip(out, rests, strict=True)]
+        if kept == out:
+            break  # all rest, or terms that are no candidates hold nothing
+        out = kept
     return out
 
 

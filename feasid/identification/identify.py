@@ -27,7 +27,7 @@ from feasid.formats.fit_robot import (
 )
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.calibration import (
-    LEAST_GAIN_OF_TERMS,
+    LEAST_GAIN_OF_A_TERM,
     Calibration,
     Found,
     allow,
@@ -232,11 +232,13 @@ def _add_missing_terms(
         return answer
     robot, added = base.robot, list[Note]()
     for word in missing_terms(answer.found):
-        wider = base_parameters(with_further_term(robot, word), measured=chosen["measured"])
+        solved = answer.solved
+        bodies = solved.estimate.solution.delta[solved.base.robot.inertial_columns]
+        wider = base_parameters(with_further_term(robot, word, bodies), measured=chosen["measured"])
         reduced = reduce_tasks(tasks, wider)
         again = _identify(tasks, described, wider, reduced, chosen, align_torques)
         gain = 1.0 - again.solved.held_out_error / answer.solved.held_out_error
-        if gain < LEAST_GAIN_OF_TERMS:
+        if gain < LEAST_GAIN_OF_A_TERM * len(FRICTION[word]):
             continue
         text = (
             f"{word} terms are added to every joint, with which the cross-validation error falls "
@@ -501,7 +503,7 @@ def compare_models(
     robot : Robot or path, optional
         Default what travels with the data.
     models : sequence of sequences of str, optional
-        Sets of terms beyond viscous, Coulomb and offset, of "sqrt", "load", "stribeck",
+        Sets of terms beyond viscous, Coulomb and offset, of "sqrt", "load", "weight", "stribeck",
         "direction", "spring" and "compensator", the smallest first; ``()`` is none of them. Default
         none, each of `candidates`, each two, and all.
     **options

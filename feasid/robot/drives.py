@@ -177,7 +177,8 @@ class Drive:
         q, dq, ddq : ndarray, shape (N,)
             The drive's coordinate ``c . q`` [rad or m], its velocity and acceleration.
         load : ndarray, shape (N,), optional
-            Torque of the rigid bodies at the joint, for terms that depend on it [N m or N].
+            Torque of the rigid bodies at the joint, for terms that depend on it [N m or N]; of
+            bodies at rest for those `AT_REST`.
 
         Returns
         -------

@@ -35,7 +35,8 @@ class JointState:
     sign
         Sign of ``dq``, or ``tanh(dq / transition)`` where the drive has a transition.
     load
-        Torque of the rigid bodies at the joint by the load model; None where no term needs it.
+        Torque of the rigid bodies at the joint by the load model, of a term that needs it at rest
+        that of their weight; None where no term needs it.
     f
         The functions that factors are written in: abs, sqrt, exp, sin and cos of NumPy, which apply
         to arrays and to any other object that has a method of the same name, as expressions of
@@ -85,6 +86,8 @@ class JointTerm:
         when it is not homogeneous.
     needs_load : bool
         Whether the factor depends on the load.
+    at_rest : bool
+        Whether that load is the weight of the bodies alone, as if they rested.
     """
 
     symbol: str
@@ -99,6 +102,7 @@ class JointTerm:
     odd: bool = True
     degree: float | None = 1.0
     needs_load: bool = False
+    at_rest: bool = False
 
     @property
     def linear(self) -> bool:
@@ -140,6 +144,9 @@ JOINT_TERMS = (
     JointTerm("fl", "load", "load friction", "s |load|",
               lambda m: m.sign * m.f.abs(m.load), "friction", "dq",
               nonnegative=True, degree=0.0, needs_load=True),
+    JointTerm("fw", "weight", "weight friction", "s |weight|",
+              lambda m: m.sign * m.f.abs(m.load), "friction", "dq",
+              nonnegative=True, degree=0.0, needs_load=True, at_rest=True),
     JointTerm("fb", "stribeck", "Stribeck friction", f"s exp(-(v / {STRIBECK_SPEED})^2)",
               _stribeck, "friction", "dq", nonnegative=True, degree=None),
     JointTerm("fe", "stribeck", "wide Stribeck friction",
@@ -170,6 +177,9 @@ FEATURE_SYMBOLS = (*SIGNED_FEATURES, *FREE_FEATURES)
 
 TERMS = {term.symbol: term for term in JOINT_TERMS}
 """The terms by symbol."""
+
+AT_REST = frozenset(t.symbol for t in JOINT_TERMS if t.at_rest)
+"""Symbols of terms whose load is the weight of the bodies alone."""
 
 DRIVE_SYMBOLS = (*TERMS, *FEATURE_SYMBOLS)
 """Symbols that a drive may have, in the order of parameters."""

@@ -21,6 +21,14 @@ LEAST_TILT_GAIN = 0.6
 TILT_DEVIATIONS = 4.0
 """Deviations by which the told angle may miss the true one: one in 16 000 by chance."""
 
+ADDED = {
+    "drift": [],
+    "cable": ["spring"],
+    "stribeck": ["stribeck"],
+    "load_friction": ["weight"],
+}
+"""Joint terms that fits add, by fault."""
+
 MENDED = 1.3
 """Error of a mended fit over that of the clean log's, or of the true law, at most."""
 
@@ -80,8 +88,8 @@ def test_torque_gains_that_are_taken_out_leave_a_doubt():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("robot", ["ur5", "panda", "random"])
-@pytest.mark.parametrize("fault", ["drift", "cable", "stribeck"])
-def test_cold_joints_cables_and_stribeck_friction_are_mended(robot, fault):
+@pytest.mark.parametrize("fault", ["drift", "cable", "stribeck", "load_friction"])
+def test_cold_joints_cables_and_laws_of_friction_are_mended(robot, fault):
     """The floor is what the true law misses: near standstill more with Stribeck friction."""
     seed = draw_seed()
     clean, faulty = (make_world(robot, f, seed) for f in ("none", fault))
@@ -92,7 +100,7 @@ def test_cold_joints_cables_and_stribeck_friction_are_mended(robot, fault):
         judge(clean, predictor(floor.robot)).error, score.truth_error
     ), faulty
     added = [n.values["term"] for n in fit.notes if n.code == "term-added"]
-    assert added == {"drift": [], "cable": ["spring"], "stribeck": ["stribeck"]}[fault], faulty
+    assert added == ADDED[fault], faulty
     assert all(
         {*FRICTION[word]} <= {*drive.symbols} for word in added for drive in fit.robot.drives
     )

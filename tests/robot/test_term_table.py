@@ -65,6 +65,7 @@ def formula(symbol, q, dq, ddq, load, transition=0.0):
         "k": q - REST,
         "fs": s * np.sqrt(np.abs(dq)),
         "fl": s * np.abs(load),
+        "fw": s * np.abs(load),
         "fb": s * np.exp(-((dq / STRIBECK_SPEED) ** 2)),
         "fe": s * np.exp(-((dq / WIDE_STRIBECK_SPEED) ** 2)),
         "fd": np.abs(dq),
@@ -117,7 +118,8 @@ def test_regressor_and_inverse_dynamics(symbol):
     q, dq, ddq = np.random.default_rng(1).uniform(-2, 2, (3, SAMPLES, 2))
     own = q[:, 0], dq[:, 0], ddq[:, 0]
     rigid = robot.without_joint_terms()
-    load = feasid.inverse_dynamics(rigid, q, dq, ddq)[:, 0]
+    rates = (0 * dq, 0 * ddq) if TERMS[symbol].at_rest else (dq, ddq)
+    load = feasid.inverse_dynamics(rigid, q, *rates)[:, 0]
     wanted = formula(symbol, *own, load)
     Y = feasid.regressor(robot, q, dq, ddq)[:, :, column(robot, symbol)]
     np.testing.assert_allclose(Y[:, 0], wanted, rtol=1e-10, atol=ROUNDING)

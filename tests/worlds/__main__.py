@@ -31,7 +31,7 @@ NAMES = {
     "late": ("delay", "joint-delay"),
     "cable": ("position", "k"),
     "drift": ("warm-up",),
-    "load_friction": ("load", "fl"),
+    "load_friction": ("load", "weight", "fl", "fw"),
     "quantised": ("coarse",),
     "stribeck": ("stribeck", "fb"),
     "ripple": ("ripple",),

@@ -44,7 +44,7 @@ MAX_RATIOS = {
     "tilt": 40.0,
     "cable": 2.2,
     "drift": 2.2,
-    "load_friction": 16.0,
+    "load_friction": 2.5,
     "ripple": 70.0,
 }
 """Largest error over the truth's of the default fit of a ur5, by fault: about twice the largest of
@@ -99,7 +99,7 @@ def test_no_fit_is_good_that_is_several_times_as_wrong_as_the_truth(robot, fault
 
 
 NAMES = {
-    "load_friction": "load",
+    "load_friction": "weight",
     "quantised": "coarse",
     "stribeck": "stribeck",
     "ripple": "ripple",
