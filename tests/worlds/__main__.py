@@ -2,7 +2,8 @@
 
 ``python -m tests.worlds --robot ur5 --fault tilt`` prints a line for each world. With ``--results
 FILE`` worlds are appended as lines of JSON, those that are there already are left out, and
-``--summary FILE`` prints how often mistakes were found and what the mended fits predict.
+``--summary FILE`` prints how often mistakes were found and what the mended fits predict. ``--draw
+300`` draws as many worlds, each of one of the robots and one of the faults.
 """
 
 import argparse
@@ -44,6 +45,9 @@ HARMFUL = 1.3
 """Times the clean log's test error from which a fault must be found, and below which its mended fit
 must come."""
 
+HARM = 1.02
+"""Times the error of a fit beyond which following advice, or taking mistakes out, did harm."""
+
 WRONG = 2.0
 """Times the truth's error from which "good" is no honest verdict."""
 
@@ -56,6 +60,7 @@ def main() -> None:
     parser.add_argument("--fault", nargs="+", default=[CLEAN], choices=list(FAULTS))
     parser.add_argument("--seed", type=int, help="drawn where left out")
     parser.add_argument("--worlds", type=int, default=1, help="seeds per robot")
+    parser.add_argument("--draw", type=int, default=0, help="worlds of robots and faults drawn")
     parser.add_argument("--results", type=Path, help="file to which lines of JSON are appended")
     parser.add_argument("--summary", nargs="+", type=Path, help="print what files hold and end")
     parser.add_argument("--list", action="store_true", help="print the faults and end")
@@ -67,7 +72,7 @@ def main() -> None:
         records = [r for path in options.summary for r in read(path)]
         print(summary(records))
     else:
-        for record in campaign(options):
+        for record in draw(options) if options.draw else campaign(options):
             print(_line(record), flush=True)
 
 
@@ -92,9 +97,25 @@ def campaign(options: argparse.Namespace) -> Iterator[Record]:
                     continue
                 record = {"number": number, **examine(make_world(robot, fault, seed))}
                 if options.results:
-                    with options.results.open("a") as file:
-                        file.write(json.dumps(record) + "\n")
+                    append(options.results, record)
                 yield record
+
+
+def draw(options: argparse.Namespace) -> Iterator[Record]:
+    """Records of worlds whose robot, fault and seed are drawn, as many as a file does not hold."""
+    rng = np.random.default_rng(options.seed)
+    for number in range(len(read(options.results)) if options.results else 0, options.draw):
+        robot, fault = str(rng.choice(options.robot)), str(rng.choice(options.fault))
+        record = {"number": number, **examine(make_world(robot, fault, draw_seed()))}
+        if options.results:
+            append(options.results, record)
+        yield record
+
+
+def append(path: Path, record: Record) -> None:
+    """Add a record to a file."""
+    with path.open("a") as file:
+        file.write(json.dumps(record) + "\n")
 
 
 def examine(world: World) -> Record:
@@ -189,20 +210,24 @@ def summary(records: Iterable[Record]) -> str:
                 f"parameters {base:.4f} off, coverage {cover:.3f}"
             )
     twins = {(r["robot"], r["seed"]): r["default"] for r in records if r["fault"] == CLEAN}
-    lines.append(
-        f"{'fault':14}{'logs':>5}{'harmed':>7}{'found':>6}  before, after and advised over"
-    )
-    for fault in dict.fromkeys(r["fault"] for r in records if r["fault"] not in CLEAN_LOGS):
-        own = [r for r in records if r["fault"] == fault and (r["robot"], r["seed"]) in twins]
-        lines += [_fault_line(fault, own, twins)] if own else []
+    faulty = [r for r in records if r["fault"] not in CLEAN_LOGS]
+    lines += _fault_lines(faulty, twins) if faulty else []
     wrong = [r for r in records if r["quality"] == "good" and r["default"] > WRONG * r["truth"]]
     named = ", ".join(f"{r['robot']} {r['fault']}" for r in wrong)
     lines.append(
         f"{len(records) - len(wrong)} of {len(records)} verdicts honest: not good where the error "
         f"is above {WRONG:g} times the truth's" + (f"; but {named}" if wrong else "")
     )
-    worst = max(r["advised"] / r["default"] for r in records)
-    lines.append(f"advice made a fit at most {worst:.3f} times as wrong")
+    harm = [
+        ("advice", [r["advised"] / r["default"] for r in records if r["options"]]),
+        ("what was taken out", [r["default"] / r["plain"] for r in records if r["confirmed"]]),
+    ]
+    lines += [
+        f"{what} in {len(ratios)} fits, more than {HARM:g} times as wrong with it "
+        f"{sum(x > HARM for x in ratios)}, at most {max(ratios):.3f} times"
+        for what, ratios in harm
+        if ratios
+    ]
     off = [e["off"] for r in records for e in r["confirmed"] if e["off"] is not None]
     if off:
         inside = np.mean(np.abs(off) < 2)
@@ -212,24 +237,29 @@ def summary(records: Iterable[Record]) -> str:
     return "\n".join(lines)
 
 
-def _fault_line(fault: str, own: list[Record], twins: dict[tuple[str, int], float]) -> str:
-    """How often a fault was named, and errors over the clean twin's."""
-    codes = NAMES.get(fault, ())
-    ratios = np.array(
-        [
-            [r[name] / twins[r["robot"], r["seed"]] for name in ("plain", "default", "advised")]
+def _fault_lines(records: list[Record], twins: dict[tuple[str, int], float]) -> list[str]:
+    """How often faults were named, and errors over the clean twin's, or the truth's without one."""
+    lines = [f"{'fault':14}{'logs':>5}{'harmed':>7}{'found':>6}  before, after and advised over"]
+    total = np.zeros(3, dtype=int)
+    for fault in dict.fromkeys(r["fault"] for r in records):
+        own = [r for r in records if r["fault"] == fault]
+        usual = np.array([twins.get((r["robot"], r["seed"]), r["truth"]) for r in own])
+        ways = ("plain", "default", "advised")
+        ratios = np.array([[r[name] for name in ways] for r in own]) / usual[:, None]
+        harmed = ratios[:, 0] >= HARMFUL
+        told = (
+            [e["kind"] for e in r["confirmed"]] + [f[0] for f in r["findings"]] + r["terms"]
             for r in own
-        ]
-    )
-    harmed = ratios[:, 0] >= HARMFUL
-    told = (
-        [e["kind"] for e in r["confirmed"]] + [f[0] for f in r["findings"]] + r["terms"]
-        for r in own
-    )
-    named = np.array([bool({*codes} & {*kinds}) for kinds in told])
-    found = f"{(named & harmed).sum()}/{named.sum()}"
-    shown = "; ".join("{:.2f} {:.2f} {:.2f}".format(*row) for row in ratios)
-    return f"{fault:14}{len(own):5}{harmed.sum():7}{found:>6}  {shown}"
+        )
+        named = np.array([bool({*NAMES.get(fault, ())} & {*kinds}) for kinds in told])
+        found = f"{(named & harmed).sum()}/{named.sum()}"
+        shown = "; ".join("{:.2f} {:.2f} {:.2f}".format(*row) for row in ratios)
+        lines.append(f"{fault:14}{len(own):5}{harmed.sum():7}{found:>6}  {shown}")
+        if fault in NAMES:
+            mended = ratios[:, 2] <= HARMFUL
+            total += [harmed.sum(), (harmed & named).sum(), (harmed & mended).sum()]
+    lines.append("of {} harmful mistakes {} named, {} mended by fit and advice".format(*total))
+    return lines
 
 
 if __name__ == "__main__":
