@@ -52,13 +52,9 @@ LEAST_LARGE_GAIN = 0.2
 are mostly noise, a right angle that is not there promised 0.18."""
 
 LEAST_WHOLE_GAIN = 0.15
-"""Share by which the error of all torques together must fall where the mean over joints falls by
-less than that: two exchanged torques of six leave the other four as they are. That right angle
-promised 0.06, the exchange of two torques of a Unitree Z1 0.2."""
-
-SAME_SIZE = 0.01
-"""Share by which the squared torques may change with a delay that is taken out; by more, units
-have."""
+"""Share by which an exchange of two must lower the error of all torques together where the mean
+over joints falls by less: it leaves the other joints as they are. Exchanges that were none promised
+up to 0.12 on logs of the KUKA, one of two torques of a Unitree Z1 0.2."""
 
 MAX_JOINT_LOSS = 0.5
 """Share of what all joints gain together (in logarithms of their held-out errors) that any one of
@@ -150,13 +146,8 @@ def _check_dynamics(search: AdviceSearch, thorough: bool) -> list[Finding]:
         raw = search.log.raw(search.robot, **select_options(ReadOptions, search.options))
         suspects = [in_log_columns(f, raw, search.options) for f in likely]
         taken = next(
-            (
-                f
-                for f in suspects[:MOST_TRIED]
-                if search.accept([f], LEAST_LARGE_GAIN, LEAST_WHOLE_GAIN)
-            ),
-            None,
-        )
+            (f for f in suspects[:MOST_TRIED] if search.accept([f], LEAST_LARGE_GAIN)), None
+        ) or next((f for f in suspects[:MOST_TRIED] if search.accept_exchange(f)), None)
         if taken is None:
             scales = [f for f in suspects[:1] if f.code in SCALES]
             return found + [_without_advice(f, search) for f in scales]
@@ -263,20 +254,22 @@ class AdviceSearch:
         best = int(np.argmax(gains))
         return advised[best] if self.accept([advised[best]]) else None
 
-    def accept(
-        self, findings: Sequence[Finding], least: float = LEAST_GAIN, whole: float = np.inf
-    ) -> bool:
-        """Whether these findings' remedies lower the held-out error; if so they are kept.
-
-        By `least` as the mean over joints, or by less, and by `whole` of all torques together.
-        """
+    def accept(self, findings: Sequence[Finding], least: float = LEAST_GAIN) -> bool:
+        """Whether these findings' remedies lower the held-out error; if so they are kept."""
         robot, options, trial, gain = self._evaluate(findings)
-        if gain is None or gain < LEAST_GAIN:
-            return False
-        if gain < least and not _whole_error_reduction(self.trial, trial) > whole:
+        if gain is None or gain < least:
             return False
         self.robot, self.options, self.trial, self.gain = robot, options, trial, gain
         return True
+
+    def accept_exchange(self, finding: Finding) -> bool:
+        """Whether two exchanged signals are kept: by the error of all torques together."""
+        if len(finding.joints) != 2 or finding.code != "swap" or self.trial is None:
+            return False
+        before = self.trial.missed().sum()
+        trial = self._evaluate([finding])[2]
+        fall = 0.0 if trial is None else 1.0 - np.sqrt(trial.missed().sum() / before)
+        return bool(fall > LEAST_WHOLE_GAIN) and self.accept([finding])
 
     def gain_of(self, finding: Finding) -> float:
         """Share by which the held-out error falls with a finding's remedy; -1 without a fit."""
@@ -339,16 +332,6 @@ def _error_reduction(
     if gain > 0 and (change.max() > -MAX_JOINT_LOSS * change.sum() or total[1] > total[0]):
         return None
     return gain
-
-
-def _whole_error_reduction(before: CrossValidation | None, after: CrossValidation | None) -> float:
-    """Share by which the held-out error of all torques falls; 0 where their units changed."""
-    if before is None or after is None:
-        return 0.0
-    old, new = (float(np.sum(t.reduced.torque_norms**2)) for t in (before, after))
-    if not np.isclose(old, new, rtol=SAME_SIZE):
-        return 0.0
-    return 1.0 - float(np.sqrt(after.missed().sum() / max(before.missed().sum(), 1e-300)))
 
 
 def _squared_error_shares(trial: CrossValidation, tested: Reduced) -> Array:

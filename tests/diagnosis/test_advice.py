@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -242,13 +242,15 @@ def test_following_advice_on_random_faults_does_no_harm(name, kind, seed):
     rng = np.random.default_rng([seed, FAULTY.index(name), KINDS.index(kind)])
     log, options = clean(name)
     first, second = halves(log)
+    robot, undone = log.attrs["robot"], None
     if kind in ("stuck", "saturated", "gap", "nan"):
         broken, _ = inject(kind, resample(first, rng, 0.9), name, rng)
     else:
-        broken, second = halves(inject(kind, resample(log, rng, 0.9), name, rng)[0])
-    robot = log.attrs["robot"]
+        part = resample(log, rng, 0.9)
+        undone = part, robot
+        broken, second = halves(inject(kind, part, name, rng)[0])
     sizes = sizes_of(log, robot, options)
-    assert harm(broken, second, robot, options, QUICK, sizes) <= HARM
+    assert harm(broken, second, robot, options, QUICK, sizes, undone) <= HARM
 
 
 def strings(tree):
@@ -280,6 +282,7 @@ def test_advice_names_options_that_exist():
         for text in advice()
         for m in re.findall(r"(?<![\w.])([a-z_]+)=(?=[\[{'\"(,x0-9 T]|$)", text)
     }
+    of_sensors = {field.name for kind in (feasid.Imu, feasid.Touch) for field in fields(kind)}
     pandas_own = {"subset"}
     assert named
-    assert named <= of_reading | of_robots | of_fit | pandas_own
+    assert named <= of_reading | of_robots | of_fit | of_sensors | pandas_own
