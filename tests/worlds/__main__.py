@@ -126,7 +126,7 @@ def examine(world: World) -> Record:
     found = feasid.diagnose(world.log, robot)
     diagnosed = time.process_time()
     plain = advised = fit
-    if fit.calibration.confirmed:
+    if fit.calibration.confirmed or any(note.code == "term-added" for note in fit.notes):
         plain = feasid.fit(world.log, robot, calibration=None, diagnose=False)
     if found.options:
         advised = feasid.fit(world.log, robot, diagnose=False, **found.options)
