@@ -298,8 +298,9 @@ class ScoreTests:
         X = X / scale
         WX = self.W.T @ X
         prior = 1.0 / (widths * scale) ** 2
-        C = np.linalg.pinv(
-            X.T @ X - WX.T @ self.P @ WX + np.diag(prior), rcond=1e-10, hermitian=True
+        alone = without_negative_part(X.T @ X - WX.T @ self.P @ WX)
+        C: Array = np.asarray(
+            np.linalg.pinv(alone + np.diag(prior), rcond=1e-10, hermitian=True), dtype=np.float64
         )
         blocks = int(self.rows.block.max()) + 1
         sums = np.zeros((blocks, X.shape[1]))
@@ -334,17 +335,24 @@ class ScoreTests:
         """
         X = np.hstack([self.whitened_columns(m) for m in mistakes])
         WX = self.W.T @ X
-        information = X.T @ X - WX.T @ self.P @ WX + np.diag(1.0 / widths**2)
         unit = np.where(
             np.isfinite(widths), widths, 1.0 / np.maximum(np.linalg.norm(X, axis=0), 1e-9)
         )
-        covariance = np.linalg.pinv(information * np.outer(unit, unit), hermitian=True)
-        covariance *= np.outer(unit, unit)
+        alone = without_negative_part((X.T @ X - WX.T @ self.P @ WX) * np.outer(unit, unit))
+        covariance: Array = np.asarray(
+            np.linalg.pinv(alone + np.diag((unit / widths) ** 2), hermitian=True)
+        ) * np.outer(unit, unit)
         mean, followed = covariance @ (X.T @ self.e), self.P @ WX
         seen = self.W @ followed  # P D P = P - P W'W P
-        held = WX.T @ followed - seen.T @ seen
+        held = without_negative_part(WX.T @ followed - seen.T @ seen)
         covariance = covariance + max(doubt - 1.0, 0.0) * covariance @ held @ covariance
         return mean, covariance, WX / self.unit[:, None]
+
+
+def without_negative_part(matrix: Array) -> Array:
+    """A difference of large matrices that is positive semidefinite but for rounding."""
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
 def held_out_gain(before: Array, after: Array, rows: LogRows) -> tuple[float, float, float]:

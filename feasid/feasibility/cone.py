@@ -26,6 +26,7 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import lstsq
 from scipy.linalg.lapack import dposv
 
 from feasid.core.arrays import Array
@@ -403,5 +404,6 @@ def newton_step(hessian: Array, right: Array) -> Array:
     scaled = hessian * scale[:, None] * scale
     _, step, indefinite = dposv(scaled, scale * right)
     if indefinite:
-        step = np.linalg.lstsq(scaled, scale * right, rcond=1e-14)[0]
+        # By QR: singular values of matrices as badly scaled as these do not always converge.
+        step = lstsq(scaled, scale * right, cond=1e-14, lapack_driver="gelsy")[0]
     return np.asarray(scale * step)
