@@ -15,6 +15,7 @@ from feasid.diagnosis.mistakes import (
     horizontal_axes,
     missing_features,
 )
+from feasid.diagnosis.score import without_negative_part
 from feasid.logs.motion import Run
 
 RNG = np.random.default_rng(0)
@@ -123,3 +124,12 @@ def test_remedies_are_on_top_of_what_was_given():
     expected = {"units": {"tau_1": -1e-3}, "offsets": {"1": 0.625, "2": 0.25}}
     assert found.options == found.values["ways"][0] == expected
     assert in_log_columns(finding, None, {}).options == way
+
+
+def test_a_difference_of_large_matrices_keeps_what_is_not_rounding():
+    whole = RNG.normal(size=(6, 3))
+    positive = whole @ whole.T
+    left = positive - 1e-9 * np.eye(6)  # three eigenvalues are below zero
+    found = without_negative_part(left)
+    assert np.linalg.eigvalsh(found)[0] >= -ROUNDING
+    np.testing.assert_allclose(found, positive, atol=1e-8)
