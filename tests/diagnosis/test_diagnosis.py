@@ -257,7 +257,7 @@ DYNAMICS = {
     44: (numbered, "swap", ["1, 2", "columns="]),
     45: (one_column(np.negative), "sign", ["tau_2", "-1"]),
     "45 unit": (one_column(lambda x: 1000 * x), "gear", ["tau_2", "0.001"]),
-    46: (late, "calibrated", ["late", "48"]),
+    46: (late, "calibrated", ["behind", "48"]),
     50: (lambda d: d, "excitation", ["full rank"]),
     52: (hit, "outliers", ["[2]", "contact"]),
 }
