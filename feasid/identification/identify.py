@@ -240,13 +240,24 @@ def _add_missing_terms(
         gain = 1.0 - again.solved.held_out_error / answer.solved.held_out_error
         if gain < LEAST_GAIN_OF_A_TERM * len(FRICTION[word]):
             continue
-        text = (
-            f"{word} terms are added to every joint, with which the cross-validation error falls "
-            f"by {gain:.0%} (candidates={GEAR_FRICTION} leaves them out)"
-        )
-        added.append(Note(text, "term-added", term=word, gain=gain))
+        added.append(_term_note(word, gain))
         robot, answer = wider.robot, replace(again, notes=[*added, *again.notes])
     return answer
+
+
+def _term_note(word: str, gain: float) -> Note:
+    """What is said of a joint term that was added, and whether the fit is in doubt with it."""
+    text = (
+        f"{word} terms are added to every joint, with which the cross-validation error falls by "
+        f"{gain:.0%} (candidates={GEAR_FRICTION} leaves them out)"
+    )
+    if word != "spring":
+        return Note(text, "term-added", term=word, gain=gain)
+    text += (
+        "; what a spring shares with the weight of bodies is known for positions near those of the "
+        "log only: record the whole range of the joints"
+    )
+    return Note(text, "term-added", term=word, gain=gain, confirmed=True)
 
 
 def _diagnose_where_asked(

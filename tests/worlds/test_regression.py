@@ -42,7 +42,7 @@ MAX_RATIOS = {
     "payload": 2.0,
     "gain": 60.0,
     "tilt": 40.0,
-    "cable": 2.2,
+    "cable": 5.0,
     "drift": 2.2,
     "load_friction": 2.5,
     "ripple": 70.0,
