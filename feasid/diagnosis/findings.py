@@ -189,14 +189,15 @@ def mark_mended(findings: Iterable[Finding], chosen: Mapping[str, Any]) -> list[
 
 
 def merge_options(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Options joined: mappings entry by entry, sequences end to end."""
+    """Options joined: mappings entry by entry, sequences end to end without repetitions."""
     out: dict[str, Any] = {}
     for part in parts:
         for key, value in part.items():
             if isinstance(value, Mapping):
                 out[key] = {**(out.get(key) or {}), **value}
             elif isinstance(value, tuple):
-                out[key] = (*(out.get(key) or ()), *value)
+                known = tuple(out.get(key) or ())
+                out[key] = (*known, *(x for x in value if x not in known))
             else:
                 out[key] = value
     return out

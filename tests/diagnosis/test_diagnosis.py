@@ -364,6 +364,9 @@ def test_results_print_and_merge():
         "units": {"q": "deg", "t": "ms"},
         "exclude": ((1, 2), (3, 4)),
     }
+    assert merge_options(
+        [{"candidates": ("sqrt", "load")}, {"candidates": ("load", "spring")}]
+    ) == {"candidates": ("sqrt", "load", "spring")}
 
 
 def test_a_wrong_sign_is_found_and_mended(tmp_path):
