@@ -169,13 +169,13 @@ class Diagnosis(Displayed):
 
 
 def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The gravest first, what columns show before what torques tell of them, then by gain."""
-    return tuple(
-        sorted(
-            findings,
-            key=lambda f: (LEVELS.index(f.level), f.evidence != "signals", -(f.gain or 0.0)),
-        )
-    )
+    """The gravest first, what is wrong with a column before what a model lacks, then by gain."""
+
+    def key(finding: Finding) -> tuple[int, bool, float]:
+        lacks = finding.evidence == "dynamics" and not finding.columns
+        return LEVELS.index(finding.level), lacks, -(finding.gain or 0.0)
+
+    return tuple(sorted(findings, key=key))
 
 
 def mark_mended(findings: Iterable[Finding], chosen: Mapping[str, Any]) -> list[Finding]:
