@@ -23,8 +23,6 @@ REASONS = {
     "fewer constraints are better; feasid's prior costs about 6 % (`prior=None`)",
     "A double_pendulum faster": "the motion to predict is three times as fast as the fitted one, "
     "which tells little of what counts there: `prior=None` has 271 %, a prior of weight 300 39 %",
-    "B so101 1": "not known: without the prior, without allowing for mistakes, and with other "
-    "cutoffs the error changes by less than .3 %",
 }
 """Why feasid is not first, by the beginning of task and figure; what has none says so."""
 

@@ -7,6 +7,7 @@ import feasid
 
 NAMED = {"zero": "zeros", "delay": "late", "joint-delay": "late", "lag": "late",
          "position": "cable", "load": "load_friction", "warm-up": "drift", "coarse": "quantised",
+         "spring": "cable", "weight": "load_friction",
          "description-doubted": "description", "mass-released": "description"}  # fmt: skip
 """The protocol's words for what feasid calls otherwise."""
 ORDER = ("m", "lx", "ly", "lz", "Lxx", "Lxy", "Lyy", "Lxz", "Lyz", "Lzz", *TERMS)
@@ -48,7 +49,8 @@ def main():
     fit = feasid.fit(log, robot, **(feasid.SOUSA_2014 if variant == "published" else {}))
     x, covariance = parameters(fit, task.joints)
     table = fit.actuators()
-    found = {(n.values["kind"] if n.code == "calibrated" else n.code) for n in fit.notes}
+    # A mistake that was taken out by its kind, a term that was added by its name.
+    found = {n.values.get("kind" if n.code == "calibrated" else "term", n.code) for n in fit.notes}
     sentences = [str(n) for n in fit.notes]
     if variant == "defaults" and "diagnosis" in task.terms["asks"]:
         diagnosis = feasid.diagnose(log, robot)
