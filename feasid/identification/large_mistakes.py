@@ -235,10 +235,11 @@ class JudgedLog:
 def find_large_mistakes(judged: JudgedLog, *, units_only: bool = False) -> list[Finding]:
     """Suspicions that lower J, the best first; none of them was tried on the whole log.
 
-    With `units_only`, torques that are a large multiple of the description's, and nothing else.
+    With `units_only`, torques that are a large multiple of the description's, and nothing else. A
+    factor of all torques hardly changes what a model explains: it need not lower J by much.
     """
-    if judged.cost < len(judged.base.robot.coordinates) * np.log(SMALLEST_ERROR) + LEAST_FALL:
-        return []  # nothing can lower J by so much
+    floor = len(judged.base.robot.coordinates) * np.log(SMALLEST_ERROR) + LEAST_FALL
+    units_only = units_only or judged.cost < floor  # nothing else can lower J by so much
     found = []
     suspects = _factor_mistakes(judged.samples) if units_only else _tried_mistakes(judged)
     for finding, samples in suspects:
@@ -246,7 +247,7 @@ def find_large_mistakes(judged: JudgedLog, *, units_only: bool = False) -> list[
             other = JudgedLog(samples, judged)
         except FeasidError:
             continue
-        if other.cost < judged.cost - LEAST_FALL:
+        if other.cost < judged.cost - (0.0 if finding.code == "scale" else LEAST_FALL):
             found.append((other.cost, finding))
     return [finding for _, finding in sorted(found, key=lambda pair: pair[0])]
 
