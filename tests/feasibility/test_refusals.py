@@ -397,6 +397,7 @@ def test_symbols_are_those_of_the_specification():
         "fc",
         "fs",
         "fl",
+        "fw",
         "fb",
         "fe",
         "p1",
