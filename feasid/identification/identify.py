@@ -75,7 +75,7 @@ from feasid.reduction.reduce import (
 )
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
-from feasid.robot.joint_terms import FRICTION, FURTHER_FRICTION
+from feasid.robot.joint_terms import FRICTION, FURTHER_FRICTION, TERMS
 
 Align = Callable[[Reduced], tuple[Reduced, Delay]]
 """What takes a delay of less than a sample out of a log."""
@@ -248,8 +248,8 @@ def _add_missing_terms(
 def _term_note(word: str, gain: float) -> Note:
     """What is said of a joint term that was added, and whether the fit is in doubt with it."""
     text = (
-        f"{word} terms are added to every joint, with which the cross-validation error falls by "
-        f"{gain:.0%} (candidates={GEAR_FRICTION} leaves them out)"
+        f"{TERMS[FRICTION[word][0]].name} is added at every joint, with which the cross-validation "
+        f"error falls by {gain:.0%} (candidates={GEAR_FRICTION} leaves it out)"
     )
     if word != "spring":
         return Note(text, "term-added", term=word, gain=gain)
