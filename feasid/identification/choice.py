@@ -71,10 +71,10 @@ CONDITIONAL = "deviations take this choice for certain: those of the chosen term
 
 
 TOO_SHORT = (
-    "; the log is too short to judge them, so that joints have all of them, and errors on faster "
-    "motions may be several times as large: record a longer log"
+    "; the log's stretches are too short to judge by, so that joints have every term with which "
+    "friction still holds them at rest: record a longer log"
 )
-"""Clean logs of 5 s in simulation are predicted 1.0 to 11 times as wrong as by the truth."""
+"""Clean logs of 5 s in simulation are then predicted 1.0 to 11 times as wrong as by the truth."""
 
 
 @checked_methods
@@ -126,12 +126,7 @@ class Choice(Displayed):
             )
         if not self.judged:
             sure += TOO_SHORT
-        return Note(
-            f"{text}: {'; '.join(said)}{sure}",
-            "friction-chosen",
-            conditional=chosen,
-            confirmed=chosen and not self.judged,
-        )
+        return Note(f"{text}: {'; '.join(said)}{sure}", "friction-chosen", conditional=chosen)
 
     @property
     def table(self) -> pd.DataFrame:
