@@ -209,11 +209,13 @@ def _identify(
     align: Align,
 ) -> _Answer:
     """Choose friction's law among the terms of `base`, solve, and take mistakes out of the log."""
-    base, reduced, delay, said = _choose_transition(tasks, described, base, reduced, align)
+    abrupt = _reduce_with_abrupt_friction(tasks, described, base)
+    base, reduced, delay, said = _choose_transition(base, reduced, abrupt, align)
     kept, restricted, notes = _choose_friction_terms(base, reduced, chosen)
     solved = _solve(tasks, kept, restricted, delay, chosen)
     wide = base, reduced
-    solved, found, calibration, again = _calibrate(tasks, described, wide, solved, chosen)
+    abrupt = None if said else abrupt
+    solved, found, calibration, again = _calibrate(tasks, wide, abrupt, solved, chosen)
     return _Answer(solved, found, calibration, restricted, [*said, *(again or notes)])
 
 
@@ -310,8 +312,8 @@ def _solve(
 
 def _calibrate(
     tasks: Sequence[LogTask],
-    described: Robot,
     wide: tuple[BaseParameters, Reduced],
+    abrupt: tuple[BaseParameters, Reduced] | None,
     solved: _Solution,
     chosen: Mapping[str, Any],
 ) -> tuple[_Solution, Found | None, Calibration, list[Note]]:
@@ -328,7 +330,7 @@ def _calibrate(
     if found.active:
         whole = replace(setup, base=wide[0], reduced=wide[1])
         corrected, again, said = _fit_without_mistakes(
-            tasks, described, whole, solved.delay, found, chosen
+            tasks, whole, abrupt, solved.delay, found, chosen
         )
         if corrected.held_out_error < solved.held_out_error:
             solved, found, notes = corrected, again, said
@@ -345,8 +347,8 @@ def _calibrate(
 
 def _fit_without_mistakes(
     tasks: Sequence[LogTask],
-    described: Robot,
     wide: UncorrectedLog,
+    abrupt: tuple[BaseParameters, Reduced] | None,
     delay: Delay,
     found: Found,
     chosen: Mapping[str, Any],
@@ -354,7 +356,7 @@ def _fit_without_mistakes(
     """The fit without the mistakes that were found, with friction's law chosen again."""
     correction = found.trial.correction
     again, _, _, equations = corrected_equations(wide, correction)
-    told, abrupt = list[Note](), _reduce_with_abrupt_friction(tasks, described, wide.base)
+    told = list[Note]()
     if abrupt is not None:
         aligned = abrupt[1].with_shifted_torques(delay.value)
         other = replace(wide, base=abrupt[0], reduced=aligned)
@@ -371,10 +373,9 @@ def _fit_without_mistakes(
 
 
 def _choose_transition(
-    tasks: Sequence[LogTask],
-    described: Robot,
     base: BaseParameters,
     reduced: Reduced,
+    abrupt: tuple[BaseParameters, Reduced] | None,
     align: Align,
 ) -> tuple[BaseParameters, Reduced, Delay, list[Note]]:
     """The logs with torques that are aligned, and with friction that changes its sign at once.
@@ -382,7 +383,6 @@ def _choose_transition(
     The latter only where held-out stretches prefer it, which the note tells.
     """
     smooth, delay = align(reduced)
-    abrupt = _reduce_with_abrupt_friction(tasks, described, base)
     if abrupt is None:
         return base, smooth, delay, []
     notes = prefers_abrupt_friction(smooth, abrupt[1].with_shifted_torques(delay.value))
