@@ -256,20 +256,29 @@ class AdviceSearch:
 
     def accept(self, findings: Sequence[Finding], least: float = LEAST_GAIN) -> bool:
         """Whether these findings' remedies lower the held-out error; if so they are kept."""
-        robot, options, trial, gain = self._evaluate(findings)
-        if gain is None or gain < least:
-            return False
-        self.robot, self.options, self.trial, self.gain = robot, options, trial, gain
-        return True
+        return self._keep(*self._evaluate(findings), least)
 
     def accept_exchange(self, finding: Finding) -> bool:
         """Whether two exchanged signals are kept: by the error of all torques together."""
         if len(finding.joints) != 2 or finding.code != "swap" or self.trial is None:
             return False
-        before = self.trial.missed().sum()
-        trial = self._evaluate([finding])[2]
-        fall = 0.0 if trial is None else 1.0 - np.sqrt(trial.missed().sum() / before)
-        return bool(fall > LEAST_WHOLE_GAIN) and self.accept([finding])
+        before, tried = self.trial.missed().sum(), self._evaluate([finding])
+        fall = 0.0 if tried[2] is None else 1.0 - np.sqrt(tried[2].missed().sum() / before)
+        return bool(fall > LEAST_WHOLE_GAIN) and self._keep(*tried, LEAST_GAIN)
+
+    def _keep(
+        self,
+        robot: Robot,
+        options: dict[str, Any],
+        trial: CrossValidation | None,
+        gain: float | None,
+        least: float,
+    ) -> bool:
+        """Keep what was tried, if it lowers the held-out error by `least`."""
+        if gain is None or gain < least:
+            return False
+        self.robot, self.options, self.trial, self.gain = robot, options, trial, gain
+        return True
 
     def gain_of(self, finding: Finding) -> float:
         """Share by which the held-out error falls with a finding's remedy; -1 without a fit."""
