@@ -28,8 +28,8 @@ import feasid
 from feasid.datasets import wam
 from feasid.identifiability.base import base_parameters
 from feasid.logs.motion import Run
-from feasid.reduction.equations import EquationReducer
-from feasid.reduction.triangle import Reduced, Reducer
+from feasid.regression.equations import EquationReducer
+from feasid.regression.triangle import Reduced, Reducer
 from feasid.robot.inertia import PINOCCHIO
 
 RATE, BAND, CUTOFF = 1000.0, 40.0, 8.0

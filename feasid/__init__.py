@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from feasid import datasets as datasets
     from feasid import errors as errors
+    from feasid.archive.fit import SavedFit as SavedFit
+    from feasid.assessment.simulation import Simulation as Simulation
+    from feasid.assessment.simulation import simulate as simulate
     from feasid.codegen.c import write_c as write_c
     from feasid.codegen.model import Model as Model
     from feasid.control.computed_torque import ComputedTorque as ComputedTorque
     from feasid.control.external_torque import ContactEstimate as ContactEstimate
     from feasid.control.external_torque import ExternalTorque as ExternalTorque
     from feasid.core.notes import Note as Note
-    from feasid.diagnosis.findings import Diagnosis as Diagnosis
-    from feasid.diagnosis.findings import Finding as Finding
+    from feasid.diagnosis.advice import diagnose as diagnose
     from feasid.dynamics.floating import Contact as Contact
     from feasid.dynamics.floating import contact_torques as contact_torques
     from feasid.dynamics.floating import floating_motion as floating_motion
@@ -30,10 +32,15 @@ if TYPE_CHECKING:
     from feasid.dynamics.floating import rotation_matrices as rotation_matrices
     from feasid.dynamics.regressor import inverse_dynamics as inverse_dynamics
     from feasid.dynamics.regressor import regressor as regressor
+    from feasid.effects.joint_terms import Choice as Choice
     from feasid.errors import FeasidError as FeasidError
+    from feasid.estimation.priors import GaussianPrior as GaussianPrior
+    from feasid.estimation.priors import Prior as Prior
     from feasid.excitation.constraint_check import ExcitationProblem as ExcitationProblem
     from feasid.excitation.excite import excite as excite
     from feasid.excitation.trajectory import Trajectory as Trajectory
+    from feasid.export.samples import Samples as Samples
+    from feasid.export.samples import sample as sample
     from feasid.feasibility import problems as problems
     from feasid.feasibility.check import Verdict as Verdict
     from feasid.feasibility.constraints.sets import feasible_set as feasible_set
@@ -45,26 +52,9 @@ if TYPE_CHECKING:
     from feasid.identifiability.base import BaseParameters as BaseParameters
     from feasid.identifiability.base import base_parameters as base_parameters
     from feasid.identifiability.base import gain_factors as gain_factors
-    from feasid.identification.advice import diagnose as diagnose
-    from feasid.identification.archive import SavedFit as SavedFit
-    from feasid.identification.choice import Choice as Choice
-    from feasid.identification.gains import TorqueConstants as TorqueConstants
-    from feasid.identification.gains import torque_constants as torque_constants
-    from feasid.identification.identify import compare_models as compare_models
-    from feasid.identification.identify import fit as fit
-    from feasid.identification.load_cards import LoadCard as LoadCard
-    from feasid.identification.payload import Payload as Payload
-    from feasid.identification.payload import payload as payload
-    from feasid.identification.payload import payload_from_wrench as payload_from_wrench
-    from feasid.identification.priors import GaussianPrior as GaussianPrior
-    from feasid.identification.priors import Prior as Prior
-    from feasid.identification.ranges import ParameterRanges as ParameterRanges
-    from feasid.identification.ranges import Range as Range
+    from feasid.identification.fit import compare_models as compare_models
+    from feasid.identification.fit import fit as fit
     from feasid.identification.result import Fit as Fit
-    from feasid.identification.samples import Samples as Samples
-    from feasid.identification.samples import sample as sample
-    from feasid.identification.simulate import Simulation as Simulation
-    from feasid.identification.simulate import simulate as simulate
     from feasid.inspection.comparison import Comparison as Comparison
     from feasid.inspection.comparison import compare as compare
     from feasid.inspection.repair import Repair as Repair
@@ -72,6 +62,14 @@ if TYPE_CHECKING:
     from feasid.inspection.report import Report as Report
     from feasid.inspection.report import inspect as inspect
     from feasid.inspection.whole_robot import check as check
+    from feasid.loads.cards import LoadCard as LoadCard
+    from feasid.loads.payload import Payload as Payload
+    from feasid.loads.payload import payload as payload
+    from feasid.loads.payload import payload_from_wrench as payload_from_wrench
+    from feasid.loads.torque_constants import TorqueConstants as TorqueConstants
+    from feasid.loads.torque_constants import torque_constants as torque_constants
+    from feasid.logs.checks.findings import Diagnosis as Diagnosis
+    from feasid.logs.checks.findings import Finding as Finding
     from feasid.logs.floating import Imu as Imu
     from feasid.logs.floating import Touch as Touch
     from feasid.logs.floating import floating_log as floating_log
@@ -84,8 +82,8 @@ if TYPE_CHECKING:
     from feasid.online.playback import Playback as Playback
     from feasid.online.playback import watch as watch
     from feasid.options.tables import SOUSA_2014 as SOUSA_2014
-    from feasid.reduction.reduce import reduce as reduce
-    from feasid.reduction.triangle import Reduced as Reduced
+    from feasid.regression.reduce import reduce as reduce
+    from feasid.regression.triangle import Reduced as Reduced
     from feasid.robot.bodies import Body as Body
     from feasid.robot.bodies import Rotor as Rotor
     from feasid.robot.couplings import Coupling as Coupling
@@ -94,6 +92,8 @@ if TYPE_CHECKING:
     from feasid.robot.drives import Drive as Drive
     from feasid.robot.drives import Feature as Feature
     from feasid.robot.variants import parallelogram as parallelogram
+    from feasid.uncertainty.ranges import ParameterRanges as ParameterRanges
+    from feasid.uncertainty.ranges import Range as Range
 
 __version__ = "0.1.0"
 
@@ -102,12 +102,12 @@ __version__ = "0.1.0"
 _HOME = {
     "Fit": "identification.result",
     "Verdict": "feasibility.check",
-    "SavedFit": "identification.archive",
+    "SavedFit": "archive.fit",
     "load": "online.online_fit",
     "Correction": "feasibility.correct",
     "Certificate": "feasibility.proof.claim",
-    "Diagnosis": "diagnosis.findings",
-    "Finding": "diagnosis.findings",
+    "Diagnosis": "logs.checks.findings",
+    "Finding": "logs.checks.findings",
     "Note": "core.notes",
     "Recording": "logs.recording",
     "compare": "inspection.comparison",
@@ -121,7 +121,7 @@ _HOME = {
     "gain_factors": "identifiability.base",
     "Body": "robot.bodies",
     "Drive": "robot.drives",
-    "diagnose": "identification.advice",
+    "diagnose": "diagnosis.advice",
     "FeasidError": "errors",
     "excite": "excitation.excite",
     "ExcitationProblem": "excitation.constraint_check",
@@ -129,31 +129,31 @@ _HOME = {
     "check": "inspection.whole_robot",
     "correct": "feasibility.correct",
     "feasible_set": "feasibility.constraints.sets",
-    "fit": "identification.identify",
-    "LoadCard": "identification.load_cards",
-    "Payload": "identification.payload",
-    "Prior": "identification.priors",
-    "GaussianPrior": "identification.priors",
-    "payload": "identification.payload",
-    "Samples": "identification.samples",
-    "sample": "identification.samples",
-    "payload_from_wrench": "identification.payload",
-    "simulate": "identification.simulate",
-    "Simulation": "identification.simulate",
-    "TorqueConstants": "identification.gains",
-    "torque_constants": "identification.gains",
-    "compare_models": "identification.identify",
-    "Choice": "identification.choice",
+    "fit": "identification.fit",
+    "LoadCard": "loads.cards",
+    "Payload": "loads.payload",
+    "Prior": "estimation.priors",
+    "GaussianPrior": "estimation.priors",
+    "payload": "loads.payload",
+    "Samples": "export.samples",
+    "sample": "export.samples",
+    "payload_from_wrench": "loads.payload",
+    "simulate": "assessment.simulation",
+    "Simulation": "assessment.simulation",
+    "TorqueConstants": "loads.torque_constants",
+    "torque_constants": "loads.torque_constants",
+    "compare_models": "identification.fit",
+    "Choice": "effects.joint_terms",
     "Feature": "robot.drives",
-    "Range": "identification.ranges",
-    "ParameterRanges": "identification.ranges",
+    "Range": "uncertainty.ranges",
+    "ParameterRanges": "uncertainty.ranges",
     "GateRules": "online.acceptance",
     "OnlineEstimate": "online.acceptance",
     "Playback": "online.playback",
     "watch": "online.playback",
     "OnlineFit": "online.online_fit",
-    "reduce": "reduction.reduce",
-    "Reduced": "reduction.triangle",
+    "reduce": "regression.reduce",
+    "Reduced": "regression.triangle",
     "Model": "codegen.model",
     "ComputedTorque": "control.computed_torque",
     "ContactEstimate": "control.external_torque",

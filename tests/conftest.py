@@ -37,7 +37,7 @@ QUICK = (
 
 
 SLOW_EXAMPLES = (
-    "feasid.identification.samples.Sampled.sample",
+    "feasid.export.samples.Sampled.sample",
     "feasid.control.external_torque.ExternalTorque",
 )
 """Examples in docstrings that fit a real log, as examples on pages of the documentation do."""

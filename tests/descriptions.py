@@ -6,7 +6,7 @@ import numpy as np
 from feasibility_problems import random_parameters, random_robot
 
 import feasid
-from feasid.reduction.triangle import Reduced
+from feasid.regression.triangle import Reduced
 from feasid.robot import inertia
 
 SAMPLES = 400

@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Search, print the certificate and write the files; returns the exit status."""
     from feasid.excitation.excite import excite
     from feasid.formats.load import load_robot
-    from feasid.reduction.triangle import Reduced
+    from feasid.regression.triangle import Reduced
 
     outputs = {"--out": arguments.out, "--ros": arguments.ros, "--plot": arguments.plot}
     inputs = [arguments.robot, *arguments.given]

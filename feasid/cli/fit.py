@@ -93,11 +93,11 @@ def run(arguments: argparse.Namespace) -> int:
             )
     options = read_options(arguments, FitOptions, "feasid fit")
     with report_step("loading solvers"):
-        from feasid.identification.identify import fit
-        from feasid.reduction.reduce import open_sources
+        from feasid.identification.fit import fit
+        from feasid.regression.reduce import open_sources
     robot = read_robot(arguments)
     if options.get("command") and robot is not None and not arguments.json:
-        from feasid.identification.servo import describe_factors
+        from feasid.servos.gains import describe_factors
 
         weighed = any(options.get(name) for name in ("gains", "moments", "loaded"))
         lines = describe_factors(robot)[: 1 if weighed else None]
@@ -192,7 +192,7 @@ def add_models_arguments(parser: argparse.ArgumentParser) -> None:
 def run_models(arguments: argparse.Namespace) -> int:
     """Compare joint terms on stretches of a log that were not fitted."""
     options = read_options(arguments, ReduceOptions, "feasid models")
-    from feasid.identification.identify import compare_models
+    from feasid.identification.fit import compare_models
 
     robot = read_robot(arguments)
     with report_step(f"comparing joint terms on {', '.join(arguments.logs)}"):
@@ -229,8 +229,8 @@ def run_demo(arguments: argparse.Namespace) -> int:
     check_outputs({"--out": arguments.out}, (), overwrite=arguments.overwrite)
     with report_step("loading solvers"):
         from feasid import datasets
-        from feasid.identification.advice import diagnose
-        from feasid.identification.identify import fit
+        from feasid.diagnosis.advice import diagnose
+        from feasid.identification.fit import fit
     log = datasets.load("unitree_z1")
     block = (BLOCKS * (log["t"] - log["t"].iloc[0]) / (log["t"].iloc[-1] + 1e-9)).astype(int)
     train, test = log[block % 2 == 0], log[block % 2 == 1]

@@ -46,9 +46,9 @@ def run_payload(arguments: argparse.Namespace) -> int:
     table = LogOptions if arguments.sensor else LoadOptions
     options = read_options(arguments, LoadOptions, "feasid payload")
     with report_step("loading solvers"):
-        from feasid.identification.payload import payload, payload_from_wrench
+        from feasid.loads.payload import payload, payload_from_wrench
         from feasid.options.complete import check_options
-        from feasid.reduction.reduce import open_sources
+        from feasid.regression.reduce import open_sources
     options = check_options(
         table, options, "feasid payload --sensor" if arguments.sensor else "payload"
     )
@@ -122,8 +122,8 @@ def run_gains(arguments: argparse.Namespace) -> int:
     options = read_options(arguments, LoadOptions, "feasid gains")
     load = _read_load(arguments.load) if arguments.load else None
     with report_step("loading solvers"):
-        from feasid.identification.gains import torque_constants
-        from feasid.reduction.reduce import open_sources
+        from feasid.loads.torque_constants import torque_constants
+        from feasid.regression.reduce import open_sources
     robot = read_robot(arguments)
     with report_step("identifying torque constants"):
         found = torque_constants(

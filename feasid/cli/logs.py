@@ -29,7 +29,7 @@ from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
     from feasid.online.playback import Playback
-    from feasid.reduction.triangle import Reduced
+    from feasid.regression.triangle import Reduced
 
 EXIT_PARTIAL = 4
 """Exit status when some logs failed and the others were reduced."""
@@ -48,7 +48,7 @@ def run_doctor(arguments: argparse.Namespace) -> int:
 
     Exit status 0 when nothing is wrong, 1 with errors or warnings.
     """
-    from feasid.identification.advice import diagnose
+    from feasid.diagnosis.advice import diagnose
     from feasid.logs.recording import Recording
 
     options = read_options(arguments, DiagnoseOptions, "feasid doctor")
@@ -119,7 +119,7 @@ def run_reduce(arguments: argparse.Namespace) -> int:
 def _logs_to_reduce(arguments: argparse.Namespace) -> list[Any]:
     """The logs, or what there is already and the logs that are not in it, by their content."""
     from feasid.logs.recording import Recording, content_digest
-    from feasid.reduction.triangle import Reduced
+    from feasid.regression.triangle import Reduced
 
     if not (arguments.resume and is_regular(arguments.out)):
         return list(arguments.logs)
@@ -138,7 +138,11 @@ def _logs_to_reduce(arguments: argparse.Namespace) -> list[Any]:
 @contextmanager
 def _checkpoints(arguments: argparse.Namespace) -> Iterator[Path]:
     """A folder beside the output, removed when all is done and kept when there is use for it."""
-    from feasid.reduction.fleet import count_checkpoints, make_checkpoint_folder, remove_checkpoints
+    from feasid.regression.parallel import (
+        count_checkpoints,
+        make_checkpoint_folder,
+        remove_checkpoints,
+    )
 
     folder = Path(f"{arguments.out}.parts")
     make_checkpoint_folder(folder, fresh=not arguments.resume)
@@ -158,7 +162,7 @@ def _reduce_readable(
     parts: list[Any], robot: Robot, workers: int, folder: Path, options: dict[str, Any]
 ) -> tuple[Reduced, tuple[Any, ...]]:
     """The sum of those that could be reduced, and the others."""
-    from feasid.reduction.reduce import reduce
+    from feasid.regression.reduce import reduce
 
     with progress_bar("reducing") as progress:
         try:

@@ -25,7 +25,7 @@ from feasid.core.notes import as_json
 if TYPE_CHECKING:
     import pandas as pd
 
-    from feasid.identification.predictor import Predictor
+    from feasid.assessment.predictor import Predictor
 
 SCHEMA = 2
 """Version of what ``--json`` prints; higher where a key changed its meaning or is gone."""

@@ -23,7 +23,7 @@ from feasid.errors import InputError
 from feasid.options.tables import RangeOptions
 
 if TYPE_CHECKING:
-    from feasid.identification.ranges import ParameterRanges
+    from feasid.uncertainty.ranges import ParameterRanges
 
 MAX_REPORT_FITS = 2
 """Fits on one report page."""
@@ -45,7 +45,7 @@ CERTIFICATE = {
 
 def run_show(arguments: argparse.Namespace) -> int:
     """Show a saved fit: at a glance, as it showed itself, and whether its proof holds."""
-    from feasid.identification.archive import load
+    from feasid.archive.fit import load
 
     model = load(arguments.model)
     holds = None if model.certificate is None else model.certificate.holds()
@@ -73,7 +73,7 @@ def add_errors_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_errors(arguments: argparse.Namespace) -> int:
     """Relative torque errors of a saved fit on logs, per joint and over all of them."""
-    from feasid.identification.archive import load
+    from feasid.archive.fit import load
 
     model = load(arguments.model)
     found = {log: model.errors(log) for log in arguments.logs}
@@ -105,7 +105,7 @@ def run_predict(arguments: argparse.Namespace) -> int:
     """Joint torques that a saved fit predicts for the motion of a log, as CSV."""
     inputs = arguments.model, arguments.log
     check_outputs({"--out": arguments.out}, inputs, overwrite=arguments.overwrite)
-    from feasid.identification.archive import load
+    from feasid.archive.fit import load
 
     torques = load(arguments.model).predict(arguments.log)
     content = torques.to_csv(index_label="row", float_format="%.9g").encode()
@@ -134,7 +134,7 @@ def add_simulate_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_simulate(arguments: argparse.Namespace) -> int:
     """Windows of a log simulated by a saved fit, beside its description with fitted friction."""
-    from feasid.identification.archive import load
+    from feasid.archive.fit import load
 
     given: dict[str, Any] = {
         name: _parse_numbers(f"--{name}", getattr(arguments, name))
@@ -177,7 +177,7 @@ def add_ranges_arguments(parser: argparse.ArgumentParser) -> None:
 def run_ranges(arguments: argparse.Namespace) -> int:
     """The values that parameters have over all models that exist and fit the log, ends proved."""
     options = read_options(arguments, RangeOptions, "feasid ranges")
-    from feasid.identification.archive import load
+    from feasid.archive.fit import load
 
     with report_step("computing ranges"):
         found = load(arguments.model).ranges(arguments.parameters or None, **options)
@@ -225,8 +225,8 @@ def run_report(arguments: argparse.Namespace) -> int:
     if len(arguments.models) > MAX_REPORT_FITS:
         raise InputError(f"a page shows one fit or two, not {len(arguments.models)}")
     check_outputs({"--out": arguments.out}, arguments.models, overwrite=arguments.overwrite)
-    from feasid.identification.archive import load
-    from feasid.identification.report.page import write_report_contents
+    from feasid.archive.fit import load
+    from feasid.report.page import write_report_contents
 
     models = [load(path) for path in arguments.models]
     contents = [m.report_content for m in models]
@@ -282,13 +282,13 @@ def run_sample(arguments: argparse.Namespace) -> int:
         what = "a saved fit, whose log decides" if saved else "a description, which has no log"
         raise InputError(f"--{wrong[0].replace('_', '-')} has no effect on {what}")
     if saved:
-        from feasid.identification.archive import load
+        from feasid.archive.fit import load
 
         with report_step("drawing robots"):
             found = load(arguments.model).sample(arguments.count, seed=arguments.seed, **given)
     else:
+        from feasid.export.samples import sample
         from feasid.formats.load import load_robot
-        from feasid.identification.samples import sample
 
         found = sample(load_robot(arguments.model), arguments.count, seed=arguments.seed, **given)
     source = found.robot.source
@@ -328,9 +328,9 @@ def run_export(arguments: argparse.Namespace) -> int:
     target = Path(arguments.c)
     outputs = {"the source": target, "its header": with_ending(target, ".h")}
     check_outputs(outputs, [arguments.model], overwrite=arguments.overwrite)
+    from feasid.archive.fit import load
     from feasid.codegen.c import write_c
     from feasid.formats.load import load_robot
-    from feasid.identification.archive import load
 
     saved = Path(arguments.model).suffix == ".feasid"
     robot = load(arguments.model).robot if saved else load_robot(arguments.model)

@@ -167,7 +167,7 @@ def statements_of_log(
     margin: float | None,
 ) -> Iterator[HeldStatement]:
     """The fit of a log: that its model can exist, and that nothing fits much better."""
-    from feasid.identification.identify import fit
+    from feasid.identification.fit import fit
 
     found = fit(path, robot, **options)
     problem = found.optimum.problem

@@ -38,7 +38,7 @@ from feasid.core.text import quote
 from feasid.dynamics.floating import frame_jacobian
 from feasid.errors import InputError
 from feasid.logs.motion import Run
-from feasid.reduction.strata import SLOW
+from feasid.regression.folds import SLOW
 from feasid.robot.description import Robot
 
 SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}

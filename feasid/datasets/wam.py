@@ -18,7 +18,7 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.dynamics.regressor import regressor
 from feasid.identifiability.base import base_parameters
-from feasid.reduction.triangle import Reduced
+from feasid.regression.triangle import Reduced
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:

@@ -1,1 +1,4 @@
-"""What is wrong with a log: one module per hypothesis."""
+"""Diagnosis of a log by fits of it: which corrections predict held-out data better.
+
+Tests and reports corrections; which effects exist is defined in `effects`.
+"""

@@ -31,8 +31,8 @@ from feasid.excitation.space import find_rest_posture, posture_constraints
 from feasid.excitation.trajectory import Trajectory, sample_times
 from feasid.formats.fit_robot import with_fit_terms
 from feasid.identifiability.base import BaseParameters, base_parameters
-from feasid.reduction.reduce import restrict_terms
-from feasid.reduction.triangle import Reduced, fingerprint_of
+from feasid.regression.reduce import restrict_terms
+from feasid.regression.triangle import Reduced, fingerprint_of
 from feasid.robot.description import Robot
 
 Given: TypeAlias = Reduced | Trajectory | Sequence[Reduced | Trajectory] | None
@@ -106,7 +106,7 @@ OBJECTIVES = ("logdet", "condition", "prediction", "gains")
 
 GAIN_FACTOR = 0.2
 """Deviation of the logarithm of all gains' common factor, which no motion tells: that of
-`feasid.identification.servo.FACTOR_SHARE`; ratios of gains do not depend on it."""
+`feasid.servos.gains.FACTOR_SHARE`; ratios of gains do not depend on it."""
 
 FAMILIES = ("fourier", "spline")
 

@@ -1,7 +1,7 @@
 """Searches with random numbers of their own, one per process.
 
 The caller's process makes the first search, where it reports progress and may be interrupted;
-others are plain Python processes (`feasid.reduction.fleet`), so that a script needs no
+others are plain Python processes (`feasid.regression.parallel`), so that a script needs no
 ``if __name__ == "__main__"``. What a process that died would have found is lost, and a note says
 so.
 """
@@ -22,7 +22,7 @@ from feasid.core.threads import one_thread
 from feasid.excitation.design import random_motion
 from feasid.excitation.problem import Problem
 from feasid.excitation.search import Family, Progress, Search, SearchClock
-from feasid.reduction.fleet import start_worker
+from feasid.regression.parallel import start_worker
 
 PROCESS_GRACE = 60.0
 """Seconds beyond its time, to start and to end, after which another process is given up."""

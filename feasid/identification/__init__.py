@@ -1,1 +1,4 @@
-"""The main job: from a log and a robot to a fit."""
+"""The main pipeline, `fit`, and its result, `Fit`.
+
+Calls the other packages in order; what another package can compute is not computed here.
+"""

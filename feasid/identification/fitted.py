@@ -9,32 +9,32 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from feasid.assessment.quality import Quality, foretell, judge_fit
+from feasid.assessment.residuals import held_out_errors, unexplained_structure
 from feasid.core.arguments import Positive, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
+from feasid.effects.calibration import Calibration
 from feasid.errors import CertificateError, InputError
+from feasid.estimation.estimate import CrossValidation, Estimate, EstimationProblem
+from feasid.estimation.estimator import Estimator
+from feasid.estimation.noise import condition_number, least_squares
+from feasid.estimation.noise import estimate_noise as noise_of
+from feasid.estimation.priors import find_prior
+from feasid.export.robot_file import WritableModel
 from feasid.feasibility import problems
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.least_squares import FeasibleFit
 from feasid.identifiability.base import BaseParameters, base_parameters
-from feasid.identification.calibration import Calibration
-from feasid.identification.estimate import CrossValidation, Estimate, EstimationProblem
-from feasid.identification.export import WritableModel
-from feasid.identification.noise import condition_number, least_squares
-from feasid.identification.noise import estimate_noise as noise_of
-from feasid.identification.posterior import Posterior
-from feasid.identification.priors import find_prior
-from feasid.identification.quality import Quality, foretell, judge_fit
-from feasid.identification.ranges import ResidualRegion
-from feasid.identification.servo import ServoFit
-from feasid.identification.structure import held_out_errors, unexplained_structure
-from feasid.identification.weighting import Estimator
 from feasid.logs.motion import Run
 from feasid.logs.recording import Recording
-from feasid.reduction.triangle import Reduced
+from feasid.regression.triangle import Reduced
 from feasid.robot.description import Robot
 from feasid.robot.inertia import to_mass_com_inertia
 from feasid.robot.joint_terms import DRIVE_SYMBOLS
+from feasid.servos.gains import ServoFit
+from feasid.uncertainty.posterior import Posterior
+from feasid.uncertainty.ranges import ResidualRegion
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,8 +11,8 @@ from feasid.errors import OutputError
 from feasid.identification.fitted import FittedModel
 
 if TYPE_CHECKING:
-    from feasid.identification.export import Export
-    from feasid.identification.report.figures import Plots
+    from feasid.export.robot_file import Export
+    from feasid.report.figures import Plots
 
 
 @checked_methods
@@ -36,8 +36,8 @@ class Fit(Displayed, FittedModel):
         OutputError
             `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
         """
-        from feasid.identification.archive import save
-        from feasid.identification.report.contents import report_contents
+        from feasid.archive.fit import save
+        from feasid.report.contents import report_contents
 
         content = report_contents(self, fitted=self.recordings)
         save(self, path, str(self.summary()), self.display(), content, overwrite=overwrite)
@@ -123,14 +123,14 @@ class Fit(Displayed, FittedModel):
         LogError, InputError
             What is wrong with the test log.
         """
-        from feasid.identification.report.summary import summary
+        from feasid.report.summary import summary
 
         return summary(self, test)
 
     @property
     def plot(self) -> Plots:
         """Pictures: ``fit.plot()`` draws torques, ``fit.plot.friction()`` and others the rest."""
-        from feasid.identification.report.figures import Plots
+        from feasid.report.figures import Plots
 
         return Plots(self)
 
@@ -148,7 +148,7 @@ class Fit(Displayed, FittedModel):
         Verdicts on feasibility and on prediction, errors, claims and who makes them, curves that
         zoom, tables that sort, and how to reproduce it. The page loads nothing, and what comes
         from files is escaped. ``report.json`` has the schema of
-        `feasid.identification.report.contents`.
+        `feasid.report.contents`.
 
         Parameters
         ----------
@@ -176,7 +176,7 @@ class Fit(Displayed, FittedModel):
         MissingExtraError
             Names the extra that templates or pictures need.
         """
-        from feasid.identification.report.page import write_report
+        from feasid.report.page import write_report
 
         write_report(self, path, test=test, log=log, command=command, overwrite=overwrite)
         return Page(Path(path))
@@ -198,6 +198,6 @@ class Fit(Displayed, FittedModel):
         LogError, InputError
             What is wrong with the test log.
         """
-        from feasid.identification.report.summary import display
+        from feasid.report.summary import display
 
         return display(self, test)

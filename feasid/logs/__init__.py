@@ -1,1 +1,4 @@
-"""Logs: reading, the log contract, and signals on the joint side."""
+"""Logs as they were recorded: reading, columns and units, time, filters, runs of signals.
+
+This package knows joints, units and time, but neither dynamics nor parameters.
+"""

@@ -1,1 +1,4 @@
-"""Identification while the robot runs: feasible estimates, a gate, and control that uses them."""
+"""Identification while the robot runs: estimates from a stream of samples, and their acceptance.
+
+The estimator is that of a fit; this package feeds it and decides when a result may be used.
+"""

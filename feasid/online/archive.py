@@ -1,7 +1,7 @@
 """Online fits kept in files: robot, options and all that was learnt, as text and plain arrays.
 
 A file is a ZIP archive of ``model.json`` and ``arrays.npz``, as of a saved fit
-(`feasid.identification.archive`); nothing of it is executed or unpickled.
+(`feasid.archive.fit`); nothing of it is executed or unpickled.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 import feasid
+from feasid.archive.fit import robot_from_data, to_data
 from feasid.core.arrays import MEANING, read_arrays, require_version, unpack_archive
 from feasid.core.files import write_atomically
 from feasid.feasibility.constraints.sets import feasible_set_from_data, feasible_set_to_data
-from feasid.identification.archive import robot_from_data, to_data
 from feasid.online.acceptance import Decision, Evidence, GateRules, OnlineEstimate
 from feasid.online.changes import ModelChange
 

@@ -24,7 +24,7 @@ from feasid.core.arrays import Array
 from feasid.dynamics.regressor import RegressorPlan
 from feasid.errors import InputError
 from feasid.identifiability.base import BaseParameters
-from feasid.reduction.strata import absorb_rows, stack_triangles
+from feasid.regression.folds import absorb_rows, stack_triangles
 
 FILTER_ORDER = 2
 """Of the Butterworth low-pass."""

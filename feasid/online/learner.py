@@ -33,7 +33,7 @@ from feasid.online.changes import (
 )
 from feasid.online.equations import CausalEquations, EquationStore
 from feasid.online.problem import FeasibleProblem, row_deviations
-from feasid.reduction.triangle import Reduced, fingerprint_of
+from feasid.regression.triangle import Reduced, fingerprint_of
 
 Result = TypeVar("Result")
 

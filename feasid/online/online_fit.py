@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
+from feasid.archive.fit import SavedFit, read_archive, read_fit
 from feasid.core.arguments import Measured, Natural, Positive, Rate, array, checked, count, number
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
 from feasid.errors import InputError
+from feasid.estimation.priors import WEIGHT
 from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
 from feasid.formats.fit_robot import with_fit_terms
 from feasid.identifiability.base import BaseParameters, base_parameters
-from feasid.identification.archive import SavedFit, read_archive, read_fit
-from feasid.identification.priors import WEIGHT
 from feasid.online.acceptance import GateRules, ModelGate, OnlineEstimate
 from feasid.online.archive import restore, save, saved_model
 from feasid.online.buffering import SampleBuffer, choose_block
@@ -23,7 +23,7 @@ from feasid.online.changes import InvariantEquations, PossibleChanges
 from feasid.online.equations import CausalEquations, make_store
 from feasid.online.learner import JobQueue, Learner
 from feasid.online.problem import FeasibleProblem
-from feasid.reduction.triangle import Reduced
+from feasid.regression.triangle import Reduced
 from feasid.robot.description import Robot
 
 Recorded: TypeAlias = Annotated[Array, array("samples", "dof", finite=False)]

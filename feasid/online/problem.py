@@ -3,7 +3,7 @@
     minimise  |R K delta - rho|^2 / 2 + sum over joint terms (delta / size)^2 / 2
               + weight * divergence(delta, nominal)      over the feasible set
 
-as `feasid.fit` does (`feasid.identification.estimate`), but units, sizes and the nominal model
+as `feasid.fit` does (`feasid.estimation.estimate`), but units, sizes and the nominal model
 are fixed before the first sample, from random motions of the description, so that only R and rho
 change. Each answer is verified in exact arithmetic before it is returned.
 """
@@ -18,14 +18,14 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics, mass_matrix
 from feasid.errors import SolverError
+from feasid.estimation.entropic import EntropicProblem
+from feasid.estimation.estimate import NEGLIGIBLE_TERM, EstimationProblem
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import problem_units
 from feasid.feasibility.reference import reference_model
 from feasid.identifiability.base import BaseParameters
-from feasid.identification.entropic import EntropicProblem
-from feasid.identification.estimate import NEGLIGIBLE_TERM, EstimationProblem
-from feasid.reduction.strata import stack_triangles
-from feasid.reduction.triangle import Reduced
+from feasid.regression.folds import stack_triangles
+from feasid.regression.triangle import Reduced
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import NONNEGATIVE
 from feasid.robot.layout import random_configurations

@@ -28,7 +28,7 @@ from feasid.logs.read import arrays
 from feasid.logs.read.bags import check_mcap
 from feasid.logs.read.csv import scan_csv
 from feasid.logs.read.formats import read_log
-from feasid.reduction.triangle import Reduced
+from feasid.regression.triangle import Reduced
 
 from . import mutators
 from .descriptions import CART, GRIPPER, TWO_LINKS

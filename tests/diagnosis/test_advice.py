@@ -13,9 +13,9 @@ import pytest
 from faults import KINDS, WHOLE, changed, clean, inject, recorded, resample
 
 import feasid
-from feasid.diagnosis import findings
 from feasid.errors import FeasidError
 from feasid.formats.load import load_robot
+from feasid.logs.checks import findings
 from feasid.logs.frame import prepare
 from feasid.logs.recording import Recording
 from feasid.robot.inertia import from_mass_com_inertia

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import feasid
-from feasid.diagnosis.signals import (
+from feasid.logs.checks.signals import (
     AROUND,
     CLIPPED,
     _format_intervals,

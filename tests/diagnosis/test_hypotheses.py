@@ -13,7 +13,7 @@ from robots import example_urdfs
 from thorough import some
 
 import feasid
-from feasid.diagnosis.signals import looks_like_degrees
+from feasid.logs.checks.signals import looks_like_degrees
 
 pytestmark = pytest.mark.slow  # a minute of simulations and searches
 

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import feasid
-from feasid.diagnosis.floating import (
+from feasid.dynamics.floating import FloatingMotion, frame_jacobian
+from feasid.dynamics.regressor import inverse_dynamics
+from feasid.logs.checks.floating import (
     TURNS,
     LimbEquations,
     _constant_force_findings,
@@ -16,8 +18,6 @@ from feasid.diagnosis.floating import (
     _imu_mistakes,
     _share_without_contact,
 )
-from feasid.dynamics.floating import FloatingMotion, frame_jacobian
-from feasid.dynamics.regressor import inverse_dynamics
 from feasid.logs.floating import Imu, Touch
 from feasid.robot.rotations import from_rpy
 

@@ -5,9 +5,9 @@ import pytest
 from robots import random_robot
 
 import feasid
-from feasid.diagnosis.diagnose import in_log_columns
-from feasid.diagnosis.findings import Finding
-from feasid.diagnosis.mistakes import (
+from feasid.effects.log_findings import in_log_columns
+from feasid.effects.score import without_negative_part
+from feasid.effects.table import (
     KINDS,
     LogCorrection,
     Mistake,
@@ -15,7 +15,7 @@ from feasid.diagnosis.mistakes import (
     horizontal_axes,
     missing_features,
 )
-from feasid.diagnosis.score import without_negative_part
+from feasid.logs.checks.findings import Finding
 from feasid.logs.motion import Run
 
 RNG = np.random.default_rng(0)

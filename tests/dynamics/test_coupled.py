@@ -145,7 +145,7 @@ def test_bad_couplings_are_named(couplings, words):
 
 
 def test_reductions_are_of_the_independent_coordinates():
-    from feasid.reduction.triangle import Reduced
+    from feasid.regression.triangle import Reduced
 
     robot = differential()
     base = base_parameters(robot)
@@ -161,7 +161,7 @@ def test_reductions_are_of_the_independent_coordinates():
 
 def test_reductions_of_other_couplings_do_not_add():
     from feasid.errors import InputError as Refused
-    from feasid.reduction.triangle import Reduced
+    from feasid.regression.triangle import Reduced
 
     robot = differential()
     other = feasid.Robot(

@@ -13,7 +13,7 @@ from feasid.cli import main
 from feasid.dynamics.floating import contact_free_projector
 from feasid.errors import InputError
 from feasid.logs.floating import Imu
-from feasid.reduction.triangle import Reduced
+from feasid.regression.triangle import Reduced
 
 pytest.importorskip("mujoco")
 

@@ -13,7 +13,7 @@ import feasid
 from feasid.datasets import wam
 from feasid.errors import InputError
 from feasid.excitation.design import random_motion
-from feasid.reduction.triangle import fingerprint_of
+from feasid.regression.triangle import fingerprint_of
 
 FAST = {"rest": False, "starts": 1, "rounds": 0, "harmonics": 2, "time_limit": 300.0}
 """Results do not depend on time: one start and no kicks."""

@@ -10,7 +10,7 @@ from feasid.feasibility.constraints.sets import feasible_set
 from feasid.options.complete import option_table
 from feasid.options.option import Option
 from feasid.options.tables import BoundOptions, CheckOptions, FitOptions, SetOptions
-from feasid.reduction.triangle import Reduced
+from feasid.regression.triangle import Reduced
 from feasid.robot.known import body_index
 
 

@@ -13,13 +13,13 @@ from mechanisms import HARD, mechanism_of, random_mechanism
 from robots import wam, yoshida
 
 import feasid
+from feasid.archive.fit import with_source
 from feasid.cli import main
 from feasid.errors import InputError
 from feasid.identifiability import exact
 from feasid.identifiability.base import base_parameters
 from feasid.identifiability.exact import Subspace, certify, exact_blocks
 from feasid.identifiability.rounding import file_rounding
-from feasid.identification.archive import with_source
 
 # -- exact certification ---------------------------------------------------------------------
 

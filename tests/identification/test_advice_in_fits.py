@@ -8,7 +8,7 @@ from faults import WHOLE, clean, recorded, simulated
 from simulated import Conditions, hidden
 
 import feasid
-from feasid.diagnosis.findings import merge_options
+from feasid.logs.checks.findings import merge_options
 from feasid.logs.recording import Recording
 
 pytestmark = pytest.mark.slow  # fits of whole logs, several each

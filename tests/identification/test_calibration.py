@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import feasid
-from feasid.diagnosis.mistakes import LogCorrection, Mistake
+from feasid.effects.calibration import _is_credible
+from feasid.effects.table import LogCorrection, Mistake
 from feasid.errors import InputError
-from feasid.identification.calibration import _is_credible
 from feasid.robot.joint_terms import FRICTION
 
 pytest.importorskip("mujoco")

@@ -7,7 +7,7 @@ import pytest
 from simulated import EXACT_TRANSITION, exact_log
 
 import feasid
-from feasid.identification.choice import _holds_at_rest
+from feasid.effects.joint_terms import _holds_at_rest
 from feasid.robot.drives import Drive
 
 PLAIN = {"fv": 2.0, "fc": 1.0, "fo": 0.1}

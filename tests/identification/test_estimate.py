@@ -6,17 +6,17 @@ from simulated import Conditions, exact_error, hidden
 from thorough import some
 
 import feasid
+from feasid.effects.joint_terms import choose_terms
 from feasid.errors import InputError
+from feasid.estimation.entropic import DECREMENT
+from feasid.estimation.estimate import EstimationProblem, WarmStarts, estimate_model
+from feasid.estimation.noise import estimate_noise
+from feasid.estimation.priors import WEIGHT
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.identifiability.base import base_parameters
-from feasid.identification.choice import choose_terms
-from feasid.identification.entropic import DECREMENT
-from feasid.identification.estimate import EstimationProblem, WarmStarts, estimate_model
-from feasid.identification.noise import estimate_noise
-from feasid.identification.priors import WEIGHT
 from feasid.logs.frame import prepare
-from feasid.reduction.equations import EquationReducer
-from feasid.reduction.reduce import restrict_terms
+from feasid.regression.equations import EquationReducer
+from feasid.regression.reduce import restrict_terms
 
 TRANSITION = 0.005
 ROUNDING = 1e-9

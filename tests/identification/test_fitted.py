@@ -11,11 +11,11 @@ from robots import ARM
 from second_checker import holds
 
 import feasid
+from feasid.assessment.quality import HeldOut, held_out_errors, judge_errors
 from feasid.certificate import exact
 from feasid.errors import CertificateError, OutputError, UselessFitError
-from feasid.identification import noise
-from feasid.identification.estimate import CrossValidation, EstimationProblem
-from feasid.identification.quality import HeldOut, held_out_errors, judge_errors
+from feasid.estimation import noise
+from feasid.estimation.estimate import CrossValidation, EstimationProblem
 
 RTOL = 1e-9
 
@@ -131,8 +131,8 @@ def test_every_way_of_writing_hands_on_what_was_told(fit, monkeypatch):
     def ask(*_, **told):
         asked.append(told)
 
-    monkeypatch.setattr("feasid.identification.archive.save", ask)
-    monkeypatch.setattr("feasid.identification.report.page.write_report", ask)
+    monkeypatch.setattr("feasid.archive.fit.save", ask)
+    monkeypatch.setattr("feasid.report.page.write_report", ask)
     other = replace(fit, robot=replace(fit.robot, source=replace(fit.robot.source, format="mjcf")))
     for write in (fit.to_urdf, other.to_mjcf):
         assert write("x") == {"overwrite": False, "force": False}

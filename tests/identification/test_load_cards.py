@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import feasid
 from feasid.errors import InputError
-from feasid.identification.load_cards import CARDS, FRANKA_RATED_PAYLOAD
-from feasid.identification.payload import Payload
+from feasid.loads.cards import CARDS, FRANKA_RATED_PAYLOAD
+from feasid.loads.payload import Payload
 from feasid.robot import inertia
 from feasid.robot.description import find_link
 

@@ -7,12 +7,12 @@ import pytest
 from scipy.signal import lfilter
 from simulated import hidden
 
+from feasid.estimation import noise
 from feasid.identifiability.base import base_parameters
-from feasid.identification import noise
 from feasid.logs.frame import prepare
-from feasid.reduction.equations import WHITE_CORRELATION, EquationReducer, GaussianLowPass
-from feasid.reduction.strata import StrataBuilder
-from feasid.reduction.triangle import Reduced
+from feasid.regression.equations import WHITE_CORRELATION, EquationReducer, GaussianLowPass
+from feasid.regression.folds import StrataBuilder
+from feasid.regression.triangle import Reduced
 
 ROWS = 6000
 

@@ -15,8 +15,8 @@ import feasid
 from feasid.cli import main
 from feasid.core.display import new_figure
 from feasid.errors import InputError, MissingExtraError, OutputError
-from feasid.identification.report.contents import VERSION
-from feasid.identification.report.page import _encode_figure, torque_curves, write_report_contents
+from feasid.report.contents import VERSION
+from feasid.report.page import _encode_figure, torque_curves, write_report_contents
 
 pytest.importorskip("matplotlib")
 

@@ -5,8 +5,8 @@ import pytest
 from logs import simulate
 
 import feasid
+from feasid.estimation.priors import SHAPE_ROOM, plausible_bounds
 from feasid.formats.registry import shape_boxes_by_body
-from feasid.identification.priors import SHAPE_ROOM, plausible_bounds
 from feasid.robot import inertia
 
 WORDS = ("viscous", "coulomb", "offset")

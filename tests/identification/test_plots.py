@@ -7,9 +7,9 @@ from robots import ARM
 
 import feasid
 from feasid.errors import InputError, MissingExtraError
-from feasid.identification.report.contents import Replay
-from feasid.identification.report.figures import Plots, ellipsoid
-from feasid.reduction.equations import GaussianLowPass
+from feasid.regression.equations import GaussianLowPass
+from feasid.report.contents import Replay
+from feasid.report.figures import Plots, ellipsoid
 
 pytest.importorskip("matplotlib")
 

@@ -7,9 +7,9 @@ from robots import ARM
 
 import feasid
 from feasid.errors import InputError
+from feasid.estimation import priors
 from feasid.feasibility.constraints.units import Units
-from feasid.identification import priors
-from feasid.reduction.triangle import Reduced
+from feasid.regression.triangle import Reduced
 
 STRONG = 1e3
 FEW = 60

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from robots import random_robot
 
+from feasid.estimation.entropic import EntropicProblem
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.constraints.units import problem_units
 from feasid.identifiability.base import base_parameters
-from feasid.identification.entropic import EntropicProblem
 from feasid.robot import inertia
 
 SOLVERS_AGREE = 1e-5

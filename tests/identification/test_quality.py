@@ -9,24 +9,24 @@ from logs import arm_and_log
 from thorough import some
 
 import feasid
-from feasid.cli import main
-from feasid.cli.fit import EXIT_USELESS
-from feasid.core.notes import Note
-from feasid.feasibility.constraints.sets import feasible_set
-from feasid.identifiability.base import base_parameters
-from feasid.identification.estimate import CrossValidation, EstimationProblem
-from feasid.identification.noise import estimate_noise
-from feasid.identification.quality import (
+from feasid.assessment.quality import (
     STRUCTURED,
     HeldOut,
     baseline_parameters,
     judge_errors,
     judge_fit,
 )
-from feasid.identification.structure import Structure, unexplained_structure
+from feasid.assessment.residuals import Structure, unexplained_structure
+from feasid.cli import main
+from feasid.cli.fit import EXIT_USELESS
+from feasid.core.notes import Note
+from feasid.estimation.estimate import CrossValidation, EstimationProblem
+from feasid.estimation.noise import estimate_noise
+from feasid.feasibility.constraints.sets import feasible_set
+from feasid.identifiability.base import base_parameters
 from feasid.logs.frame import prepare
-from feasid.reduction.equations import EquationReducer
-from feasid.reduction.triangle import relative_errors
+from feasid.regression.equations import EquationReducer
+from feasid.regression.triangle import relative_errors
 
 
 def verdict(model, least_squares, description, *more):

@@ -15,8 +15,8 @@ from feasid.certificate import digest
 from feasid.cli import main
 from feasid.errors import CertificateError, InputError
 from feasid.feasibility.region import RELATIVE_GAP
-from feasid.identification.ranges import linear_form
 from feasid.robot.inertia import pseudo_inertia
+from feasid.uncertainty.ranges import linear_form
 
 SOLVED = 1e-4
 """Share of a range within which CVXPY's optimum is trusted: its own tolerances at these scales."""

@@ -16,13 +16,13 @@ from mechanisms import random_mechanism
 from robots import ARM
 
 import feasid
+from feasid.archive.fit import VERSION, robot_from_data, to_data
 from feasid.cli import main
 from feasid.cli.output import SCHEMA
 from feasid.core.arrays import MEANING
 from feasid.core.display import HEIGHT
 from feasid.errors import DescriptionError, InputError, LimitError, OutputError
 from feasid.feasibility.constraints.sets import feasible_set
-from feasid.identification.archive import VERSION, robot_from_data, to_data
 
 RTOL = 1e-9
 """The same numbers, written as shortest decimals and read back; sums in another order."""
@@ -197,7 +197,7 @@ def test_damaged_newer_and_foreign_files_are_named(folder, fit, tmp_path):
         fit.save(source)
     big = changed(source, tmp_path / "big.feasid", description=b"0" * 1000)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("feasid.identification.archive.MAX_UNPACKED_BYTES", 1000)
+        patch.setattr("feasid.archive.fit.MAX_UNPACKED_BYTES", 1000)
         with pytest.raises(LimitError, match="limit of 1000"):
             feasid.load(big)
 

@@ -26,8 +26,8 @@ from feasid.cli import main
 from feasid.errors import InputError, LogError, NotEnoughDataError
 from feasid.formats.description import Extras, JointServo
 from feasid.formats.write import write
-from feasid.identification.servo import describe_factors
 from feasid.logs.servo import Servo, command_rates, delay_commands
+from feasid.servos.gains import describe_factors
 
 QUICK = {
     "diagnose": False,

@@ -11,9 +11,9 @@ from scipy.signal import butter, sosfiltfilt
 from thorough import some
 
 import feasid
+from feasid.assessment.simulation import CANNOT_TELL, MAX_STEP, WORSE, robot_as_described
 from feasid.dynamics.forward import Feedback, ForwardModel
 from feasid.errors import InputError, LogError, NotEnoughDataError
-from feasid.identification.simulate import CANNOT_TELL, MAX_STEP, WORSE, robot_as_described
 
 mujoco = pytest.importorskip("mujoco")
 

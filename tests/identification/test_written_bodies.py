@@ -13,7 +13,7 @@ from thorough import some
 import feasid
 from feasid import datasets
 from feasid.dynamics.regressor import mass_matrix
-from feasid.identification.file_terms import friction_as_files_hold
+from feasid.export.file_terms import friction_as_files_hold
 
 LOGS = some(
     ["kuka_lwr4", "unitree_z1", "staubli_tx40", "kinova_gen3", "double_pendulum"],

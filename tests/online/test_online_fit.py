@@ -14,7 +14,7 @@ from scipy import signal
 import feasid
 from feasid.online.equations import CausalEquations, FadingEquations, WindowedEquations
 from feasid.online.problem import FeasibleProblem, row_deviations
-from feasid.reduction.triangle import Reduced
+from feasid.regression.triangle import Reduced
 
 RATE = 200.0
 CUTOFF = 5.0

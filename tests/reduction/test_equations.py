@@ -12,12 +12,12 @@ from simulated import hidden
 
 import feasid
 from feasid.datasets import wam
+from feasid.estimation.noise import least_squares
 from feasid.identifiability.base import base_parameters
-from feasid.identification.noise import least_squares
 from feasid.logs.frame import prepare
-from feasid.reduction.equations import EquationReducer, GaussianLowPass
-from feasid.reduction.strata import FOLDS, LAGS, Strata, StrataBuilder
-from feasid.reduction.triangle import Reduced
+from feasid.regression.equations import EquationReducer, GaussianLowPass
+from feasid.regression.folds import FOLDS, LAGS, Strata, StrataBuilder
+from feasid.regression.triangle import Reduced
 
 ROUNDING = 1e-9  # of the largest entry, after some hundred Householder updates
 THINNED = 2e-5  # of the base parameters, a hundredth of their deviations

@@ -14,9 +14,9 @@ import feasid
 from feasid.cli import main
 from feasid.errors import InputError, LogError, NotEnoughDataError
 from feasid.logs.stream import stream_log
-from feasid.reduction import fleet
-from feasid.reduction.fleet import reduce_motions
-from feasid.reduction.triangle import Reduced
+from feasid.regression import parallel as fleet
+from feasid.regression.parallel import reduce_motions
+from feasid.regression.triangle import Reduced
 
 pytest.importorskip("pyarrow")
 

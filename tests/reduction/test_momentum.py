@@ -8,7 +8,7 @@ from robots import ARM
 import feasid
 from feasid.errors import InputError, NotEnoughDataError
 from feasid.logs.frame import prepare
-from feasid.reduction.momentum import reduce_momentum
+from feasid.regression.momentum import reduce_momentum
 
 
 @pytest.fixture(scope="module")

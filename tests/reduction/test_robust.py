@@ -10,7 +10,7 @@ from robots import ARM
 
 import feasid
 from feasid.errors import InputError
-from feasid.reduction import robust
+from feasid.regression import robust
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,8 @@ from robots import ARM
 import feasid
 from feasid.cli import main
 from feasid.errors import InputError, LogError
-from feasid.reduction.fleet import run_jobs
-from feasid.reduction.triangle import Reduced
+from feasid.regression.parallel import run_jobs
+from feasid.regression.triangle import Reduced
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals")
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import feasid
 from feasid import Body, Robot, Rotor
+from feasid.archive.fit import robot_from_data, to_data
 from feasid.errors import DescriptionError, InputError
-from feasid.identification.archive import robot_from_data, to_data
 from feasid.robot import inertia
 from feasid.robot.bodies import Limits, Member, bodies_from_dh, lumped_parameters, place_member
 from feasid.robot.couplings import Coupling, Loop, resolve_couplings, without_joint

@@ -1,0 +1,226 @@
+"""What is left of held-out torques and could still be predicted: by position, speed, load or time.
+
+Noise repeats nothing. Where functions of the motion predict the residual of stretches that neither
+they nor the model have seen, the model lacks a term, or the log is not what it says; the functions
+that predict most of it say where to look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.core.arrays import Array
+from feasid.dynamics.regressor import CHUNK, RegressorPlan
+from feasid.dynamics.spatial import as_samples_last
+from feasid.estimation.estimate import CrossValidation
+from feasid.logs.motion import Run
+from feasid.regression.equations import EDGE, EquationRows, Equations, GaussianLowPass
+from feasid.regression.folds import FOLD_SECONDS, FOLDS
+from feasid.regression.reduce import measured_rows
+
+RIDGE = 0.02
+"""Ridge on functions of deviation 1, as a share of their rows: there are more of them than a short
+log can tell apart."""
+
+PARTS = 5
+"""Contiguous parts of a log, each of whose residuals is predicted from the others'."""
+
+MOST_ROWS = 20_000
+"""Filtered rows beyond which every n-th is taken."""
+
+CLOSE = 0.9
+"""Kinds of functions that predict this share of what the best kind predicts are as good; of these
+the one with the fewest functions is named."""
+
+SLOW = 0.05
+"""Share of a joint's RMS speed over which it starts to move: the sign of a velocity v is taken as
+``tanh(v / (SLOW * rms(v)))``."""
+
+MOVING, MOSTLY = 0.9, 0.5
+"""Mean sign in the window of a row beyond which the joint moves there, and the share of moving rows
+from which only they count: friction near standstill is no model's, and on logs without a mistake it
+is most of what is left."""
+
+NEGLIGIBLE = 0.05
+"""Share of a squared residual that lies in the rows that count, below which nothing is said."""
+
+BREAKAWAY, STICKING = 0.1, 0.02
+"""Speeds [rad/s or m/s] within which functions look for friction of its own near standstill."""
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The predictable share of a joint's held-out residual.
+
+    Attributes
+    ----------
+    share : float
+        Of its square, 0 to 1.
+    correlate : str
+        The kind of functions that predict most of it alone, empty if none does.
+    """
+
+    share: float
+    correlate: str = ""
+
+
+Part = tuple[Array, npt.NDArray[np.bool_], dict[str, Array]]
+"""Residual of a run's rows, whether the joint moves in them, and functions (k, rows) by kind."""
+
+
+def unexplained_structure(
+    models: CrossValidation, runs: Iterable[Run], delay: float = 0.0
+) -> tuple[Structure, ...]:
+    """The predictable share of every joint's residual on stretches that were not fitted.
+
+    Parameters
+    ----------
+    models : CrossValidation
+        Models of all stretches but one, for each.
+    runs : iterable of Run
+        The log's, unfiltered.
+    delay : float
+        By which the reduced log's torques were shifted [s].
+
+    Returns
+    -------
+    tuple of Structure
+        One per coordinate.
+    """
+    base, cutoff = models.task.base, models.reduced.cutoff
+    columns = [int(c) for c in base.independent]
+    equations = Equations(base.robot, columns, float(cutoff or 0.0))
+    place = {c: k for k, c in enumerate(columns)}
+    supports = [[place[c] for c in own] for own in equations.support]
+    unseen = np.zeros(len(columns))
+    betas = np.array([models.models.get(f, unseen) for f in range(FOLDS)])
+    parts: list[list[Part]] = [[] for _ in supports]
+    for run in runs:
+        rows = _rows_of_run([*equations.run_rows(run)])
+        if rows is None:
+            continue
+        fold = np.mod(np.floor(rows.t / FOLD_SECONDS + EDGE), FOLDS).astype(np.intp)
+        shared = _functions_of_motion(run, GaussianLowPass(equations.cutoff, run.rate), rows.t)
+        for j, support in enumerate(supports):
+            torque = rows.filtered[j][-1] + delay * rows.slope[j]
+            predicted = np.einsum("mk,km->m", betas[:, support][fold], rows.filtered[j][:-1])
+            functions = _functions_of_joint(j, torque, rows, shared)
+            moving = np.abs(shared["moving"][j]) > MOVING
+            parts[j].append((torque - predicted, moving, functions))
+    seen = measured_rows(models.reduced)
+    return tuple(
+        _predictable_structure(p) if p and s else Structure(0.0)
+        for p, s in zip(parts, seen, strict=True)
+    )
+
+
+def held_out_errors(models: CrossValidation, runs: Iterable[Run]) -> Iterator[tuple[Run, Array]]:
+    """Every run with its torques' errors at all samples, (N, dof), by models of other stretches."""
+    columns = [int(c) for c in models.task.base.independent]
+    plan = RegressorPlan.from_robot(models.task.base.robot, columns)
+    unseen = next(iter(models.models.values()))  # of stretches without an equation
+    betas = np.array([models.models.get(f, unseen) for f in range(FOLDS)])
+    for run in runs:
+        errors = run.tau.copy()
+        for first in range(0, len(run), CHUNK):
+            part = slice(first, first + CHUNK)
+            q, dq, ddq = (as_samples_last(x[part]) for x in (run.q, run.dq, run.ddq))
+            fold = np.mod(np.floor(run.t[part] / FOLD_SECONDS + EDGE), FOLDS).astype(np.intp)
+            blocks = [np.empty((len(s) + 2, len(fold))) for s in plan.nonzero_columns]
+            plan.fill(q, dq, ddq, blocks)
+            for j, (block, support) in enumerate(zip(blocks, plan.nonzero_columns, strict=True)):
+                own = betas[:, [columns.index(c) for c in support]][fold]
+                errors[part, j] -= np.einsum("mk,km->m", own, block[:-2])
+        yield run, errors
+
+
+def _rows_of_run(groups: list[EquationRows]) -> EquationRows | None:
+    """All rows of a run."""
+    if not groups:
+        return None
+    filtered, raw, slope, slow = (
+        [np.concatenate(x, axis=-1) for x in zip(*(getattr(g, name) for g in groups), strict=True)]
+        for name in ("filtered", "raw", "slope", "slowness")
+    )
+    return EquationRows(filtered, raw, slope, slow, np.concatenate([g.t for g in groups]))
+
+
+def _functions_of_motion(run: Run, window: GaussianLowPass, t: Array) -> dict[str, Array]:
+    """Functions (k, rows) that any joint's torque may depend on, and filtered ones of each."""
+    centres = window.kept_rows(len(run), run.anchor, run.own)[: len(t)]
+    q, v, a = (x[centres].T for x in (run.q, run.dq, run.ddq))
+    part = slice(int(centres[0]) - window.half_width, int(centres[-1]) + window.half_width + 1)
+    speed = run.dq[part].T
+    sign = np.sign(speed)
+    slow = np.maximum(SLOW * np.sqrt(np.mean(speed**2, axis=1, keepdims=True)), 1e-300)
+    comb = window.decimating_filter()
+    return {
+        "position": np.vstack([np.sin(q), np.cos(q), np.sin(2 * q), np.cos(2 * q), q, q**3]),
+        "speed": np.vstack([v, v**2]),
+        "acceleration": a,
+        "time": t[None],
+        "sign": comb.filter_rows(sign, len(t)),
+        "moving": comb.filter_rows(np.tanh(speed / slow), len(t)),
+        "breakaway": comb.filter_rows(sign * np.exp(-((speed / BREAKAWAY) ** 2)), len(t)),
+        "sticking": comb.filter_rows(np.tanh(speed / STICKING), len(t)),
+        "quadratic": v * np.abs(v),
+    }
+
+
+def _functions_of_joint(
+    j: int, torque: Array, rows: EquationRows, shared: Mapping[str, Array]
+) -> dict[str, Array]:
+    """Functions (k, rows) by the kind that a message names."""
+    sign, t = shared["sign"][j], shared["time"]
+    return {
+        "position": shared["position"],
+        "speed": np.vstack([shared["speed"], shared["quadratic"][j]]),
+        "speed near standstill": np.vstack([sign, shared["breakaway"][j], shared["sticking"][j]]),
+        "acceleration": shared["acceleration"],
+        "load": np.vstack([sign * np.abs(torque), torque]),
+        "time": np.vstack([t, t * sign, t**2]),
+        "rate of the torque, as a delay would": rows.slope[j][None],
+    }
+
+
+def _predictable_structure(parts: list[Part]) -> Structure:
+    """The share of a residual that functions predict, and those that do it best alone."""
+    error = np.concatenate([e for e, _, _ in parts])
+    moving = np.concatenate([m for _, m, _ in parts])
+    used = np.flatnonzero(moving if moving.mean() > MOSTLY else np.ones(len(error), bool))
+    if not error[used] @ error[used] > NEGLIGIBLE * (error @ error):
+        return Structure(0.0)
+    used = used[:: -(-len(used) // MOST_ROWS)]
+    error = error[used]
+    kinds = {kind: np.hstack([f[kind] for *_, f in parts])[:, used].T for kind in parts[0][-1]}
+    share = _predicted_share(np.hstack([*kinds.values()]), error)
+    alone = {kind: _predicted_share(x, error) for kind, x in kinds.items()}
+    most = max(alone.values())
+    close = [kind for kind, own in alone.items() if own > 0 and own >= CLOSE * most]
+    best = min(close, key=lambda kind: kinds[kind].shape[1], default="")
+    return Structure(max(share, most), best)
+
+
+def _predicted_share(functions: Array, error: Array) -> float:
+    """Share of the squared error, (N,), that functions (N, k) predict where they were not fitted.
+
+    Ridge regression on all parts of the log but one, for each.
+    """
+    size, total = len(error), float(error @ error)
+    if size < 2 * PARTS or not total > 0:
+        return 0.0
+    deviation = functions.std(axis=0)
+    X = (functions - functions.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+    part = np.arange(size) * PARTS // size
+    missed = 0.0
+    for k in range(PARTS):
+        rest, own = part != k, part == k
+        A, mean = X[rest], float(error[rest].mean())
+        normal = A.T @ A + RIDGE * size * np.eye(A.shape[1])
+        found = np.linalg.solve(normal, A.T @ (error[rest] - mean))
+        missed += float(np.sum((error[own] - mean - X[own] @ found) ** 2))
+    return max(0.0, 1.0 - missed / total)

@@ -1,0 +1,436 @@
+"""The filtered equations of a log row by row, and the columns d tau / d theta of mistakes in them.
+
+Rows are those that a fit reduces: the same runs, low-pass and kept rows. A column passes the same
+low-pass as everything else, so that a mistake of size theta adds theta times its column to the
+torques of the rows, to first order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.core.arrays import Array
+from feasid.dynamics.regressor import inverse_dynamics
+from feasid.effects.table import KINDS, Mistake, cold_friction, horizontal_axes, sign_of_speed
+from feasid.logs.motion import Run
+from feasid.regression.equations import (
+    EDGE,
+    EquationReducer,
+    EquationRows,
+    Equations,
+    GaussianLowPass,
+)
+from feasid.regression.folds import EDGES, FOLD_SECONDS, FOLDS
+from feasid.regression.reduce import without_rows
+from feasid.regression.triangle import Reduced
+from feasid.robot.description import Robot
+
+BREAKAWAY, STICKING = 0.1, 0.02
+"""Speeds of columns of Stribeck friction and of a slower transition [rad/s or m/s]. Friction that
+decays over 0.03 to 0.3 rad/s correlates with the first column by more than 0.8."""
+
+SOFT = 0.05
+"""Share of a joint's largest torque over which play changes sides in columns."""
+
+HARMONICS = range(6, 201)
+"""Periods per 2 pi rad of ripple that are looked for. Fewer are no ripple: a smooth function of
+the position is looked for besides."""
+
+Places = npt.NDArray[np.intp]
+
+STEP = 1e-4
+"""Step of joint zeros in difference quotients [rad or m]."""
+
+
+@dataclass(frozen=True, eq=False)
+class RunRows:
+    """Kept rows of one run.
+
+    Attributes
+    ----------
+    run : Run
+    window : Window
+    centres : ndarray, shape (M,)
+        Samples that are kept.
+    t : ndarray, shape (M,)
+        [s]
+    regressor : list of ndarray, shapes (M, k)
+        Per joint, the columns that it has.
+    raw : list of ndarray, shapes (k + 1, M)
+        The same and the torque without the low-pass.
+    torque, slope, slowness : ndarray, shape (dof, M)
+    """
+
+    run: Run
+    window: GaussianLowPass
+    centres: Places
+    t: Array
+    regressor: list[Array]
+    raw: list[Array]
+    torque: Array
+    slope: Array
+    slowness: Array
+
+    @property
+    def sample_slice(self) -> slice:
+        """Samples that rows depend on."""
+        half = self.window.half_width
+        return slice(int(self.centres[0]) - half, int(self.centres[-1]) + half + 1)
+
+    @property
+    def smooth_spacing(self) -> int:
+        """Samples from one to the next at which columns that are smooth are computed.
+
+        The low-pass leaves little of what lies beyond its cut-off, and a column's own error
+        changes a mistake's size by as much.
+        """
+        return self.window.largest_decimation(self.window.cutoff)
+
+    def with_torques(self, run: Run) -> RunRows:
+        """The rows of a run that has other torques."""
+        tau = np.ascontiguousarray(run.tau.T)
+        slope = self.window.derivative_filter.filter_rows(
+            tau[:, self.sample_slice], len(self.centres)
+        )
+        raw = [np.vstack([x[:-1], tau[j][None, self.centres]]) for j, x in enumerate(self.raw)]
+        return replace(self, run=run, torque=self.filter_signal(tau), slope=slope, raw=raw)
+
+    def filter_signal(self, signal: Array) -> Array:
+        """Rows of a signal (k, N) that is given at all samples, shape (k, M)."""
+        part = np.ascontiguousarray(signal[:, self.sample_slice])
+        return self.window.decimating_filter().filter_rows(part, len(self.centres))
+
+    def filter_smooth_function(self, function: Callable[..., Array], *signals: Array) -> Array:
+        """Rows of a function (k, n) of signals (n, dof) that is as smooth as the motion."""
+        found = function(*map(self.decimate, signals))
+        return self.window.decimating_filter(self.smooth_spacing).filter_rows(
+            np.ascontiguousarray(found), len(self.centres)
+        )
+
+    def decimate(self, signal: Array) -> Array:
+        """The samples of a signal (N, dof) at which smooth functions are computed."""
+        return signal[self.sample_slice][
+            self.window.half_width % self.smooth_spacing :: self.smooth_spacing
+        ]
+
+
+class LogRows:
+    """All rows of a log for one robot, run by run and joint by joint.
+
+    Parameters
+    ----------
+    robot : Robot
+        With the joint terms that are fitted.
+    columns : sequence of int
+        Independent columns of its base parameters.
+    cutoff : float
+        Of the low-pass [Hz].
+    runs : sequence of Run
+    joints : sequence of int
+        Joints whose torques were measured.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        columns: Sequence[int],
+        cutoff: float,
+        runs: Sequence[Run],
+        joints: Sequence[int],
+    ) -> None:
+        self.robot, self.base_columns, self.cutoff = robot, tuple(columns), cutoff
+        self.joints = tuple(joints)
+        self._rigid: dict[tuple[Any, ...], Array] = {}
+        equations = Equations(robot, columns, cutoff)
+        place = {int(c): k for k, c in enumerate(equations.plan.columns)}
+        self.supports = [[place[int(c)] for c in own] for own in equations.support]
+        self.parts = [p for p in (_run_rows(equations, run) for run in runs) if p is not None]
+        counts = [len(p.t) for p in self.parts for _ in self.joints]
+        self.joint = np.repeat([j for _ in self.parts for j in self.joints], counts)
+        self.t = np.concatenate([p.t for p in self.parts for _ in self.joints])
+        run = np.repeat([i for i, _ in enumerate(self.parts) for _ in self.joints], counts)
+        second = np.floor(self.t / FOLD_SECONDS + EDGE).astype(np.intp)
+        self.fold = np.mod(second, FOLDS)
+        _, self.block = np.unique(np.stack([run, second]), axis=1, return_inverse=True)
+        self.block = self.block.ravel()
+        self.torque = self._join_runs([p.torque for p in self.parts])
+        self.slope = self._join_runs([p.slope for p in self.parts])
+
+    def with_torques(self, runs: Sequence[Run]) -> LogRows:
+        """The rows of runs with the same motion and other torques."""
+        out = copy(self)
+        out._rigid = {}
+        out.parts = [
+            p.with_torques(r) for p, r in zip(self.parts, self._runs_with_rows(runs), strict=True)
+        ]
+        out.torque = out._join_runs([p.torque for p in out.parts])
+        out.slope = out._join_runs([p.slope for p in out.parts])
+        return out
+
+    def _runs_with_rows(self, runs: Sequence[Run]) -> list[Run]:
+        """Those of which there are rows."""
+        long = {(p.run.label, p.run.anchor, len(p.run)) for p in self.parts}
+        return [r for r in runs if (r.label, r.anchor, len(r)) in long]
+
+    def _join_runs(self, parts: Sequence[Array]) -> Array:
+        """Rows of arrays (dof, M) per run."""
+        return np.concatenate([p[j] for p in parts for j in self.joints])
+
+    @cached_property
+    def regressor(self) -> Array:
+        """All columns, shape (rows, nb)."""
+        out = np.zeros((len(self.t), len(self.base_columns)))
+        at = 0
+        for part in self.parts:
+            for j in self.joints:
+                out[at : at + len(part.t), self.supports[j]] = part.regressor[j]
+                at += len(part.t)
+        return out
+
+    def position_range(self, joint: int) -> tuple[float, float]:
+        """Smallest and largest position of a joint [rad or m]."""
+        q = [p.run.q[:, joint] for p in self.parts]
+        return float(min(x.min() for x in q)), float(max(x.max() for x in q))
+
+    def strongest_harmonics(self, joint: int, beta: Array, count: int) -> list[int]:
+        """Periods per 2 pi rad that the unfiltered residual of a joint holds most of.
+
+        Every further one is the strongest beside those that were found.
+        """
+        at = np.concatenate([p.run.q[p.centres, joint] for p in self.parts])
+        raw = [p.raw[joint] for p in self.parts]
+        e = np.concatenate([x[-1] - beta[self.supports[joint]] @ x[:-1] for x in raw])
+        found: list[int] = []
+        for _ in range(count):
+            power = [_explained_squares(e, _harmonic_columns(at, number)) for number in HARMONICS]
+            found.append(HARMONICS[int(np.argmax(power))])
+            waves = np.hstack([_harmonic_columns(at, number) for number in found])
+            e = e - waves @ np.linalg.lstsq(waves, e, rcond=None)[0]
+        return found
+
+    @cached_property
+    def squared_slowness(self) -> Array:
+        """Mean squared slowness of every row's class, as the noise knows it, shape (rows,)."""
+        slow = self._join_runs([p.slowness for p in self.parts])
+        level = np.searchsorted(EDGES, slow)
+        out = np.empty(len(slow))
+        for j in self.joints:
+            for c in range(len(EDGES) + 1):
+                own = (self.joint == j) & (level == c)
+                if own.any():
+                    out[own] = np.mean(slow[own] ** 2)
+        return out
+
+    def mistake_columns(self, mistake: Mistake, model: Robot, beta: Array) -> Array:
+        """Columns of a mistake around a fitted model, shape (rows, size).
+
+        Parameters
+        ----------
+        mistake : Mistake
+        model : Robot
+            With the fitted values.
+        beta : ndarray, shape (nb,)
+            Its base parameters.
+        """
+        kind = mistake.kind
+        own = (self.joint == mistake.joint) if mistake.joint >= 0 else np.ones(len(self.t), bool)
+        if kind in ("delay", "joint-delay"):
+            return np.asarray(np.where(own, -self.slope, 0.0)[:, None])
+        if kind == "gain":
+            return np.asarray(np.where(own, self.regressor @ beta, 0.0)[:, None])
+        return self._stack_rows([COLUMNS[kind](self, p, mistake, model) for p in self.parts])
+
+    def reduced(self, torque: Array, like: Reduced) -> Reduced:
+        """The rows with other filtered torques, reduced; notes and sources are those of `like`."""
+        reducer = EquationReducer(self.robot, self.base_columns, self.cutoff)
+        at = 0
+        for part in self.parts:
+            filtered = [w.T for w in part.regressor]
+            raw = [x.copy() for x in part.raw]
+            size = len(part.t)
+            for j, w in enumerate(filtered):
+                filtered[j] = np.vstack([w, part.torque[j]])
+            for j in self.joints:
+                own = torque[at : at + size]
+                raw[j][-1] += own - filtered[j][-1]
+                filtered[j][-1] = own
+                at += size
+            reducer.restart()
+            reducer.add_rows(
+                EquationRows(filtered, raw, [*part.slope], [*part.slowness], part.t), len(part.run)
+            )
+        found = reducer.result()
+        rest = [j for j in range(self.robot.dof) if j not in self.joints]
+        found = without_rows(found, rest) if rest else found
+        kept = {name: getattr(like, name) for name in ("notes", "sources", "digests", "samples")}
+        return replace(found, **kept, period=like.period)
+
+    def _stack_rows(self, parts: Sequence[Array]) -> Array:
+        """Columns (k, dof, M) per run as rows of all, shape (rows, k)."""
+        return np.concatenate([p[:, j].T for p in parts for j in self.joints])
+
+    def rigid_torque(self, part: RunRows, model: Robot) -> Array:
+        """Rows of the rigid bodies' torque, shape (dof, M)."""
+        return part.filter_smooth_function(
+            lambda q: self.unfiltered_torque(part, model).T, part.run.q
+        )
+
+    def unfiltered_torque(self, part: RunRows, model: Robot) -> Array:
+        """The same at the samples of smooth functions, shape (n, dof)."""
+        run = part.run
+        motion = (part.decimate(x) for x in (run.q, run.dq, run.ddq))
+        return self._known_torque((id(part), "smooth"), model, *motion)
+
+    def load(self, part: RunRows, model: Robot, at_rest: bool) -> Array:
+        """Torque of the rigid bodies, or of their weight alone, at all samples, shape (N, dof)."""
+        q, dq, ddq = part.run.q, part.run.dq, part.run.ddq
+        if at_rest:
+            dq = ddq = np.zeros_like(q)
+        return self._known_torque((id(part), at_rest), model, q, dq, ddq)
+
+    def _known_torque(self, key: tuple[Any, ...], model: Robot, *motion: Array) -> Array:
+        key = *key, model.values.tobytes()
+        if key not in self._rigid:
+            self._rigid[key] = inverse_dynamics(model.without_joint_terms(), *motion)
+        return self._rigid[key]
+
+
+def _harmonic_columns(q: Array, number: float) -> Array:
+    return np.stack([np.sin(number * q), np.cos(number * q)], axis=1)
+
+
+def _explained_squares(e: Array, waves: Array) -> float:
+    """What waves explain of the square of a residual."""
+    seen = waves.T @ e
+    return float(seen @ np.linalg.solve(waves.T @ waves + 1e-9 * len(e) * np.eye(2), seen))
+
+
+def _run_rows(equations: Equations, run: Run) -> RunRows | None:
+    groups = list(equations.run_rows(run))
+    if not groups:
+        return None
+    window = GaussianLowPass(equations.cutoff, run.rate)
+    centres = window.kept_rows(len(run), run.anchor, run.own)
+    joints = range(len(groups[0].filtered))
+    whole = [np.concatenate([g.filtered[j] for g in groups], axis=1) for j in joints]
+    slope, slowness = (
+        np.array([np.concatenate([getattr(g, name)[j] for g in groups]) for j in joints])
+        for name in ("slope", "slowness")
+    )
+    return RunRows(
+        run,
+        window,
+        centres,
+        np.concatenate([g.t for g in groups]),
+        [x[:-1].T for x in whole],
+        [np.concatenate([g.raw[j] for g in groups], axis=1) for j in joints],
+        np.array([x[-1] for x in whole]),
+        slope,
+        slowness,
+    )
+
+
+Columns = Callable[[LogRows, RunRows, Mistake, Robot], Array]
+
+
+def _tilt_columns(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
+    rigid = model.without_joint_terms()
+    out = []
+    for axis in horizontal_axes(rows.robot.gravity):
+        change = rigid.with_gravity(np.cross(axis, model.gravity))
+        out.append(
+            part.filter_smooth_function(
+                lambda q, g=change: inverse_dynamics(g, q, 0 * q, 0 * q).T, part.run.q
+            )
+        )
+    return np.array(out)
+
+
+def _joint_zero_columns(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
+    run, step = part.run, STEP * np.eye(rows.robot.dof)[mistake.joint]
+    rigid = model.without_joint_terms()
+
+    def moved(q: Array, dq: Array, ddq: Array) -> Array:
+        return inverse_dynamics(rigid, q + step, dq, ddq).T
+
+    after = part.filter_smooth_function(moved, run.q, run.dq, run.ddq)
+    return np.asarray(after - rows.rigid_torque(part, model))[None] / STEP
+
+
+def _compliance_columns(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
+    """Motion of the link behind a spring of small compliance, q - c tau, or behind play, which
+    changes sides with the torque's sign.
+    """
+    run, rigid, j = part.run, model.without_joint_terms(), mistake.joint
+    period = part.smooth_spacing / run.rate
+
+    def softened(q: Array, dq: Array, ddq: Array) -> Array:
+        stiff = rows.unfiltered_torque(part, model)
+        tau = stiff[:, j]
+        if mistake.kind == "backlash":
+            tau = np.tanh(tau / max(SOFT * float(np.abs(tau).max()), 1e-300))
+        rate = np.gradient(tau, period)
+        c = STEP / max(float(np.abs(tau).max()), 1e-300)
+        unit = np.eye(rows.robot.dof)[j]
+        moved = (
+            x - c * np.outer(d, unit)
+            for x, d in zip((q, dq, ddq), (tau, rate, np.gradient(rate, period)), strict=True)
+        )
+        return np.asarray((inverse_dynamics(rigid, *moved) - stiff).T / c)
+
+    return part.filter_smooth_function(softened, run.q, run.dq, run.ddq)[None]
+
+
+def _coupling_columns(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
+    run, j, k = part.run, mistake.joint, mistake.other
+    v, a = (x[:, j] + mistake.number * x[:, k] for x in (run.dq, run.ddq))
+    own = part.filter_signal(np.stack([a, v, sign_of_speed(v, rows.robot)]))
+    out = np.zeros((3, rows.robot.dof, len(part.t)))
+    out[:, j], out[:, k] = own, mistake.number * own
+    return out
+
+
+def _joint_function_columns(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
+    """Functions of the joint's own motion, the load on it, or time."""
+    run, j = part.run, mistake.joint
+    q, v = run.q[:, j], run.dq[:, j]
+    sign = sign_of_speed(v, rows.robot)
+    if mistake.kind == "position":
+        low, high = rows.position_range(j)
+        x = (2.0 * q - low - high) / max(high - low, STEP)
+        found = np.polynomial.chebyshev.chebvander(x, KINDS["position"].size)[:, 1:].T
+    elif mistake.kind == "stribeck":
+        found = np.stack([sign * np.exp(-((v / BREAKAWAY) ** 2)), np.tanh(v / STICKING)])
+    elif mistake.kind == "direction":
+        found = np.abs(v)[None]
+    elif mistake.kind in ("load", "weight"):
+        load = rows.load(part, model, at_rest=mistake.kind == "weight")[:, j]
+        found = (sign * np.abs(load))[None]
+    elif mistake.kind == "warm-up":
+        found = cold_friction(run, rows.robot, mistake)
+    else:
+        found = _harmonic_columns(q, mistake.number).T
+    out = np.zeros((len(found), rows.robot.dof, len(part.t)))
+    out[:, j] = part.filter_signal(np.ascontiguousarray(found))
+    return out
+
+
+COLUMNS: dict[str, Columns] = {
+    "tilt": _tilt_columns,
+    "zero": _joint_zero_columns,
+    "elastic": _compliance_columns,
+    "backlash": _compliance_columns,
+    "coupling": _coupling_columns,
+    **dict.fromkeys(
+        ("position", "stribeck", "direction", "load", "weight", "warm-up", "ripple"),
+        _joint_function_columns,
+    ),
+}
+"""Columns (k, dof, M) by kind, but for those that follow from the rows themselves."""

@@ -1,0 +1,321 @@
+"""The entropic estimate of one log: its minimiser, its evidence and its covariance.
+
+    J(delta) = |R K delta - rho|^2 / 2 + weight * sum_k (tr M_k - log det M_k - 4)
+
+See `feasid.estimation.priors`, whose priors state it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.special import multigammaln
+
+from feasid.core.arrays import Array
+from feasid.errors import InputError
+from feasid.feasibility.cone import (
+    MAX_NEWTON_STEPS,
+    OTHER_WEIGHT,
+    ConvexFunction,
+    LogBarrier,
+    NewtonResult,
+    Quadratic,
+    minimise,
+    newton_step,
+)
+from feasid.feasibility.constraints.sets import FeasibleSet
+
+SHRINKAGE = 4.0
+"""Parameters' worth of evidence for the common weight beside that of a body's own."""
+
+BARRIERS = (1.0, 1e-2, 1e-4, 1e-6, 1e-8)
+"""Weights of the other constraints' logarithms on the way to the optimum: the last costs at most
+that per constraint, in units of the whitened residual."""
+
+DECREMENT = 1e-10
+"""Newton decrement, squared and halved, at which a minimum counts as reached."""
+
+PASSING = 1.0
+"""The same on the way to it, in units of the logarithms' weight, where Newton's method converges
+quadratically."""
+
+FAR = 150
+"""Newton steps after which a start counts as too far away (fits of packaged logs take up to 126)
+..."""
+
+STRONGER = (1e8, 1e7, 1e6, 1e5, 1e4, 1e3, 100.0, 10.0)
+"""... and the factors on the divergence's weight that are passed on the way from there."""
+
+ROUGH = 0.1
+"""The same where few digits are needed."""
+
+RESUMED = (1e-4, 1e-6, BARRIERS[-1])
+"""The same from a neighbouring optimum."""
+
+UNSEEN = 1e-14
+"""Relative ridge on second derivatives, for joint terms that the log does not see at all."""
+
+GRID = tuple(float(w) for w in 10.0 ** np.arange(-2.0, 3.25, 0.25))
+"""Weights whose evidence is compared."""
+
+
+@dataclass(frozen=True, eq=False)
+class EntropicProblem:
+    """The problem: whitened rows, a feasible set, and the reference.
+
+    Attributes
+    ----------
+    A, b : ndarray, shapes (m, n) and (m,)
+        Whitened equations of the standard parameters, ``R K`` and ``rho``.
+    feasible : FeasibleSet
+        Without equalities.
+    reference : ndarray, shape (n,)
+        Its inertia blocks positive definite.
+    unit : ndarray, shape (n,)
+        Size of one unit of each parameter.
+    """
+
+    A: Array
+    b: Array
+    feasible: FeasibleSet
+    reference: Array
+    unit: Array
+
+    @cached_property
+    def _directions(self) -> Array:
+        """One unit of each parameter."""
+        return np.diag(self.unit)
+
+    @cached_property
+    def _squares(self) -> Quadratic:
+        """The equations."""
+        return Quadratic(self.A, self.b, self._directions)
+
+    @cached_property
+    def _bodies(self) -> LogBarrier:
+        """The divergence of the inertia blocks."""
+        return LogBarrier.for_divergence(self.feasible.inertial, self.reference, self._directions)
+
+    @cached_property
+    def _others(self) -> LogBarrier:
+        """Logarithms of everything else."""
+        blocks = tuple(b for b in self.feasible.blocks if not b.inertial)
+        only = replace(self.feasible, blocks=blocks)
+        return LogBarrier.for_divergence(only, self.reference, self._directions)
+
+    @property
+    def _curvature(self) -> Array:
+        return self._squares.hessian
+
+    def divergence(self, delta: Array) -> float:
+        """``sum_k (tr M_k - log det M_k - size_k)``."""
+        return self._bodies.value(delta) - self._bodies.value(self.reference)
+
+    def cost(self, delta: Array, weight: float) -> float:
+        """J."""
+        return self._squares.value(delta) + weight * self.divergence(delta)
+
+    def minimise(self, start: Array, weight: float) -> Array:
+        """The minimiser of J over the feasible set, from a strictly feasible start."""
+        return self.path(start, weight)[-1]
+
+    def with_rows(self, A: Array, b: Array) -> EntropicProblem:
+        """The same problem with other equations; what does not depend on them is kept."""
+        other = replace(self, A=A, b=b)
+        other.__dict__.update(
+            _directions=self._directions,
+            _bodies=self._bodies,
+            _others=self._others,
+            _each_body=self._each_body,
+        )
+        return other
+
+    def resume(self, start: Array, weight: float, steps: int) -> tuple[NewtonResult, Array]:
+        """`minimise` from where similar equations passed, and one Newton step beyond.
+
+        With at most so many Newton steps; where they do not suffice the end is feasible. Also
+        returned is the point that was passed, away from the constraints, to resume from there.
+        """
+        barriers = RESUMED if self._has_others else RESUMED[-1:]
+        path, left = [NewtonResult(start, True, 0)], steps
+        for other in barriers:
+            enough = DECREMENT if other == barriers[-1] else max(PASSING * other, DECREMENT)
+            path.append(self._tried(path[-1].delta, weight, other / OTHER_WEIGHT, enough, left))
+            left -= path[-1].steps
+        near, found = path[1].delta, path[-1]
+        if not found.converged:
+            return found, near
+        delta, terms = found.delta, self._terms(weight, barriers[-1] / OTHER_WEIGHT)
+        parts = [(w, *term.derivatives(delta)) for w, term in terms]
+        gradient = sum(w * g for w, g, _ in parts)
+        hessian = np.asarray(sum(w * h for w, _, h in parts))
+        polished = delta + self.unit * newton_step(hessian, -np.asarray(gradient))
+        before, after = (sum(w * t.value(at) for w, t in terms) for at in (delta, polished))
+        better = after <= before + DECREMENT
+        return replace(found, delta=polished) if better else found, near
+
+    @property
+    def _has_others(self) -> bool:
+        return bool(self.feasible.linear) or any(not b.inertial for b in self.feasible.blocks)
+
+    def path(
+        self, start: Array, weight: float, barriers: tuple[float, ...] = BARRIERS
+    ) -> list[Array]:
+        """Close to the minimisers for these weights of other constraints' logarithms; the last is
+        one. Without others it is alone.
+        """
+        if not (np.isfinite(weight) and weight > 0):
+            raise InputError(f"the prior's weight must be a positive number, not {weight!r}")
+        *passed, last = barriers if self._has_others else barriers[-1:]
+        points = [np.array(start, dtype=np.float64)]
+        for other in passed:
+            enough = max(PASSING * other, DECREMENT)
+            points.append(self._newton(points[-1], weight, other / OTHER_WEIGHT, enough))
+        return [*points[1:], self._newton(points[-1], weight, last / OTHER_WEIGHT)]
+
+    def approach(self, start: Array, weight: float, decrement: float, steps: int) -> Array:
+        """A model close to the minimiser: after so many Newton steps, or within the decrement."""
+        return self._tried(start, weight, ROUGH / OTHER_WEIGHT, decrement, steps).delta
+
+    def _terms(self, weight: float, other: float) -> list[tuple[float, ConvexFunction]]:
+        """The cost: equations, the divergence of bodies, and logarithms of everything else."""
+        return [(1.0, self._squares), (weight, self._bodies), (other, self._others)]
+
+    def _newton(
+        self, delta: Array, weight: float, other: float, decrement: float = DECREMENT
+    ) -> Array:
+        """The minimiser of the cost, from a point strictly inside.
+
+        From far away Newton's steps are short where the divergence weighs little: then minimisers
+        of larger weights lead there.
+        """
+        found = self._tried(delta, weight, other, decrement, FAR)
+        if found.converged:
+            return found.delta
+        for factor in STRONGER:
+            passing = max(PASSING * factor * weight, decrement)
+            found = self._tried(found.delta, factor * weight, other, passing, FAR)
+        return self._tried(found.delta, weight, other, decrement, MAX_NEWTON_STEPS).delta
+
+    def _tried(
+        self, delta: Array, weight: float, other: float, decrement: float, steps: int
+    ) -> NewtonResult:
+        terms = self._terms(weight, other)
+        return minimise(terms, delta, self._directions, decrement, steps=steps)
+
+    def hessian(self, delta: Array) -> Array:
+        """Second derivatives of the divergence in units of the parameters, shape (n, n)."""
+        return self._bodies.derivatives(delta)[1]
+
+    def covariance(self, delta: Array, weight: float, believed: float) -> Array:
+        """Covariance of the minimiser delta, shape (n, n).
+
+        ``H^-1 (A'A + sum_k weight^2 / believed_k D_k) H^-1`` with ``H = A'A + weight D``: noise of
+        unit variance moves the minimum by the first term; the second is how far the truth lies
+        from the reference, where `believed` is the weight of the density that it is drawn from at
+        most, and less for bodies that say so; see `believable`. D is taken halfway between delta
+        and the reference: at a minimum close to an impossible body it is so large that only models
+        still closer to it would be believed. Bounds are not counted, which makes deviations beside
+        an active one larger than they are.
+        """
+        each = self._body_curvatures(delta)
+        own = np.array([*each.values()]).reshape(-1, *self._curvature.shape)
+        H = self._curvature + weight * np.sum(own, axis=0)
+        weights = np.minimum([*self.believable(delta, weight, each).values()], believed)
+        drawn = np.einsum("k,kij->ij", weight**2 / weights, own)
+        return self._sandwich(H, self._curvature + drawn)
+
+    def _body_curvatures(self, delta: Array) -> dict[str, Array]:
+        """Second derivatives of each body's divergence halfway between delta and the reference."""
+        middle = 0.5 * (delta + self.reference)
+        return {name: cone.derivatives(middle)[1] for name, cone in self._each_body.items()}
+
+    def believable(
+        self, delta: Array, weight: float, own: dict[str, Array] | None = None
+    ) -> dict[str, float]:
+        """Weight of the density that each body's minimiser looks drawn from.
+
+        ``(g + s) / (2 d + s / weight)``, d the body's divergence from the reference and g how many
+        of its parameters the equations tell: MacKay's estimate of a precision (1992), kept near
+        the common weight by `SHRINKAGE` s.
+        """
+        own = self._body_curvatures(delta) if own is None else own
+        H = _regular(self._curvature + weight * np.sum([*own.values()], axis=0))
+        inverse = np.linalg.inv(H)
+        out = {}
+        for name, D in own.items():
+            cone = self._each_body[name]
+            apart = cone.value(delta) - cone.value(self.reference)
+            told = max(np.count_nonzero(np.diag(D)) - weight * float(np.sum(inverse * D)), 0.0)
+            out[name] = (told + SHRINKAGE) / (2.0 * max(apart, 0.0) + SHRINKAGE / weight)
+        return out
+
+    @cached_property
+    def _each_body(self) -> dict[str, LogBarrier]:
+        """The divergence of each inertia block, by its name."""
+        return {
+            b.name: LogBarrier.for_divergence(
+                replace(self.feasible, blocks=(b,), linear=()), self.reference, self._directions
+            )
+            for b in self.feasible.blocks
+            if b.inertial
+        }
+
+    def _sandwich(self, H: Array, middle: Array) -> Array:
+        """``H^-1 middle H^-1`` in SI units."""
+        H = _regular(H)
+        left = np.linalg.solve(H, middle)
+        inside = np.linalg.solve(H, left.T)
+        return np.asarray(0.5 * (inside + inside.T) * np.outer(self.unit, self.unit))
+
+    def response(self, delta: Array, weight: float, change: Array) -> Array:
+        """How the minimiser delta moves when the first entries of b do, shape (n,)."""
+        H = _regular(self._curvature + weight * self.hessian(delta))
+        pull = (self.A[: len(change)] * self.unit).T @ change
+        return np.asarray(self.unit * np.linalg.solve(H, pull))
+
+    def score(self, delta: Array, weight: float, moved: Array) -> Array:
+        """What pulls the minimiser delta by `moved` (n, k), per unit of the parameters, (n, k)."""
+        H = self._curvature + weight * self.hessian(delta)
+        return np.asarray(H @ (moved / self.unit[:, None]))
+
+    def followed(self, delta: Array, weight: float) -> Array:
+        """``H^-1`` in SI units, shape (n, n): its trace against A'A counts the noise followed."""
+        H = self._curvature + weight * self.hessian(delta)
+        return self._sandwich(H, H)
+
+    def evidence(self, delta: Array, weight: float) -> float:
+        """Laplace's approximation of log p(data | weight) at its minimiser, up to a constant.
+
+        ``-J - log det(H) / 2 - sum_k log Z(weight)``, with Z the normaliser of a Wishart density
+        in four dimensions, ``Gamma_4(w + 5/2) w^(-4 (w + 5/2)) e^(4 w)``.
+        """
+        _, logdet = np.linalg.slogdet(
+            self._curvature
+            + weight * self.hessian(delta)
+            + 1e-14 * np.diag(np.diag(self._curvature))
+        )
+        sizes = [b.size for b in self.feasible.blocks if b.inertial]
+        normaliser = 0.0
+        for p in sizes:
+            a = weight + 0.5 * (p + 1)
+            normaliser += multigammaln(a, p) - p * a * np.log(weight) + p * weight
+        return -self.cost(delta, weight) - 0.5 * float(logdet) - normaliser
+
+    def most_evident(self, start: Array) -> tuple[float, tuple[tuple[float, float], ...]]:
+        """The weight of `GRID` with the largest evidence, and all of them with theirs."""
+        curve = []
+        delta = start
+        for weight in reversed(GRID):
+            delta = self._newton(delta, weight, BARRIERS[-1] / OTHER_WEIGHT)
+            curve.append((weight, self.evidence(delta, weight)))
+        best = max(curve, key=lambda point: point[1])
+        return best[0], tuple(reversed(curve))
+
+
+def _regular(H: Array) -> Array:
+    """H with a trace of its diagonal more, and ones for parameters that nothing sees."""
+    diagonal = np.diag(H)
+    return np.asarray(H + np.diag(np.where(diagonal > 0, UNSEEN * diagonal, 1.0)))

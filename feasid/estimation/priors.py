@@ -1,0 +1,449 @@
+"""A prior in units of the whitened residual: half its square plus a divergence from a reference.
+
+    J(delta) = |R K delta - rho|^2 / 2 + weight * sum_k (tr M_k - log det M_k - 4)
+
+M_k is body k's pseudo-inertia relative to the reference's, so that the second term does not depend
+on units or frames (Lee, Wensing and Park 2020). The first is in units of the noise: the weight
+means the same for any number of samples, and the prior fades as data come in. Read as probabilities
+it is a Wishart density of each body about the reference with 2 weight + 5 degrees of freedom, which
+gives the evidence for a weight and the covariance of the estimate.
+
+Plausible bounds hold besides, unless a log rejects them: masses lie within a third and three times
+the reference's, and where a link's collision or visual shape is known, its mass lies inside. The
+centre is in the box around the shapes, along each of the box's axes the second moment is that of a
+distribution between its walls, ``integral (x - low) (high - x) dm >= 0``, and the density is one of
+materials that robots are made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.core.arguments import checked, checked_methods
+from feasid.core.arrays import Array
+from feasid.errors import InputError, did_you_mean
+from feasid.estimation.entropic import EntropicProblem
+from feasid.feasibility.constraints.affine import Linear, bound_constraints, com_box
+from feasid.feasibility.constraints.sets import FeasibleSet
+from feasid.feasibility.constraints.units import Units, usable_inertials
+from feasid.formats.registry import shape_boxes_by_body
+from feasid.robot.description import Robot
+
+WEIGHT = 3.0
+"""Where no evidence was asked yet: it wants 3 to 10 in simulation, and errors are flat there."""
+
+TRACE = 1e-6
+"""Weight of the divergence beside a quadratic prior: it keeps the minimiser strictly feasible."""
+
+DOUBTED = 1.0
+"""Deviations take the reference for a draw of at most this weight: one weight for all bodies
+smooths the few whose description is worst (chosen in simulation). Errors on other motions that it
+foretells cover the real ones within 1.25 times in nine of ten splits of real logs, as weights of
+0.03 to 0.3 do; their median is 1.25 times the real error, at 0.3 1.4 times, at 0.1 1.8 times."""
+
+SHARPEST = 1e-12
+"""Variances of a Gaussian prior below this share of the largest, in units, count as this share."""
+
+STRONGEST = 10.0
+"""Largest weight that a log's evidence is followed to: on held-out motion of real robots errors
+grow beyond."""
+
+TINY = 1e-300
+"""Stands for zero where a number is divided by."""
+
+
+@checked_methods
+class Prior:
+    """What is known of a robot's parameters before its log; derive from it, and register.
+
+    The estimate minimises ``|R K delta - rho|^2 / 2``, plus half the squares of `rows`, plus
+    `divergence` times the entropic divergence from the reference. All are in units of the noise.
+
+    Attributes
+    ----------
+    name : str
+        By which ``feasid.fit(..., prior=name)`` finds it; see `register`.
+    weight : float or None
+        Weight where the caller gives none and there is no evidence; None when one must be given.
+    """
+
+    name: str = ""
+    weight: float | None = None
+
+    def rows(
+        self, robot: Robot, reference: Array, units: Units, weight: float
+    ) -> tuple[Array, Array]:
+        """Linear equations of the standard parameters, in units of their deviations.
+
+        Parameters
+        ----------
+        robot : Robot
+        reference : ndarray, shape (n,)
+            The model that bodies are drawn to.
+        units : Units
+            Size of one unit of each parameter.
+        weight : float
+
+        Returns
+        -------
+        A, b : ndarray, shapes (m, n) and (m,)
+            ``|A delta - b|^2 / 2`` is added to the cost.
+        """
+        return np.zeros((0, robot.size)), np.zeros(0)
+
+    def divergence(self, weight: float) -> float:
+        """Weight of the entropic divergence from the reference.
+
+        Parameters
+        ----------
+        weight : float
+            Of the prior.
+
+        Returns
+        -------
+        float
+            Positive.
+        """
+        return TRACE
+
+    def evidence(
+        self, problem: EntropicProblem, start: Array
+    ) -> tuple[float, tuple[tuple[float, float], ...]] | None:
+        """The weight of the largest evidence, and the curve (weight, log evidence).
+
+        Parameters
+        ----------
+        problem : EntropicProblem
+            Equations, feasible set and reference of the estimate.
+        start : ndarray, shape (n,)
+            A strictly feasible model in the problem's free parameters.
+
+        Returns
+        -------
+        (float, tuple of (float, float)), or None
+            None where the evidence of this prior is not known.
+        """
+        return None
+
+    def strongest(self, evident: float) -> float:
+        """The weight that is taken where the evidence is largest at `evident`.
+
+        Parameters
+        ----------
+        evident : float
+
+        Returns
+        -------
+        float
+        """
+        return evident
+
+    def covariance(
+        self, problem: EntropicProblem, delta: Array, weight: float, believed: float
+    ) -> Array:
+        """Covariance of the estimate of the free parameters, in SI units.
+
+        Parameters
+        ----------
+        problem : EntropicProblem
+        delta : ndarray, shape (n,)
+            The estimate.
+        weight, believed : float
+            Weight that was taken, and the one of which the truth is a draw at most.
+
+        Returns
+        -------
+        ndarray, shape (n, n)
+        """
+        own = self.divergence(weight)
+        return problem.covariance(delta, own, own)
+
+
+class EntropicPrior(Prior):
+    """A Wishart density of each body about the reference; see the module."""
+
+    name = "entropic"
+
+    def divergence(self, weight: float) -> float:
+        """The weight itself."""
+        return weight
+
+    def evidence(
+        self, problem: EntropicProblem, start: Array
+    ) -> tuple[float, tuple[tuple[float, float], ...]]:
+        """Laplace's approximation over a grid of weights."""
+        return problem.most_evident(problem.minimise(start, WEIGHT))
+
+    def strongest(self, evident: float) -> float:
+        """At most `STRONGEST`: a description that contradicts the log is believed less."""
+        return min(evident, STRONGEST)
+
+    def covariance(
+        self, problem: EntropicProblem, delta: Array, weight: float, believed: float
+    ) -> Array:
+        """With the truth a draw of the evident weight, or of the weight taken if that is less."""
+        return problem.covariance(delta, weight, min(weight, believed))
+
+
+class EuclideanPrior(Prior):
+    """Half the squared difference of inertial parameters from the reference in SI numbers."""
+
+    name = "euclidean"
+
+    def parameter_units(self, robot: Robot, units: Units) -> Array:
+        """Size of one unit of each parameter, shape (n,)."""
+        return np.ones(robot.size)
+
+    def rows(
+        self, robot: Robot, reference: Array, units: Units, weight: float
+    ) -> tuple[Array, Array]:
+        """``sqrt(weight) (delta - reference) / unit`` of the inertial parameters."""
+        inertial = robot.inertial_columns.ravel()
+        rows = np.sqrt(weight) * np.diag(1.0 / self.parameter_units(robot, units))[inertial]
+        return rows, rows @ reference
+
+
+class ScaledPrior(EuclideanPrior):
+    """The same in units of each body's own mass and length."""
+
+    name = "scaled"
+
+    def parameter_units(self, robot: Robot, units: Units) -> Array:
+        """Those of the bodies."""
+        return units.parameters
+
+
+@checked
+@dataclass(frozen=True, eq=False, repr=False)
+class GaussianPrior(Prior):
+    """Parameters with a mean and a covariance, such as those of an earlier fit.
+
+    Attributes
+    ----------
+    parameters : tuple of (str, str)
+        (body, symbol) of each; those that a robot does not have are left out (marginalised).
+    mean : ndarray, shape (k,)
+        SI units.
+    matrix : ndarray, shape (k, k)
+        Covariance, positive semidefinite.
+
+    Raises
+    ------
+    InputError
+        When shapes do not fit, or the covariance is not one.
+    """
+
+    parameters: tuple[tuple[str, str], ...]
+    mean: Array
+    matrix: Array
+    name = "gaussian"
+    weight = 1.0
+
+    def __post_init__(self) -> None:
+        size = len(self.parameters)
+        mean, matrix = (np.asarray(x, dtype=np.float64) for x in (self.mean, self.matrix))
+        if mean.shape != (size,) or matrix.shape != (size, size):
+            raise InputError(
+                f"a Gaussian prior of {size} parameters needs a mean of shape ({size},) and a "
+                f"covariance of shape ({size}, {size}), got {mean.shape} and {matrix.shape}"
+            )
+        if not (np.isfinite(mean).all() and np.isfinite(matrix).all()):
+            raise InputError("a Gaussian prior has a number that is not finite")
+        size_of = np.sqrt(np.maximum(np.diag(matrix), 0.0))
+        scaled = matrix / np.maximum(np.outer(size_of, size_of), TINY)
+        if not np.allclose(scaled, scaled.T, atol=1e-6) or (
+            size and np.linalg.eigvalsh(scaled)[0] < -1e-6
+        ):
+            raise InputError("the covariance of a Gaussian prior is not positive semidefinite")
+        object.__setattr__(self, "mean", mean)
+        object.__setattr__(self, "matrix", 0.5 * (matrix + matrix.T))
+
+    def __repr__(self) -> str:
+        names = [".".join(name) for name in self.parameters[:3]]
+        return f"GaussianPrior of {len(self.parameters)} parameters ({', '.join(names)}, ...)"
+
+    @classmethod
+    def of(cls, fit: Any) -> GaussianPrior:
+        """The estimate and covariance of an earlier fit as a prior of its standard parameters.
+
+        Parameters
+        ----------
+        fit : feasid.Fit or feasid.SavedFit
+            Fitted with a prior.
+
+        Returns
+        -------
+        GaussianPrior
+
+        Raises
+        ------
+        InputError
+            When the fit had no prior: least squares alone have no covariance of all parameters.
+        """
+        if getattr(fit, "estimate", None) is None:
+            raise InputError("only a fit with a prior has a covariance of all its parameters")
+        return cls(tuple(fit.robot.parameter_names), fit.delta, fit.estimate.covariance)
+
+    def rows(
+        self, robot: Robot, reference: Array, units: Units, weight: float
+    ) -> tuple[Array, Array]:
+        """``sqrt(weight) C^(-1/2) (delta - mean)`` of the parameters that the robot has.
+
+        Parameters
+        ----------
+        robot : Robot
+        reference : ndarray, shape (n,)
+            Not used: the mean is the prior's own.
+        units : Units
+            Size of one unit of each parameter.
+        weight : float
+
+        Returns
+        -------
+        A, b : ndarray, shapes (m, n) and (m,)
+
+        Raises
+        ------
+        InputError
+            When the robot has none of the prior's parameters.
+        """
+        columns = {name: j for j, name in enumerate(robot.parameter_names)}
+        shared = [k for k, name in enumerate(self.parameters) if name in columns]
+        if not shared:
+            raise InputError(
+                f"the Gaussian prior is about no parameter of robot {robot.name!r}; it has "
+                + ", ".join(".".join(name) for name in self.parameters[:3])
+            )
+        places = [columns[self.parameters[k]] for k in shared]
+        unit = units.parameters[places]
+        values, vectors = np.linalg.eigh(self.matrix[np.ix_(shared, shared)] / np.outer(unit, unit))
+        values = np.maximum(values, SHARPEST * max(float(values[-1]), TINY))
+        rows = np.zeros((len(shared), robot.size))
+        rows[:, places] = np.sqrt(weight / values)[:, None] * vectors.T / unit
+        return rows, rows[:, places] @ self.mean[shared]
+
+
+PRIORS: dict[str, Prior] = {}
+"""Priors by the name that ``fit(prior=name)`` takes."""
+
+
+def register(prior: Prior) -> None:
+    """Make a prior known by its name."""
+    PRIORS[prior.name] = prior
+
+
+for _prior in (EntropicPrior(), EuclideanPrior(), ScaledPrior()):
+    register(_prior)
+
+
+def find_prior(given: str | Prior | None) -> Prior | None:
+    """The prior of an option's value; None for none.
+
+    Raises
+    ------
+    InputError
+        For a name that nobody registered, with the nearest.
+    """
+    if given is None or isinstance(given, Prior):
+        return given
+    if not isinstance(given, str) or given not in PRIORS:
+        hint = did_you_mean(given, PRIORS) if isinstance(given, str) else ""
+        names = ", ".join(map(repr, PRIORS))
+        raise InputError(
+            f"prior must be one of {names}, a feasid.Prior or None, not {given!r}{hint}",
+            option="prior",
+        )
+    return PRIORS[given]
+
+
+Index = npt.NDArray[np.intp]
+
+MASS_RATIO = 3.0
+"""Masses stay within this factor of the description's unless the log insists."""
+
+SHAPE_ROOM = 0.1, 0.01
+"""How far mass may lie beyond a box of shapes: share of its size, and length [m]. Shapes for
+collisions are drawn around links, but not exactly."""
+
+DENSITIES = 30.0, 8000.0
+"""Mass per volume of the shapes [kg/m^3]: thin shells to solid steel."""
+
+AT_BOUND = 1e-3
+"""A number this close to its bound, as a share of the reference's, is at it."""
+
+
+@dataclass(frozen=True, eq=False)
+class PlausibleBound:
+    """A plausible bound of one body; its ``kind`` is "mass" or "shape"."""
+
+    body: str
+    kind: str
+    rows: tuple[Linear, ...]
+
+    def smallest_value(self, delta: Array) -> float:
+        """Smallest of the affine forms that must not be negative."""
+        return min(float(r.coefficients @ delta[r.columns]) + r.constant for r in self.rows)
+
+    def is_active(self, delta: Array, reference: Array) -> bool:
+        """Whether some bound is active."""
+        values = ((_evaluate_row(r, delta), _evaluate_row(r, reference)) for r in self.rows)
+        return any(here < AT_BOUND * there for here, there in values)
+
+
+def _evaluate_row(row: Linear, delta: Array) -> float:
+    """Value of an affine form of the parameters."""
+    return float(row.coefficients @ delta[row.columns]) + row.constant
+
+
+def plausible_bounds(robot: Robot, reference: Array) -> tuple[PlausibleBound, ...]:
+    """Plausible bounds of the bodies whose inertials a description states.
+
+    A body whose reference itself contradicts its shapes has no belief about these.
+    """
+    boxes = shape_boxes_by_body(robot)
+    out = []
+    for i in np.flatnonzero(usable_inertials(robot)):
+        body, columns = robot.bodies[i].name, robot.inertial_columns[i]
+        mass = float(reference[columns[9]])
+        name = f"plausible mass of {body}"
+        limits = bound_constraints(name, [columns[9]], 1.0, mass / MASS_RATIO, mass * MASS_RATIO)
+        out.append(PlausibleBound(body, "mass", tuple(limits)))
+        if int(i) in boxes:
+            shaped = PlausibleBound(
+                body, "shape", tuple(_com_inside_shape(body, columns, *boxes[int(i)]))
+            )
+            out += [shaped] if shaped.smallest_value(reference) > 0 else []
+    return tuple(out)
+
+
+def _com_inside_shape(
+    body: str, columns: Index, low: Array, high: Array, volume: float
+) -> list[Linear]:
+    room = SHAPE_ROOM[0] * (high - low) + SHAPE_ROOM[1]
+    low, high = low - room, high + room
+    rows = com_box(f"{body} within its shape", columns, low, high)
+    for axis in range(3):
+        # The integral of x^2 is half of Lyy + Lzz - Lxx.
+        moments = np.zeros(10)
+        moments[[0, 3, 5]] = -0.5
+        moments[[0, 3, 5][axis]] = 0.5
+        moments[6 + axis] = low[axis] + high[axis]
+        moments[9] = -low[axis] * high[axis]
+        rows.append(Linear(f"mass of {body} within its shape, {'xyz'[axis]}", columns, moments))
+    thin, solid = (density * volume for density in DENSITIES)
+    return rows + bound_constraints(f"density of {body}", columns[9:], 1.0, thin, solid)
+
+
+def with_bounds(feasible: FeasibleSet, held: Iterable[PlausibleBound]) -> FeasibleSet:
+    """The feasible set within these beliefs."""
+    return replace(feasible, linear=(*feasible.linear, *(r for b in held for r in b.rows)))
+
+
+def bounded_bodies(held: Sequence[PlausibleBound], kind: str) -> tuple[str, ...]:
+    """The bodies that beliefs of a kind are about."""
+    return tuple(b.body for b in held if b.kind == kind)

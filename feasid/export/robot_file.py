@@ -1,0 +1,542 @@
+"""A fit written as a model file, and measured as a client of the file reads it.
+
+The file holds the fitted bodies: masses, first moments and inertias are those of the fit. Joint
+terms that its format has a place for have their fitted values; viscous and Coulomb friction also
+stand for friction that no format holds, see `feasid.export.file_terms`. What the format
+cannot hold (offsets, drive inertia in URDF) is left out of the file, listed in `Export`, and kept
+in a sidecar that `feasid.load_robot` reads with the file. Nothing else is estimated again: other
+bodies would take over what a missing term explained, a sensor's offset for example. For a purpose
+that the caller names, second moments may move, see `feasid.export.purposes`.
+
+Errors of the file are those of its clients, by the laws of `feasid.export.clients`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from feasid.assessment.predictor import Predictor
+from feasid.core.arguments import checked_methods
+from feasid.core.arrays import Array
+from feasid.errors import InputError, OutputError, UselessFitError, did_you_mean
+from feasid.export.clients import LAWS, ClientRows, client_errors, iterate_prepared_runs
+from feasid.export.file_terms import (
+    Offset,
+    classify_offsets,
+    describe_offsets,
+    friction_as_files_hold,
+    joint_values,
+    missing_armature,
+    sensor_offsets,
+)
+from feasid.export.purposes import PURPOSES, describe_changes, parameters_for_purpose
+from feasid.export.samples import Sampled
+from feasid.formats.description import Extras, JointServo
+from feasid.formats.load import load_robot
+from feasid.formats.registry import format_named
+from feasid.formats.terms import sum_drives
+from feasid.formats.write import (
+    Written,
+    format_of,
+    representable_part,
+    unrepresentable_columns,
+    unrepresentable_terms,
+    write,
+)
+from feasid.logs.recording import Recording
+from feasid.regression.reduce import reduce
+from feasid.regression.triangle import Reduced
+from feasid.robot.description import Robot
+from feasid.robot.inertia import change_frame
+from feasid.robot.joint_terms import TERMS
+from feasid.robot.layout import random_configurations
+from feasid.uncertainty.ranges import Ranged
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from feasid.export.file_terms import Actuators
+
+GEOMETRY_TOLERANCE = 1e-9
+"""Difference of axes and positions [m] up to which a file read back has the robot's geometry."""
+
+MAX_LISTED_JOINTS = 8
+"""Joints that a line on missing terms names; the others are counted."""
+
+STANDS_FOR = "viscous and Coulomb friction in the file stand for it"
+
+MISSING_TERMS = {
+    "fc": (
+        "the gradual change of sign of Coulomb friction (fc)",
+        "the file has its size, and clients change its sign at once",
+    ),
+    "rotor": ("the rotors' own inertial parameters", "a client has to add their torques"),
+    "shared": (
+        "the terms of motors that move several joints",
+        "friction in the file stands for theirs, and a client has to add their inertia",
+    ),
+}
+"""What a file lacks, and what a client of it has to know."""
+
+
+def _missing_term(symbol: str) -> tuple[str, str]:
+    """What a joint term is called, and what a client of a file that lacks it has to know."""
+    if symbol in MISSING_TERMS:
+        return MISSING_TERMS[symbol]
+    name = TERMS[symbol].name if symbol in TERMS else "torques of the caller's own"
+    friction = symbol in TERMS and TERMS[symbol].varies_with == "dq"
+    return f"{name} ({symbol})", STANDS_FOR if friction else "a client has to add it"
+
+
+@dataclass(frozen=True, eq=False)
+class Export:
+    """A fit that was written to a file.
+
+    Attributes
+    ----------
+    written : Written
+        Path, format, sidecar, and the terms that clients of the file do not see.
+    missing : tuple of str
+        One line for each kind of term that the file does not hold: what, of which joints, and
+        what a client has to do about it. What a simulation lacks comes first.
+    errors : DataFrame
+        Relative torque errors, joints and "all" by row: of the fit, and of the file as clients
+        read it that change the sign of dry friction at once ("file, hard sign") and as MuJoCo does
+        ("file, MuJoCo's law"), offsets of sensors subtracted; where drive inertia is lacking also
+        with `feasid.Fit.actuators` beside it ("with actuators, ..."), and where a purpose was
+        named without it; on the fitted log and on the test. Where no rows of a log are kept,
+        "file" changes signs as the fit does.
+    offsets : tuple of Offset
+        Of which joints there are offsets, and what of.
+    changes : tuple of str
+        What a purpose did to the model and each body, before and after; empty without a purpose.
+    """
+
+    written: Written
+    missing: tuple[str, ...]
+    errors: pd.DataFrame
+    offsets: tuple[Offset, ...] = ()
+    changes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        w = self.written
+        kept = "every term of the fitted model"
+        if w.lost:
+            whole = "masses and centres" if self.changes else "bodies"
+            kept = f"the fitted {whole} and the joint terms that {w.format.upper()} holds"
+        lines = [f"wrote {w.path}: {kept}; read back and verified in exact arithmetic"]
+        lines += [f"not in {w.path}: {line}" for line in self.missing]
+        lines += describe_offsets(self.offsets, format_named(w.format).holds_forces)
+        lines += self.changes
+        if w.sidecar is not None:
+            lines.append(f"the whole model is in {w.sidecar}, which feasid reads with the file")
+        total = self.errors.loc["all"]
+        shown = "; ".join(f"{name} {100 * value:.2f}%" for name, value in total.items())
+        lines.append(f"torque error over all joints: {shown}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+class FitVerdict(Protocol):
+    """A verdict on a fit, as `feasid.assessment.quality.Quality` is one."""
+
+    @property
+    def level(self) -> str:
+        """One of "good", "doubtful" and "useless"."""
+
+    @property
+    def reasons(self) -> Sequence[Any]:
+        """Why it is not good, the gravest first."""
+
+
+@checked_methods
+class WritableModel(Predictor, Ranged, Sampled):
+    """An identified model that can be written as a model file."""
+
+    recordings: tuple[Recording, ...] = ()
+
+    @property
+    def quality(self) -> FitVerdict:
+        """How good the model is; a useless one is not written unless forced."""
+        raise NotImplementedError
+
+    def write(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        purpose: str | None = None,
+        offset_origin: str | Mapping[str, str] | None = None,
+        extensions: Sequence[str] = (),
+        overwrite: bool = False,
+        test: Any = None,
+        force: bool = False,
+    ) -> Export:
+        """Write the identified robot, and measure the file as clients read it.
+
+        The format follows from the path: ``.urdf``, ``.xml`` (MJCF), ``.sdf``, else that of the
+        robot's own file, whose text is kept but for the numbers that change. Masses, first moments
+        and inertias in the file are those of the fit. Viscous and Coulomb friction in it stand for
+        friction that formats lack. What the format lacks is listed and goes into a sidecar, which
+        `load_robot` reads with the file.
+
+        Parameters
+        ----------
+        path : path
+        purpose : {"simulation", "gravity", "torque"}, optional
+            Let second moments move, within the plausible set of the fit, so that they stand for
+            what the format lacks: for the mass matrix of a simulation, or for the torques of the
+            fitted log. For gravity nothing has to move. Masses and centres stay, and every body is
+            printed before and after.
+        offset_origin : {"sensor", "joint"} or mapping of joint to these, optional
+            What offset friction is of: the torque sensor, to be subtracted from what it measures,
+            or a force on the joint, which MJCF holds as a constant force. By default torques at
+            rest without load decide where the log has some, else the sensor.
+        extensions : sequence of {"drake", "mujoco"}
+            Extension elements of URDF: drive inertia as Drake reads it; settings with which
+            MuJoCo's compiler keeps the bodies.
+        overwrite : bool
+        test : DataFrame, path or a sequence of these, optional
+            Logs that were not fitted, to compare the file and the fit on.
+        force : bool
+            Write a model even if `quality` calls it useless.
+
+        Returns
+        -------
+        Export
+            What was written, what the file lacks, and the torque errors of the fit and of the
+            file; prints itself.
+
+        Raises
+        ------
+        UselessFitError
+            The fit is useless, with the reason, and `force` is False.
+        InputError
+            An option that does not exist, or no plausible bodies for the purpose.
+        OutputError
+            `path` exists and `overwrite` is False, or the file does not read back.
+        """
+        if purpose is not None and purpose not in PURPOSES:
+            hint = did_you_mean(str(purpose), PURPOSES)
+            raise InputError(
+                f"purpose={purpose!r} is not one of {', '.join(PURPOSES)}{hint}", option="purpose"
+            )
+        if not force:
+            refuse_useless(self.quality, path)
+        told = self._offsets(offset_origin)
+        return export(self, path, purpose, told, tuple(extensions), overwrite=overwrite, test=test)
+
+    def actuators(self) -> Actuators:
+        """What simulators need of each joint besides the bodies of a file.
+
+        Returns
+        -------
+        Actuators
+            A DataFrame by joint: ``armature`` (drive inertia) [kg m^2 or kg], ``damping`` [N m s
+            or N s/m], ``frictionloss`` (dry friction) [N m or N], as a written file has them, and
+            ``effort_limit`` of the description [N m or N], NaN where it has none. Its ``to_text``
+            gives it as "mjcf", "isaaclab", "gazebo" or "drake" read it.
+        """
+        from feasid.export.file_terms import Actuators
+
+        return Actuators.of_robot(self.robot, friction_as_files_hold(self.robot, self.residual))
+
+    def verify(
+        self,
+        path: str | os.PathLike[str],
+        client: str,
+        log: Any = None,
+        *,
+        offset_origin: str | Mapping[str, str] | None = None,
+    ) -> pd.DataFrame:
+        """Replay a log through a written file as another program reads it.
+
+        Offsets of torque sensors are subtracted from what they measured.
+
+        Parameters
+        ----------
+        path : path
+            What `write` wrote.
+        client : {"pinocchio", "mujoco"}
+            Pinocchio's ``rnea`` plus the model's damping, armature, and friction with the sign of
+            the velocity, or MuJoCo's ``mj_inverse``. Must be installed.
+        log : DataFrame, path or a list of these, optional
+            Default the fitted logs, which a saved fit does not have.
+        offset_origin
+            As of `write`.
+
+        Returns
+        -------
+        DataFrame
+            Relative torque errors of the fit and of the client, per joint and "all".
+
+        Raises
+        ------
+        MissingExtraError
+            The client is not installed.
+        InputError
+            Another client, a robot that clients do not replay, no log, or the client refuses the
+            file.
+        """
+        told = self._offsets(offset_origin)
+        sensors = sensor_offsets(told, self.robot)
+        return client_errors(self, path, client, log, self.recordings, sensors)
+
+    def _offsets(self, asked: str | Mapping[str, str] | None) -> tuple[Offset, ...]:
+        return classify_offsets(self, asked, iterate_prepared_runs(self, self.recordings))
+
+
+def export(
+    model: WritableModel,
+    path: str | os.PathLike[str],
+    purpose: str | None,
+    offsets: tuple[Offset, ...],
+    extensions: tuple[str, ...],
+    *,
+    overwrite: bool = False,
+    test: Any = None,
+) -> Export:
+    """Write what a file may hold of a model; measure its errors as clients read it."""
+    kind, fitted = format_of(model.robot, path), model.robot
+    robot = before = fitted.with_values(friction_as_files_hold(fitted, model.residual))
+    held = ~unrepresentable_columns(fitted, kind)
+    postures = random_configurations(fitted, np.random.default_rng(0), POSTURES).T
+    changes: list[str] = []
+    if purpose is not None:
+        moved = parameters_for_purpose(robot, model.residual, kind, purpose, postures)
+        robot = robot.with_values(moved)
+        parts = held * before.values, held * robot.values
+        changes = describe_changes(fitted, fitted.values, *parts, postures)
+    lost = unrepresentable_terms(fitted, kind)
+    servos = _servos_of(model) if format_named(kind).holds_servos else {}
+    damping = _servo_damping(fitted, servos)
+    same = np.array_equal(robot.values, fitted.values) and not damping.any()
+    whole = fitted if lost or not same else None
+    armatures = dict(zip(robot.joints, joint_values(robot, robot.values)["Ia"], strict=True))
+    forces = {x.joint: -x.value for x in offsets if x.origin == "joint"}
+    extras = Extras(
+        forces if format_named(kind).holds_forces else {},
+        {joint: float(value) for joint, value in armatures.items() if value},
+        extensions,
+        servos,
+    )
+    robot = robot.with_values(robot.values - damping)
+    part = representable_part(robot, kind)
+    written = write(part, path, overwrite=overwrite, complete=whole, extras=extras)
+    lines = missing_lines(fitted, lost, _armature_advice(robot, postures))
+    columns = _file_errors(model, robot, written.path, offsets, test, damping)
+    if purpose is not None and (rows := _client_rows(model, before, model.recordings)) is not None:
+        terms = joint_values(before, held * before.values)
+        terms["fo"] = sensor_offsets(offsets, robot)
+        for law in LAWS:
+            columns[f"without the purpose, {law}"] = rows.errors(terms, law)
+    return Export(written, lines, columns, offsets, tuple(changes))
+
+
+def _servos_of(model: WritableModel) -> dict[str, JointServo]:
+    """The servos that were identified, where kp, damping and a limit are all they do."""
+    servo = None if model.servo is None else model.servo.servo
+    if servo is None or servo.law != "position" or servo.terms:
+        return {}
+    viscous = dict(
+        zip(model.robot.joints, joint_values(model.robot, model.robot.values)["fv"], strict=True)
+    )
+    ends = (
+        zip(servo.kd, servo.limit, strict=True) if servo.limit else [(0.0, np.inf)] * len(servo.kp)
+    )
+    return {
+        joint: JointServo(kp, max(servo.delay, 0.0), min(own, float(viscous[joint])), limit)
+        for (joint, kp), (own, limit) in zip(servo.gains.items(), ends, strict=True)
+    }
+
+
+def _servo_damping(robot: Robot, servos: Mapping[str, JointServo]) -> Array:
+    """Standard parameters that are the servos' own damping: a part of viscous friction."""
+    out = np.zeros(robot.size)
+    for k, drive in enumerate(robot.drives):
+        for joint in drive.coupling.keys() & servos.keys():
+            out[robot.drive_columns(k)["fv"]] = servos[joint].kd
+    return out
+
+
+TOLD_ACCELERATION = 0.05
+"""Share by which joints accelerate too fast without their armature from which a file says so: what
+models of robots differ by in practice."""
+
+POSTURES = 64
+"""Postures over which a robot's inertia is looked at."""
+
+
+def _armature_advice(robot: Robot, postures: Array) -> str:
+    """How wrong a simulation is that reads nothing but the file."""
+    joint, times = missing_armature(robot, robot.values, postures)
+    if times < 1 + TOLD_ACCELERATION:
+        return f"no joint accelerates {TOLD_ACCELERATION:.0%} too fast without this armature"
+    return (
+        f"without it a simulation is wrong: joint {joint} accelerates {times:.3g} times as fast as "
+        "it should; an MJCF file (.xml) holds it"
+    )
+
+
+def _client_rows(
+    model: WritableModel, robot: Robot, logs: Sequence[Recording]
+) -> ClientRows | None:
+    """What clients compute from, of robots that they replay and of logs whose rows are kept."""
+    one = robot.is_tree and robot.dof == len(robot.joints)
+    return ClientRows.from_logs(model, robot, logs) if one and logs else None
+
+
+def _file_errors(
+    model: WritableModel,
+    robot: Robot,
+    path: str,
+    offsets: tuple[Offset, ...],
+    test: Any,
+    damping: Array,
+) -> pd.DataFrame:
+    """Torque errors of the fit and of a written file, on the fitted log and on a test."""
+    import pandas as pd
+
+    seen = parameters_read_by_client(model, path) + damping
+    reread = model.robot.with_values(seen)
+    columns = {"fit": model.relative_error}
+    logs = {"": (model.reduced, tuple(model.recordings))}
+    if test is not None:
+        other = reduce(test, base=model.base, **model.test_options())
+        columns["fit on the test"] = model.errors_of(other)
+        given = test if isinstance(test, list | tuple) else [test]
+        kept = not any(isinstance(x, Reduced) for x in given)
+        recordings = tuple(Recording.from_source(x) for x in given) if kept else ()
+        logs[" on the test"] = other, recordings
+    for where, (reduced, recordings) in logs.items():
+        rows = _client_rows(model, reread, recordings)
+        if rows is None:
+            columns[f"file{where}"] = model.errors_of(reduced, model.base.K @ seen)
+        else:
+            columns |= _errors_by_law(rows, robot, reread, offsets, path, where)
+    return pd.DataFrame(columns)
+
+
+def _errors_by_law(
+    rows: ClientRows,
+    robot: Robot,
+    reread: Robot,
+    offsets: tuple[Offset, ...],
+    path: str,
+    where: str,
+) -> dict[str, pd.Series[float]]:
+    """Errors of clients that read the file alone, and with drive inertia beside it."""
+    held = format_named(format_of(robot, path)).holds_forces
+    fo = {x.joint: x.value for x in offsets if held or x.origin == "sensor"}
+    alone = joint_values(reread, reread.values)
+    alone["fo"] = np.array([fo.get(joint, 0.0) for joint in robot.joints])
+    armature = joint_values(robot, robot.values)["Ia"]
+    out = {f"file, {law}{where}": rows.errors(alone, law) for law in LAWS}
+    if not np.allclose(alone["Ia"], armature):
+        beside = alone | {"Ia": armature}
+        out |= {f"with actuators, {law}{where}": rows.errors(beside, law) for law in LAWS}
+    return out
+
+
+def missing_lines(whole: Robot, lost: Sequence[str], armature: str) -> tuple[str, ...]:
+    """One line for each kind of the terms ("shoulder.fo") that a file of a model lacks.
+
+    Drive inertia comes first, with what `armature` says of it. Offsets have lines of their own,
+    see `describe_offsets`.
+    """
+    joints = {body.name: body.joint for body in whole.bodies}
+    joints |= {drive.name: " with ".join(drive.coupling) for drive in whole.drives}
+    shared = {drive.name for drive in whole.drives if len(drive.coupling) > 1}
+    found: dict[str, list[str]] = {}
+    for name in (n for n in lost if n != "gravity"):
+        part, symbol = name.rsplit(".", 1)
+        kind = "rotor" if symbol.startswith("rotor_") else symbol
+        listed = found.setdefault("shared" if part in shared else kind, [])
+        if joints[part] not in listed:
+            listed.append(joints[part])
+    lines = []
+    for kind, names in sorted(found.items(), key=lambda item: item[0] != "Ia"):
+        if kind == "fo":
+            continue
+        term, advice = _missing_term(kind)
+        advice = armature if kind == "Ia" else advice
+        more = len(names) - MAX_LISTED_JOINTS
+        listed = names[:MAX_LISTED_JOINTS] + ([f"{more} more"] if more > 0 else [])
+        lines.append(f"{term} of {', '.join(listed)}; {advice}")
+    if "gravity" in lost:
+        vector = ", ".join(f"{x:g}" for x in whole.gravity)
+        lines.append(f"gravity, ({vector}) m/s^2 in the base frame; a client has to set it")
+    return tuple(lines)
+
+
+def refuse_useless(verdict: FitVerdict, path: str | os.PathLike[str]) -> None:
+    """Refuse to write a model that is worth nothing.
+
+    Raises
+    ------
+    UselessFitError
+        With the reason.
+    """
+    if verdict.level == "useless":
+        raise UselessFitError(
+            f"this fit is useless: {verdict.reasons[0]}. {path} was not written: correct the log, "
+            f"as feasid.diagnose says, or write it all the same with force=True",
+            path=str(path),
+        )
+
+
+def parameters_read_by_client(fit: Predictor, path: str | os.PathLike[str]) -> Array:
+    """Standard parameters, in the fit's order, of a file as clients read it: without the sidecar.
+
+    Raises
+    ------
+    OutputError
+        The file has other joints or another geometry than the fitted robot.
+    """
+    source = fit.robot.source
+    own = source is not None and source.format == format_of(fit.robot, path)
+    reading = dict(source.reading) if source is not None and own else {}
+    seen = load_robot(path, **{**reading, "sidecar": False})
+    terms = sum_drives(replace(drive, rest=0.0) for drive in seen.drives)
+    delta = np.zeros(fit.robot.size)
+    read = _inertials_in_robot_frames(fit.robot, seen, path)
+    for i, columns in enumerate(fit.robot.inertial_columns):
+        delta[columns] = read[i]
+    for k, drive in enumerate(fit.robot.drives):
+        if len(drive.coupling) == 1:
+            ((joint, factor),) = drive.coupling.items()
+            given = terms.pop(((joint, 1.0),), {})
+            for symbol, column in fit.robot.drive_columns(k).items():
+                scaling = TERMS[symbol].scaling(factor) if symbol in TERMS else None
+                delta[column] = given.pop(symbol, 0.0) / (scaling or 1.0)
+    return delta
+
+
+def _inertials_in_robot_frames(
+    robot: Robot, seen: Robot, path: str | os.PathLike[str]
+) -> list[Array]:
+    """Inertial parameters of a file's bodies in the robot's frames, which may be others."""
+    joints = {body.joint: body for body in seen.bodies}
+    ours, theirs = robot.pose(), seen.pose()
+    out = []
+    for body in robot.bodies:
+        other = joints.get(body.joint)
+        if other is None:
+            raise OutputError(f"{path} was written, but joint {body.joint!r} is not read back")
+        (turn, place), (their_turn, their_place) = ours[body.name], theirs[other.name]
+        rotation, position = turn.T @ their_turn, turn.T @ (their_place - place)
+        angular = rotation @ other.motion[:3]
+        linear = rotation @ other.motion[3:] + np.cross(position, angular.T).T
+        if np.abs(np.vstack([angular, linear]) - body.motion).max() > GEOMETRY_TOLERANCE:
+            raise OutputError(
+                f"{path} was written, but joint {body.joint!r} is read back elsewhere: it moves by "
+                f"{np.vstack([angular, linear]).tolist()}, not {body.motion.tolist()}"
+            )
+        ten = np.zeros(10) if other.inertial is None else other.inertial
+        out.append(change_frame(rotation, position) @ ten)
+    return out

@@ -1,1 +1,0 @@
-"""A fit as text, page and figures."""

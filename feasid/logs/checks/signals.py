@@ -1,0 +1,422 @@
+"""Diagnosis of the signals themselves: time, holes, dead and clipped columns, units, ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from feasid.core.arrays import Array, Mask
+from feasid.logs.checks.findings import Finding
+from feasid.logs.clock import GAP, JITTER
+from feasid.logs.columns import WORDS
+from feasid.logs.motion import Rows, excluded_blocks
+from feasid.logs.raw import Signals
+from feasid.robot.description import Robot
+
+STUCK = 0.5
+"""A signal that does not change for longer than this [s] is looked at."""
+
+STUCK_SAMPLES = 20
+"""... and for at least so many samples."""
+
+JUMP = 5.0
+"""A step of so many times the largest usual one ends a stretch in which a signal was stuck."""
+
+CLIPPED = 4
+"""Equal samples in a row at the extreme of a signal that make a plateau."""
+
+CLIPPED_SHARE = 0.003
+"""Share of all samples on such plateaus that counts as saturation."""
+
+MOST_LEFT_OUT = 0.15
+"""Share of a log up to which leaving out clipped samples is advised."""
+
+AROUND = 0.2
+"""What a filter takes on either side of what is left out [s]: one period of 5 Hz."""
+
+COARSE = 0.1
+"""A resolution coarser than this share of the standard deviation is reported."""
+
+SPIKE = 12.0
+"""A single sample off its neighbours by so many times the largest usual such distance."""
+
+OUTSIDE = 0.02
+"""Positions beyond the description's range by more than this share of it are reported."""
+
+DEGREE = np.pi / 180
+
+
+def check_signals(raw: Signals, robot: Robot, runs: Sequence[Rows]) -> list[Finding]:
+    """Findings that need one column at a time.
+
+    Parameters
+    ----------
+    raw : Signals
+    robot : Robot
+    runs : sequence of int arrays
+        Row numbers of each run, in order of time.
+    """
+    findings = _check_time(raw, runs) + _check_missing_cells(raw)
+    names, tau = raw.layout.coordinates, raw.values.get("tau")
+    moved = tuple(names if tau is None else np.array(names)[~_is_constant(tau)])
+    for kind, values in raw.values.items():
+        if raw.layout.columns[kind] is None:  # torques of controls: no sensor that sticks or clips
+            continue
+        for k, joint in enumerate(raw.layout.coordinates):
+            column = raw.layout.column_name(kind, k)
+            where = _ColumnPlace(kind, joint, column, raw.t, moved)
+            findings += _check_column(values[:, k], where, runs)
+    return findings + check_range(raw, robot)
+
+
+def _is_constant(values: Array) -> Mask:
+    """Columns whose finite numbers are all the same."""
+    finite = np.isfinite(values)
+    low, high = (
+        f(values, axis=0, where=finite, initial=x) for f, x in ((np.min, np.inf), (np.max, -np.inf))
+    )
+    return np.asarray(low == high)
+
+
+class _ColumnPlace:
+    """Names a column in findings; `moved` are the joints whose torque changes."""
+
+    def __init__(
+        self, kind: str, joint: str, column: str, t: Array, moved: tuple[str, ...] = ()
+    ) -> None:
+        self.kind, self.joint, self.column, self.t, self.moved = kind, joint, column, t, moved
+
+    def finding(
+        self, code: str, level: str, message: str, remedy: str, rows: Sequence[tuple[int, int]] = ()
+    ) -> Finding:
+        times = tuple((float(self.t[a]), float(self.t[b])) for a, b in rows)
+        exclude = {"exclude": times} if level == "warning" and rows else {}
+        return Finding(
+            code,
+            level,
+            f"{WORDS[self.kind]} ({self.column}) {message}",
+            remedy,
+            (self.joint,),
+            (self.column,),
+            tuple(rows),
+            times,
+            options=exclude,
+        )
+
+
+def _check_time(raw: Signals, runs: Sequence[Rows]) -> list[Finding]:
+    findings = []
+    for rows in runs:
+        if len(rows) < 3:
+            continue
+        steps = np.diff(raw.t[rows])
+        median = float(np.median(steps))
+        gaps = np.flatnonzero(steps > GAP * median)
+        if gaps.size:
+            spans = tuple((int(rows[k]), int(rows[k + 1])) for k in gaps[:20])
+            lost = float((steps[gaps] - median).sum())
+            findings.append(
+                Finding(
+                    "gap",
+                    "note",
+                    f"{gaps.size} gap(s) in time, {lost:.4g} s in all, the longest "
+                    f"{steps.max():.4g} s after row {rows[int(np.argmax(steps))]}",
+                    "no action needed: the log is split at gaps",
+                    rows=spans,
+                    times=tuple((float(raw.t[a]), float(raw.t[b])) for a, b in spans),
+                )
+            )
+        inside = steps[steps <= GAP * median]
+        uneven = float((np.abs(inside - median) > JITTER * median).mean()) if inside.size else 0.0
+        if uneven > 0.01:
+            findings.append(
+                Finding(
+                    "jitter",
+                    "warning",
+                    f"{uneven:.1%} of the time steps differ by more than {JITTER:.0%} from the "
+                    f"median {median:.4g} s",
+                    "log the time of the measurement rather than that of its arrival",
+                )
+            )
+    return findings
+
+
+def _check_missing_cells(raw: Signals) -> list[Finding]:
+    findings = []
+    for kind, values in raw.values.items():
+        for k, joint in enumerate(raw.layout.coordinates):
+            bad = np.flatnonzero(~np.isfinite(values[:, k]))
+            if not bad.size:
+                continue
+            parts = excluded_blocks(bad, "")
+            column = raw.layout.column_name(kind, k)
+            where = _ColumnPlace(kind, joint, column, raw.t)
+            longest = max(p.count for p in parts)
+            found = where.finding(
+                "nan",
+                "error",
+                f"has {bad.size} cells without a finite number in {len(parts)} stretch(es), first "
+                f"row {bad[0]}, the longest {longest} rows",
+                "nan='drop-segments' leaves them out and splits the run",
+                [(p.first, p.last) for p in parts[:20]],
+            )
+            findings.append(replace(found, options={"nan": "drop-segments"}))
+    return findings
+
+
+def _check_column(values: Array, where: _ColumnPlace, runs: Sequence[Rows]) -> list[Finding]:
+    finite = values[np.isfinite(values)]
+    if not finite.size:
+        return []
+    if where.kind in ("q", "tau") and np.ptp(finite) == 0:
+        return [_dead_signal_finding(float(finite[0]), where)]
+    findings = _check_coarse(finite, where)
+    if where.kind not in ("q", "tau"):
+        return findings
+    stuck: list[tuple[int, int]] = []
+    clipped: list[tuple[int, int]] = []
+    spikes: list[tuple[int, int]] = []
+    extremes = float(finite.min()), float(finite.max())
+    for rows in runs:
+        x = values[rows]
+        long = max(STUCK_SAMPLES, STUCK / max(_median_step(where.t[rows]), 1e-12))
+        for a, b in _plateaus(x):
+            if where.kind == "tau" and x[a] in extremes:
+                clipped.append((int(rows[a]), int(rows[b])))
+            elif _freezes(x, a, b, long, where.kind):
+                stuck.append((int(rows[a]), int(rows[b])))
+        spikes += [(int(rows[k]), int(rows[k])) for k in _spikes(x)]
+    return (
+        findings
+        + _stuck_findings(stuck, where)
+        + _clipping_findings(clipped, values, where)
+        + _spike_findings(spikes, where)
+    )
+
+
+def _dead_signal_finding(value: float, where: _ColumnPlace) -> Finding:
+    measured = [*map(str, where.moved)]
+    advice = {"q": "lock the joint if it did not move: load_robot(..., lock={...})"}
+    if measured:
+        advice["tau"] = f"without a torque sensor there, leave the joint out: measured={measured}"
+    found = where.finding(
+        "dead",
+        "error" if where.kind == "tau" else "warning",
+        f"is {value:g} in all rows",
+        advice.get(where.kind, "check the sensor and the recording"),
+    )
+    return replace(
+        found, options={"measured": measured} if where.kind == "tau" and measured else {}
+    )
+
+
+def _stuck_findings(spans: Sequence[tuple[int, int]], where: _ColumnPlace) -> list[Finding]:
+    if not spans:
+        return []
+    return [
+        where.finding(
+            "stuck",
+            "warning",
+            f"does not change for {_total_duration(spans, where.t):.3g} s in {len(spans)} "
+            "stretch(es) while it should: a stuck signal",
+            f"exclude={_format_intervals(spans, where.t)}",
+            spans,
+        )
+    ]
+
+
+def _clipping_findings(
+    spans: Sequence[tuple[int, int]], values: Array, where: _ColumnPlace
+) -> list[Finding]:
+    count = sum(b - a + 1 for a, b in spans)
+    if count <= CLIPPED_SHARE * len(values):
+        return []
+    levels = sorted({round(float(values[a]), 6) for a, _ in spans})
+    few = _lost_time(spans, where.t) <= MOST_LEFT_OUT * float(np.ptp(where.t))
+    leave_out = f"exclude={_format_intervals(spans, where.t)}"
+    found = where.finding(
+        "saturated",
+        "warning",
+        f"stays at its extreme {', '.join(f'{v:g}' for v in levels)} in {count} samples "
+        f"({count / len(values):.1%}): saturated or clipped",
+        leave_out if few else "record a slower motion; too much would be left out by exclude=",
+        spans,
+    )
+    return [found if few else replace(found, options={})]
+
+
+def _spike_findings(spans: Sequence[tuple[int, int]], where: _ColumnPlace) -> list[Finding]:
+    if not spans:
+        return []
+    return [
+        where.finding(
+            "spike",
+            "warning",
+            f"has {len(spans)} single sample(s) far off their neighbours, first row {spans[0][0]}",
+            f"exclude={_format_intervals(spans, where.t)}",
+            spans,
+        )
+    ]
+
+
+def _median_step(t: Array) -> float:
+    return float(np.median(np.diff(t))) if len(t) > 1 else 1.0
+
+
+def _plateaus(x: Array) -> list[tuple[int, int]]:
+    """First and last index of every stretch of equal values, of at least CLIPPED samples."""
+    edges = np.flatnonzero(np.concatenate([[True], np.diff(x) != 0, [True]]))
+    lengths = np.diff(edges)
+    return [
+        (int(a), int(a + n - 1)) for a, n in zip(edges[:-1], lengths, strict=True) if n >= CLIPPED
+    ]
+
+
+def _freezes(x: Array, a: int, b: int, long: float, kind: str) -> bool:
+    """A stretch long enough to be odd, or one after which a position jumps."""
+    samples = b - a + 1
+    if samples >= long:
+        return _is_abrupt(x, a, b, kind)
+    return kind == "q" and samples >= STUCK_SAMPLES and _jumps(x, b)
+
+
+def _jumps(x: Array, b: int) -> bool:
+    """Whether the step after sample b is far beyond the largest usual ones."""
+    steps = np.abs(np.diff(x))
+    moving = steps[steps > 0]
+    return bool(b < len(steps) and moving.size and steps[b] > JUMP * np.quantile(moving, 0.99))
+
+
+def _is_abrupt(x: Array, a: int, b: int, kind: str) -> bool:
+    """Whether a signal freezes or jumps, rather than coming to rest.
+
+    Torques always move a little; a position may rest, but it slows down before and does not jump
+    afterwards.
+    """
+    if kind == "tau":
+        return True
+    steps = np.abs(np.diff(x))
+    moving = steps[steps > 0]
+    if not moving.size:
+        return False
+    entry = float(steps[a - 1]) if a > 0 else 0.0
+    leave = float(steps[b]) if b < len(steps) else 0.0
+    usual, large = float(np.median(moving)), float(np.quantile(moving, 0.99))
+    return leave > 2 * large or (entry > usual and (b == len(x) - 1 or leave > usual))
+
+
+def _spikes(x: Array) -> list[int]:
+    """Single samples off the mean of their neighbours by far more than is usual."""
+    if len(x) < 50:
+        return []
+    off = np.abs(x[1:-1] - 0.5 * (x[:-2] + x[2:]))
+    usual = float(np.quantile(off[np.isfinite(off)], 0.99)) if np.isfinite(off).any() else 0.0
+    level = max(SPIKE * usual, 1e-3 * float(np.nanstd(x)))
+    large = np.flatnonzero(off > level) + 1
+    # A step makes two neighbours large, a spike one large and two half as large beside it.
+    return [
+        int(k)
+        for k in large
+        if abs(x[k + 1] - x[k - 1]) < 0.5 * min(abs(x[k] - x[k - 1]), abs(x[k] - x[k + 1]))
+    ]
+
+
+def _check_coarse(x: Array, where: _ColumnPlace) -> list[Finding]:
+    levels = np.unique(x)
+    if len(levels) < 2 or len(x) < 50:
+        return []
+    step = float(np.diff(levels).min())
+    if len(levels) * 10 < len(x) and step > COARSE * float(x.std()):
+        return [
+            where.finding(
+                "coarse",
+                "note",
+                f"has only {len(levels)} levels, {step:.3g} apart: quantised",
+                "log with more digits or a lower cut-off",
+            )
+        ]
+    return []
+
+
+def check_range(raw: Signals, robot: Robot) -> list[Finding]:
+    """Positions outside the description's limits, and degrees by their range."""
+    findings = []
+    for body, rows in robot.moving_bodies:
+        if body.dof != 1:
+            continue
+        q = raw.values["q"][:, rows.start]
+        column = str((raw.layout.columns["q"] or ())[rows.start])
+        where = _ColumnPlace("q", body.joint, column, raw.t)
+        low = -np.inf if body.limits.lower is None else body.limits.lower
+        high = np.inf if body.limits.upper is None else body.limits.upper
+        revolute = bool(body.motion[:3].any())
+        if revolute and looks_like_degrees(q, low, high):
+            findings.append(degrees_finding(body.joint, column, _range_text(q, low, high)))
+            continue
+        room = OUTSIDE * (high - low) if np.isfinite(high - low) and high > low else 0.0
+        if not (np.isfinite(low) or np.isfinite(high)) or low >= high:
+            continue
+        outside = np.flatnonzero((q < low - room) | (q > high + room))
+        if outside.size:
+            parts = excluded_blocks(outside, "")
+            found = where.finding(
+                "limits",
+                "note" if outside.size < 0.05 * len(q) else "warning",
+                f"is outside the description's range {low:.4g} .. {high:.4g} in {outside.size} "
+                f"rows ({np.nanmin(q):.4g} .. {np.nanmax(q):.4g} seen)",
+                "check the joint's zero and direction (offsets=, units=)",
+                [(p.first, p.last) for p in parts[:20]],
+            )
+            findings.append(replace(found, options={}))
+    return findings
+
+
+def looks_like_degrees(q: Array, low: float, high: float) -> bool:
+    """Inside the limits as degrees, and too far outside for a turn, a zero or a direction."""
+    finite = q[np.isfinite(q)]
+    if not finite.size or not (np.isfinite(low) and np.isfinite(high) and low < high):
+        return False
+    span = max(abs(low), abs(high))
+    room = 0.1 * span
+    inside = low - room <= DEGREE * finite.min() and DEGREE * finite.max() <= high + room
+    return bool(inside and np.abs(finite).max() > span + 2 * np.pi)
+
+
+def _range_text(q: Array, low: float, high: float) -> str:
+    limits = f", the description allows {low:.4g} .. {high:.4g}" if low < high else ""
+    return f"goes from {np.nanmin(q):.4g} to {np.nanmax(q):.4g}{limits}"
+
+
+def degrees_finding(joint: str, column: str, why: str) -> Finding:
+    """The position of a joint is in degrees."""
+    key = f"q_{joint}"
+    return Finding(
+        "degrees",
+        "error",
+        f"position ({column}) {why}: degrees",
+        f"units={{{key!r}: 'deg'}}",
+        (joint,),
+        (column,),
+        options={"units": {key: "deg"}},
+    )
+
+
+def _total_duration(spans: Sequence[tuple[int, int]], t: Array) -> float:
+    return float(sum(t[b] - t[a] for a, b in spans))
+
+
+def _lost_time(spans: Sequence[tuple[int, int]], t: Array) -> float:
+    """Duration of these stretches and of the filter's transients around them [s]."""
+    lost, reached = 0.0, -np.inf
+    for a, b in spans:
+        start, end = max(float(t[a]) - AROUND, reached), float(t[b]) + AROUND
+        lost += max(end - start, 0.0)
+        reached = max(reached, end)
+    return lost
+
+
+def _format_intervals(spans: Sequence[tuple[int, int]], t: Array, most: int = 3) -> str:
+    shown = ", ".join(f"({t[a]:.4g}, {t[b]:.4g})" for a, b in spans[:most])
+    return f"[{shown}{', ...' if len(spans) > most else ''}]"

@@ -1,0 +1,188 @@
+"""Logged velocities against the derivative of the logged positions; torques tell which is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from feasid.core.arrays import Array, Mask
+from feasid.logs.checks.findings import Finding
+from feasid.logs.checks.signals import DEGREE, degrees_finding
+from feasid.logs.clock import GAP
+from feasid.logs.motion import Rows
+from feasid.logs.raw import Signals
+
+AGREES = 0.3
+"""Relative difference of logged and derived velocity that noise may leave."""
+
+FACTOR_TOLERANCE = 0.15
+"""A factor between the two that is off by more than this is reported."""
+
+LEAST_CORRELATION = 0.9
+"""Correlation from which one signal counts as a multiple of another."""
+
+SMOOTHING = 21
+"""Samples over which both velocities are averaged before they are compared."""
+
+
+def check_velocities(raw: Signals, runs: Sequence[Rows], known: Sequence[Finding]) -> list[Finding]:
+    """Scale, sign and order of the velocities in the log.
+
+    Parameters
+    ----------
+    raw : Signals
+    runs : sequence of int arrays
+    known : sequence of Finding
+        What is known already: positions in degrees, stretches that are stuck or missing.
+    """
+    if "dq" not in raw.values:
+        return []
+    in_degrees = {f.joints[0] for f in known if f.code == "degrees"}
+    derived, logged = _smoothed_velocities(raw, runs, _rows_with_other_findings(raw, known))
+    if derived is None or logged is None:
+        return []
+    names = raw.layout.coordinates
+    for k, name in enumerate(names):
+        if name in in_degrees:
+            derived[:, k] *= DEGREE
+    size = np.linalg.norm(logged, axis=0)
+    off = np.array(
+        [[np.linalg.norm(logged[:, i] - derived[:, j]) for j in range(len(names))]
+         for i in range(len(names))]
+    ) / np.where(size > 0, size, np.inf)[:, None]  # fmt: skip
+    wrong = [i for i in range(len(names)) if off[i, i] >= AGREES and size[i] > 0]
+    swapped = [
+        (i, j) for i, j in combinations(wrong, 2) if off[i, j] < AGREES and off[j, i] < AGREES
+    ]
+    told = {k for pair in swapped for k in pair}
+    findings = [_swap_finding(raw, i, j) for i, j in swapped]
+    scaled = [_scale_findings(raw, i, logged[:, i], derived[:, i]) for i in wrong if i not in told]
+    few = 2 * len(scaled) < len(names)  # else it is rather the time that is wrong
+    return findings + [_with_unit_remedy(f) if few else f for found in scaled for f in found]
+
+
+def _with_unit_remedy(finding: Finding) -> Finding:
+    """A velocity that is off by a factor, with the unit that corrects it."""
+    if (
+        finding.options
+        or WAYS in finding.values
+        or abs(finding.values.get("likeness", 0)) < LEAST_CORRELATION
+    ):
+        return finding
+    key, unit = f"dq_{finding.joints[0]}", float(f"{1 / finding.values['factor']:.3g}")
+    ways = ({"units": {key: unit}},)
+    return replace(
+        finding, remedy=f"units={{{key!r}: {unit}}}", values={**finding.values, WAYS: ways}
+    )
+
+
+def _rows_with_other_findings(raw: Signals, known: Sequence[Finding]) -> Mask:
+    """Rows that another finding reports as wrong."""
+    out = np.zeros(len(raw.t), dtype=bool)
+    for finding in known:
+        if finding.code in ("stuck", "spike", "nan"):
+            for first, last in finding.rows:
+                out[first : last + 1] = True
+    return out
+
+
+def _smoothed_velocities(
+    raw: Signals, runs: Sequence[Rows], aside: Mask
+) -> tuple[Array | None, Array | None]:
+    """Derived and logged velocities, both smoothed alike, per stretch without a gap."""
+    window = np.ones(SMOOTHING) / SMOOTHING
+    derived: list[Array] = []
+    logged: list[Array] = []
+    parts = [part for rows in runs for part in _split_rows(raw.t, rows[~aside[rows]])]
+    for rows in parts:
+        if len(rows) < 5 * SMOOTHING:
+            continue
+        q, dq, t = raw.values["q"][rows], raw.values["dq"][rows], raw.t[rows]
+        good = np.asarray(np.isfinite(np.hstack([q, dq])).all(axis=1), dtype=bool)
+        rate = 1.0 / float(np.median(np.diff(t)))
+        slope = np.gradient(q, axis=0) * rate
+        slope[~good], dq = 0.0, np.where(good[:, None], dq, 0.0)
+        for signal, out in ((slope, derived), (dq, logged)):
+            out.append(np.stack([np.convolve(x, window, "valid") for x in signal.T], axis=1))
+    if not derived:
+        return None, None
+    a, b = np.concatenate(derived), np.concatenate(logged)
+    fine = np.isfinite(a).all(axis=1)
+    fine &= np.isfinite(b).all(axis=1)
+    return a[fine], b[fine]
+
+
+def _split_rows(t: Array, rows: Rows) -> list[Rows]:
+    """Rows split where time or row numbers jump."""
+    if len(rows) < 2:
+        return []
+    steps = np.diff(t[rows])
+    return np.split(rows, np.flatnonzero((steps > GAP * np.median(steps)) | (steps <= 0)) + 1)
+
+
+def _swap_finding(raw: Signals, i: int, j: int) -> Finding:
+    a, b = (raw.layout.coordinates[k] for k in (i, j))
+    ways = tuple(
+        {"columns": {f"{kind}_{a}": f"{kind}_{b}", f"{kind}_{b}": f"{kind}_{a}"}}
+        for kind in ("q", "dq")
+    )
+    return Finding(
+        "swap",
+        "error",
+        f"the velocity of {a!r} is the derivative of the position of {b!r} and the other way round",
+        f"columns={{'q_{a}': 'q_{b}', 'q_{b}': 'q_{a}'}} or the same for dq, whichever is wrong",
+        (a, b),
+        (f"q_{a}", f"q_{b}", f"dq_{a}", f"dq_{b}"),
+        values={WAYS: ways},
+    )
+
+
+def _scale_findings(raw: Signals, k: int, logged: Array, derived: Array) -> list[Finding]:
+    """A velocity that is a multiple of the derivative, or no relative of it."""
+    name = raw.layout.coordinates[k]
+    columns = tuple(raw.layout.column_name(kind, k) for kind in ("q", "dq"))
+    power = float(derived @ derived)
+    likeness = float(derived @ logged) / max(np.sqrt(power) * float(np.linalg.norm(logged)), 1e-300)
+    factor = float(derived @ logged) / max(power, 1e-300)
+    options: dict[str, Any] = {}
+    values: dict[str, Any] = {"factor": factor, "likeness": likeness}
+    if abs(likeness) < LEAST_CORRELATION:
+        found = f"is not the derivative of the position (correlation {likeness:.2f})"
+        remedy = "leave the velocity out, it is then derived: df.drop(columns=...)"
+    elif abs(factor / DEGREE - 1) < FACTOR_TOLERANCE:
+        return [degrees_finding(name, columns[0], "moves 57.3 times as fast as its velocity says")]
+    elif abs(factor * DEGREE - 1) < FACTOR_TOLERANCE:
+        found, remedy = "is in degrees per second", f"units={{'dq_{name}': 'deg/s'}}"
+        options = {"units": {f"dq_{name}": "deg/s"}}
+    elif factor < 0:
+        found, remedy = (
+            "has the opposite sign of the position's derivative",
+            "check both directions",
+        )
+        units = (f"{kind}_{name}" for kind in ("q", "dq"))
+        values[WAYS] = tuple({"units": {key: -1.0}} for key in units)
+    elif abs(factor - 1) > FACTOR_TOLERANCE:
+        found = f"is {factor:.3g} times the position's derivative"
+        remedy = f"units={{'dq_{name}': {1 / factor:.3g}}} or check the time stamps"
+    else:
+        return []
+    return [
+        Finding(
+            "velocity",
+            "error",
+            f"velocity ({columns[1]}) {found}",
+            remedy,
+            (name,),
+            columns,
+            options=options,
+            values=values,
+        )
+    ]
+
+
+WAYS = "ways"
+"""Key, among a finding's values, of the options of which one mends it."""

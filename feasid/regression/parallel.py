@@ -1,0 +1,421 @@
+"""Reducing one log or many: in this process, in others of this machine, or on a Dask cluster.
+
+Every log becomes a few kilobytes of reduced data, and reduced data add, so all that is shared is
+a tree of additions. A log that fails, or whose worker process dies twice, is reported; the others
+are kept. With a folder of checkpoints, interrupted work goes on where it was and gives the same
+bits: each log's result is kept by the content of the log, and they are added in the same order.
+
+Workers are plain Python processes that import this module and nothing of the caller's script, so a
+script needs no ``if __name__ == "__main__"``. They take pickled logs from standard input, where
+the end of file ends them, and one that dies takes one log with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
+from typing import IO, Any, TypeAlias
+
+import numpy as np
+
+from feasid.core.files import is_folder, is_regular, write_atomically
+from feasid.core.notes import Note
+from feasid.core.threads import VARIABLES
+from feasid.errors import FeasidError, LogError, NotEnoughDataError, OutputError
+from feasid.logs.motion import Motion, MotionTally
+from feasid.logs.recording import Recording, content_digest, hashable_key
+from feasid.regression.equations import EquationReducer
+from feasid.regression.triangle import FILE_VERSION, Reduced, Reducer, fingerprint_of
+from feasid.robot.description import Robot
+
+BOOT = (
+    "import pickle, sys\n"
+    "sys.path[:] = pickle.load(sys.stdin.buffer)\n"
+    "from feasid.regression.parallel import serve_jobs\n"
+    "serve_jobs(sys.stdin.buffer)\n"
+)
+
+TRIES = 2
+"""How often a log is tried whose worker died: the death may have been another's fault."""
+
+BLOCK = 31 * 2**20
+"""Released at the start, it teaches glibc to keep blocks of its size for other arrays [bytes]."""
+
+Job = Callable[[Any], Any]
+
+
+def run_jobs(job: Job, logs: Sequence[Any], workers: int) -> Iterator[tuple[int, Any]]:
+    """Yield (number of the log, result) as they come.
+
+    Parameters
+    ----------
+    job : callable
+        Picklable; what it returns too.
+    logs : sequence
+        Picklable.
+    workers : int
+        Processes at once.
+
+    Yields
+    ------
+    A log whose workers died gives a `LogError`.
+    """
+    waiting: SimpleQueue[int] = SimpleQueue()
+    for k in range(len(logs)):
+        waiting.put(k)
+    done: SimpleQueue[tuple[int, Any]] = SimpleQueue()
+    crew = [_Worker(job, logs, waiting, done) for _ in range(min(workers, len(logs)))]
+    threads = [Thread(target=worker.run, daemon=True) for worker in crew]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in logs:
+            yield done.get()
+    finally:
+        for worker in crew:
+            worker.stop()
+        for thread in threads:
+            thread.join()
+
+
+class _Worker:
+    """One process at a time, and the thread that feeds it."""
+
+    def __init__(
+        self,
+        job: Job,
+        logs: Sequence[Any],
+        waiting: SimpleQueue[int],
+        done: SimpleQueue[tuple[int, Any]],
+    ) -> None:
+        self.job, self.logs = job, logs
+        self.waiting, self.done = waiting, done
+        self.process: subprocess.Popen[bytes] | None = None
+        self.stopped = False
+        self.lock = Lock()
+
+    def run(self) -> None:
+        with suppress(Empty):
+            while not self.stopped:
+                k = self.waiting.get_nowait()
+                self.done.put((k, self._result_of_log(k)))
+        self._kill()
+
+    def stop(self) -> None:
+        """From another thread: whatever runs is killed, and nothing is started any more."""
+        with self.lock:
+            self.stopped = True
+            if self.process is not None:
+                self.process.kill()
+
+    def _result_of_log(self, k: int) -> Any:
+        status: int | None = None
+        for _ in range(TRIES):
+            try:
+                return self._request(self.logs[k])
+            except (EOFError, OSError, pickle.UnpicklingError):
+                status = self._kill()
+            except Exception as error:  # what cannot be pickled
+                return LogError(f"cannot be given to a worker process: {error}")
+        return LogError(f"its worker process died {TRIES} times (exit status {status})")
+
+    def _request(self, log: Any) -> Any:
+        """Send a log to the process, which is started if need be, and return its answer."""
+        content = pickle.dumps(log)
+        with self.lock:
+            if self.stopped:
+                raise EOFError
+            self.process = self.process or start_worker(self.job)
+        process = self.process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(content)
+        process.stdin.flush()
+        return pickle.load(process.stdout)
+
+    def _kill(self) -> int | None:
+        """Kill the process and return its exit status."""
+        process, self.process = self.process, None
+        if process is None:
+            return None
+        process.kill()
+        status = process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+        return status
+
+
+def start_worker(job: Job) -> subprocess.Popen[bytes]:
+    """Start a process and send it its job; Ctrl-C does not reach its session."""
+    head = pickle.dumps(sys.path) + pickle.dumps(job)
+    process = subprocess.Popen(
+        [sys.executable, "-c", BOOT],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**dict.fromkeys(VARIABLES, "1"), **os.environ},
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    process.stdin.write(head)
+    return process
+
+
+def serve_jobs(tasks: IO[bytes]) -> None:
+    """Apply the job to every log that arrives, until the input ends or the reader is gone."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what anybody prints is no answer
+    job = pickle.load(tasks)
+    np.empty(BLOCK, np.uint8)  # else a sixth of the time goes into pages given back and taken anew
+    with suppress(EOFError, BrokenPipeError):
+        while True:
+            log = pickle.load(tasks)
+            pickle.dump(job(log), answers)
+            answers.flush()
+
+
+Source: TypeAlias = "Recording | Reduced"
+
+
+@dataclass(frozen=True, eq=False)
+class LogTask:
+    """A log and how it is read."""
+
+    source: Source
+    options: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The path that was given, if it was one."""
+        return self.source.name if isinstance(self.source, Recording) else ""
+
+
+def reduce_task(
+    task: LogTask, robot: Robot, columns: Sequence[int], measured: Sequence[str] | None = None
+) -> Reduced:
+    """Reduce one log; the torques of joints that are not `measured` are not read."""
+    if isinstance(task.source, Reduced):
+        return task.source
+    torque = True if measured is None else measured
+    motions = task.source.motions(robot, torque=torque, **task.options)
+    reduced = reduce_motions(motions, robot, columns)
+    name = Path(task.name).name
+    if not name:
+        return reduced
+    return replace(reduced, sources=(name,), digests=(content_digest(task.source),))
+
+
+def reduce_motions(motions: Iterable[Motion], robot: Robot, columns: Sequence[int]) -> Reduced:
+    """Reduce prepared runs, a whole log or piece after piece."""
+    reducer: Reducer | EquationReducer = Reducer(robot, columns)
+    tally, power = MotionTally(), np.zeros(robot.dof)
+    for motion in motions:
+        if motion.filtering == "equations" and motion.cutoff and isinstance(reducer, Reducer):
+            free = any(run.free is not None for run in motion.runs)
+            reducer = EquationReducer(robot, columns, motion.cutoff, free)
+        for run in motion.runs:
+            if isinstance(reducer, EquationReducer):
+                reducer.add(run)
+            else:
+                reducer.add(run.q, run.dq, run.ddq, run.tau)
+                power += 0.0 if run.applied is None else np.sum(run.applied**2, axis=0)
+        tally.count(motion)
+    if isinstance(reducer, EquationReducer):
+        return reducer.result(tally.notes)
+    if not reducer.samples:
+        raise NotEnoughDataError(f"no usable samples: {', '.join(tally.notes)}")
+    found = reducer.result(tally.notes, tally.cutoff)
+    return replace(found, power=power) if power.any() else found
+
+
+CHECKPOINT_SUFFIX = ".part"
+
+
+def reduce_with_checkpoint(
+    task: LogTask,
+    robot: Robot,
+    columns: Sequence[int],
+    folder: Path,
+    measured: Sequence[str] | None = None,
+) -> Reduced:
+    """Reduce one log, or read what it gave before with this robot and these options."""
+    if not isinstance(task.source, Recording) or hasattr(task.source.source, "dask"):
+        return reduce_task(task, robot, columns, measured)
+    own = hashable_key({**task.options, "measured": measured})
+    meaning = FILE_VERSION, fingerprint_of(robot, columns), content_digest(task.source), own
+    path = folder / f"{hashlib.sha256(repr(meaning).encode()).hexdigest()}{CHECKPOINT_SUFFIX}"
+    if is_regular(path):
+        with suppress(FeasidError):  # damaged: it is made again
+            return Reduced.load(path)
+    reduced = reduce_task(task, robot, columns, measured)
+    write_atomically(path, reduced.to_bytes(), overwrite=True, noted=False)
+    return reduced
+
+
+def make_checkpoint_folder(folder: Path, fresh: bool) -> None:
+    """Make the folder; when `fresh`, nothing in it is used again.
+
+    Raises
+    ------
+    OutputError
+        It cannot be made.
+    """
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot make {folder}: {error.strerror}", path=str(folder)) from error
+    if fresh:
+        _remove_unfinished_files(folder)
+
+
+def remove_checkpoints(folder: Path) -> None:
+    """Remove the folder; what is not ours in it stays."""
+    if is_folder(folder):
+        _remove_unfinished_files(folder)
+        with suppress(OSError):
+            folder.rmdir()
+
+
+def count_checkpoints(folder: Path) -> int:
+    """How many logs have results in the folder."""
+    return len(list(folder.glob(f"*{CHECKPOINT_SUFFIX}")))
+
+
+def _remove_unfinished_files(folder: Path) -> None:
+    for part in folder.glob(f"*{CHECKPOINT_SUFFIX}"):
+        with suppress(OSError):
+            part.unlink()
+
+
+ReduceJob = Callable[[Any], Reduced]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class LogFailure:
+    """A log that could not be reduced, and why."""
+
+    log: str
+    message: str
+
+
+@dataclass(frozen=True)
+class FleetSum:
+    """The sum of what was reduced (None when nothing was), and what failed."""
+
+    total: Reduced | None
+    failed: tuple[LogFailure, ...]
+
+    def require_total(self, on_error: str) -> Reduced:
+        """The sum; failures are an error, or with ``on_error="skip"`` notes.
+
+        Raises
+        ------
+        LogError
+            With attributes ``failed`` and ``partial``, the sum of the others.
+        """
+        listed = "; ".join(f"{f.log}: {f.message}" for f in self.failed)
+        if self.total is None or (self.failed and on_error != "skip"):
+            rest = "" if self.total is None else " (error.partial holds the others)"
+            raise LogError(
+                f"{len(self.failed)} log(s) failed{rest}: {listed}",
+                failed=self.failed,
+                partial=self.total,
+            )
+        if not self.failed:
+            return self.total
+        text = f"{len(self.failed)} log(s) left out: {listed}"
+        return self.total.with_notes(Note(text, "failed", logs=[f.log for f in self.failed]))
+
+
+def reduce_all(
+    job: ReduceJob,
+    logs: Sequence[Any],
+    *,
+    workers: int = 1,
+    client: Any = None,
+    progress: Progress | None = None,
+) -> FleetSum:
+    """Apply `job` to every log and add the results.
+
+    Parameters
+    ----------
+    job : callable
+        From a log to reduced data; must be picklable for more than one worker.
+    logs : sequence
+    workers : int
+        Processes on this machine; 1 works in this one.
+    client : dask.distributed.Client, optional
+        Work there instead.
+    progress : callable, optional
+        Called with (done, all) after each log.
+    """
+    parts: list[Reduced | None] = [None] * len(logs)
+    failed: list[tuple[int, LogFailure]] = []
+    for done, (k, result) in enumerate(_run_all(job, logs, workers, client), start=1):
+        if isinstance(result, Reduced):
+            parts[k] = result
+        else:
+            failed.append((k, LogFailure(_log_name(logs[k], k), str(result))))
+        if progress is not None:
+            progress(done, len(logs))
+    failed.sort(key=lambda item: item[0])
+    return FleetSum(sum_pairwise([p for p in parts if p is not None]), tuple(f for _, f in failed))
+
+
+def sum_pairwise(parts: Sequence[Reduced]) -> Reduced | None:
+    """Sum as a balanced tree, in the order given: the same whatever finished first."""
+    level = list(parts)
+    while len(level) > 1:
+        pairs = [level[k : k + 2] for k in range(0, len(level), 2)]
+        level = [pair[0] + pair[1] if len(pair) == 2 else pair[0] for pair in pairs]
+    return level[0] if level else None
+
+
+def _run_all(
+    job: ReduceJob, logs: Sequence[Any], workers: int, client: Any
+) -> Iterator[tuple[int, Reduced | Exception]]:
+    if client is not None:
+        yield from _run_on_cluster(job, logs, client)
+    elif workers > 1 and len(logs) > 1:
+        yield from run_jobs(partial(result_or_error, job), logs, workers)
+    else:
+        for k, log in enumerate(logs):
+            yield k, result_or_error(job, log)
+
+
+def result_or_error(job: ReduceJob, log: Any) -> Reduced | Exception:
+    """The job's result, or the error that this log raised."""
+    try:
+        return job(log)
+    except (FeasidError, OSError, MemoryError) as error:
+        return LogError(str(error)) if isinstance(error, FeasidError) else error
+
+
+def _run_on_cluster(
+    job: ReduceJob, logs: Sequence[Any], client: Any
+) -> Iterator[tuple[int, Reduced | Exception]]:
+    completed: Any = import_module("distributed").as_completed
+    futures = client.map(result_or_error, [job] * len(logs), list(logs), pure=False)
+    place = {future.key: k for k, future in enumerate(futures)}
+    for future in completed(futures):
+        if future.status == "finished":
+            yield place[future.key], future.result()
+        else:
+            yield place[future.key], LogError(f"its worker died: {future.exception()}")
+
+
+def _log_name(log: Any, k: int) -> str:
+    return str(getattr(log, "name", "")) or f"log {k + 1}"

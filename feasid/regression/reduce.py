@@ -1,0 +1,441 @@
+"""From logs, whatever they are, to reduced data: each opened once and folded into triangles.
+
+`restrict_terms` and `without_rows` change reduced data without reading a log again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+
+import numpy as np
+
+from feasid.core.arguments import checked
+from feasid.core.arrays import Array, Mask
+from feasid.core.notes import Note
+from feasid.core.threads import one_thread
+from feasid.errors import FeasidError, InputError, NotEnoughDataError
+from feasid.formats.fit_robot import (
+    CandidateTerms,
+    resolve_robot,
+    with_fit_terms,
+    with_shared_motors,
+    without_unmeasured_terms,
+)
+from feasid.identifiability.base import BaseParameters, base_parameters
+from feasid.logs.read.arrays import is_tuple_of_arrays
+from feasid.logs.read.formats import is_reduced
+from feasid.logs.recording import Recording, find_missing_torques
+from feasid.options.complete import check_options, document_options, select_options
+from feasid.options.tables import (
+    FitOptions,
+    LoadOptions,
+    LogOptions,
+    MeasuredOptions,
+    ReduceOptions,
+    TermOptions,
+)
+from feasid.regression.duplicates import refuse_repeated_logs
+from feasid.regression.folds import Strata, triangularise
+from feasid.regression.parallel import (
+    LogTask,
+    Progress,
+    Source,
+    reduce_all,
+    reduce_task,
+    reduce_with_checkpoint,
+)
+from feasid.regression.triangle import Reduced, fingerprint_of
+from feasid.robot.description import Robot
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from distributed import Client
+
+Log: TypeAlias = "pd.DataFrame | Mapping[str, Any] | str | Path | Recording"
+
+
+@checked
+@document_options(ReduceOptions)
+@one_thread()
+def reduce(
+    data: Log | Reduced | Sequence[Log | Reduced],
+    robot: Robot | str | Path | None = None,
+    *,
+    base: BaseParameters | None = None,
+    workers: int = 1,
+    client: Client | None = None,
+    on_error: str = "raise",
+    progress: Progress | None = None,
+    checkpoints: str | Path | None = None,
+    **options: Unpack[ReduceOptions],
+) -> Reduced:
+    """Reduce a log, or many, to one small triangle per joint; see `Reduced`.
+
+    Parameters
+    ----------
+    data : DataFrame, mapping of arrays, path, Reduced, Dask DataFrame, or a sequence of these
+        Parquet files are streamed and may be larger than memory. Every partition of a Dask
+        DataFrame is prepared by itself, so it should hold whole runs.
+    robot : Robot or path, optional
+        Default what travels with the data. Joint terms are added as `feasid.fit` adds them.
+    base : BaseParameters, optional
+        Default those of the robot with its joint terms; a given base has its own.
+    workers : int
+        Processes on this machine among which several logs are shared.
+    client : dask.distributed.Client, optional
+        Share the logs on this cluster instead.
+    on_error : {"raise", "skip"}
+        Whether a log that fails is an error (with the sum of the others in ``error.partial``) or
+        a note.
+    progress : callable, optional
+        Called with (done, all) after each log.
+    checkpoints : path, optional
+        A folder that keeps what each log gave. When the work is interrupted and begun again, it
+        goes on from there, to the same bits.
+    **options
+        An automatic cut-off is chosen from the first log.
+
+    Returns
+    -------
+    Reduced
+
+    Raises
+    ------
+    LogError, NotEnoughDataError, DescriptionError, InputError
+        What is wrong with the input, by name.
+    """
+    chosen = complete_filter_options(check_options(ReduceOptions, options, "reduce"), "reduce")
+    terms = select_options(TermOptions, chosen) | select_options(MeasuredOptions, chosen)
+    if base is not None and terms:
+        raise InputError(f"{next(iter(terms))} has no effect beside base=, which has its own terms")
+    if on_error not in ("raise", "skip"):
+        raise InputError(f"on_error must be 'raise' or 'skip', not {on_error!r}")
+    sources = open_sources(data)
+    if base is None:
+        wanted = with_shared_motors(resolve_robot(data, robot), chosen.get("couplings"))
+        asked = terms.get("friction"), terms.get("drive_inertia"), candidate_terms(chosen)
+        seen, notes = find_measured_joints(sources, wanted, chosen)
+        base, assumed = base_with_terms(wanted, sources, *asked, measured=seen)
+        notes += assumed
+    else:
+        notes = []
+    measured = base.experiment.measured_joints
+    tasks = assign_cutoff(sources, base.robot, select_options(LogOptions, chosen), measured)
+    total = reduce_tasks(
+        tasks,
+        base,
+        workers=workers,
+        client=client,
+        progress=progress,
+        on_error=on_error,
+        checkpoints=checkpoints,
+    )
+    return total.with_notes(*notes)
+
+
+def reduce_groups(
+    groups: Sequence[Any],
+    robot: Robot | str | Path | None,
+    options: Mapping[str, Any],
+    function: str,
+) -> tuple[BaseParameters, list[Reduced], list[Note]]:
+    """Logs of one robot in several states, such as without and with a load, reduced alike.
+
+    Parameters
+    ----------
+    groups : sequence of logs, or of sequences of logs
+    robot : Robot or path, optional
+        Default what travels with the first group.
+    options : mapping
+        `feasid.options.tables.LoadOptions`.
+    function : str
+        Whose options they are.
+    """
+    chosen = complete_filter_options(check_options(LoadOptions, options, function), function)
+    terms = select_options(TermOptions, chosen)
+    sources = [open_sources(data) for data in groups]
+    logs = [log for own in sources for log in own]
+    described = with_shared_motors(resolve_robot(groups[0], robot), terms.get("couplings"))
+    asked = terms.get("friction"), terms.get("drive_inertia")
+    base, notes = base_with_terms(described, logs, *asked)
+    tasks = iter(assign_cutoff(logs, base.robot, select_options(LogOptions, chosen)))
+    return base, [reduce_tasks([*islice(tasks, len(own))], base) for own in sources], notes
+
+
+def open_sources(data: Any) -> list[Source]:
+    """The single logs: members of a sequence, partitions of a Dask DataFrame, files."""
+    found = [_open_source(item) for item in _each_log(data)]
+    if not found:
+        raise NotEnoughDataError("there is no log: the sequence is empty")
+    refuse_repeated_logs(found)
+    return found
+
+
+def _each_log(data: Any) -> Iterable[Any]:
+    if isinstance(data, list | tuple) and not is_tuple_of_arrays(data):
+        for item in data:
+            yield from _each_log(item)
+    elif hasattr(data, "to_delayed"):
+        yield from data.to_delayed()
+    else:
+        yield data
+
+
+def _open_source(item: Any) -> Source:
+    if isinstance(item, Reduced):
+        return item
+    if isinstance(item, str | Path) and is_reduced(item):
+        return Reduced.load(item)
+    return Recording.from_source(item)
+
+
+def complete_filter_options(chosen: Mapping[str, Any], function: str) -> dict[str, Any]:
+    """Options of a fit with what is filtered said: the equations, unless nothing shall be."""
+    if chosen.get("filtering") is not None:
+        return dict(chosen)
+    said = "signals" if chosen.get("cutoff") is False else "equations"
+    return check_options(FitOptions, {**chosen, "filtering": said}, function)
+
+
+def candidate_terms(chosen: Mapping[str, Any]) -> CandidateTerms | None:
+    """The friction terms that may be chosen among later; None where nothing can be."""
+    return CandidateTerms(chosen.get("candidates")) if chosen["filtering"] == "equations" else None
+
+
+def find_measured_joints(
+    sources: Sequence[Source], robot: Robot, chosen: Mapping[str, Any]
+) -> tuple[Sequence[str] | None, list[Note]]:
+    """The joints that are stated as measured, or else those whose torques the first log holds.
+
+    None for all of them; the note names the others, and why.
+    """
+    measured: Sequence[str] | None = chosen.get("measured")
+    if measured is not None:
+        return measured, []
+    for log in sources:
+        if isinstance(log, Reduced):
+            return _measured_joints(log, robot), []
+        try:
+            missing = find_missing_torques(log, robot, chosen.get("columns"), chosen.get("topic"))
+        except FeasidError:
+            continue  # reported with its name when its turn comes
+        if not missing:
+            break
+        listed = ", ".join(f"{joint} ({why})" for joint, why in missing.items())
+        note = Note(f"torques that the log does not hold: {listed}", "no-torque", joints=[*missing])
+        return tuple(j for j in robot.joints if j not in missing), [note]
+    return None, []
+
+
+def _measured_joints(reduced: Reduced, robot: Robot) -> Sequence[str] | None:
+    """Joints of which reduced data have equations; None for all of them, or where none could be."""
+    there = measured_rows(reduced)
+    if there.all() or not there.any() or len(there) != len(robot.joints):
+        return None
+    return tuple(j for j, own in zip(robot.joints, there, strict=True) if own)
+
+
+def base_with_terms(
+    robot: Robot,
+    sources: Sequence[Source],
+    friction: Sequence[str] | None = None,
+    drive_inertia: bool | None = None,
+    offer: CandidateTerms | None = None,
+    measured: Sequence[str] | None = None,
+) -> tuple[BaseParameters, list[Note]]:
+    """Base parameters of the robot with the terms that a fit adds, and what was assumed.
+
+    Data that are reduced already decided which terms there are: when nothing was asked for, a
+    robot that fits them as it stands, or with the usual terms, is taken so.
+    """
+    model, notes = with_fit_terms(robot, friction, drive_inertia, offer)
+    if measured is not None:
+        model, said = without_unmeasured_terms(model, measured)
+        notes += said
+    base = base_parameters(model, measured=measured)
+    done = [s for s in sources if isinstance(s, Reduced)]
+    if done and friction is None and not _belongs_to(done[0], base):
+        for other in (robot, with_fit_terms(robot, None, drive_inertia)[0]):
+            plain = base_parameters(other, measured=measured)
+            if _belongs_to(done[0], plain):
+                return plain, []
+    return base, notes
+
+
+def _belongs_to(reduced: Reduced, base: BaseParameters) -> bool:
+    return reduced.fingerprint == fingerprint_of(base.robot, independent_columns(base))
+
+
+def independent_columns(base: BaseParameters) -> list[int]:
+    """The standard parameters that lead the base parameters."""
+    return [int(c) for c in base.independent]
+
+
+def assign_cutoff(
+    sources: Sequence[Source],
+    robot: Robot,
+    options: Mapping[str, Any],
+    measured: Sequence[str] | None = None,
+) -> list[LogTask]:
+    """Every log with its options: one cut-off for all, the caller's or what the first asks for."""
+    fresh = [s for s in sources if isinstance(s, Recording)]
+    if len(sources) == 1 or not fresh or options.get("cutoff") is not None:
+        return [LogTask(s, options) for s in sources]
+    known = [s.cutoff for s in sources if isinstance(s, Reduced)]
+    first: Recording | None = None
+    cutoff = known[0] if known else None
+    if not known:
+        first, cutoff = _first_cutoff(fresh, robot, options, measured)
+    same = {**options, "cutoff": False if cutoff is None else cutoff}
+    return [LogTask(s, options if s is first else same) for s in sources]
+
+
+def _first_cutoff(
+    fresh: Sequence[Recording],
+    robot: Robot,
+    options: Mapping[str, Any],
+    measured: Sequence[str] | None,
+) -> tuple[Recording | None, float | None]:
+    for recording in fresh:
+        try:
+            torque = True if measured is None else measured
+            return recording, next(recording.motions(robot, torque=torque, **options)).cutoff
+        except FeasidError:
+            continue  # reported with its name when its turn comes
+    return None, None
+
+
+def reduce_tasks(
+    tasks: Sequence[LogTask],
+    base: BaseParameters,
+    *,
+    workers: int = 1,
+    client: Client | None = None,
+    progress: Progress | None = None,
+    on_error: str = "raise",
+    checkpoints: str | Path | None = None,
+) -> Reduced:
+    """The sum of all logs, verified to belong to the base parameters."""
+    robot, columns = base.robot, independent_columns(base)
+    measured = base.experiment.measured_joints
+    job: Callable[[LogTask], Reduced]
+    job = partial(reduce_task, robot=robot, columns=columns, measured=measured)
+    if checkpoints is not None:
+        folder = Path(checkpoints)
+        kept = partial(reduce_with_checkpoint, robot=robot, columns=columns, measured=measured)
+        job = partial(kept, folder=folder)
+    if len(tasks) == 1 and client is None:
+        total = job(tasks[0])
+    else:
+        done = reduce_all(job, tasks, workers=workers, client=client, progress=progress)
+        total = done.require_total(on_error)
+    if not _belongs_to(total, base):
+        raise InputError(
+            "the reduced data belong to another robot, other joint terms or another gravity; "
+            f"they hold {len(total.columns)} base parameters, robot {robot.name!r} has "
+            f"{len(columns)}"
+        )
+    if measured is not None:
+        left = [k for k, j in enumerate(robot.joints) if j not in measured]
+        total = without_rows(total, left)
+    return total if total.robot is not None else replace(total, robot=robot)
+
+
+def restrict_terms(reduced: Reduced, wide: Robot, base: BaseParameters) -> Reduced:
+    """The reduction that the robot of `base` would have got from the same log.
+
+    Parameters
+    ----------
+    reduced : Reduced
+        Of `wide`.
+    wide : Robot
+    base : BaseParameters
+        Of the same robot with some of its joint terms left out.
+
+    Raises
+    ------
+    InputError
+        When `base` has a parameter that `wide` does not have.
+    """
+    columns = tuple(int(c) for c in base.independent)
+    change = _column_transformation(reduced, wide, base)
+    supports, maps = [], []
+    for support in reduced.supports:
+        own = change[list(support)]
+        kept = np.flatnonzero(own.any(axis=0))
+        supports.append(tuple(kept.tolist()))
+        maps.append(_extend_by_last_column(own[:, kept]))
+    return replace(
+        reduced,
+        fingerprint=fingerprint_of(base.robot, columns),
+        columns=columns,
+        supports=tuple(supports),
+        triangles=tuple(
+            _transform_triangle(t, m) for t, m in zip(reduced.triangles, maps, strict=True)
+        ),
+        strata=tuple(_transform_strata(s, m) for s, m in zip(reduced.strata, maps, strict=False)),
+        robot=base.robot,
+    )
+
+
+def without_rows(reduced: Reduced, rows: Collection[int]) -> Reduced:
+    """The same data with 0 = 0 in place of the equations of these coordinates."""
+    triangles = tuple(0.0 * t if r in rows else t for r, t in enumerate(reduced.triangles))
+    strata = tuple(s.with_zero_rows() if r in rows else s for r, s in enumerate(reduced.strata))
+    return replace(reduced, triangles=triangles, strata=strata)
+
+
+def measured_rows(reduced: Reduced) -> Mask:
+    """Which coordinates have equations other than 0 = 0, shape (dof,)."""
+    return np.array([t.any() for t in reduced.triangles])
+
+
+def _column_transformation(reduced: Reduced, wide: Robot, base: BaseParameters) -> Array:
+    """The columns of `base` by those of `reduced`: single ones where they are among these."""
+    names = [wide.parameter_names[c] for c in reduced.columns]
+    wanted = [base.robot.parameter_names[c] for c in base.independent]
+    out = np.zeros((len(names), len(wanted)))
+    if set(wanted) <= set(names):
+        out[[names.index(w) for w in wanted], np.arange(len(wanted))] = 1.0
+        return out
+    place = {name: c for c, name in enumerate(wide.parameter_names)}
+    missing = [w for w in wanted if w not in place]
+    if missing:
+        body, symbol = missing[0]
+        raise InputError(f"the reduced data have no column {body}.{symbol}", body=body)
+    whole = base_parameters(wide, measured=base.experiment.measured)
+    return np.asarray(whole.K[:, [place[w] for w in wanted]])
+
+
+def _extend_by_last_column(own: Array) -> Array:
+    """The change of a row's entries when a further one, its last, stays."""
+    out = np.zeros((own.shape[0] + 1, own.shape[1] + 1))
+    out[:-1, :-1], out[-1, -1] = own, 1.0
+    return out
+
+
+def _transform_strata(strata: Strata, change: Array) -> Strata:
+    """The strata of changed rows."""
+    cells = strata.triangles.shape[:2]
+    whole = _extend_by_last_column(change)
+    triangles = np.array(
+        [
+            [_transform_triangle(strata.triangles[c, f], whole) for f in range(cells[1])]
+            for c in range(cells[0])
+        ]
+    )
+    return replace(
+        strata,
+        triangles=triangles,
+        products=whole.T @ strata.products @ whole,
+        raw=_transform_triangle(strata.raw, change),
+    )
+
+
+def _transform_triangle(triangle: Array, change: Array) -> Array:
+    return triangularise(triangle @ change)

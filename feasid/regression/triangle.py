@@ -1,0 +1,534 @@
+"""Reduced data: everything a least-squares fit needs of a log, in a few kilobytes.
+
+Row r of the regressor touches only the parameters of what joint r carries, so each row keeps a
+triangle of its own,
+
+    [W_r | tau_r] = Q_r [[R_r, rho_r], [0, residual_r]]
+
+(eq. (64)-(70) of Sousa and Cortesao (2014)), updated in place, chunk after chunk, by Householder
+reflections of a triangle on top of a block (LAPACK ``tpqrt``). Reductions of two logs add: the
+triangle of the stacked triangles is that of the stacked logs. So streams, many files, cores and
+clusters are one and the same code, and weights per joint can be chosen later without reading the
+log again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.core.arguments import checked_methods
+from feasid.core.arrays import (
+    MEANING,
+    Array,
+    read_arrays,
+    require_finite,
+    require_version,
+    unpack_archive,
+)
+from feasid.core.files import open_for_reading, write_atomically
+from feasid.core.notes import Note
+from feasid.core.notes import as_notes as as_notes
+from feasid.core.threads import one_thread
+from feasid.dynamics.regressor import CHUNK, RegressorPlan
+from feasid.dynamics.spatial import as_samples_last
+from feasid.errors import FeasidError, InputError, LogError, SecurityError
+from feasid.identifiability.base import base_parameters
+from feasid.regression.folds import Strata, absorb_rows, stack_triangles
+from feasid.robot.description import Robot
+from feasid.robot.layout import squares_in_common_unit
+
+
+def fingerprint_of(robot: Robot, columns: Sequence[int]) -> str:
+    """Hash of what decides the meaning of reduced data: geometry, gravity, names and columns."""
+    digest = hashlib.sha256()
+    for body, parent in zip(robot.bodies, robot.parents, strict=True):
+        for array in (body.rotation, body.position, body.motion):
+            digest.update(np.ascontiguousarray(array + 0.0).tobytes())
+        digest.update(f"{body.name}\0{body.joint}\0{parent}\0".encode())
+        if body.rotor is not None:
+            digest.update(np.r_[body.rotor.gear, body.rotor.position].tobytes())
+            digest.update(np.ascontiguousarray(body.rotor.rotation).tobytes())
+    for drive in robot.drives:
+        terms = drive.name, sorted(drive.coupling.items()), drive.symbols
+        named = "".join(f"{f.name}\0" for f in drive.features)
+        digest.update((repr(terms) + named).encode())
+        for number in (drive.transition, drive.rest):
+            if number:
+                digest.update(repr(number).encode())
+    digest.update("".join(robot.constraint_texts).encode())
+    if robot.load_model is not None:
+        digest.update(np.ascontiguousarray(robot.load_model + 0.0).tobytes())
+    digest.update(np.ascontiguousarray(robot.gravity + 0.0).tobytes())
+    digest.update(np.asarray(columns, dtype=np.int64).tobytes())
+    return digest.hexdigest()[:32]
+
+
+LARGEST_FILE = 2**28
+"""Bytes that a saved file may unpack to; a robot of 1000 parameters needs a tenth."""
+
+
+@checked_methods
+@dataclass(frozen=True, eq=False)
+class Reduced:
+    """A log reduced to one triangle per generalised coordinate; add two with ``+``.
+
+    Attributes
+    ----------
+    fingerprint : str
+        Of the robot's structure and of the columns: only equal ones add.
+    columns : tuple of int
+        Standard parameters that the columns belong to (``base.independent``).
+    supports : tuple of tuple of int
+        Per row the positions in `columns` that it touches.
+    triangles : tuple of ndarray, shapes (k + 1, k + 1)
+        Per row the triangle of [W_r | tau_r], upper triangular.
+    samples : int
+        Rows of the log that went in.
+    notes : tuple of Note
+        What was done to the signals on the way.
+    cutoff : float or None
+        Cut-off of the low-pass [Hz], when all of the log was filtered alike.
+    robot : Robot or None
+        The robot it belongs to; not kept in files.
+    sources : tuple of str
+        Names of the files that went in.
+    digests : tuple of str
+        SHA-256 of their content.
+    rows : int
+        Equations per coordinate; `samples` unless a low-pass on both sides left fewer to keep.
+    strata : tuple of Strata
+        Per row its triangles by slowness and time; empty when the equations were not filtered.
+    period : float
+        Longest time between two samples of the logs [s]; 0 when it is not known.
+    power : ndarray, shape (dof,), or None
+        Sum of squares of what is to be predicted, where torques hold the forces of contacts, too
+        [(N m)^2 or N^2]; None where torques are that.
+    """
+
+    fingerprint: str
+    columns: tuple[int, ...]
+    supports: tuple[tuple[int, ...], ...]
+    triangles: tuple[Array, ...]
+    samples: int
+    notes: tuple[Note, ...] = ()
+    cutoff: float | None = None
+    robot: Robot | None = None
+    sources: tuple[str, ...] = ()
+    digests: tuple[str, ...] = ()
+    rows: int = -1
+    strata: tuple[Strata, ...] = ()
+    period: float = 0.0
+    power: Array | None = None
+
+    def __post_init__(self) -> None:
+        if self.rows < 0:
+            object.__setattr__(self, "rows", self.samples)
+
+    @classmethod
+    def from_samples(
+        cls,
+        robot: Robot,
+        q: npt.ArrayLike,
+        dq: npt.ArrayLike,
+        ddq: npt.ArrayLike,
+        tau: npt.ArrayLike,
+        *,
+        columns: Sequence[int] | None = None,
+        notes: Sequence[str] = (),
+    ) -> Reduced:
+        """Reduce arrays of shape (samples, dof).
+
+        Parameters
+        ----------
+        robot : Robot
+        q, dq, ddq, tau : array_like, shape (samples, dof)
+            [rad or m, per s, per s^2; N m or N]
+        columns : sequence of int, optional
+            Default ``base_parameters(robot).independent``.
+        notes : sequence of str
+
+        Raises
+        ------
+        LogError
+            Names the array of the wrong shape, or the row and coordinate that is not finite.
+        """
+        reducer = Reducer(robot, columns)
+        reducer.add(q, dq, ddq, tau)
+        return reducer.result(notes)
+
+    def __add__(self, other: Reduced) -> Reduced:
+        if not isinstance(other, Reduced):
+            return NotImplemented
+        if other.fingerprint != self.fingerprint:
+            raise InputError(
+                "these reduced data belong to different robots (geometry, gravity, joint terms or "
+                "base parameters differ), so they cannot be added"
+            )
+        if self.supports != other.supports:
+            raise InputError(
+                "one of these reduced data has unknown contact forces, the other has not: their "
+                "equations have different columns and cannot be added"
+            )
+        if bool(self.strata) != bool(other.strata):
+            raise InputError(
+                "one of these reduced data has filtered equations, the other filtered signals: "
+                "they weigh noise differently and cannot be added"
+            )
+        triangles = [
+            stack_triangles(a, b) for a, b in zip(self.triangles, other.triangles, strict=True)
+        ]
+        notes = as_notes((*self.notes, *other.notes))
+        samples = self.samples + other.samples
+        cutoff = self.cutoff if self.cutoff == other.cutoff else None
+        robot = self.robot or other.robot
+        head = self.fingerprint, self.columns, self.supports
+        sources = (*self.sources, *other.sources)
+        digests = (*self.digests, *other.digests)
+        strata = tuple(a + b for a, b in zip(self.strata, other.strata, strict=True))
+        rows = self.rows + other.rows
+        total = Reduced(
+            *head, tuple(triangles), samples, notes, cutoff, robot, sources, digests, rows, strata
+        )
+        power = self.torque_norms**2 + other.torque_norms**2
+        told = self.power is not None or other.power is not None
+        return replace(total, period=max(self.period, other.period), power=power if told else None)
+
+    def __radd__(self, other: object) -> Reduced:
+        """Let ``sum(parts)`` work."""
+        if other == 0:
+            return self
+        return NotImplemented
+
+    def with_shifted_torques(self, delay: float) -> Reduced:
+        """The same rows with torques taken `delay` later, to first order; needs `strata`.
+
+        Parameters
+        ----------
+        delay : float
+            [s]
+        """
+        strata = tuple(s.with_shifted_torques(delay) for s in self.strata)
+        return replace(self, strata=strata, triangles=tuple(s.total_triangle for s in strata))
+
+    def with_notes(self, *notes: str) -> Reduced:
+        """The same data with further notes.
+
+        Parameters
+        ----------
+        *notes : str
+        """
+        return replace(self, notes=as_notes((*self.notes, *notes)))
+
+    def triangle(self, weights: npt.ArrayLike | None = None) -> tuple[Array, Array, float]:
+        """One triangle for all rows: ``|W beta - tau|^2 = |R beta - rho|^2 + residual^2``.
+
+        Parameters
+        ----------
+        weights : array_like, shape (dof,), optional
+            Factor per row of the regressor, such as 1 / standard deviation; default 1.
+
+        Returns
+        -------
+        R : ndarray, shape (nb, nb)
+            Upper triangular, non-negative diagonal.
+        rho : ndarray, shape (nb,)
+        residual : float
+
+        Raises
+        ------
+        InputError
+            There is not one finite weight per row.
+        """
+        rows, size = len(self.triangles), len(self.columns)
+        scale = np.ones(rows) if weights is None else require_finite(weights, (rows,), "weights")
+        stacked = []
+        for factor, support, triangle in zip(scale, self.supports, self.triangles, strict=True):
+            wide = np.zeros((triangle.shape[0], size + 1))
+            wide[:, [*support, size]] = factor * triangle
+            stacked.append(wide)
+        r = np.zeros((size + 1, size + 1))
+        full = np.asarray(np.linalg.qr(np.vstack(stacked), mode="r"))
+        r[: full.shape[0]] = full
+        r *= np.where(np.diag(r) < 0, -1.0, 1.0)[:, None]
+        return r[:size, :size], r[:size, size], float(r[size, size])
+
+    def residuals(self, beta: npt.ArrayLike) -> Array:
+        """Root of the sum of squared residuals per row.
+
+        Parameters
+        ----------
+        beta : array_like, shape (nb,)
+
+        Returns
+        -------
+        ndarray, shape (dof,)
+            [N m or N]
+        """
+        beta = require_finite(beta, (len(self.columns),), "beta")
+        out = []
+        for support, triangle in zip(self.supports, self.triangles, strict=True):
+            vector = triangle @ np.append(beta[list(support)], -1.0)
+            out.append(np.linalg.norm(vector))
+        return np.array(out)
+
+    @property
+    def torque_norms(self) -> Array:
+        """Root of the sum of squared torques per row, shape (dof,) [N m or N].
+
+        Where contacts push, those of the motors alone: what a model is asked for.
+        """
+        own = np.array([np.linalg.norm(t[:, -1]) for t in self.triangles])
+        return own if self.power is None else np.sqrt(self.power) * (own > 0)
+
+    # -- files -------------------------------------------------------------------------------
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write a NumPy ``.npz`` archive without pickled objects.
+
+        Parameters
+        ----------
+        path : path
+        overwrite : bool
+            Whether a file that exists is replaced.
+
+        Raises
+        ------
+        OutputError
+            `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
+        """
+        write_atomically(path, self.to_bytes(), overwrite=overwrite)
+
+    def to_bytes(self) -> bytes:
+        """What `save` writes."""
+        return archive_bytes(self)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Reduced:
+        """Read what `save` wrote; refuses pickled objects and inconsistent shapes.
+
+        Parameters
+        ----------
+        path : path
+
+        Raises
+        ------
+        InputError
+            The file does not exist, is damaged, or was written by another version.
+        SecurityError
+            It holds pickled objects or what else is never allowed.
+        LimitError
+            It unpacks to more than `LARGEST_FILE`.
+        """
+        with open_for_reading(path, LARGEST_FILE) as file:
+            return cls.from_file(file, str(path))
+
+    @classmethod
+    def from_file(cls, file: IO[bytes], name: str) -> Reduced:
+        """Read an open file; see `load`.
+
+        Parameters
+        ----------
+        file : binary file
+        name : str
+            For messages.
+
+        Raises
+        ------
+        InputError
+            It is damaged, or was written by another version.
+        SecurityError
+            It holds pickled objects or what else is never allowed.
+        LimitError
+            It unpacks to more than `LARGEST_FILE`.
+        """
+        try:
+            arrays = read_arrays(unpack_archive(file, name, LARGEST_FILE))
+            return cls(**values_from_archive(arrays, name))
+        except SecurityError as error:
+            raise SecurityError(f"{name}: {error}", path=name) from error
+        except FeasidError:
+            raise
+        except (LookupError, ValueError, TypeError, ArithmeticError, RecursionError) as error:
+            raise InputError(f"{name} is not a file of reduced data: {error}", path=name) from error
+
+    def __repr__(self) -> str:
+        return (
+            f"<Reduced: {self.samples} samples, {len(self.triangles)} joint rows, "
+            f"{len(self.columns)} base parameters>"
+        )
+
+
+class Reducer:
+    """Accumulates samples into triangles with memory that does not depend on how many come.
+
+    Parameters
+    ----------
+    robot : Robot
+    columns : sequence of int, optional
+        Default ``base_parameters(robot).independent``.
+    """
+
+    def __init__(self, robot: Robot, columns: Sequence[int] | None = None) -> None:
+        if columns is None:
+            columns = [int(c) for c in base_parameters(robot).independent]
+        self.plan = RegressorPlan.from_robot(robot, columns)
+        sizes = [len(s) + 1 for s in self.plan.nonzero_columns]
+        self._triangles = [np.zeros((k, k), order="F") for k in sizes]
+        self._blocks = [np.empty((k, CHUNK)) for k in sizes]
+        self._samples = 0
+
+    @one_thread()
+    def add(
+        self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike, tau: npt.ArrayLike
+    ) -> None:
+        """Add samples, arrays of shape (samples, dof); all must be finite."""
+        dof = self.plan.robot.dof
+        arrays: list[Array] = []
+        for name, value in zip(("q", "dq", "ddq", "tau"), (q, dq, ddq, tau), strict=True):
+            array = np.asarray(value, dtype=np.float64)
+            if array.ndim != 2 or array.shape[1] != dof:
+                raise LogError(f"{name} has shape {array.shape}, expected (samples, {dof})")
+            if arrays and len(array) != len(arrays[0]):
+                raise LogError(f"{name} has {len(array)} samples, q has {len(arrays[0])}")
+            if not np.isfinite(array).all():
+                row, joint = (int(k) for k in np.argwhere(~np.isfinite(array))[0])
+                raise LogError(f"{name} of row {row}, coordinate {joint} is not finite", row=row)
+            arrays.append(array)
+        for start in range(0, len(arrays[0]), CHUNK):
+            self._add_chunk(*(as_samples_last(a[start : start + CHUNK]) for a in arrays))
+
+    def _add_chunk(self, q: Array, dq: Array, ddq: Array, tau: Array) -> None:
+        count = q.shape[1]
+        # Rows of a C-ordered (k, CHUNK) block are columns of a Fortran matrix with CHUNK rows;
+        # a last, shorter chunk gets blocks of its own so that they stay contiguous.
+        blocks = self._blocks
+        if count < CHUNK:
+            blocks = [np.empty((len(b), count)) for b in blocks]
+        self.plan.fill(q, dq, ddq, blocks)
+        for r, block in enumerate(blocks):
+            block[-1] = tau[r]
+            absorb_rows(self._triangles[r], block.T)
+        self._samples += count
+
+    @property
+    def samples(self) -> int:
+        """Samples added so far."""
+        return self._samples
+
+    def result(self, notes: Sequence[str] = (), cutoff: float | None = None) -> Reduced:
+        """The reduction of everything added so far."""
+        place = {c: k for k, c in enumerate(self.plan.columns)}
+        supports = tuple(tuple(place[c] for c in s) for s in self.plan.nonzero_columns)
+        triangles = tuple(np.ascontiguousarray(np.triu(t)) for t in self._triangles)
+        robot, columns = self.plan.robot, self.plan.columns
+        head = fingerprint_of(robot, columns), columns, supports, triangles
+        return Reduced(*head, self._samples, as_notes(notes), cutoff, robot)
+
+
+def relative_errors(robot: Robot, missed: Array, squares: Array) -> Array:
+    """Roots of squared errors over squared torques, of every coordinate and then of all.
+
+    Parameters
+    ----------
+    robot : Robot
+    missed, squares : ndarray, shape (dof,)
+        Sums of squared errors, and of squared torques or forces [(N m)^2 or N^2].
+
+    Returns
+    -------
+    ndarray, shape (dof + 1,)
+        NaN where there is no torque. Units are kept apart: see
+        `feasid.robot.layout.squares_in_common_unit`.
+    """
+    share = np.maximum(missed, 0.0) / np.where(squares > 0, squares, np.nan)
+    power = squares_in_common_unit(robot, squares)
+    whole = float(np.nan_to_num(share) @ power) / (float(power.sum()) or np.nan)
+    return np.asarray(np.sqrt(np.append(share, whole)))
+
+
+FILE_VERSION = 4
+"""Version of the saved file."""
+
+
+def archive_bytes(reduced: Reduced) -> bytes:
+    """A NumPy ``.npz`` archive without pickled objects."""
+    arrays: dict[str, Any] = {
+        "version": np.array(FILE_VERSION),
+        "meaning": np.array(MEANING),
+        "fingerprint": np.array(reduced.fingerprint),
+        "columns": np.array(reduced.columns),
+        "samples": np.array(reduced.samples),
+        "rows": np.array(reduced.rows),
+        "period": np.array(reduced.period),
+        "notes": np.array([n.to_json() for n in reduced.notes], dtype=np.str_),
+        "sources": np.array(reduced.sources, dtype=np.str_),
+        "digests": np.array(reduced.digests, dtype=np.str_),
+        "cutoff": np.array(np.nan if reduced.cutoff is None else reduced.cutoff),
+    }
+    if reduced.power is not None:
+        arrays["power"] = reduced.power
+    for r, (support, triangle) in enumerate(zip(reduced.supports, reduced.triangles, strict=True)):
+        arrays[f"support_{r}"] = np.array(support, dtype=np.int64)
+        arrays[f"triangle_{r}"] = triangle
+    for r, strata in enumerate(reduced.strata):
+        arrays |= {f"{f.name}_{r}": getattr(strata, f.name) for f in fields(Strata)}
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def values_from_archive(archive: Any, name: str) -> dict[str, Any]:
+    """The attributes of a `Reduced` that an archive holds, by name.
+
+    Raises
+    ------
+    InputError
+        Its version is another one.
+    ValueError, LookupError
+        It is damaged.
+    """
+    found = archive if "version" in archive else {"version": archive["format"]}
+    require_version(name, "reduced data; reduce the log again", found, FILE_VERSION)
+    columns = tuple(int(c) for c in archive["columns"])
+    supports: list[tuple[int, ...]] = []
+    triangles: list[Array] = []
+    while f"triangle_{len(triangles)}" in archive:
+        support = archive[f"support_{len(triangles)}"]
+        triangle = np.asarray(archive[f"triangle_{len(triangles)}"], dtype=np.float64)
+        size = support.size + 1
+        if triangle.shape != (size, size) or not np.isfinite(triangle).all():
+            raise ValueError(f"triangle {len(triangles)} is damaged")
+        if support.size and not (support.min() >= 0 and support.max() < len(columns)):
+            raise ValueError(f"support {len(triangles)} is damaged")
+        supports.append(tuple(int(s) for s in support))
+        triangles.append(triangle)
+    if not triangles:
+        raise ValueError("there is no triangle in it")
+    cutoff = float(archive["cutoff"])
+    return {
+        "fingerprint": str(archive["fingerprint"]),
+        "columns": columns,
+        "supports": tuple(supports),
+        "triangles": tuple(triangles),
+        "samples": int(archive["samples"]),
+        "notes": tuple(Note.of_json(str(n)) for n in archive["notes"]),
+        "cutoff": None if np.isnan(cutoff) else cutoff,
+        "sources": tuple(str(x) for x in archive["sources"]),
+        "digests": tuple(str(x) for x in archive["digests"]),
+        "rows": int(archive["rows"]),
+        "strata": tuple(
+            Strata.from_archive(archive, r, len(s) + 1)
+            for r, s in enumerate(supports)
+            if f"counts_{r}" in archive
+        ),
+        "period": float(archive["period"]),
+        "power": np.asarray(archive["power"], dtype=float) if "power" in archive else None,
+    }

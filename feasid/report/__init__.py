@@ -1,0 +1,4 @@
+"""A fit as text, figures and pages.
+
+Presents numbers that others computed and computes none itself.
+"""

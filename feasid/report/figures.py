@@ -1,0 +1,498 @@
+"""Figures of a fit: torques, residuals, friction, motion, parameters and bodies.
+
+Each is a matplotlib figure. Needs the extra "plot".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.core.display import BLUE, GREY, RED, YELLOW, add_legend, new_figure, truncate
+from feasid.identification.fitted import FittedModel
+from feasid.report.contents import Replay, select_recording
+from feasid.robot.description import Robot
+from feasid.robot.inertia import pseudo_inertia, to_mass_com_inertia
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MAX_LINE_POINTS = 3000
+"""Points drawn per line; longer logs are thinned, as no screen shows more."""
+
+MAX_TITLE_CHARACTERS = 32
+"""Characters of a joint's name in a panel."""
+
+
+def draw_torques(fit: FittedModel, log: Any = None, title: str = "") -> Figure:
+    """Measured torque, predicted torque and their difference, a panel per joint.
+
+    As the fit compares them: behind the same low-pass. The torque as it was logged is paler.
+    """
+    replay = Replay.from_fit(fit, log)
+    names = replay.joints
+    errors = fit.relative_error if log is None else fit.errors(select_recording(fit, log))
+    figure, axes = panels(
+        names,
+        "measured and predicted torque over time, and their difference; relative error "
+        + ", ".join(f"{n} {100 * errors[n]:.1f} %" for n in names),
+    )
+    _draw_torques(axes, replay)
+    for axis, name in zip(axes, names, strict=False):
+        style_panel(axis, f"{truncate(name, MAX_TITLE_CHARACTERS)}   ({100 * errors[name]:.1f} %)")
+    add_legend(figure, axes[0], 4)
+    label_time(axes, names)
+    figure.supylabel("torque [N m], force [N]", fontsize=9)
+    if title:
+        figure.suptitle(title, fontsize=10)
+    return figure
+
+
+def panels(
+    names: Sequence[str], alt: str, columns: int = 2, height: float = 2.1
+) -> tuple[Figure, Any]:
+    """A figure with a panel per name, and its axes in order; those left over are hidden."""
+    rows = -(-len(names) // columns)
+    figure = new_figure(11, 0.6 + height * rows, alt)
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axis in axes[len(names) :]:
+        axis.set_axis_off()
+    return figure, axes
+
+
+def style_panel(axis: Any, title: str) -> None:
+    """Set a panel's title, tick size and grid."""
+    axis.set_title(title, fontsize=9, loc="left", parse_math=False)
+    axis.tick_params(labelsize=8)
+    axis.grid(alpha=0.25)
+
+
+def label_time(axes: Any, names: Sequence[str]) -> None:
+    """Time below the last panels."""
+    for axis in axes[: len(names)]:
+        axis.margins(x=0)
+    for axis in axes[max(0, len(names) - 2) : len(names)]:
+        axis.set_xlabel("time [s]", fontsize=8)
+
+
+def _draw_torques(axes: Any, replay: Replay) -> None:
+    step = max(1, replay.motion.samples // MAX_LINE_POINTS)
+    for k, axis in enumerate(axes[: len(replay.joints)]):
+        if replay.cutoff is not None:
+            for n, run in enumerate(replay.runs):
+                axis.plot(run.t[::step], run.tau[::step, k], color=BLUE, alpha=0.3, lw=0.6,
+                          label=None if n else "as logged")  # fmt: skip
+        for n, (t, measured, predicted) in enumerate(replay.compared_torques):
+            for label, curve, color, width in (
+                ("measured", measured, BLUE, 1.8),
+                ("predicted", predicted, RED, 0.9),
+                ("difference", measured - predicted, GREY, 0.7),
+            ):
+                axis.plot(t[::step], curve[::step, k], color=color, lw=width,
+                          label=None if n else label)  # fmt: skip
+
+
+HISTOGRAM_BINS = 60
+"""Bars of a histogram of residuals."""
+
+SPECTRUM_SAMPLES = 1024
+"""Samples of a window of the spectrum."""
+
+MAX_LAG = 1.0
+"""Longest lag of the autocorrelation [s]."""
+
+
+def draw_histograms(fit: FittedModel, log: Any = None) -> Figure:
+    """Distribution of the residual torque per joint, beside a normal one of the same spread.
+
+    Behind the low-pass of the fit, as the fit compares torques.
+    """
+    replay = Replay.from_fit(fit, log)
+    residuals = replay.concatenate_runs(
+        [measured - model for _, measured, model in replay.compared_torques]
+    )
+    figure, axes = panels(replay.joints, "distribution of the residual torque per joint", 3)
+    for k, name in enumerate(replay.joints):
+        own, spread = residuals[:, k], float(residuals[:, k].std())
+        axes[k].hist(own, HISTOGRAM_BINS, density=True, color=BLUE, alpha=0.6)
+        if spread > 0:
+            x = np.linspace(own.min(), own.max(), 200)
+            normal = np.exp(-0.5 * ((x - own.mean()) / spread) ** 2) / spread / np.sqrt(2 * np.pi)
+            axes[k].plot(x, normal, color=RED, lw=1)
+        style_panel(axes[k], f"{truncate(name, MAX_TITLE_CHARACTERS)}   (deviation {spread:.2g})")
+    figure.supxlabel("residual torque [N m], force [N]; line: normal, same mean and deviation",
+                     fontsize=9)  # fmt: skip
+    return figure
+
+
+def draw_spectra(fit: FittedModel, log: Any = None) -> Figure:
+    """Spectra of measured and residual torque, and the residual's autocorrelation, per joint.
+
+    White noise has a flat spectrum and no memory; what the residual remembers is not noise, and
+    the deviations of parameters that count samples as independent are too small by its length.
+    """
+    replay = Replay.from_fit(fit, log)
+    names = [n for name in replay.joints for n in (name, name)]
+    figure, axes = panels(
+        names, "spectra of measured and residual torque, and the residual's autocorrelation"
+    )
+    rate = replay.runs[0].rate
+    for k, name in enumerate(replay.joints):
+        left, right = axes[2 * k], axes[2 * k + 1]
+        longest = max(replay.runs, key=len)
+        place = next(i for i, run in enumerate(replay.runs) if run is longest)
+        for curve, color, label in (
+            (longest.tau[:, k], BLUE, "measured"),
+            (replay.residuals[place][:, k], RED, "residual"),
+        ):
+            f, power = _spectrum(curve, rate)
+            left.loglog(f, power, color=color, lw=1, label=label)
+        if replay.motion.cutoff is not None:
+            left.axvline(replay.motion.cutoff, color=GREY, lw=0.8, ls="--")
+        lag, memory = _autocorrelation(replay.residuals[place][:, k], rate)
+        right.plot(lag, memory, color=RED, lw=1)
+        right.axhspan(-2 / np.sqrt(len(longest)), 2 / np.sqrt(len(longest)), color=GREY, alpha=0.3)
+        style_panel(left, f"{truncate(name, MAX_TITLE_CHARACTERS)}: spectrum")
+        style_panel(
+            right, f"{truncate(name, MAX_TITLE_CHARACTERS)}: autocorrelation of the residual"
+        )
+        right.set_ylim(-1, 1.05)
+    add_legend(figure, axes[0], 2)
+    axes[len(names) - 2].set_xlabel("frequency [Hz]; dashed: cut-off of the fit", fontsize=8)
+    axes[len(names) - 1].set_xlabel("lag [s]; band: white noise", fontsize=8)
+    figure.supylabel("power density [(N m)^2/Hz]", fontsize=9)
+    return figure
+
+
+def _spectrum(curve: Array, rate: float) -> tuple[Array, Array]:
+    from scipy.signal import welch
+
+    f, power = welch(curve, rate, nperseg=min(SPECTRUM_SAMPLES, len(curve)))
+    return f[1:], np.maximum(power[1:], np.finfo(float).tiny)
+
+
+def _autocorrelation(curve: Array, rate: float) -> tuple[Array, Array]:
+    centred = curve - curve.mean()
+    count = min(len(curve), max(2, round(MAX_LAG * rate)))
+    padded = np.fft.rfft(centred, 2 * len(centred))
+    memory = np.fft.irfft(np.abs(padded) ** 2)[:count]
+    return np.arange(count) / rate, memory / memory[0] if memory[0] > 0 else memory
+
+
+MAX_SCATTER_POINTS = 1500
+"""Samples drawn per panel."""
+
+FRICTION_BINS, MIN_BIN_SAMPLES = 40, 5
+"""Bins of a mean, and samples that one needs."""
+
+
+def draw_friction(fit: FittedModel, log: Any = None) -> Figure:
+    """Torque that rigid bodies do not explain, and the fitted friction, per joint.
+
+    Dots are samples, the blue line their mean in bins, the red line the mean of the fitted law at
+    the same samples. On the right the load is the torque of the rigid bodies and the drive, and
+    friction counts against the motion: positive where it brakes.
+    """
+    replay = Replay.from_fit(fit, log)
+    dq = replay.concatenate_runs([run.dq for run in replay.runs])
+    rigid = replay.concatenate_runs(replay.frictionless)
+    left = replay.concatenate_runs([run.tau for run in replay.runs]) - rigid
+    law = replay.concatenate_runs(replay.predicted_torques) - rigid
+    names = [n for name in replay.joints for n in (name, name)]
+    figure, axes = panels(
+        names, "friction over velocity and over load, measured and as fitted, a row per joint"
+    )
+    for k, name in enumerate(replay.joints):
+        brake = np.sign(dq[:, k])
+        _draw_friction(axes[2 * k], dq[:, k], left[:, k], law[:, k])
+        _draw_friction(axes[2 * k + 1], np.abs(rigid[:, k]), brake * left[:, k], brake * law[:, k])
+        style_panel(axes[2 * k], f"{truncate(name, MAX_TITLE_CHARACTERS)}: over velocity")
+        style_panel(
+            axes[2 * k + 1],
+            f"{truncate(name, MAX_TITLE_CHARACTERS)}: against the motion, over load",
+        )
+    add_legend(figure, axes[0], 3)
+    axes[len(names) - 2].set_xlabel("velocity [rad/s or m/s]", fontsize=8)
+    axes[len(names) - 1].set_xlabel("load [N m or N]", fontsize=8)
+    figure.supylabel("friction torque [N m], force [N]", fontsize=9)
+    return figure
+
+
+def _draw_friction(axis: Any, x: Array, seen: Array, law: Array) -> None:
+    step = max(1, len(x) // MAX_SCATTER_POINTS)
+    axis.plot(x[::step], seen[::step], ".", ms=2, color=GREY, alpha=0.4, label="samples")
+    for curve, color, label in ((seen, BLUE, "their mean"), (law, RED, "fitted law")):
+        axis.plot(*_bin_means(x, curve), color=color, lw=1.4, label=label)
+
+
+def _bin_means(x: Array, y: Array) -> tuple[Array, Array]:
+    """Means of x and y in bins of x that hold equally many samples."""
+    order = np.argsort(x)
+    parts = [p for p in np.array_split(order, FRICTION_BINS) if len(p) >= MIN_BIN_SAMPLES]
+    return np.array([x[p].mean() for p in parts]), np.array([y[p].mean() for p in parts])
+
+
+KINDS = ("q", "dq", "ddq", "tau")
+TITLES = ("position", "velocity", "acceleration", "torque")
+
+
+def draw_excitation(fit: FittedModel, log: Any = None) -> Figure:
+    """Positions, velocities, accelerations and torques with the description's limits."""
+    replay = Replay.from_fit(fit, log)
+    names = replay.joints
+    figure, axes = panels(
+        [n for n in names for _ in KINDS], "motion of every joint beside its limits", 4, 1.3
+    )
+    limits = {}
+    for body, rows in fit.description.moving_bodies:
+        if rows.stop - rows.start == 1:
+            own = body.limits
+            limits[rows.start] = (
+                (own.lower, own.upper),
+                _symmetric_limits(own.velocity),
+                (),
+                _symmetric_limits(own.effort),
+            )
+    step = max(1, replay.motion.samples // MAX_LINE_POINTS)
+    for j, name in enumerate(names):
+        for c, (kind, title) in enumerate(zip(KINDS, TITLES, strict=True)):
+            axis = axes[len(KINDS) * j + c]
+            for run in replay.runs:
+                axis.plot(run.t[::step], getattr(run, kind)[::step, j], color=BLUE, lw=0.9)
+            for edge in limits.get(j, ((),) * 4)[c]:
+                if edge is not None:
+                    axis.axhline(edge, color=RED, lw=0.8, ls="--")
+            style_panel(axis, title if j == 0 else "")
+            axis.margins(x=0)
+        axes[len(KINDS) * j].set_ylabel(truncate(name, 16), fontsize=8, parse_math=False)
+    for axis in axes[-len(KINDS) :]:
+        axis.set_xlabel("time [s]", fontsize=8)
+    return figure
+
+
+def _symmetric_limits(limit: float | None) -> tuple[float, ...]:
+    return () if limit is None else (-limit, limit)
+
+
+LINEAR_DEVIATIONS = 3.0
+"""Deviations up to which the axis is linear; beyond it is logarithmic."""
+
+MAX_EXPRESSION_CHARACTERS = 44
+"""Characters of an expression beside the axis."""
+
+
+def draw_parameters(fit: FittedModel) -> Figure:
+    """Base parameters with intervals, against the description and unconstrained least squares.
+
+    Every row is in its own standard deviations from the fitted value, so that metres and
+    kilograms share an axis: the band is the interval of two deviations.
+    """
+    table = fit.base_table
+    std = table["std"].to_numpy()
+    usable = np.isfinite(std) & (std > 0)
+    scale = np.where(usable, std, 1.0)
+    values = table["value"].to_numpy()
+    own = fit.description.values
+    told = np.full(len(values), np.nan)
+    if not np.isnan(own[fit.description.inertial_columns]).any():
+        told = fit.base.K @ np.nan_to_num(own)
+    rows = np.arange(len(values))[::-1]
+    figure = new_figure(8.5, 1.4 + 0.17 * len(values), "base parameters with intervals, compared")
+    axis = figure.subplots()
+    axis.axvspan(-2, 2, color=BLUE, alpha=0.15, label="two deviations")
+    axis.axvline(0, color=BLUE, lw=1.2, label="fitted")
+    for other, color, mark, label in (
+        (told, YELLOW, "s", "description"),
+        (table["ols"].to_numpy(), RED, "x", "least squares, unconstrained"),
+    ):
+        shown = usable & np.isfinite(other)
+        axis.plot(((other - values) / scale)[shown], rows[shown], mark, color=color, ms=4,
+                  label=label)  # fmt: skip
+    axis.set_xscale("symlog", linthresh=LINEAR_DEVIATIONS)
+    axis.set_yticks(
+        rows,
+        [truncate(e, MAX_EXPRESSION_CHARACTERS) for e in table.index],
+        fontsize=7,
+        parse_math=False,
+    )
+    axis.set_ylim(-1, len(values))
+    axis.set_xlabel("difference from the fitted value, in its standard deviations", fontsize=8)
+    axis.tick_params(axis="x", labelsize=8)
+    axis.grid(alpha=0.25, axis="x")
+    add_legend(figure, axis, 4)
+    return figure
+
+
+def draw_eigenvalues(fit: FittedModel) -> Figure:
+    """Eigenvalues of every body's pseudo-inertia against the smallest one allowed.
+
+    In units of the body's own mass and length, where a body with volume has four positive ones.
+    Those of the description are drawn beside them; impossible ones are left of the line.
+    """
+    robot = fit.robot
+    heavy = [i for i, body in enumerate(robot.bodies) if not body.massless]
+    columns = robot.inertial_columns[heavy]
+    found, told = fit.delta[columns], fit.description.values[columns]
+    figure = new_figure(8.5, 1.4 + 0.32 * len(heavy), "eigenvalues of the bodies' pseudo-inertias")
+    axis = figure.subplots()
+    smallest = np.inf
+    for row, (ten, before) in enumerate(zip(found, told, strict=True)):
+        values = _scaled_eigenvalues(ten, ten)
+        smallest = min(smallest, float(values.min()))
+        axis.plot(values, np.full(4, -row), "o", color=BLUE, ms=5, label=None if row else "fitted")
+        if np.isfinite(before).all() and before[9] > 0:
+            old = _scaled_eigenvalues(before, before)
+            smallest = min(smallest, float(old.min()) if old.min() > 0 else np.inf)
+            axis.plot(old, np.full(4, -row - 0.25), "s", color=YELLOW, ms=3,
+                      label=None if row else "description")  # fmt: skip
+    axis.set_xscale("symlog", linthresh=max(smallest, 1e-12))
+    axis.axvline(0, color=RED, lw=1.5, label="infeasible left of this")
+    names = [truncate(robot.bodies[i].name, MAX_EXPRESSION_CHARACTERS) for i in heavy]
+    axis.set_yticks(-np.arange(len(heavy)), names, fontsize=8, parse_math=False)
+    axis.set_xlabel("eigenvalues, in units of the body's mass and size", fontsize=8)
+    axis.tick_params(axis="x", labelsize=8)
+    axis.grid(alpha=0.25, axis="x", color=GREY)
+    add_legend(figure, axis, 3)
+    return figure
+
+
+def _scaled_eigenvalues(ten: Array, unit: Array) -> Array:
+    """Of the pseudo-inertia with mass 1 and root-mean-square radius 1."""
+    pseudo, mass = pseudo_inertia(ten), unit[9]
+    length = np.sqrt(abs(np.trace(pseudo_inertia(unit)[:3, :3])) / mass) or 1.0
+    scale = np.sqrt(mass) * np.array([length, length, length, 1.0])
+    return np.asarray(np.linalg.eigvalsh(pseudo / np.outer(scale, scale)), dtype=np.float64)
+
+
+RINGS, SPOKES = 9, 12
+"""Lines of an ellipsoid."""
+
+
+def draw_bodies(fit: FittedModel, pose: Mapping[str, float] | None = None) -> Figure:
+    """The robot before and after: joints, links, centres of mass, equimomental ellipsoids.
+
+    An ellipsoid is that of constant density with the body's mass and inertia: it exists exactly
+    when the body can. Bodies whose inertia in the description no body can have are drawn as a
+    cross. No meshes are needed.
+    """
+    figure = new_figure(11, 5.5, "the robot with centres of mass and inertia ellipsoids")
+    models = (("description", fit.description, YELLOW), ("identified", fit.robot, BLUE))
+    for place, (title, robot, color) in enumerate(models):
+        axis: Any = figure.add_subplot(1, 2, place + 1, projection="3d")
+        points = _draw_skeleton(axis, robot, color, pose)
+        _set_equal_scale(axis, points)
+        axis.set_title(title, fontsize=10)
+        axis.tick_params(labelsize=7)
+    return figure
+
+
+def _draw_skeleton(axis: Any, robot: Robot, color: str, pose: Mapping[str, float] | None) -> Array:
+    """One robot; returns the points that must be in view, shape (points, 3)."""
+    frames = robot.pose(pose)
+    points = [np.zeros(3)]
+    for body, ten in zip(robot.bodies, robot.values[robot.inertial_columns], strict=True):
+        rotation, position = frames[body.name]
+        start = np.zeros(3) if body.parent is None else frames[body.parent][1]
+        axis.plot(*np.transpose([start, position]), color=GREY, lw=2.5, solid_capstyle="round")
+        axis.plot(*position[:, None], "o", color=GREY, ms=4)
+        points.append(position)
+        if not np.isfinite(ten).all() or ten[9] == 0:
+            continue
+        mass, com, inertia = to_mass_com_inertia(ten)
+        centre = position + rotation @ com
+        points.append(centre)
+        axes = ellipsoid(float(mass), inertia)
+        if axes is None:
+            axis.plot(*centre[:, None], "x", color=RED, ms=10, mew=2)
+            continue
+        axis.plot(*centre[:, None], "o", color=color, ms=5)
+        x, y, z = centre[:, None, None] + np.einsum(
+            "ij,jkl->ikl", rotation @ axes, _sphere_points()
+        )
+        axis.plot_wireframe(x, y, z, color=color, lw=0.5, alpha=0.7)
+    return np.array(points)
+
+
+def ellipsoid(mass: float, inertia: Array) -> Array | None:
+    """Semi-axes as columns in the body's axes [m]; None when no body has this inertia.
+
+    The second moments of an ellipsoid of constant density are ``m a^2 / 5``.
+    """
+    second = 0.5 * np.trace(inertia) * np.eye(3) - inertia
+    values, vectors = np.linalg.eigh(second)
+    if mass <= 0 or values[0] < 0:
+        return None
+    return np.asarray(vectors * np.sqrt(5 * values / mass))
+
+
+def _sphere_points() -> Array:
+    """Points of the unit sphere, shape (3, rings, spokes)."""
+    up, around = np.meshgrid(np.linspace(0, np.pi, RINGS), np.linspace(0, 2 * np.pi, SPOKES))
+    return np.array([np.sin(up) * np.cos(around), np.sin(up) * np.sin(around), np.cos(up)])
+
+
+def _set_equal_scale(axis: Any, points: Array) -> None:
+    """The same scale along all axes."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    centre, half = (low + high) / 2, max(float((high - low).max()), 1e-3) * 0.6
+    for name, c in zip("xyz", centre, strict=True):
+        getattr(axis, f"set_{name}lim")(c - half, c + half)
+        getattr(axis, f"set_{name}label")(f"{name} [m]", fontsize=8)
+    axis.set_box_aspect((1, 1, 1))
+
+
+@dataclass(frozen=True)
+class Plots:
+    """Pictures of a fit: ``fit.plot()`` and ``fit.plot.friction()``.
+
+    Each returns a ``matplotlib.figure.Figure`` that no window belongs to; notebooks show it, and
+    ``figure.savefig("picture.png")`` keeps it. Those that draw samples take a log, by default the
+    first fitted one that was not reduced before, and raise `InputError` when there is none or it
+    has no torques; all raise `MissingExtraError` without matplotlib.
+    """
+
+    fit: FittedModel
+
+    def __call__(self, log: Any = None) -> Figure:
+        """Measured and predicted torque and their difference [N m or N] over time [s]."""
+        return draw_torques(self.fit, log)
+
+    def torques(self, log: Any = None) -> Figure:
+        """The same as calling: Figure 6 of Sousa and Cortesao (2014)."""
+        return draw_torques(self.fit, log)
+
+    def histograms(self, log: Any = None) -> Figure:
+        """Distribution of the residual torque, a panel per joint."""
+        return draw_histograms(self.fit, log)
+
+    def spectra(self, log: Any = None) -> Figure:
+        """Spectra of torque and residual, and the residual's autocorrelation, per joint."""
+        return draw_spectra(self.fit, log)
+
+    def friction(self, log: Any = None) -> Figure:
+        """What rigid bodies do not explain over velocity and load, with the fitted law."""
+        return draw_friction(self.fit, log)
+
+    def excitation(self, log: Any = None) -> Figure:
+        """The log's motion beside the limits of the description."""
+        return draw_excitation(self.fit, log)
+
+    def parameters(self) -> Figure:
+        """Base parameters with intervals, the description and unconstrained least squares."""
+        return draw_parameters(self.fit)
+
+    def eigenvalues(self) -> Figure:
+        """Eigenvalues of the pseudo-inertias against what can exist."""
+        return draw_eigenvalues(self.fit)
+
+    def bodies(self, pose: Mapping[str, float] | None = None) -> Figure:
+        """The robot at a pose with centres of mass and inertia ellipsoids, before and after."""
+        return draw_bodies(self.fit, pose)
+
+    def identifiability(self) -> Figure:
+        """What can be known of each parameter of each body."""
+        return self.fit.base.plot()

@@ -1,0 +1,356 @@
+"""Filtered equations of joint servos, from logs of positions and commands.
+
+Both sides of ``e_j = Y_j delta / kp_j`` go through one low-pass, rows near a joint's own reversals
+are left out (stiction is no function of speed, and it imitates a delay), and instruments are the
+same rows formed from the motion that was commanded, which has no noise (after Janot, Vandanjon and
+Gautier 2014, "A generic instrumental variable approach for industrial robot identification", IEEE
+Trans. Control Systems Technology 22(1)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize
+from scipy.signal import oaconvolve
+
+from feasid.core.arrays import Array, Mask
+from feasid.errors import InputError, LogError, NotEnoughDataError
+from feasid.identifiability.base import BaseParameters
+from feasid.logs.filters import low_pass, smooth_and_differentiate
+from feasid.logs.motion import Run
+from feasid.logs.recording import Recording
+from feasid.logs.servo import Servo, TorqueLimits, delay_commands, servo_term_signals
+from feasid.options.complete import select_options
+from feasid.options.tables import LogOptions, ReadOptions
+from feasid.regression.equations import DecimatingFilter, Equations, GaussianLowPass
+from feasid.regression.triangle import Reduced
+from feasid.robot.description import Robot
+
+CUTOFF = 5.0
+"""Low-pass [Hz] where the caller names none: servos follow little above it, and noise of encoders
+grows with its square; at 8 Hz and 12 bits the armature of a UR5 was lost."""
+
+INSTRUMENT_CUTOFF = 8.0
+"""Low-pass [Hz] of commands before they are differentiated; 3 to 15 give the same."""
+
+INSTRUMENT_SHARE = 0.3
+"""... and at most this share of the sampling rate."""
+
+LAGS = (0.0, 0.06)
+"""Lags of the commanded motion behind the commands [s]: two, so that a delay has an instrument."""
+
+SLOW = 0.2
+"""Share of a joint's RMS speed below which it is reversing."""
+
+REVERSAL = 0.06
+"""Time around a reversal that is left out [s]; without this a delay of 4 ms was found as 8."""
+
+SPEED_CUTOFF = 10.0
+"""Low-pass [Hz] of the speed that tells reversals."""
+
+LEAST_SECONDS = 10.0
+"""Shorter logs are refused; 8 s gave gain ratios to 5 %, of a robot that moved fast."""
+
+FOLD = 2.0
+"""Seconds of one stretch when terms are judged; every second stretch is held out."""
+
+
+LIMIT_DELAYS = (0.002, 0.008, 0.02, 0.04)
+LIMIT_GRIDS = (
+    (np.geomspace(0.02, 0.1, 3), np.geomspace(0.05, 1.0, 6)),
+    (np.geomspace(0.01, 0.2, 9), np.geomspace(0.03, 1.0, 14)),
+)
+"""Delays [s] from which limits are sought, then dampings over the gain [s] and limits as shares of
+the largest error: a coarse grid for the delay, and a finer one at the delay that was found."""
+
+MOST_LIMITED = 0.5
+"""Share of samples at a limit beyond which none is sought: the log is refused as unexplained."""
+
+LIMIT_STEPS = 250
+"""Evaluations by which they are refined."""
+
+LIMIT_GAIN = 3.0
+"""Factor by which a limit or a dead band must make a joint's misfit smaller."""
+
+DEAD_BANDS = np.geomspace(0.01, 1.0, 40)
+"""Half widths of dead bands that are tried, as shares of a joint's RMS error."""
+
+
+@dataclass(frozen=True, eq=False)
+class _ServoStretch:
+    """One run: signals at all samples, `q` as the encoder has it, and which samples are rows."""
+
+    run: Run
+    q: Array
+    commands: Array
+    window: GaussianLowPass
+    centres: npt.NDArray[np.intp]
+
+    def filter_rows(self, signal: Array) -> Array:
+        """A signal behind the low-pass, at the rows."""
+        first = int(self.centres[0]) - self.window.half_width
+        return self._decimating_filter.filter_rows(signal[first:].T, len(self.centres)).T
+
+    @cached_property
+    def _decimating_filter(self) -> DecimatingFilter:
+        return self.window.decimating_filter()
+
+    def delayed_commands(self, delay: float) -> Array:
+        """Commands as they act, at all samples."""
+        return delay_commands(self.commands, delay, 1.0 / self.run.rate)
+
+    def position_error(self, delay: float, position: bool, limits: TorqueLimits | None) -> Array:
+        """What the gain multiplies, at all samples: commands, less positions, within limits."""
+        error = self.delayed_commands(delay) - position * self.run.q
+        if limits is None:
+            return error
+        motion = self.run.q, self.run.dq
+        return limits.limit_errors(error, motion, self.commands, delay, 1.0 / self.run.rate)
+
+    def rows_in_motion(self) -> Mask:
+        """Rows away from the joints' own reversals, (rows, dof)."""
+        rate = self.run.rate
+        speed = self.run.dq
+        if rate > 2.5 * SPEED_CUTOFF:
+            speed = low_pass(speed, SPEED_CUTOFF, rate)
+        slow = np.abs(speed) < SLOW * np.sqrt(np.mean(speed**2, axis=0))
+        width = np.ones((2 * round(REVERSAL * rate) + 1, 1))
+        return np.asarray(oaconvolve(slow, width, mode="same", axes=0)[self.centres] < 0.5)
+
+    def commanded_run(self, lag: float) -> Run:
+        """The run as it was commanded, a lag later."""
+        rate = self.run.rate
+        cutoff = min(INSTRUMENT_CUTOFF, INSTRUMENT_SHARE * rate)
+        q, dq, ddq = smooth_and_differentiate(self.delayed_commands(lag), 2, cutoff, rate)
+        return replace(self.run, q=q, dq=dq, ddq=ddq, band=cutoff)
+
+
+@dataclass(frozen=True, eq=False)
+class ServoRows:
+    """Filtered equations of logs with one load; lists are per joint.
+
+    Attributes
+    ----------
+    stretches : tuple of _Stretch
+    regressors : tuple of ndarray, shape (rows, nb)
+    instruments : tuple of tuple of ndarray, shape (rows, nb)
+        Of the commanded motion at each lag; those of a law without one are the regressors.
+    use : ndarray, shape (rows, dof)
+    stretch : ndarray, shape (rows,)
+        Numbers of stretches of `FOLD` seconds.
+    shift : ndarray, shape (nb,)
+        What a known load adds to the base parameters.
+    """
+
+    stretches: tuple[_ServoStretch, ...]
+    law: str
+    robot: Robot
+    regressors: tuple[Array, ...]
+    instruments: tuple[tuple[Array, ...], ...]
+    use: Mask
+    stretch: npt.NDArray[np.intp]
+    shift: Array
+
+    @classmethod
+    def from_logs(
+        cls,
+        logs: Iterable[Any],
+        base: BaseParameters,
+        law: str,
+        chosen: Mapping[str, Any],
+        shift: Array | None = None,
+    ) -> ServoRows:
+        """Rows of all runs of these logs."""
+        options = dict(select_options(LogOptions, chosen))
+        options["cutoff"], options["filtering"] = options["cutoff"] or CUTOFF, "equations"
+        columns = [int(c) for c in base.independent]
+        equations = Equations(base.robot, columns, options["cutoff"])
+        stretches: list[_ServoStretch] = []
+        for log in logs:
+            stretches += _read_stretches(log, base.robot, law, options)
+        seconds = sum(len(s.run) / s.run.rate for s in stretches)
+        if seconds < LEAST_SECONDS:
+            raise NotEnoughDataError(
+                f"the log has {seconds:.1f} s of motion, and gains need {LEAST_SECONDS:g} s: "
+                "record longer"
+            )
+        runs = [
+            (s.run, *(s.commanded_run(lag) for lag in LAGS if law == "position")) for s in stretches
+        ]
+        formed = [_form_rows(equations, kind, len(columns)) for kind in zip(*runs, strict=True)]
+        use = np.concatenate([s.rows_in_motion() for s in stretches])
+        start = stretches[0].run.t[0]
+        time = np.concatenate([s.run.t[s.centres] for s in stretches]) - start
+        none = np.zeros(len(columns)) if shift is None else shift
+        return cls(
+            tuple(stretches),
+            law,
+            base.robot,
+            formed[0],
+            tuple(formed[1:] or formed),
+            use,
+            (time // FOLD).astype(np.intp),
+            none,
+        )
+
+    @property
+    def fold(self) -> npt.NDArray[np.intp]:
+        """Which of two halves of the time a row belongs to, (rows,)."""
+        return self.stretch % 2
+
+    @cached_property
+    def regressor_bases(self) -> list[Array]:
+        """Per joint an orthonormal basis of its regressor's columns at the rows that are used."""
+        made = []
+        for W, used in zip(self.regressors, self.use.T, strict=True):
+            A = W[used]
+            norms = np.linalg.norm(A, axis=0)
+            made.append(np.linalg.qr(A[:, norms > 0] / norms[norms > 0])[0])
+        return made
+
+    def filtered_error(self, delay: float, limits: TorqueLimits | None) -> Array:
+        """Filtered errors within limits, (rows, dof); currents are samples and not held."""
+        if self.law == "current":
+            return np.concatenate([s.filter_rows(s.commands) for s in self.stretches])
+        whole = self.law == "position"
+        made = (s.filter_rows(s.position_error(delay, whole, limits)) for s in self.stretches)
+        return np.concatenate([*made])
+
+    def term_signals(self, terms: Sequence[str], lags: Array | tuple[float, float]) -> list[Array]:
+        """Filtered signals of further terms, (rows, dof) each."""
+        return [self._gravity if t == "gravity" else self._term_signal(t, lags) for t in terms]
+
+    @cached_property
+    def _gravity(self) -> Array:
+        return self._term_signal("gravity", (0.0, 0.0))
+
+    def _term_signal(self, term: str, lags: Array | tuple[float, float]) -> Array:
+        parts = []
+        for s in self.stretches:
+            period = 1.0 / s.run.rate
+            made = servo_term_signals((term,), self.robot, s.run.q, s.commands, lags, period)
+            parts.append(s.filter_rows(made[term]))
+        return np.concatenate(parts)
+
+
+def _read_stretches(
+    log: Any, robot: Robot, law: str, options: Mapping[str, Any]
+) -> Iterable[_ServoStretch]:
+    if isinstance(log, Reduced):
+        raise InputError("commands are needed row by row: pass the log, not reduced data")
+    recording = Recording.from_source(log)
+    as_logged = Servo(robot.joints, law=law)
+    options = {**options, "servo": as_logged}
+    counted = recording.raw(robot, **select_options(ReadOptions, options)).values["q"]
+    for run in recording.motion(robot, **options).runs:
+        window = GaussianLowPass(options["cutoff"], run.rate)
+        centres = window.kept_rows(len(run), run.anchor, run.own)
+        if len(centres):
+            whole = 2 * np.pi * np.round((run.tau - run.q) / (2 * np.pi))
+            turns = np.array([b.motion[:3].any() for b in robot.bodies]) * (law == "position")
+            yield _ServoStretch(run, counted[run.rows], run.tau - turns * whole, window, centres)
+
+
+def _form_rows(equations: Equations, runs: Sequence[Run], size: int) -> tuple[Array, ...]:
+    """Per joint the filtered regressor of these runs, (rows, nb)."""
+    place = {c: k for k, c in enumerate(equations.plan.columns)}
+    out = []
+    groups = [rows for run in runs for rows in equations.run_rows(run)]
+    for j, support in enumerate(equations.support):
+        rows = np.concatenate([g.filtered[j][:-1] for g in groups], axis=1).T
+        wide = np.zeros((len(rows), size))
+        wide[:, [place[c] for c in support]] = rows
+        out.append(wide)
+    return tuple(out)
+
+
+def find_limits(rows: ServoRows) -> TorqueLimits | None:
+    """Torque limits that explain the errors of a joint; None for none.
+
+    Per joint, limit and damping over the gain with which free base parameters explain the errors
+    best, at the delay of the joint which they explain best of all.
+    """
+    n = rows.robot.dof
+    largest = np.max(
+        [np.abs(s.position_error(0.0, True, None)).max(axis=0) for s in rows.stretches], axis=0
+    )
+
+    def search(j: int, delays: Sequence[float], dampings: Array, shares: Array) -> Array:
+        """Delay, damping, share and misfit at the best of these points, refined."""
+        grid = [(d, k, s) for d in delays for k in dampings for s in shares]
+        misfits = [_limited_misfit(rows, j, d, k, s * largest[j]) for d, k, s in grid]
+
+        def cost(x: Array) -> float:
+            return float(np.log(_limited_misfit(rows, j, x[0], x[1], x[2] * largest[j]) + 1e-12))
+
+        start = np.array(grid[int(np.argmin(misfits))])
+        steps = start + np.vstack([0 * start, np.diag([0.002, 0.1 * start[1], 0.05 * start[2]])])
+        how: Any = {"maxfev": LIMIT_STEPS, "initial_simplex": steps}
+        made = minimize(cost, start, method="Nelder-Mead", options=how)
+        return np.array([*made.x, np.exp(made.fun)])
+
+    first = [search(j, LIMIT_DELAYS, *LIMIT_GRIDS[0]) for j in range(n)]
+    delay = float(min(first, key=lambda x: float(x[3]))[0])
+    fitted = np.array([search(j, (delay,), *LIMIT_GRIDS[1]) for j in range(n)])
+    plain = np.array([_limited_misfit(rows, j, delay, 0.0, np.inf) for j in range(n)])
+    after = fitted[:, 3]
+    cut = after < plain / LIMIT_GAIN
+    if not cut.any():
+        return None
+    return TorqueLimits(
+        np.where(cut, fitted[:, 2] * largest, np.inf), np.where(cut, fitted[:, 1], 0.0)
+    )
+
+
+def refuse_dead_bands(rows: ServoRows, delay: float) -> None:
+    """Refuse servos that ignore small errors, where this explains a joint's errors better."""
+    late = [s.delayed_commands(delay) - s.run.q for s in rows.stretches]
+    for j, joint in enumerate(rows.robot.joints):
+        used, size = rows.use[:, j], np.sqrt(np.mean(np.concatenate(late)[:, j] ** 2))
+        Q, left = rows.regressor_bases[j], []
+        for width in (0.0, *(size * DEAD_BANDS)):
+            parts = (e[:, [j]] - np.clip(e[:, [j]], -width, width) for e in late)
+            e = np.concatenate(
+                [s.filter_rows(x) for s, x in zip(rows.stretches, parts, strict=True)]
+            )
+            e = e[used, 0]
+            left.append(float(np.linalg.norm(e - Q @ (Q.T @ e))))
+        best = int(np.argmin(left))
+        if left[best] < left[0] / LIMIT_GAIN:
+            raise LogError(
+                f"the servo of joint {joint!r} ignores errors below about "
+                f"{size * DEAD_BANDS[best - 1]:.2g} rad or m, a dead band: with it the log leaves "
+                f"{left[0] / left[best]:.0f} times less unexplained; set the servo's dead band to "
+                "zero, or measure torques",
+                joint=joint,
+            )
+
+
+def _limited_misfit(rows: ServoRows, j: int, delay: float, damping: float, limit: float) -> float:
+    """Share of a joint's errors within a limit that its base parameters, all free, leave.
+
+    Of the errors less damping: with a limit of zero, damping alone would explain everything.
+    """
+    made, damped, beyond, whole = [], [], [], []
+    limits = TorqueLimits(np.array([limit]), np.array([damping]))
+    for s in rows.stretches:
+        q, dq, commands = s.run.q[:, [j]], s.run.dq[:, [j]], s.commands[:, [j]]
+        e = s.delayed_commands(delay)[:, [j]] - q
+        cut = limits.limit_errors(e, (q, dq), commands, delay, 1.0 / s.run.rate)
+        made.append(s.filter_rows(cut))
+        damped.append(s.filter_rows(damping * dq))
+        whole.append(s.filter_rows(e))
+        beyond.append(np.abs(e - damping * dq) > limit)
+    if limit <= 0 or damping < 0 or np.mean(np.concatenate(beyond)) > MOST_LIMITED:
+        return 1.0
+    used, Q = rows.use[:, j], rows.regressor_bases[j]
+    e = np.concatenate(made)[used, 0]
+    within = e - np.concatenate(damped)[used, 0]
+    size = min(np.linalg.norm(within), np.linalg.norm(np.concatenate(whole)[used, 0]))
+    return float(np.linalg.norm(e - Q @ (Q.T @ e)) / size)
