@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from string import ascii_letters, digits
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from feasid.codegen.routine import (
 from feasid.core.arguments import checked
 from feasid.core.arrays import Array
 from feasid.core.files import check_writable, write_atomically
+from feasid.core.text import quote
 from feasid.errors import InputError
 from feasid.identifiability.base import BaseParameters
 from feasid.robot.description import Robot
@@ -60,6 +62,12 @@ MEANING = {
         "at rest the state is zero",
     ),
 }
+
+COMMENT_CHARACTERS = frozenset(ascii_letters + digits + " .,:;+-*/=()[]{}<>|&^%$#@!~_'\"")
+"""What texts from outside, such as names of joints, may have in a comment."""
+
+FILE_CHARACTERS = " ._+-"
+"""What a file that C code includes may have in its name besides letters and digits."""
 
 TEST_SEED = 0
 """Seed of the states in the written self-test: the same model gives the same code."""
@@ -276,9 +284,9 @@ class CCode:
 
 
 def escape_comment(text: str) -> str:
-    """Text that cannot end a comment, or start another meaning in one."""
-    plain = "".join(c if c.isascii() and c.isprintable() else "?" for c in text)
-    return plain.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").replace("\\", "/")
+    """Text of characters that cannot end a comment: no backslash, no trigraph, no line end."""
+    plain = "".join(c if c in COMMENT_CHARACTERS else "_" for c in text)
+    return plain.replace("*/", "* /").replace("/*", "/ *")
 
 
 @checked
@@ -348,6 +356,11 @@ def write_code(
     target = Path(path)
     if target.suffix != ".c":
         raise InputError(f"C code goes into a file whose name ends in .c, not {target.name!r}")
+    if not all(c.isalnum() or c in FILE_CHARACTERS for c in target.name):
+        raise InputError(
+            f"a file of C code is named with letters, digits and {FILE_CHARACTERS!r}, "
+            f"not {quote(target.name)}"
+        )
     header = target.with_suffix(".h")
     for file in (target, header):
         check_writable(file, overwrite=overwrite)

@@ -29,6 +29,7 @@ from typing import IO, Any, TypeAlias
 
 import numpy as np
 
+import feasid
 from feasid.core.files import is_folder, is_regular, write_atomically
 from feasid.core.notes import Note
 from feasid.core.threads import VARIABLES
@@ -45,6 +46,9 @@ BOOT = (
     "from feasid.regression.parallel import serve_jobs\n"
     "serve_jobs(sys.stdin.buffer)\n"
 )
+
+PACKAGE_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(feasid.__file__)))
+"""Where feasid is imported from."""
 
 TRIES = 2
 """How often a log is tried whose worker died: the death may have been another's fault."""
@@ -159,10 +163,16 @@ class _Worker:
 
 
 def start_worker(job: Job) -> subprocess.Popen[bytes]:
-    """Start a process and send it its job; Ctrl-C does not reach its session."""
-    head = pickle.dumps(sys.path) + pickle.dumps(job)
+    """Start a process and send it its job; Ctrl-C does not reach its session.
+
+    It imports from no relative folder: modules that lie beside the logs are not executed.
+    """
+    folders = [folder for folder in sys.path if os.path.isabs(folder)]
+    if PACKAGE_FOLDER not in folders:
+        folders.insert(0, PACKAGE_FOLDER)
+    head = pickle.dumps(folders) + pickle.dumps(job)
     process = subprocess.Popen(
-        [sys.executable, "-c", BOOT],
+        [sys.executable, "-P", "-c", BOOT],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**dict.fromkeys(VARIABLES, "1"), **os.environ},

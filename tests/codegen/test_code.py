@@ -7,10 +7,9 @@ from functools import cache
 import numpy as np
 import pytest
 from arms import panda, ur5
-from robots import ARM, random_robot, random_rotation
+from robots import random_robot, random_rotation
 
 import feasid
-from feasid.codegen.c import escape_comment
 from feasid.codegen.expression import Graph, count_operations
 from feasid.codegen.routine import ROUTINES, BaseParameterModel, python_function
 from feasid.datasets import wam
@@ -224,18 +223,6 @@ def test_the_self_test_can_fail(tmp_path):
     value = repr(float(code.test_vector["gravity"][1]))
     (tmp_path / "arm.c").write_text(code.text.replace(value, "12.5"))
     assert deviation(tmp_path) > 0.1
-
-
-def test_no_name_escapes_a_comment(tmp_path):
-    text = ARM.replace('name="shoulder"', 'name="a*/ int x; /*\\"')
-    (tmp_path / "evil.urdf").write_text(text)
-    robot = feasid.load_robot(tmp_path / "evil.urdf", lock={})
-    robot = robot.with_values(np.nan_to_num(robot.values, nan=0.1))
-    code = feasid.write_c(robot, tmp_path / "arm.c")
-    for part in (code.text, code.header):
-        comments = part.split("*/")
-        assert "int x" in comments[0]
-    assert escape_comment("*/ /* ??/ \\") == "* / / * ? ?/ /"
 
 
 SYMPYBOTICS = 490

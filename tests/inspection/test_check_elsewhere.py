@@ -16,7 +16,7 @@ from feasid.cli import main
 
 ROOT = Path(__file__).parents[2]
 
-INSTALL = '"$FEASID_PYTHON" -m pip install -q --no-deps --target "$RUNNER_TEMP/feasid"'
+INSTALL = '"$FEASID_PYTHON" -P -m pip install -q --no-deps --target "$RUNNER_TEMP/feasid"'
 ROD = 'izz="0.0001"'
 
 
@@ -59,7 +59,7 @@ def test_the_github_action_checks_globs_and_annotates(folder):
         "FEASID_PYTHON": str(base),
         "FEASID_FILES": "**/*.urdf",
         "FEASID_STRICT": "false",
-        "FEASID_SARIF": "out.sarif",
+        "FEASID_SARIF": "true",
     }
     done = subprocess.run(
         ["bash", "-eo", "pipefail", "-c", script], env=environment, capture_output=True, text=True
@@ -69,7 +69,7 @@ def test_the_github_action_checks_globs_and_annotates(folder):
     assert "good arm.urdf,line=" not in done.stdout.replace(
         "::warning file=models/good arm.urdf", ""
     )
-    assert '"ruleId": "triangle"' in (folder / "out.sarif").read_text()
+    assert '"ruleId": "triangle"' in (folder / "feasid.sarif").read_text()
     environment["FEASID_FILES"] = "models/good*.urdf $(touch injected)"
     subprocess.run(["bash", "-c", script], env=environment, capture_output=True)
     assert not (folder / "injected").exists()
