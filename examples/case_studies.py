@@ -10,14 +10,14 @@ prediction are shown as data come in.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import mujoco
 import numpy as np
 import pandas as pd
+from pseudo_inverse import PseudoInverseFit, pseudo_inverse
 
 import feasid
-from feasid.identification.pseudo_inverse import PseudoInverseFit, pseudo_inverse
 from feasid.robot import inertia
 
 RATE = 500.0
@@ -115,12 +115,16 @@ def described(text: str, wrong: float = 1.0) -> feasid.Robot:
 def offline(log: pd.DataFrame, robot: feasid.Robot, cutoff: float | None = 8.0) -> PseudoInverseFit:
     """The paper's pseudo-inverse on filtered signals, friction included."""
     robot = robot.with_joint_terms(drive_inertia=True)
+    return pseudo_inverse(robot, *filtered_signals(log, robot, cutoff))
+
+
+def filtered_signals(
+    log: pd.DataFrame, robot: feasid.Robot, cutoff: float | None = 8.0
+) -> list[np.ndarray]:
+    """q, dq, ddq and tau of all runs of a log, (samples, dof) each."""
     motion = feasid.Recording(log).motion(robot, filtering="signals", cutoff=cutoff)
-    parts = [np.concatenate([getattr(run, x) for run in motion.runs]) for x in SIGNALS]
-    return pseudo_inverse(robot, *parts)
-
-
-SIGNALS = ("q", "dq", "ddq", "tau")
+    names = ("q", "dq", "ddq", "tau")
+    return [np.concatenate([getattr(run, x) for run in motion.runs]) for x in names]
 
 
 def pendulum() -> dict[str, PseudoInverseFit]:
@@ -133,18 +137,11 @@ def pendulum() -> dict[str, PseudoInverseFit]:
     first, other = "run_4", "run_1"
     real = offline(runs[first], robot)
     again = offline(runs[other], robot)
-    predicted = feasid.regressor(
-        again.robot, *_motion(runs[other], again.robot)
-    ) @ real.theta  # fmt: skip
-    held_out = PseudoInverseFit(
-        again.robot, real.theta, real.rank, again.tau, predicted, real.samples
+    motion = filtered_signals(runs[other], again.robot)[:3]
+    held_out = replace(
+        real, tau=again.tau, predicted=feasid.regressor(again.robot, *motion) @ real.theta
     )
     return {"simulated": simulated, "real, fitted": real, "real, another run": held_out}
-
-
-def _motion(log: pd.DataFrame, robot: feasid.Robot) -> list[np.ndarray]:
-    motion = feasid.Recording(log).motion(robot, filtering="signals", cutoff=8.0)
-    return [np.concatenate([getattr(run, x) for run in motion.runs]) for x in SIGNALS[:3]]
 
 
 def leg() -> feasid.Playback:

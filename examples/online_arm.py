@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 
 import mujoco
 import numpy as np
+from valkyrie import AdaptiveControl
 
 import feasid
-from feasid.online.adaptive import AdaptiveControl
 from feasid.robot import inertia
 
 RATE = 1000.0

@@ -465,8 +465,6 @@ def calls(s):
     methods("Fit.summary", lambda: s.fit, lambda: {})
     methods("Fit.report", lambda: s.fit, lambda: {"path": s.new(".html")})
     methods("Fit.save", lambda: s.fit, lambda: {"path": s.new(".feasid")})
-    methods("Fit.to_mjcf", lambda: s.fit, lambda: {"path": s.new(".xml"), "force": True})
-    methods("Fit.to_urdf", lambda: s.fit, lambda: {"path": s.new(".urdf"), "force": True})
     methods("SavedFit.foretell", lambda: s.saved, lambda: {"reduced": s.reduced})
     methods("Fit.foretell", lambda: s.fit, lambda: {"reduced": s.reduced})
     methods("Fit.error_law", lambda: s.believing[0], lambda: {"gain": 30.0})

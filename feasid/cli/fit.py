@@ -56,11 +56,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--save", metavar="FILE.feasid", help="keep the fit: feasid show, errors, predict")
     add_json(parser)
-    add(
-        "--purpose",
-        choices=("simulation", "gravity", "torque"),
-        help="--out: let second moments stand for what the format lacks",
-    )
     add("--offset-origin", choices=("sensor", "joint"), help="--out: what offset friction is of")
     add(
         "--extensions",
@@ -86,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     _check_outputs(arguments)
     if arguments.verify_with and not arguments.out:
         raise InputError("--verify-with replays the log in a written file: give it a name, --out")
-    for option in ("purpose", "offset_origin", "extensions"):
+    for option in ("offset_origin", "extensions"):
         if getattr(arguments, option) and not arguments.out:
             raise InputError(
                 f"--{option.replace('_', '-')} is about a written file: give it a name, --out"
@@ -137,7 +132,6 @@ def _write_results(result: Fit, arguments: argparse.Namespace, test: Any) -> Non
             overwrite=arguments.overwrite,
             test=test,
             force=True,
-            purpose=arguments.purpose,
             offset_origin=arguments.offset_origin,
             extensions=arguments.extensions,
         )
@@ -247,7 +241,7 @@ def run_demo(arguments: argparse.Namespace) -> int:
         if arguments.verbose:
             print(f"\n{spell_as_arguments(str(result.summary(test=errors)))}")
         print()
-        result.to_urdf(arguments.out, overwrite=arguments.overwrite)
+        result.write(arguments.out, overwrite=arguments.overwrite)
         print(f"wrote {Path(arguments.out)}: read back and verified in exact arithmetic")
     if arguments.json:
         told = fit_as_data(result)

@@ -104,7 +104,6 @@ OTHER_NAMES = frozenset(
         "overwrite",
         "force",
         "offset_origin",
-        "purpose",
     }
 )
 

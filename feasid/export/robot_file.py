@@ -5,8 +5,7 @@ terms that its format has a place for have their fitted values; viscous and Coul
 stand for friction that no format holds, see `feasid.export.file_terms`. What the format
 cannot hold (offsets, drive inertia in URDF) is left out of the file, listed in `Export`, and kept
 in a sidecar that `feasid.load_robot` reads with the file. Nothing else is estimated again: other
-bodies would take over what a missing term explained, a sensor's offset for example. For a purpose
-that the caller names, second moments may move, see `feasid.export.purposes`.
+bodies would take over what a missing term explained, a sensor's offset for example.
 
 Errors of the file are those of its clients, by the laws of `feasid.export.clients`.
 """
@@ -23,7 +22,7 @@ import numpy as np
 from feasid.assessment.predictor import Predictor
 from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
-from feasid.errors import InputError, OutputError, UselessFitError, did_you_mean
+from feasid.errors import OutputError, UselessFitError
 from feasid.export.clients import LAWS, ClientRows, client_errors, iterate_prepared_runs
 from feasid.export.file_terms import (
     Offset,
@@ -34,7 +33,6 @@ from feasid.export.file_terms import (
     missing_armature,
     sensor_offsets,
 )
-from feasid.export.purposes import PURPOSES, describe_changes, parameters_for_purpose
 from feasid.export.samples import Sampled
 from feasid.formats.description import Extras, JointServo
 from feasid.formats.load import load_robot
@@ -44,7 +42,6 @@ from feasid.formats.write import (
     Written,
     format_of,
     representable_part,
-    unrepresentable_columns,
     unrepresentable_terms,
     write,
 )
@@ -108,31 +105,25 @@ class Export:
         Relative torque errors, joints and "all" by row: of the fit, and of the file as clients
         read it that change the sign of dry friction at once ("file, hard sign") and as MuJoCo does
         ("file, MuJoCo's law"), offsets of sensors subtracted; where drive inertia is lacking also
-        with `feasid.Fit.actuators` beside it ("with actuators, ..."), and where a purpose was
-        named without it; on the fitted log and on the test. Where no rows of a log are kept,
-        "file" changes signs as the fit does.
+        with `feasid.Fit.actuators` beside it ("with actuators, ..."); on the fitted log and on the
+        test. Where no rows of a log are kept, "file" changes signs as the fit does.
     offsets : tuple of Offset
         Of which joints there are offsets, and what of.
-    changes : tuple of str
-        What a purpose did to the model and each body, before and after; empty without a purpose.
     """
 
     written: Written
     missing: tuple[str, ...]
     errors: pd.DataFrame
     offsets: tuple[Offset, ...] = ()
-    changes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         w = self.written
         kept = "every term of the fitted model"
         if w.lost:
-            whole = "masses and centres" if self.changes else "bodies"
-            kept = f"the fitted {whole} and the joint terms that {w.format.upper()} holds"
+            kept = f"the fitted bodies and the joint terms that {w.format.upper()} holds"
         lines = [f"wrote {w.path}: {kept}; read back and verified in exact arithmetic"]
         lines += [f"not in {w.path}: {line}" for line in self.missing]
         lines += describe_offsets(self.offsets, format_named(w.format).holds_forces)
-        lines += self.changes
         if w.sidecar is not None:
             lines.append(f"the whole model is in {w.sidecar}, which feasid reads with the file")
         total = self.errors.loc["all"]
@@ -170,7 +161,6 @@ class WritableModel(Predictor, Ranged, Sampled):
         self,
         path: str | os.PathLike[str],
         *,
-        purpose: str | None = None,
         offset_origin: str | Mapping[str, str] | None = None,
         extensions: Sequence[str] = (),
         overwrite: bool = False,
@@ -188,11 +178,6 @@ class WritableModel(Predictor, Ranged, Sampled):
         Parameters
         ----------
         path : path
-        purpose : {"simulation", "gravity", "torque"}, optional
-            Let second moments move, within the plausible set of the fit, so that they stand for
-            what the format lacks: for the mass matrix of a simulation, or for the torques of the
-            fitted log. For gravity nothing has to move. Masses and centres stay, and every body is
-            printed before and after.
         offset_origin : {"sensor", "joint"} or mapping of joint to these, optional
             What offset friction is of: the torque sensor, to be subtracted from what it measures,
             or a force on the joint, which MJCF holds as a constant force. By default torques at
@@ -217,19 +202,14 @@ class WritableModel(Predictor, Ranged, Sampled):
         UselessFitError
             The fit is useless, with the reason, and `force` is False.
         InputError
-            An option that does not exist, or no plausible bodies for the purpose.
+            An option that does not exist.
         OutputError
             `path` exists and `overwrite` is False, or the file does not read back.
         """
-        if purpose is not None and purpose not in PURPOSES:
-            hint = did_you_mean(str(purpose), PURPOSES)
-            raise InputError(
-                f"purpose={purpose!r} is not one of {', '.join(PURPOSES)}{hint}", option="purpose"
-            )
         if not force:
             refuse_useless(self.quality, path)
         told = self._offsets(offset_origin)
-        return export(self, path, purpose, told, tuple(extensions), overwrite=overwrite, test=test)
+        return export(self, path, told, tuple(extensions), overwrite=overwrite, test=test)
 
     def actuators(self) -> Actuators:
         """What simulators need of each joint besides the bodies of a file.
@@ -294,7 +274,6 @@ class WritableModel(Predictor, Ranged, Sampled):
 def export(
     model: WritableModel,
     path: str | os.PathLike[str],
-    purpose: str | None,
     offsets: tuple[Offset, ...],
     extensions: tuple[str, ...],
     *,
@@ -303,15 +282,8 @@ def export(
 ) -> Export:
     """Write what a file may hold of a model; measure its errors as clients read it."""
     kind, fitted = format_of(model.robot, path), model.robot
-    robot = before = fitted.with_values(friction_as_files_hold(fitted, model.residual))
-    held = ~unrepresentable_columns(fitted, kind)
+    robot = fitted.with_values(friction_as_files_hold(fitted, model.residual))
     postures = random_configurations(fitted, np.random.default_rng(0), POSTURES).T
-    changes: list[str] = []
-    if purpose is not None:
-        moved = parameters_for_purpose(robot, model.residual, kind, purpose, postures)
-        robot = robot.with_values(moved)
-        parts = held * before.values, held * robot.values
-        changes = describe_changes(fitted, fitted.values, *parts, postures)
     lost = unrepresentable_terms(fitted, kind)
     servos = _servos_of(model) if format_named(kind).holds_servos else {}
     damping = _servo_damping(fitted, servos)
@@ -330,12 +302,7 @@ def export(
     written = write(part, path, overwrite=overwrite, complete=whole, extras=extras)
     lines = missing_lines(fitted, lost, _armature_advice(robot, postures))
     columns = _file_errors(model, robot, written.path, offsets, test, damping)
-    if purpose is not None and (rows := _client_rows(model, before, model.recordings)) is not None:
-        terms = joint_values(before, held * before.values)
-        terms["fo"] = sensor_offsets(offsets, robot)
-        for law in LAWS:
-            columns[f"without the purpose, {law}"] = rows.errors(terms, law)
-    return Export(written, lines, columns, offsets, tuple(changes))
+    return Export(written, lines, columns, offsets)
 
 
 def _servos_of(model: WritableModel) -> dict[str, JointServo]:

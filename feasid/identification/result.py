@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from feasid.core.arguments import checked_methods
 from feasid.core.display import Display, Displayed, Page, Summary
-from feasid.errors import OutputError
 from feasid.identification.fitted import FittedModel
 
 if TYPE_CHECKING:
-    from feasid.export.robot_file import Export
     from feasid.report.figures import Plots
 
 
@@ -41,68 +39,6 @@ class Fit(Displayed, FittedModel):
 
         content = report_contents(self, fitted=self.recordings)
         save(self, path, str(self.summary()), self.display(), content, overwrite=overwrite)
-
-    def to_urdf(self, path: str | Path, *, overwrite: bool = False, force: bool = False) -> Export:
-        """`write` for a robot that came from a URDF file.
-
-        Parameters
-        ----------
-        path : path
-        overwrite : bool
-            Whether files that exist are replaced.
-        force : bool
-            Write a model even if `quality` calls it useless.
-
-        Returns
-        -------
-        Export
-            As of `write`.
-
-        Raises
-        ------
-        OutputError
-            The robot came from no such file, `path` exists and `overwrite` is False, or the file
-            does not read back.
-        UselessFitError
-            The fit is useless and `force` is False.
-        """
-        self._check_source("urdf")
-        return self.write(path, overwrite=overwrite, force=force)
-
-    def to_mjcf(self, path: str | Path, *, overwrite: bool = False, force: bool = False) -> Export:
-        """`write` for a robot that came from an MJCF file.
-
-        Parameters
-        ----------
-        path : path
-        overwrite : bool
-            Whether files that exist are replaced.
-        force : bool
-            Write a model even if `quality` calls it useless.
-
-        Returns
-        -------
-        Export
-            As of `write`.
-
-        Raises
-        ------
-        OutputError
-            The robot came from no such file, `path` exists and `overwrite` is False, or the file
-            does not read back.
-        UselessFitError
-            The fit is useless and `force` is False.
-        """
-        self._check_source("mjcf")
-        return self.write(path, overwrite=overwrite, force=force)
-
-    def _check_source(self, kind: str) -> None:
-        if self.robot.source is None or self.robot.source.format != kind:
-            found = "no file" if self.robot.source is None else self.robot.source.format.upper()
-            raise OutputError(
-                f"this robot was not read from a {kind.upper()} file (but from {found}), so there "
-                "is nothing to write back to; fit.write(path) writes a new file"
-            )
 
     def summary(self, test: Any = None) -> Summary:
         """All there is to say: prints as text; ``.tables``, ``.markdown()``, ``.latex()``.

@@ -160,7 +160,7 @@ def watch(
     each : callable, optional
         Called after every estimate with what there is so far.
     online : dict, optional
-        Further options of `feasid.OnlineFit`.
+        Further options of `feasid.OnlineFit`; its `block` else follows from `window`.
     **options
         How the log is read.
 
@@ -175,7 +175,7 @@ def watch(
         When the log has no torques, or is shorter than a block; names an unknown option.
     """
     chosen = check_options(ReadOptions, options, "watch")
-    online = _check_online(online or {})
+    online = _check_online(dict(online or {}))
     recording = Recording.from_source(log)
     robot = recording.frame.attrs.get("robot") if robot is None else robot
     if robot is None:
@@ -186,7 +186,9 @@ def watch(
     if not steps.size or not (window is None or window > 0) or not interval > 0:
         raise InputError("a log of at least two rows, a window and an interval above 0 are needed")
     rate = 1.0 / float(np.median(steps))
-    block = max(1, round(min(0.125, (window or 10.0) / 16) * rate))
+    block = online.pop("block", max(1, round(min(0.125, (window or 10.0) / 16) * rate)))
+    if not (isinstance(block, int) and block >= 1):
+        raise InputError(f"block must be a number of samples, not {block!r}", option="block")
     size = None if window is None else max(2, round(window * rate / block)) * block
     fit = OnlineFit(robot, rate, window=size, block=block, **online)
     q, tau, dq = (raw.values.get(x) for x in ("q", "tau", "dq"))
@@ -205,7 +207,7 @@ def watch(
 
 def _check_online(given: dict[str, Any]) -> dict[str, Any]:
     """Refuse what is no option of `OnlineFit`, or what `watch` chooses itself."""
-    chosen = ("robot", "rate", "window", "block")
+    chosen = ("robot", "rate", "window")
     known = [name for name in signature(OnlineFit).parameters if name not in chosen]
     for name in given:
         if name not in known:

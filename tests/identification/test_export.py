@@ -187,34 +187,6 @@ def test_viscous_and_coulomb_friction_stand_for_other_laws(arm, tmp_path):
     np.testing.assert_array_equal(load_robot(tmp_path / "out.xml").values, fit.robot.values)
 
 
-def test_purposes_move_second_moments_only(mujoco_fit, tmp_path):
-    """A URDF has no armature: other second moments come closer to the mass matrix, or torques."""
-    _, _, fit, _ = mujoco_fit
-    plain = fit.write(tmp_path / "plain.urdf").errors.loc["all"]
-    for purpose in ("simulation", "torque", "gravity"):
-        export = fit.write(tmp_path / f"{purpose}.urdf", purpose=purpose)
-        seen = load_robot(tmp_path / f"{purpose}.urdf", sidecar=False)
-        moved = 0.0
-        for a, b in zip(seen.bodies, fit.robot.bodies, strict=True):
-            np.testing.assert_allclose(a.inertial[6:], b.inertial[6:], rtol=1e-9, atol=1e-12)
-            moved = max(moved, np.abs(a.inertial[:6] / b.inertial[:6] - 1).max())
-        error = export.errors.loc["all"]
-        name = "without the purpose, hard sign"
-        np.testing.assert_allclose(error[name], plain["file, hard sign"], rtol=RTOL_CLIENT)
-        mass, gravity, *bodies = export.changes
-        assert len(bodies) == 3
-        assert all("->" in line and "kg, centre" in line for line in bodies)
-        assert gravity.endswith("-> 0 %") or float(gravity.split("-> ")[1].split()[0]) < 1e-9
-        assert (moved > 0.01) == (purpose != "gravity")
-        if purpose == "torque":
-            assert error["file, hard sign"] < 0.9 * plain["file, hard sign"]
-        if purpose == "simulation":
-            before, after = (float(x.split()[0]) for x in mass.split(": ")[1].split("-> "))
-            assert after < 0.9 * before
-    with pytest.raises(InputError, match="did you mean 'gravity'"):
-        fit.write(tmp_path / "x.urdf", purpose="gravty")
-
-
 def test_actuators_are_what_the_file_lacks(mujoco_fit, tmp_path):
     """URDF in MuJoCo with the table is the MJCF; texts are read by who they are for."""
     import mujoco

@@ -196,24 +196,24 @@ def test_written_urdf_is_the_fit(arm, tmp_path):
     path, robot, truth, delta = arm
     fit = feasid.fit(simulate(truth, delta, 1, noise=0.02), robot)
     out = tmp_path / "identified.urdf"
-    fit.to_urdf(out)
+    fit.write(out)
     back = feasid.load_robot(out)
     written, fitted = back.values[back.inertial_columns], fit.delta[fit.robot.inertial_columns]
     np.testing.assert_allclose(written, fitted, rtol=1e-9, atol=1e-12)
     assert path.read_text() == ARM
     with pytest.raises(OutputError, match="exists"):
-        fit.to_urdf(out)
+        fit.write(out)
 
 
-def test_a_robot_without_a_file_cannot_be_written_back(tmp_path):
+def test_a_robot_without_a_file_is_written_to_a_new_one(tmp_path):
     robot = feasid.Robot.from_dh([(0, 1, 0, 0)] * 2, gravity=(0, -9.81, 0))
     values = np.tile(inertia.from_mass_com_inertia(1.0, [0.5, 0, 0], np.eye(3) * 0.1), 2)
     fit = feasid.fit(simulate(robot, values, 4), robot, friction=())
     assert fit.solution.tie_break == "centre"
-    with pytest.raises(OutputError, match="not read from a URDF"):
-        fit.to_urdf(tmp_path / "x.urdf")
-    with pytest.raises(OutputError, match="not read from a MJCF"):
-        fit.to_mjcf(tmp_path / "x.xml")
+    fit.write(tmp_path / "x.urdf")
+    back = feasid.load_robot(tmp_path / "x.urdf")
+    masses = [r.values[r.inertial_columns[:, 9]] for r in (back, fit.robot)]
+    np.testing.assert_allclose(*masses, rtol=1e-9)
 
 
 # -- real logs ------------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ def test_kuka_urdf_is_exactly_feasible_and_loads_elsewhere(kuka, tmp_path):
     robot, first, second, _ = kuka
     fit = feasid.fit(first, robot, friction=("viscous", "coulomb", "offset"), drive_inertia=False)
     out = tmp_path / "identified.urdf"
-    fit.to_urdf(out)
+    fit.write(out)
     for mass, matrix in written_inertials(out):
         assert mass > 0
         assert definiteness(matrix) == "positive definite"

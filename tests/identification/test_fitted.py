@@ -125,7 +125,6 @@ def test_a_file_that_exists_is_kept_unless_told(fit, tmp_path):
 
 
 def test_every_way_of_writing_hands_on_what_was_told(fit, monkeypatch):
-    monkeypatch.setattr(type(fit), "write", lambda _, path, **told: told)
     asked = []
 
     def ask(*_, **told):
@@ -133,11 +132,6 @@ def test_every_way_of_writing_hands_on_what_was_told(fit, monkeypatch):
 
     monkeypatch.setattr("feasid.archive.fit.save", ask)
     monkeypatch.setattr("feasid.report.page.write_report", ask)
-    other = replace(fit, robot=replace(fit.robot, source=replace(fit.robot.source, format="mjcf")))
-    for write in (fit.to_urdf, other.to_mjcf):
-        assert write("x") == {"overwrite": False, "force": False}
-        assert write("x", overwrite=True) == {"overwrite": True, "force": False}
-        assert write("x", force=True) == {"overwrite": False, "force": True}
     for told in ({}, {"overwrite": True}):
         fit.save("x", **told)
         fit.report("x", **told)

@@ -9,9 +9,9 @@ import warnings
 import numpy as np
 import pytest
 from arms import panda
+from valkyrie import AdaptiveControl
 
 import feasid
-from feasid.online.adaptive import AdaptiveControl
 
 RATE = 200.0
 WAIT = 30.0

@@ -220,7 +220,7 @@ def test_a_fit_puts_no_mass_on_virtual_links(tmp_path):
     assert not fit.delta[robot.inertial_columns[:2]].any()
     assert fit.relative_error["all"] < 0.03
     assert fit.certificate.verify()
-    fit.to_mjcf(tmp_path / "fitted.xml")
+    fit.write(tmp_path / "fitted.xml")
     again = mujoco.MjModel.from_xml_path(str(tmp_path / "fitted.xml"))
     assert again.body_mass[1] == pytest.approx(fit.bodies.loc["b", "mass"], rel=1e-6)
 
