@@ -73,8 +73,8 @@ SIGNS = "r *= np.where(np.diag(r) {} 0, -1.0, 1.0)[:, None]"
 HARMLESS: dict[tuple[str, str, str], str] = {
     (
         "derivatives",
-        "slopes = smooth(part['dq'], 0 if 'ddq' in part else 1, cutoff, rate, how.smoothing)",
-        "slopes = smooth(part['dq'], 0 if 'ddq' in part else 2, cutoff, rate, how.smoothing)",
+        "slopes = smooth(part['dq'], 0 if 'ddq' in part else 1, cutoff, rate)",
+        "slopes = smooth(part['dq'], 0 if 'ddq' in part else 2, cutoff, rate)",
     ): "a derivative more than is wanted is left out when names are given",
     (
         "derivatives",

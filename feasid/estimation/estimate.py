@@ -56,9 +56,6 @@ DOUBTFUL = 0.25
 
 ENTROPIC = PRIORS["entropic"]
 
-HELD_OUT = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
-"""Weights that are compared on held-out stretches."""
-
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
@@ -322,7 +319,7 @@ def estimate_model(
     task : EstimationProblem
     start : ndarray, shape (n,)
         Any strictly feasible model.
-    weight : float, "evidence", "held-out" or None
+    weight : float, "evidence" or None
         Of the prior. None takes the one that the log's evidence asks for, but at most
         `STRONGEST`: a description that contradicts the log gets less weight.
     plausible : bool
@@ -387,10 +384,6 @@ def _choose_weight(
     start: Array,
 ) -> tuple[float, float, tuple[tuple[float, float], ...]]:
     """The prior's weight, the one of the largest evidence, and the curve it was read from."""
-    if weight == "held-out":
-        curve = held_out_weights(reduced, task, noise, start)
-        best = min(curve, key=lambda point: point[1])[0]
-        return best, best, curve
     given = float(weight) if isinstance(weight, int | float) else None
     known = task.prior.evidence(
         task.problem(*noise.whitened_triangle(reduced)[:2], WEIGHT)[0], task.free(start)
@@ -399,37 +392,14 @@ def _choose_weight(
         given = task.prior.weight if given is None and weight is None else given
         if given is None:
             raise InputError(
-                f"prior={task.prior.name!r} needs a number as prior_weight, or "
-                "prior_weight='held-out' (the evidence of this prior is not known)"
+                f"prior={task.prior.name!r} needs a number as prior_weight: the evidence of this "
+                "prior is not known"
             )
         return given, given, ()
     evident, curve = known
     if weight == "evidence":
         return evident, evident, curve
     return task.prior.strongest(evident) if given is None else given, evident, curve
-
-
-def held_out_weights(
-    reduced: Reduced, task: EstimationProblem, noise: Noise, start: Array
-) -> tuple[tuple[float, float], ...]:
-    """Whitened squared error on stretches that were held out, per weight of `HELD_OUT`.
-
-    Raises
-    ------
-    InputError
-        When the reduced data have no stretches of time.
-    """
-    if not reduced.strata:
-        raise InputError("prior_weight='held-out' needs filtering='equations'")
-    curve = []
-    for weight in HELD_OUT:
-        missed = 0.0
-        held = CrossValidation(task, reduced, noise, weight, start)
-        for fold, beta in held.models.items():
-            R, right, residual = noise.whitened_triangle(reduced, [fold])
-            missed += residual**2 + float(np.sum((R @ beta - right) ** 2))
-        curve.append((weight, missed))
-    return tuple(curve)
 
 
 @dataclass(frozen=True, eq=False)

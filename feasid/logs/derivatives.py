@@ -126,7 +126,6 @@ class SignalProcessing:
     decimate: int = 1
     delay: float = 0.0
     rest: float = 1e-3
-    smoothing: str = "butterworth"
     filtering: str = "signals"
     derivatives: float | None = None
     complete: bool = False
@@ -172,7 +171,7 @@ def process_stretch(
     left_out += excluded_blocks(np.unique(rows[unwanted]), "excluded by hand")
     keep &= ~unwanted
     runs = _split_kept_rows(part, Stretch(stretch.label, rows, rate), times, keep, how.decimate)
-    band = cutoff if how.smoothing == "butterworth" else None
+    band = cutoff
     if cutoff is None and how.complete:
         usual = min(DERIVATIVE_CUTOFF, DERIVATIVE_SHARE * rate)
         band = usual if _is_smooth(part, usual, rate) else None
@@ -212,19 +211,15 @@ def _differentiate(
     """Filter what is there and derive what is not, in place."""
     whole = how.filtering == "signals"
     if "tau" in part and how.filter_torque and whole:
-        (part["tau"],) = smooth_and_differentiate(part["tau"], 0, cutoff, rate, how.smoothing)
+        (part["tau"],) = smooth_and_differentiate(part["tau"], 0, cutoff, rate)
     if "ddq" in part:
-        (part["ddq"],) = smooth_and_differentiate(part["ddq"], 0, cutoff, rate, how.smoothing)
+        (part["ddq"],) = smooth_and_differentiate(part["ddq"], 0, cutoff, rate)
     if "dq" in part:
-        (part["q"],) = smooth_and_differentiate(part["q"], 0, cutoff, rate, how.smoothing)
-        slopes = smooth_and_differentiate(
-            part["dq"], 0 if "ddq" in part else 1, cutoff, rate, how.smoothing
-        )
+        (part["q"],) = smooth_and_differentiate(part["q"], 0, cutoff, rate)
+        slopes = smooth_and_differentiate(part["dq"], 0 if "ddq" in part else 1, cutoff, rate)
         part |= dict(zip(("dq", "ddq"), slopes, strict=False))
     else:
-        motion = smooth_and_differentiate(
-            part["q"], 1 if "ddq" in part else 2, cutoff, rate, how.smoothing
-        )
+        motion = smooth_and_differentiate(part["q"], 1 if "ddq" in part else 2, cutoff, rate)
         part |= dict(zip(("q", "dq", "ddq"), motion, strict=False))
 
 

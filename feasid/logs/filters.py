@@ -6,7 +6,6 @@ of columns, joints or gaps.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -199,15 +198,8 @@ def _motion_band(position: Array, rate: float) -> tuple[float, float] | None:
     return float(highest), last
 
 
-DEGREE = 3
-"""Degree of the local polynomials."""
-
-HALF_GAIN = 1.275
-"""cut-off * window = HALF_GAIN * rate: where a cubic Savitzky-Golay filter's gain is 1/2."""
-
-
 def smooth_and_differentiate(
-    signal: Array, derivatives: int, cutoff: float | None, rate: float, method: str = "butterworth"
+    signal: Array, derivatives: int, cutoff: float | None, rate: float
 ) -> tuple[Array, ...]:
     """The smoothed signal followed by its first so many derivatives.
 
@@ -220,77 +212,19 @@ def smooth_and_differentiate(
         Frequency of gain 1/2 [Hz]; None smooths nothing and differentiates by central differences.
     rate : float
         Sampling rate [Hz].
-    method : {"butterworth", "savitzky-golay", "spline"}
 
     Returns
     -------
     tuple of ndarray, shape (N, k)
     """
     if cutoff is None:
-        return _smooth_by_differences(signal, derivatives, rate)
-    check_cutoff(cutoff, rate)
-    return METHODS[method](signal, derivatives, cutoff, rate)
-
-
-def _smooth_by_differences(signal: Array, derivatives: int, rate: float) -> tuple[Array, ...]:
-    made = [signal]
+        smoothed = signal
+    else:
+        check_cutoff(cutoff, rate)
+        smoothed = low_pass(signal, cutoff, rate)
+    made = [smoothed]
     if derivatives > 0:
-        made.append(first_difference(signal, rate))
+        made.append(first_difference(smoothed, rate))
     if derivatives > 1:
-        made.append(second_difference(signal, rate))
+        made.append(second_difference(smoothed, rate))
     return tuple(made)
-
-
-def _butterworth(signal: Array, derivatives: int, cutoff: float, rate: float) -> tuple[Array, ...]:
-    return _smooth_by_differences(low_pass(signal, cutoff, rate), derivatives, rate)
-
-
-def _savitzky_golay(
-    signal: Array, derivatives: int, cutoff: float, rate: float
-) -> tuple[Array, ...]:
-    from scipy.signal import savgol_filter
-
-    window = max(DEGREE + 2, round(HALF_GAIN * rate / (2 * cutoff)) * 2 + 1)
-    window = min(window, (len(signal) - 1) // 2 * 2 + 1)
-    return tuple(
-        np.asarray(savgol_filter(signal, window, DEGREE, deriv=k, delta=1.0 / rate, axis=0))
-        for k in range(derivatives + 1)
-    )
-
-
-def _smoothing_spline(
-    signal: Array, derivatives: int, cutoff: float, rate: float
-) -> tuple[Array, ...]:
-    """Minimises sum (y - f)^2 + lam int f''^2, whose gain is 1 / (1 + lam w^4 / rate).
-
-    Reinsch's equations for a natural cubic spline on an even grid with step h: the second
-    derivatives g at the samples solve (R + lam Q'Q) g = Q'y with bands of width five, and
-    f = y - lam Q g; Q takes second differences over h, R is h/6 (1, 4, 1).
-    """
-    from scipy.linalg import solveh_banded
-
-    n, h = len(signal), 1.0 / rate
-    if n < 5:
-        raise InputError(f"cannot fit a smoothing spline to {n} samples: five are needed")
-    weight = rate / (2 * np.pi * cutoff) ** 4
-    bands = np.empty((3, n - 2))
-    bands[0] = weight / h**2
-    bands[1] = h / 6 - 4 * weight / h**2
-    bands[2] = 2 * h / 3 + 6 * weight / h**2
-    bend = np.zeros_like(signal)
-    bend[1:-1] = solveh_banded(bands, np.diff(signal, 2, axis=0) / h)
-    smoothed = signal.copy()
-    smoothed[1:-1] -= weight / h * (bend[2:] - 2 * bend[1:-1] + bend[:-2])
-    smoothed[0] -= weight / h * bend[1]
-    smoothed[-1] -= weight / h * bend[-2]
-    slope = np.empty_like(signal)
-    slope[:-1] = np.diff(smoothed, axis=0) / h - h / 6 * (2 * bend[:-1] + bend[1:])
-    slope[-1] = (smoothed[-1] - smoothed[-2]) / h + h / 6 * (bend[-2] + 2 * bend[-1])
-    return (smoothed, slope, bend)[: derivatives + 1]
-
-
-METHODS: dict[str, Callable[[Array, int, float, float], tuple[Array, ...]]] = {
-    "butterworth": _butterworth,
-    "savitzky-golay": _savitzky_golay,
-    "spline": _smoothing_spline,
-}

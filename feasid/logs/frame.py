@@ -43,12 +43,7 @@ from feasid.robot.description import Robot
 if TYPE_CHECKING:
     import pandas as pd
 
-FILTERS = {
-    "butterworth": "zero-phase third-order Butterworth low-pass",
-    "savitzky-golay": "Savitzky-Golay filter of degree three",
-    "spline": "cubic smoothing spline",
-}
-
+FILTER = "zero-phase third-order Butterworth low-pass"
 
 RESTING = {"signals": 1e-3, "equations": 0.0}
 """Speed below which a joint rests, by what is filtered [rad/s or m/s]."""
@@ -145,7 +140,7 @@ def motion_from_signals(
 def _signal_processing(frequency: float | None, chosen: Mapping[str, Any]) -> SignalProcessing:
     """What happens to every stretch; where the equations are filtered, no joint is put to rest."""
     still = RESTING[chosen["filtering"]] if chosen["rest"] is None else chosen["rest"]
-    steps = ("filter_torque", "trim", "delay", "smoothing", "filtering")
+    steps = ("filter_torque", "trim", "delay", "filtering")
     same = {k: chosen[k] for k in steps}
     wide = chosen["derivative_cutoff"]
     return SignalProcessing(
@@ -220,25 +215,24 @@ def _derivation_notes(raw: Signals, how: SignalProcessing) -> list[Note]:
     notes = []
     if how.filtering == "equations":
         text = f"both sides of the equations through one Gaussian low-pass at {how.cutoff:g} Hz" + (
-            "" if how.complete else f"; {FILTERS[how.smoothing]} before derivatives only"
+            "" if how.complete else f"; {FILTER} before derivatives only"
         )
         notes.append(Note(text, "filter", cutoff=how.cutoff))
     elif how.cutoff is None:
         notes.append(Note("nothing was filtered", "filter"))
     else:
         side = "all signals" if how.filter_torque else "all signals but the torques"
-        text = f"{FILTERS[how.smoothing]} at {how.cutoff:g} Hz on {side}"
+        text = f"{FILTER} at {how.cutoff:g} Hz on {side}"
         notes.append(Note(text, "filter", cutoff=how.cutoff))
     if how.delay:
         notes.append(Note(f"torques are delayed by {how.delay:g} s", "delay", delay=how.delay))
-    slope = "central differences" if how.smoothing == "butterworth" else "derivatives"
-    measured = "measured" if "dq" in raw.values else f"{slope} of the positions"
+    measured = "measured" if "dq" in raw.values else "central differences of the positions"
     notes.append(Note(f"velocities: {measured}", "velocities"))
     if "ddq" in raw.values:
         notes.append(Note("accelerations: from the log", "accelerations"))
     else:
         origin = "measured velocities" if "dq" in raw.values else "positions"
-        notes.append(Note(f"accelerations: {slope} of the {origin}", "accelerations"))
+        notes.append(Note(f"accelerations: central differences of the {origin}", "accelerations"))
     return notes
 
 

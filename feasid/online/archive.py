@@ -25,7 +25,7 @@ from feasid.feasibility.constraints.sets import feasible_set_from_data, feasible
 from feasid.online.acceptance import Decision, Evidence, GateRules, OnlineEstimate
 from feasid.online.changes import ModelChange
 
-FORMAT, VERSION = "feasid online", 2
+FORMAT, VERSION = "feasid online", 3
 
 MAX_ARRAY_BYTES = 256 * 1024 * 1024
 """Bytes that the arrays may unpack to."""
@@ -47,7 +47,6 @@ STATE = {
         "alarm",
         "_squares",
     ),
-    "_drift": ("_held", "_friction", "_reference", "_recent", "_seconds", "_score", "_own"),
     "gate": ("open", "_agreeing"),
     "_buffer": ("received",),
     "_own": (

@@ -1,4 +1,4 @@
-"""Changes of the robot: loads that come and go, friction that jumps or drifts.
+"""Changes of the robot: loads that come and go, friction that jumps.
 
 They show in errors of prediction. Rows are predicted before they are learnt; errors e of half a
 second of motion, whitened, and the torques x = Y d that a change d of the base parameters would
@@ -14,8 +14,7 @@ in the analysis of simulation output, Operations Research 30), and m is judged b
 distribution. Which change it is that is too large for chance, and how large, is told by another
 half second of errors.
 
-A model that learns follows slow drifts. `FrictionDrift` therefore holds a model of its own for as
-long as nothing changed, and compares shares of friction by which it errs.
+A model that learns follows slow drifts of friction by itself.
 
 After a change, everything stays known that it cannot have touched (`InvariantEquations`). A load
 delta_L fixed to a body changes the base parameters by K_L delta_L, K_L the body's columns of K
@@ -68,17 +67,8 @@ LEAST_SCATTER = 0.005
 """Share of a joint's friction by which it varies anyway: estimates that scatter less would make
 jumps of slow drifts, which the model follows."""
 
-GROUP_SECONDS = 2.5
-"""Motion that makes one estimate of drifts of friction [s]."""
-
-REFERENCE_GROUPS, RECENT_GROUPS = 8, 4
-"""Estimates by which friction is known while a model is held, and newest ones that are compared."""
-
 RANK_SHARE = 1e-6
 """Share of the largest singular value below which a direction is counted as not seen."""
-
-LEAST_DRIFT = 0.1
-"""Share of a joint's friction from which its drift is told."""
 
 TINY_MASS = 1e-12
 """Mass [kg] of a body that has none."""
@@ -315,77 +305,6 @@ class ChangeDetector:
         self._own = self._own + (own - self._own) / self._batches
         before = power if self._power is None else self._power
         self._power = before + (power - before) / self._batches
-
-
-class FrictionDrift:
-    """Tests whether friction is what it was while a model was learnt that is held since.
-
-    Parameters
-    ----------
-    joints : sequence of str
-        Of the drives with friction.
-    supports : sequence of sequence of int
-        Base parameters in each joint's rows.
-    false_alarms : float
-        Expected number of them per hour of motion, of all joints together.
-    """
-
-    def __init__(
-        self, joints: Sequence[str], supports: Sequence[Sequence[int]], false_alarms: float
-    ) -> None:
-        self._joints, self._supports = tuple(joints), [list(s) for s in supports]
-        level = false_alarms * GROUP_SECONDS / 3600.0 / max(len(joints), 1)
-        self._limit = float(-stdtrit(REFERENCE_GROUPS - 1.0, level / 2.0)) if level else np.inf
-        self._reference: deque[Array] = deque(maxlen=REFERENCE_GROUPS)
-        self._recent: deque[Array] = deque(maxlen=RECENT_GROUPS)
-        self.release()
-        self._begin()
-
-    def release(self) -> None:
-        """Hold no model: something has changed."""
-        self._held: Array | None = None
-        self._friction: Array | None = None
-
-    def hold(self, beta: Array, friction: Array) -> None:
-        """Hold a model, shape (nb,), and its joints' friction, (nb, joints); if there is none."""
-        if self._held is None and self._joints:
-            self._held, self._friction = beta, friction
-            self._reference.clear()
-            self._recent.clear()
-            self._begin()
-
-    def _begin(self) -> None:
-        self._seconds = 0.0
-        self._score, self._own = np.zeros((2, len(self._joints)))
-
-    def update(self, rows: Sequence[Array], seconds: float, time: float) -> ModelChange | None:
-        """Take rows, as `ChangeDetector.update` does; the change when there is one."""
-        if self._held is None or self._friction is None:
-            return None
-        for s, r in zip(self._supports, rows, strict=True):
-            caused = self._friction[s].T @ r[:-1]
-            self._score += caused @ (r[-1] - self._held[s] @ r[:-1])
-            self._own += np.sum(caused**2, axis=1)
-        self._seconds += seconds
-        return self._judge(time) if self._seconds >= GROUP_SECONDS else None
-
-    def _judge(self, time: float) -> ModelChange | None:
-        share = self._score / np.where(self._own > 0, self._own, np.inf)
-        self._begin()
-        if len(self._reference) < REFERENCE_GROUPS:
-            self._reference.append(share)
-            return None
-        self._recent.append(share)
-        before, now = np.array(self._reference), np.array(self._recent)
-        size = now.mean(axis=0) - before.mean(axis=0)
-        spread = before.std(axis=0, ddof=1) * np.sqrt(1.0 / len(before) + 1.0 / len(now))
-        deviations = size / np.where(spread > 0, spread, np.inf)
-        large = (np.abs(deviations) > self._limit) & (np.abs(size) > LEAST_DRIFT)
-        if len(self._recent) < RECENT_GROUPS or not large.any():
-            return None
-        k = int(np.argmax(np.where(large, np.abs(deviations), 0.0)))
-        self.release()
-        return ModelChange(time, "friction", self._joints[k], float(size[k]), float(deviations[k]))
 
 
 class InvariantEquations:

@@ -26,7 +26,6 @@ from feasid.online.acceptance import Decision, Evidence, ModelGate, OnlineEstima
 from feasid.online.buffering import EvenGrid, SampleBlock, SampleChecks, usable_stretches
 from feasid.online.changes import (
     ChangeDetector,
-    FrictionDrift,
     InvariantEquations,
     ModelChange,
     PossibleChanges,
@@ -39,9 +38,6 @@ Result = TypeVar("Result")
 
 COMPARISON_SECONDS = 2.0
 """Time over which errors of prediction are compared [s]."""
-
-DRIFT_SHARE = 0.25
-"""Share of the false alarms that is left to drifts of friction."""
 
 MAX_KEPT_DECISIONS = 1000
 """Decisions and changes that are remembered."""
@@ -190,11 +186,7 @@ class Learner:
         place = {c: k for k, c in enumerate(equations.plan.columns)}
         nonzero = equations.plan.nonzero_columns
         self._supports = supports = tuple(tuple(place[c] for c in s) for s in nonzero)
-        names = possible.names
-        self._detector = ChangeDetector(possible, supports, (1.0 - DRIFT_SHARE) * false_alarms)
-        self._drift = FrictionDrift(
-            [where for _, where in names[1:]], supports, DRIFT_SHARE * false_alarms
-        )
+        self._detector = ChangeDetector(possible, supports, false_alarms)
         self._unsuited: OnlineEstimate | None = None
         self._before = np.zeros((0, self.base.size)), np.zeros(0)
         self.changes: tuple[ModelChange, ...] = ()
@@ -305,19 +297,14 @@ class Learner:
             k = self._possible.names.index((change.kind, change.where))
             self._invariant.set_from(*self._before, self._possible.subspace(k))
             self._unsuited = last
+            self.changes = (*self.changes, change)[-MAX_KEPT_DECISIONS:]
         elif alarm is None and self._detector.alarm is not None:
             self._before = self._whiten(self._reduce_remembered())[1:]
             self._store.clear()
             newest = self._errors.pop()
             self._errors.clear()
             self._errors.append(newest)  # the gate judges by what came since
-            self._drift.release()
             self._since = 0
-        elif last.decision.open and self._since >= self.full:
-            self._drift.hold(last.beta, directions[:, 1:])
-            change = self._drift.update(rows, seconds, time)
-        if change is not None:
-            self.changes = (*self.changes, change)[-MAX_KEPT_DECISIONS:]
 
     # -- estimates ---------------------------------------------------------------------------
 

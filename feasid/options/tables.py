@@ -20,8 +20,6 @@ else:
 
 Bounds: TypeAlias = tuple[float | None, float | None]
 
-SMOOTHERS = ("butterworth", "savitzky-golay", "spline")
-
 
 class ReadOptions(TypedDict, total=False):
     """How the columns of a log are read."""
@@ -136,12 +134,6 @@ class SignalOptions(TypedDict, total=False):
                None, "rad/s or m/s", 0.0,
                example="0.002"),
     ]  # fmt: skip
-    smoothing: Annotated[
-        Literal["butterworth", "savitzky-golay", "spline"],
-        Option("choice", "how signals are smoothed and differentiated", "butterworth",
-               choices=SMOOTHERS, example="spline"),
-    ]  # fmt: skip
-
     filtering: Annotated[
         Literal["equations", "signals"] | None,
         Option("choice", "what goes through the low-pass: signals before the regressor is formed, "
@@ -424,10 +416,10 @@ class FitOptions(
                "entropic", special=(None,), form=forms.PRIOR, example="entropic"),
     ]  # fmt: skip
     prior_weight: Annotated[
-        float | Literal["evidence", "held-out"] | None,
-        Option("number", "in units of the whitened residual; evidence, held-out; None the "
+        float | Literal["evidence"] | None,
+        Option("number", "in units of the whitened residual; evidence; None the "
                "evidence's, but at most 10, or the prior's own", None, "", 1e-6, 1e6,
-               special=("evidence", "held-out"),
+               special=("evidence",),
                needs=("prior", ("entropic", ...)), example="1"),
     ]  # fmt: skip
     reference: Annotated[

@@ -82,7 +82,6 @@ FITTED = {
     "window without momentum": (lambda x: x, {"window": 0.5}, 1),
     "block without robust": (lambda x: x, {"block": 0.3}, 2),
     "long block": (lambda x: x, {"robust": "huber", "block": 2.0}, 1),
-    "signals are filtered": (lambda x: x, {"filtering": "signals", "prior_weight": "held-out"}, 1),
 }
 """The same of options that only a fit has."""
 

@@ -381,20 +381,6 @@ def test_friction_that_jumps_is_told_by_its_joint_and_size():
     assert f"friction of {change.where} changed by +" in str(change)
 
 
-@pytest.mark.slow
-def test_friction_that_drifts_is_told_by_its_joint_though_the_model_follows():
-    """By 30 % in a minute."""
-    q, tau = log_of_changing_friction(
-        20000, lambda t: 1.0 + 0.3 * np.clip((t - 30.0) / 60.0, 0.0, 1.0)
-    )
-    changes = changes_of(q, tau)
-    assert changes
-    for change in changes:
-        assert (change.kind, change.where) == ("friction", base().robot.joints[1])
-        assert change.size > 0.1
-    assert 50.0 < changes[0].time < 90.0
-
-
 def test_a_load_is_told_as_one_with_its_mass_near_the_carriers_centre():
     q, tau = log(4000)
     dq = np.gradient(q, 1 / RATE, axis=0)
