@@ -133,11 +133,11 @@ def regressor_seconds(robot, samples: int = 2000) -> float:
 
 
 def single_samples(robot) -> None:
-    """Processor time of one sample of `feasid.Model`."""
+    """Processor time of one sample of `feasid.CompiledDynamics`."""
     known = robot.with_values(np.where(np.isnan(robot.values), 0.3, robot.values))
     q, dq, ddq = np.random.default_rng(0).uniform(-1, 1, (3, robot.dof))
     for backend in ("c", "python"):
-        model = feasid.Model(known, backend=backend)
+        model = feasid.CompiledDynamics(known, backend=backend)
         calls = {
             "inverse_dynamics": lambda m=model: m.inverse_dynamics(q, dq, ddq),
             "regressor": lambda m=model: m.regressor(q, dq, ddq),

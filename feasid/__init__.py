@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from feasid.assessment.simulation import Simulation as Simulation
     from feasid.assessment.simulation import simulate as simulate
     from feasid.codegen.c import write_c as write_c
-    from feasid.codegen.model import Model as Model
+    from feasid.codegen.compiled import CompiledDynamics as CompiledDynamics
     from feasid.control.computed_torque import ComputedTorque as ComputedTorque
     from feasid.control.external_torque import ContactEstimate as ContactEstimate
     from feasid.control.external_torque import ExternalTorque as ExternalTorque
@@ -154,7 +154,7 @@ _HOME = {
     "OnlineFit": "online.online_fit",
     "reduce": "regression.reduce",
     "Reduced": "regression.triangle",
-    "Model": "codegen.model",
+    "CompiledDynamics": "codegen.compiled",
     "ComputedTorque": "control.computed_torque",
     "ContactEstimate": "control.external_torque",
     "ExternalTorque": "control.external_torque",

@@ -404,7 +404,7 @@ def calls(s):
         "Imu": lambda: (f.Imu, {"link": "box"}),
         "Loop": lambda: (f.Loop, loop),
         "Note": lambda: (f.Note, {"text": "a"}),
-        "Model": lambda: (f.Model, {"robot": s.full}),
+        "CompiledDynamics": lambda: (f.CompiledDynamics, {"robot": s.full}),
         "OnlineFit": lambda: (f.OnlineFit, {"robot": s.full, "rate": 200.0, "base": s.online_base}),
         "Recording": lambda: (f.Recording, {"source": s.log}),
         "Robot": lambda: (f.Robot, {"bodies": r.bodies}),
@@ -483,7 +483,7 @@ def calls(s):
     methods("ExternalTorque.to_c", lambda: s.observer, lambda: {"path": s.new(".c")})
     methods("ContactEstimate.wrench", lambda: s.contact, lambda: {"link": "upper"})
     methods("Payload.to", lambda: s.loaded, lambda: {"maker": "franka"})
-    for kind in ("ComputedTorque", "Model"):
+    for kind in ("ComputedTorque", "CompiledDynamics"):
         methods(
             f"{kind}.forward_dynamics",
             lambda: s.control,

@@ -102,7 +102,7 @@ def leader() -> None:
         (described, "weight by the description"),
         (fit.robot, "weight by the fit"),
     ):
-        data, drift, model = mujoco.MjData(real), [], feasid.Model(known)
+        data, drift, model = mujoco.MjData(real), [], feasid.CompiledDynamics(known)
         data.qpos[:] = start
         for _ in range(1000):
             data.qfrc_applied[:] = model.gravity(data.qpos)

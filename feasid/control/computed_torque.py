@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from feasid.codegen.model import Model
+from feasid.codegen.compiled import CompiledDynamics
 from feasid.core.arguments import Measured, Vector, checked
 from feasid.core.arrays import Array
 from feasid.errors import InputError
@@ -21,7 +21,7 @@ from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.robot.description import Robot
 
 
-class ComputedTorque(Model):
+class ComputedTorque(CompiledDynamics):
     """A robot's model, ready to be evaluated in a control loop.
 
     Parameters

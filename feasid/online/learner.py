@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from feasid.codegen.model import Model
+from feasid.codegen.compiled import CompiledDynamics
 from feasid.core.arrays import Array
 from feasid.core.threads import thread_limiter
 from feasid.dynamics.regressor import mass_matrix
@@ -179,7 +179,7 @@ class Learner:
         self.nominal_beta = self.base.K @ problem.nominal
         coded = not robot.loops and all(body.dof == 1 for body in robot.bodies)
         nominal = robot.with_values(problem.nominal)
-        self._model = Model(nominal, base=self.base, backend="python") if coded else None
+        self._model = CompiledDynamics(nominal, base=self.base, backend="python") if coded else None
         self._one_thread = thread_limiter()
         self._checks = SampleChecks(robot.dof, rate)
         self._grid = EvenGrid(rate)

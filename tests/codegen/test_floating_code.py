@@ -88,7 +88,9 @@ def test_floating_models_are_pinocchios(name, backend):
     robot, path = loaded(name)
     robot = robot.with_gravity(gravity)
     theirs = FreeFlyer(robot, path, gravity)
-    own, rubbing = (feasid.Model(r, backend=backend) for r in (robot, with_friction(robot)))
+    own, rubbing = (
+        feasid.CompiledDynamics(r, backend=backend) for r in (robot, with_friction(robot))
+    )
     base, free = own.base.values(robot.values), np.arange(robot.dof) >= 6
     for q, dq, ddq in np.random.default_rng(0).uniform(-1, 1, (3, 3, robot.dof)):
         tau, M = theirs.torques(q, dq, ddq), theirs.mass_matrix(q)
@@ -130,7 +132,10 @@ def test_balls_and_floating_bases_are_mujocos(tmp_path, backend):
     (tmp_path / "joints.xml").write_text(JOINTS)
     robot = feasid.load_robot(tmp_path / "joints.xml")
     assert [b.dof for b in robot.bodies] == [6, 3, 1, 1]
-    model, own = mujoco.MjModel.from_xml_string(JOINTS), feasid.Model(robot, backend=backend)
+    model, own = (
+        mujoco.MjModel.from_xml_string(JOINTS),
+        feasid.CompiledDynamics(robot, backend=backend),
+    )
     for q, dq, ddq in np.random.default_rng(1).uniform(-1, 1, (5, 3, robot.dof)):
         tau = inverse(model, robot, q, dq, ddq)
         assert np.abs(own.inverse_dynamics(q, dq, ddq) - tau).max() < SAME * np.abs(tau).max()
@@ -146,7 +151,7 @@ def test_turns_of_any_size(angle):
     robot = feasid.Robot([feasid.Body("ball", None, motion=np.eye(6)[:, :3], inertial=ten)])
     w = angle * np.array([0.6, -0.48, 0.64])
     weight = np.cross([0.3, -0.2, 0.1], pin.exp3(w).T @ [0, 0, 9.81])
-    assert np.abs(feasid.Model(robot, backend="python").gravity(w) - weight).max() < SAME
+    assert np.abs(feasid.CompiledDynamics(robot, backend="python").gravity(w) - weight).max() < SAME
 
 
 # -- written C -------------------------------------------------------------------------------
@@ -200,6 +205,6 @@ def test_c_of_a_floating_base_is_pinocchios(tmp_path):
 
 def test_a_mass_matrix_that_is_singular_is_said():
     body = feasid.Body("point", None, inertial=np.zeros(10))
-    model = feasid.Model(feasid.Robot([body]), backend="python")
+    model = feasid.CompiledDynamics(feasid.Robot([body]), backend="python")
     with pytest.raises(feasid.FeasidError, match="singular"):
         model.forward_dynamics([0.1], [0.2], [1.0])

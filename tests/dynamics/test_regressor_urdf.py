@@ -70,7 +70,7 @@ def test_models_of_single_samples_are_pinocchios(name, backend):
     data = model.createData()
     rows = [model.joints[model.getJointId(j)].idx_v for j in robot.joints]
     A, b = robot.coupling_map.A, robot.coupling_map.b
-    own = feasid.Model(robot, backend=backend)
+    own = feasid.CompiledDynamics(robot, backend=backend)
     assert own.backend == backend
     rubbing = robot.with_joint_terms()
     friction = {"fv": 0.3, "fc": 0.2, "fo": -0.1}
@@ -78,7 +78,7 @@ def test_models_of_single_samples_are_pinocchios(name, backend):
     for k in range(len(rubbing.drives)):
         for symbol, column in rubbing.drive_columns(k).items():
             values[column] = friction[symbol]
-    rubbing = feasid.Model(rubbing.with_values(values), backend=backend)
+    rubbing = feasid.CompiledDynamics(rubbing.with_values(values), backend=backend)
     for q, dq, ddq in np.random.default_rng(0).uniform(-1, 1, (3, 3, robot.dof)):
         theirs = configuration(model, robot, A @ q + b)
         v, a = np.zeros((2, model.nv))

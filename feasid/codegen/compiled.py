@@ -38,7 +38,7 @@ GATEWAY = kind_from_annotation(Measured)
 """Of arguments that are not the usual arrays."""
 
 
-class Model:
+class CompiledDynamics:
     """A robot's dynamics, ready to be evaluated for single samples.
 
     Parameters
