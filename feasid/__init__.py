@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from feasid.formats.write import write as write
     from feasid.identifiability.base import BaseParameters as BaseParameters
     from feasid.identifiability.base import base_parameters as base_parameters
-    from feasid.identifiability.base import gain_factors as gain_factors
+    from feasid.identifiability.base import servo_scale_groups as servo_scale_groups
     from feasid.identification.fit import compare_models as compare_models
     from feasid.identification.fit import fit as fit
     from feasid.identification.result import Fit as Fit
@@ -118,7 +118,7 @@ _HOME = {
     "Repair": "inspection.repair",
     "BaseParameters": "identifiability.base",
     "base_parameters": "identifiability.base",
-    "gain_factors": "identifiability.base",
+    "servo_scale_groups": "identifiability.base",
     "Body": "robot.bodies",
     "Drive": "robot.drives",
     "diagnose": "diagnosis.advice",

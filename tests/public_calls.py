@@ -309,7 +309,7 @@ def calls(s):
     out = {
         # functions
         "base_parameters": lambda: (f.base_parameters, {"robot": r}),
-        "gain_factors": lambda: (f.gain_factors, {"robot": r}),
+        "servo_scale_groups": lambda: (f.servo_scale_groups, {"robot": r}),
         "check": lambda: (f.check, {"subject": s.full}),
         "compare": lambda: (f.compare, {"a": r, "b": r}),
         "compare_models": lambda: (

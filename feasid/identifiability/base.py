@@ -488,7 +488,7 @@ next ones of arms are 1e-5 and above, those of factors 1e-15."""
 
 @checked
 @one_thread()
-def gain_factors(robot: Robot | str | PathLike[str]) -> tuple[tuple[str, ...], ...]:
+def servo_scale_groups(robot: Robot | str | PathLike[str]) -> tuple[tuple[str, ...], ...]:
     """Which joints share a factor that positions and commands of their servos do not tell.
 
     A servo's equation ``kp_j e_j = Y_j delta`` stays true when gains and parameters are multiplied

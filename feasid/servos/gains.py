@@ -6,7 +6,7 @@ gains and dynamics: with e = c(t - d) - q and Y the regressor,
     e_j = Y_j delta / kp_j,    j = 1 .. dof,
 
 where the viscous coefficients of delta hold kd, too. The mass matrix is symmetric and gravity a
-gradient, so that joints that are coupled share one factor (`feasid.gain_factors`): all but this
+gradient, so that joints that are coupled share one factor (`feasid.servo_scale_groups`): all but this
 factor follows from the log. The factor is the description's unless something was weighed.
 """
 
@@ -25,7 +25,7 @@ from feasid.core.notes import Note
 from feasid.dynamics.regressor import inverse_dynamics, regressor
 from feasid.errors import InputError, LogError
 from feasid.formats.fit_robot import with_fit_terms
-from feasid.identifiability.base import BaseParameters, base_parameters, gain_factors
+from feasid.identifiability.base import BaseParameters, base_parameters, servo_scale_groups
 from feasid.loads.payload import load_parameters
 from feasid.loads.torque_constants import FACTOR_SHARE, INERTIAL_SHARE
 from feasid.logs.servo import TERMS, Servo
@@ -90,7 +90,7 @@ class ServoFit:
     fixed_by : str
         What fixed it.
     groups : tuple of tuple of str
-        Joints that share one factor, see `feasid.gain_factors`.
+        Joints that share one factor, see `feasid.servo_scale_groups`.
     delay_deviation : float
         [s]
     misfit : ndarray, shape (dof,)
@@ -360,9 +360,9 @@ def describe_factors(robot: Robot) -> list[str]:
     Raises
     ------
     InputError
-        As `feasid.gain_factors`.
+        As `feasid.servo_scale_groups`.
     """
-    groups = gain_factors(robot)
+    groups = servo_scale_groups(robot)
     shared = "; ".join(", ".join(group) for group in groups)
     count = "one factor" if len(groups) == 1 else f"{len(groups)} factors"
     lines = [
@@ -461,7 +461,7 @@ def _servo_fit(found: GainSolution) -> ServoFit:
     place = [robot.drive_columns(k)["fv"] for k in range(n)]
     terms = zip(task.terms, found.step.extra, strict=True)
     gains, limits = np.exp(found.place.logs), found.place.limits
-    groups, described = gain_factors(robot), task.prior.fixed_by == DESCRIPTION
+    groups, described = servo_scale_groups(robot), task.prior.fixed_by == DESCRIPTION
     ends = (np.zeros(0),) * 2 if limits is None else (gains * limits.error, gains * limits.damping)
     return ServoFit(
         Servo(

@@ -192,7 +192,7 @@ def test_trusted_gains_and_weighed_moments_fix_the_factor(leg):
 def test_gains_of_a_gantry_are_free_axis_by_axis():
     rows = [(0, 0, 0.1, 0, "prismatic"), (-np.pi / 2, 0, 0.1, 0, "prismatic")]
     gantry = feasid.Robot.from_dh([(np.pi / 2, 0, 0, 0, "prismatic"), *rows[1:]])
-    assert feasid.gain_factors(gantry) == (("1",), ("2",))
+    assert feasid.servo_scale_groups(gantry) == (("1",), ("2",))
     steps = describe_factors(gantry)
     assert "2 factors, shared by: 1; 2." in steps[0]
     assert ["gains=" in step for step in steps] == [False, True, True]
