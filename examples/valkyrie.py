@@ -21,7 +21,7 @@ from feasid.robot import inertia
 
 BUFFER, ROWS_PER_SECOND, R2 = 50, 3.0, 0.95
 
-PUBLISHED_RULES = feasid.GateRules(
+PUBLISHED_RULES = feasid.AcceptanceRules(
     r2=R2,
     r2_closing=R2,
     ratio=1e9,

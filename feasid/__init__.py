@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from feasid.logs.floating import floating_log as floating_log
     from feasid.logs.read.formats import read_log as read_log
     from feasid.logs.recording import Recording as Recording
-    from feasid.online.acceptance import GateRules as GateRules
+    from feasid.online.acceptance import AcceptanceRules as AcceptanceRules
     from feasid.online.acceptance import OnlineEstimate as OnlineEstimate
     from feasid.online.online_fit import OnlineFit as OnlineFit
     from feasid.online.online_fit import load as load
@@ -147,7 +147,7 @@ _HOME = {
     "Feature": "robot.drives",
     "Range": "uncertainty.ranges",
     "ParameterRanges": "uncertainty.ranges",
-    "GateRules": "online.acceptance",
+    "AcceptanceRules": "online.acceptance",
     "OnlineEstimate": "online.acceptance",
     "Playback": "online.playback",
     "watch": "online.playback",

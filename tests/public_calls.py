@@ -396,7 +396,7 @@ def calls(s):
         "Coupling": lambda: (f.Coupling, some),
         "Drive": lambda: (f.Drive, {"name": "d", "coupling": {"slide": 1.0}}),
         "Feature": lambda: (f.Feature, {"name": "f", "function": lambda q, dq, ddq, load: q}),
-        "GateRules": lambda: (f.GateRules, {}),
+        "AcceptanceRules": lambda: (f.AcceptanceRules, {}),
         "GaussianPrior": lambda: (
             f.GaussianPrior,
             {"parameters": r.parameter_names, "mean": np.zeros(r.size), "matrix": np.eye(r.size)},

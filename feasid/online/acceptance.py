@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @checked
 @dataclass(frozen=True)
-class GateRules:
+class AcceptanceRules:
     """What is asked of an identified model.
 
     Attributes
@@ -136,8 +136,8 @@ class Decision:
 class ModelGate:
     """Opens and closes with hysteresis."""
 
-    def __init__(self, rules: GateRules | None = None) -> None:
-        self.rules = GateRules() if rules is None else rules
+    def __init__(self, rules: AcceptanceRules | None = None) -> None:
+        self.rules = AcceptanceRules() if rules is None else rules
         self.open = False
         self._agreeing = 0
 

@@ -22,7 +22,7 @@ from feasid.archive.fit import robot_from_data, to_data
 from feasid.core.arrays import MEANING, read_arrays, require_version, unpack_archive
 from feasid.core.files import write_atomically
 from feasid.feasibility.constraints.sets import feasible_set_from_data, feasible_set_to_data
-from feasid.online.acceptance import Decision, Evidence, GateRules, OnlineEstimate
+from feasid.online.acceptance import AcceptanceRules, Decision, Evidence, OnlineEstimate
 from feasid.online.changes import ModelChange
 
 FORMAT, VERSION = "feasid online", 3
@@ -116,7 +116,7 @@ def saved_model(path: str | Path, content: Mapping[str, bytes]) -> dict[str, Any
     robot = robot_from_data(model["robot"])
     rules = model["rules"] | {"inertia": tuple(model["rules"]["inertia"])}
     chosen = {
-        "rules": GateRules(**rules),
+        "rules": AcceptanceRules(**rules),
         "feasible": feasible_set_from_data(robot, model["feasible"]),
     }
     return model | {"robot": robot, "options": model["options"] | chosen}

@@ -16,7 +16,7 @@ from feasid.estimation.priors import WEIGHT
 from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
 from feasid.formats.fit_robot import with_fit_terms
 from feasid.identifiability.base import BaseParameters, base_parameters
-from feasid.online.acceptance import GateRules, ModelGate, OnlineEstimate
+from feasid.online.acceptance import AcceptanceRules, ModelGate, OnlineEstimate
 from feasid.online.archive import restore, save, saved_model
 from feasid.online.buffering import SampleBuffer, choose_block
 from feasid.online.changes import InvariantEquations, PossibleChanges
@@ -92,7 +92,7 @@ class OnlineFit(Learner):
         Of the divergence from the nominal model, as in `feasid.fit`.
     full : int, optional
         Samples from which the buffer counts as full; default the window, else 2 s.
-    rules : GateRules, optional
+    rules : AcceptanceRules, optional
     false_alarms : float
         Expected number of loads and changes of friction that are reported per hour of motion
         though there were none; 0 reports none at all. See `feasid.online.changes`.
@@ -145,7 +145,7 @@ class OnlineFit(Learner):
         slow_weight: Annotated[float, number(0.0, 1.0, open=True)] = 0.2,
         prior_weight: Positive = WEIGHT,
         full: Natural | None = None,
-        rules: GateRules | None = None,
+        rules: AcceptanceRules | None = None,
         false_alarms: Annotated[float, number(0.0, 3600.0)] = FALSE_ALARMS,
         carrier: str | None = None,
         feasible: FeasibleSet | None = None,

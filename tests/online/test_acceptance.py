@@ -5,7 +5,7 @@ import pytest
 from scipy.signal import lfilter
 
 import feasid
-from feasid.online.acceptance import Evidence, GateRules, ModelGate
+from feasid.online.acceptance import AcceptanceRules, Evidence, ModelGate
 from feasid.online.changes import ChangeDetector, InvariantEquations, PossibleChanges
 
 GOOD = {
@@ -82,7 +82,7 @@ def test_danger_closes_at_once(changed):
 def test_rules_that_flutter_are_refused():
     for rules in ({"r2": 0.8}, {"ratio": 2.0}, {"inertia": (5.0, 0.2)}, {"patience": 0}):
         with pytest.raises(feasid.FeasidError, match="stricter terms"):
-            GateRules(**rules)
+            AcceptanceRules(**rules)
 
 
 # -- changes ---------------------------------------------------------------------------------
