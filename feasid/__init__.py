@@ -89,8 +89,8 @@ if TYPE_CHECKING:
     from feasid.robot.couplings import Coupling as Coupling
     from feasid.robot.couplings import Loop as Loop
     from feasid.robot.description import Robot as Robot
+    from feasid.robot.drives import CustomJointTerm as CustomJointTerm
     from feasid.robot.drives import Drive as Drive
-    from feasid.robot.drives import Feature as Feature
     from feasid.robot.variants import parallelogram as parallelogram
     from feasid.uncertainty.ranges import ParameterRanges as ParameterRanges
     from feasid.uncertainty.ranges import Range as Range
@@ -144,7 +144,7 @@ _HOME = {
     "torque_constants": "loads.torque_constants",
     "compare_models": "identification.fit",
     "Choice": "effects.joint_terms",
-    "Feature": "robot.drives",
+    "CustomJointTerm": "robot.drives",
     "Range": "uncertainty.ranges",
     "ParameterRanges": "uncertainty.ranges",
     "AcceptanceRules": "online.acceptance",

@@ -230,7 +230,7 @@ class Subjects:
     def control(self):
         return feasid.ComputedTorque(self.full)
 
-    feature = feasid.Feature("f", lambda q, dq, ddq, load: q)
+    feature = feasid.CustomJointTerm("f", lambda q, dq, ddq, load: q)
 
     @cached_property
     def playback(self):
@@ -395,7 +395,10 @@ def calls(s):
         "Contact": lambda: (f.Contact, {"body": "box", "force": three}),
         "Coupling": lambda: (f.Coupling, some),
         "Drive": lambda: (f.Drive, {"name": "d", "coupling": {"slide": 1.0}}),
-        "Feature": lambda: (f.Feature, {"name": "f", "function": lambda q, dq, ddq, load: q}),
+        "CustomJointTerm": lambda: (
+            f.CustomJointTerm,
+            {"name": "f", "function": lambda q, dq, ddq, load: q},
+        ),
         "AcceptanceRules": lambda: (f.AcceptanceRules, {}),
         "GaussianPrior": lambda: (
             f.GaussianPrior,
@@ -441,7 +444,9 @@ def calls(s):
     methods("Drive.feature", lambda: s.drive, lambda: {"symbol": "p1"})
     methods("Drive.needs_load", lambda: s.drive, lambda: {"symbol": "fv"})
     methods(
-        "Feature.values", lambda: s.feature, lambda: {"q": one, "dq": one, "ddq": one, "load": None}
+        "CustomJointTerm.values",
+        lambda: s.feature,
+        lambda: {"q": one, "dq": one, "ddq": one, "load": None},
     )
     methods(
         "ExcitationProblem.barrier",

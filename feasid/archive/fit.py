@@ -42,7 +42,7 @@ from feasid.regression.triangle import Reduced
 from feasid.robot.bodies import Body, Limits, Member, Rotor
 from feasid.robot.couplings import Coupling, Loop
 from feasid.robot.description import Robot, Source
-from feasid.robot.drives import Drive, Feature
+from feasid.robot.drives import CustomJointTerm, Drive
 from feasid.uncertainty.posterior import Posterior
 from feasid.uncertainty.ranges import ResidualRegion
 
@@ -427,7 +427,7 @@ def to_data(value: Any) -> Any:
     """A robot, or a part of one, as what JSON can hold."""
     if is_dataclass(value) and not isinstance(value, type):
         kind = type(value).__name__
-        if isinstance(value, Feature):
+        if isinstance(value, CustomJointTerm):
             raise OutputError(
                 f"feature {value.name!r} is code, which no file holds: save a model without it",
                 feature=value.name,

@@ -21,7 +21,7 @@ from feasid.robot.bodies import (
     read_only_array,
 )
 from feasid.robot.couplings import Coupling, Loop, without_joint
-from feasid.robot.drives import Drive, Feature, drive_with_terms
+from feasid.robot.drives import CustomJointTerm, Drive, drive_with_terms
 from feasid.robot.joint_terms import DRIVE_SYMBOLS, FRICTION
 from feasid.robot.layout import RobotLayout
 from feasid.robot.rotations import compose, exponential
@@ -308,7 +308,7 @@ class Robot(RobotLayout):
         drive_inertia: bool = False,
         couplings: Sequence[Drive] = (),
         joints: Sequence[str] | None = None,
-        features: Mapping[str, Sequence[Feature]] | None = None,
+        features: Mapping[str, Sequence[CustomJointTerm]] | None = None,
     ) -> Robot:
         """The same robot with these terms on its one-degree-of-freedom joints.
 
@@ -322,7 +322,7 @@ class Robot(RobotLayout):
             Further drives, for motors that move several joints.
         joints : sequence of str, optional
             Only these joints; default all with one degree of freedom.
-        features : mapping of str to sequence of Feature, optional
+        features : mapping of str to sequence of CustomJointTerm, optional
             Torques of the caller's own, by joint; springs and features that it has stay.
 
         Returns

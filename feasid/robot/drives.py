@@ -23,7 +23,7 @@ from feasid.robot.joint_terms import (
 
 @checked
 @dataclass(frozen=True, eq=False)
-class Feature:
+class CustomJointTerm:
     """A torque of the caller's own, linear in one coefficient that is fitted.
 
     Attributes
@@ -103,7 +103,7 @@ class Drive:
     from_file : bool
         The terms are those for which a description file gives values; `feasid.fit` takes the
         usual friction besides.
-    features : tuple of Feature
+    features : tuple of CustomJointTerm
         What ``p1 p2 ...`` (positive ones, in order) and ``u1 u2 ...`` (the others) multiply.
     """
 
@@ -114,7 +114,7 @@ class Drive:
     transition: NonNegative = 0.0
     rest: float = 0.0
     from_file: bool = False
-    features: tuple[Feature, ...] = ()
+    features: tuple[CustomJointTerm, ...] = ()
 
     def __post_init__(self) -> None:
         unknown = [s for s in self.symbols if s not in DRIVE_SYMBOLS]
@@ -199,7 +199,7 @@ class Drive:
         value = TERMS[symbol].factor(JointState(q, q - self.rest, dq, ddq, sign, load, np))
         return np.asarray(value) if np.shape(value) else np.full_like(dq, value)
 
-    def feature(self, symbol: str) -> Feature:
+    def feature(self, symbol: str) -> CustomJointTerm:
         """The feature that `symbol` multiplies; `InputError` when there is none."""
         own = feature_symbols(self.features)
         if symbol not in own:
@@ -208,7 +208,7 @@ class Drive:
         return self.features[own.index(symbol)]
 
 
-def feature_symbols(features: Sequence[Feature]) -> list[str]:
+def feature_symbols(features: Sequence[CustomJointTerm]) -> list[str]:
     """The symbol of each feature: ``p1 p2 ...`` of positive ones, ``u1 u2 ...`` of the others."""
     counts = {"p": 0, "u": 0}
     out = []
@@ -222,7 +222,7 @@ def feature_symbols(features: Sequence[Feature]) -> list[str]:
 
 
 def drive_with_terms(
-    known: Drive | None, body: Body, symbols: tuple[str, ...], features: tuple[Feature, ...]
+    known: Drive | None, body: Body, symbols: tuple[str, ...], features: tuple[CustomJointTerm, ...]
 ) -> Drive:
     """A joint's drive with `symbols`, features and its spring, keeping the values that it had.
 

@@ -168,7 +168,7 @@ JOINT_TERMS = (
 """Every term, in the order of parameters."""
 
 SIGNED_FEATURES = tuple(f"p{k}" for k in range(1, 10))
-"""Symbols of a drive's features with coefficients of at least zero; see `Feature`."""
+"""Symbols of a drive's features with coefficients of at least zero; see `CustomJointTerm`."""
 
 FREE_FEATURES = tuple(f"u{k}" for k in range(1, 10))
 """Symbols of a drive's features with coefficients of either sign."""

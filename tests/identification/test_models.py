@@ -131,9 +131,9 @@ def cable(q, dq, ddq, load):
 
 FEATURES = {
     "2": (
-        feasid.Feature("cable", cable),
-        feasid.Feature("drag", lambda q, dq, ddq, load: dq * np.abs(dq), positive=True),
-        feasid.Feature("gear", lambda q, dq, ddq, load: 0.1 * load, load=True),
+        feasid.CustomJointTerm("cable", cable),
+        feasid.CustomJointTerm("drag", lambda q, dq, ddq, load: dq * np.abs(dq), positive=True),
+        feasid.CustomJointTerm("gear", lambda q, dq, ddq, load: 0.1 * load, load=True),
     )
 }
 
@@ -165,7 +165,7 @@ def test_code_is_not_written_into_files(featured, tmp_path):
 
 
 def test_a_feature_that_is_none_is_named():
-    bad = {"2": [feasid.Feature("short", lambda q, dq, ddq, load: q[:-1])]}
+    bad = {"2": [feasid.CustomJointTerm("short", lambda q, dq, ddq, load: q[:-1])]}
     robot = described().with_joint_terms(features=bad)
     with pytest.raises(InputError, match="feature 'short' must return"):
         feasid.regressor(robot, np.zeros((5, 2)), np.zeros((5, 2)), np.zeros((5, 2)))

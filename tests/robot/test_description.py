@@ -194,7 +194,9 @@ def test_features_that_a_drive_has_not():
         "j",
         {"j": 1.0},
         ("fv", "p1"),
-        features=(feasid.Feature("speed", lambda q, dq, ddq, load: abs(dq), positive=True),),
+        features=(
+            feasid.CustomJointTerm("speed", lambda q, dq, ddq, load: abs(dq), positive=True),
+        ),
     )
     assert drive.feature("p1") is drive.features[0]
     with pytest.raises(InputError, match="drive 'j' has no feature 'p2'; it has p1"):

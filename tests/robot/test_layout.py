@@ -16,7 +16,7 @@ from feasid.errors import DescriptionError, InputError
 from feasid.robot import inertia
 from feasid.robot.bodies import Limits, Member, bodies_from_dh, lumped_parameters, place_member
 from feasid.robot.couplings import Coupling, Loop, resolve_couplings, without_joint
-from feasid.robot.drives import Drive, Feature, drive_with_terms, feature_symbols
+from feasid.robot.drives import CustomJointTerm, Drive, drive_with_terms, feature_symbols
 from feasid.robot.layout import coordinate_units, random_configurations, squares_in_common_unit
 from feasid.robot.rotations import from_rpy
 from feasid.robot.tree import parents_first
@@ -394,7 +394,7 @@ def test_rows_by_name_are_zero_where_nothing_is_said():
 
 
 def feature(name, *, positive=False, load=False):
-    return Feature(name, lambda q, dq, ddq, load: q + 2 * dq, positive, load)
+    return CustomJointTerm(name, lambda q, dq, ddq, load: q + 2 * dq, positive, load)
 
 
 @pytest.mark.parametrize(
@@ -446,7 +446,7 @@ def test_features_of_a_drive():
             drive.factor(symbol, q, dq, ddq)
     with pytest.raises(InputError, match="it has none"):
         Drive("d", {"a": 1.0}).feature("u1")
-    short = Feature("s", lambda q, dq, ddq, load: q[:1])
+    short = CustomJointTerm("s", lambda q, dq, ddq, load: q[:1])
     with pytest.raises(InputError, match="feature 's' must return 2 finite numbers"):
         short.values(q, dq, ddq, None)
     with pytest.raises(DescriptionError, match="at most"):
