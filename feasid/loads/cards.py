@@ -63,7 +63,7 @@ class Load(NamedTuple):
 
 @checked_methods
 @dataclass(frozen=True)
-class LoadCard:
+class ControllerPayload:
     """A load as one maker's controller takes it.
 
     Attributes
@@ -91,7 +91,7 @@ class LoadCard:
         return "\n".join([self.text, *self.notes])
 
 
-def load_card(load: Load, maker: str) -> LoadCard:
+def load_card(load: Load, maker: str) -> ControllerPayload:
     """The card of one maker; see `feasid.Payload.to`."""
     if not isinstance(maker, str) or maker not in CARDS:
         raise InputError(
@@ -103,7 +103,9 @@ def load_card(load: Load, maker: str) -> LoadCard:
         f"In the frame of {load.body!r}, which must be the robot's flange: name it with body= "
         "when you identify the load, if it is not."
     )
-    return LoadCard(maker, text, MappingProxyType(values), (frame, *notes, NOT_COMPENSATED))
+    return ControllerPayload(
+        maker, text, MappingProxyType(values), (frame, *notes, NOT_COMPENSATED)
+    )
 
 
 Card = tuple[str, dict[str, Any], tuple[str, ...]]

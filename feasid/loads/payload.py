@@ -43,7 +43,7 @@ from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares
 from feasid.formats.fit_robot import resolve_robot
 from feasid.identifiability.base import BaseParameters
-from feasid.loads.cards import Load, LoadCard, load_card
+from feasid.loads.cards import ControllerPayload, Load, load_card
 from feasid.logs.columns import read_numbers
 from feasid.logs.filters import low_pass
 from feasid.logs.motion import Run
@@ -160,7 +160,7 @@ class Payload:
         heavy = replace(body, inertial=body.inertial + added)
         return replace(robot, bodies=(*robot.bodies[:k], heavy, *robot.bodies[k + 1 :]))
 
-    def to(self, maker: str) -> LoadCard:
+    def to(self, maker: str) -> ControllerPayload:
         """The load in the form, order and units of a robot maker, in the frame of `body`.
 
         Parameters
@@ -171,7 +171,7 @@ class Payload:
 
         Returns
         -------
-        LoadCard
+        ControllerPayload
             Text to paste, values to send, and what the maker's model leaves out.
 
         Raises
