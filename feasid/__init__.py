@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from feasid.inspection.report import Report as Report
     from feasid.inspection.report import inspect as inspect
     from feasid.inspection.whole_robot import check as check
-    from feasid.loads.cards import ControllerPayload as ControllerPayload
+    from feasid.loads.controllers import ControllerPayload as ControllerPayload
     from feasid.loads.payload import Payload as Payload
     from feasid.loads.payload import payload as payload
     from feasid.loads.payload import payload_from_wrench as payload_from_wrench
@@ -130,7 +130,7 @@ _HOME = {
     "correct": "feasibility.correct",
     "feasible_set": "feasibility.constraints.sets",
     "fit": "identification.fit",
-    "ControllerPayload": "loads.cards",
+    "ControllerPayload": "loads.controllers",
     "Payload": "loads.payload",
     "Prior": "estimation.priors",
     "GaussianPrior": "estimation.priors",

@@ -30,7 +30,11 @@ def add_payload_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_robot_arguments(parser)
     add("--body", metavar="NAME", help="body or link that carries the load; default the last body")
-    add("--card", metavar="MAKER", help="print it as franka, ur, kuka, kinova or ros2 wants it")
+    add(
+        "--controller",
+        metavar="MAKER",
+        help="print it as franka, ur, kuka, kinova or ros2 wants it",
+    )
     add("--out", metavar="JSON", help="write the load's parameters here")
     add_json(parser)
     add("--overwrite", action="store_true", help="replace an existing output file")
@@ -75,13 +79,13 @@ def run_payload(arguments: argparse.Namespace) -> int:
         "mass_std": found.mass_std,
         "centre_std": found.centre_std.tolist(),
     }
-    card = found.to(arguments.card) if arguments.card else None
-    if card:
-        told["card"] = dict(card.values)
+    converted = found.to(arguments.controller) if arguments.controller else None
+    if converted:
+        told["controller"] = dict(converted.values)
     with redirect_sentences(arguments.json):
         print(found)
-        if card:
-            print(card)
+        if converted:
+            print(converted)
         if arguments.out:
             text = json.dumps(told, indent=1).encode()
             write_atomically(arguments.out, text, overwrite=arguments.overwrite)

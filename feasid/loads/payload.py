@@ -43,7 +43,7 @@ from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares
 from feasid.formats.fit_robot import resolve_robot
 from feasid.identifiability.base import BaseParameters
-from feasid.loads.cards import ControllerPayload, Load, load_card
+from feasid.loads.controllers import ControllerPayload, Load, controller_payload
 from feasid.logs.columns import read_numbers
 from feasid.logs.filters import low_pass
 from feasid.logs.motion import Run
@@ -166,7 +166,7 @@ class Payload:
         Parameters
         ----------
         maker : {"franka", "ur", "kuka", "kinova", "ros2"}
-            Conventions and their sources: `feasid.loads.cards`. All makers mean the
+            Conventions and their sources: `feasid.loads.controllers`. All makers mean the
             flange's frame: identify the load with ``body=`` the flange's link.
 
         Returns
@@ -179,7 +179,7 @@ class Payload:
         InputError
             An unknown maker, or the load exceeds what its interface takes.
         """
-        return load_card(Load(self.body, self.mass, self.centre, self.inertia), maker)
+        return controller_payload(Load(self.body, self.mass, self.centre, self.inertia), maker)
 
     def __repr__(self) -> str:
         centre = ", ".join(f"{x:.4f}" for x in self.centre)

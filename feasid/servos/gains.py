@@ -6,8 +6,8 @@ gains and dynamics: with e = c(t - d) - q and Y the regressor,
     e_j = Y_j delta / kp_j,    j = 1 .. dof,
 
 where the viscous coefficients of delta hold kd, too. The mass matrix is symmetric and gravity a
-gradient, so that joints that are coupled share one factor (`feasid.servo_scale_groups`): all but this
-factor follows from the log. The factor is the description's unless something was weighed.
+gradient, so that joints that are coupled share one factor (`feasid.servo_scale_groups`): all but
+this factor follows from the log. The factor is the description's unless something was weighed.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ NOT_COMPENSATED = (
 
 
 class Load(NamedTuple):
-    """What every card states: a body's name, mass, centre and inertia about it, in its frame."""
+    """What every controller is told: a body's name, mass, centre and inertia about it, in its frame."""
 
     body: str
     mass: float
@@ -91,14 +91,14 @@ class ControllerPayload:
         return "\n".join([self.text, *self.notes])
 
 
-def load_card(load: Load, maker: str) -> ControllerPayload:
-    """The card of one maker; see `feasid.Payload.to`."""
-    if not isinstance(maker, str) or maker not in CARDS:
+def controller_payload(load: Load, maker: str) -> ControllerPayload:
+    """The payload as one maker takes it; see `feasid.Payload.to`."""
+    if not isinstance(maker, str) or maker not in CONVENTIONS:
         raise InputError(
-            f"maker must be one of {', '.join(CARDS)}, not {maker!r}"
-            + (did_you_mean(maker, list(CARDS)) if isinstance(maker, str) else "")
+            f"maker must be one of {', '.join(CONVENTIONS)}, not {maker!r}"
+            + (did_you_mean(maker, list(CONVENTIONS)) if isinstance(maker, str) else "")
         )
-    text, values, notes = CARDS[maker](load)
+    text, values, notes = CONVENTIONS[maker](load)
     frame = (
         f"In the frame of {load.body!r}, which must be the robot's flange: name it with body= "
         "when you identify the load, if it is not."
@@ -108,10 +108,10 @@ def load_card(load: Load, maker: str) -> ControllerPayload:
     )
 
 
-Card = tuple[str, dict[str, Any], tuple[str, ...]]
+Convention = tuple[str, dict[str, Any], tuple[str, ...]]
 
 
-def _franka_card(load: Load) -> Card:
+def _franka_payload(load: Load) -> Convention:
     values = {
         "mass": load.mass,
         "center_of_mass": load.centre.tolist(),
@@ -129,7 +129,7 @@ def _franka_card(load: Load) -> Card:
     return text, values, (note,) if heavy else ()
 
 
-def _ur_card(load: Load) -> Card:
+def _ur_payload(load: Load) -> Convention:
     i = load.inertia
     inertia = [i[0, 0], i[1, 1], i[2, 2], i[0, 1], i[0, 2], i[1, 2]]
     if np.abs(inertia).max() > UR_LARGEST_INERTIA:
@@ -149,7 +149,7 @@ def _ur_card(load: Load) -> Card:
     return text, values, ("The rated payload depends on the model of the robot: see its manual.",)
 
 
-def _kuka_card(load: Load) -> Card:
+def _kuka_payload(load: Load) -> Convention:
     moments, axes = _principal_axes(load.inertia)
     turns = _kuka_angles(axes)
     centre = {**dict(zip("XYZ", (1e3 * load.centre).tolist(), strict=True)), **turns}
@@ -160,7 +160,7 @@ def _kuka_card(load: Load) -> Card:
     return text, {"M": load.mass, "CM": centre, "J": inertia}, (note,)
 
 
-def _kinova_card(load: Load) -> Card:
+def _kinova_payload(load: Load) -> Convention:
     values = {
         "payload_mass": load.mass,
         "payload_mass_center": dict(zip("xyz", load.centre.tolist(), strict=True)),
@@ -169,7 +169,7 @@ def _kinova_card(load: Load) -> Card:
     return json.dumps(values), values, (note,)
 
 
-def _ros2_card(load: Load) -> Card:
+def _ros2_payload(load: Load) -> Convention:
     i = load.inertia
     terms = {"ixx": i[0, 0], "ixy": i[0, 1], "ixz": i[0, 2]}
     terms |= {"iyy": i[1, 1], "iyz": i[1, 2], "izz": i[2, 2]}
@@ -196,12 +196,12 @@ def _ros2_card(load: Load) -> Card:
     return text, values, ()
 
 
-CARDS: dict[str, Callable[[Load], Card]] = {
-    "franka": _franka_card,
-    "ur": _ur_card,
-    "kuka": _kuka_card,
-    "kinova": _kinova_card,
-    "ros2": _ros2_card,
+CONVENTIONS: dict[str, Callable[[Load], Convention]] = {
+    "franka": _franka_payload,
+    "ur": _ur_payload,
+    "kuka": _kuka_payload,
+    "kinova": _kinova_payload,
+    "ros2": _ros2_payload,
 }
 
 

@@ -1,4 +1,4 @@
-"""Load cards: read back in each maker's convention, a card exerts the load's own forces."""
+"""Payloads of controllers: read back in each maker's convention, each exerts the load's own forces."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import feasid
 from feasid.errors import InputError
-from feasid.loads.cards import CARDS, FRANKA_RATED_PAYLOAD
+from feasid.loads.controllers import CONVENTIONS, FRANKA_RATED_PAYLOAD
 from feasid.loads.payload import Payload
 from feasid.robot import inertia
 from feasid.robot.description import find_link
@@ -21,7 +21,7 @@ from feasid.robot.description import find_link
 pin = pytest.importorskip("pinocchio")
 
 ROUNDING = 1e-9
-"""Forces of a card beside the load's, relative to the largest: cards have twelve digits."""
+"""Forces of a payload beside the load's, relative to the largest: controllers get twelve digits."""
 
 
 def load(seed: int, mass: float = 1.3) -> Payload:
@@ -88,7 +88,7 @@ READERS = {"franka": read_franka, "ur": read_ur, "kuka": read_kuka, "ros2": read
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**31), st.sampled_from(sorted(READERS)))
 def test_a_card_exerts_the_loads_forces(seed, maker):
-    """Pinocchio's Newton-Euler of what the card says equals the parameters' equations."""
+    """Pinocchio's Newton-Euler of what the controller is told equals the parameters' equations."""
     carried, rng = load(seed), np.random.default_rng(seed)
     mass, centre, about = READERS[maker](carried.to(maker).text)
     body = pin.Inertia(mass, np.array(centre), np.array(about))
@@ -107,13 +107,13 @@ def test_a_card_exerts_the_loads_forces(seed, maker):
 
 def test_kinova_takes_mass_and_centre():
     carried = load(1)
-    card = carried.to("kinova")
-    assert card.values["payload_mass"] == carried.mass
-    assert [card.values["payload_mass_center"][k] for k in "xyz"] == carried.centre.tolist()
-    assert "no inertia" in repr(card)
+    payload = carried.to("kinova")
+    assert payload.values["payload_mass"] == carried.mass
+    assert [payload.values["payload_mass_center"][k] for k in "xyz"] == carried.centre.tolist()
+    assert "no inertia" in repr(payload)
 
 
-@pytest.mark.parametrize("maker", CARDS)
+@pytest.mark.parametrize("maker", CONVENTIONS)
 def test_every_card_says_its_frame_and_what_it_leaves_out(maker):
     said = repr(load(2).to(maker))
     assert "'flange'" in said
