@@ -144,14 +144,14 @@ def pendulum() -> dict[str, PseudoInverseFit]:
     return {"simulated": simulated, "real, fitted": real, "real, another run": held_out}
 
 
-def leg() -> feasid.Playback:
+def leg() -> feasid.Replay:
     """The leg's log played back from a guess of 0.6 times the masses."""
     drive = Drive((0.5, 0.35, 0.6, 0.8), (0.31, 0.23, 0.41, 0.53), (0.0, 0.0, -0.3, 0.8))
     log = record(LEG, drive, 40.0, seed=1)
-    return feasid.watch(log, described(LEG, 0.6), window=None, interval=1.0)
+    return feasid.replay(log, described(LEG, 0.6), window=None, interval=1.0)
 
 
-def plot(fits: dict[str, PseudoInverseFit], played: feasid.Playback, prefix: str) -> None:
+def plot(fits: dict[str, PseudoInverseFit], played: feasid.Replay, prefix: str) -> None:
     """Scatter of measured against computed torque, and the leg over time."""
     import matplotlib
 

@@ -132,17 +132,17 @@ def recorded_arm(seconds: float = 20.0) -> tuple[feasid.Robot, pd.DataFrame]:
     return robot, pd.DataFrame(columns)
 
 
-def replay_published(log: pd.DataFrame, robot: feasid.Robot, rate: float) -> feasid.Playback:
+def replay_published(log: pd.DataFrame, robot: feasid.Robot, rate: float) -> feasid.Replay:
     """The log through an online fit with the paper's options, with three decisions per second."""
     options = published_options(rate)
     seconds = options.pop("window") / rate
-    return feasid.watch(log, robot, window=seconds, interval=1 / ROWS_PER_SECOND, online=options)
+    return feasid.replay(log, robot, window=seconds, interval=1 / ROWS_PER_SECOND, online=options)
 
 
 def main() -> None:
     """When the gate opens on a log: as published, and with the rules of this package."""
     robot, log = recorded_arm()
-    played = {"published": replay_published(log, robot, RATE), "default": feasid.watch(log, robot)}
+    played = {"published": replay_published(log, robot, RATE), "default": feasid.replay(log, robot)}
     for name, run in played.items():
         opened = run.table[run.table["open"]]
         print(f"{name} rules: open at {opened.index[0]:.2f} s, R2 {opened['r2'].iloc[0]:.3f}")

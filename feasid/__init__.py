@@ -79,8 +79,8 @@ if TYPE_CHECKING:
     from feasid.online.acceptance import OnlineEstimate as OnlineEstimate
     from feasid.online.online_fit import OnlineFit as OnlineFit
     from feasid.online.online_fit import load as load
-    from feasid.online.playback import Playback as Playback
-    from feasid.online.playback import watch as watch
+    from feasid.online.replay import Replay as Replay
+    from feasid.online.replay import replay as replay
     from feasid.options.tables import SOUSA_2014 as SOUSA_2014
     from feasid.regression.reduce import reduce as reduce
     from feasid.regression.triangle import Reduced as Reduced
@@ -149,8 +149,8 @@ _HOME = {
     "ParameterRanges": "uncertainty.ranges",
     "AcceptanceRules": "online.acceptance",
     "OnlineEstimate": "online.acceptance",
-    "Playback": "online.playback",
-    "watch": "online.playback",
+    "Replay": "online.replay",
+    "replay": "online.replay",
     "OnlineFit": "online.online_fit",
     "reduce": "regression.reduce",
     "Reduced": "regression.triangle",

@@ -233,8 +233,8 @@ class Subjects:
     feature = feasid.CustomJointTerm("f", lambda q, dq, ddq, load: q)
 
     @cached_property
-    def playback(self):
-        return feasid.watch(self.log, self.full, window=0.3, interval=0.3)
+    def replay(self):
+        return feasid.replay(self.log, self.full, window=0.3, interval=0.3)
 
     @cached_property
     def believing(self):
@@ -376,7 +376,10 @@ def calls(s):
         "sample": lambda: (f.sample, {"robot": s.full, "count": 2}),
         "simulate": lambda: (f.simulate, {"robot": s.full, "log": s.log, "horizon": 0.1}),
         "torque_constants": lambda: (f.torque_constants, {"log": s.log, "robot": s.full}),
-        "watch": lambda: (f.watch, {"log": s.log, "robot": s.full, "window": 0.3, "interval": 0.3}),
+        "replay": lambda: (
+            f.replay,
+            {"log": s.log, "robot": s.full, "window": 0.3, "interval": 0.3},
+        ),
         "write": lambda: (f.write, {"robot": s.full, "path": s.new(".urdf")}),
         "write_c": lambda: (
             f.write_c,
@@ -512,8 +515,8 @@ def calls(s):
     methods("OnlineFit.update", lambda: s.online, lambda: {"q": one, "tau": one})
     methods("OnlineFit.extend", lambda: s.online, lambda: {"q": q, "tau": q})
     methods("Payload.on", lambda: s.loaded, lambda: {"robot": s.full})
-    methods("Playback.line", lambda: s.playback, lambda: {"k": 0})
-    methods("Playback.plot", lambda: s.playback, lambda: {"path": s.new(".png")})
+    methods("Replay.line", lambda: s.replay, lambda: {"k": 0})
+    methods("Replay.plot", lambda: s.replay, lambda: {"path": s.new(".png")})
     methods("Range.certificate", lambda: s.range, lambda: {"end": "lower"})
     for name in ("motion", "motions", "raw", "table"):
         methods(f"Recording.{name}", lambda: s.recording, lambda: {"robot": r})

@@ -35,7 +35,7 @@ COMMANDS = {
     "ranges": "the values that parameters can have, given a saved fit's log: ends proved",
     "predict": "torques of a saved fit for the motion of a log",
     "simulate": "how a saved fit, or a file written of it, simulates a log",
-    "watch": "a log played back: what is learnt while the robot runs, and when to use it",
+    "replay": "a log played back: what is learnt while the robot runs, and when to use it",
     "sample": "robots drawn from what a saved fit's log leaves open, or around a description",
     "export": "the model as C code: dynamics, mass matrix, regressor",
     "check": "is this model physically consistent? exact verdicts on URDF, MJCF and SDF files",
@@ -51,7 +51,7 @@ SHARED_MODULES = {
     **dict.fromkeys(("models", "demo"), "fit"),
     **dict.fromkeys(("check", "compare"), "check"),
     **dict.fromkeys(("payload", "gains"), "loads"),
-    **dict.fromkeys(("doctor", "reduce", "watch"), "logs"),
+    **dict.fromkeys(("doctor", "reduce", "replay"), "logs"),
     **dict.fromkeys(
         ("show", "errors", "predict", "simulate", "ranges", "report", "sample", "export"),
         "saved_fits",

@@ -1,4 +1,4 @@
-"""Commands on logs: ``doctor``, ``reduce`` and ``watch``."""
+"""Commands on logs: ``doctor``, ``reduce`` and ``replay``."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from feasid.cli.terminal import progress_bar, report_step
 from feasid.core.files import check_outputs, check_writable, is_folder, is_regular
 from feasid.errors import InputError, LogError
 from feasid.formats.fit_robot import with_shared_motors
-from feasid.options.tables import DiagnoseOptions, ReduceOptions, WatchOptions
+from feasid.options.tables import DiagnoseOptions, ReduceOptions, ReplayOptions
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
-    from feasid.online.playback import Playback
+    from feasid.online.replay import Replay
     from feasid.regression.triangle import Reduced
 
 EXIT_PARTIAL = 4
@@ -176,8 +176,8 @@ def _reduce_readable(
     return total, ()
 
 
-def add_watch_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``feasid watch``."""
+def add_replay_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``feasid replay``."""
     add = parser.add_argument
     add("log", metavar="LOG", help="CSV, Parquet, NPZ or a bag with positions and torques")
     add_robot_arguments(parser)
@@ -186,10 +186,10 @@ def add_watch_arguments(parser: argparse.ArgumentParser) -> None:
     add("--plot", metavar="PNG", help="draw errors and gate over time")
     add("--overwrite", action="store_true", help="replace the drawing if it exists")
     add_json(parser)
-    add_options(parser, WatchOptions)
+    add_options(parser, ReplayOptions)
 
 
-def run_watch(arguments: argparse.Namespace) -> int:
+def run_replay(arguments: argparse.Namespace) -> int:
     """Play a log back as if the robot ran: what is learnt, and when the model could be used.
 
     Exit status 0 when the gate was open at the end, else 1.
@@ -198,15 +198,15 @@ def run_watch(arguments: argparse.Namespace) -> int:
         check_writable(arguments.plot, overwrite=arguments.overwrite)
         if Path(arguments.plot).suffix.lower() not in (".png", ".svg", ".pdf"):
             raise InputError("--plot takes a file that ends in .png, .svg or .pdf")
-    options = read_options(arguments, WatchOptions, "feasid watch")
+    options = read_options(arguments, ReplayOptions, "feasid replay")
     robot = with_shared_motors(read_robot(arguments), options.pop("couplings", None))
-    from feasid.online.playback import watch
+    from feasid.online.replay import replay
 
-    def print_progress(so_far: Playback) -> None:
+    def print_progress(so_far: Replay) -> None:
         print(so_far.line(len(so_far.estimates) - 1), flush=True)
 
     with redirect_sentences(arguments.json):
-        played = watch(
+        played = replay(
             arguments.log,
             robot,
             window=arguments.window,
@@ -223,11 +223,11 @@ def run_watch(arguments: argparse.Namespace) -> int:
             played.plot(arguments.plot)
             print(f"wrote {arguments.plot}")
     if arguments.json:
-        print_json("watch", _playback_data(played))
+        print_json("replay", _replay_data(played))
     return 0 if played.estimates[-1].decision.open else 1
 
 
-def _playback_data(played: Playback) -> dict[str, Any]:
+def _replay_data(played: Replay) -> dict[str, Any]:
     """Every estimate, changes and faults, as plain data."""
     return {
         "estimates": [

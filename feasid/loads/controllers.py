@@ -53,7 +53,7 @@ NOT_COMPENSATED = (
 
 
 class Load(NamedTuple):
-    """What every controller is told: a body's name, mass, centre and inertia about it, in its frame."""
+    """A body's name, mass [kg], centre [m] and inertia about it [kg m^2], in its frame."""
 
     body: str
     mass: float

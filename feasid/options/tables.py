@@ -181,7 +181,7 @@ class DiagnoseOptions(LogOptions, CouplingOptions, total=False):
     """How a log and its robot are looked at."""
 
 
-class WatchOptions(ReadOptions, CouplingOptions, total=False):
+class ReplayOptions(ReadOptions, CouplingOptions, total=False):
     """How a log is played back."""
 
 

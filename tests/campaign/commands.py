@@ -28,7 +28,7 @@ LINES = (
 )  # fmt: skip
 
 LONG_LINES = (
-    "fit log.csv --robot arm.urdf --out out.urdf", "watch log.csv --robot arm.urdf",
+    "fit log.csv --robot arm.urdf --out out.urdf", "replay log.csv --robot arm.urdf",
     "fit part.reduced --robot arm.urdf --save out.feasid --overwrite",
 )  # fmt: skip
 

@@ -38,7 +38,7 @@ ORDERS = {
                "--out", "motion.csv"],
     "base": ["arm.urdf"],
     "verify": ["proof.json"],
-    "watch": ["log.csv", *ROBOT, "--window", "4", "--interval", "2"],
+    "replay": ["log.csv", *ROBOT, "--window", "4", "--interval", "2"],
 }  # fmt: skip
 
 MORE = [

@@ -1,4 +1,4 @@
-"""Payloads of controllers: read back in each maker's convention, each exerts the load's own forces."""
+"""Payloads of controllers, read back in each convention, exert the load's own forces."""
 
 from __future__ import annotations
 

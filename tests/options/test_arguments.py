@@ -77,7 +77,7 @@ def run(subjects, chosen):
 
 RESULTS = (
     "BaseParameters", "Choice", "Comparison", "Correction", "Diagnosis", "ExcitationProblem",
-    "Finding", "Fit", "ControllerPayload", "OnlineEstimate", "Payload", "Playback", "Range",
+    "Finding", "Fit", "ControllerPayload", "OnlineEstimate", "Payload", "Replay", "Range",
     "ContactEstimate", "ParameterRanges", "Reduced", "Repair", "Report", "Samples", "SavedFit",
     "Simulation", "TorqueConstants",
     "Trajectory", "Verdict",

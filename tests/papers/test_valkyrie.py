@@ -21,7 +21,7 @@ def test_the_gate_of_the_paper_opens_when_its_buffer_is_full():
 def test_a_block_that_replay_cannot_use_is_rejected():
     robot, log = valkyrie.recorded_arm(2.0)
     with pytest.raises(feasid.FeasidError, match="block must be a number of samples"):
-        feasid.watch(log, robot, online={"block": 0})
+        feasid.replay(log, robot, online={"block": 0})
 
 
 def test_the_example_prints_both_gates(capsys):

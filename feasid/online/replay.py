@@ -32,7 +32,7 @@ ESTIMATE_INTERVAL = 1.0
 
 @checked_methods
 @dataclass(frozen=True, eq=False)
-class Playback:
+class Replay:
     """Estimates of a log in the order of time.
 
     Attributes
@@ -136,16 +136,16 @@ class Playback:
 
 
 @checked
-def watch(
+def replay(
     log: Any,
     robot: Robot | str | Path | None = None,
     *,
     window: float | None = 10.0,
     interval: float = ESTIMATE_INTERVAL,
-    each: Callable[[Playback], None] | None = None,
+    each: Callable[[Replay], None] | None = None,
     online: dict[str, Any] | None = None,
     **options: Unpack[ReadOptions],
-) -> Playback:
+) -> Replay:
     """Play a log back through `feasid.OnlineFit`.
 
     Parameters
@@ -166,7 +166,7 @@ def watch(
 
     Returns
     -------
-    Playback
+    Replay
         Prints itself.
 
     Raises
@@ -174,7 +174,7 @@ def watch(
     InputError
         When the log has no torques, or is shorter than a block; names an unknown option.
     """
-    chosen = check_options(ReadOptions, options, "watch")
+    chosen = check_options(ReadOptions, options, "replay")
     online = _check_online(dict(online or {}))
     recording = Recording.from_source(log)
     robot = recording.frame.attrs.get("robot") if robot is None else robot
@@ -201,17 +201,17 @@ def watch(
         fit.extend(q[part], tau[part], None if dq is None else dq[part], raw.t[part])
         done.append(fit.estimate())
         if each is not None:
-            each(Playback(fit, tuple(done)))
-    return Playback(fit, tuple(done))
+            each(Replay(fit, tuple(done)))
+    return Replay(fit, tuple(done))
 
 
 def _check_online(given: dict[str, Any]) -> dict[str, Any]:
-    """Refuse what is no option of `OnlineFit`, or what `watch` chooses itself."""
+    """Refuse what is no option of `OnlineFit`, or what `replay` chooses itself."""
     chosen = ("robot", "rate", "window")
     known = [name for name in signature(OnlineFit).parameters if name not in chosen]
     for name in given:
         if name not in known:
             hint = "" if name in chosen else did_you_mean(str(name), known)
-            own = ": watch() sets it itself" * (name in chosen)
+            own = ": replay() sets it itself" * (name in chosen)
             raise InputError(f"online has no option {quote(name)}{own}{hint}", option=str(name))
     return given

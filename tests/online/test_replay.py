@@ -23,7 +23,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_a_log_is_played_back(folder):
-    played = feasid.watch("log.csv", "arm.urdf", window=2.0, interval=0.5)
+    played = feasid.replay("log.csv", "arm.urdf", window=2.0, interval=0.5)
     again = feasid.OnlineFit(
         feasid.load_robot("arm.urdf"), played.online.rate, window=played.online.full,
         block=played.online.block,
@@ -35,8 +35,8 @@ def test_a_log_is_played_back(folder):
     assert (a == b).all()
     assert len(played.table) == len(played.estimates)
     assert "R2" in str(played)
-    played.plot("watch.png")
-    assert (folder / "watch.png").stat().st_size > 1000
+    played.plot("replay.png")
+    assert (folder / "replay.png").stat().st_size > 1000
 
 
 @pytest.mark.slow
@@ -81,17 +81,17 @@ def test_recorded_logs_hold_no_load_and_a_load_of_a_kilogram_is_found(name, part
 
 def test_options_of_the_online_fit_are_known_or_refused(folder):
     with pytest.raises(InputError, match=r"online has no option 'cutof' \(did you mean 'cutoff'\?"):
-        feasid.watch("log.csv", "arm.urdf", online={"cutof": 5.0})
-    with pytest.raises(InputError, match=r"no option 'window': watch\(\) sets it itself"):
-        feasid.watch("log.csv", "arm.urdf", online={"window": 100})
-    played = feasid.watch("log.csv", "arm.urdf", window=2.0, online={"full": 77})
+        feasid.replay("log.csv", "arm.urdf", online={"cutof": 5.0})
+    with pytest.raises(InputError, match=r"no option 'window': replay\(\) sets it itself"):
+        feasid.replay("log.csv", "arm.urdf", online={"window": 100})
+    played = feasid.replay("log.csv", "arm.urdf", window=2.0, online={"full": 77})
     assert played.online.full == 77
 
 
 def test_the_prompt_tells_it_line_by_line(folder, capsys):
     status = main(
         [
-            "watch",
+            "replay",
             "log.csv",
             "--robot",
             "arm.urdf",
@@ -120,5 +120,5 @@ def test_the_prompt_tells_it_line_by_line(folder, capsys):
     ],
 )
 def test_mistakes_are_named(folder, capsys, arguments, message):
-    assert main(["watch", "log.csv", "--robot", "arm.urdf", *arguments]) == 2
+    assert main(["replay", "log.csv", "--robot", "arm.urdf", *arguments]) == 2
     assert message in capsys.readouterr().err
