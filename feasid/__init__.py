@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from feasid.archive.fit import SavedFit as SavedFit
     from feasid.assessment.simulation import Simulation as Simulation
     from feasid.assessment.simulation import simulate as simulate
-    from feasid.codegen.c import write_c as write_c
+    from feasid.codegen.c import export_c as export_c
     from feasid.codegen.compiled import CompiledDynamics as CompiledDynamics
     from feasid.control.computed_torque import ComputedTorque as ComputedTorque
     from feasid.control.external_torque import ContactEstimate as ContactEstimate
@@ -178,7 +178,7 @@ _HOME = {
     "floating_log": "logs.floating",
     "read_log": "logs.read.formats",
     "write": "formats.write",
-    "write_c": "codegen.c",
+    "export_c": "codegen.c",
 }
 
 _MODULES = {"datasets": "datasets", "errors": "errors", "problems": "feasibility.problems"}

@@ -381,8 +381,8 @@ def calls(s):
             {"log": s.log, "robot": s.full, "window": 0.3, "interval": 0.3},
         ),
         "write": lambda: (f.write, {"robot": s.full, "path": s.new(".urdf")}),
-        "write_c": lambda: (
-            f.write_c,
+        "export_c": lambda: (
+            f.export_c,
             {"robot": s.full, "path": s.new(".c"), "routines": ["gravity"]},
         ),
         "floating_log": lambda: (f.floating_log, {"df": s.log, "robot": s.floating}),
@@ -466,7 +466,7 @@ def calls(s):
         methods(f"{kind}.ranges", of, lambda: {"wanted": ["upper.m"]})
         methods(f"{kind}.raw_error", of, lambda: {"reduced": s.reduced})
         methods(f"{kind}.test_options", of, lambda: {"options": {}})
-        methods(f"{kind}.to_c", of, lambda: {"path": s.new(".c")})
+        methods(f"{kind}.export_c", of, lambda: {"path": s.new(".c")})
         methods(f"{kind}.verify", of, lambda: {"path": s.path, "client": "nonsense"})
         methods(f"{kind}.write", of, lambda: {"path": s.new(".urdf"), "force": True})
     methods("Fit.display", lambda: s.fit, lambda: {})
@@ -488,7 +488,7 @@ def calls(s):
         lambda: s.observer,
         lambda: {"t": 0.0, "q": one, "dq": one, "tau": one},
     )
-    methods("ExternalTorque.to_c", lambda: s.observer, lambda: {"path": s.new(".c")})
+    methods("ExternalTorque.export_c", lambda: s.observer, lambda: {"path": s.new(".c")})
     methods("ContactEstimate.wrench", lambda: s.contact, lambda: {"link": "upper"})
     methods("Payload.to", lambda: s.loaded, lambda: {"maker": "franka"})
     for kind in ("ComputedTorque", "CompiledDynamics"):

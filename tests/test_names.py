@@ -80,7 +80,7 @@ def outcome(folder, text, names=None):
     for name in ("out.urdf", "out.xml"):
         feasid.write(fit.robot, folder / name, overwrite=True)
         written.append(feasid.load_robot(folder / name))
-    code = feasid.write_c(fit.robot, folder / "out.c", routines=["gravity"], overwrite=True)
+    code = feasid.export_c(fit.robot, folder / "out.c", routines=["gravity"], overwrite=True)
     fit.save(folder / "out.feasid", overwrite=True)
     saved = feasid.load(folder / "out.feasid")
     for shown in (repr(fit), str(fit.summary()), fit.base.table(), repr(saved), repr(refused)):

@@ -291,15 +291,15 @@ class Predictor:
             return None
         return load_robot(source.text.decode(), **{**source.reading})
 
-    def to_c(self, path: str | Path, **options: Any) -> CCode:
-        """Write the model as C99; see `feasid.write_c` for the options.
+    def export_c(self, path: str | Path, **options: Any) -> CCode:
+        """Write the model as C99; see `feasid.export_c` for the options.
 
         Parameters
         ----------
         path : path
             Of the source; the header is written beside it.
         **options
-            Of `feasid.write_c`.
+            Of `feasid.export_c`.
 
         Returns
         -------
@@ -308,11 +308,11 @@ class Predictor:
         Raises
         ------
         InputError, OutputError
-            As of `feasid.write_c`.
+            As of `feasid.export_c`.
         """
-        from feasid.codegen.c import write_c
+        from feasid.codegen.c import export_c
 
-        return write_c(self.robot, path, **options)
+        return export_c(self.robot, path, **options)
 
     def test_options(self, options: LogOptions | None = None) -> LogOptions:
         """Options for another log: those of the fitted one, at the cut-off that it got.

@@ -329,12 +329,12 @@ def run_export(arguments: argparse.Namespace) -> int:
     outputs = {"the source": target, "its header": with_ending(target, ".h")}
     check_outputs(outputs, [arguments.model], overwrite=arguments.overwrite)
     from feasid.archive.fit import load
-    from feasid.codegen.c import write_c
+    from feasid.codegen.c import export_c
     from feasid.formats.load import load_robot
 
     saved = Path(arguments.model).suffix == ".feasid"
     robot = load(arguments.model).robot if saved else load_robot(arguments.model)
-    code = write_c(
+    code = export_c(
         robot,
         target,
         precision="float" if arguments.float else "double",

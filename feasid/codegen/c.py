@@ -136,7 +136,7 @@ class CFunctions:
 
 @dataclass(frozen=True, eq=False)
 class CCode:
-    """The C code of a robot; see `write_c`."""
+    """The C code of a robot; see `export_c`."""
 
     source: BaseParameterModel
     name: str
@@ -290,7 +290,7 @@ def escape_comment(text: str) -> str:
 
 
 @checked
-def write_c(
+def export_c(
     robot: Robot,
     path: str | Path,
     *,
@@ -352,7 +352,7 @@ def write_code(
     *,
     overwrite: bool = False,
 ) -> CCode:
-    """Write routines of a model as a source and a header; see `write_c`."""
+    """Write routines of a model as a source and a header; see `export_c`."""
     target = Path(path)
     if target.suffix != ".c":
         raise InputError(f"C code goes into a file whose name ends in .c, not {target.name!r}")

@@ -557,7 +557,7 @@ class ExternalTorque:
         fast = bool(self._state[2 * dof :].sum() > self.model.law.most)
         return ContactEstimate(t, torque, limit, beyond, fast, self.robot, arrays[0])
 
-    def to_c(
+    def export_c(
         self, path: str | Path, *, precision: str = "double", overwrite: bool = False
     ) -> CCode:
         """Write the observer's step as C99, with gravity and friction beside it.

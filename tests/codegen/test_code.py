@@ -204,7 +204,7 @@ def deviation(folder):
     ],
 )
 def test_c_is_clean_and_equal(tmp_path, name, precision, parameters):
-    feasid.write_c(arm(name), tmp_path / "arm.c", precision=precision, parameters=parameters)
+    feasid.export_c(arm(name), tmp_path / "arm.c", precision=precision, parameters=parameters)
     limit = {"double": ROUNDING, "float": 1e-5}[precision]  # eps 6e-8, some hundred operations
     assert deviation(tmp_path) <= limit
 
@@ -213,13 +213,13 @@ def test_c_is_clean_and_equal(tmp_path, name, precision, parameters):
 @pytest.mark.parametrize(("precision", "limit"), [("double", ROUNDING), ("float", 1e-5)])
 def test_c_of_a_floating_base_is_clean_and_equal(tmp_path, precision, limit):
     robot, names = feasid.Robot(wide_tree(0).bodies[:2]), [*ROUTINES, "forward_dynamics"]
-    feasid.write_c(robot, tmp_path / "arm.c", precision=precision, routines=names)
+    feasid.export_c(robot, tmp_path / "arm.c", precision=precision, routines=names)
     assert deviation(tmp_path) <= limit
 
 
 @needs_compiler
 def test_the_self_test_can_fail(tmp_path):
-    code = feasid.write_c(arm("ur5"), tmp_path / "arm.c", routines=["gravity"])
+    code = feasid.export_c(arm("ur5"), tmp_path / "arm.c", routines=["gravity"])
     value = repr(float(code.test_vector["gravity"][1]))
     (tmp_path / "arm.c").write_text(code.text.replace(value, "12.5"))
     assert deviation(tmp_path) > 0.1
@@ -268,16 +268,16 @@ def test_the_same_expression_is_made_once():
 )
 def test_options_are_checked(tmp_path, options, message):
     with pytest.raises(feasid.FeasidError, match=message):
-        feasid.write_c(ur5(), tmp_path / "arm.c", **options)
+        feasid.export_c(ur5(), tmp_path / "arm.c", **options)
     assert not list(tmp_path.iterdir())
 
 
 def test_what_has_no_code_is_refused(tmp_path):
     with pytest.raises(feasid.FeasidError, match=r"ends in \.c"):
-        feasid.write_c(ur5(), tmp_path / "arm.cpp")
+        feasid.export_c(ur5(), tmp_path / "arm.cpp")
     with pytest.raises(feasid.FeasidError, match="gives no value for"):
-        feasid.write_c(wam.robot(), tmp_path / "arm.c")
+        feasid.export_c(wam.robot(), tmp_path / "arm.c")
     (tmp_path / "arm.h").write_text("mine")
     with pytest.raises(feasid.FeasidError, match="exists"):
-        feasid.write_c(ur5(), tmp_path / "arm.c")
+        feasid.export_c(ur5(), tmp_path / "arm.c")
     assert (tmp_path / "arm.h").read_text() == "mine"

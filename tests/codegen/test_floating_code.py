@@ -163,7 +163,7 @@ needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C com
 def test_c_of_a_floating_base_is_pinocchios(tmp_path):
     robot, path = loaded("solo12")
     names = ["inverse_dynamics", "gravity", "mass_matrix", "forward_dynamics"]
-    code = feasid.write_c(robot, tmp_path / "dog.c", routines=names)
+    code = feasid.export_c(robot, tmp_path / "dog.c", routines=names)
     assert "[3] floating_base_4  m, N" in code.header
     built = [
         "cc",

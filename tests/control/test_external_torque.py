@@ -123,7 +123,7 @@ def test_the_written_code_is_the_step_that_runs(fit, tmp_path):
     if shutil.which("cc") is None:
         pytest.skip("no C compiler")
     observer = feasid.ExternalTorque(fit, RATE)
-    observer.to_c(tmp_path / "arm.c")
+    observer.export_c(tmp_path / "arm.c")
     (tmp_path / "main.c").write_text(
         '#include "arm.h"\n#include <stdio.h>\n'
         'int main(void) { printf("%g", arm_self_test()); return 0; }'
