@@ -2,7 +2,8 @@
 
 The schema has a version, `VERSION`, which changes when the meaning or name of an entry does;
 entries may be added without. Numbers that are not finite are null. Errors are relative to the
-torque, everything else is in SI units and radians. A `Replay` is a log replayed through a fit.
+torque, everything else is in SI units and radians. A `PredictedLog` is a log and
+a fit's torques on it.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Replay:
+class PredictedLog:
     """Runs of a log and the torques that a robot with parameters has there.
 
     Attributes
@@ -54,7 +55,7 @@ class Replay:
     motion: Motion
 
     @classmethod
-    def from_fit(cls, fit: FittedModel, log: Any = None) -> Replay:
+    def from_fit(cls, fit: FittedModel, log: Any = None) -> PredictedLog:
         """Predict the torques of a log, or of the first fitted one; see `Fit.plot` for errors."""
         if not measured_rows(fit.reduced).all():
             raise InputError(
@@ -321,26 +322,26 @@ def _log_curves(
     return [
         {
             "caption": f"{caption} {Path(log.name).name}".strip(),
-            "joints": _replay_curves(Replay.from_fit(fit, log), min(MOST, max(FEWEST, room))),
+            "joints": _torque_curves(PredictedLog.from_fit(fit, log), min(MOST, max(FEWEST, room))),
         }
         for caption, log in chosen
     ]
 
 
-def _replay_curves(replay: Replay, points: int) -> list[dict[str, Any]]:
+def _torque_curves(prediction: PredictedLog, points: int) -> list[dict[str, Any]]:
     """Per joint the curves of every run, every n-th sample."""
-    step = max(1, -(-sum(len(t) for t, _, _ in replay.compared_torques) // points))
+    step = max(1, -(-sum(len(t) for t, _, _ in prediction.compared_torques) // points))
     out = []
-    for k, joint in enumerate(replay.joints):
+    for k, joint in enumerate(prediction.joints):
         runs = [
             {
                 "t": round_to_digits(t[::step]),
                 "measured": round_to_digits(measured[::step, k]),
                 "predicted": round_to_digits(predicted[::step, k]),
             }
-            for t, measured, predicted in replay.compared_torques
+            for t, measured, predicted in prediction.compared_torques
         ]
-        out.append({"joint": joint, "cutoff": replay.cutoff, "runs": runs})
+        out.append({"joint": joint, "cutoff": prediction.cutoff, "runs": runs})
     return out
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.core.display import BLUE, GREY, RED, YELLOW, add_legend, new_figure, truncate
 from feasid.identification.fitted import FittedModel
-from feasid.report.contents import Replay, select_recording
+from feasid.report.contents import PredictedLog, select_recording
 from feasid.robot.description import Robot
 from feasid.robot.inertia import pseudo_inertia, to_mass_com_inertia
 
@@ -33,15 +33,15 @@ def draw_torques(fit: FittedModel, log: Any = None, title: str = "") -> Figure:
 
     As the fit compares them: behind the same low-pass. The torque as it was logged is paler.
     """
-    replay = Replay.from_fit(fit, log)
-    names = replay.joints
+    prediction = PredictedLog.from_fit(fit, log)
+    names = prediction.joints
     errors = fit.relative_error if log is None else fit.errors(select_recording(fit, log))
     figure, axes = panels(
         names,
         "measured and predicted torque over time, and their difference; relative error "
         + ", ".join(f"{n} {100 * errors[n]:.1f} %" for n in names),
     )
-    _draw_torques(axes, replay)
+    _draw_torques(axes, prediction)
     for axis, name in zip(axes, names, strict=False):
         style_panel(axis, f"{truncate(name, MAX_TITLE_CHARACTERS)}   ({100 * errors[name]:.1f} %)")
     add_legend(figure, axes[0], 4)
@@ -79,14 +79,14 @@ def label_time(axes: Any, names: Sequence[str]) -> None:
         axis.set_xlabel("time [s]", fontsize=8)
 
 
-def _draw_torques(axes: Any, replay: Replay) -> None:
-    step = max(1, replay.motion.samples // MAX_LINE_POINTS)
-    for k, axis in enumerate(axes[: len(replay.joints)]):
-        if replay.cutoff is not None:
-            for n, run in enumerate(replay.runs):
+def _draw_torques(axes: Any, prediction: PredictedLog) -> None:
+    step = max(1, prediction.motion.samples // MAX_LINE_POINTS)
+    for k, axis in enumerate(axes[: len(prediction.joints)]):
+        if prediction.cutoff is not None:
+            for n, run in enumerate(prediction.runs):
                 axis.plot(run.t[::step], run.tau[::step, k], color=BLUE, alpha=0.3, lw=0.6,
                           label=None if n else "as logged")  # fmt: skip
-        for n, (t, measured, predicted) in enumerate(replay.compared_torques):
+        for n, (t, measured, predicted) in enumerate(prediction.compared_torques):
             for label, curve, color, width in (
                 ("measured", measured, BLUE, 1.8),
                 ("predicted", predicted, RED, 0.9),
@@ -111,12 +111,12 @@ def draw_histograms(fit: FittedModel, log: Any = None) -> Figure:
 
     Behind the low-pass of the fit, as the fit compares torques.
     """
-    replay = Replay.from_fit(fit, log)
-    residuals = replay.concatenate_runs(
-        [measured - model for _, measured, model in replay.compared_torques]
+    prediction = PredictedLog.from_fit(fit, log)
+    residuals = prediction.concatenate_runs(
+        [measured - model for _, measured, model in prediction.compared_torques]
     )
-    figure, axes = panels(replay.joints, "distribution of the residual torque per joint", 3)
-    for k, name in enumerate(replay.joints):
+    figure, axes = panels(prediction.joints, "distribution of the residual torque per joint", 3)
+    for k, name in enumerate(prediction.joints):
         own, spread = residuals[:, k], float(residuals[:, k].std())
         axes[k].hist(own, HISTOGRAM_BINS, density=True, color=BLUE, alpha=0.6)
         if spread > 0:
@@ -135,25 +135,25 @@ def draw_spectra(fit: FittedModel, log: Any = None) -> Figure:
     White noise has a flat spectrum and no memory; what the residual remembers is not noise, and
     the deviations of parameters that count samples as independent are too small by its length.
     """
-    replay = Replay.from_fit(fit, log)
-    names = [n for name in replay.joints for n in (name, name)]
+    prediction = PredictedLog.from_fit(fit, log)
+    names = [n for name in prediction.joints for n in (name, name)]
     figure, axes = panels(
         names, "spectra of measured and residual torque, and the residual's autocorrelation"
     )
-    rate = replay.runs[0].rate
-    for k, name in enumerate(replay.joints):
+    rate = prediction.runs[0].rate
+    for k, name in enumerate(prediction.joints):
         left, right = axes[2 * k], axes[2 * k + 1]
-        longest = max(replay.runs, key=len)
-        place = next(i for i, run in enumerate(replay.runs) if run is longest)
+        longest = max(prediction.runs, key=len)
+        place = next(i for i, run in enumerate(prediction.runs) if run is longest)
         for curve, color, label in (
             (longest.tau[:, k], BLUE, "measured"),
-            (replay.residuals[place][:, k], RED, "residual"),
+            (prediction.residuals[place][:, k], RED, "residual"),
         ):
             f, power = _spectrum(curve, rate)
             left.loglog(f, power, color=color, lw=1, label=label)
-        if replay.motion.cutoff is not None:
-            left.axvline(replay.motion.cutoff, color=GREY, lw=0.8, ls="--")
-        lag, memory = _autocorrelation(replay.residuals[place][:, k], rate)
+        if prediction.motion.cutoff is not None:
+            left.axvline(prediction.motion.cutoff, color=GREY, lw=0.8, ls="--")
+        lag, memory = _autocorrelation(prediction.residuals[place][:, k], rate)
         right.plot(lag, memory, color=RED, lw=1)
         right.axhspan(-2 / np.sqrt(len(longest)), 2 / np.sqrt(len(longest)), color=GREY, alpha=0.3)
         style_panel(left, f"{truncate(name, MAX_TITLE_CHARACTERS)}: spectrum")
@@ -197,16 +197,16 @@ def draw_friction(fit: FittedModel, log: Any = None) -> Figure:
     the same samples. On the right the load is the torque of the rigid bodies and the drive, and
     friction counts against the motion: positive where it brakes.
     """
-    replay = Replay.from_fit(fit, log)
-    dq = replay.concatenate_runs([run.dq for run in replay.runs])
-    rigid = replay.concatenate_runs(replay.frictionless)
-    left = replay.concatenate_runs([run.tau for run in replay.runs]) - rigid
-    law = replay.concatenate_runs(replay.predicted_torques) - rigid
-    names = [n for name in replay.joints for n in (name, name)]
+    prediction = PredictedLog.from_fit(fit, log)
+    dq = prediction.concatenate_runs([run.dq for run in prediction.runs])
+    rigid = prediction.concatenate_runs(prediction.frictionless)
+    left = prediction.concatenate_runs([run.tau for run in prediction.runs]) - rigid
+    law = prediction.concatenate_runs(prediction.predicted_torques) - rigid
+    names = [n for name in prediction.joints for n in (name, name)]
     figure, axes = panels(
         names, "friction over velocity and over load, measured and as fitted, a row per joint"
     )
-    for k, name in enumerate(replay.joints):
+    for k, name in enumerate(prediction.joints):
         brake = np.sign(dq[:, k])
         _draw_friction(axes[2 * k], dq[:, k], left[:, k], law[:, k])
         _draw_friction(axes[2 * k + 1], np.abs(rigid[:, k]), brake * left[:, k], brake * law[:, k])
@@ -242,8 +242,8 @@ TITLES = ("position", "velocity", "acceleration", "torque")
 
 def draw_excitation(fit: FittedModel, log: Any = None) -> Figure:
     """Positions, velocities, accelerations and torques with the description's limits."""
-    replay = Replay.from_fit(fit, log)
-    names = replay.joints
+    prediction = PredictedLog.from_fit(fit, log)
+    names = prediction.joints
     figure, axes = panels(
         [n for n in names for _ in KINDS], "motion of every joint beside its limits", 4, 1.3
     )
@@ -257,11 +257,11 @@ def draw_excitation(fit: FittedModel, log: Any = None) -> Figure:
                 (),
                 _symmetric_limits(own.effort),
             )
-    step = max(1, replay.motion.samples // MAX_LINE_POINTS)
+    step = max(1, prediction.motion.samples // MAX_LINE_POINTS)
     for j, name in enumerate(names):
         for c, (kind, title) in enumerate(zip(KINDS, TITLES, strict=True)):
             axis = axes[len(KINDS) * j + c]
-            for run in replay.runs:
+            for run in prediction.runs:
                 axis.plot(run.t[::step], getattr(run, kind)[::step, j], color=BLUE, lw=0.9)
             for edge in limits.get(j, ((),) * 4)[c]:
                 if edge is not None:

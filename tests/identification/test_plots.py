@@ -8,7 +8,7 @@ from robots import ARM
 import feasid
 from feasid.errors import InputError, MissingExtraError
 from feasid.regression.equations import GaussianLowPass
-from feasid.report.contents import Replay
+from feasid.report.contents import PredictedLog
 from feasid.report.figures import Plots, ellipsoid
 
 pytest.importorskip("matplotlib")
@@ -48,9 +48,9 @@ def test_every_picture_is_drawn_and_shows_itself(case, name):
 
 def test_torques_are_compared_behind_the_low_pass_of_the_fit(case):
     fit, log = case
-    replay = Replay.from_fit(fit)
-    (t, measured, predicted), run = replay.compared_torques[0], replay.runs[0]
-    taps = GaussianLowPass(replay.cutoff, run.rate).taps
+    prediction = PredictedLog.from_fit(fit)
+    (t, measured, predicted), run = prediction.compared_torques[0], prediction.runs[0]
+    taps = GaussianLowPass(prediction.cutoff, run.rate).taps
     np.testing.assert_allclose(
         measured[:, 0], np.convolve(log["tau_shoulder"], taps, "valid"), atol=1e-10
     )
@@ -67,9 +67,9 @@ def test_torques_are_compared_behind_the_low_pass_of_the_fit(case):
 
 def test_friction_is_the_difference_that_friction_makes(case):
     fit, _ = case
-    replay = Replay.from_fit(fit)
-    run = replay.runs[0]
-    law = (replay.predicted_torques[0] - replay.frictionless[0])[:, 1]
+    prediction = PredictedLog.from_fit(fit)
+    run = prediction.runs[0]
+    law = (prediction.predicted_torques[0] - prediction.frictionless[0])[:, 1]
     own = fit.joint_terms.loc["rod"]
     v, drive = run.dq[:, 1], fit.robot.drives[1]
     sign = np.tanh(v / drive.transition) if drive.transition else np.sign(v)

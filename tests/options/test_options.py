@@ -234,8 +234,7 @@ RANGES = {
     "diagnose": "True or False; default True",
     "window": "a number above 0 [s]; default 0.1",
     "block": "a number above 0 [s]; default 0.5",
-    "prior_weight": "a number of at least 1e-06 and at most 1e+06 or 'evidence' or 'held-out' or "
-    "None",
+    "prior_weight": "a number of at least 1e-06 and at most 1e+06 or 'evidence' or None",
     "slack": "a number of at least 0 and at most 100; default 0.0",
     "margin": "a number of at least 0; default 0.0",
     "level": "a number above 0 and at most 1; default 0.999",
