@@ -25,9 +25,9 @@ from feasid.formats.xml import parse_xml
 from feasid.inspection.report import inspect
 from feasid.logs.frame import prepare
 from feasid.logs.read import arrays
-from feasid.logs.read.bags import check_mcap
 from feasid.logs.read.csv import scan_csv
 from feasid.logs.read.formats import read_log
+from feasid.logs.read.messages import top_level_records
 from feasid.regression.triangle import Reduced
 
 from . import mutators
@@ -149,12 +149,6 @@ def _database(path, _):
         base.execute("select count(*) from topics").fetchone()
 
 
-def _yaml(path, _):
-    from ruamel.yaml import YAML
-
-    return YAML(typ="safe").load(path.read_text(encoding="utf-8"))
-
-
 def _summed(path, reduced):
     (reduced + reduced).triangle()
     reduced.residuals(np.zeros(len(reduced.columns)))
@@ -258,31 +252,22 @@ def bag(folder, plugin):
 
 def mcap(folder):
     seed = next(bag(folder, "MCAP").glob("*.mcap")).read_bytes()
-    stages = (("records", lambda path, _: check_mcap(path)), *READ)
+    stages = (("records", _records), *READ)
     return Kind("input.mcap", (seed,), mutators.flipped, stages)
 
 
+def _records(path, _):
+    with open_for_reading(path) as file:
+        for _ in top_level_records(file, path):
+            pass
+
+
 def database(folder):
-    """The database of a bag, whose metadata stay as they are."""
+    """The database of a bag."""
     where = bag(folder, "SQLITE3")
     file = next(where.glob("*.db3"))
     stages = (("database", refused(_database, sqlite3.Error, ValueError)), *READ)
-    metadata = {"metadata.yaml": (where / "metadata.yaml").read_bytes()}
-    return Kind(file.name, (file.read_bytes(),), mutators.flipped, stages, metadata)
-
-
-def metadata(folder):
-    """The metadata of a bag, whose database stays as it is."""
-    where = bag(folder, "SQLITE3")
-    file = next(where.glob("*.db3"))
-    stages = (
-        ("yaml", refused(_yaml, Exception)),
-        ("table", lambda path, _: read_log(path.parent)),
-        ("motion", _motion),
-    )
-    seed = (where / "metadata.yaml").read_bytes()
-    beside = {f"bag/{file.name}": file.read_bytes()}
-    return Kind("bag/metadata.yaml", (seed,), mutators.yaml, stages, beside)
+    return Kind(file.name, (file.read_bytes(),), mutators.flipped, stages)
 
 
 def reduced(folder):

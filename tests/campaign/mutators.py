@@ -109,18 +109,6 @@ def table(rng, data):
     return flipped(rng, data)
 
 
-def yaml(rng, data):
-    """Of a YAML text."""
-    kind = rng.randrange(8)
-    if kind < 3:
-        return replaced(rng, data, NUMBER, NUMBERS)
-    if kind < 5:
-        return replaced(rng, data, WORD, WORDS)
-    if kind < 7:
-        return moved(rng, data, LINE)
-    return flipped(rng, data)
-
-
 def archive(rng, data):
     """Of what a ZIP archive holds, packed again; or of its bytes."""
     if rng.random() < 0.1:

@@ -11,7 +11,6 @@ KINDS = {
     "parquet": kinds.parquets,
     "mcap": kinds.mcap,
     "bag database": kinds.database,
-    "bag metadata": kinds.metadata,
     "reduced": kinds.reduced,
     "saved fit": kinds.saved,
     "certificate": kinds.certificate,

@@ -11,7 +11,7 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("rosbags")
 
 NAMES = (
-    "urdf", "mjcf", "sidecar", "csv", "npz", "parquet", "mcap", "bag database", "bag metadata",
+    "urdf", "mjcf", "sidecar", "csv", "npz", "parquet", "mcap", "bag database",
     "reduced", "saved fit", "certificate",
 )  # fmt: skip
 

@@ -6,10 +6,8 @@ brings along, so that a file cannot define what is executed.
 
 from __future__ import annotations
 
-import os
-import struct
-import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -19,33 +17,38 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.core.files import is_regular, open_for_reading
-from feasid.errors import InputError, LimitError, LogError, did_you_mean, missing_extra
+from feasid.core.files import is_regular
+from feasid.errors import (
+    FeasidError,
+    InputError,
+    LimitError,
+    LogError,
+    did_you_mean,
+    missing_extra,
+)
 from feasid.logs.read.formats import LogFormat, LogReading, register_format
+from feasid.logs.read.messages import BagReader
 
 if TYPE_CHECKING:
     import pandas as pd
 
 JOINT_STATE = "sensor_msgs/msg/JointState"
 
+ZSTANDARD = b"\x28\xb5\x2f\xfd"
+"""What compressed messages start with; encoded ones start with 0."""
+
 SIGNALS = {"position": "q", "velocity": "dq", "effort": "tau"}
 
-MOST_CHUNK = 2**28
-"""Bytes that one chunk of an MCAP file may unpack to."""
-
-MOST_RATIO = 200
-"""An MCAP file may grow by this factor, beyond its first 64 MB, when it is unpacked."""
-
-STEP = 2**20
-"""Bytes that are unpacked at a time when a chunk's size is checked."""
+MOST_JOINTS = 10_000
+"""Names that one message, and all messages of a topic, may have."""
 
 
 @dataclass
 class JointTrack:
     """What the messages say about one joint."""
 
-    stamps: list[int] = field(default_factory=list)
-    signals: dict[str, list[float]] = field(default_factory=dict)
+    stamps: array[int] = field(default_factory=lambda: array("q"))
+    signals: dict[str, array[float]] = field(default_factory=dict)
 
     def has_signal(self, signal: str) -> bool:
         """Whether any message said this of the joint."""
@@ -60,7 +63,7 @@ def read_bag(
     Parameters
     ----------
     path : path
-        Folder of a ROS 2 bag, a ``.db3`` within one, or an ``.mcap`` file.
+        An ``.mcap`` or ``.db3`` file, or the folder of a ROS 2 bag.
     topic : str, optional
         Needed when there are joint states on several topics, and `joints` does not tell which.
     joints : collection of str
@@ -77,42 +80,30 @@ def read_bag(
     Raises
     ------
     InputError
-        No joint states (with the topics that exist), several topics, compressed databases.
+        No joint states (with the topics that exist), several topics, compressed bags.
     LogError
         Damaged files, or messages whose arrays do not match their names.
     LimitError
         Files that unpack beyond reason.
     """
-    where = Path(path)
-    if where.suffix.lower() == ".mcap":
-        check_mcap(where)
     found: dict[str, dict[str, JointTrack]] = {}
+    clocks: dict[str, set[str]] = {}
     notes: list[str] = []
     try:
-        reader_class: Any = import_module("rosbags.rosbag2").Reader
         store = _standard_types()
     except ImportError:
         raise missing_extra("reading ROS bags", "rosbags", "ros") from None
-    folder = where.parent if where.suffix.lower() == ".db3" else where
+    reader = BagReader(Path(path), JOINT_STATE, topic)
     try:
-        with reader_class(folder) as reader:
-            if getattr(reader, "compression_mode", None):
-                raise InputError(
-                    f"{path}: compressed bags are not read; convert it first with "
-                    "'ros2 bag convert' to uncompressed storage or MCAP",
-                    path=str(path),
-                )
-            connections = _topic_connections(reader.connections, topic, bool(joints), str(path))
-            clocks: dict[str, set[str]] = {}
-            for connection, received, raw in reader.messages(connections=connections):
-                message = store.deserialize_cdr(raw, connection.msgtype)
-                tracks = found.setdefault(connection.topic, {})
-                clock = _append_message(message, received, tracks, str(path))
-                clocks.setdefault(connection.topic, set()).add(clock)
-    except (InputError, LogError):
+        for name, received, raw in reader.messages():
+            message = _decode(store, raw, str(path))
+            tracks = found.setdefault(name, {})
+            clocks.setdefault(name, set()).add(_append_message(message, received, tracks, path))
+    except FeasidError:
         raise
-    except Exception as error:  # the library's own errors have no common base
+    except Exception as error:  # libraries' errors have no common base
         raise LogError(f"{path}: damaged or no ROS 2 bag: {error}", path=str(path)) from error
+    _check_topics(reader.topics, topic, bool(joints), str(path))
     if not found:
         raise LogError(f"{path}: the topic has no messages", path=str(path))
     chosen = (
@@ -151,99 +142,15 @@ def _find_topic_of_joints(
     )
 
 
-def check_mcap(path: Path) -> None:
-    """Refuse an MCAP file whose chunks say that they unpack beyond reason, before unpacking."""
-    total = 0
-    with open_for_reading(path, sys.maxsize) as file:
-        if file.read(8) != b"\x89MCAP0\r\n":
-            raise LogError(f"{path}: no MCAP file (it does not start as one)", path=str(path))
-        size = os.fstat(file.fileno()).st_size
-        for kind, length, start in _top_level_records(file, size, str(path)):
-            if kind == 0x06 and length >= 24:
-                file.seek(start)
-                (unpacked,) = struct.unpack_from("<Q", file.read(24), 16)
-                total += unpacked
-                if unpacked > MOST_CHUNK or total > 2**26 + MOST_RATIO * size:
-                    raise LimitError(
-                        f"{path}: the chunk at byte {start} says it unpacks to {unpacked} bytes "
-                        f"({total} so far, the file has {size})",
-                        path=str(path),
-                        offset=start,
-                    )
-                file.seek(start)
-                _check_chunk(file.read(length), unpacked, path, start)
-
-
-def _check_chunk(record: bytes, declared: int, path: Path, offset: int) -> None:
-    """Refuse a chunk that unpacks to more than it says: the reader unpacks without a limit."""
-    try:
-        (length,) = struct.unpack_from("<I", record, 28)
-        compression = bytes(record[32 : 32 + length]).decode("ascii", errors="replace")
-    except struct.error:
-        return  # too short to be a chunk: the reader says so
-    if compression and _unpacks_beyond(record[40 + length :], compression, declared):
-        raise LimitError(
-            f"{path}: the chunk at byte {offset} unpacks to more than the {declared} bytes that it "
-            "says",
-            path=str(path),
-            offset=offset,
-        )
-
-
-def _unpacks_beyond(data: bytes, compression: str, limit: int) -> bool:
-    """Unpack frame after frame in small steps, keeping nothing, until the limit is passed."""
-    total = 0
-    while data and total <= limit:
-        try:
-            decompressor = _decompressor(compression)
-            piece = decompressor.decompress(data, max_length=STEP)
-            total += len(piece)
-            while not decompressor.eof and piece and total <= limit:
-                piece = decompressor.decompress(b"", max_length=STEP)
-                total += len(piece)
-        except Exception:  # damaged, or an unknown compression: the reader says so
-            return False
-        data = (decompressor.unused_data or b"") if decompressor.eof else b""
-    return total > limit
-
-
-def _decompressor(compression: str) -> Any:
-    if compression == "lz4":
-        return import_module("lz4.frame").LZ4FrameDecompressor()
-    if compression != "zstd":
-        raise ValueError(compression)
-    try:
-        return import_module("compression.zstd").ZstdDecompressor()
-    except ImportError:
-        return import_module("backports.zstd").ZstdDecompressor()
-
-
-def _top_level_records(file: Any, size: int, path: str) -> Iterator[tuple[int, int, int]]:
-    """Kind, length and start of every top-level record."""
-    at = 8
-    while at + 9 <= size:
-        file.seek(at)
-        kind, length = struct.unpack("<BQ", file.read(9))
-        if at + 9 + length > size:
-            raise LogError(
-                f"{path}: damaged MCAP file: the record at byte {at} ends beyond the file (cut "
-                "short, or never closed; repair it with 'mcap recover')",
-                path=path,
-                offset=at,
-            )
-        yield kind, length, at + 9
-        at += 9 + length
-
-
-def _topic_connections(
-    known: Sequence[Any], topic: str | None, every: bool, path: str
-) -> list[Any]:
-    states = [c for c in known if c.msgtype == JOINT_STATE]
-    topics = sorted({c.topic for c in states})
-    if not states:
-        found = sorted({f"{c.topic} ({c.msgtype})" for c in known})
+def _check_topics(
+    known: Collection[tuple[str, str]], topic: str | None, every: bool, path: str
+) -> None:
+    """Refuse a bag without joint states, or with several topics of which none is chosen."""
+    topics = sorted({name for name, kind in known if kind == JOINT_STATE})
+    if not topics:
+        listed = sorted(f"{name} ({kind})" for name, kind in known)
         raise InputError(
-            f"{path}: no topic of type {JOINT_STATE}; there is {', '.join(found) or 'nothing'}",
+            f"{path}: no topic of type {JOINT_STATE}; there is {', '.join(listed) or 'nothing'}",
             path=path,
         )
     if topic is None and len(topics) > 1 and not every:
@@ -252,32 +159,44 @@ def _topic_connections(
             f"{', '.join(topics)}",
             path=path,
         )
-    chosen = [c for c in states if topic is None or c.topic == topic]
-    if not chosen:
-        hint = did_you_mean(str(topic), topics)
+    if topic is not None and topic not in topics:
+        hint = did_you_mean(topic, topics)
         raise InputError(f"{path}: no joint states on {topic!r}{hint}", path=path)
-    return chosen
 
 
-def _append_message(message: Any, received: int, tracks: dict[str, JointTrack], path: str) -> str:
+def _decode(store: Any, raw: bytes, path: str) -> Any:
+    if raw.startswith(ZSTANDARD):
+        raise InputError(
+            f"{path}: compressed messages are not read; convert the bag first with 'ros2 bag "
+            "convert' to uncompressed storage or MCAP",
+            path=path,
+        )
+    return store.deserialize_cdr(raw, JOINT_STATE)
+
+
+def _append_message(
+    message: Any, received: int, tracks: dict[str, JointTrack], path: str | Path
+) -> str:
     """Append one message to the tracks of its joints; returns the clock it was stamped by."""
     stamp = message.header.stamp
     own = int(stamp.sec) * 10**9 + int(stamp.nanosec)
     when = own or int(received)
     values: Mapping[str, Any] = {s: getattr(message, s) for s in SIGNALS}
-    for signal, array in values.items():
-        if len(array) not in (0, len(message.name)):
+    for signal, numbers in values.items():
+        if len(numbers) not in (0, len(message.name)):
             raise LogError(
                 f"{path}: a message at {when} ns names {len(message.name)} joints but has "
-                f"{len(array)} values of {signal}",
-                path=path,
+                f"{len(numbers)} values of {signal}",
+                path=str(path),
             )
+    if max(len(message.name), len(tracks)) > MOST_JOINTS:
+        raise LimitError(f"{path}: more than {MOST_JOINTS} joints on one topic", path=str(path))
     for k, name in enumerate(message.name):
         track = tracks.setdefault(str(name), JointTrack())
         track.stamps.append(when)
-        for signal, array in values.items():
-            series = track.signals.setdefault(signal, [])
-            series.append(float(array[k]) if len(array) else float("nan"))
+        for signal, numbers in values.items():
+            series = track.signals.setdefault(signal, array("d"))
+            series.append(float(numbers[k]) if len(numbers) else float("nan"))
     return "the messages' header stamps" if own else "when messages were received (no stamps)"
 
 
