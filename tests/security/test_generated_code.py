@@ -52,7 +52,7 @@ def test_no_name_of_a_description_becomes_code(name, tmp_path):
     except feasid.FeasidError:
         return  # a name of two lines
     robot = robot.with_values(np.nan_to_num(robot.values, nan=0.1))
-    code = feasid.write_c(robot, tmp_path / "arm.c")
+    code = feasid.export_c(robot, tmp_path / "arm.c")
     for part in (code.text, code.header):
         compiled = without_comments(part)
         assert "int x" not in compiled
@@ -77,5 +77,5 @@ def test_a_file_name_that_c_cannot_include_is_refused(name, tmp_path):
     robot = feasid.load_robot(tmp_path / "arm.urdf")
     robot = robot.with_values(np.nan_to_num(robot.values, nan=0.1))
     with pytest.raises(InputError, match="letters, digits"):
-        feasid.write_c(robot, tmp_path / name)
+        feasid.export_c(robot, tmp_path / name)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["arm.urdf"]
