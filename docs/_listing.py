@@ -1,6 +1,7 @@
 """Directives that list public names and commands, so that no list is kept by hand."""
 
 import ast
+from operator import attrgetter
 from pathlib import Path
 
 from docutils import nodes
@@ -21,8 +22,10 @@ class NameList(Directive):
     def run(self):
         """A definition list."""
         text = []
-        for name in (n for n in feasid.__all__ if not n.startswith("_")):
-            value = getattr(feasid, name)
+        names = [n for n in feasid.__all__ if not n.startswith("_")]
+        names += [f"floating.{n}" for n in feasid.floating.__all__]
+        for name in names:
+            value = attrgetter(name)(feasid)
             said = first_sentence(getattr(value, "__doc__", ""))
             role = "any"
             target = f":{role}:`feasid.{name}`"

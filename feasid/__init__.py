@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from feasid import datasets as datasets
     from feasid import errors as errors
+    from feasid import floating as floating
     from feasid.archive.fit import SavedFit as SavedFit
     from feasid.assessment.simulation import Simulation as Simulation
     from feasid.assessment.simulation import simulate as simulate
@@ -24,12 +25,6 @@ if TYPE_CHECKING:
     from feasid.control.external_torque import ExternalTorque as ExternalTorque
     from feasid.core.notes import Note as Note
     from feasid.diagnosis.advice import diagnose as diagnose
-    from feasid.dynamics.floating import Contact as Contact
-    from feasid.dynamics.floating import contact_torques as contact_torques
-    from feasid.dynamics.floating import floating_motion as floating_motion
-    from feasid.dynamics.floating import free_rows as free_rows
-    from feasid.dynamics.floating import imu_motion as imu_motion
-    from feasid.dynamics.floating import rotation_matrices as rotation_matrices
     from feasid.dynamics.regressor import inverse_dynamics as inverse_dynamics
     from feasid.dynamics.regressor import regressor as regressor
     from feasid.effects.joint_terms import Choice as Choice
@@ -70,9 +65,6 @@ if TYPE_CHECKING:
     from feasid.loads.torque_constants import torque_constants as torque_constants
     from feasid.logs.checks.findings import Diagnosis as Diagnosis
     from feasid.logs.checks.findings import Finding as Finding
-    from feasid.logs.floating import Imu as Imu
-    from feasid.logs.floating import Touch as Touch
-    from feasid.logs.floating import floating_log as floating_log
     from feasid.logs.read.formats import read_log as read_log
     from feasid.logs.recording import Recording as Recording
     from feasid.online.acceptance import AcceptanceRules as AcceptanceRules
@@ -158,12 +150,6 @@ _HOME = {
     "ComputedTorque": "control.computed_torque",
     "ContactEstimate": "control.external_torque",
     "ExternalTorque": "control.external_torque",
-    "Contact": "dynamics.floating",
-    "contact_torques": "dynamics.floating",
-    "free_rows": "dynamics.floating",
-    "floating_motion": "dynamics.floating",
-    "imu_motion": "dynamics.floating",
-    "rotation_matrices": "dynamics.floating",
     "SOUSA_2014": "options.tables",
     "inverse_dynamics": "dynamics.regressor",
     "regressor": "dynamics.regressor",
@@ -173,15 +159,17 @@ _HOME = {
     "Robot": "robot.description",
     "Rotor": "robot.bodies",
     "load_robot": "formats.load",
-    "Imu": "logs.floating",
-    "Touch": "logs.floating",
-    "floating_log": "logs.floating",
     "read_log": "logs.read.formats",
     "write": "formats.write",
     "export_c": "codegen.c",
 }
 
-_MODULES = {"datasets": "datasets", "errors": "errors", "problems": "feasibility.problems"}
+_MODULES = {
+    "datasets": "datasets",
+    "errors": "errors",
+    "floating": "floating",
+    "problems": "feasibility.problems",
+}
 
 __all__ = sorted([*_HOME, *_MODULES, "__version__"])
 

@@ -16,7 +16,7 @@ from feasid.dynamics.floating import frame_jacobian
 SAMPLES = 3
 RATE = 500.0
 LEVER = (0.03, -0.02, 0.05)
-FOOT = feasid.Touch("FL_LOWER_LEG", (0.0, 0.0, -0.16))
+FOOT = feasid.floating.ContactSensor("FL_LOWER_LEG", (0.0, 0.0, -0.16))
 
 
 def random_motion(robot, seed=0):
@@ -53,7 +53,7 @@ def smooth_log():
     cross = np.swapaxes(turn, 1, 2) @ d(turn)
     omega = np.stack([cross[:, 2, 1], cross[:, 0, 2], cross[:, 1, 0]], 1)
     push = np.einsum("nji,nj->ni", turn, d(d(place)))
-    motion = feasid.floating_motion(
+    motion = feasid.floating.floating_motion(
         robot,
         (q, d(q), d(d(q))),
         rotation=turn,

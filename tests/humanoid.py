@@ -7,7 +7,7 @@ import pandas as pd
 from floating import loaded
 from quadruped import Walk, frame, walk
 
-from feasid.logs.floating import Imu, Touch
+from feasid.logs.floating import ContactSensor, Imu
 
 NAME = "g1_29dof_rev_1_0"
 RADIUS = 0.005  # of the four spheres below each sole [m]
@@ -17,7 +17,9 @@ FEET = {
     for side in ("left", "right")
     for k, (x, y) in enumerate(CORNERS)
 }
-TOUCHED = {name: Touch(body, (x, y, z - RADIUS)) for name, (body, (x, y, z), _) in FEET.items()}
+TOUCHED = {
+    name: ContactSensor(body, (x, y, z - RADIUS)) for name, (body, (x, y, z), _) in FEET.items()
+}
 LEG = ("hip_pitch", "hip_roll", "hip_yaw", "knee", "ankle_pitch", "ankle_roll")
 BEND = 0.3  # of the hips where it stands [rad]
 

@@ -277,7 +277,7 @@ def calls(s):
     """Per name: a function that makes the callable, with good arguments."""
     q = s.q
     one = q[0]
-    contact = feasid.Contact("box")
+    contact = feasid.floating.Contact("box")
     qf = np.zeros((2, 7))
     joints = (np.zeros((2, 1)),) * 3
     eye = np.broadcast_to(np.eye(3), (2, 3, 3))
@@ -317,7 +317,7 @@ def calls(s):
             {"data": s.log, "robot": r, "models": [("stribeck",)]},
         ),
         "contact_torques": lambda: (
-            f.contact_torques,
+            f.floating.contact_torques,
             {"robot": s.floating, "q": qf, "contacts": []},
         ),
         "correct": lambda: (f.correct, {"subject": s.full}),
@@ -326,7 +326,7 @@ def calls(s):
         "feasible_set": lambda: (f.feasible_set, {"robot": r}),
         "fit": lambda: (f.fit, dict(data=s.reduced, robot=r, **QUICK)),
         "floating_motion": lambda: (
-            f.floating_motion,
+            f.floating.floating_motion,
             {
                 "robot": s.floating,
                 "joints": joints,
@@ -335,9 +335,12 @@ def calls(s):
                 "acceleration": six,
             },
         ),
-        "free_rows": lambda: (f.free_rows, {"robot": s.floating, "q": qf, "contacts": [contact]}),
+        "contact_nullspace": lambda: (
+            f.floating.contact_nullspace,
+            {"robot": s.floating, "q": qf, "contacts": [contact]},
+        ),
         "imu_motion": lambda: (
-            f.imu_motion,
+            f.floating.imu_motion,
             {
                 "robot": s.floating,
                 "joints": joints,
@@ -368,7 +371,10 @@ def calls(s):
         "reduce": lambda: (f.reduce, {"data": s.log, "robot": r}),
         "regressor": lambda: (f.regressor, {"robot": r, "q": q, "dq": q, "ddq": q}),
         "repair": lambda: (f.repair, {"path": s.path, "out": s.new(".urdf")}),
-        "rotation_matrices": lambda: (f.rotation_matrices, {"quaternion": [[1.0, 0, 0, 0]]}),
+        "rotation_matrices": lambda: (
+            f.floating.rotation_matrices,
+            {"quaternion": [[1.0, 0, 0, 0]]},
+        ),
         "ExternalTorque": lambda: (
             f.ExternalTorque,
             {"fit": s.believing[0], "rate": 500.0, "backend": "python"},
@@ -385,7 +391,7 @@ def calls(s):
             f.export_c,
             {"robot": s.full, "path": s.new(".c"), "routines": ["gravity"]},
         ),
-        "floating_log": lambda: (f.floating_log, {"df": s.log, "robot": s.floating}),
+        "floating_log": lambda: (f.floating.floating_log, {"df": s.log, "robot": s.floating}),
         "datasets.load": lambda: (f.datasets.load, {"name": "nonsense"}),
         "problems.robot_unknowns": lambda: (
             p.robot_unknowns,
@@ -395,7 +401,7 @@ def calls(s):
         "Body": lambda: (f.Body, {"name": "a", "parent": None, "inertial": np.arange(10.0)}),
         "Certificate": lambda: (f.Certificate, {"data": s.verdict.certificate.data}),
         "ComputedTorque": lambda: (f.ComputedTorque, {"robot": s.full}),
-        "Contact": lambda: (f.Contact, {"body": "box", "force": three}),
+        "Contact": lambda: (f.floating.Contact, {"body": "box", "force": three}),
         "Coupling": lambda: (f.Coupling, some),
         "Drive": lambda: (f.Drive, {"name": "d", "coupling": {"slide": 1.0}}),
         "CustomJointTerm": lambda: (
@@ -407,7 +413,7 @@ def calls(s):
             f.GaussianPrior,
             {"parameters": r.parameter_names, "mean": np.zeros(r.size), "matrix": np.eye(r.size)},
         ),
-        "Imu": lambda: (f.Imu, {"link": "box"}),
+        "Imu": lambda: (f.floating.Imu, {"link": "box"}),
         "Loop": lambda: (f.Loop, loop),
         "Note": lambda: (f.Note, {"text": "a"}),
         "CompiledDynamics": lambda: (f.CompiledDynamics, {"robot": s.full}),
@@ -415,7 +421,7 @@ def calls(s):
         "Recording": lambda: (f.Recording, {"source": s.log}),
         "Robot": lambda: (f.Robot, {"bodies": r.bodies}),
         "Rotor": lambda: (f.Rotor, {"gear": 10.0}),
-        "Touch": lambda: (f.Touch, {"body": "box"}),
+        "ContactSensor": lambda: (f.floating.ContactSensor, {"body": "box"}),
         "Robot.from_dh": lambda: (f.Robot.from_dh, {"rows": dh}),
         "GaussianPrior.of": lambda: (f.GaussianPrior.of, {"fit": s.fit}),
         "Certificate.load": lambda: (f.Certificate.load, {"path": s.new(".json")}),
@@ -552,8 +558,9 @@ def calls(s):
 def public_callables():
     """Every public function, constructor and method with parameters, by name."""
     found = {}
-    for name in feasid.__all__:
-        item = getattr(feasid, name)
+    places = [(feasid, n) for n in feasid.__all__]
+    for module, name in [*places, *((feasid.floating, n) for n in feasid.floating.__all__)]:
+        item = getattr(module, name)
         if inspect.isclass(item):
             if issubclass(item, Exception):
                 continue

@@ -11,7 +11,7 @@ import pandas as pd
 from scipy.spatial.transform import Rotation
 
 import feasid
-from feasid.logs.floating import Imu, Touch, floating_log
+from feasid.logs.floating import ContactSensor, Imu, floating_log
 from feasid.robot.inertia import to_mass_com_inertia
 
 STEP = 5e-4  # [s]
@@ -189,7 +189,7 @@ def frame(robot, log, feet=FEET):
     return pd.DataFrame(columns)
 
 
-TOUCHED = {leg: Touch(body, FOOT[leg]) for leg, body in FEET.items()}
+TOUCHED = {leg: ContactSensor(body, FOOT[leg]) for leg, body in FEET.items()}
 
 
 def equations(robot, log, imu=True):

@@ -198,7 +198,7 @@ class Predictor:
         if chosen.get("contacts"):
             raise InputError(
                 "predict gives what motors and contacts do together: leave contacts out "
-                "(contacts=None) and subtract feasid.contact_torques",
+                "(contacts=None) and subtract feasid.floating.contact_torques",
                 option="contacts",
             )
         motion = recording.motion(self.robot, torque=False, **chosen)

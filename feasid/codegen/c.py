@@ -305,7 +305,7 @@ def export_c(
     Functions are named after the file: ``arm.c`` has ``arm_inverse_dynamics(q, dq, ddq, tau)``,
     ``arm_gravity(q, tau)``, ``arm_friction``, ``arm_mass_matrix(q, M)`` and
     ``arm_regressor(q, dq, ddq, Y)``; of a floating base, q, dq and ddq are those of
-    `feasid.floating_motion`. They need nothing but ``math.h``, allocate nothing, and take
+    `feasid.floating.floating_motion`. They need nothing but ``math.h``, allocate nothing, and take
     the same time for every input. ``arm_self_test()`` runs them on the vectors that the file holds.
 
     Parameters

@@ -430,7 +430,7 @@ def contact_free_projector(
 ) -> Array:
     """Orthogonal projectors P (samples, dof, dof) with ``P J' = 0`` for the points that touch.
 
-    Multiplied with regressor and torques, unknown contact forces drop out; see `free_rows`.
+    Multiplied with regressor and torques, unknown contact forces drop out; see `contact_nullspace`.
 
     Parameters
     ----------
@@ -449,7 +449,7 @@ def contact_free_projector(
 
 
 @checked
-def free_rows(robot: Robot, q: npt.ArrayLike, contacts: Sequence[Contact]) -> list[Array]:
+def contact_nullspace(robot: Robot, q: npt.ArrayLike, contacts: Sequence[Contact]) -> list[Array]:
     """Per sample Z with ``Z J' = 0`` for the points touched.
 
     Multiplied with regressor and torques, unknown contact forces drop out.

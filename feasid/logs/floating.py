@@ -52,7 +52,7 @@ Part = TypeVar("Part")
 
 @checked
 @dataclass(frozen=True)
-class Touch:
+class ContactSensor:
     """Where a logged force acts.
 
     Attributes
@@ -90,10 +90,14 @@ class Imu:
     position: Vector3 = (0.0, 0.0, 0.0)
 
 
-def contact_from_option(given: Any) -> Touch:
+def contact_from_option(given: Any) -> ContactSensor:
     """A contact, as itself, as a mapping of its fields, or as the link whose origin touches."""
     given = {"body": given} if isinstance(given, str) else given
-    return given if isinstance(given, Touch) else _build_from_option(Touch, given, "a contact")
+    return (
+        given
+        if isinstance(given, ContactSensor)
+        else _build_from_option(ContactSensor, given, "a contact")
+    )
 
 
 def imu_from_option(given: Any) -> Imu | None:
@@ -120,7 +124,11 @@ IMU = tuple(f"{kind}_{a}" for kind in ("gyro", "acc") for a in XYZ)
 
 
 def check_names(
-    df: pd.DataFrame, robot: Robot, base: int, imu: Imu | None, contacts: Mapping[str, Touch]
+    df: pd.DataFrame,
+    robot: Robot,
+    base: int,
+    imu: Imu | None,
+    contacts: Mapping[str, ContactSensor],
 ) -> None:
     """Refuse contacts and IMUs on links that do not exist, and columns that nothing explains."""
     body = robot.bodies[base]
@@ -164,7 +172,7 @@ def log_arrays(
     df: pd.DataFrame,
     robot: Robot,
     imu: Imu | None,
-    contacts: Mapping[str, Touch],
+    contacts: Mapping[str, ContactSensor],
     torque: bool,
 ) -> dict[str, Array]:
     """The log's signals as arrays; orientation as matrices, flattened."""
@@ -236,7 +244,7 @@ def floating_log(
     robot: Robot,
     *,
     imu: Imu | None = None,
-    contacts: Mapping[str, Touch] | None = None,
+    contacts: Mapping[str, ContactSensor] | None = None,
     cutoff: float | None = None,
     rate: float | None = None,
 ) -> FloatingLog:
@@ -250,7 +258,7 @@ def floating_log(
         With a floating base.
     imu : Imu, optional
         Where the IMU sits; without it the base's motion comes from its logged pose.
-    contacts : mapping of str to Touch, optional
+    contacts : mapping of str to ContactSensor, optional
         Where each logged force acts.
     cutoff : float, optional
         Of the zero-phase low-pass on all signals [Hz]; default from the joints' spectrum.
@@ -381,8 +389,8 @@ class FloatingColumns:
     robot: Robot
     base: int
     imu: Imu | None
-    contacts: Mapping[str, Touch]
-    unknown: Mapping[str, Touch]
+    contacts: Mapping[str, ContactSensor]
+    unknown: Mapping[str, ContactSensor]
     columns: Mapping[str, Array]
     t: Array
     stretches: Sequence[Stretch]
@@ -393,7 +401,7 @@ class FloatingColumns:
         df: pd.DataFrame,
         robot: Robot,
         imu: Imu | None,
-        contacts: Mapping[str, Touch],
+        contacts: Mapping[str, ContactSensor],
         rate: float | None,
         torque: bool = True,
     ) -> FloatingColumns:
@@ -441,7 +449,7 @@ def _stretch_equations(
     robot: Robot,
     base: int,
     imu: Imu | None,
-    contacts: Mapping[str, Touch],
+    contacts: Mapping[str, ContactSensor],
     cutoff: float,
     rate: float,
     forces: bool,
@@ -485,8 +493,8 @@ def _stretch_equations(
 
 
 def base_forces(
-    part: Mapping[str, Array], contacts: Mapping[str, Touch]
-) -> Iterator[tuple[Touch, Array]]:
+    part: Mapping[str, Array], contacts: Mapping[str, ContactSensor]
+) -> Iterator[tuple[ContactSensor, Array]]:
     """Every contact's force in the base's axes."""
     for name, touch in contacts.items():
         force = part[f"force_{name}"]

@@ -117,7 +117,7 @@ NAMES = Form("a sequence of names", _are_names)
 TEXT = Form("a name", lambda v: isinstance(v, str) and bool(v))
 IMU = Form("an Imu, or a mapping with its link", lambda v: _is_part(v, "link"))
 TOUCH = Form(
-    "a link's name, a Touch, or a mapping with its body",
+    "a link's name, a ContactSensor, or a mapping with its body",
     lambda v: _is_name(v) or _is_part(v, "body"),
 )
 COLUMN = Form("a column's name", lambda v: isinstance(v, str | int))

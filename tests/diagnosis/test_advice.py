@@ -282,7 +282,11 @@ def test_advice_names_options_that_exist():
         for text in advice()
         for m in re.findall(r"(?<![\w.])([a-z_]+)=(?=[\[{'\"(,x0-9 T]|$)", text)
     }
-    of_sensors = {field.name for kind in (feasid.Imu, feasid.Touch) for field in fields(kind)}
+    of_sensors = {
+        field.name
+        for kind in (feasid.floating.Imu, feasid.floating.ContactSensor)
+        for field in fields(kind)
+    }
     pandas_own = {"subset"}
     assert named
     assert named <= of_reading | of_robots | of_fit | of_sensors | pandas_own

@@ -18,7 +18,7 @@ from feasid.logs.checks.floating import (
     _imu_mistakes,
     _share_without_contact,
 )
-from feasid.logs.floating import Imu, Touch
+from feasid.logs.floating import ContactSensor, Imu
 from feasid.robot.rotations import from_rpy
 
 RATE = 200.0
@@ -40,7 +40,7 @@ def walker():
                         motion=np.array(axis, dtype=float)[:, 1:]),
         ]  # fmt: skip
     robot = feasid.Robot(tuple(bodies))
-    contacts = {side: Touch(f"leg{side}", (0.0, 0.0, -0.3)) for side in "LR"}
+    contacts = {side: ContactSensor(f"leg{side}", (0.0, 0.0, -0.3)) for side in "LR"}
     rng, n = np.random.default_rng(0), len(ROWS)
     motion = FloatingMotion(*(scale * rng.normal(size=(n, robot.dof)) for scale in (0.3, 1.0, 1.0)))
     t = np.arange(2000) / RATE

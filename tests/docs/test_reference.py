@@ -45,6 +45,7 @@ def entries(text):
 
 def public_classes():
     values = [getattr(feasid, name) for name in feasid.__all__]
+    values += [getattr(feasid.floating, name) for name in feasid.floating.__all__]
     return [v for v in values if inspect.isclass(v)]
 
 
@@ -60,7 +61,9 @@ def function_of(value):
 
 def public_functions():
     """Public functions and the public methods of public classes by the class that has them."""
-    found = {n: f for n in feasid.__all__ if (f := function_of(getattr(feasid, n))) is not None}
+    places = [(feasid, n) for n in feasid.__all__]
+    places += [(feasid.floating, n) for n in feasid.floating.__all__]
+    found = {n: f for m, n in places if (f := function_of(getattr(m, n))) is not None}
     for kind in {base for c in public_classes() for base in bases(c)}:
         for name, value in vars(kind).items():
             function = None if name.startswith("_") else function_of(value)

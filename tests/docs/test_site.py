@@ -5,6 +5,7 @@ checks every link between them.
 """
 
 import re
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,9 @@ from feasid.cli import COMMANDS
 DOCS = Path(__file__).parents[2] / "docs"
 REFERENCE = {p.name: p.read_text() for p in sorted((DOCS / "reference").glob("*.md"))}
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
-MODULES = ("datasets", "errors", "problems")
+MODULES = ("datasets", "errors", "floating", "problems")
 NAMES = [n for n in feasid.__all__ if not n.startswith("_") and n not in MODULES]
+NAMES += [f"floating.{n}" for n in feasid.floating.__all__]
 
 LARGEST = 300_000
 """Bytes of a picture."""
@@ -31,7 +33,7 @@ def test_every_public_name_has_its_entry_and_an_example(name):
     pages = [t for t in REFERENCE.values() if re.search(rf"auto\w+:: feasid\.{name}\n", t)]
     assert len(pages) == 1
     assert re.search(rf"\bfeasid\.{name}\b", cells(pages[0]))
-    assert (getattr(feasid, name).__doc__ or "").strip()
+    assert (attrgetter(name)(feasid).__doc__ or "").strip()
 
 
 def test_every_page_is_in_the_tree():

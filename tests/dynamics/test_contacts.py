@@ -8,10 +8,10 @@ from scipy.spatial.transform import Rotation
 import feasid
 from feasid.dynamics.floating import (
     Contact,
+    contact_nullspace,
     contact_torques,
     floating_motion,
     frame_jacobian,
-    free_rows,
 )
 from feasid.errors import InputError
 
@@ -60,7 +60,7 @@ def test_known_forces_are_added_and_unknown_ones_drop_out():
     power = np.einsum("nj,nj->n", added, moved.dq)
     velocity = np.einsum("nij,nj->ni", frame_jacobian(robot, moved.q, FOOT, POINT), moved.dq)
     np.testing.assert_allclose(power, np.einsum("ni,ni->n", velocity[:, 3:], force))
-    for z, row in zip(free_rows(robot, moved.q, [contact]), added, strict=True):
+    for z, row in zip(contact_nullspace(robot, moved.q, [contact]), added, strict=True):
         assert z.shape == (robot.dof - 3, robot.dof)
         np.testing.assert_allclose(z @ row, 0, atol=1e-12)
     both = contact_torques(robot, moved.q, [Contact(FOOT, POINT, force, moment)]) - added
@@ -78,7 +78,7 @@ def test_feet_on_the_ground_leave_the_parameters_visible():
     forces = np.random.default_rng(2).normal(size=(4, len(y), 3))
     pushed = [Contact(f.body, f.position, g) for f, g in zip(feet, forces, strict=True)]
     applied = tau - contact_torques(robot, moved.q, pushed)
-    for z, rows, torque in zip(free_rows(robot, moved.q, feet), y, applied, strict=True):
+    for z, rows, torque in zip(contact_nullspace(robot, moved.q, feet), y, applied, strict=True):
         np.testing.assert_allclose(z @ rows @ robot.values, z @ torque, atol=1e-9)
 
 

@@ -192,14 +192,17 @@ def test_projected_equations_are_free_of_contact_forces():
     robot, *_ = identified()
     rng = np.random.default_rng(0)
     q, touching = rng.normal(size=(5, robot.dof)), rng.random((5, 4)) < 0.5
-    points = [feasid.Contact(t.body, t.position) for t in TOUCHED.values()]
+    points = [feasid.floating.Contact(t.body, t.position) for t in TOUCHED.values()]
     P = contact_free_projector(robot, q, points, touching)
     np.testing.assert_allclose(P @ P, P, atol=1e-12)
     force = rng.normal(size=(4, 5, 3)) * touching.T[:, :, None]
-    pushed = feasid.contact_torques(
+    pushed = feasid.floating.contact_torques(
         robot,
         q,
-        [feasid.Contact(c.body, c.position, f) for c, f in zip(points, force, strict=True)],
+        [
+            feasid.floating.Contact(c.body, c.position, f)
+            for c, f in zip(points, force, strict=True)
+        ],
     )
     np.testing.assert_allclose(np.einsum("nij,nj->ni", P, pushed), 0, atol=1e-12)
     rank = np.trace(P, axis1=1, axis2=2)

@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 import feasid
 from feasid.dynamics.floating import base_rows
 from feasid.errors import InputError, LogError
-from feasid.logs.floating import Imu, Touch, floating_log
+from feasid.logs.floating import ContactSensor, Imu, floating_log
 
 CUTOFF = 40.0
 SMOOTHED = 2e-3  # relative: motions of 2 Hz through filters and differences at 500 Hz
@@ -33,7 +33,7 @@ def test_forces_may_be_in_the_bases_axes(imu):
     names = [f"force_foot_{a}" for a in "xyz"]
     turned = np.einsum("nji,nj->ni", turn, df[names].to_numpy())
     other = df.assign(**dict(zip(names, turned.T, strict=True)))
-    in_base = {"foot": Touch(FOOT.body, FOOT.position, axes="base")}
+    in_base = {"foot": ContactSensor(FOOT.body, FOOT.position, axes="base")}
     world = floating_log(df, robot, imu=imu, contacts={"foot": FOOT}, cutoff=CUTOFF)
     base = floating_log(other, robot, imu=imu, contacts=in_base, cutoff=CUTOFF)
     scale = np.abs(world.contacts).max()
@@ -72,7 +72,9 @@ def test_what_is_wrong_is_named():
     refused(r"has the contact foot, but not where .*contacts={'foot': \.\.\.}", contacts={})
     feet = {f"force_FL_{a}": 0.0 for a in "xyz"}
     refused("'FL': 'FL_FOOT'", contacts={}, change=feet)
-    refused("no moving body or link 'FL_FEET'", InputError, contacts={"foot": Touch("FL_FEET")})
+    refused(
+        "no moving body or link 'FL_FEET'", InputError, contacts={"foot": ContactSensor("FL_FEET")}
+    )
     refused("no column 'gyro_y'", drop=["gyro_y"])
     refused("no column 'base_qw'", drop=["base_qw"])
     refused("no column 'force_foot_z'", drop=["force_foot_z"])
@@ -100,7 +102,9 @@ def test_a_fit_names_what_is_wrong():
         feasid.fit(df.assign(base_qw=3.0), robot, imu=imu, contacts=contacts)
     with pytest.raises(InputError, match="an IMU is a mapping of link, rotation, position"):
         feasid.fit(df, robot, imu={"link": "base_link", "place": 3}, contacts=contacts)
-    with pytest.raises(InputError, match="a link's name, a Touch, or a mapping with its body"):
+    with pytest.raises(
+        InputError, match="a link's name, a ContactSensor, or a mapping with its body"
+    ):
         feasid.fit(df, robot, imu=imu, contacts={"foot": {"position": (0, 0, 0)}})
     with pytest.raises(InputError, match="delay has no effect on the log of a floating robot"):
         feasid.fit(df, robot, imu=imu, contacts=contacts, delay=0.1)

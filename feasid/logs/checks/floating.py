@@ -30,9 +30,9 @@ from feasid.logs.filters import choose_cutoff, low_pass, settling_samples
 from feasid.logs.floating import (
     POSE,
     TOUCHES,
+    ContactSensor,
     FloatingColumns,
     Imu,
-    Touch,
     base_forces,
     stack_columns,
     too_short_stretch,
@@ -91,7 +91,7 @@ class LimbEquations:
     motion : FloatingMotion
     torques : ndarray, shape (N, dof)
         Of the motors, zero for the base.
-    contacts : mapping of str to Touch
+    contacts : mapping of str to ContactSensor
     forces, whole_forces : mapping of str to ndarray, shapes (N, 3) and (M, 3)
         In the axes of `motion`'s world, thinned and not.
     flags : mapping of str to ndarray, shape (N,)
@@ -109,7 +109,7 @@ class LimbEquations:
 
     motion: FloatingMotion
     torques: Array
-    contacts: Mapping[str, Touch]
+    contacts: Mapping[str, ContactSensor]
     forces: Mapping[str, Array]
     whole_forces: Mapping[str, Array]
     flags: Mapping[str, Array]
@@ -124,7 +124,7 @@ class LimbEquations:
 
     @classmethod
     def from_log(
-        cls, df: pd.DataFrame, robot: Robot, imu: Imu | None, contacts: Mapping[str, Touch]
+        cls, df: pd.DataFrame, robot: Robot, imu: Imu | None, contacts: Mapping[str, ContactSensor]
     ) -> LimbEquations:
         """Of a log's longest stretch, at `ROWS` rows."""
         table = FloatingColumns.read(df, robot, imu, contacts, None)
@@ -187,7 +187,7 @@ def _share_without_contact(
 
 
 def find_floating_mistakes(
-    df: pd.DataFrame, robot: Robot, imu: Imu | None, contacts: Mapping[str, Touch]
+    df: pd.DataFrame, robot: Robot, imu: Imu | None, contacts: Mapping[str, ContactSensor]
 ) -> list[Finding]:
     """Mistakes that the IMU, the pose and the contacts' forces of a log show, the gravest first."""
     limbs = LimbEquations.from_log(df, robot, imu, contacts)

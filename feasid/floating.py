@@ -1,0 +1,23 @@
+"""Floating bases: the motion of a base from its sensors, contacts, and logs with both."""
+
+from feasid.dynamics.floating import (
+    Contact,
+    contact_nullspace,
+    contact_torques,
+    floating_motion,
+    imu_motion,
+    rotation_matrices,
+)
+from feasid.logs.floating import ContactSensor, Imu, floating_log
+
+__all__ = [
+    "Contact",
+    "ContactSensor",
+    "Imu",
+    "contact_nullspace",
+    "contact_torques",
+    "floating_log",
+    "floating_motion",
+    "imu_motion",
+    "rotation_matrices",
+]
