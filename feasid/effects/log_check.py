@@ -38,6 +38,7 @@ from feasid.logs.checks.findings import (
 from feasid.logs.checks.velocity import WAYS
 from feasid.logs.floating import robot_floats
 from feasid.logs.recording import Recording
+from feasid.logs.table import HEADER_UNITS, join_header_units
 from feasid.options.complete import select_options
 from feasid.options.tables import LogOptions, ReadOptions
 from feasid.regression.equations import low_pass_motion
@@ -483,6 +484,10 @@ def _stack_logs(
     for number, part in enumerate(parts):
         own = part.table[column] if column in part.table else np.zeros(len(part.table), dtype=int)
         table = part.table.assign(**{column: [f"{number}: {run}" for run in own]})
-        table.attrs = {}
         tables.append(table)
-    return pd.concat(tables)
+    units = join_header_units(tables, [part.name for part in parts])
+    for table in tables:
+        table.attrs = {}
+    stacked = pd.concat(tables)
+    stacked.attrs[HEADER_UNITS] = units
+    return stacked

@@ -16,12 +16,12 @@ from feasid.logs.checks.floating import find_floating_mistakes
 from feasid.logs.checks.signals import check_signals
 from feasid.logs.checks.velocity import WAYS, check_velocities
 from feasid.logs.clock import check_order, run_labels
-from feasid.logs.columns import unit_factor
 from feasid.logs.derivatives import MIN_SAMPLES
 from feasid.logs.floating import contact_from_option, imu_from_option, is_floating_log
 from feasid.logs.motion import Motion, Rows
 from feasid.logs.raw import Signals, unwrap_angles
 from feasid.logs.recording import Recording
+from feasid.logs.units import unit_factor
 from feasid.options.complete import select_options
 from feasid.options.tables import LogOptions, ReadOptions
 from feasid.regression.triangle import Reducer

@@ -15,8 +15,8 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError, did_you_mean
-from feasid.logs.columns import unit_factor
 from feasid.logs.motion import Run
+from feasid.logs.units import unit_factor
 from feasid.robot.bodies import Body
 from feasid.robot.description import Robot
 from feasid.robot.rotations import compose, exponential

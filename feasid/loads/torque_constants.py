@@ -29,7 +29,7 @@ from feasid.errors import InputError
 from feasid.estimation import noise
 from feasid.identifiability.base import BaseParameters
 from feasid.loads.payload import Payload, load_parameters
-from feasid.logs.columns import unit_factor
+from feasid.logs.units import unit_factor
 from feasid.options.complete import document_options
 from feasid.options.tables import LoadOptions
 from feasid.regression.reduce import Log, reduce_groups

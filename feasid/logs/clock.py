@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,7 +14,8 @@ import numpy.typing as npt
 from feasid.core.arrays import Array, Mask
 from feasid.core.notes import Note
 from feasid.errors import LogError
-from feasid.logs.columns import find_growing_column, read_numbers, unit_factor
+from feasid.logs.columns import find_growing_column, read_numbers
+from feasid.logs.units import unit_factor
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +37,9 @@ MIN_ROWS_BEFORE_RESTART = 10
 MAX_STEP_IN_SECONDS = 0.5
 """A median step beyond this cannot be seconds of a robot's log [s]."""
 
+CLOCK = re.compile(r"\s*\d{1,3}:\d\d:\d\d")
+"""Text of a time without a date."""
+
 TICKS = (("ms", 1e-3, 0.5), ("us", 1e-6, 50.0), ("ns", 1e-9, 50_000.0))
 """Unit, its length [s] and the smallest median step that is taken for it."""
 
@@ -49,12 +54,13 @@ class Stretch:
 
 
 def read_time(
-    df: pd.DataFrame, column: Any | None, rate: float | None, units: Any
+    df: pd.DataFrame, column: Any | None, rate: float | None, units: Any, header: str = ""
 ) -> tuple[Array, list[Note]]:
     """Time of every row in seconds from the first row, and notes on how it was read.
 
     Seconds are counted from the first row *before* conversion to float: epoch nanoseconds in
-    float64 would lose 100 ns.
+    float64 would lose 100 ns. `header` is the unit that the column's header said, from which it is
+    converted already. Texts are times of day or dates as ISO 8601 writes them.
 
     Raises
     ------
@@ -78,6 +84,8 @@ def read_time(
         )
     series = df[column] if column is not None else df.index.to_series()
     where = f"column {column!r}" if column is not None else "the index"
+    if len(series) and isinstance(series.iloc[0], str):
+        series = _parse_stamps(series, where, column)
     if pd.api.types.is_datetime64_any_dtype(series.dtype) or pd.api.types.is_timedelta64_dtype(
         series.dtype
     ):
@@ -94,8 +102,33 @@ def read_time(
             _refuse_missing_stamps(~np.isfinite(t), where, column)
         t = t - t[0] if len(t) else t
     if units is not None and "t" in units:
-        return t * unit_factor(units, "t"), []
+        return t * unit_factor(units, "t", header=header), []
+    if header:
+        return t, []
     return _convert_to_seconds(t, where)
+
+
+def _parse_stamps(series: pd.Series[Any], where: str, column: Any) -> pd.Series[Any]:
+    """Texts of dates and times, or of times alone."""
+    import pandas as pd
+
+    first = str(series.dropna().iloc[0]) if series.notna().any() else ""
+    try:
+        if CLOCK.match(first):
+            return pd.to_timedelta(series)
+        return pd.to_datetime(series, format="ISO8601", utc=True)
+    except ValueError:
+        pass
+    clock = bool(CLOCK.match(first))
+    read = pd.to_timedelta(series, errors="coerce") if clock else pd.to_datetime(
+        series, format="ISO8601", utc=True, errors="coerce")  # fmt: skip
+    row = int(np.argmax(np.asarray(read.isna() & series.notna())))
+    raise LogError(
+        f"time ({where}) has {str(series.iloc[row])[:40]!r} in row {row}: expected numbers, or "
+        "dates and times such as 2026-01-31T12:00:00.005",
+        column=column,
+        row=row,
+    )
 
 
 def _refuse_missing_stamps(bad: Mask, where: str, column: Any) -> None:

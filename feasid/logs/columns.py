@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,16 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.errors import LogError, did_you_mean
+from feasid.logs.table import HEADER_UNITS, plain_header
+from feasid.logs.units import (
+    COMMAND,
+    CURRENTS,
+    KINDS,
+    NAMES_OF_KINDS,
+    TIMES,
+    standard_unit_spelling,
+    words_of,
+)
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -20,45 +30,10 @@ if TYPE_CHECKING:
 UNMEASURED: Any = object()
 """In place of a column: the torque of a joint that was not measured, and reads as zero."""
 
-KINDS = ("q", "dq", "ddq", "tau")
-"""Position, velocity, acceleration, torque; a column is ``<kind>_<joint>``."""
-
 CONTROL = "ctrl"
 """Kind of the columns of controls of MuJoCo's actuators, in a log without torques."""
 
-COMMAND = "cmd"
-"""Kind of the columns that a servo turns into torques, where the log has no torques."""
-
 WORDS = {"q": "position", "dq": "velocity", "ddq": "acceleration", "tau": "torque"}
-
-UNITS: dict[str, dict[str, float]] = {
-    "q": {"rad": 1.0, "deg": np.pi / 180, "m": 1.0, "mm": 1e-3, "rev": 2 * np.pi},
-    "dq": {"rad/s": 1.0, "deg/s": np.pi / 180, "m/s": 1.0, "mm/s": 1e-3, "rpm": np.pi / 30},
-    "ddq": {"rad/s^2": 1.0, "deg/s^2": np.pi / 180, "m/s^2": 1.0, "mm/s^2": 1e-3},
-    "tau": {
-        **{"N*m": 1.0, "Nm": 1.0, "N*mm": 1e-3, "mNm": 1e-3, "N": 1.0, "kN": 1e3},
-        **{"A": 1.0, "mA": 1e-3},
-    },
-    "cmd": {
-        **{"rad": 1.0, "deg": np.pi / 180, "m": 1.0, "mm": 1e-3, "rev": 2 * np.pi},
-        **{"rad/s": 1.0, "deg/s": np.pi / 180, "m/s": 1.0, "mm/s": 1e-3, "rpm": np.pi / 30},
-        **{"A": 1.0, "mA": 1e-3},
-    },
-    "t": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
-}
-"""Factor to SI per unit; a number instead of a name is taken as the factor itself."""
-
-UNIT_WORDS = {
-    **dict.fromkeys(("deg", "degs", "degree", "degrees", "°", "º"), "deg"),
-    **dict.fromkeys(("rad", "rads", "radian", "radians"), "rad"),
-    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), "s"),
-    **dict.fromkeys(("s2", "sec^2", "s^2"), "s^2"),
-    "n m": "Nm",
-}
-"""Other spellings."""
-
-UNKNOWN_UNITS = "unknown-units"
-"""Code of the note that lists columns whose unit in the file is not known."""
 
 MOST_BITS = 1024
 """Of an integer that a floating-point number may still hold."""
@@ -72,7 +47,8 @@ class ColumnLayout:
     """The log's column for everything that a robot needs.
 
     ``columns[kind]`` has one column per coordinate, or None when the log has none of that kind;
-    a coordinate without its own column within a kind that others have is an error.
+    a coordinate without its own column within a kind that others have is an error. ``units`` are
+    those of the headers, which are converted to SI already.
     """
 
     coordinates: tuple[str, ...]
@@ -80,6 +56,25 @@ class ColumnLayout:
     time: Any | None
     run: Any | None
     numbered: bool
+    units: Mapping[Any, str] = field(default_factory=dict)
+
+    def header_unit(self, kind: str, k: int) -> str:
+        """Unit that the header of a coordinate's column said; empty where it said none."""
+        columns = self.columns[kind]
+        return "" if columns is None else self.units.get(columns[k], "")
+
+    def currents(self, units: Mapping[str, Any]) -> list[str]:
+        """Coordinates whose torques are currents, by their header, their name or `units`."""
+        return [j for k, j in enumerate(self.coordinates) if self._is_current(k, j, units)]
+
+    def _is_current(self, k: int, joint: str, units: Mapping[str, Any]) -> bool:
+        said = units.get(f"tau_{joint}", units.get("tau"))
+        if said is not None:  # a number is a torque constant
+            return isinstance(said, str) and standard_unit_spelling(said) in CURRENTS
+        if header := self.header_unit("tau", k):
+            return standard_unit_spelling(header) in CURRENTS
+        column = self.column_name("tau", k)
+        return bool({*words_of(column.removesuffix(joint))} & {"current", "currents"})
 
     def column_name(self, kind: str, k: int) -> str:
         """Name of a coordinate's column; of what was computed, the name that it would have."""
@@ -142,12 +137,19 @@ def find_columns(
         required = kind == "q" or (kind == "tau" and bool(torque))
         prefix = effort if kind == "tau" else kind
         chosen[kind] = _columns_of_kind(df, prefix, names, found[kind], required)
-    time = mapping.get("t", "t" if "t" in df.columns else None)
+    time = mapping.get("t", time_column(df))
     run = mapping.get("run", "run" if "run" in df.columns else None)
     used = [c for kind in KINDS for c in chosen[kind] or () if c is not UNMEASURED]
     used += [c for c in (time, run) if c is not None]
     _refuse_columns_used_twice(df, used)
-    return ColumnLayout(names, chosen, time, run, numbered)
+    units = {c: u for c, u in df.attrs.get(HEADER_UNITS, {}).items() if c in df.columns}
+    return ColumnLayout(names, chosen, time, run, numbered, units)
+
+
+def time_column(df: pd.DataFrame) -> Any | None:
+    """The column of times: ``t``, or else the first that is called as times are."""
+    called = [c for c in df.columns if isinstance(c, str) and c.lower() in TIMES]
+    return min(called, key=lambda c: (c != "t", TIMES.index(c.lower())), default=None)
 
 
 def check_column_mapping(
@@ -162,14 +164,19 @@ def check_column_mapping(
     for key, column in columns.items():
         if str(key).startswith(CONTROL):  # of an actuator, not of a joint
             continue
+        if key not in kinds and column not in df.columns:
+            column = plain_header(column, names)
         if key in kinds:
             if not isinstance(column, str) or column.count("{}") != 1:
                 raise LogError(
                     f"columns[{key!r}] must be a pattern with one {{}} for the joint, "
                     f"for example 'position_{{}}', not {column!r}"
                 )
+            every = [*names, *numbers]
+            if not any(column.replace("{}", str(n)) in df.columns for n in every):
+                column = plain_header(column, names)
             first = first_number(df.columns, column, len(names))
-            if not any(column.replace("{}", str(n)) in df.columns for n in [*names, *numbers]):
+            if not any(column.replace("{}", str(n)) in df.columns for n in every):
                 raise LogError(
                     f"columns[{key!r}] is {column!r}, but the log has no such column for any "
                     f"joint; it has {_join_columns(df.columns)}",
@@ -294,14 +301,6 @@ def _columns_of_kind(
     )
 
 
-NAMES_OF_KINDS = {
-    "q": ("q", "qpos", "pos", "position", "positions", "angle", "theta"),
-    "dq": ("dq", "qd", "qvel", "vel", "velocity", "velocities", "speed"),
-    "ddq": ("ddq", "qdd", "qacc", "acc", "acceleration"),
-    "tau": ("tau", "trq", "torque", "torques", "effort", "efforts", "qfrc", "current", "currents"),
-}
-"""Words in the names of columns by which a kind is recognised."""
-
 NOT_MEASURED = {"target", "desired", "des", "goal", "ref", "reference", "cmd", "command", "ext",
                 "external", "error", "tcp"}  # fmt: skip
 """Words in the names of columns that hold something else."""
@@ -319,7 +318,7 @@ def suggest_columns(df: pd.DataFrame, names: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for pattern in sorted(patterns, key=len):
         first = first_number(columns, pattern, last)
-        words = {*re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1_\2", pattern).lower())}
+        words = {*words_of(pattern)}
         both = ([*names], range(first, first + last))
         if words & NOT_MEASURED or not any(
             all(pattern.replace("{}", str(joint)) in columns for joint in joints) for joints in both
@@ -382,35 +381,6 @@ def _join_columns(columns: Any, most: int = 12) -> str:
     return (", ".join(names[:most]) + more) or "none"
 
 
-def unit_factor(units: Mapping[str, Any] | None, kind: str, joint: str | None = None) -> float:
-    """Factor to SI of a kind of column or of one joint's, from ``units={"q": "deg"}``."""
-    key = f"{kind}_{joint}" if joint is not None and f"{kind}_{joint}" in (units or {}) else kind
-    if units is None or key not in units:
-        return 1.0
-    unit = units[key]
-    if isinstance(unit, str):
-        if unit not in UNITS[kind]:
-            hint = did_you_mean(unit, UNITS[kind])
-            raise LogError(f"unknown unit {unit!r} for {key!r}{hint}: one of {[*UNITS[kind]]}")
-        return UNITS[kind][unit]
-    factor = float(unit)
-    if not np.isfinite(factor) or factor == 0:
-        raise LogError(f"the factor of {key!r} in units must be finite and not zero: {unit!r}")
-    return factor
-
-
-def check_units(units: Mapping[str, Any] | None, coordinates: Sequence[str]) -> None:
-    """Refuse units of things that have none."""
-    kinds = (*KINDS, COMMAND)
-    known = [*UNITS, *(f"{kind}_{name}" for kind in kinds for name in coordinates)]
-    for key in units or {}:
-        if key not in known:
-            raise LogError(
-                f"units has the key {key!r}{did_you_mean(str(key), known)}: one of {[*UNITS]}, or "
-                "one of them followed by _<joint>"
-            )
-
-
 def read_numbers(df: pd.DataFrame, column: Any, joint: str | None = None) -> Array:
     """One column as float64, NaN where cells are missing; objects and text are refused.
 
@@ -454,15 +424,6 @@ def cells_to_numbers(cells: pd.Series[Any]) -> pd.Series[Any]:
         column=cells.name,
         row=row,
     )
-
-
-def standard_unit_spelling(written: str) -> str:
-    """A unit as `UNITS` spells it: ``"°/sec"`` is ``"deg/s"``."""
-    text = written.strip().replace("²", "^2").replace("·", "*")
-    top, stroke, below = text.partition("/")
-    top = UNIT_WORDS.get(top.strip().lower(), top.strip())
-    below = UNIT_WORDS.get(below.strip().lower(), below.strip())
-    return f"{top}{stroke}{below}"
 
 
 def _refuse_text(series: pd.Series[Any], column: Any, joint: str | None) -> None:

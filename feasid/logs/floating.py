@@ -32,7 +32,7 @@ from feasid.dynamics.floating import (
 )
 from feasid.errors import InputError, LogError, did_you_mean
 from feasid.logs.clock import Stretch, check_order, read_time, run_labels, split_at_gaps
-from feasid.logs.columns import read_numbers
+from feasid.logs.columns import read_numbers, time_column
 from feasid.logs.derivatives import DERIVATIVE_CUTOFF, DERIVATIVE_SHARE, equation_cutoff
 from feasid.logs.filters import (
     choose_cutoff,
@@ -413,7 +413,7 @@ class FloatingColumns:
         contacts = {k: v for k, v in contacts.items() if k not in unknown}
         columns = log_arrays(df, robot, imu, contacts, torque)
         columns |= {f"contact_{k}": stack_columns(df, [f"contact_{k}"]) for k in unknown}
-        t, _ = read_time(df, "t" if "t" in df else None, rate, None)
+        t, _ = read_time(df, time_column(df), rate, None)
         codes, labels = run_labels(df, "run" if "run" in df else None)
         stretches: list[Stretch] = []
         for code, label in enumerate(labels):

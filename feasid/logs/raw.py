@@ -18,22 +18,26 @@ from feasid.errors import LogError, NotEnoughDataError
 from feasid.formats.mjcf.compiled import actuator_names, actuator_torques, model_for_controls
 from feasid.logs.clock import read_time
 from feasid.logs.columns import (
-    COMMAND,
     CONTROL,
-    UNITS,
-    UNKNOWN_UNITS,
     UNMEASURED,
     WORDS,
     ColumnLayout,
-    check_units,
     find_columns,
     first_number,
     list_rows,
     read_numbers,
-    unit_factor,
 )
 from feasid.logs.motion import Rows, excluded_blocks
 from feasid.logs.servo import Servo
+from feasid.logs.table import UNKNOWN_UNITS, standard_table
+from feasid.logs.units import (
+    COMMAND,
+    UNITS,
+    check_units,
+    standard_unit_spelling,
+    unit_factor,
+    unit_in_name,
+)
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -48,9 +52,6 @@ CHECKED = 500
 
 IDLE = 1e-6
 """Torque of a joint that has no motor, as a share of the largest in the log."""
-
-CURRENT = ("A", "mA")
-"""Units of torque columns that hold currents, of which `feasid.torque_constants` makes torques."""
 
 Index = npt.NDArray[np.intp]
 
@@ -207,6 +208,7 @@ def read_raw(
     """
     law = _resolve_servo(servo, robot, torque, transmission)
     plain = law is None and torque is True and transmission is None
+    df = standard_table(df, robot.coordinates)
     model = model_for_controls([*df.columns, *(columns or {})], robot) if plain else None
     torque, effort = torque if model is None else False, "tau" if law is None else COMMAND
     if not len(df):
@@ -215,10 +217,10 @@ def read_raw(
     if topic is not None and "topic" not in df.attrs:
         text = f"topic {topic!r} has no effect: this log is no bag"
         notes_of_file.append(Note(text, "topic", topic=topic))
-    df = df.copy(deep=False)
-    df.attrs = {}  # pandas copies them, robot and all, with every column that is read
     layout = find_columns(df, robot, columns, torque, effort)
     _check_units(layout, as_notes(notes_of_file), units, effort)
+    df = df.copy(deep=False)
+    df.attrs = {}  # pandas copies them, robot and all, with every column that is read
     several = [b.joint for b in robot.bodies if b.dof > 1]
     if several and layout.columns["dq"] is None:
         raise LogError(
@@ -226,7 +228,7 @@ def read_raw(
             f"derivative of its coordinates, give it as columns dq_{several[0]}_1 and so on",
             joint=several[0],
         )
-    t, notes = read_time(df, layout.time, rate, units)
+    t, notes = read_time(df, layout.time, rate, units, layout.units.get(layout.time, ""))
     notes = [*notes_of_file, *notes]
     values = {
         kind: _read_kind(df, layout, kind, units, effort)
@@ -242,7 +244,8 @@ def read_raw(
             name = (columns or {}).get(f"{kind}_{joint}", f"{kind}_{joint}")
             if name not in df.columns:
                 return None
-            return read_numbers(df, name, joint) * unit_factor(units, kind, joint)
+            said = layout.units.get(name, "")
+            return read_numbers(df, name, joint) * unit_factor(units, kind, joint, said)
 
         notes += check_followers(robot, values, column)
     if transmission is not None:
@@ -265,11 +268,13 @@ def _notes_on_columns(
 ) -> list[Note]:
     """Columns that hold currents, that are not used, and that were found by number."""
     notes = []
-    currents = [j for j in layout.coordinates if units.get(f"tau_{j}", units.get("tau")) in CURRENT]
-    if currents and effort == "tau":
+    currents = layout.currents(units) if effort == "tau" else []
+    if currents:
+        constants = ", ".join(f"'tau_{joint}': ..." for joint in currents)
         text = (
-            f"currents of {', '.join(currents)} are read in A in place of torques; a torque "
-            f"constant [N m/A] for each, as in units={{'tau_{currents[0]}': 1.0}}, makes torques"
+            f"currents of {', '.join(currents)} are read in A in place of torques: masses are then "
+            f"those over a torque constant; units={{{constants}}} says the constants [N m/A], and "
+            "feasid.torque_constants finds them with a known load"
         )
         notes.append(Note(text, "currents", joints=currents))
     unused = layout.unused_columns(df)
@@ -380,7 +385,8 @@ def _read_kind(
             out[:, k] = 0.0
             continue
         out[:, k] = read_numbers(df, column, joint)
-        factor = unit_factor(units, effort if kind == "tau" else kind, joint)
+        said = layout.header_unit(kind, k)
+        factor = unit_factor(units, effort if kind == "tau" else kind, joint, said)
         if factor != 1.0:
             out[:, k] *= factor
     return out
@@ -393,22 +399,66 @@ def _absurdly_large(values: Array) -> Mask:
 def _check_units(
     layout: ColumnLayout, said: Iterable[Note], units: Mapping[str, Any] | None, effort: str
 ) -> None:
-    """A unit that the file states and nobody knows must not be taken for SI."""
+    """A unit that the log states must be known, fit the quantity, and not be passed over."""
     check_units(units, layout.coordinates)
     unknown = {c: u for n in said if n.code == UNKNOWN_UNITS for c, u in n.values["units"].items()}
+    wrong: dict[str, tuple[Any, str]] = {}
+    for kind, key, column in _used_columns(layout, effort):
+        if {kind, key} & set(units or {}):
+            continue
+        known = layout.units.get(column, "")
+        if known and standard_unit_spelling(known) not in UNITS[kind]:
+            wrong[key] = column, known
+        elif not known and (unit := unit_in_name(column, kind, layout.coordinates)):
+            wrong[key] = column, unit
+        elif column in unknown:
+            wrong[key] = column, unknown[column]
+    if wrong:
+        raise _unit_error(layout, wrong)
+
+
+def _used_columns(layout: ColumnLayout, effort: str) -> list[tuple[str, str, Any]]:
+    """Kind, key in options, and column of everything that is read."""
     pairs = [("t", "t", layout.time)]
     for place, found in layout.columns.items():
         names, kind = layout.coordinates if found else (), effort if place == "tau" else place
         pairs += [(kind, f"{kind}_{j}", c) for j, c in zip(names, found or (), strict=True)]
-    for kind, key, column in pairs:
-        if column in unknown and not {kind, key} & set(units or {}):
-            raise LogError(
-                f"column {column!r} is in {unknown[column]!r}, which is no known unit; say what it "
-                f"is with units={{{key!r}: ...}}: one of {', '.join(UNITS[kind])}, or its factor "
-                "to SI",
-                column=column,
-                unit=unknown[column],
-            )
+    return pairs
+
+
+QUANTITIES = {**WORDS, COMMAND: "command", "t": "time"}
+
+TICKS = ("tick", "ticks", "count", "counts", "cnt", "inc", "increments", "pulses", "lsb")
+"""Units of encoders, whose factor is a turn over their number in one."""
+
+
+def _unit_error(layout: ColumnLayout, wrong: Mapping[str, tuple[Any, str]]) -> LogError:
+    """Units that the log states and that are not applied, with the option that says them."""
+    options: dict[str, str] = {}
+    for key, (_, unit) in wrong.items():
+        kind = key.partition("_")[0]
+        alike = {u for k, (_, u) in wrong.items() if k.partition("_")[0] == kind}
+        whole = len(alike) == 1 and all(f"{kind}_{j}" in wrong for j in layout.coordinates)
+        if unit.lower() in TICKS and kind in ("q", "dq", COMMAND):
+            said = "2 * numpy.pi / 4096"
+        else:
+            said = repr(unit) if standard_unit_spelling(unit) in UNITS[kind] else "..."
+        options[kind if whole else key] = said
+    key, (column, unit) = next(iter(wrong.items()))
+    kind = key.partition("_")[0]
+    remedy = ", ".join(f"{k!r}: {v}" for k, v in options.items())
+    if unit.lower() in TICKS:
+        what = "whose length is not known: for 4096 in a turn of the joint"
+    elif standard_unit_spelling(unit) in UNITS[kind]:
+        what = "by its name, which does not say what it holds: say so"
+    else:
+        what = f"which is no known unit of a {QUANTITIES[kind]}: say what it is"
+    return LogError(
+        f"column {column!r} is in {unit!r}, {what} with units={{{remedy}}}: one of "
+        f"{', '.join(UNITS[kind])}, or the factor to SI",
+        column=column,
+        unit=unit,
+    )
 
 
 def _refuse_absurd(values: Mapping[str, Array], layout: ColumnLayout) -> None:

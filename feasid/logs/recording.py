@@ -8,7 +8,6 @@ import sys
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import is_dataclass, replace
 from functools import cached_property
-from glob import has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
@@ -31,6 +30,7 @@ from feasid.logs.read.arrays import (
 )
 from feasid.logs.read.formats import format_of, is_reduced, read_log
 from feasid.logs.stream import first_row, stream_log
+from feasid.logs.table import standard_table
 from feasid.options.complete import complete_options, select_options
 from feasid.options.tables import LogOptions, ReadOptions
 from feasid.robot.description import Robot
@@ -151,7 +151,7 @@ class Recording:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """All of it, in memory; of bags see `table`."""
+        """All of it, in memory, as it is called in its source; of bags see `table`."""
         if self.name:
             return read_log(self.source)
         if isinstance(self.source, Mapping):
@@ -167,7 +167,7 @@ class Recording:
         return frame
 
     def table(self, robot: Robot, topic: str | None = None) -> pd.DataFrame:
-        """All of it; of a bag this topic, or the one that holds the robot's joints.
+        """All of it in SI; of a bag this topic, or the one that holds the robot's joints.
 
         Parameters
         ----------
@@ -183,11 +183,13 @@ class Recording:
         LogError, InputError
             The file cannot be read, with what is wrong.
         """
-        if not (self.name and (format_of(self.name).topics or has_magic(self.name))):
-            return self.frame
         key = topic, robot.joints
         if key not in self._tables:
-            self._tables[key] = read_log(self.source, topic=topic, joints=robot.joints)
+            if self.name:
+                table = read_log(self.source, topic=topic, joints=robot.joints)
+            else:
+                table = self.frame
+            self._tables[key] = standard_table(table, robot.coordinates)
         return self._tables[key]
 
     def raw(
@@ -393,7 +395,7 @@ def find_missing_torques(
     alone = robot.dof == len(robot.bodies) and not robot.couplings and not robot.loops
     if not alone or robot_floats(robot):
         return {}
-    df = first_row(log.source) if log.streamed else log.table(robot, topic)
+    df = first_row(log.source, robot.coordinates) if log.streamed else log.table(robot, topic)
     try:
         layout = find_columns(df, robot, columns, torque=False)
     except LogError:

@@ -7,7 +7,7 @@ zero-phase filter has forgotten where the piece was cut; only its own rows are k
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from feasid.errors import FeasidError, InputError, NotEnoughDataError
 from feasid.logs.frame import prepare
 from feasid.logs.motion import ExcludedRows, Motion, Run
 from feasid.logs.read.formats import format_of
+from feasid.logs.table import standard_table
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def stream_log(
     """
     options = dict(options)
     around = BARE
-    head = next(_batches(path, rows), None)
+    head = next(_batches(path, rows, robot.coordinates), None)
     if head is None:
         raise NotEnoughDataError(f"{path}: the log has no rows", path=str(path))
     if options.get("cutoff") is not False:
@@ -87,7 +88,7 @@ def stream_log(
         if cutoff is not None:
             rate = max(run.rate for run in motion.runs)
             around = int(np.ceil(MEMORY_PERIODS * rate / cutoff))  # derivatives' filter is wider
-    for piece in _pieces_with_surroundings(_batches(path, rows), around):
+    for piece in _pieces_with_surroundings(_batches(path, rows, robot.coordinates), around):
         yield _motion_of_piece(piece, robot, options, torque)
 
 
@@ -155,19 +156,20 @@ def _pieces_with_surroundings(batches: Iterator[pd.DataFrame], around: int) -> I
         current = after
 
 
-def first_row(path: str | Path) -> pd.DataFrame:
+def first_row(path: str | Path, joints: Sequence[str]) -> pd.DataFrame:
     """The first row of a Parquet file, for its columns' names."""
-    head = next(_batches(path, 1), None)
+    head = next(_batches(path, 1, joints), None)
     if head is None:
         raise NotEnoughDataError(f"{path}: the log has no rows", path=str(path))
     return head
 
 
-def _batches(path: str | Path, rows: int) -> Iterator[pd.DataFrame]:
+def _batches(path: str | Path, rows: int, joints: Sequence[str]) -> Iterator[pd.DataFrame]:
     batches = format_of(path).batches
     if batches is None:
         raise InputError(
             f"{path}: files of this format are not read piece by piece", path=str(path)
         )
     with open_for_reading(path, sys.maxsize) as source:
-        yield from batches(source, str(path), rows, sys.maxsize)
+        for batch in batches(source, str(path), rows, sys.maxsize):
+            yield standard_table(batch, joints, padded=False)

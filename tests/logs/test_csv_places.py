@@ -6,6 +6,7 @@ import pytest
 from feasid.errors import LogError
 from feasid.logs.clock import even_grid
 from feasid.logs.read.formats import read_log
+from feasid.logs.table import standard_table
 
 HEAD = "# made by hand\n\nt,q_1\n"
 """A comment, a blank line and the header: data begin in line 4."""
@@ -106,11 +107,14 @@ def test_what_is_said_of_a_table_that_is_read(tmp_path, text, notes):
     assert found["q_1"].tolist() == [pytest.approx(expected)]
 
 
-def test_units_that_nobody_knows_are_told(tmp_path):
+def test_units_that_nobody_knows_stay_in_the_header_until_the_joints_are_known(tmp_path):
     found = read(tmp_path, "t,q_1,x\ns,furlong,-\n0,1,2\n")
-    notes = found.attrs["notes"]
-    assert str(notes[-1]) == "units not converted: q_1 [furlong]"
-    assert notes[-1].values == {"units": {"q_1": "furlong"}}
+    assert list(found.columns) == ["t", "q_1 [furlong]", "x"]
+    table = standard_table(found, ["elbow"])
+    note = table.attrs["notes"][-1]
+    assert list(table.columns) == ["t", "q_1", "x"]
+    assert str(note) == "units not converted: q_1 [furlong]"
+    assert note.values == {"units": {"q_1": "furlong"}}
 
 
 def test_text_of_windows_is_read_and_told(tmp_path):

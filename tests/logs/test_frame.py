@@ -149,8 +149,8 @@ def test_units_are_declared_once():
     got = prepare(degrees, arm(), units={"q": "deg", "t": "ms"}).runs[0]
     np.testing.assert_allclose(got.q, want.q, atol=1e-12)
     np.testing.assert_allclose(got.ddq, want.ddq, atol=1e-9)
-    with pytest.raises(LogError, match=r"unknown unit 'degree'.*did you mean 'deg'"):
-        prepare(df, arm(), units={"q": "degree"})
+    with pytest.raises(LogError, match=r"unknown unit 'dge'.*did you mean 'deg'"):
+        prepare(df, arm(), units={"q": "dge"})
 
 
 @pytest.mark.parametrize(("scale", "unit"), [(1e3, "ms"), (1e6, "us"), (1e9, "ns")])

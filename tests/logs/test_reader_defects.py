@@ -182,10 +182,11 @@ def test_statistics_that_lie_do_not_end_the_process():
 
 def test_only_numbers_and_texts_of_parquet_are_read(tmp_path, case):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    table = pa.table({"t": [0.0, 1.0], "run": ["a", "b"], "x": [[1], [2]], "b": [b"1", b"2"]})
+    table = pa.table({"t": [0.0, 1.0], "run": ["a", "b"], "x": [[1], [2]], "b": [b"1", b"2"],
+                      "long": [[0.0] * 300] * 2, "text": [["a"]] * 2})  # fmt: skip
     pq.write_table(table, tmp_path / "a.parquet")
     df = read_log(tmp_path / "a.parquet")
-    assert list(df.columns) == ["t", "run"]
+    assert list(df.columns) == ["t", "run", "x_1"]
     assert df["run"].tolist() == ["a", "b"]
     with pytest.raises(LimitError, match="limit of 20"):
         read_log(tmp_path / "a.parquet", max_bytes=20)

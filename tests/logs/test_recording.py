@@ -25,7 +25,9 @@ def test_a_fit_reads_its_file_once_and_prepares_it_once(case, monkeypatch):
     folder, robot, _ = case
     read, prepared = [], []
     real_read, real_prepare = recordings.read_log, recordings.motion_from_signals
-    monkeypatch.setattr(recordings, "read_log", lambda p: read.append(p) or real_read(p))
+    monkeypatch.setattr(
+        recordings, "read_log", lambda p, **how: read.append(p) or real_read(p, **how)
+    )
 
     def count(*a):
         prepared.append(a)

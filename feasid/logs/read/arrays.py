@@ -21,13 +21,12 @@ from feasid.core.arrays import DamagedError, read_arrays, unpack_archive
 from feasid.core.files import file_size, open_for_reading
 from feasid.core.notes import Note
 from feasid.errors import InputError, LimitError, LogError, SecurityError, missing_extra
-from feasid.logs.columns import UNKNOWN_UNITS
 from feasid.logs.read.formats import MAX_EXPANSION, LogFormat, LogReading, register_format
+from feasid.logs.table import LONGEST_LIST, header_with_unit
+from feasid.logs.units import TIMES, split_header
 
 if TYPE_CHECKING:
     import pandas as pd
-
-TIMES = ("t", "time", "times")
 
 MEMBERS = {
     2: ("t", "q"),
@@ -58,28 +57,48 @@ def frame_of_tuple(arrays: Sequence[Any]) -> pd.DataFrame:
         known = ", ".join(f"({', '.join(m)})" for m in MEMBERS.values())
         raise LogError(f"a log as a tuple is one of {known}, not {len(arrays)} arrays")
     shapes = ", ".join(f"{n} {np.shape(a)}" for n, a in zip(names, arrays, strict=True))
-    matrix = all(np.ndim(a) in (1, 2) for a in arrays[1:])
-    if np.ndim(arrays[0]) != 1 or not matrix or len({len(a) for a in arrays}) != 1:
+    matrix = all(np.ndim(a) in (1, 2) and np.size(arrays[0]) in np.shape(a) for a in arrays[1:])
+    if np.size(arrays[0]) not in np.shape(arrays[0]) or not matrix:
         raise LogError(
             f"a log as a tuple has t of shape (N,) and the others of shape (N, dof); got {shapes}"
         )
-    columns = [a if name == "t" else a.reshape(len(a), -1)
-               for name, a in zip(names, arrays, strict=True)]  # fmt: skip
-    return frame_of_arrays(dict(zip(names, columns, strict=True)))
+    return frame_of_arrays(dict(zip(names, arrays, strict=True)))
 
 
 def frame_of_table(table: Any) -> pd.DataFrame:
     """A table of Arrow or polars, column by column; missing cells become NaN."""
     import pandas as pd
 
-    names = table.column_names if hasattr(table, "column_names") else table.columns
-    return pd.DataFrame({str(name): table[name].to_numpy() for name in names})
+    if hasattr(table, "column_names"):
+        return _arrow_to_frame(_readable_columns(table))
+    cells = ((str(n), table[n]) for n in table.columns)
+    return pd.DataFrame(
+        {
+            n: x.to_list() if str(x.dtype).startswith(("List", "Array")) else x.to_numpy()
+            for n, x in cells
+        }
+    )
+
+
+def _readable_columns(table: Any) -> Any:
+    """An Arrow table without columns of pictures, structures and long lists."""
+    types = import_module("pyarrow").types
+    whole = table.slice(0, 1)
+    lengths = {
+        f.name: len(whole[f.name][0].as_py() or ()) if len(whole) else 0
+        for f in table.schema
+        if _is_list_of_numbers(types, f.type)
+    }
+    fields = {f.name: lengths.get(f.name, _count_columns(types, f.type)) for f in table.schema}
+    return table.select([n for n, count in fields.items() if 0 < count <= LONGEST_LIST])
 
 
 def frame_of_arrays(arrays: Mapping[str, Any], where: str = "the arrays") -> pd.DataFrame:
     """Arrays of one length as columns; an array of k columns becomes name_1 ... name_k.
 
     A frame's columns keep their labels: a frame `tau` with a column `elbow` gives ``tau_elbow``.
+    Arrays that have their samples in columns, as the length of the others shows, are transposed;
+    masked cells are empty.
 
     Parameters
     ----------
@@ -95,28 +114,55 @@ def frame_of_arrays(arrays: Mapping[str, Any], where: str = "the arrays") -> pd.
     import pandas as pd
 
     labels = {str(name): list(getattr(value, "columns", ())) for name, value in arrays.items()}
-    known = {str(name): np.asarray(value) for name, value in arrays.items()}
-    lengths = [a.shape[0] for a in known.values() if a.ndim in (1, 2) and a.size]
-    if not lengths:
+    known = {str(name): _as_array(value) for name, value in arrays.items()}
+    rows = _count_samples(known)
+    if not rows:
         raise LogError(f"{where}: no array with samples in it", path=where)
-    time = next((known[k] for k in TIMES if k in known), None)
-    rows = len(time) if time is not None and time.ndim == 1 else max(lengths, key=lengths.count)
     columns: dict[str, Any] = {}
-    skipped = []
+    skipped, turned = [], []
     for name, array in known.items():
         if array.ndim == 1 and len(array) == rows:
             columns[name] = array
-        elif array.ndim == 2 and array.shape[0] == rows:
-            own = labels[name] if labels[name] != [*range(array.shape[1])] else []
-            ends = [str(k).removeprefix(f"{name}_") for k in own or range(1, array.shape[1] + 1)]
-            columns |= {f"{name}_{end}": array[:, k] for k, end in enumerate(ends)}
-        else:
+            continue
+        if array.ndim != 2 or rows not in array.shape:
             skipped.append(f"{name} {array.shape}")
+            continue
+        if array.shape[0] != rows:
+            array = array.T
+            turned.append(name)
+        plain, unit = split_header(name)
+        own = labels[name] if labels[name] != [*range(array.shape[1])] else []
+        ends = [str(k).removeprefix(f"{plain}_") for k in own or range(1, array.shape[1] + 1)]
+        named = (header_with_unit(f"{plain}_{end}", unit) for end in ends)
+        columns |= {column: array[:, k] for k, column in enumerate(named)}
     df = pd.DataFrame(columns)
+    notes = []
+    if turned:
+        text = f"arrays of shape (joints, {rows} samples) are transposed: {', '.join(turned)}"
+        notes.append(Note(text, "transposed", arrays=turned))
     if skipped:
         text = f"arrays without {rows} rows skipped: {', '.join(skipped)}"
-        df.attrs["notes"] = (Note(text, "skipped", arrays=skipped),)
+        notes.append(Note(text, "skipped", arrays=skipped))
+    df.attrs["notes"] = tuple(notes)
     return df
+
+
+def _as_array(value: Any) -> Any:
+    """An array without a dimension of one; masked cells are NaN."""
+    if isinstance(value, np.ma.MaskedArray) and value.mask.any():
+        value = np.ma.filled(value.astype(np.float64), np.nan)
+    array = np.asarray(value)
+    return array.reshape(-1) if array.ndim == 2 and 1 in array.shape else array
+
+
+def _count_samples(known: Mapping[str, Any]) -> int:
+    """Length of the times; else of the most arrays, along the longer side of each."""
+    times = (a for name, a in known.items() if split_header(name)[0].lower() in TIMES)
+    for time in times:
+        if time.ndim == 1 and len(time):
+            return len(time)
+    lengths = [max(a.shape) for a in known.values() if a.ndim in (1, 2) and a.size]
+    return max(lengths, key=lengths.count, default=0)
 
 
 def read_npz(path: Path, how: LogReading) -> pd.DataFrame:
@@ -187,15 +233,17 @@ def open_parquet(source: IO[bytes], path: str, most: int) -> Iterator[tuple[Any,
     size = file_size(source)
     try:
         schema = pq.read_schema(source)
-        names = [f.name for f in schema if _count_columns(pa.types, f.type)]
-        cells = sum(_count_columns(pa.types, f.type) for f in schema)
+        columns = {f.name: _count_columns(pa.types, f.type) for f in schema}
         texts = [f.name for f in schema if _is_text(pa.types, f.type)]
+        lists = [f.name for f in schema if _is_list_of_numbers(pa.types, f.type)]
         source.seek(0)
         # With pre_buffer, what was read already stays in memory until the file is closed.
         with pq.ParquetFile(source, read_dictionary=texts, pre_buffer=False) as file:
             expanded = max(LEAST, MAX_EXPANSION * size)
-            _check_unpacked_size(file.metadata, cells, path, most, expanded)
-            yield file, names
+            _check_unpacked_size(file.metadata, sum(columns.values()), path, most, expanded)
+            columns |= _first_lengths(file, lists)
+            _check_unpacked_size(file.metadata, sum(columns.values()), path, most, expanded)
+            yield file, [name for name, count in columns.items() if count]
     except (InputError, MemoryError):
         raise
     except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
@@ -220,16 +268,32 @@ def _check_unpacked_size(metadata: Any, columns: int, path: str, most: int, expa
         )
 
 
-LONGEST_LIST = 256
-"""Numbers of a list that become columns; longer ones are pictures or points, and left out."""
-
-
 def _count_columns(types: Any, kind: Any) -> int:
     """Columns that a field becomes: one, a short list of fixed length as many, none of the rest."""
     if types.is_fixed_size_list(kind):
-        number = types.is_floating(kind.value_type) or types.is_integer(kind.value_type)
+        number = _is_number(types, kind.value_type)
         return int(kind.list_size) if number and kind.list_size <= LONGEST_LIST else 0
     return int(_is_plain(types, kind))
+
+
+def _is_number(types: Any, kind: Any) -> bool:
+    return bool(types.is_floating(kind) or types.is_integer(kind))
+
+
+def _is_list_of_numbers(types: Any, kind: Any) -> bool:
+    """Lists of any length, as pandas writes those of one length."""
+    return bool(types.is_list(kind) or types.is_large_list(kind)) and _is_number(
+        types, kind.value_type
+    )
+
+
+def _first_lengths(file: Any, lists: Sequence[str]) -> dict[str, int]:
+    """Columns that lists become, by the length of the first; none of long ones."""
+    if not lists or not file.metadata.num_rows:
+        return {}
+    first = next(file.iter_batches(batch_size=1, columns=list(lists), use_threads=False))
+    sizes = {name: len(first.column(name)[0].as_py() or ()) for name in lists}
+    return {name: size if size <= LONGEST_LIST else 0 for name, size in sizes.items()}
 
 
 def _is_text(types: Any, kind: Any) -> bool:
@@ -249,39 +313,34 @@ def _arrow_to_frame(table: Any) -> pd.DataFrame:
     pa: Any = import_module("pyarrow")
     table = pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
     table = table.replace_schema_metadata(None)
-    lists = [f.name for f in table.schema if pa.types.is_fixed_size_list(f.type)]
+    lists = [f.name for f in table.schema if not _is_plain(pa.types, f.type)]
     df: pd.DataFrame = table.drop_columns(lists).to_pandas()
     for name in df.columns:
         if df[name].dtype == "category":
             df[name] = df[name].astype(object)
     df.attrs = {}
     for name in lists:
-        column = table[name].combine_chunks()
-        if column.null_count:
-            raise LogError(f"column {name!r} has {column.null_count} row(s) without its list")
-        numbers = column.flatten().to_numpy(zero_copy_only=False).reshape(len(df), -1)
-        df[[f"{name}_{k + 1}" for k in range(numbers.shape[1])]] = numbers
-    return _rename_lerobot_columns(df) if set(LEROBOT) <= set(lists) else df
-
-
-LEROBOT = {"observation.state": "q", "action": "cmd"}
-"""Lists of a LeRobot dataset, joint by joint, and the kinds of columns that they are."""
-
-
-def _rename_lerobot_columns(df: pd.DataFrame) -> pd.DataFrame:
-    """A LeRobot dataset by the names of this package; its units are the recording program's."""
-    names = {"timestamp": "t", "episode_index": "run"}
-    for name, kind in LEROBOT.items():
-        found = [c for c in df.columns if str(c).startswith(f"{name}_")]
-        names |= {c: f"{kind}_{c.removeprefix(f'{name}_')}" for c in found}
-    df = df.rename(columns=names)
-    unknown = {c: "LeRobot" for c in df.columns if str(c).startswith(("q_", "cmd_"))}
-    said = (
-        "LeRobot dataset: observation.state as q, action as cmd, timestamp as t, episode_index as "
-        "run; its units are degrees, or percents of each joint's range"
-    )
-    df.attrs["notes"] = (Note(said, UNKNOWN_UNITS, units=unknown),)
+        rows = _list_rows(table[name].combine_chunks(), name)
+        df[[f"{name}_{k + 1}" for k in range(rows.shape[1])]] = rows
     return df
+
+
+def _list_rows(column: Any, name: str) -> Any:
+    """Lists of one length beside each other, shape (rows, length)."""
+    if column.null_count:
+        raise LogError(f"column {name!r} has {column.null_count} row(s) without its list")
+    numbers = column.flatten().to_numpy(zero_copy_only=False)
+    lengths = np.asarray(column.value_lengths())
+    wrong = np.flatnonzero(lengths != lengths[:1])
+    if wrong.size:
+        row = int(wrong[0])
+        raise LogError(
+            f"column {name!r} holds lists of {lengths[0]} numbers, but in row {row} one of "
+            f"{lengths[row]}: leave such rows out",
+            column=name,
+            row=row,
+        )
+    return numbers.reshape(len(column), -1)
 
 
 register_format(LogFormat("parquet", (".parquet", ".pq"), read_parquet, batches=read_batches))

@@ -21,10 +21,10 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from feasid.core.files import file_size, open_for_reading, read_rest
-from feasid.core.notes import Note
 from feasid.errors import InputError, LimitError, LogError
-from feasid.logs.columns import UNITS, UNKNOWN_UNITS, cells_to_numbers, standard_unit_spelling
+from feasid.logs.columns import cells_to_numbers
 from feasid.logs.read.formats import MAX_EXPANSION, LogFormat, LogReading, register_format
+from feasid.logs.table import header_with_unit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -405,9 +405,6 @@ def _refuse_row(
     )
 
 
-NAMED_UNIT = re.compile(r"(.*\S)\s*(?:[\[(]([^\])]+)[\])]|_(deg))")
-"""A column name with its unit."""
-
 EXACT_SINCE = (3, 1)
 """From this pandas on decimals are read to the nearest double by default."""
 
@@ -525,18 +522,17 @@ def read_csv(
         raise LogError(f"{path}: {error}", path=path) from error
     if df[empty].notna().to_numpy().any():
         raise LogError(f"{path}: the last column has cells but no name", path=path)
-    df = df.drop(columns=empty)
+    df = df.drop(columns=empty) if empty else df
     for name in df.columns:
         _check_cells(df[name], found, path)
     notes = list(found.notes)
     if commas:
         notes.append("its numbers are read with decimal commas: there is no point among them")
     if found.units is not None:
-        notes += _convert_to_si(df, found.units)
-    df, units = _split_units_from_names(df)
-    notes += _convert_to_si(df, units)
+        named = zip(df.columns, found.units, strict=False)
+        df.columns = pd.Index([header_with_unit(*pair) for pair in named])
     df.attrs["notes"] = tuple(notes)
-    return df
+    return df  # type: ignore[no-any-return]  # by the stubs of read_csv with unpacked arguments
 
 
 def _check_cells(cells: pd.Series[Any], found: CsvScan, path: str) -> None:
@@ -567,34 +563,3 @@ def _check_cells(cells: pd.Series[Any], found: CsvScan, path: str) -> None:
         column=cells.name,
         text=text,
     )
-
-
-def _split_units_from_names(df: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Columns such as ``q_1 [deg]``, ``q_1 (deg)`` and ``q_1_deg`` by their names; their units."""
-    known = {u for table in UNITS.values() for u in table}
-    names, units = [], []
-    for name in map(str, df.columns):
-        match = NAMED_UNIT.fullmatch(name)
-        plain, unit = (match[1], match[2] or match[3]) if match else (name, "")
-        taken = standard_unit_spelling(unit) not in known or plain in df.columns or plain in names
-        names.append(name if taken else plain)
-        units.append("" if taken else unit)
-    return df.set_axis(names, axis="columns"), units
-
-
-def _convert_to_si(df: pd.DataFrame, units: Sequence[str]) -> list[str]:
-    """Convert columns whose unit below the header is known; say which are not."""
-    known = {u: f for table in UNITS.values() for u, f in table.items()}
-    notes, unknown = [], {}
-    for name, written in zip(list(df.columns), units, strict=False):
-        unit = standard_unit_spelling(written)
-        if unit in known and df[name].dtype.kind in "iuf":
-            if known[unit] != 1.0:
-                df[name] = df[name] * known[unit]
-                notes.append(f"column {name!r} converted from {written} to SI")
-        elif unit and unit != "-":
-            unknown[str(name)] = written
-    if unknown:
-        listed = ", ".join(f"{name} [{unit}]" for name, unit in unknown.items())
-        notes.append(Note(f"units not converted: {listed}", UNKNOWN_UNITS, units=unknown))
-    return notes

@@ -22,12 +22,13 @@ from feasid.core.files import MOST_BYTES, STDIN, is_folder, missing_file_error
 from feasid.core.notes import Note
 from feasid.core.notes import as_notes as as_notes
 from feasid.errors import InputError, LogError, SecurityError
+from feasid.logs.table import HEADER_UNITS, join_header_units, standard_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-CODE_SUFFIXES = (".pkl", ".pickle", ".joblib", ".npy", ".pt", ".h5", ".hdf5", ".mat")
-"""Files that can hold code, or that only libraries read which run it."""
+CODE_SUFFIXES = (".pkl", ".pickle", ".joblib", ".npy", ".pt")
+"""Files that can hold code."""
 
 REDUCED_SUFFIX = ".reduced"
 
@@ -138,8 +139,8 @@ def format_of(source: str | os.PathLike[str]) -> LogFormat:
             return known
     endings = " ".join(sorted(s for known in _FORMATS.values() for s in known.suffixes if s))
     raise InputError(
-        f"{path}: no reader for {plain!r} (known: {endings}, folders of ROS 2 bags, "
-        f"{REDUCED_SUFFIX})",
+        f"{path}: no reader for {plain!r} (known: {endings}, folders of ROS 2 bags and LeRobot "
+        f"datasets, {REDUCED_SUFFIX})",
         path=str(path),
     )
 
@@ -166,20 +167,23 @@ def read_log(
     Parameters
     ----------
     source : path, glob pattern, or sequence of paths
-        ``.csv``, ``.txt``, ``.tsv`` (also ``.gz``), ``.parquet``, ``.npz``, a ROS 2 bag's folder
-        or ``.mcap`` (see `feasid.logs.read.bags.read_bag`).
+        ``.csv``, ``.txt``, ``.tsv`` (also ``.gz``), ``.parquet``, ``.npz``, ``.mat``, ``.h5``, a
+        ROS 2 bag's folder or ``.mcap`` (see `feasid.logs.read.bags.read_bag`), a LeRobot
+        dataset's folder.
         Of several files each is a run, named after the file.
     delimiter, decimal, names, allow_truncated
         How a CSV file is written; see `feasid.logs.read.csv.scan_csv`.
     max_bytes : int
         Refuse files that are or grow larger than this.
     topic, joints
-        Which joint states of a bag; see `feasid.logs.read.bags.read_bag`.
+        Which joint states of a bag; see `feasid.logs.read.bags.read_bag`. With the names of
+        joints, units of one letter after an underscore are found: ``tau_elbow_A``.
 
     Returns
     -------
     DataFrame
-        ``df.attrs["notes"]`` says what was dropped or converted while reading.
+        In SI where headers say units, which are taken off the names. ``df.attrs["notes"]`` says
+        what was dropped or converted while reading.
 
     Raises
     ------
@@ -202,7 +206,7 @@ def read_log(
     how = LogReading(max_bytes, topic, joints, text)
 
     def read(path: Path) -> pd.DataFrame:
-        return format_of(path).read(path, how)
+        return standard_table(format_of(path).read(path, how), tuple(joints))
 
     if len(paths) == 1 and not _is_several_logs(source):
         return read(paths[0])
@@ -242,8 +246,8 @@ def _join_as_runs(paths: Sequence[Path], read: Callable[[Path], pd.DataFrame]) -
         frame["run"] = label if own is None else label + ":" + own
         said = as_notes(frame.attrs.pop("notes", ()))
         notes += [Note(f"{label}: {note}", note.code, **note.values) for note in said]
-        frame.attrs.clear()
         frames.append(frame)
+    units = join_header_units(frames, labels)
     columns = set(frames[0].columns)
     for path, frame in zip(paths, frames, strict=True):
         if set(frame.columns) != columns:
@@ -254,8 +258,10 @@ def _join_as_runs(paths: Sequence[Path], read: Callable[[Path], pd.DataFrame]) -
                 path=str(path),
                 column=odd[0],
             )
+    for frame in frames:
+        frame.attrs.clear()
     df = pd.concat(frames, ignore_index=True)
-    df.attrs["notes"] = tuple(notes)
+    df.attrs |= {"notes": tuple(notes), HEADER_UNITS: units}
     return df
 
 

@@ -1,0 +1,79 @@
+"""Folders of LeRobot datasets, versions 2 and 3: all their episodes as runs of one log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from feasid.core.files import is_regular, read_whole
+from feasid.errors import LimitError, LogError
+from feasid.logs.read.arrays import read_parquet
+from feasid.logs.read.formats import LogFormat, LogReading, register_format
+from feasid.logs.table import LEROBOT
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_INFO = 2**24
+"""Bytes of the file that describes a dataset."""
+
+ENDINGS = (".pos", ".vel", ".effort", "_pos", "_vel")
+"""What LeRobot appends to the names of joints."""
+
+
+def read_lerobot(path: Path, how: LogReading) -> pd.DataFrame:
+    """All episodes of a dataset; its lists by the joints' names where it has the robot's."""
+    import pandas as pd
+
+    files = sorted(f for f in (path / "data").glob("**/*.parquet") if is_regular(f))
+    if not files:
+        raise LogError(f"{path}: a LeRobot dataset without files data/*/*.parquet", path=str(path))
+    frames, size = [], 0
+    for file in files:
+        frame = read_parquet(file, how)
+        size += int(frame.memory_usage().sum())
+        if size > how.max_bytes:
+            raise LimitError(
+                f"{path}: its episodes need more than the limit of {how.max_bytes} bytes",
+                path=str(path),
+            )
+        frames.append(frame)
+    df = pd.concat(frames, ignore_index=True)
+    names = _names_of_lists(path)
+    labels = {
+        f"{name}_{k + 1}": f"{name}_{joint}"
+        for name in LEROBOT
+        if {*how.joints} <= {*names.get(name, ())}
+        for k, joint in enumerate(names.get(name, ()))
+    }
+    return df.rename(columns=labels if how.joints else {})
+
+
+def _names_of_lists(path: Path) -> dict[str, list[str]]:
+    """Names of joints in the order of every list, as far as the dataset says them."""
+    file = path / "meta" / "info.json"
+    try:
+        features = json.loads(read_whole(file, MOST_INFO))["features"]
+        return {str(name): _flat_names(feature) for name, feature in features.items()}
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        raise LogError(f"{file}: no description of a LeRobot dataset", path=str(file)) from error
+
+
+def _flat_names(feature: Any) -> list[str]:
+    """Names of a feature: a list, or lists by group."""
+    names = feature.get("names") or []
+    if isinstance(names, dict):
+        names = [name for group in names.values() if isinstance(group, list) for name in group]
+    plain = []
+    for name in map(str, names):
+        ending = next((e for e in ENDINGS if name.endswith(e)), "")
+        plain.append(name.removesuffix(ending))
+    return plain
+
+
+def _is_lerobot(path: Path) -> bool:
+    return is_regular(path / "meta" / "info.json")
+
+
+register_format(LogFormat("lerobot", (), read_lerobot, is_folder=_is_lerobot))

@@ -1,0 +1,256 @@
+"""Tables as people have them, whatever carried them: columns by plain names and in SI units."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from feasid.core.notes import Note
+from feasid.errors import LogError
+from feasid.logs.units import (
+    COMMAND,
+    KINDS,
+    KNOWN_UNITS,
+    NO_UNIT,
+    TIMES,
+    UNITS,
+    split_header,
+    standard_unit_spelling,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+UNKNOWN_UNITS = "unknown-units"
+"""Code of the note that lists columns whose unit in the header is not known."""
+
+HEADER_UNITS = "units"
+"""Attribute of a table: the unit that each column's header said, where it was converted to SI."""
+
+LONGEST_LIST = 256
+"""Numbers of a list that become columns; longer ones are pictures or points, and left out."""
+
+LEROBOT = {
+    "observation.state": "q",
+    "action": COMMAND,
+    **{f"observation.{word}": "tau" for word in ("effort", "torque", "current")},
+}
+"""Lists of a LeRobot dataset, joint by joint, and the kinds of columns that they are."""
+
+LEROBOT_NAMES = {"timestamp": "t", "episode_index": "run"}
+
+NANOSECOND = 1e-9
+
+FINE_CLOCK = 1e6
+"""Seconds beyond which a number of them holds no tenth of a nanosecond."""
+
+
+def standard_table(
+    df: pd.DataFrame, joints: Sequence[str] = (), *, padded: bool = True
+) -> pd.DataFrame:
+    """A table with every list as columns, units out of the headers, and numbers in SI.
+
+    Applied to its own result it changes nothing; the table that is given is not changed.
+
+    Parameters
+    ----------
+    df : DataFrame
+        ``q_j1 [deg]``, ``q_j1 (deg)`` and ``q_j1_deg`` become ``q_j1``.
+    joints : sequence of str, optional
+        Those of the robot: their names hold no units, and units of one letter after an underscore
+        are looked for.
+    padded : bool
+        Whether rows without any cell at the end are padding, and left out.
+
+    Returns
+    -------
+    DataFrame
+        ``attrs["notes"]`` says what was converted, ``attrs["units"]`` from which unit, by column.
+
+    Raises
+    ------
+    LogError
+        A column holds lists of different lengths.
+    """
+    attrs = {**df.attrs}
+    notes = [*attrs.pop("notes", ())]
+    units = {**attrs.pop(HEADER_UNITS, {})}
+    plain = df.copy(deep=False)
+    plain.attrs = {}
+    plain, said = _name_lerobot_columns(_spread_lists(plain))
+    notes += said
+    if padded:
+        plain, said = _without_padding(plain)
+        notes += said
+    names, written = _split_headers(plain, joints)
+    plain = plain.set_axis(names, axis="columns")
+    notes += _convert_to_si(plain, written, units)
+    same = plain.shape == df.shape and [*plain.columns] == [*df.columns]
+    if same and len(notes) == len(df.attrs.get("notes", ())):
+        return df
+    plain.attrs = {**attrs, "notes": tuple(dict.fromkeys(notes)), HEADER_UNITS: units}
+    return plain
+
+
+def plain_header(name: Any, joints: Sequence[str] = ()) -> Any:
+    """Name that a column has in a standard table."""
+    return split_header(name, joints)[0] if isinstance(name, str) else name
+
+
+def join_header_units(tables: Sequence[pd.DataFrame], labels: Sequence[str]) -> dict[str, str]:
+    """Units of the headers of tables that become one; of a column with several, all of them."""
+    read = [table.attrs.get(HEADER_UNITS, {}) for table in tables]
+    joined = {}
+    for column in dict.fromkeys(c for units in read for c in units):
+        said = [units.get(column, "no unit") for units in read]
+        places = (f"{unit} in {label}" for unit, label in zip(said, labels, strict=True))
+        joined[column] = said[0] if len({*said}) == 1 else ", ".join(places)
+    return joined
+
+
+def header_with_unit(name: str, unit: str) -> str:
+    """A column's name with a unit that was written elsewhere."""
+    return name if unit.strip() in NO_UNIT else f"{name} [{unit}]"
+
+
+def _spread_lists(df: pd.DataFrame) -> pd.DataFrame:
+    """Columns whose cells are short lists of numbers, as one column for each number."""
+    import pandas as pd
+
+    parts: list[Any] = []
+    for k, name in enumerate(df.columns):
+        column = df.iloc[:, k]
+        spread = len(column) and column.dtype == object and name not in ("t", "run")
+        first = column.iloc[0] if spread else None
+        if not isinstance(first, list | tuple | np.ndarray) or not np.size(first) > 0:
+            parts.append(column)
+            continue
+        if np.ndim(first) != 1 or len(first) > LONGEST_LIST:
+            continue
+        rows = _stack_lists(column, len(first))
+        labels = [f"{name}_{n + 1}" for n in range(rows.shape[1])]
+        parts.append(pd.DataFrame(rows, index=df.index, columns=labels))
+    return df if all(isinstance(p, pd.Series) for p in parts) and len(parts) == df.shape[1] else (
+        pd.concat(parts, axis="columns")
+    )  # fmt: skip
+
+
+def _stack_lists(column: pd.Series[Any], length: int) -> Any:
+    """Lists of one length beside each other, shape (rows, length)."""
+    wrong = [k for k, cell in enumerate(column) if np.shape(cell) != (length,)]
+    if wrong:
+        found = np.shape(column.iloc[wrong[0]])
+        raise LogError(
+            f"column {column.name!r} holds lists of {length} numbers, but in row {wrong[0]} "
+            f"{f'one of {found[0]}' if found else 'none'} ({len(wrong)} such row(s)); leave these "
+            "rows out",
+            column=column.name,
+            row=wrong[0],
+        )
+    try:
+        return np.array([*column], dtype=np.float64)
+    except (TypeError, ValueError):
+        raise LogError(f"column {column.name!r} holds lists of something else than numbers",
+                       column=column.name) from None  # fmt: skip
+
+
+def _name_lerobot_columns(df: pd.DataFrame) -> tuple[pd.DataFrame, list[Note]]:
+    """A LeRobot dataset by the names of this package; its units are the recording program's."""
+    columns = [c for c in df.columns if isinstance(c, str)]
+    by_list = {name: [c for c in columns if c.startswith(f"{name}_")] for name in LEROBOT}
+    if not by_list["observation.state"]:
+        return df, []
+    torque = next((n for n, k in LEROBOT.items() if k == "tau" and by_list[n]), "")
+    chosen = {n: m for n, m in by_list.items() if m and (LEROBOT[n] != "tau" or n == torque)}
+    names = {old: new for old, new in LEROBOT_NAMES.items() if new not in columns}
+    for name, members in chosen.items():
+        ends = (c.removeprefix(f"{name}_") for c in members)
+        names |= {c: f"{LEROBOT[name]}_{e} [LeRobot]" for c, e in zip(members, ends, strict=True)}
+    said = ", ".join(f"{name} as {LEROBOT[name]}" for name in chosen)
+    text = (
+        f"LeRobot dataset: {said}, timestamp as t, episode_index as run; it does not say its "
+        "units, which are degrees or percents of each joint's range, and those of the motors' bus"
+    )
+    return df.rename(columns=names), [Note(text, "lerobot", columns=[*chosen])]
+
+
+def _without_padding(df: pd.DataFrame) -> tuple[pd.DataFrame, list[Note]]:
+    """Without rows at the end that have no cell at all."""
+    if not len(df) or not df.iloc[-1].isna().all():
+        return df, []
+    filled = np.flatnonzero(df.notna().to_numpy().any(axis=1))
+    last = int(filled[-1]) + 1 if filled.size else 0
+    text = f"{len(df) - last} row(s) at the end are empty and left out"
+    return df.iloc[:last], [Note(text, "padding", rows=len(df) - last)]
+
+
+def _split_headers(df: pd.DataFrame, joints: Sequence[str]) -> tuple[list[Any], dict[Any, str]]:
+    """Plain names of all columns, and the units written in the headers by plain name."""
+    columns = [*df.columns]
+    wanted = _wanted_names(joints)
+    names, units = [], {}
+    for name in columns:
+        plain, written = split_header(name, joints) if isinstance(name, str) else (name, "")
+        known = standard_unit_spelling(written) in KNOWN_UNITS or plain in wanted
+        split = plain != name and (known or written in NO_UNIT)
+        if split and plain not in columns and plain not in names:
+            names.append(plain)
+            units[plain] = written
+        else:
+            names.append(name)
+    return names, units
+
+
+def _wanted_names(joints: Sequence[str]) -> set[str]:
+    """Names of columns that are looked for, whose brackets hold a unit even if nobody knows it."""
+    ends = [*joints, *(str(n) for n in range(len(joints) + 1))] if joints else []
+    return {*TIMES, *(f"{kind}_{end}" for kind in (*KINDS, COMMAND) for end in ends)}
+
+
+def _convert_to_si(
+    df: pd.DataFrame, written: Mapping[Any, str], units: dict[str, str]
+) -> list[Note]:
+    """Convert columns of known units in place, and add these to `units`; notes on the others."""
+    import pandas as pd
+
+    converted: dict[str, list[str]] = {}
+    unknown = {}
+    for name, unit in written.items():
+        spelt = standard_unit_spelling(unit)
+        if unit in NO_UNIT:
+            continue
+        if spelt not in KNOWN_UNITS:
+            unknown[str(name)] = unit
+            continue
+        units[name] = unit
+        factor = KNOWN_UNITS[spelt]
+        if factor == 1.0 or not pd.api.types.is_numeric_dtype(df[name].dtype):
+            continue
+        df[name] = _times(df[name], factor, spelt)
+        converted.setdefault(unit, []).append(name)
+    notes = [
+        Note(f"column{'s' * (len(names) > 1)} {_join_names(names)} converted from {unit} to SI",
+             "converted", columns=names, unit=unit)
+        for unit, names in converted.items()
+    ]  # fmt: skip
+    if unknown:
+        listed = ", ".join(f"{name} [{unit}]" for name, unit in unknown.items())
+        notes.append(Note(f"units not converted: {listed}", UNKNOWN_UNITS, units=unknown))
+    return notes
+
+
+def _times(column: pd.Series[Any], factor: float, unit: str) -> Any:
+    """A column in SI; large stamps as differences of time, which a number of seconds rounds."""
+    import pandas as pd
+
+    late = unit in UNITS["t"] and pd.api.types.is_integer_dtype(column.dtype) and len(column)
+    if late and not column.isna().any() and abs(int(column.iloc[0])) * factor > FINE_CLOCK:
+        return pd.to_timedelta(column.to_numpy() * round(factor / NANOSECOND), unit="ns")
+    return column * factor
+
+
+def _join_names(names: Collection[str], most: int = 8) -> str:
+    shown = ", ".join(repr(name) for name in [*names][:most])
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
