@@ -25,9 +25,9 @@ COMMANDS = {
     "fit": "identify a robot from its log, feasibly, and write it back as URDF",
     "reduce": "shrink logs to a small file that adds and is fitted later",
     "demo": "do that on a real log inside the package",
-    "doctor": "say what is wrong with a log and what mends it",
+    "diagnose": "say what is wrong with a log and what mends it",
     "payload": "identify a tool or load, from logs with and without it or a wrist sensor",
-    "gains": "torque per unit of motor current, by a known load or the description",
+    "torque-constants": "torque per unit of motor current, by a known load or the description",
     "report": "a saved fit as an HTML page, or two side by side",
     "show": "what a saved fit says, and whether its proof holds",
     "errors": "torque errors of a saved fit on other logs",
@@ -42,7 +42,7 @@ COMMANDS = {
     "correct": "the closest feasible model, with a minimal change of the file",
     "compare": "two models' base parameters side by side: do they move alike?",
     "excite": "a motion that makes the log worth fitting",
-    "base": "which parameter combinations of a robot can be identified",
+    "base-parameters": "which parameter combinations of a robot can be identified",
     "verify": "check a certificate exactly, without any solver",
     "completion": "a script that completes commands and options in bash, zsh or fish",
 }
@@ -50,14 +50,14 @@ COMMANDS = {
 SHARED_MODULES = {
     **dict.fromkeys(("models", "demo"), "fit"),
     **dict.fromkeys(("check", "compare"), "check"),
-    **dict.fromkeys(("payload", "gains"), "loads"),
-    **dict.fromkeys(("doctor", "reduce", "replay"), "logs"),
+    **dict.fromkeys(("payload", "torque-constants"), "loads"),
+    **dict.fromkeys(("diagnose", "reduce", "replay"), "logs"),
     **dict.fromkeys(
         ("show", "errors", "predict", "simulate", "ranges", "report", "sample", "export"),
         "saved_fits",
     ),
 }
-"""Modules of several commands, in which NAME has ``add_NAME_arguments`` and ``run_NAME``."""
+"""Modules of several commands, in which A-NAME has ``add_a_name_arguments`` and ``run_a_name``."""
 
 EXIT_ERROR = 2
 """Exit status of a command that ended with an error message."""
@@ -75,11 +75,12 @@ class Command(NamedTuple):
 
 def load_command(name: str) -> Command:
     """Import the module of a command."""
-    module = import_module(f"feasid.cli.{SHARED_MODULES.get(name, name)}")
+    word = name.replace("-", "_")
+    module = import_module(f"feasid.cli.{SHARED_MODULES.get(name, word)}")
     if name not in SHARED_MODULES:
         return Command(module.__doc__, module.add_arguments, module.run)
-    run = getattr(module, f"run_{name}")
-    return Command(run.__doc__, getattr(module, f"add_{name}_arguments"), run)
+    run = getattr(module, f"run_{word}")
+    return Command(run.__doc__, getattr(module, f"add_{word}_arguments"), run)
 
 
 class Terminated(KeyboardInterrupt):
@@ -176,7 +177,7 @@ def _dispatch(argv: list[str]) -> int:
 
 
 def _usage() -> str:
-    lines = [f"  {name:10} {text}" for name, text in COMMANDS.items()]
+    lines = [f"  {name:16} {text}" for name, text in COMMANDS.items()]
     return "\n".join(
         ["usage: feasid COMMAND ... (feasid COMMAND --help shows its options)", *lines]
     )

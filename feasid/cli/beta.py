@@ -91,7 +91,8 @@ def read_beta(path: str) -> pd.Series[float]:
     if NAME in table:
         return pd.Series(values, index=table[NAME].astype(str))
     print(
-        f"feasid: {path} has no column {NAME!r}: its values are taken in the order of feasid base",
+        f"feasid: {path} has no column {NAME!r}: its values are taken in the order of "
+        "feasid base-parameters",
         file=sys.stderr,
     )
     return pd.Series(values)
@@ -143,7 +144,7 @@ def find_matching_base(robot: Robot, values: pd.Series[float]) -> BaseParameters
     raise InputError(
         f"{len(values)} values do not fit {robot.name}, which has {plain} base parameters, "
         f"{more[0]} with friction, {more[1]} with drive inertia, too, {more[2]} with that alone; "
-        "feasid base lists them"
+        "feasid base-parameters lists them"
     )
 
 

@@ -37,8 +37,8 @@ EXIT_USELESS = 5
 MORE = "more: --verbose for tables and notes, --report FILE.html for plots, --save FILE.feasid"
 
 NOTHING_WRITTEN = (
-    "feasid: nothing was written; mend the log (feasid doctor says how), or write it all the same "
-    "with --force"
+    "feasid: nothing was written; fix the log (feasid diagnose says how), or write it all the "
+    "same with --force"
 )
 
 

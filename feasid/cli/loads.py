@@ -1,4 +1,4 @@
-"""Commands about known and unknown loads: payload, gains."""
+"""Commands about known and unknown loads: payload, torque-constants."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ def run_payload(arguments: argparse.Namespace) -> int:
 SHAPES = {"mass": (), "centre": (3,), "inertia": (3, 3)}
 
 
-def add_gains_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``feasid gains``."""
+def add_torque_constants_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``feasid torque-constants``."""
     add = parser.add_argument
     add("logs", nargs="+", metavar="LOG", help="currents: CSV, Parquet, NPZ, bags, reduced")
     add("--loaded", nargs="+", metavar="LOG", help="the same with a load that is known")
@@ -117,13 +117,13 @@ def add_gains_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, LoadOptions)
 
 
-def run_gains(arguments: argparse.Namespace) -> int:
+def run_torque_constants(arguments: argparse.Namespace) -> int:
     """Torque per unit of motor current, per joint, from logs whose torque columns hold currents."""
     if bool(arguments.loaded) != bool(arguments.load):
         raise InputError("a known load needs both: logs with it, --loaded, and what it is, --load")
     inputs = [*arguments.logs, *(arguments.loaded or ()), arguments.load, arguments.robot]
     check_outputs({"--out": arguments.out}, inputs, overwrite=arguments.overwrite)
-    options = read_options(arguments, LoadOptions, "feasid gains")
+    options = read_options(arguments, LoadOptions, "feasid torque-constants")
     load = _read_load(arguments.load) if arguments.load else None
     with report_step("loading solvers"):
         from feasid.loads.torque_constants import torque_constants
@@ -152,7 +152,7 @@ def run_gains(arguments: argparse.Namespace) -> int:
             factors = ",".join(f"{column}={k:.6g}" for column, k in found.units.items())
             print(f"fit these logs with --units {factors}")
     if arguments.json:
-        print_json("gains", {"constants": told, "units": found.units})
+        print_json("torque-constants", {"constants": told, "units": found.units})
     return 0
 
 

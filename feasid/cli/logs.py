@@ -1,4 +1,4 @@
-"""Commands on logs: ``doctor``, ``reduce`` and ``replay``."""
+"""Commands on logs: ``diagnose``, ``reduce`` and ``replay``."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ EXIT_PARTIAL = 4
 """Exit status when some logs failed and the others were reduced."""
 
 
-def add_doctor_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``feasid doctor``."""
+def add_diagnose_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``feasid diagnose``."""
     parser.add_argument("log", metavar="LOG", nargs="+", help="CSV, Parquet, NPZ or bag; runs")
     add_robot_arguments(parser)
     add_json(parser)
     add_options(parser, DiagnoseOptions)
 
 
-def run_doctor(arguments: argparse.Namespace) -> int:
+def run_diagnose(arguments: argparse.Namespace) -> int:
     """Say what is wrong with a log: what, where, how sure, and what mends it.
 
     Exit status 0 when nothing is wrong, 1 with errors or warnings.
@@ -51,7 +51,7 @@ def run_doctor(arguments: argparse.Namespace) -> int:
     from feasid.diagnosis.advice import diagnose
     from feasid.logs.recording import Recording
 
-    options = read_options(arguments, DiagnoseOptions, "feasid doctor")
+    options = read_options(arguments, DiagnoseOptions, "feasid diagnose")
     robot = read_robot(arguments)
     logs = arguments.log[0] if len(arguments.log) == 1 else arguments.log
     with report_step("reading"):
@@ -61,7 +61,9 @@ def run_doctor(arguments: argparse.Namespace) -> int:
         diagnosis = diagnose(log, robot, **options)
     if arguments.json:
         found = [asdict(f) for f in diagnosis]
-        print_json("doctor", {"ok": diagnosis.ok, "findings": found, "options": diagnosis.options})
+        print_json(
+            "diagnose", {"ok": diagnosis.ok, "findings": found, "options": diagnosis.options}
+        )
     else:
         print(" ".join(arguments.log))
         if robot.constraint_summary:

@@ -136,15 +136,17 @@ CALL = re.compile(r"load_robot\((?:\.\.\.|path|'[^']*'), ((?:[^()]|\([^()]*\))*)
 """Where an option of the robot belongs in Python."""
 
 
-COMMAND = re.compile(r"feasid\.(diagnose|excite|correct|simulate)\b(?:\([^()]*\))?")
-"""Functions that have a command, mostly of their own name."""
+COMMAND = re.compile(
+    r"feasid\.(diagnose|excite|correct|simulate|torque_constants)\b(?:\([^()]*\))?"
+)
+"""Functions that have a command of their name."""
 
 
 def spell_as_arguments(text: str) -> str:
     """``delay=0.03`` as ``--delay 0.03``, ``friction=()`` as ``--friction none``."""
     text = CALL.sub(r"\1", text)
     text = text.replace("fit.notes", "--verbose")
-    text = COMMAND.sub(lambda m: f"feasid {m[1]}".replace("diagnose", "doctor"), text)
+    text = COMMAND.sub(lambda m: f"feasid {m[1].replace('_', '-')}", text)
     out, at = [], 0
     while match := option_pattern().search(text, at):
         name, start, end = match[1], match.start(), match.end()

@@ -265,7 +265,7 @@ def _evidence_entries(fit: FittedModel, tested: pd.Series[float] | None) -> list
         (
             f"{len(doubts)} findings about the log" if doubts else "no finding about the log",
             "the diagnosis, as far as these data can show",
-            "feasid.diagnose(log, robot), feasid doctor",
+            "feasid.diagnose(log, robot), feasid diagnose",
         ),
         (
             f"{sure} of {len(fit.beta)} base parameters have a standard error below {SURE:g} %",

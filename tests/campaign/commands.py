@@ -18,9 +18,9 @@ from feasid.errors import InputError
 from .kinds import Kind, fitted, log
 
 LINES = (
-    "check arm.urdf", "check --bodies arm.urdf", "check --format json arm.urdf", "base arm.urdf",
-    "base --json arm.urdf", "base --measured shoulder --static arm.urdf", "verify proof.json",
-    "correct arm.urdf --out out.urdf", "doctor log.csv --robot arm.urdf", "show fit.feasid",
+    "check arm.urdf", "check --bodies arm.urdf", "check --format json arm.urdf", "base-parameters arm.urdf",
+    "base-parameters --json arm.urdf", "base-parameters --measured shoulder --static arm.urdf", "verify proof.json",
+    "correct arm.urdf --out out.urdf", "diagnose log.csv --robot arm.urdf", "show fit.feasid",
     "errors fit.feasid log.csv", "predict fit.feasid log.csv --out out.csv",
     "compare arm.urdf arm.urdf", "export fit.feasid --c arm.c", "completion bash",
     "reduce log.csv --robot arm.urdf --out out.reduced", "verify proof.json --robot arm.urdf",

@@ -117,7 +117,7 @@ def test_help_and_version(capsys):
             main([name, "--help"])
 
 
-def test_doctor_prints_the_command_that_mends(folder, capsys):
+def test_diagnose_prints_the_command_that_mends(folder, capsys):
     import shlex
 
     import pandas as pd
@@ -126,7 +126,7 @@ def test_doctor_prints_the_command_that_mends(folder, capsys):
     turning = [c for c in log if c.startswith(("q_", "dq_")) and "slide" not in c]
     log[turning] = np.rad2deg(log[turning])
     log.drop(columns=[c for c in log if c.startswith("ddq_")]).to_csv("degrees.csv", index=False)
-    assert main(["doctor", "degrees.csv", "--robot", "arm.urdf"]) == 1
+    assert main(["diagnose", "degrees.csv", "--robot", "arm.urdf"]) == 1
     words = shlex.split(capsys.readouterr().out.split("mended: ")[1].splitlines()[0])
     assert words[:2] == ["feasid", "fit"]
     assert main([*words[1:], "--test", "test.csv"]) == 0

@@ -13,10 +13,10 @@ from feasid.excitation.excite import excite
 FUNCTIONS = {
     "fit": (feasid.fit,),
     "reduce": (feasid.reduce,),
-    "doctor": (feasid.diagnose,),
+    "diagnose": (feasid.diagnose,),
     "payload": (feasid.payload, feasid.payload_from_wrench),
-    "gains": (feasid.torque_constants,),
-    "base": (feasid.base_parameters,),
+    "torque-constants": (feasid.torque_constants,),
+    "base-parameters": (feasid.base_parameters,),
     "compare": (feasid.compare,),
     "excite": (excite,),
 }
@@ -35,7 +35,7 @@ ONLY_PYTHON = {
         "on_error": "logs that fail are left out and told, exit status 4",
         "progress": "a function; the prompt draws a bar",
     },
-    "base": {
+    "base-parameters": {
         "snap": "--literal",
         "static": "--static",
         "known": "values of a program; feasid.fit --known",
@@ -88,7 +88,9 @@ def test_what_stands_for_a_keyword_exists(command):
             assert stead.lstrip("-").replace("-", "_") in arguments_of(command)
 
 
-@pytest.mark.parametrize("command", ["fit", "reduce", "doctor", "payload", "gains", "base"])
+@pytest.mark.parametrize(
+    "command", ["fit", "reduce", "diagnose", "payload", "torque-constants", "base-parameters"]
+)
 def test_robots_are_read_with_the_same_options(command):
     """Where a command reads a robot to work with, it can hold joints and turn gravity."""
     assert arguments_of(command) >= ROBOT

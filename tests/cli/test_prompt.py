@@ -55,8 +55,8 @@ def test_names_from_outside_reach_no_terminal(tmp_path, monkeypatch, capsys):
     for command in (
         ["check", name],
         ["check", "no\x1b[31m"],
-        ["base", name],
-        ["doctor", "log\x1b[2J.csv", "--robot", "arm.urdf"],
+        ["base-parameters", name],
+        ["diagnose", "log\x1b[2J.csv", "--robot", "arm.urdf"],
         ["fit", "log\x1b[2J.csv", "--robot", "arm.urdf"],
         ["verify", "proof\x1b.json"],
         ["fit\x1b", "x"],
@@ -73,7 +73,9 @@ def test_names_from_outside_reach_no_terminal(tmp_path, monkeypatch, capsys):
 def test_a_full_disk_behind_standard_output_is_an_error_with_a_name(tmp_path):
     (tmp_path / "arm.urdf").write_text(ARM)
     with open("/dev/full", "w") as full:
-        process = feasid_process("base", tmp_path / "arm.urdf", stdout=full, stderr=subprocess.PIPE)
+        process = feasid_process(
+            "base-parameters", tmp_path / "arm.urdf", stdout=full, stderr=subprocess.PIPE
+        )
         said = process.communicate()[1]
     assert process.returncode == 2
     assert said == "feasid: error: cannot print: No space left on device\n"
@@ -83,7 +85,7 @@ def test_a_full_disk_behind_standard_output_is_an_error_with_a_name(tmp_path):
 def test_a_closed_pipe_ends_quietly(tmp_path):
     (tmp_path / "arm.urdf").write_text(ARM)
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with feasid_process("base", tmp_path / "arm.urdf", **pipes) as process:
+    with feasid_process("base-parameters", tmp_path / "arm.urdf", **pipes) as process:
         process.stdout.close()
         assert process.stderr.read() == ""
         assert process.wait() == 2
@@ -156,7 +158,7 @@ def test_a_report_without_its_extra_is_refused_before_the_fit(tmp_path, capsys, 
 def test_standard_input_is_a_log(tmp_path):
     (tmp_path / "arm.urdf").write_text(ARM)
     process = feasid_process(
-        "doctor", "-", "--robot", tmp_path / "arm.urdf",
+        "diagnose", "-", "--robot", tmp_path / "arm.urdf",
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     said = process.communicate("t,q_shoulder\n0,1\n")

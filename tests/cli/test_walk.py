@@ -40,7 +40,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_messages_alone_lead_to_a_fit(folder, capsys):
-    order = ["doctor", "mine.csv", "--robot", "arm.urdf"]
+    order = ["diagnose", "mine.csv", "--robot", "arm.urdf"]
     for _ in range(4):  # names, clock; what the values say comes together
         main(order)
         said = "".join(capsys.readouterr())
@@ -97,7 +97,7 @@ def test_a_bag_with_a_gripper_without_effort(folder, capsys):
     log = simulate(robot, arm_parameters(robot), 1, samples=1500, noise=0.05)
     log["tau_wheel_joint"] = 0.0
     recorded.write(folder / "bag", recorded.batches(log, robot.joints))
-    assert main(["doctor", "bag", "--robot", "arm.urdf.xacro"]) == 1
+    assert main(["diagnose", "bag", "--robot", "arm.urdf.xacro"]) == 1
     order = advice(printed(capsys), "^mended: feasid (.*)")
     assert order[-2:] == ["--measured", "shoulder,slide"]
     assert main([*order, "--out", "identified.urdf"]) == 0
@@ -116,7 +116,7 @@ def test_controls_of_a_simulation_become_torques(folder, capsys):
     mine = {"t": "time", "q_a": "qpos_a", "q_b": "qpos_b", "ctrl_A": "ctrl_a", "ctrl_B": "ctrl_b"}
     log = log.rename(columns=mine)
     log[[*mine.values()]].to_csv("sim.csv", index=False)
-    order = ["doctor", "sim.csv", "--robot", "arm.xml"]
+    order = ["diagnose", "sim.csv", "--robot", "arm.xml"]
     assert main(order) == 1
     columns = advice(printed(capsys), "--columns (.*)$")[0]
     assert main([*order, "--columns", columns]) == 1
@@ -153,7 +153,7 @@ def test_a_quadruped_with_forces_or_flags(folder, capsys, known):
     (folder / "solo.urdf").write_text(path.read_text())
     log = trot_log(quadruped, robot, quadruped.Gait(1.6, 0.25, 0.5, 0.1), 0, known)
     log.to_csv("trot.csv", index=False)
-    order = ["doctor", "trot.csv", "--robot", "solo.urdf"]
+    order = ["diagnose", "trot.csv", "--robot", "solo.urdf"]
     assert main(order) == 1
     order += advice(printed(capsys), "is fixed: (--floating)$")
     assert main(order) == 1

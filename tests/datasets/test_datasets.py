@@ -107,9 +107,9 @@ def test_kuka_has_no_mistake():
 
 
 @pytest.mark.slow
-def test_doctor_reads_a_motor_side_log(capsys):
+def test_diagnose_reads_a_motor_side_log(capsys):
     folder = datasets.CHECKOUT / "staubli_tx40"
-    arguments = ["doctor", str(folder / "log.csv.gz"), "--robot", str(folder / "tx40.urdf")]
+    arguments = ["diagnose", str(folder / "log.csv.gz"), "--robot", str(folder / "tx40.urdf")]
     arguments += ["--transmission", str(folder / "transmission.csv")]
     arguments += ["--offsets", f"joint_2={-np.pi / 2}", "--offsets", f"joint_3={np.pi / 2}"]
     arguments += ["--couplings", '{"wrist": {"joint_5": 1, "joint_6": 1}}']  # one motor moves both

@@ -388,19 +388,19 @@ def test_no_robot_is_an_error():
 
 
 @pytest.mark.slow
-def test_doctor_prints_a_screen_and_its_exit_status(tmp_path, capsys):
+def test_diagnose_prints_a_screen_and_its_exit_status(tmp_path, capsys):
     folder = feasid.datasets.CHECKOUT / "kuka_lwr4"
     arguments = ["--robot", str(folder / "kuka_lwr4.urdf")]
     log = folder / "measurement_1.csv.gz"
-    assert main(["doctor", str(log), *arguments]) == 0
+    assert main(["diagnose", str(log), *arguments]) == 0
     assert "5027 samples" in capsys.readouterr().out
     df = feasid.read_log(log)
     df["tau_lwr_1_joint"] *= -1
     df.to_csv(tmp_path / "bad.csv", index=False)
-    assert main(["doctor", str(tmp_path / "bad.csv"), *arguments, "--json"]) == 1
+    assert main(["diagnose", str(tmp_path / "bad.csv"), *arguments, "--json"]) == 1
     first = json.loads(capsys.readouterr().out)["findings"][0]
     assert (first["code"], first["joints"]) == ("sign", ["lwr_1_joint"])
-    assert main(["doctor", str(tmp_path / "bda.csv"), *arguments]) == 2
+    assert main(["diagnose", str(tmp_path / "bda.csv"), *arguments]) == 2
     assert "did you mean 'bad.csv'" in capsys.readouterr().err
 
 

@@ -146,7 +146,7 @@ URDF = """<robot name="arm">
 def test_command_prints_the_combinations(tmp_path, capsys):
     path = tmp_path / "arm.urdf"
     path.write_text(URDF)
-    assert main(["base", str(path), "--friction", "viscous"]) == 0
+    assert main(["base-parameters", str(path), "--friction", "viscous"]) == 0
     out = capsys.readouterr().out
     assert "8 base parameters of 22" in out
     assert "upper.Lyy + 0.25 lower.m" in out

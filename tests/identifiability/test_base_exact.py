@@ -295,13 +295,13 @@ def test_explaining_an_unknown_parameter_names_the_closest():
 def test_command_prints_table_explanation_and_rounding(tmp_path, capsys):
     path = tmp_path / "arm.urdf"
     path.write_text(arm("1.5708", tilt="3.1416"))
-    assert main(["base", str(path), "--table", "--explain", "c.m"]) == 0
+    assert main(["base-parameters", str(path), "--table", "--explain", "c.m"]) == 0
     out = capsys.readouterr().out
     assert "dim V" in out
     assert "joint 'wrist' hides" in out
     assert "joint 'shoulder': an axis is off by 7.3e-06 rad (decisive" in out
     assert "when taken literally" in out
-    assert main(["base", str(path), "--literal"]) == 0
+    assert main(["base-parameters", str(path), "--literal"]) == 0
     assert "joint 'shoulder': nearly degenerate" in capsys.readouterr().out
 
 

@@ -113,7 +113,7 @@ def path(tmp_path):
 
 
 def printed(capsys, *words, status=0):
-    assert main(["base", *words]) == status
+    assert main(["base-parameters", *words]) == status
     return capsys.readouterr().out
 
 
@@ -175,5 +175,5 @@ def test_two_experiments_at_the_prompt(path, capsys):
     assert told["unknown"] == gap.size
     assert told["by_body"] == gap.by_body()
     assert "tells all" in printed(capsys, path, "--experiment", "everything", "--for", "static")
-    assert main(["base", path, "--experiment", "static"]) == 2
+    assert main(["base-parameters", path, "--experiment", "static"]) == 2
     assert "go together" in capsys.readouterr().err

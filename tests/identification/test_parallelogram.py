@@ -144,7 +144,7 @@ def test_a_table_beside_a_file_says_so_too(tmp_path, capsys):
     told = feasid.parallelogram(plain, "shoulder", "elbow", (-0.1, 0, 0))
     assert robot.coordinates == told.coordinates == ("shoulder", "crank")
     assert feasid.base_parameters(robot).size == feasid.base_parameters(told).size
-    assert main(["base", str(path)]) == 0
+    assert main(["base-parameters", str(path)]) == 0
     assert "crank" in capsys.readouterr().out
     table["parallelograms"][0]["rech"] = 1
     loop_table_path(path).write_text(json.dumps(table))

@@ -223,7 +223,7 @@ def test_torque_constants_at_the_prompt(tmp_path, capsys, monkeypatch):
     mass, centre = LOADS["ur5"]
     known = {"mass": mass, "centre": centre, "inertia": (mass * np.diag([8e-4, 1e-3, 1.2e-3]))}
     (tmp_path / "load.json").write_text(json.dumps(known, default=np.ndarray.tolist))
-    words = ["gains", "log.csv", "--robot", str(urdf), "--loaded", "with.csv"]
+    words = ["torque-constants", "log.csv", "--robot", str(urdf), "--loaded", "with.csv"]
     assert main([*words, "--load", "load.json", "--out", "units.json"]) == 0
     factors = json.loads((tmp_path / "units.json").read_text())
     joint = robot.joints[1]

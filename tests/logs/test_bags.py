@@ -162,7 +162,7 @@ def test_a_topic_at_the_prompt_is_chosen_in_its_spelling(case, tmp_path, capsys,
     assert "choose one with --topic: /left" in said
     assert "topic=" not in said
     assert main(["fit", "bag", *order, "--topic", "/left"]) == 0
-    assert main(["doctor", "bag", *order[:2], "--topic", "/left"]) in (0, 1)
+    assert main(["diagnose", "bag", *order[:2], "--topic", "/left"]) in (0, 1)
 
 
 def test_damaged_files_are_errors(case, tmp_path):

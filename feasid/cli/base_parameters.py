@@ -23,7 +23,7 @@ WIDTH = 96
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``feasid base``."""
+    """Options of ``feasid base-parameters``."""
     add = parser.add_argument
     add("robot", metavar="ROBOT", help="robot description (.urdf, .xml, .sdf)")
     add("--floating", action="store_true", help="the root link floats")
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     base = _base_of_experiment(robot, asked, arguments)
     factors = _gain_factor_lines(robot) if arguments.servos else []
     if arguments.json:
-        print_json("base", as_dict(base) | ({"servos": factors} if factors else {}))
+        print_json("base-parameters", as_dict(base) | ({"servos": factors} if factors else {}))
     elif arguments.csv:
         print(as_csv(base), end="")
     elif arguments.latex:
@@ -121,7 +121,7 @@ def _print_missing_combinations(robot: Robot, arguments: argparse.Namespace) -> 
     gap = experiment.missing_for(use)
     if arguments.json:
         told = {"needed": use.size, "unknown": gap.size, "by_body": gap.by_body()}
-        print_json("base", {"robot": robot.name, **told})
+        print_json("base-parameters", {"robot": robot.name, **told})
     else:
         print(fill(f"{robot.name}: {gap}", WIDTH))
         print()
