@@ -1,0 +1,209 @@
+"""What is done with a fit, and that it agrees with the fit, with the truth and with what was asked.
+
+An act gets the world, the fit and an empty folder. It fails with an assertion where what it returns
+is wrong without a word; a refusal is a `FeasidError` and judged by the caller.
+"""
+
+from __future__ import annotations
+
+import subprocess
+
+import numpy as np
+import pytest
+
+import feasid
+
+from .arms import RATE
+from .judge import TIMES, doubts, is_right, reported_error
+
+CONTRADICTION = 2.0
+"""Times the error on stretches that were not fitted that the one on fitted ones may have."""
+EQUAL = 1e-6
+"""Relative difference of torques of the same model through a file or another program."""
+SOLVED = 1e-3
+"""Relative difference of torques that two solvers' answers to one problem may have."""
+DRAWS = 20
+ALARMS = 0.01
+"""Share of samples of a free motion in which contact may be reported; one in an hour is promised."""
+SETTLED = 100
+"""Samples after which observers and filters have forgotten where they began."""
+LEVEL = 0.999
+MAIN = """#include "arm.h"
+#include <stdio.h>
+int main(void) { printf("%.17g\\n", (double)arm_self_test()); return 0; }
+"""
+THINNED = 20
+
+
+def torques(world, robot, every=THINNED):
+    """Of a robot on the test motion."""
+    return feasid.inverse_dynamics(robot, *(x[::every] for x in world.motion))
+
+
+def difference(world, a, b):
+    """Of two robots' torques on the test motion, relative."""
+    one, other = torques(world, a), torques(world, b)
+    return float(np.linalg.norm(one - other) / np.linalg.norm(other))
+
+
+def errors(world, fit, folder):
+    """Errors on another log are those that the fit expected."""
+    found = fit.errors(world.test_log)
+    assert np.isfinite(found["all"])
+    if not doubts(fit):
+        assert found["all"] <= TIMES * reported_error(world, fit, found)
+
+
+def verdict(world, fit, folder):
+    """A fit that misses its own log by more than others of it miss stretches is in doubt."""
+    quality = fit.quality
+    assert repr(quality)
+    held_out = quality.errors.overall_error(quality.errors.model)
+    assert doubts(fit) or fit.relative_error["all"] <= CONTRADICTION * held_out, (
+        f"{fit.relative_error['all']:.3g} in sample, {held_out:.3g} on held-out stretches"
+    )
+
+
+def samples(world, fit, folder):
+    """Robots that are drawn predict as the fit does, and keep what the fit had to keep."""
+    drawn = fit.sample(DRAWS)
+    assert repr(drawn)
+    assert len(drawn) == DRAWS
+    told = reported_error(world, fit)
+    off = [world.error(robot) for robot in drawn]
+    assert doubts(fit) or np.median(off) <= 2 * TIMES * told, (
+        f"{np.median(off):.3g}, told {told:.3g}"
+    )
+    return [robot.values for robot in drawn]
+
+
+def ranges(world, fit, folder):
+    """Ranges of masses and joint terms hold the fit; those of a right fit hold the truth."""
+    robot = fit.base.robot
+    names = [n for n in robot.parameter_names if n[1] in ("m", "fv", "fc")]
+    found = fit.ranges(names, level=LEVEL)
+    assert repr(found)
+    true, values = world.parameters(robot), fit.delta
+    place = {name: k for k, name in enumerate(robot.parameter_names)}
+    for name, one in zip(names, found, strict=True):
+        k, slack = place[name], 1e-9 * (1 + abs(values[place[name]]))
+        assert one.lower - slack <= values[k] <= one.upper + slack, f"{one}, fitted {values[k]}"
+        if not doubts(fit) and world.kind == "clean":
+            assert one.lower - slack <= true[k] <= one.upper + slack, f"{one}, true {true[k]}"
+
+
+def problem(world, fit, folder):
+    """The convex program of a fit, solved by another solver, has the fit for its optimum."""
+    program = fit.problem()
+    program.solve(solver="CLARABEL")
+    robot = fit.robot
+    delta = np.array(robot.values)
+    variables = program.var_dict
+    for k, body in enumerate(robot.bodies):
+        if body.name in variables:
+            value = np.ravel(variables[body.name].value)
+            delta[robot.inertial_columns[k]] = value[:10]
+            if body.rotor is not None:
+                delta[robot.rotor_columns(k)] = value[10:14]
+    for k, drive in enumerate(robot.drives):
+        value = variables.get(f"{drive.name} drive", variables.get(drive.name))
+        columns = list(robot.drive_columns(k).values())
+        if value is not None and value.size == len(columns):
+            delta[columns] = np.ravel(value.value)
+    assert difference(world, robot.with_values(delta), robot) <= SOLVED
+
+
+def verify(world, fit, folder):
+    """The certificate says feasible, of exactly this fit."""
+    said = fit.certificate.verify()
+    assert said.startswith("feasible"), said
+
+
+def write(world, fit, folder):
+    """The file read back, with its sidecar, is the fit; its errors are those that the fit told."""
+    kind = ".xml" if world.robot == "loop" else ".urdf"
+    done = fit.write(folder / f"arm{kind}", force=True)
+    assert str(done)
+    back = feasid.load_robot(folder / f"arm{kind}", **_reading(world))
+    assert difference(world, back, fit.robot) <= EQUAL
+    told = float(fit.relative_error["all"])
+    assert done.errors.loc["all", "fit"] == pytest.approx(told, rel=0.05)
+
+
+def _reading(world):
+    return {"floating": True} if world.robot == "floating" else {}
+
+
+def simulate(world, fit, folder):
+    """Short simulations stay with the log."""
+    found = fit.simulate(horizon=0.1)
+    assert repr(found)
+    assert np.isfinite(found.rms).all() or doubts(fit)
+
+
+def save(world, fit, folder):
+    """A fit that was saved and read back is the same model with the same words."""
+    fit.save(folder / "one.feasid")
+    saved = feasid.load(folder / "one.feasid")
+    assert str(saved.summary())
+    assert repr(saved)
+    np.testing.assert_allclose(saved.delta, fit.delta, rtol=0, atol=0)
+    assert saved.quality.level == fit.quality.level
+    one, other = fit.errors(world.test_log), saved.errors(world.test_log)
+    np.testing.assert_allclose(other, one, rtol=EQUAL)
+    predicted, again = fit.predict(world.test_log), saved.predict(world.test_log)
+    np.testing.assert_allclose(again, predicted, rtol=EQUAL, atol=EQUAL)
+
+
+def logged(world, log):
+    """Positions, speeds and torques as the sensors of a log give them."""
+    q = log[[f"q_{j}" for j in world.joints]].to_numpy()
+    if world.kind == "commands":
+        pytest.skip("a log of commands has no torques")
+    tau = log[[f"tau_{j}" for j in world.joints]].to_numpy()
+    return q, np.gradient(q, 1 / RATE, axis=0), tau
+
+
+def contact(world, fit, folder):
+    """An observer of external torques reports no contact on a motion without any."""
+    observer = feasid.ExternalTorque(fit, RATE, "1/hour", backend="python")
+    assert repr(observer)
+    q, dq, tau = logged(world, world.test_log)
+    seen = [
+        observer.update(t, *row).contact
+        for t, row in zip(world.test_log["t"], zip(q, dq, tau, strict=True), strict=True)
+    ]
+    share = float(np.mean(seen[SETTLED:]))
+    assert share <= ALARMS, f"contact in {share:.0%} of the samples of a free motion"
+
+
+def online(world, fit, folder):
+    """Learning on while the robot runs does not spoil a right model without a word."""
+    learner = feasid.OnlineFit(fit.robot, RATE)
+    q, _, tau = logged(world, world.test_log)
+    learner.extend(q, tau)
+    found = learner.estimate()
+    assert repr(found)
+    if is_right(world, fit):
+        told = max(reported_error(world, fit), float(np.sqrt(max(1.0 - found.r2, 0.0))))
+        true = world.error(found.robot)
+        assert not found.decision.open or true <= TIMES * told, f"{told:.3g} told, {true:.3g} true"
+
+
+def code(world, fit, folder):
+    """C code of the model passes its own test when it is compiled."""
+    fit.to_c(folder / "arm.c", routines=("inverse_dynamics",))
+    (folder / "main.c").write_text(MAIN)
+    command = ["cc", "-std=c99", "-Wall", "-Werror", "arm.c", "main.c", "-o", "arm", "-lm"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    done = subprocess.run(["./arm"], cwd=folder, check=True, capture_output=True, text=True)
+    assert float(done.stdout) <= EQUAL
+
+
+ACTS = {
+    f.__name__: f
+    for f in (
+        *(errors, verdict, samples, ranges, problem, verify, write, simulate, save, contact),
+        *(online, code),
+    )
+}
