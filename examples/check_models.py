@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from feasid.errors import FeasidError
-from feasid.inspection.report import Report, inspect
+from feasid.inspection.file_check import FileCheck, check_file
 
 
 class Row(NamedTuple):
@@ -44,7 +44,7 @@ def rows(files: Sequence[Path]) -> Iterator[Row]:
     """Judge the files one by one."""
     for path in files:
         try:
-            report = inspect(path)
+            report = check_file(path)
         except FeasidError as error:
             message = str(error).removeprefix(f"{path}:")
             yield Row(path, "error", (), (), 0, message)
@@ -52,7 +52,7 @@ def rows(files: Sequence[Path]) -> Iterator[Row]:
         yield _row(path, report)
 
 
-def _row(path: Path, report: Report) -> Row:
+def _row(path: Path, report: FileCheck) -> Row:
     infeasible = tuple(r.link.name for r in report.infeasible)
     singular = tuple(r.link.name for r in report.links if r.verdict.status == "singular")
     bodies = sum(b.verdict.status == "infeasible" for b in report.bodies)
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str]) -> list[Row]:
     start = time.perf_counter()
     for path in files:
         with contextlib.suppress(FeasidError):
-            inspect(path)
+            check_file(path)
     seconds = time.perf_counter() - start
     table = list(rows(files))
     print(f"{'model':34}  {'verdict':10}  {'links':>5}  {'bodies':>6}  MuJoCo")

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from feasid.feasibility.check import Verdict as Verdict
     from feasid.feasibility.constraints.sets import feasible_set as feasible_set
     from feasid.feasibility.correct import Correction as Correction
-    from feasid.feasibility.correct import correct as correct
     from feasid.feasibility.proof.claim import Certificate as Certificate
     from feasid.formats.load import load_robot as load_robot
     from feasid.formats.write import write as write
@@ -50,13 +49,12 @@ if TYPE_CHECKING:
     from feasid.identification.fit import compare_models as compare_models
     from feasid.identification.fit import fit as fit
     from feasid.identification.result import Fit as Fit
+    from feasid.inspection.check_and_correct import check as check
+    from feasid.inspection.check_and_correct import correct as correct
     from feasid.inspection.comparison import Comparison as Comparison
     from feasid.inspection.comparison import compare as compare
-    from feasid.inspection.repair import Repair as Repair
-    from feasid.inspection.repair import repair as repair
-    from feasid.inspection.report import Report as Report
-    from feasid.inspection.report import inspect as inspect
-    from feasid.inspection.whole_robot import check as check
+    from feasid.inspection.file_check import FileCheck as FileCheck
+    from feasid.inspection.file_correction import FileCorrection as FileCorrection
     from feasid.loads.controllers import ControllerPayload as ControllerPayload
     from feasid.loads.payload import Payload as Payload
     from feasid.loads.payload import payload as payload
@@ -104,10 +102,8 @@ _HOME = {
     "Recording": "logs.recording",
     "compare": "inspection.comparison",
     "Comparison": "inspection.comparison",
-    "inspect": "inspection.report",
-    "Report": "inspection.report",
-    "repair": "inspection.repair",
-    "Repair": "inspection.repair",
+    "FileCheck": "inspection.file_check",
+    "FileCorrection": "inspection.file_correction",
     "BaseParameters": "identifiability.base",
     "base_parameters": "identifiability.base",
     "servo_scale_groups": "identifiability.base",
@@ -118,8 +114,8 @@ _HOME = {
     "excite": "excitation.excite",
     "ExcitationProblem": "excitation.constraint_check",
     "Trajectory": "excitation.trajectory",
-    "check": "inspection.whole_robot",
-    "correct": "feasibility.correct",
+    "check": "inspection.check_and_correct",
+    "correct": "inspection.check_and_correct",
     "feasible_set": "feasibility.constraints.sets",
     "fit": "identification.fit",
     "ControllerPayload": "loads.controllers",

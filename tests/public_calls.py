@@ -216,7 +216,7 @@ class Subjects:
 
     @cached_property
     def repair(self):
-        return feasid.repair(self.path, self.new(".urdf"))
+        return feasid.correct(self.path, out=self.new(".urdf"))
 
     @cached_property
     def recording(self):
@@ -349,7 +349,6 @@ def calls(s):
                 "angular_acceleration": three,
             },
         ),
-        "inspect": lambda: (f.inspect, {"path": s.path}),
         "inverse_dynamics": lambda: (
             f.inverse_dynamics,
             {"robot": s.full, "q": q, "dq": q, "ddq": q},
@@ -370,7 +369,6 @@ def calls(s):
         ),
         "reduce": lambda: (f.reduce, {"data": s.log, "robot": r}),
         "regressor": lambda: (f.regressor, {"robot": r, "q": q, "dq": q, "ddq": q}),
-        "repair": lambda: (f.repair, {"path": s.path, "out": s.new(".urdf")}),
         "rotation_matrices": lambda: (
             f.floating.rotation_matrices,
             {"quaternion": [[1.0, 0, 0, 0]]},
@@ -533,7 +531,7 @@ def calls(s):
     methods("Reduced.triangle", lambda: s.reduced, lambda: {})
     methods("Reduced.with_notes", lambda: s.reduced, lambda: {"notes": "a"})
     methods("Reduced.with_shifted_torques", lambda: s.reduced, lambda: {"delay": 0.001})
-    methods("Repair.write", lambda: s.repair, lambda: {"path": s.new(".urdf")})
+    methods("FileCorrection.write", lambda: s.repair, lambda: {"path": s.new(".urdf")})
     methods("Robot.check_parameters", lambda: r, lambda: {"parameters": np.zeros(r.size)})
     methods("Robot.coupling", lambda: s.terms, lambda: {"drive": 0})
     methods("Robot.drive_columns", lambda: s.terms, lambda: {"drive": 0})

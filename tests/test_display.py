@@ -132,7 +132,7 @@ def results(tmp_path_factory):
     motion = feasid.excite(robot, 4.0, position=1.0, velocity=2.0, acceleration=5.0,
                            starts=1, rounds=0)  # fmt: skip
     return [
-        fit, fit.base, feasid.diagnose(log, robot), feasid.inspect(path),
+        fit, fit.base, feasid.diagnose(log, robot), feasid.check(path),
         feasid.correct(robot), feasid.check(robot), motion,
     ]  # fmt: skip
 

@@ -17,9 +17,9 @@ from feasid.cli.output import add_json, print_json, redirect_sentences
 from feasid.cli.terminal import report_step
 from feasid.core.files import check_outputs
 from feasid.errors import FeasidError, InputError
-from feasid.inspection import report as reports
+from feasid.inspection import file_check as reports
+from feasid.inspection.file_check import FileCheck, check_file, plain
 from feasid.inspection.judge import FEASIBLE, INCONCLUSIVE, INFEASIBLE
-from feasid.inspection.report import Report, inspect, plain
 
 if TYPE_CHECKING:
     from feasid.inspection.comparison import Comparison
@@ -75,10 +75,10 @@ def run_check(arguments: argparse.Namespace) -> int:
     refuse_robot(arguments, "--beta")
     if arguments.bodies:
         return _judge_bodies(arguments)
-    results: list[tuple[str, Report | FeasidError]] = []
+    results: list[tuple[str, FileCheck | FeasidError]] = []
     for path in expand_patterns(arguments.files):
         try:
-            results.append((path, inspect(path)))
+            results.append((path, check_file(path)))
         except FeasidError as error:
             results.append((path, error))
     {"text": _print_text, "json": _print_json, "sarif": _print_sarif, "github": _print_github}[
@@ -128,7 +128,7 @@ def expand_patterns(patterns: Iterable[str]) -> list[str]:
 
 def _judge_bodies(arguments: argparse.Namespace) -> int:
     """The other question: can the moving bodies exist, each the sum of its links?"""
-    from feasid.inspection.whole_robot import check
+    from feasid.inspection.check_and_correct import check
 
     as_json = arguments.format == "json"
     if arguments.control or arguments.strict or arguments.format not in ("text", "json"):
@@ -152,7 +152,7 @@ def _judge_bodies(arguments: argparse.Namespace) -> int:
     return EXIT[next((s for s in WORST if s in statuses), FEASIBLE)]
 
 
-def _status_word(result: Report | FeasidError, arguments: argparse.Namespace) -> str:
+def _status_word(result: FileCheck | FeasidError, arguments: argparse.Namespace) -> str:
     if isinstance(result, FeasidError):
         return "error"
     if arguments.strict and result.status == FEASIBLE and result.weightless:
@@ -160,7 +160,7 @@ def _status_word(result: Report | FeasidError, arguments: argparse.Namespace) ->
     return result.status
 
 
-Results = list[tuple[str, Report | FeasidError]]
+Results = list[tuple[str, FileCheck | FeasidError]]
 
 
 def _print_text(results: Results, arguments: argparse.Namespace) -> None:
@@ -196,7 +196,7 @@ def _print_json(results: Results, arguments: argparse.Namespace) -> None:
     print_json("check", {"consistency": "full", "files": files})
 
 
-def _describe_lost_freedom(path: str, report: Report) -> str:
+def _describe_lost_freedom(path: str, report: FileCheck) -> str:
     """What the robot has less of than it looks; empty where no robot can be made of the file.
 
     A robot is only made where joints are tied, a moving body has no mass, or another file may tell.
@@ -213,7 +213,7 @@ def _describe_lost_freedom(path: str, report: Report) -> str:
         return ""
 
 
-def _control_lines(path: str, report: Report) -> Iterable[str]:
+def _control_lines(path: str, report: FileCheck) -> Iterable[str]:
     from feasid.inspection.whole_robot import check_whole_robot_of_file
 
     try:

@@ -16,11 +16,11 @@ from feasid.cli import beta
 from feasid.cli.options import refuse_robot
 from feasid.cli.output import add_json, print_json, redirect_sentences
 from feasid.cli.terminal import report_step
-from feasid.core.files import check_outputs, write_atomically
+from feasid.core.files import check_outputs, check_writable, write_atomically
 from feasid.errors import InputError
+from feasid.inspection.file_check import plain
+from feasid.inspection.file_correction import Change, FileCorrection, correct_file
 from feasid.inspection.judge import MARGIN, METRICS, principal_moments
-from feasid.inspection.repair import Change, Repair, repair
-from feasid.inspection.report import plain
 from feasid.robot import inertia
 
 
@@ -62,14 +62,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.solver:
         raise InputError("--solver belongs to --beta: links are corrected without a solver")
     refuse_robot(arguments, "--beta")
-    done = repair(
-        arguments.file,
-        arguments.out,
-        arguments.metric,
-        arguments.margin,
-        arguments.fill,
-        arguments.overwrite,
-    )
+    check_writable(arguments.out, overwrite=arguments.overwrite)
+    done = correct_file(arguments.file, arguments.metric, arguments.margin, arguments.fill)
+    done.write(arguments.out, overwrite=arguments.overwrite)
     if arguments.json:
         changes = [c.to_dict() for c in done.changes]
         print_json("correct", {"path": arguments.file, "out": arguments.out, "changes": changes})
@@ -102,7 +97,7 @@ def _correct_beta(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _correction_lines(done: Repair, out: str) -> Iterator[str]:
+def _correction_lines(done: FileCorrection, out: str) -> Iterator[str]:
     if not done.changes:
         yield f"{out}: unchanged, every link is feasible"
         return

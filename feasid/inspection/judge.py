@@ -305,6 +305,15 @@ class CorrectedInertia:
     note: str = ""
 
 
+def check_distance(metric: str, margin: float) -> None:
+    """Refuse an unknown metric, or a margin outside (0, 1/3)."""
+    if metric not in METRICS:
+        hint = did_you_mean(str(metric), METRICS)
+        raise InputError(f"metric {metric!r} is not one of {METRICS}{hint}", option="metric")
+    if not (isinstance(margin, int | float) and 0 < margin < 1 / 3):
+        raise InputError(f"margin {margin!r} must be a number between 0 and 1/3", option="margin")
+
+
 def closest_inertia(
     mass: Fraction,
     moments: Sequence[Fraction],
@@ -331,12 +340,7 @@ def closest_inertia(
     InputError
         Unknown metric, margin out of range, or zero mass.
     """
-    if metric not in METRICS:
-        raise InputError(
-            f"metric {metric!r} is not one of {METRICS}{did_you_mean(metric, METRICS)}"
-        )
-    if not 0 < margin < 1 / 3:
-        raise InputError(f"margin {margin} must lie between 0 and 1/3", margin=margin)
+    check_distance(metric, margin)
     if mass == 0:
         raise InputError("without mass there is no closest possible link")
     old = np.array(symmetric_matrix(moments), dtype=np.float64)

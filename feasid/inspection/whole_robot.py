@@ -1,4 +1,4 @@
-"""`check` of a file, robot or fit; what a controller notices: mass matrix and base parameters.
+"""What a controller notices of a model: mass matrix and base parameters.
 
 Single links decide whether a simulator accepts a model. Inverse dynamics sees less: only the base
 parameters ``beta = K delta`` of the whole robot, to which each link adds its share. So links that
@@ -13,19 +13,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, overload
+from typing import Any
 
 import numpy as np
 
-from feasid.core.arguments import checked
 from feasid.core.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics
-from feasid.errors import InputError
 from feasid.feasibility.check import Verdict
 from feasid.feasibility.check import check as check_parameters
 from feasid.formats.load import load_robot
 from feasid.formats.terms import EFFECTS
-from feasid.inspection.report import Report, inspect
 from feasid.robot.description import Robot
 from feasid.robot.layout import random_configurations
 
@@ -148,65 +145,3 @@ def mass_matrix(robot: Robot, values: Array, samples: int = SAMPLES) -> MassMatr
         for name, rows in ((body.joint, rows) for body, rows in robot.moving_bodies)
     }
     return MassMatrix(status, smallest, where)
-
-
-@overload
-def check(subject: str | os.PathLike[str], *, bodies: Literal[False] = False) -> Report: ...
-
-
-@overload
-def check(subject: Any, base: Any = None, *, bodies: bool = False, **options: Any) -> Verdict: ...
-
-
-@checked
-def check(
-    subject: Any, base: Any = None, *, bodies: bool = False, **options: Any
-) -> Verdict | Report:
-    """Decide whether a model can exist, and prove the answer.
-
-    Parameters
-    ----------
-    subject : path, Robot, Fit, or array_like of shape (nb,)
-        Of a file every link is judged, from its own decimals, as ``feasid check`` does: a `Report`.
-        Of a robot its moving bodies, of a fit the parameters it found, of an array the base
-        parameters of `base`: a `Verdict`, see `feasid.feasibility.check.check`.
-    base : BaseParameters, optional
-        What the entries of an array mean.
-    bodies : bool
-        Of a file, judge the moving bodies instead, as ``feasid check --bodies`` does: links that
-        move as one may be possible together although one of them is not.
-    **options
-        Of `feasid.feasibility.check.check`; bounds are on moving bodies.
-
-    Returns
-    -------
-    Report or Verdict
-        Both have ``feasible``, ``status`` and ``explain()``.
-
-    Raises
-    ------
-    InputError
-        A file that cannot be read, an option that has no effect here, or `bodies` without a file.
-    SolverError
-        See `feasid.feasibility.check.check`.
-
-    Examples
-    --------
-    >>> import feasid
-    >>> body = feasid.Body("link", None, inertial=[1, 0, 0, 1, 0, 5, 0, 0, 0, 1])
-    >>> feasid.check(feasid.Robot((body,))).feasible
-    False
-    """
-    if isinstance(subject, str | os.PathLike):
-        if not bodies and base is None and not options:
-            return inspect(subject)
-        if not bodies:
-            name = next(iter(options), "base")
-            raise InputError(
-                f"{name}= is asked of moving bodies, and a file is judged link by link: "
-                "say bodies=True, or load the robot"
-            )
-        subject = load_robot(subject)
-    elif bodies:
-        raise InputError("bodies=True is for files: robots and fits are judged by moving bodies")
-    return check_parameters(subject, base, **options)

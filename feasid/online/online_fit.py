@@ -54,7 +54,7 @@ LEARNING_OPTIONS = (
 
 CORRECTED = (
     "the description is infeasible in {}: the nominal model has the closest feasible mass "
-    "distribution; feasid.repair writes it to a file"
+    "distribution; feasid.correct(path, out=...) writes it to a file"
 )
 
 MAX_WAITING_SECONDS = 4.0

@@ -22,7 +22,7 @@ from feasid.errors import InputError
 from feasid.feasibility.proof.claim import Certificate
 from feasid.formats.sidecar import sidecar_bytes, sidecar_path
 from feasid.formats.xml import parse_xml
-from feasid.inspection.report import inspect
+from feasid.inspection.file_check import check_file
 from feasid.logs.frame import prepare
 from feasid.logs.read import arrays
 from feasid.logs.read.csv import scan_csv
@@ -122,7 +122,7 @@ def _model(path, _):
 
 def _judged(path, robot):
     repr(robot)
-    inspect(path).to_dict()
+    check_file(path).to_dict()
 
 
 def _table(path, _):

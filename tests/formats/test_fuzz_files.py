@@ -13,9 +13,9 @@ from feasid.errors import FeasidError
 from feasid.formats.load import load_robot
 from feasid.formats.registry import read_description
 from feasid.formats.xml import parse_xml
-from feasid.inspection import report as reports
-from feasid.inspection.repair import repair_file
-from feasid.inspection.report import inspect_description
+from feasid.inspection import file_check as reports
+from feasid.inspection.file_check import check_description
+from feasid.inspection.file_correction import correct_file
 
 CALLS = 200_000
 """Function calls that one file may cost, some three times as many as any did (61 578)."""
@@ -76,14 +76,14 @@ def mutated(text, rng):
 def use(path, raw):
     """Everything that is done with a file; only our own errors may come out."""
     try:
-        report = inspect_description(read_description(parse_xml(raw, str(path))))
+        report = check_description(read_description(parse_xml(raw, str(path))))
         list(reports.report_lines(report, verbose=True))
         reports.sarif_log(reports.findings(report), "0")
         list(reports.github_commands(reports.findings(report)))
         report.to_dict()
     except FeasidError as error:
         str(error)
-    for action in (load_robot, repair_file):
+    for action in (load_robot, correct_file):
         with contextlib.suppress(FeasidError):
             action(path)
 

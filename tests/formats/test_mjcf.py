@@ -21,8 +21,8 @@ from feasid.errors import (
 )
 from feasid.formats.terms import EFFECTS
 from feasid.formats.xml import ReadLimits
-from feasid.inspection.repair import repair_file
-from feasid.inspection.report import inspect
+from feasid.inspection.file_check import check_file
+from feasid.inspection.file_correction import correct_file
 
 mujoco = pytest.importorskip("mujoco")
 
@@ -143,7 +143,7 @@ def test_models_in_wheels(path):
     except (MissingExtraError, InputError) as error:
         if "MuJoCo's compiler" not in str(error) and "no moving joint" not in str(error):
             raise
-    assert inspect(path).status == "feasible"
+    assert check_file(path).status == "feasible"
 
 
 # -- what only the compiler knows -----------------------------------------------------------------
@@ -161,7 +161,7 @@ def test_meshes_are_left_to_the_compiler(tmp_path):
     assert f"{path}:1" in str(caught.value)
     robot = load_robot(path, use_mujoco=True)
     assert robot.bodies[0].inertial[9] == pytest.approx(1000 / 6)
-    assert inspect(path).status == "feasible"
+    assert check_file(path).status == "feasible"
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_includes_are_read_from_below_the_main_file(tmp_path):
     write(tmp_path, '<mujocoinclude><compiler angle="radian"/></mujocoinclude>', "sub/c.xml")
     path = write(tmp_path, model('<include file="sub/part.xml"/>', '<include file="sub/c.xml"/>'))
     same_as_compiled(path)
-    report = inspect(path)
+    report = check_file(path)
     assert report.links[0].link.path == str(tmp_path / "sub" / "part.xml")
 
 
@@ -308,7 +308,7 @@ def test_broken_files_name_the_place(tmp_path, text, words):
     ],
 )
 def test_verdicts_are_exact(tmp_path, inertial, status, code):
-    report = inspect(write(tmp_path, model(f'<inertial pos="0 0 0" mass="1" {inertial}/>')))
+    report = check_file(write(tmp_path, model(f'<inertial pos="0 0 0" mass="1" {inertial}/>')))
     verdict = report.links[0].verdict
     assert (verdict.status, verdict.code) == (status, code)
 
@@ -318,13 +318,13 @@ def test_verdicts_are_exact(tmp_path, inertial, status, code):
 def test_verdicts_agree_with_mujocos_refusal(tmp_path_factory, six):
     text = model(f'<inertial pos="0 0 0" mass="1" fullinertia="{" ".join(map(str, six))}"/>')
     path = write(tmp_path_factory.mktemp("m"), text)
-    status = inspect(path).status
+    status = check_file(path).status
     try:
         mujoco.MjModel.from_xml_string(text)
         loads = True
     except ValueError:
         loads = False
-    if inspect(path).links[0].verdict.status != "singular":
+    if check_file(path).links[0].verdict.status != "singular":
         assert loads == (status == "feasible")
 
 
@@ -332,7 +332,7 @@ def test_welded_bodies_are_judged_with_their_carrier(tmp_path):
     bad = '<inertial pos="0.1 0 0" mass="0.1" diaginertia="0.001 0.001 0.005"/>'
     weld = f'<body name="w" pos="0.2 0 0" euler="10 20 30">{bad}</body>'
     good = '<inertial pos="0 0 0" mass="1" diaginertia="0.1 0.1 0.1"/>'
-    report = inspect(write(tmp_path, model(good + weld)))
+    report = check_file(write(tmp_path, model(good + weld)))
     assert report.status == "infeasible"
     assert [b.verdict.status for b in report.bodies] == ["feasible"]
 
@@ -348,7 +348,7 @@ def test_welded_bodies_are_judged_with_their_carrier(tmp_path):
 def test_corrections_change_these_numbers_only(tmp_path, inertial):
     text = model(f'<!-- keep --><inertial pos="0 0 0" mass="1" {inertial}/>')
     path = write(tmp_path, text)
-    repair = repair_file(path)
+    repair = correct_file(path)
     new = repair.data.decode()
     numbers = re.compile(r"(diaginertia|fullinertia)=(['\"])[^'\"]*['\"]")
     assert new != text
@@ -367,13 +367,13 @@ def test_an_included_file_is_corrected_by_itself(tmp_path):
     part = write(tmp_path, f'<mujocoinclude><body name="p">{bad}</body></mujocoinclude>', "p.xml")
     path = write(tmp_path, model('<include file="p.xml"/>'))
     with pytest.raises(InputError, match=r"included file .*p\.xml:1"):
-        repair_file(path)
-    assert b'diaginertia="2' in repair_file(part).data
+        correct_file(path)
+    assert b'diaginertia="2' in correct_file(part).data
 
 
 def test_bodies_without_mass_are_filled_when_asked(tmp_path):
     text = model("", joint='<joint name="j"/>', rest="")
     path = write(tmp_path, text)
-    new = repair_file(path, fill=True).data.decode()
+    new = correct_file(path, fill=True).data.decode()
     assert "<inertial pos=" in new
     mujoco.MjModel.from_xml_string(new)

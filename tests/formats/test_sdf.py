@@ -161,7 +161,7 @@ def test_links_are_judged_and_corrected_in_their_own_text(tmp_path):
     path.write_text(LOCAL.replace("<izz>0.0003</izz>", "<izz>0.003</izz>"))
     report = feasid.check(path)
     assert [r.link.name for r in report.infeasible] == ["plate"]
-    done = feasid.repair(path, out)
+    done = feasid.correct(path, out=out)
     assert done.after.feasible
     changed = changed_lines(path.read_bytes(), out.read_bytes())
     assert len(changed) == 2

@@ -20,8 +20,8 @@ from feasid.cli import main
 from feasid.errors import FeasidError, InputError
 from feasid.formats.registry import read_description
 from feasid.formats.xml import parse_xml
+from feasid.inspection.file_check import check_description, check_file
 from feasid.inspection.judge import judge_link
-from feasid.inspection.report import inspect, inspect_description
 from feasid.inspection.whole_robot import check_whole_robot_of_file
 from feasid.robot import inertia
 
@@ -31,7 +31,7 @@ ROD = '<inertia ixx="0.001" ixy="0" ixz="0" iyy="0.001" iyz="0" izz="0.0001"/>'
 
 @pytest.fixture
 def check(tmp_path):
-    """Report on ARM with replacements made."""
+    """FileCheck on ARM with replacements made."""
 
     def report(*replacements, extra=""):
         text = ARM
@@ -40,7 +40,7 @@ def check(tmp_path):
             text = text.replace(old, new)
         path = tmp_path / "arm.urdf"
         path.write_text(text.replace("</robot>", extra + "</robot>"))
-        return inspect(path)
+        return check_file(path)
 
     return report
 
@@ -144,7 +144,7 @@ def test_lumped_verdicts_agree_with_eigenvalues(path):
         model = read_description(parse_xml(path.read_bytes(), str(path)))
     except FeasidError:
         return
-    for report in inspect_description(model).bodies:
+    for report in check_description(model).bodies:
         total = np.zeros(10)
         for part in report.body.parts:
             if part.link.mass is None:
@@ -428,7 +428,7 @@ def test_mujoco_refuses_what_is_called_infeasible(path):
     mujoco = pytest.importorskip("mujoco")
     if "<link" not in path.read_text():
         return
-    report = inspect(path)
+    report = check_file(path)
     try:
         mujoco.MjModel.from_xml_string(without_geometry(path.read_text()))
         refusal = ""
@@ -538,7 +538,7 @@ def test_mujoco_refuses_each_infeasible_link_alone_and_takes_the_nearest(path):
 
     if "<link" not in path.read_text():
         pytest.skip("a template without links")
-    for found in inspect(path).infeasible:
+    for found in check_file(path).infeasible:
         with pytest.raises(ValueError, match="inertia"):
             compiled(found.link.mass, found.link.moments)
         nearest = found.closest_possible_inertia()
@@ -568,7 +568,7 @@ def test_long_chains_cost_work_in_proportion(tmp_path, kind):
         path = tmp_path / "chain.urdf"
         path.write_text(f"<robot>{links}{joints}</robot>")
         with cProfile.Profile() as profile:
-            assert inspect(path).status == "infeasible"
+            assert check_file(path).status == "infeasible"
         calls.append(pstats.Stats(profile).total_calls)
     assert calls[1] < MOST_WORK * calls[0]
 

@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from robots import ARM, example_urdfs, without_geometry
 
+import feasid
 from feasid.cli import main
-from feasid.errors import FeasidError, InputError
+from feasid.errors import FeasidError, InputError, OutputError
 from feasid.exact.poses import is_possible_inertia
+from feasid.inspection.file_check import check_file
+from feasid.inspection.file_correction import FILL_MASS, FILL_RADIUS, correct_file
 from feasid.inspection.judge import MARGIN, METRICS, closest_inertia
-from feasid.inspection.repair import FILL_MASS, FILL_RADIUS, repair_file
-from feasid.inspection.report import inspect
 from feasid.robot import inertia
 
 ROD = '<inertia ixx="0.001" ixy="0" ixz="0" iyy="0.001" iyz="0" izz="0.0001"/>'
@@ -132,7 +133,7 @@ def test_options_are_checked(options, words):
 def test_every_real_file_comes_out_possible_and_otherwise_the_same(path, metric, tmp_path):
     pinocchio, mujoco = pytest.importorskip("pinocchio"), pytest.importorskip("mujoco")
     try:
-        repair = repair_file(path, metric)
+        repair = correct_file(path, metric)
     except FeasidError:
         assert "<link" not in path.read_text()
         return
@@ -143,14 +144,14 @@ def test_every_real_file_comes_out_possible_and_otherwise_the_same(path, metric,
     assert {c.link.name for c in repair.changes} == {r.link.name for r in repair.before.infeasible}
     out = tmp_path / "fixed.urdf"
     repair.write(out)
-    assert inspect(out).status == "feasible"
+    assert check_file(out).status == "feasible"
     numbers = re.compile(rb'\b(?:value|i[xyz]{2})\s*=\s*"[^"]*"')
     assert numbers.sub(b"", out.read_bytes()) == numbers.sub(b"", data)
     old, new = data.decode().splitlines(), out.read_text().splitlines()
     changed = [x[2:] for x in difflib.ndiff(old, new) if x[0] in "+-"]
     assert all("<inertia" in line or "<mass" in line for line in changed)
     pinocchio.buildModelFromUrdf(str(out))
-    filled = repair_file(path, metric, fill=True).data.decode()
+    filled = correct_file(path, metric, fill=True).data.decode()
     mujoco.MjModel.from_xml_string(without_geometry(filled))
 
 
@@ -220,7 +221,7 @@ def test_bodies_without_mass_are_filled_when_asked(tmp_path):
     mujoco = pytest.importorskip("mujoco")
     path = tmp_path / "arm.urdf"
     path.write_text(ARM)
-    repair = repair_file(path, fill=True)
+    repair = correct_file(path, fill=True)
     assert [c.link.name for c in repair.changes] == ["wheel"]
     assert repair.after.weightless == ()
     with pytest.raises(ValueError, match="mjMINVAL"):
@@ -232,3 +233,35 @@ def test_bodies_without_mass_are_filled_when_asked(tmp_path):
     principal = np.array([float(filled.moments[k]) for k in (0, 3, 5)])
     second = principal.sum() / 2 - principal
     assert second.min() >= FILL_MASS * FILL_RADIUS**2 * (1 - 1e-9)
+
+
+def test_correct_takes_a_path_as_check_does(tmp_path):
+    path = tmp_path / "wrong.urdf"
+    path.write_text(ARM.replace('izz="0.003"', 'izz="0.3"'))
+    correction = feasid.correct(path)
+    assert [c.link.name for c in correction.changes] == ["upper"]
+    assert "changed links" in repr(correction)
+    assert not (tmp_path / "right.urdf").exists()
+    feasid.correct(path, out=tmp_path / "right.urdf", metric="barrier")
+    assert feasid.check(tmp_path / "right.urdf").feasible
+    with pytest.raises(OutputError, match="exists"):
+        feasid.correct(path, out=tmp_path / "right.urdf")
+    robot = feasid.load_robot(path)
+    assert feasid.correct(path, bodies=True).changed == feasid.correct(robot).changed
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"metric": "weighted"}, "metric 'weighted' is not one of"),
+        ({"margin": "wide"}, "margin 'wide' must be a number between 0 and 1/3"),
+        ({"total_mass": 3.0}, "total_mass= is asked of moving bodies"),
+        ({"base": 3}, "base= is asked of moving bodies"),
+        ({"overwrite": True}, "about the file that out= names"),
+        ({"bodies": True, "fill": True}, "fill= is about the text of a file"),
+    ],
+)
+def test_options_that_a_file_has_no_use_for_are_rejected(tmp_path, options, message):
+    (tmp_path / "arm.urdf").write_text(ARM)
+    with pytest.raises(InputError, match=message):
+        feasid.correct(tmp_path / "arm.urdf", **options)

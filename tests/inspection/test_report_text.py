@@ -12,6 +12,14 @@ import feasid
 from feasid.errors import InputError, OutputError
 from feasid.formats.registry import read_description
 from feasid.formats.xml import parse_xml
+from feasid.inspection.file_check import (
+    check_file,
+    finding_of_error,
+    findings,
+    report_lines,
+    worst_status,
+)
+from feasid.inspection.file_correction import _verify
 from feasid.inspection.judge import (
     LinkVerdict,
     closest_inertia,
@@ -19,8 +27,6 @@ from feasid.inspection.judge import (
     judge_body,
     judge_link,
 )
-from feasid.inspection.repair import _verify
-from feasid.inspection.report import finding_of_error, findings, inspect, report_lines, worst_status
 from feasid.inspection.whole_robot import MassMatrix, WholeRobotVerdict
 
 
@@ -64,7 +70,7 @@ def report(tmp_path, monkeypatch):
     more = "".join(placed(n, x, "base", "fixed") for n, x in ON_BASE.items())
     more += "".join(placed(n, x, "upper", "revolute") for n, x in MOVING.items())
     (tmp_path / "a b.urdf").write_text(text.replace("</robot>", more + "</robot>"))
-    return inspect("a b.urdf")
+    return check_file("a b.urdf")
 
 
 SAID = """\
@@ -105,7 +111,7 @@ a b.urdf: infeasible
 !! 'plate': triangle inequality violated by 55.6 % of the largest moment
    [triangle]
 !! 'rod': negative principal moment (100 % of the largest) [inertia-negative]
-   more: report.explain(); the closest feasible model: feasid.repair(path)"""
+   more: check.explain(); the closest feasible model: feasid.correct(path)"""
 
 
 def test_the_report_word_for_word(report):

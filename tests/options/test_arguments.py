@@ -78,8 +78,8 @@ def run(subjects, chosen):
 RESULTS = (
     "BaseParameters", "Choice", "Comparison", "Correction", "Diagnosis", "ExcitationProblem",
     "Finding", "Fit", "ControllerPayload", "OnlineEstimate", "Payload", "Replay", "Range",
-    "ContactEstimate", "ParameterRanges", "Reduced", "Repair", "Report", "Samples", "SavedFit",
-    "Simulation", "TorqueConstants",
+    "ContactEstimate", "ParameterRanges", "Reduced", "FileCheck", "FileCorrection", "Samples",
+    "SavedFit", "Simulation", "TorqueConstants",
     "Trajectory", "Verdict",
 )  # fmt: skip
 """Constructors that are not called: plain records, which functions fill with what they computed."""

@@ -8,14 +8,21 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from feasid.core.arguments import checked, checked_methods
-from feasid.core.files import check_writable, write_atomically
+from feasid.core.arguments import checked_methods
+from feasid.core.display import Display, Displayed, Measure
+from feasid.core.files import write_atomically
 from feasid.errors import InputError, OutputError
 from feasid.formats.description import Changes, Link, NewInertial
 from feasid.formats.registry import format_of_text
 from feasid.formats.xml import LIMITS, ReadLimits, parse_xml, read_bytes
-from feasid.inspection.judge import MARGIN, SMALLEST, CorrectedInertia, closest_inertia
-from feasid.inspection.report import LinkReport, Report, inspect_description
+from feasid.inspection.file_check import FileCheck, LinkReport, check_description
+from feasid.inspection.judge import (
+    MARGIN,
+    SMALLEST,
+    CorrectedInertia,
+    check_distance,
+    closest_inertia,
+)
 
 FILL_MASS = 1e-6
 """Mass [kg] given to a moving link that has none, when asked."""
@@ -45,23 +52,39 @@ class Change:
 
 
 @checked_methods
-@dataclass(frozen=True, eq=False)
-class Repair:
+@dataclass(frozen=True, eq=False, repr=False)
+class FileCorrection(Displayed):
     """A corrected file, not yet written.
 
     Attributes
     ----------
-    before, after : Report
+    before, after : FileCheck
         Verdicts on the file as it was and as it will be.
     changes : tuple of Change
     data : bytes
         The new file; equal to the old one when nothing had to change.
     """
 
-    before: Report
-    after: Report
+    before: FileCheck
+    after: FileCheck
     changes: tuple[Change, ...]
     data: bytes
+
+    def display(self) -> Display:
+        """The correction at a glance."""
+        remarks = [
+            f"{c.link.path}:{c.link.line}: {c.link.name!r} by {100 * c.new.distance:.3g} %"
+            for c in self.changes
+        ]
+        return Display(
+            f"correction of {self.before.description.path}",
+            [
+                Measure("physically consistent", "yes, verified", "exactly proved"),
+                Measure("changed links", f"{len(self.changes)} of {len(self.before.links)}"),
+            ],
+            remarks,
+            more="more: correction.write(path), correction.changes, correction.after",
+        )
 
     def write(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
         """Write the file aside, then rename it into place.
@@ -80,13 +103,13 @@ class Repair:
         write_atomically(os.fspath(path), self.data, overwrite=overwrite)
 
 
-def repair_file(
+def correct_file(
     path: str | os.PathLike[str],
     metric: str = "euclidean",
     margin: float = MARGIN,
     fill: bool = False,
     limits: ReadLimits = LIMITS,
-) -> Repair:
+) -> FileCorrection:
     """Correct the links of a file that cannot exist; all others keep every byte.
 
     Parameters
@@ -107,58 +130,19 @@ def repair_file(
     OutputError
         The new text did not pass verification.
     """
+    check_distance(metric, margin)
     text = parse_xml(read_bytes(path, limits), os.fspath(path), limits)
     form = format_of_text(text)
     description = form.read(text, limits)
-    before = inspect_description(description)
+    before = check_description(description)
     changes = tuple(Change(r.link, _correct_link(r, metric, margin)) for r in before.infeasible)
     if fill:
         changes += tuple(_fill_weightless(before, margin, {c.link.name for c in changes}))
     inertials = {c.link.name: NewInertial(c.new.mass, c.new.moments) for c in changes}
     data = form.patch(description, Changes(inertials))
-    after = inspect_description(form.read(parse_xml(data, text.path, limits), limits))
+    after = check_description(form.read(parse_xml(data, text.path, limits), limits))
     _verify(before, after, changes)
-    return Repair(before, after, changes, data)
-
-
-@checked
-def repair(
-    path: str | os.PathLike[str],
-    out: str | os.PathLike[str],
-    metric: str = "euclidean",
-    margin: float = MARGIN,
-    fill: bool = False,
-    overwrite: bool = False,
-) -> Repair:
-    """Correct the links of a file that cannot exist, into another file.
-
-    Parameters
-    ----------
-    path : path
-        A description file, such as URDF, MJCF or SDF.
-    out : path
-        The corrected file.
-    metric, margin, fill
-        See `feasid.inspection.repair.repair_file`.
-    overwrite : bool
-        Whether a file that exists is replaced.
-
-    Returns
-    -------
-    Repair
-        What was written, the changes, and verdicts before and after.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, or a link cannot be corrected in it; names it.
-    OutputError
-        `out` exists or cannot be written, or the new text did not pass verification.
-    """
-    check_writable(os.fspath(out), overwrite=overwrite)
-    done = repair_file(path, metric, margin, fill)
-    done.write(out, overwrite=overwrite)
-    return done
+    return FileCorrection(before, after, changes, data)
 
 
 def _correct_link(report: LinkReport, metric: str, margin: float) -> CorrectedInertia:
@@ -172,7 +156,7 @@ def _correct_link(report: LinkReport, metric: str, margin: float) -> CorrectedIn
     return closest_inertia(link.mass, link.moments, metric, margin)
 
 
-def _fill_weightless(before: Report, margin: float, done: set[str]) -> Iterator[Change]:
+def _fill_weightless(before: FileCheck, margin: float, done: set[str]) -> Iterator[Change]:
     """Mass and volume for moving links whose bodies have none."""
     for report in before.weightless:
         link = report.body.links[0]
@@ -187,7 +171,7 @@ def _fill_weightless(before: Report, margin: float, done: set[str]) -> Iterator[
         )
 
 
-def _verify(before: Report, after: Report, changes: Sequence[Change]) -> None:
+def _verify(before: FileCheck, after: FileCheck, changes: Sequence[Change]) -> None:
     """Exactly possible everywhere, and nothing else changed."""
     if after.infeasible:
         names = [r.link.name for r in after.infeasible]

@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from feasid.core.arguments import checked, checked_methods
+from feasid.core.arguments import checked_methods
 from feasid.core.display import Display, Displayed, Measure
 from feasid.core.text import escape_controls
 from feasid.errors import FeasidError
@@ -65,7 +65,7 @@ class BodyReport:
 
 @checked_methods
 @dataclass(frozen=True, eq=False, repr=False)
-class Report(Displayed):
+class FileCheck(Displayed):
     """What was found in one file.
 
     Attributes
@@ -123,7 +123,7 @@ class Report(Displayed):
             f"{self.description.path}: {self.status}",
             measures,
             [*named, *undecided],
-            more="more: report.explain(); the closest feasible model: feasid.repair(path)",
+            more="more: check.explain(); the closest feasible model: feasid.correct(path)",
         )
 
     @property
@@ -156,8 +156,7 @@ class Report(Displayed):
         }
 
 
-@checked
-def inspect(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> Report:
+def check_file(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> FileCheck:
     """Read a description file and judge every link and moving body of it, exactly.
 
     Parameters
@@ -168,7 +167,7 @@ def inspect(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> Report
 
     Returns
     -------
-    Report
+    FileCheck
 
     Raises
     ------
@@ -178,10 +177,10 @@ def inspect(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> Report
         It is larger or deeper than `limits`.
     """
     text = parse_xml(read_bytes(path, limits), os.fspath(path), limits)
-    return inspect_description(read_description(text, limits))
+    return check_description(read_description(text, limits))
 
 
-def inspect_description(description: Description) -> Report:
+def check_description(description: Description) -> FileCheck:
     """Judge every link and moving body of a description exactly, and look for causes."""
     verdicts = {link.name: judge_link(link) for link in description.links}
     hints = causes(description, verdicts)
@@ -194,7 +193,7 @@ def inspect_description(description: Description) -> Report:
         )
         for link in description.links
     )
-    return Report(description, links, bodies[0], tuple(bodies[1:]))
+    return FileCheck(description, links, bodies[0], tuple(bodies[1:]))
 
 
 def _body_report(body: LinkGroup, verdicts: dict[str, LinkVerdict]) -> BodyReport:
@@ -276,7 +275,7 @@ def plain(text: str) -> str:
     return escape_controls(text, keep="")
 
 
-def headline(report: Report) -> str:
+def headline(report: FileCheck) -> str:
     """One line per file."""
     links, bodies = len(report.links), len(report.bodies)
     wrong = len(report.infeasible)
@@ -288,7 +287,7 @@ def headline(report: Report) -> str:
     return f"{report.description.path}: {report.status} ({text})"
 
 
-def report_lines(report: Report, verbose: bool = False) -> Iterator[str]:
+def report_lines(report: FileCheck, verbose: bool = False) -> Iterator[str]:
     """The report for people; warnings are summed up unless `verbose`."""
     yield headline(report)
     for found in report.infeasible:
@@ -311,7 +310,7 @@ def report_lines(report: Report, verbose: bool = False) -> Iterator[str]:
         yield f"  note: {note}"
 
 
-def _infeasible_lines(report: Report, found: LinkReport) -> Iterator[str]:
+def _infeasible_lines(report: FileCheck, found: LinkReport) -> Iterator[str]:
     link = found.link
     yield f"  {link.path}:{link.line}: link {link.name!r}: {describe_infeasible(found)}"
     if link.mass is not None and link.moments is not None:
@@ -326,7 +325,7 @@ def _infeasible_lines(report: Report, found: LinkReport) -> Iterator[str]:
     yield from _whole_body_lines(report, found)
 
 
-def _whole_body_lines(report: Report, found: LinkReport) -> Iterator[str]:
+def _whole_body_lines(report: FileCheck, found: LinkReport) -> Iterator[str]:
     body = next((b for b in (report.base, *report.bodies) if b.body.name == found.body), None)
     if body is None or sum(link.line > 0 for link in body.body.links) <= 1:
         return
@@ -354,14 +353,14 @@ _LIMITS = {
 }
 
 
-def _weightless_lines(report: Report) -> Iterator[str]:
+def _weightless_lines(report: FileCheck) -> Iterator[str]:
     for status, text in _LIMITS.items():
         names = [r.body.name for r in report.weightless if r.verdict.status == status]
         if names:
             yield f"  warning: moving bodies {text}: {_join_first(names)} [weightless]"
 
 
-def _warning_lines(report: Report, verbose: bool) -> Iterator[str]:
+def _warning_lines(report: FileCheck, verbose: bool) -> Iterator[str]:
     groups: dict[str, list[tuple[LinkReport, Cause]]] = {}
     for found in report.links:
         for cause in found.causes if found.verdict.possible else ():
@@ -387,7 +386,7 @@ Finding = tuple[str, str, str, int, int, str]
 """Level, rule, path, line, column, message."""
 
 
-def findings(report: Report) -> Iterator[Finding]:
+def findings(report: FileCheck) -> Iterator[Finding]:
     """Everything that was found, one entry each."""
     for found in report.links:
         link = found.link

@@ -1,0 +1,195 @@
+"""`check` and `correct`: of a file link by link, of a robot, fit or base parameters as a whole."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable
+from typing import Any, Literal, overload
+
+from feasid.core.arguments import checked
+from feasid.core.files import check_writable
+from feasid.errors import InputError
+from feasid.feasibility.check import Verdict
+from feasid.feasibility.check import check as check_parameters
+from feasid.feasibility.constraints.sets import FeasibleSet
+from feasid.feasibility.correct import Correction
+from feasid.feasibility.correct import correct as correct_parameters
+from feasid.formats.load import load_robot
+from feasid.inspection.file_check import FileCheck, check_file
+from feasid.inspection.file_correction import FileCorrection, correct_file
+from feasid.options.complete import document_options
+from feasid.options.tables import CorrectOptions
+
+
+@overload
+def check(subject: str | os.PathLike[str], *, bodies: Literal[False] = False) -> FileCheck: ...
+
+
+@overload
+def check(subject: Any, base: Any = None, *, bodies: bool = False, **options: Any) -> Verdict: ...
+
+
+@checked
+def check(
+    subject: Any, base: Any = None, *, bodies: bool = False, **options: Any
+) -> Verdict | FileCheck:
+    """Decide whether a model can exist, and prove the answer.
+
+    Parameters
+    ----------
+    subject : path, Robot, Fit, or array_like of shape (nb,)
+        Of a file every link is judged, from its own decimals, as ``feasid check`` does: a
+        `FileCheck`. Of a robot its moving bodies, of a fit the parameters it found, of an array
+        the base parameters of `base`: a `Verdict`, see `feasid.feasibility.check.check`.
+    base : BaseParameters, optional
+        What the entries of an array mean.
+    bodies : bool
+        Of a file, judge the moving bodies instead, as ``feasid check --bodies`` does: links that
+        move as one may be possible together although one of them is not.
+    **options
+        Of `feasid.feasibility.check.check`; bounds are on moving bodies.
+
+    Returns
+    -------
+    FileCheck or Verdict
+        Both have ``feasible``, ``status`` and ``explain()``.
+
+    Raises
+    ------
+    InputError
+        A file that cannot be read, an option that has no effect here, or `bodies` without a file.
+    SolverError
+        See `feasid.feasibility.check.check`.
+
+    Examples
+    --------
+    >>> import feasid
+    >>> body = feasid.Body("link", None, inertial=[1, 0, 0, 1, 0, 5, 0, 0, 0, 1])
+    >>> feasid.check(feasid.Robot((body,))).feasible
+    False
+    """
+    if isinstance(subject, str | os.PathLike):
+        if not bodies:
+            _refuse_options_of_bodies(options, base, ())
+            return check_file(subject)
+        subject = load_robot(subject)
+    elif bodies:
+        raise InputError("bodies=True is for files: robots and fits are judged by moving bodies")
+    return check_parameters(subject, base, **options)
+
+
+@overload
+def correct(
+    subject: str | os.PathLike[str],
+    *,
+    out: str | os.PathLike[str] | None = None,
+    fill: bool = False,
+    overwrite: bool = False,
+    bodies: Literal[False] = False,
+    **options: Any,
+) -> FileCorrection: ...
+
+
+@overload
+def correct(
+    subject: Any, base: Any = None, *, bodies: bool = False, **options: Any
+) -> Correction: ...
+
+
+@checked
+@document_options(CorrectOptions)
+def correct(
+    subject: Any,
+    base: Any = None,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    fill: bool = False,
+    overwrite: bool = False,
+    bodies: bool = False,
+    feasible: FeasibleSet | None = None,
+    **options: Any,
+) -> Correction | FileCorrection:
+    """Find the closest model that is physically consistent.
+
+    Of a file, links that are not consistent are corrected in the file's own text; all others keep
+    every byte. Of a robot, only bodies that break something change; ``optimality`` proves how
+    close any model is.
+
+    Parameters
+    ----------
+    subject : path, Robot or array_like, shape (nb,)
+        A description file, a robot, or base parameters of `base`: BPFC, eq. (52)-(56) of Sousa
+        and Cortesao (2014).
+    base : BaseParameters, Robot or path, optional
+        What the entries of an array mean.
+    out : path, optional
+        Where the corrected file is written; else ``.write(path)`` of the result writes it.
+    fill : bool
+        Of a file, also give moving bodies without mass or volume a little of both: they are valid
+        limits, but simulators refuse them.
+    overwrite : bool
+        Whether `out` is replaced if it exists.
+    bodies : bool
+        Of a file, correct the robot's moving bodies instead, each the sum of its links.
+    feasible : FeasibleSet, optional
+        Of a robot or base parameters, instead of consistency and bounds.
+    **options
+        The metric "euclidean" is the paper's distance of the vectors, in SI numbers; "weighted"
+        that of ``weight @ vector``, with the triangle of a regressor as weight of the torques;
+        "entropic" the second-order form of the entropic divergence (log-det Bregman, Lee, Wensing
+        and Park 2020) around a model: a distance of mass distributions, which does not depend on
+        units or frames. Files take `metric`, "euclidean" or "barrier" (weighed against entropy:
+        thicker bodies), and `margin`, the smallest second moment of a link over their sum.
+
+    Returns
+    -------
+    Correction or FileCorrection
+        Of a file a `FileCorrection`: its text, the changes, and verdicts before and after.
+
+    Raises
+    ------
+    InputError
+        A file that cannot be read or corrected, or an option that has no effect here.
+    OutputError
+        `out` exists or cannot be written, or the new text did not pass verification.
+    SolverError
+        No solver gave an answer that could be verified.
+    """
+    if isinstance(subject, str | os.PathLike) and not bodies:
+        void = options if feasible is None else [*options, "feasible"]
+        _refuse_options_of_bodies(void, base, FILE_OPTIONS)
+        if overwrite and out is None:
+            raise InputError("overwrite=True is about the file that out= names", option="overwrite")
+        if out is not None:
+            check_writable(os.fspath(out), overwrite=overwrite)
+        changed = correct_file(subject, fill=fill, **options)
+        if out is not None:
+            changed.write(out, overwrite=overwrite)
+        return changed
+    for name, given in (("out", out is not None), ("fill", fill), ("overwrite", overwrite)):
+        if given:
+            raise InputError(
+                f"{name}= is about the text of a file: feasid.write(correction.robot, path) writes "
+                "a corrected robot",
+                option=name,
+            )
+    if isinstance(subject, str | os.PathLike):
+        subject = load_robot(subject)
+    elif bodies:
+        raise InputError("bodies=True is for files: robots are corrected by moving bodies")
+    return correct_parameters(subject, base, feasible=feasible, **options)
+
+
+FILE_OPTIONS = ("metric", "margin")
+"""Options of corrected links."""
+
+
+def _refuse_options_of_bodies(options: Iterable[str], base: Any, known: Collection[str]) -> None:
+    """Refuse what a file, whose links are judged one by one, has no use for."""
+    void = [name for name in options if name not in known] or ["base"] * (base is not None)
+    if void:
+        raise InputError(
+            f"{void[0]}= is asked of moving bodies, and a file is judged link by link: "
+            "say bodies=True, or load the robot",
+            option=void[0],
+        )
