@@ -24,7 +24,7 @@ SOLVED = 1e-3
 """Relative difference of torques that two solvers' answers to one problem may have."""
 DRAWS = 20
 ALARMS = 0.01
-"""Share of samples of a free motion in which contact may be reported; one in an hour is promised."""
+"""Share of a free motion's samples with contact that passes; one alarm an hour is promised."""
 SETTLED = 100
 """Samples after which observers and filters have forgotten where they began."""
 LEVEL = 0.999
@@ -74,7 +74,6 @@ def samples(world, fit, folder):
     assert doubts(fit) or np.median(off) <= 2 * TIMES * told, (
         f"{np.median(off):.3g}, told {told:.3g}"
     )
-    return [robot.values for robot in drawn]
 
 
 def ranges(world, fit, folder):
@@ -96,20 +95,11 @@ def problem(world, fit, folder):
     """The convex program of a fit, solved by another solver, has the fit for its optimum."""
     program = fit.problem()
     program.solve(solver="CLARABEL")
-    robot = fit.robot
-    delta = np.array(robot.values)
-    variables = program.var_dict
-    for k, body in enumerate(robot.bodies):
-        if body.name in variables:
-            value = np.ravel(variables[body.name].value)
-            delta[robot.inertial_columns[k]] = value[:10]
-            if body.rotor is not None:
-                delta[robot.rotor_columns(k)] = value[10:14]
-    for k, drive in enumerate(robot.drives):
-        value = variables.get(f"{drive.name} drive", variables.get(drive.name))
-        columns = list(robot.drive_columns(k).values())
-        if value is not None and value.size == len(columns):
-            delta[columns] = np.ravel(value.value)
+    robot, delta = fit.robot, np.array(fit.robot.values)
+    owners = np.array([name for name, _ in robot.parameter_names])
+    for name, variable in program.var_dict.items():
+        if name in owners:
+            delta[owners == name] = np.ravel(variable.value)
     assert difference(world, robot.with_values(delta), robot) <= SOLVED
 
 
@@ -192,7 +182,7 @@ def online(world, fit, folder):
 
 def code(world, fit, folder):
     """C code of the model passes its own test when it is compiled."""
-    fit.to_c(folder / "arm.c", routines=("inverse_dynamics",))
+    fit.export_c(folder / "arm.c", routines=("inverse_dynamics",))
     (folder / "main.c").write_text(MAIN)
     command = ["cc", "-std=c99", "-Wall", "-Werror", "arm.c", "main.c", "-o", "arm", "-lm"]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)

@@ -35,12 +35,12 @@ TILT = np.deg2rad(4.0)
 """Of the base in tilted logs [rad]."""
 HARMONICS, PERIOD = 5, 10.0
 FEET = {
-    "front": feasid.Touch("base", (0.3, 0.0, -0.3)),
-    "left": feasid.Touch("base", (-0.2, 0.25, -0.3)),
-    "right": feasid.Touch("base", (-0.2, -0.25, -0.3)),
-    "hand": feasid.Touch("l3", (0.0, 0.0, 0.25)),
+    "front": feasid.floating.ContactSensor("base", (0.3, 0.0, -0.3)),
+    "left": feasid.floating.ContactSensor("base", (-0.2, 0.25, -0.3)),
+    "right": feasid.floating.ContactSensor("base", (-0.2, -0.25, -0.3)),
+    "hand": feasid.floating.ContactSensor("l3", (0.0, 0.0, 0.25)),
 }
-"""Where a floating robot is held; the first three forces carry it, that on the hand comes besides."""
+"""Where a floating robot is held: three forces carry it, that on the hand comes besides."""
 BASE_SWING = {"turn": 0.4, "shift": 0.1, "force": 5.0}
 """Amplitudes of a floating base's motion [rad, m], and of the force on its hand [N]."""
 
@@ -208,7 +208,7 @@ class World:
         return float(np.linalg.norm(predicted - true) / np.linalg.norm(true))
 
     def parameters(self, robot):
-        """True standard parameters in another robot's order; terms that the truth lacks are zero."""
+        """True standard parameters in another robot's order; terms that it lacks are zero."""
         known = dict(zip(self.truth.parameter_names, self.truth.values, strict=True))
         return np.array([known.get(name, 0.0) for name in robot.parameter_names])
 
@@ -316,7 +316,7 @@ def world(robot, kind="clean", seed=0):
         signals, options = instruments(kind, truth, t, motion, tau, rng)
         made[name] = pd.DataFrame({"t": t, **columns, **signals})
     if robot == "floating":
-        options = {**options, "imu": feasid.Imu("base"), "contacts": FEET}
+        options = {**options, "imu": feasid.floating.Imu("base"), "contacts": FEET}
     return World(robot, kind, described, truth, made["log"], made["test_log"], motion, options)
 
 
@@ -329,7 +329,7 @@ def floating_record(kind, truth, rng, t):
     """With the base's pose, its IMU and the forces of all contacts."""
     joints = joint_motion(kind, rng, t, truth.dof - 6)
     rotation, position, twist, acceleration = base_motion(rng, t)
-    motion = feasid.floating_motion(
+    motion = feasid.floating.floating_motion(
         truth, joints, rotation=rotation, position=position, twist=twist, acceleration=acceleration
     )
     levers = {

@@ -1,4 +1,4 @@
-"""Every option of a fit is about the model, about the signals, or about rows: one place for each."""
+"""Every option of a fit is about the model, about the signals or about rows: one place each."""
 
 from feasid.options.tables import FitOptions
 
