@@ -16,7 +16,7 @@ ASSIGNED = {
     },
     "rows": {  # which rows of the log count, and how they are formed
         *("columns", "topic", "rate", "corrupt", "nan", "sort", "exclude", "measured"),
-        *("cutoff", "filter_torque", "derivative_cutoff", "smoothing", "filtering", "rest"),
+        *("cutoff", "filter_torque", "derivative_cutoff", "filtering", "rest"),
         *("trim", "decimate", "method", "window", "robust", "block", "diagnose"),
     },
 }
