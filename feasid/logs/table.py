@@ -86,7 +86,8 @@ def standard_table(
         notes += said
     names, written = _split_headers(plain, joints)
     plain = plain.set_axis(names, axis="columns")
-    notes += _convert_to_si(plain, written, units)
+    plain, said = _convert_to_si(plain, written, units)
+    notes += said
     same = plain.shape == df.shape and [*plain.columns] == [*df.columns]
     if same and len(notes) == len(df.attrs.get("notes", ())):
         return df
@@ -188,14 +189,14 @@ def _without_padding(df: pd.DataFrame) -> tuple[pd.DataFrame, list[Note]]:
 
 def _split_headers(df: pd.DataFrame, joints: Sequence[str]) -> tuple[list[Any], dict[Any, str]]:
     """Plain names of all columns, and the units written in the headers by plain name."""
-    columns = [*df.columns]
+    columns = {*df.columns}
     wanted = _wanted_names(joints)
     names, units = [], {}
-    for name in columns:
+    for name in df.columns:
         plain, written = split_header(name, joints) if isinstance(name, str) else (name, "")
         known = standard_unit_spelling(written) in KNOWN_UNITS or plain in wanted
         split = plain != name and (known or written in NO_UNIT)
-        if split and plain not in columns and plain not in names:
+        if split and plain not in columns and plain not in units:
             names.append(plain)
             units[plain] = written
         else:
@@ -211,11 +212,12 @@ def _wanted_names(joints: Sequence[str]) -> set[str]:
 
 def _convert_to_si(
     df: pd.DataFrame, written: Mapping[Any, str], units: dict[str, str]
-) -> list[Note]:
-    """Convert columns of known units in place, and add these to `units`; notes on the others."""
+) -> tuple[pd.DataFrame, list[Note]]:
+    """Convert columns of known units all at once, and add these to `units`; notes on all."""
     import pandas as pd
 
     converted: dict[str, list[str]] = {}
+    changed: dict[Any, Any] = {}
     unknown = {}
     for name, unit in written.items():
         spelt = standard_unit_spelling(unit)
@@ -228,7 +230,7 @@ def _convert_to_si(
         factor = KNOWN_UNITS[spelt]
         if factor == 1.0 or not pd.api.types.is_numeric_dtype(df[name].dtype):
             continue
-        df[name] = _times(df[name], factor, spelt)
+        changed[name] = _times(df[name], factor, spelt)
         converted.setdefault(unit, []).append(name)
     notes = [
         Note(f"column{'s' * (len(names) > 1)} {_join_names(names)} converted from {unit} to SI",
@@ -238,7 +240,11 @@ def _convert_to_si(
     if unknown:
         listed = ", ".join(f"{name} [{unit}]" for name, unit in unknown.items())
         notes.append(Note(f"units not converted: {listed}", UNKNOWN_UNITS, units=unknown))
-    return notes
+    if changed:
+        is_changed = df.columns.isin([*changed])
+        df = pd.concat([df.loc[:, ~is_changed], pd.DataFrame(changed, df.index)], axis="columns")
+        df = df.iloc[:, np.argsort(np.argsort(is_changed, kind="stable"))]
+    return df, notes
 
 
 def _times(column: pd.Series[Any], factor: float, unit: str) -> Any:

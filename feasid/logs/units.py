@@ -81,6 +81,9 @@ LOWER_UNITS = {unit.lower(): unit for unit in KNOWN_UNITS}
 HEADER = re.compile(r"(.*[^\s_.,;:-])[\s_.,;:-]*[\[(]([^\])\[(]*)[\])]")
 """A column's name with its unit in brackets."""
 
+LONGEST_END = 80
+"""Characters at the end of a name among which its unit is looked for: trying takes their square."""
+
 ENDS = re.compile(r"(.*[^_])_((?:[A-Za-z]+_(?:per_)?)?[A-Za-z]+[2²]?)")
 """A column's name with its unit after an underscore: ``dq_elbow_deg``, ``dq_elbow_rad_per_s``."""
 
@@ -111,12 +114,13 @@ def split_header(name: str, joints: Collection[str] = ()) -> tuple[str, str]:
     Brackets hold a unit where it is known. After an underscore it must be one of the quantity that
     the name says, and no part of a joint's name: ``tau_arm_A`` is the torque of a joint arm_A.
     """
-    if match := HEADER.fullmatch(name):
-        return match[1], match[2].strip()
-    match = ENDS.fullmatch(name)
+    head, tail = name[:-LONGEST_END], name[-LONGEST_END:]
+    if match := HEADER.fullmatch(tail):
+        return head + match[1], match[2].strip()
+    match = ENDS.fullmatch(tail)
     if match is None or any(name.endswith(joint) for joint in joints):
         return name, ""
-    plain, tail = match[1], match[2]
+    plain, tail = head + match[1], match[2]
     kind = kind_of_name(plain)
     units = UNITS.get(kind, {})
     for start, end in ((plain, tail), (f"{plain}_{tail}".rpartition("_")[0], tail.split("_")[-1])):
@@ -128,8 +132,8 @@ def split_header(name: str, joints: Collection[str] = ()) -> tuple[str, str]:
 
 def unit_in_name(name: Any, kind: str, joints: Collection[str]) -> str:
     """Unit of a kind after an underscore at the end of a name that says no kind; empty: none."""
-    match = ENDS.fullmatch(name) if isinstance(name, str) else None
-    if match is None or any(match[0].endswith(joint) for joint in joints):
+    match = ENDS.fullmatch(name[-LONGEST_END:]) if isinstance(name, str) else None
+    if match is None or any(name.endswith(joint) for joint in joints):
         return ""
     unit = standard_unit_spelling(match[2].split("_")[-1])
     return unit if unit in UNITS[kind] else ""

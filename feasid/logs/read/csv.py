@@ -35,14 +35,17 @@ COMMENT = ("#", "%")
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.I)
 COMMA_NUMBER = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 
+NUMERIC = "biuf"
+"""Kinds of columns of numbers."""
+
 LONGEST_LINE = 1_000_000
 """Bytes that the header may have."""
 
-MOST_COLUMNS = 100_000
+MOST_COLUMNS = 10_000
 """Columns that a file may have."""
 
 LONGEST_NAME = 1000
-"""Characters of a column's name; expressions that look for units in it are slow on longer ones."""
+"""Characters of a column's name."""
 
 SAID = re.compile(r"sep=(.)\s*")
 """Excel's first line, which says how columns are parted."""
@@ -373,12 +376,16 @@ def _count_quoted_fields(
     data: bytes, start: int, first_line: int, count: int, delimiter: str, path: str
 ) -> int:
     """The same, for files with quoted cells."""
-    text = data[start:].decode(errors="replace")
-    for k, row in enumerate(csv.reader(text.splitlines(), delimiter=delimiter)):
-        if row and len(row) != count:
-            _refuse_row(
-                path, first_line + k, count, len(row), delimiter.join(row), delimiter, False
-            )
+    text = io.TextIOWrapper(io.BytesIO(data[start:]), "utf-8", "replace", newline="")
+    rows = csv.reader(text, delimiter=delimiter)
+    try:
+        for row in rows:
+            if row and len(row) != count:
+                line = first_line + rows.line_num - 1
+                _refuse_row(path, line, count, len(row), delimiter.join(row), delimiter, False)
+    except csv.Error as error:
+        line = first_line + max(rows.line_num - 1, 0)
+        raise LogError(f"{path}, line {line}: {error}", path=path, line=line) from error
     return len(data)
 
 
@@ -523,8 +530,9 @@ def read_csv(
     if df[empty].notna().to_numpy().any():
         raise LogError(f"{path}: the last column has cells but no name", path=path)
     df = df.drop(columns=empty) if empty else df
-    for name in df.columns:
-        _check_cells(df[name], found, path)
+    for name, dtype in zip(df.columns, df.dtypes, strict=True):
+        if dtype.kind not in NUMERIC:
+            _check_cells(df[name], found, path)
     notes = list(found.notes)
     if commas:
         notes.append("its numbers are read with decimal commas: there is no point among them")
@@ -537,10 +545,6 @@ def read_csv(
 
 def _check_cells(cells: pd.Series[Any], found: CsvScan, path: str) -> None:
     """Refuse a column in which some cells are numbers and some are not."""
-    import pandas as pd
-
-    if pd.api.types.is_numeric_dtype(cells.dtype):
-        return
     as_numbers = cells_to_numbers(cells)
     bad = (as_numbers.isna() & cells.notna()).to_numpy()
     text = str(cells.iloc[int(np.argmax(bad))]) if bad.any() else ""
