@@ -39,16 +39,6 @@ Composite = tuple[Expressions, Expressions, Expression]
 class Algorithms:
     """One robot's dynamics on expressions of a graph.
 
-    Parameters
-    ----------
-    graph : Graph
-    robot : Robot
-        A tree, or with joints that follow others.
-    delta : sequence of Expression
-        All standard parameters; zeros are skipped.
-    q, dq, ddq : sequence of Expression
-        Of the independent coordinates.
-
     Raises
     ------
     InputError
@@ -56,11 +46,11 @@ class Algorithms:
     """
 
     graph: Graph
-    robot: Robot
-    delta: Sequence[Expression]
-    q: Sequence[Expression]
-    dq: Sequence[Expression]
-    ddq: Sequence[Expression]
+    robot: Robot  #: A tree, or with joints that follow others.
+    delta: Sequence[Expression]  #: All standard parameters; zeros are skipped.
+    q: Sequence[Expression]  #: Of the independent coordinates.
+    dq: Sequence[Expression]  #: See `q`.
+    ddq: Sequence[Expression]  #: See `q`.
 
     def __post_init__(self) -> None:
         if self.robot.loops:

@@ -60,30 +60,22 @@ def rotate_symmetric(rotation: Array, matrix: Expressions) -> Expressions:
 
 @dataclass(frozen=True, eq=False)
 class JointTransform:
-    """The pose of a node in its parent.
+    """The pose of a node in its parent."""
 
-    Attributes
-    ----------
-    before, after : ndarray, shape (3, 3)
-        Constant rotations: parent's coordinates to those of the axis, and on to the node's.
-    turn : ndarray of Expression, shape (3, 3), or None
-        Rotation about the axis, the z axis of its coordinates; None for joints that only slide.
-        Of joints of several degrees of freedom any rotation.
-    arm : ndarray of Expression, shape (3,)
-        From the parent's origin to the point on the axis, in the parent's frame.
-    lever : ndarray of Expression, shape (3,)
-        From that point to the node's origin, in the node's frame.
-    spin, slide : ndarray, shape (3, k)
-        Angular velocity and velocity along the axis per unit of the joint's k, in the node's frame.
-    """
-
+    #: Shape (3, 3): constant rotations: parent's coordinates to those of the axis, and on to the
+    #: node's.
     before: Array
-    after: Array
+    after: Array  #: See `before`.
+    #: Shape (3, 3): rotation about the axis, the z axis of its coordinates; None for joints that
+    #: only slide. Of joints of several degrees of freedom any rotation.
     turn: Expressions | None
+    #: Shape (3,): from the parent's origin to the point on the axis, in the parent's frame.
     arm: Expressions
-    lever: Expressions
+    lever: Expressions  #: Shape (3,): from that point to the node's origin, in the node's frame.
+    #: Shape (3, k): angular velocity and velocity along the axis per unit of the joint's k, in the
+    #: node's frame.
     spin: Array
-    slide: Array
+    slide: Array  #: See `spin`.
 
     def to_node(self, v: Expressions) -> Expressions:
         """A vector's coordinates in the node's frame."""

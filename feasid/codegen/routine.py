@@ -71,20 +71,11 @@ class Routine:
 
 @dataclass(frozen=True, eq=False)
 class BaseParameterModel:
-    """A robot's base parameters, on the geometry for which they are exact, and their values.
+    """A robot's base parameters, on the geometry for which they are exact, and their values."""
 
-    Attributes
-    ----------
-    robot : Robot
-        With roundings of the description taken as `base` takes them.
-    base : BaseParameters
-    beta : ndarray, shape (nb,), or None
-        None: they are an argument of the code.
-    """
-
-    robot: Robot
+    robot: Robot  #: With roundings of the description taken as `base` takes them.
     base: BaseParameters
-    beta: Array | None
+    beta: Array | None  #: Shape (nb,): none: they are an argument of the code.
 
     @classmethod
     def from_robot(
@@ -123,18 +114,10 @@ class BaseParameterModel:
 
 @dataclass(frozen=True, eq=False)
 class StandardParameterModel:
-    """A robot as it is described, its standard parameters folded into the code.
+    """A robot as it is described, its standard parameters folded into the code."""
 
-    Attributes
-    ----------
-    robot : Robot
-        With values for all parameters.
-    columns : tuple of int
-        Standard parameters whose columns the regressor has.
-    """
-
-    robot: Robot
-    columns: tuple[int, ...] = ()
+    robot: Robot  #: With values for all parameters.
+    columns: tuple[int, ...] = ()  #: Standard parameters whose columns the regressor has.
 
     def routine(self, kind: str) -> Routine:
         """One of `ROUTINES`, in a graph of its own."""

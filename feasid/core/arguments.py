@@ -57,17 +57,10 @@ class UnfitError(ValueError):
 
 @dataclass(frozen=True)
 class ArgumentKind:
-    """What an argument may be, in words, and the conversion that refuses anything else.
-
-    Attributes
-    ----------
-    text : str
-    convert : callable
-        From a value to the value that is used; raises `UnfitError`.
-    """
+    """What an argument may be, in words, and the conversion that refuses anything else."""
 
     text: str
-    convert: Callable[[Any], Any]
+    convert: Callable[[Any], Any]  #: From a value to the value that is used; raises `UnfitError`.
 
     def convert_argument(self, name: str, value: Any) -> Any:
         """The value of an argument.

@@ -59,43 +59,23 @@ def truncate(text: object, width: int) -> str:
 
 @dataclass(frozen=True)
 class Measure:
-    """A number beside its goal.
-
-    Attributes
-    ----------
-    name, value : str
-    goal : str
-        Empty when nothing is asked of it.
-    met : bool
-    """
+    """A number beside its goal."""
 
     name: str
     value: str
-    goal: str = ""
+    goal: str = ""  #: Empty when nothing is asked of it.
     met: bool = True
 
 
 @dataclass(frozen=True)
 class Display:
-    """What there is to see of a result.
-
-    Attributes
-    ----------
-    title : str
-    measures : tuple of Measure
-    troubles : tuple of str
-        What is wrong, the gravest first; shown before `remarks`.
-    remarks : tuple of str
-        Lines that are good to know; left out first where room is short.
-    more : str
-        Where to read on.
-    """
+    """What there is to see of a result."""
 
     title: str
     measures: Sequence[Measure] = ()
-    troubles: Sequence[str] = ()
-    remarks: Sequence[str] = ()
-    more: str = ""
+    troubles: Sequence[str] = ()  #: What is wrong, the gravest first; shown before `remarks`.
+    remarks: Sequence[str] = ()  #: Lines that are good to know; left out first where room is short.
+    more: str = ""  #: Where to read on.
 
     @property
     def good(self) -> bool:
@@ -205,18 +185,11 @@ def _fit_parts(parts: Sequence[Sequence[str]], room: int) -> list[str]:
 @checked_methods
 @dataclass(frozen=True, eq=False, repr=False)
 class Summary:
-    """A fit in words and tables.
+    """A fit in words and tables."""
 
-    Attributes
-    ----------
-    text : str
-        Data, errors, verdict, coefficients and notes.
-    tables : mapping of str to DataFrame
-        "base parameters" and "standard parameters" with value, standard error, 95 % interval,
-        description and source; "errors" (relative, by joint); "bodies" (SI).
-    """
-
-    text: str
+    text: str  #: Data, errors, verdict, coefficients and notes.
+    #: "base parameters" and "standard parameters" with value, standard error, 95 % interval,
+    #: description and source; "errors" (relative, by joint); "bodies" (SI).
     tables: Mapping[str, pd.DataFrame]
 
     def __str__(self) -> str:
@@ -274,12 +247,7 @@ def _latex_text(text: str) -> str:
 
 @dataclass(frozen=True)
 class Page:
-    """An HTML file that was written.
-
-    Attributes
-    ----------
-    path : Path
-    """
+    """An HTML file that was written."""
 
     path: Path
 

@@ -314,23 +314,13 @@ RANK_TOLERANCE = 1e-8
 @checked
 @dataclass(frozen=True, eq=False)
 class Contact:
-    """A point of a body that is touched, and the force it gets.
+    """A point of a body that is touched, and the force it gets."""
 
-    Parameters
-    ----------
-    body : str
-        A body, or a link that is fixed to one.
-    position : array_like, shape (3,)
-        In the frame of that body or link [m].
-    force : array_like, shape (samples, 3), optional
-        On the robot, in world axes [N]; needed where it counts as known.
-    moment : array_like, shape (samples, 3), optional
-        On the robot about the point, in world axes [N m].
-    """
-
-    body: str
-    position: npt.ArrayLike = (0.0, 0.0, 0.0)
+    body: str  #: A body, or a link that is fixed to one.
+    position: npt.ArrayLike = (0.0, 0.0, 0.0)  #: Shape (3,): in the frame of that body or link [m].
+    #: Shape (samples, 3): on the robot, in world axes [N]; needed where it counts as known.
     force: npt.ArrayLike | None = None
+    #: Shape (samples, 3): on the robot about the point, in world axes [N m].
     moment: npt.ArrayLike | None = None
 
 

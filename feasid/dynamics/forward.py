@@ -49,20 +49,12 @@ STIFF = 1.0
 
 @dataclass(frozen=True, eq=False)
 class Feedback:
-    """Torques ``kp (position - q) + kd (velocity - dq)`` beside the driving ones.
+    """Torques ``kp (position - q) + kd (velocity - dq)`` beside the driving ones."""
 
-    Attributes
-    ----------
-    kp, kd : ndarray, shape (dof,)
-        Gains [N m / rad or N / m, and s times that].
-    position, velocity : ndarray, shape (windows, steps, dof)
-        References at the middle of each step.
-    """
-
-    kp: Array
-    kd: Array
-    position: Array
-    velocity: Array
+    kp: Array  #: Shape (dof,): gains [N m / rad or N / m, and s times that].
+    kd: Array  #: See `kp`.
+    position: Array  #: Shape (windows, steps, dof): references at the middle of each step.
+    velocity: Array  #: See `position`.
 
 
 class _ActingTerm(NamedTuple):
@@ -82,18 +74,14 @@ class _ActingTerm(NamedTuple):
 class ForwardModel:
     """A robot whose motion can be computed from torques.
 
-    Attributes
-    ----------
-    robot : Robot
-        With values for all parameters; joints of one degree of freedom, no loops, and no motors
-        that move several joints. Dry friction changes its sign at once, whatever the transition.
-
     Raises
     ------
     InputError
         The robot has something that is not simulated, by name.
     """
 
+    #: With values for all parameters; joints of one degree of freedom, no loops, and no motors that
+    #: move several joints. Dry friction changes its sign at once, whatever the transition.
     robot: Robot
 
     def __post_init__(self) -> None:

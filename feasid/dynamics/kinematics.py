@@ -237,16 +237,10 @@ def _arrays(vector: tuple[Entry, ...], count: int) -> list[Array]:
 
 @dataclass(frozen=True, eq=False)
 class CoordinateMap:
-    """The map from independent coordinates s to joint coordinates q of one robot.
-
-    Attributes
-    ----------
-    robot : Robot
-    rows : tuple of tuple of int
-        Per independent coordinate the joint coordinates that it can move.
-    """
+    """The map from independent coordinates s to joint coordinates q of one robot."""
 
     robot: Robot
+    #: Per independent coordinate the joint coordinates that it can move.
     rows: tuple[tuple[int, ...], ...]
 
     def motion(self, s: Array, ds: Array, dds: Array) -> tuple[Array, Array, Array, Array]:

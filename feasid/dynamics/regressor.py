@@ -36,17 +36,10 @@ pass 128 KB, from where the allocator maps fresh pages each time: 1.4 times as l
 
 @dataclass(frozen=True)
 class RegressorPlan:
-    """What every chunk needs and only the robot decides.
-
-    Parameters
-    ----------
-    robot : Robot
-    columns : sequence of int, optional
-        Standard parameters wanted, increasing; default all.
-    """
+    """What every chunk needs and only the robot decides."""
 
     robot: Robot
-    columns: tuple[int, ...]
+    columns: tuple[int, ...]  #: Standard parameters wanted, increasing; default all.
 
     @classmethod
     def from_robot(cls, robot: Robot, columns: Sequence[int] | None = None) -> RegressorPlan:

@@ -29,43 +29,27 @@ ACTIVE_MARGIN = 0.01
 
 @dataclass(frozen=True, eq=False)
 class ExcitationCertificate:
-    """Ranks, predicted deviations and margins, computed from the finished motion alone.
+    """Ranks, predicted deviations and margins, computed from the finished motion alone."""
 
-    Attributes
-    ----------
-    expressions : tuple of str
-        The base parameters.
-    rank : int
-        Effective rank of the motion's base regressor; the structural rank is their number.
-    condition_number : float
-        Of the base regressor of the motion in SI units, W in eq. (57) of Sousa and Cortesao (2014).
-    log_det : float
-        Of W'W / s, s samples.
-    deviations : ndarray, shape (nb,)
-        Predicted standard deviations of the base parameters, for white torque noise `noise` at
-        every sample, with what was given and the prior; infinite for what stays unseen.
-    torque_deviations : ndarray, shape (dof,)
-        Of the predicted torque on the reference motion, root of the mean over its samples.
-    noise : ndarray, shape (dof,)
-        Standard deviation of the torque noise [N m or N].
-    rate : float
-        Samples per second [Hz].
-    margins : tuple of Margin
-        The smallest margin of every limit, at times far between those of the design.
-    gain_deviations : ndarray, shape (dof,), or None
-        Relative, of each servo's gain over the mean of all, for a design with ``"gains"``.
-    """
-
-    expressions: tuple[str, ...]
+    expressions: tuple[str, ...]  #: The base parameters.
+    #: Effective rank of the motion's base regressor; the structural rank is their number.
     rank: int
+    #: Of the base regressor of the motion in SI units, W in eq. (57) of Sousa and Cortesao (2014).
     condition_number: float
-    log_det: float
+    log_det: float  #: Of W'W / s, s samples.
+    #: Shape (nb,): predicted standard deviations of the base parameters, for white torque noise
+    #: `noise` at every sample, with what was given and the prior; infinite for what stays unseen.
     deviations: Array
+    #: Shape (dof,): of the predicted torque on the reference motion, root of the mean over its
+    #: samples.
     torque_deviations: Array
-    noise: Array
-    rate: float
+    noise: Array  #: Shape (dof,): standard deviation of the torque noise [N m or N].
+    rate: float  #: Samples per second [Hz].
+    #: The smallest margin of every limit, at times far between those of the design.
     margins: tuple[Margin, ...]
     joints: tuple[str, ...]
+    #: Shape (dof,): relative, of each servo's gain over the mean of all, for a design with
+    #: ``"gains"``.
     gain_deviations: Array | None = None
 
     @property

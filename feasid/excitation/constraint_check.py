@@ -117,19 +117,12 @@ class ExcitationProblem:
 
     The unknowns z, shape (size,), are coefficients of the joints' motions in units of their limits;
     z = 0 is standstill at a posture that satisfies all constraints.
-
-    Attributes
-    ----------
-    problem : Problem
-    objectives : callable
-        The objective for an exponent of the condition number's smooth stand-in.
-    start : ndarray, shape (size,)
-        A random motion.
     """
 
-    problem: Problem
+    problem: Problem  #: What is minimised, under which bounds.
+    #: The objective for an exponent of the condition number's smooth stand-in.
     objectives: Callable[[float], Objective]
-    start: Array
+    start: Array  #: Shape (size,): a random motion.
 
     @property
     def size(self) -> int:

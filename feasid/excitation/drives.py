@@ -45,24 +45,13 @@ class MotionGradient:
 
 @dataclass(frozen=True, eq=False)
 class DriveTerms:
-    """One symbol of all drives that have it.
-
-    Attributes
-    ----------
-    symbol : str
-    owners : ndarray of int
-        The drives.
-    values : ndarray, shape (owners, 1)
-        The description's; zero where it does not say.
-    wanted, places : ndarray of int
-        Those drives whose column is wanted, and where it stands.
-    """
+    """One symbol of all drives that have it."""
 
     symbol: str
-    owners: Places
-    values: Array
-    wanted: Places
-    places: Places
+    owners: Places  #: The drives.
+    values: Array  #: Shape (owners, 1): the description's; zero where it does not say.
+    wanted: Places  #: Those drives whose column is wanted, and where it stands.
+    places: Places  #: See `wanted`.
 
     @property
     def is_friction(self) -> bool:
@@ -72,25 +61,15 @@ class DriveTerms:
 
 @dataclass(frozen=True, eq=False)
 class DriveColumns:
-    """The drives' columns among those that are wanted.
+    """The drives' columns among those that are wanted."""
 
-    Attributes
-    ----------
-    coupling : ndarray, shape (drives, dof)
-        Joint velocities to the drives'.
-    widths : ndarray, shape (drives, 1)
-        Over which velocity each drive's sign changes; 0 for the sign.
-    overshoot : ndarray, shape (drives, 1)
-        `OVERSHOOT` where a smoothed sign stands in for one that changes faster, else zero.
-    rests : ndarray, shape (drives, 1)
-        Where each drive's spring is slack.
-    terms : tuple of DriveTerms
-    """
-
-    coupling: Array
+    coupling: Array  #: Shape (drives, dof): joint velocities to the drives'.
+    #: Shape (drives, 1): over which velocity each drive's sign changes; 0 for the sign.
     widths: Array
+    #: Shape (drives, 1): `OVERSHOOT` where a smoothed sign stands in for one that changes faster,
+    #: else zero.
     overshoot: Array
-    rests: Array
+    rests: Array  #: Shape (drives, 1): where each drive's spring is slack.
     terms: tuple[DriveTerms, ...]
 
     @classmethod

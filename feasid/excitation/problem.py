@@ -206,36 +206,21 @@ class Problem:
 
     Attributes
     ----------
-    basis, coordinates : Basis, Coordinates
-        What a motion is made of.
-    dynamics : MotionRegressor
-        With smoothed friction.
-    bounds : Bounds
-        Limits per joint.
     keeping : tuple of Keeping
         Constraints on postures besides.
-    samples : int
-        Times within a period at which the regressor is formed.
-    weights : ndarray, shape (dof,)
-        Inverse torque noise of each row.
-    known : ndarray, shape (nb, nb)
-        Information from other data, per sample of the motion.
-    scale : ndarray, shape (nb,)
-        Units of the base parameters in which information counts.
-    expected : ndarray, shape (nb,), optional
-        Base parameters where the logarithms of servo gains are unknown besides: `known` and `scale`
-        have them after the base parameters then.
     """
 
-    basis: Basis
-    coordinates: CoefficientCoordinates
-    dynamics: MotionRegressor
-    bounds: Bounds
+    basis: Basis  #: What a motion is made of.
+    coordinates: CoefficientCoordinates  #: See `basis`.
+    dynamics: MotionRegressor  #: With smoothed friction.
+    bounds: Bounds  #: Limits per joint.
     constraints: tuple[PostureConstraint, ...]
-    samples: int
-    weights: Array
-    known: Array
-    scale: Array
+    samples: int  #: Times within a period at which the regressor is formed.
+    weights: Array  #: Shape (dof,): inverse torque noise of each row.
+    known: Array  #: Shape (nb, nb): information from other data, per sample of the motion.
+    scale: Array  #: Shape (nb,): units of the base parameters in which information counts.
+    #: Shape (nb,): base parameters where the logarithms of servo gains are unknown besides: `known`
+    #: and `scale` have them after the base parameters then.
     expected: Array | None = None
     _coarse: Array = field(init=False, repr=False)
     _fine: Array = field(init=False, repr=False)

@@ -91,31 +91,18 @@ def rotate_back(turn: Array, x: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class NodeTopology:
-    """What only the tree decides, for n nodes; the last axis of arrays.
+    """What only the tree decides, for n nodes; the last axis of arrays."""
 
-    Attributes
-    ----------
-    parents : tuple of int
-        Negative where a node hangs on the base.
-    rows : ndarray of int, shape (n,)
-        The joint that moves each node.
-    path : ndarray, shape (n, n)
-        One where node k carries node i: ``path[k, i]``; a node carries itself.
-    rate : ndarray, shape (n,)
-    rotation, position : tuple of ndarray, shapes (3, 3, 1, n) and (3, 1, n)
-        A pose in the parent's frame is affine in these of (1, cos, sin) and (1, cos, sin, q), with
-        the angle ``rate * q``.
-    screw : ndarray, shape (6, 1, n)
-        Axes in the nodes' own frames.
-    """
-
-    parents: tuple[int, ...]
-    rows: Places
+    parents: tuple[int, ...]  #: Negative where a node hangs on the base.
+    rows: Places  #: Shape (n,): the joint that moves each node.
+    #: Shape (n, n): one where node k carries node i: ``path[k, i]``; a node carries itself.
     path: Array
-    rate: Array
+    rate: Array  #: Shape (n,).
+    #: Shape (3, 3, 1, n): a pose in the parent's frame is affine in these of (1, cos, sin) and (1,
+    #: cos, sin, q), with the angle ``rate * q``.
     rotation: tuple[Array, ...]
-    position: tuple[Array, ...]
-    screw: Array
+    position: tuple[Array, ...]  #: Shape (3, 1, n): see `rotation`.
+    screw: Array  #: Shape (6, 1, n): axes in the nodes' own frames.
 
     @classmethod
     def from_nodes(cls, tree: tuple[Node, ...]) -> NodeTopology:
@@ -319,21 +306,13 @@ class WrenchColumns:
 
 @dataclass(frozen=True, eq=False)
 class MotionRegressor:
-    """What every evaluation needs and only the robot decides.
+    """What every evaluation needs and only the robot decides."""
 
-    Attributes
-    ----------
-    robot : Robot
-        All joints of one degree of freedom.
-    columns : tuple of int
-        Standard parameters whose columns are wanted, increasing.
-    smoothing : ndarray, shape (drives,), or None
-        Least width w [rad/s or m/s] of ``tanh(v / w)`` in place of Coulomb friction's sign(v), per
-        drive; None for the drive's own, and the sign itself where it has none.
-    """
-
-    robot: Robot
-    columns: tuple[int, ...]
+    robot: Robot  #: All joints of one degree of freedom.
+    columns: tuple[int, ...]  #: Standard parameters whose columns are wanted, increasing.
+    #: Shape (drives,): least width w [rad/s or m/s] of ``tanh(v / w)`` in place of Coulomb
+    #: friction's sign(v), per drive; None for the drive's own, and the sign itself where it has
+    #: none.
     smoothing: Array | None = None
 
     def __post_init__(self) -> None:
@@ -449,15 +428,7 @@ class MotionRegressor:
 
 @dataclass(frozen=True, eq=False)
 class RegressorEvaluation:
-    """A motion's regressor, and what going back needs.
-
-    Attributes
-    ----------
-    regressor : ndarray, shape (N, dof, columns)
-    torques : ndarray, shape (dof, N) or (2 dof, N)
-        By the description's own parameters, when asked for [N m or N]; where these have friction,
-        the torques without it follow.
-    """
+    """A motion's regressor, and what going back needs."""
 
     dynamics: MotionRegressor
     flow: TreeMotion
@@ -465,7 +436,9 @@ class RegressorEvaluation:
     forces: Array
     loads: Array
     drives: DriveSignals
-    regressor: Array
+    regressor: Array  #: Shape (N, dof, columns).
+    #: Shape (dof, N) or (2 dof, N): by the description's own parameters, when asked for [N m or N];
+    #: where these have friction, the torques without it follow.
     torques: Array
 
     def backward(self, regressor_bar: Array, torque_bar: Array | None, out: MotionGradient) -> None:

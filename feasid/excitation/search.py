@@ -240,28 +240,16 @@ class _SearchStrategy:
 
 @dataclass(eq=False)
 class Search:
-    """Search for motions; `candidates` returns the best so far whenever it is interrupted.
-
-    Parameters
-    ----------
-    problem : Problem
-    family : callable
-    draw : callable
-    rng : numpy Generator
-    clock : Clock
-    rounds : int or None
-        Largest number of perturbations and further starts; None for as many as there is time for.
-    starts : int or None
-        Random starts; None for as many as there is time for, with `rounds` for six.
-    progress : callable
-    """
+    """Search for motions; `candidates` returns the best so far whenever it is interrupted."""
 
     problem: Problem
     family: Family
     draw: Draw
     rng: np.random.Generator
     clock: SearchClock
+    #: Largest number of perturbations and further starts; None for as many as there is time for.
     rounds: int | None
+    #: Random starts; None for as many as there is time for, with `rounds` for six.
     starts: int | None
     progress: Progress
     pool: list[SearchPoint] = field(default_factory=list)

@@ -218,34 +218,16 @@ def _axis_unit(kind: str, robot: Robot) -> str:
 @checked_methods
 @dataclass(frozen=True, eq=False, repr=False)
 class Trajectory(Displayed):
-    """A periodic motion of a robot's joints.
+    """A periodic motion of a robot's joints."""
 
-    Attributes
-    ----------
-    robot : Robot
-        With the joint terms that the motion was designed for.
-    basis : Basis
-        The family it belongs to.
-    coefficients : ndarray, shape (size of the family, dof)
-    rate : float
-        Samples per second of `t`, `q`, `dq` and `ddq` [Hz].
-    bounds : Bounds
-        The limits it keeps.
-    certificate : ExcitationCertificate
-    notes : tuple of str
-        Assumptions, and how the search ended.
-    constraints : tuple of PostureConstraint
-        Distances and workspaces that it keeps.
-    """
-
-    robot: Robot
-    basis: Basis
-    coefficients: Array
-    rate: float
-    bounds: Bounds
-    certificate: ExcitationCertificate
-    notes: tuple[str, ...] = ()
-    constraints: tuple[PostureConstraint, ...] = ()
+    robot: Robot  #: With the joint terms that the motion was designed for.
+    basis: Basis  #: The family it belongs to.
+    coefficients: Array  #: Shape (size of the family, dof).
+    rate: float  #: Samples per second of `t`, `q`, `dq` and `ddq` [Hz].
+    bounds: Bounds  #: The limits it keeps.
+    certificate: ExcitationCertificate  #: Predicted accuracy, and margins of all limits.
+    notes: tuple[str, ...] = ()  #: Assumptions, and how the search ended.
+    constraints: tuple[PostureConstraint, ...] = ()  #: Distances and workspaces that it keeps.
 
     @property
     def period(self) -> float:

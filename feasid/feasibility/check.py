@@ -243,25 +243,14 @@ SHARE = 1e-3
 @checked_methods
 @dataclass(frozen=True, eq=False, repr=False)
 class Verdict(Displayed):
-    """The answer, and why: read off the question and the proof.
+    """The answer, and why: read off the question and the proof."""
 
-    Attributes
-    ----------
-    question : Question
-    outcome : Outcome
-    scale : Units
-        In which margins are counted.
-    labels : tuple of str
-        What the given values are.
-    conflict : tuple of str
-        When bounds that were asked for are involved: a minimal set of them that cannot hold
-        together; dropping any of these ends their clash.
-    """
-
-    question: Question
-    outcome: ProvedAnswer
-    scale: Units
-    labels: tuple[str, ...]
+    question: Question  #: Parameters or their combinations, and what must hold.
+    outcome: ProvedAnswer  #: The answer with its proof.
+    scale: Units  #: In which margins are counted.
+    labels: tuple[str, ...]  #: What the given values are.
+    #: When bounds that were asked for are involved: a minimal set of them that cannot hold
+    #: together; dropping any of these ends their clash.
     conflict: tuple[str, ...] = ()
 
     @property

@@ -72,35 +72,19 @@ class Closest:
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """``minimise |rows delta - target|`` over the feasible set, scaled for a solver.
+    """``minimise |rows delta - target|`` over the feasible set, scaled for a solver."""
 
-    Attributes
-    ----------
-    rows, target, feasible, scale
-        As `closest` takes them.
-    program : Program
-        What solvers get; its unknowns are delta in `units`.
-    arrays : ConeArrays
-        The same, by which their answers are judged.
-    units : ndarray, shape (n,)
-    unseen : ndarray, shape (n, z)
-        Directions that the rows do not see, in SI.
-    margin : float or None
-    pull : float
-        Relative size of the rows that hold faint directions near the reference.
-    """
-
-    rows: Array
-    target: Array
-    feasible: FeasibleSet
-    scale: Units
-    program: Program
-    arrays: ConeArrays
-    units: Array
+    rows: Array  #: As `closest` takes them.
+    target: Array  #: See `rows`.
+    feasible: FeasibleSet  #: See `rows`.
+    scale: Units  #: See `rows`.
+    program: Program  #: What solvers get; its unknowns are delta in `units`.
+    arrays: ConeArrays  #: The same, by which their answers are judged.
+    units: Array  #: Shape (n,).
     size: float
-    unseen: Array
+    unseen: Array  #: Shape (n, z): directions that the rows do not see, in SI.
     margin: float | None
-    pull: float = 1.0
+    pull: float = 1.0  #: Relative size of the rows that hold faint directions near the reference.
 
     def with_pull(self, pull: float) -> _Problem:
         """The problem with another pull, which its program, compiled once, has from now on."""

@@ -130,28 +130,14 @@ class BallBarrier:
 
 @dataclass(frozen=True, eq=False)
 class LogDeterminants:
-    """Weighted ``tr(S C) - log det C`` of matrices C of one shape; S are the `slopes`.
-
-    Attributes
-    ----------
-    group : Group
-    directions : ndarray, shape (g, c, k)
-        Of their parameters; the k that move any.
-    places : ndarray of int, shape (g, k)
-        Which these are.
-    slopes : ndarray, shape (g, s, s)
-        Inverses of the reference's.
-    pulls : ndarray, shape (g, c)
-        ``<slope, B_j>``.
-    weights : ndarray, shape (g,)
-    """
+    """Weighted ``tr(S C) - log det C`` of matrices C of one shape; S are the `slopes`."""
 
     group: BlockGroup
-    directions: Array
-    places: npt.NDArray[np.intp]
-    slopes: Array
-    pulls: Array
-    weights: Array
+    directions: Array  #: Shape (g, c, k): of their parameters; the k that move any.
+    places: npt.NDArray[np.intp]  #: Shape (g, k): which these are.
+    slopes: Array  #: Shape (g, s, s): inverses of the reference's.
+    pulls: Array  #: Shape (g, c): ``<slope, B_j>``.
+    weights: Array  #: Shape (g,).
 
     @classmethod
     def from_group(
@@ -213,25 +199,17 @@ class LogDeterminants:
 
 @dataclass(frozen=True, eq=False)
 class LogBarrier:
-    """The logarithms of a feasible set's constraints along the directions ``delta + directions z``.
+    """Logarithms of a feasible set's constraints along ``delta + directions z``."""
 
-    Attributes
-    ----------
-    directions : ndarray, shape (n, z)
-    blocks : tuple of LogDets
-    places : ndarray of int, shape (m,)
-        Which of the linear constraints vary along the directions; the others are left out.
-    rows, constants, slopes : ndarray, shapes (m, n), (m,) and (m,)
-        Those constraints, and the slopes of the numbers in the divergence.
-    row_weight : float
-    """
-
-    directions: Array
+    directions: Array  #: Shape (n, z).
     blocks: tuple[LogDeterminants, ...]
+    #: Shape (m,): which of the linear constraints vary along the directions; the others are left
+    #: out.
     places: npt.NDArray[np.intp]
+    #: Shape (m, n): those constraints, and the slopes of the numbers in the divergence.
     rows: Array
-    constants: Array
-    slopes: Array
+    constants: Array  #: Shape (m,): see `rows`.
+    slopes: Array  #: Shape (m,): see `rows`.
     row_weight: float
 
     @classmethod

@@ -38,38 +38,21 @@ SMALLEST_SIZE = 1e-3
 @checked_methods
 @dataclass(frozen=True, eq=False, repr=False)
 class Correction(Displayed):
-    """The closest feasible parameters.
+    """The closest feasible parameters."""
 
-    Attributes
-    ----------
-    question : Question
-        What must hold; its rows say of what the distance is measured.
-    rows, given : ndarray, shapes (r, nb) and (nb,)
-        The distance is ``|rows (K delta - given)|``.
-    delta : ndarray, shape (n,)
-        Standard parameters; NaN where a robot does not describe them.
-    beta : ndarray, shape (nb,), or None
-        Base parameters; None when a robot was corrected without a base.
-    metric : str
-    changed : tuple of str
-        Bodies and drives that differ from what was given; none where that can exist. Of base
-        parameters all or none.
-    robot : Robot
-        With the corrected parameters as its own.
-    scale : Units
-    attempts : tuple of Attempt
-    """
-
-    question: Question
-    rows: Array
-    given: Array
-    delta: Array
+    question: Question  #: What must hold; its rows say of what the distance is measured.
+    rows: Array  #: Shape (r, nb): the distance is ``|rows (K delta - given)|``.
+    given: Array  #: Shape (nb,): see `rows`.
+    delta: Array  #: Shape (n,): standard parameters; NaN where a robot does not describe them.
+    #: Shape (nb,): base parameters; None when a robot was corrected without a base.
     beta: Array | None
-    metric: str
+    metric: str  #: In which the distance is measured.
+    #: Bodies and drives that differ from what was given; none where that can exist. Of base
+    #: parameters all or none.
     changed: tuple[str, ...]
-    robot: Robot
-    scale: Units
-    attempts: tuple[Attempt, ...]
+    robot: Robot  #: With the corrected parameters as its own.
+    scale: Units  #: In which the problem was posed.
+    attempts: tuple[Attempt, ...]  #: Solver calls.
 
     @property
     def distance(self) -> float:

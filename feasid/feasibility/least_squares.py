@@ -45,23 +45,14 @@ class BaseMap(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class LeastSquares:
-    """Minimise ``|R K delta - rho|`` over a feasible set.
+    """Minimise ``|R K delta - rho|`` over a feasible set."""
 
-    Attributes
-    ----------
-    R, rho : ndarray, shapes (rows, nb) and (rows,)
-    base : BaseParameters
-    feasible : FeasibleSet
-    units : Units
-    margin : float or None
-        Absolute in SI numbers, as the caller asked; None for none but our own.
-    """
-
-    R: Array
-    rho: Array
+    R: Array  #: Shape (rows, nb).
+    rho: Array  #: Shape (rows,).
     base: BaseMap
     feasible: FeasibleSet
     units: Units
+    #: Absolute in SI numbers, as the caller asked; None for none but our own.
     margin: float | None = None
 
     @cached_property
@@ -94,23 +85,13 @@ class LeastSquares:
 
 @dataclass(frozen=True, eq=False)
 class FeasibleFit:
-    """A strictly feasible model, verified in exact arithmetic: a problem and an answer.
-
-    Attributes
-    ----------
-    problem : LeastSquares
-    delta : ndarray, shape (n,)
-        Standard parameters.
-    raw : ndarray, shape (n,)
-        The solver's own point, before it was repaired, and before slack.
-    attempts : tuple of Attempt
-        Every solver call, in order.
-    """
+    """A strictly feasible model, verified in exact arithmetic: a problem and an answer."""
 
     problem: LeastSquares
-    delta: Array
+    delta: Array  #: Shape (n,): standard parameters.
+    #: Shape (n,): the solver's own point, before it was repaired, and before slack.
     raw: Array = field(repr=False)
-    attempts: tuple[Attempt, ...]
+    attempts: tuple[Attempt, ...]  #: Every solver call, in order.
 
     @cached_property
     def beta(self) -> Array:

@@ -47,32 +47,17 @@ INTERIOR_PULL = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A CVXPY problem whose parts are known by their place.
+    """A CVXPY problem whose parts are known by their place."""
 
-    Attributes
-    ----------
-    problem : cvxpy.Problem
-    parameters : ScaledParameters
-        Whose x is looked for.
-    further : tuple of cvxpy.Variable
-        Looked for, too.
-    matrices : tuple of cvxpy.Constraint
-        One per block of the feasible set.
-    numbers : cvxpy.Constraint or None
-        All linear constraints of the feasible set and, last, those of the program.
-    convex : tuple of cvxpy.Constraint
-        The feasible set's inequalities that are not affine.
-    error : cvxpy.Expression or None
-        Whose norm is minimised.
-    """
-
-    problem: Any
-    parameters: ScaledParameters
-    further: tuple[Any, ...]
-    matrices: tuple[Any, ...]
+    problem: Any  #: Cvxpy.Problem.
+    parameters: ScaledParameters  #: Whose x is looked for.
+    further: tuple[Any, ...]  #: Tuple of cvxpy.Variable: looked for, too.
+    matrices: tuple[Any, ...]  #: Tuple of cvxpy.Constraint: one per block of the feasible set.
+    #: Cvxpy.Constraint: all linear constraints of the feasible set and, last, those of the program.
     numbers: Any
+    #: Tuple of cvxpy.Constraint: the feasible set's inequalities that are not affine.
     convex: tuple[Any, ...] = ()
-    error: Any = None
+    error: Any = None  #: Cvxpy.Expression: whose norm is minimised.
 
     @property
     def unknowns(self) -> tuple[Any, ...]:
@@ -102,26 +87,14 @@ class Program:
 
 @dataclass(frozen=True, eq=False)
 class ScaledParameters:
-    """Standard parameters as expressions of what a program looks for.
+    """Standard parameters as expressions of what a program looks for."""
 
-    Attributes
-    ----------
-    feasible : FeasibleSet
-        Without equalities: see `feasid.feasibility.constraints.elimination`.
-    scale : Units
-    x : cvxpy.Variable
-    scaled : cvxpy.Expression, shape (n,)
-        The standard parameters in units.
-    K : ndarray, shape (nb, n), or None
-    sizes : ndarray, shape (n,), or None
-        One unit of the bodies, where `scale` has those of the data's columns.
-    """
-
-    feasible: FeasibleSet
+    feasible: FeasibleSet  #: Without equalities: see `feasid.feasibility.constraints.elimination`.
     scale: Units
-    x: Any
-    scaled: Any
-    K: Array | None = None
+    x: Any  #: Cvxpy.Variable.
+    scaled: Any  #: Cvxpy.Expression, shape (n,): the standard parameters in units.
+    K: Array | None = None  #: Shape (nb, n).
+    #: Shape (n,): one unit of the bodies, where `scale` has those of the data's columns.
     sizes: Array | None = None
 
     @property

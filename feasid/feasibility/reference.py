@@ -25,18 +25,11 @@ from feasid.robot.description import Robot
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """A strictly consistent model.
+    """A strictly consistent model."""
 
-    Attributes
-    ----------
-    delta : ndarray, shape (n,)
-        Standard parameters; joint terms at one unit, those of either sign at zero.
-    from_description : ndarray of bool, shape (n_bodies,)
-        Which bodies kept the description's own inertials.
-    """
-
+    #: Shape (n,): standard parameters; joint terms at one unit, those of either sign at zero.
     delta: Array
-    from_description: Mask
+    from_description: Mask  #: Shape (n_bodies,): which bodies kept the description's own inertials.
 
     @property
     def tie_break(self) -> str:

@@ -57,55 +57,29 @@ DIKIN_STEP, MAX_DIKIN_STEPS = 0.9, 40
 
 @dataclass(frozen=True, eq=False)
 class FormBound:
-    """How far a form reaches upwards.
+    """How far a form reaches upwards."""
 
-    Attributes
-    ----------
-    proof : RangeEnd
-        That no model of the region has more than ``proof.bound``, in rationals.
-    reached : ndarray, shape (n,)
-        A model of the region that comes near to it, see `RELATIVE_GAP`.
-    shares : mapping of str to float
-        By `SOURCES`, how much of the way from a given model each of them ends: multiplier times
-        what that model leaves of the constraint.
-    """
-
-    proof: RangeEnd
-    reached: Array
+    proof: RangeEnd  #: That no model of the region has more than ``proof.bound``, in rationals.
+    reached: Array  #: Shape (n,): a model of the region that comes near to it, see `RELATIVE_GAP`.
+    #: By `SOURCES`, how much of the way from a given model each of them ends: multiplier times what
+    #: that model leaves of the constraint.
     shares: dict[str, float]
 
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """The models.
-
-    Attributes
-    ----------
-    robot : Robot
-    feasible : FeasibleSet
-        With our own limits, which come last.
-    own : int
-        How many of its linear constraints are the caller's; the others are limits.
-    K, R, rho : ndarray, shapes (nb, n), (rows, nb) and (rows,)
-    budget : float
-        Largest squared residual.
-    scale : Units
-    start : ndarray, shape (n,)
-        A model strictly inside.
-    largest : float
-        Our own limit on sizes, see `LARGEST`.
-    """
+    """The models."""
 
     robot: Robot
-    feasible: FeasibleSet
-    own: int
-    K: Array
-    R: Array
-    rho: Array
-    budget: float
+    feasible: FeasibleSet  #: With our own limits, which come last.
+    own: int  #: How many of its linear constraints are the caller's; the others are limits.
+    K: Array  #: Shape (nb, n).
+    R: Array  #: Shape (rows, nb).
+    rho: Array  #: Shape (rows,).
+    budget: float  #: Largest squared residual.
     scale: Units
-    start: Array
-    largest: float
+    start: Array  #: Shape (n,): a model strictly inside.
+    largest: float  #: Our own limit on sizes, see `LARGEST`.
 
     @classmethod
     def with_limits(

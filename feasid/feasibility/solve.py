@@ -269,26 +269,17 @@ def _keep_iterate(solver: str, raw: Any) -> tuple[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class ConeArrays:
-    """Minimise ``|A x - b|`` subject to ``F_k x + f_k >= 0`` and ``G x + h >= 0``, as arrays.
+    """Minimise ``|A x - b|`` subject to ``F_k x + f_k >= 0`` and ``G x + h >= 0``, as arrays."""
 
-    Attributes
-    ----------
-    A, b : ndarray, shapes (rows, nx) and (rows,)
-    F : sparse array, shape (sum of s_k^2, nx)
-        Row-major entries of the symmetric matrices F_k, one below the other.
-    f : ndarray, shape (sum of s_k^2,)
-    sizes : tuple of int
-        s_k.
-    G, h : ndarray, shapes (m, nx) and (m,)
-    """
-
-    A: Array
-    b: Array
+    A: Array  #: Shape (rows, nx).
+    b: Array  #: Shape (rows,).
+    #: Shape (sum of s_k^2, nx): row-major entries of the symmetric matrices F_k, one below the
+    #: other.
     F: sparse.csr_array
-    f: Array
-    sizes: tuple[int, ...]
-    G: Array
-    h: Array
+    f: Array  #: Shape (sum of s_k^2,).
+    sizes: tuple[int, ...]  #: s_k.
+    G: Array  #: Shape (m, nx).
+    h: Array  #: Shape (m,).
 
     @cached_property
     def qr_factors(self) -> tuple[Array, Array]:

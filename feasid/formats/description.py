@@ -48,24 +48,16 @@ def _identity_pose() -> PrecisePose:
 
 @dataclass(frozen=True, eq=False)
 class ExactPose:
-    """A frame in another frame: as floats, and to sixty digits when asked.
+    """A frame in another frame: as floats, and to sixty digits when asked."""
 
-    Attributes
-    ----------
-    rotation, position : ndarray, shapes (3, 3) and (3,)
-        Columns of `rotation` are the frame's axes; position in [m].
-    precise : callable
-        Rotation and position to sixty digits.
-    angles : tuple of str
-        The angles [rad] from which the rotation follows, as the file writes them.
-    from_angles : callable or None
-        The rotation for other angles; None where it does not follow from `angles` alone.
-    """
-
+    #: Shape (3, 3): columns of `rotation` are the frame's axes; position in [m].
     rotation: Array = field(default_factory=lambda: np.eye(3))
-    position: Array = field(default_factory=lambda: np.zeros(3))
+    position: Array = field(default_factory=lambda: np.zeros(3))  #: Shape (3,): see `rotation`.
+    #: Rotation and position to sixty digits.
     precise: Callable[[], PrecisePose] = field(default=_identity_pose, repr=False)
+    #: The angles [rad] from which the rotation follows, as the file writes them.
     angles: tuple[str, ...] = ()
+    #: The rotation for other angles; None where it does not follow from `angles` alone.
     from_angles: Callable[[Sequence[float]], Array] | None = field(default=from_rpy, repr=False)
 
     def precise_pose(self) -> PrecisePose:
@@ -87,32 +79,18 @@ def pose_of_numbers(xyz: Sequence[Number], rpy: Sequence[Number]) -> ExactPose:
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """A joint that moves a link, in the link's frame.
-
-    Attributes
-    ----------
-    name : str
-    kind : {"revolute", "prismatic", "spherical", "planar", "floating"}
-    axis : ndarray, shape (3,)
-        Of any length but zero; of planar joints the normal.
-    position : ndarray, shape (3,)
-        A point on the axis, or the centre of a spherical joint [m].
-    reference : float
-        Position at which the link is at `Link.home` [rad or m].
-    limits : Limits
-    terms : JointTerms
-    place : str
-        File and line, for messages.
-    """
+    """A joint that moves a link, in the link's frame."""
 
     name: str
-    kind: str
+    kind: str  #: One of "revolute", "prismatic", "spherical", "planar", "floating".
+    #: Shape (3,): of any length but zero; of planar joints the normal.
     axis: Array = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
+    #: Shape (3,): a point on the axis, or the centre of a spherical joint [m].
     position: Array = field(default_factory=lambda: np.zeros(3))
-    reference: float = 0.0
+    reference: float = 0.0  #: Position at which the link is at `Link.home` [rad or m].
     limits: Limits = field(default_factory=Limits)
     terms: JointTerms = NO_TERMS
-    place: str = ""
+    place: str = ""  #: File and line, for messages.
 
     @property
     def one_dof(self) -> bool:
@@ -152,57 +130,37 @@ def _no_meshes() -> Sequence[Mesh]:
 
 @dataclass(frozen=True, eq=False)
 class Link:
-    """One link of a description.
+    """One link of a description."""
 
-    Attributes
-    ----------
-    name, path, line : str, str, int
-        Name, file, and line of the link's inertia, or of the link.
-    locate : callable
-        Line and column, computed when asked: a column costs a look at its whole line.
-    parent : str or None
-        The link on which it hangs; None for a root link, or one that hangs in the world.
-    home : Pose
-        In the parent's frame, or in the world's.
-    joints : tuple of Joint
-        What moves it, from the parent on; empty for a link that is fixed to its parent.
-    mass, moments : Fraction and six Fractions, or None
-        The file's numbers; xx xy xz yy yz zz about the centre of mass [kg m^2]. None where the
-        file gives no inertia.
-    place : Pose or None
-        Centre of mass and axes of `moments`, in the link's frame.
-    collisions, visuals : callable
-        Shapes in the link's frame that collide and that are drawn; None stands for one that is no
-        known primitive, such as a mesh.
-    meshes : callable
-        Meshes that collide, by name, in the link's frame; empty where a format does not tell.
-    has_geometry : bool
-        Whether it has any shape, known or not.
-    solid_visuals : bool
-        The link's inertia is that of all that is drawn, not only of what collides.
-    by_geometry : bool
-        The format derives the inertia from geometry: there are no decimals to judge.
-    derive : callable or None
-        Computes the ten parameters where they do not follow from mass, moments and place; raises
-        `NeedsCompilerError` where only the format's compiler can.
-    """
-
-    name: str
-    path: str
-    line: int
+    name: str  #: Name, file, and line of the link's inertia, or of the link.
+    path: str  #: See `name`.
+    line: int  #: See `name`.
+    #: Line and column, computed when asked: a column costs a look at its whole line.
     locate: Callable[[], tuple[int, int]] = field(repr=False)
+    #: The link on which it hangs; None for a root link, or one that hangs in the world.
     parent: str | None = None
-    home: ExactPose = field(default_factory=ExactPose)
+    home: ExactPose = field(default_factory=ExactPose)  #: In the parent's frame, or in the world's.
+    #: What moves it, from the parent on; empty for a link that is fixed to its parent.
     joints: tuple[Joint, ...] = ()
+    #: The file's numbers [kg]; None where the file gives no inertia.
     mass: Fraction | None = None
+    #: Six numbers xx xy xz yy yz zz about the centre of mass [kg m^2].
     moments: tuple[Fraction, ...] | None = None
-    place: ExactPose | None = None
+    place: ExactPose | None = None  #: Centre of mass and axes of `moments`, in the link's frame.
+    #: Shapes in the link's frame that collide and that are drawn; None stands for one that is no
+    #: known primitive, such as a mesh.
     collisions: Callable[[], Sequence[Shape | None]] = field(default=_no_shapes, repr=False)
+    #: See `collisions`.
     visuals: Callable[[], Sequence[Shape | None]] = field(default=_no_shapes, repr=False)
+    #: Meshes that collide, by name, in the link's frame; empty where a format does not tell.
     meshes: Callable[[], Sequence[Mesh]] = field(default=_no_meshes, repr=False)
-    has_geometry: bool = False
+    has_geometry: bool = False  #: Whether it has any shape, known or not.
+    #: The link's inertia is that of all that is drawn, not only of what collides.
     solid_visuals: bool = False
+    #: The format derives the inertia from geometry: there are no decimals to judge.
     by_geometry: bool = False
+    #: Computes the ten parameters where they do not follow from mass, moments and place; raises
+    #: `NeedsCompilerError` where only the format's compiler can.
     derive: Callable[[], Array | None] | None = field(default=None, repr=False)
 
     @cached_property
@@ -251,87 +209,48 @@ class Link:
 
 @dataclass(frozen=True, eq=False)
 class Bond:
-    """One equality constraint, by the names of the file.
+    """One equality constraint, by the names of the file."""
 
-    Attributes
-    ----------
-    kind : {"joint", "connect", "weld"}
-    name : str
-    first, second : str
-        Joints, or links ("world" for the base); no second joint holds the first one.
-    factors : tuple of float
-        Of a joint: q1 - ref1 = a0 + a1 (q2 - ref2).
-    first_point, second_point : ndarray, shape (3,), or None
-        In each link's frame; what is None follows from the home pose.
-    turn : ndarray, shape (3, 3), or None
-        Of a weld: the second link's axes in the first's.
-    """
-
-    kind: str
+    kind: str  #: One of "joint", "connect", "weld".
     name: str
-    first: str
-    second: str
-    factors: tuple[float, float] = (0.0, 1.0)
+    first: str  #: Joints, or links ("world" for the base); no second joint holds the first one.
+    second: str  #: See `first`.
+    factors: tuple[float, float] = (0.0, 1.0)  #: Of a joint: q1 - ref1 = a0 + a1 (q2 - ref2).
+    #: Shape (3,): in each link's frame; what is None follows from the home pose.
     first_point: Array | None = None
-    second_point: Array | None = None
-    turn: Array | None = None
+    second_point: Array | None = None  #: See `first_point`.
+    turn: Array | None = None  #: Shape (3, 3): of a weld: the second link's axes in the first's.
 
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """What a file, or a model in memory, says of a robot.
-
-    Attributes
-    ----------
-    format, path, name : str
-    links : tuple of Link
-        In the order of the file.
-    order : tuple of str
-        Names of all links, parents first; default the order of the file.
-    world : str
-        Name of the frame in which links without parent hang; empty where the one link without
-        parent is the base itself.
-    gravity : tuple of float, or None
-        Where the file states it [m/s^2].
-    bonds, motors : tuples of Bond and of str
-        Equality constraints, and the joints that actuators drive.
-    notes : tuple of str
-        What was repaired while reading, naming file and line.
-    hidden : tuple of str
-        What hides links from a reader without the format's own compiler.
-    unknown : tuple of str
-        Why only the format's compiler knows all masses, naming file and line.
-    effects : tuple of Effect
-        Forces and inertias that are not modelled.
-    left_out : tuple of LeftOut
-        What the file holds besides, by name.
-    total_mass : float
-        The mass to which all links are scaled together; 0 for as they are [kg].
-    has_frames : bool
-        Links without mass and shape between joints are mere frames in this format.
-    text : XmlText or None
-        The main file.
-    document : object
-        What the format's reader keeps for its own patches.
-    """
+    """What a file, or a model in memory, says of a robot."""
 
     format: str
     path: str
     name: str
-    links: tuple[Link, ...]
+    links: tuple[Link, ...]  #: In the order of the file.
+    #: Names of all links, parents first; default the order of the file.
     order: tuple[str, ...] = ()
+    #: Name of the frame in which links without parent hang; empty where the one link without parent
+    #: is the base itself.
     world: str = ""
-    gravity: tuple[float, ...] | None = None
-    bonds: tuple[Bond, ...] = ()
-    motors: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    gravity: tuple[float, ...] | None = None  #: Where the file states it [m/s^2].
+    bonds: tuple[Bond, ...] = ()  #: Equality constraints, and the joints that actuators drive.
+    motors: tuple[str, ...] = ()  #: See `bonds`.
+    notes: tuple[str, ...] = ()  #: What was repaired while reading, naming file and line.
+    #: What hides links from a reader without the format's own compiler.
     hidden: tuple[str, ...] = ()
+    #: Why only the format's compiler knows all masses, naming file and line.
     unknown: tuple[str, ...] = ()
-    effects: tuple[UnmodelledEffect, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
+    effects: tuple[UnmodelledEffect, ...] = ()  #: Forces and inertias that are not modelled.
+    left_out: tuple[LeftOut, ...] = ()  #: What the file holds besides, by name.
+    #: The mass to which all links are scaled together; 0 for as they are [kg].
     total_mass: float = 0.0
+    #: Links without mass and shape between joints are mere frames in this format.
     has_frames: bool = False
-    text: XmlText | None = field(default=None, repr=False)
+    text: XmlText | None = field(default=None, repr=False)  #: The main file.
+    #: What the format's reader keeps for its own patches.
     document: Any = field(default=None, repr=False)
 
     @cached_property
@@ -391,23 +310,15 @@ class JointServo(NamedTuple):
 
 @dataclass(frozen=True)
 class Extras:
-    """What a file may say besides bodies and joint terms.
+    """What a file may say besides bodies and joint terms."""
 
-    Attributes
-    ----------
-    forces : mapping of str to float
-        Constant force on a joint [N m or N], in formats that have a place for it.
-    armatures : mapping of str to float
-        Drive inertia of joints, for extension elements of formats that have no place for it.
-    extensions : tuple of str
-        Programs whose extension elements are wanted, see `Format.extensions`.
-    servos : mapping of str to JointServo
-        Position servos of joints, in formats that have a place for them.
-    """
-
+    #: Constant force on a joint [N m or N], in formats that have a place for it.
     forces: Mapping[str, float] = field(default_factory=dict)
+    #: Drive inertia of joints, for extension elements of formats that have no place for it.
     armatures: Mapping[str, float] = field(default_factory=dict)
+    #: Programs whose extension elements are wanted, see `Format.extensions`.
     extensions: tuple[str, ...] = ()
+    #: Position servos of joints, in formats that have a place for them.
     servos: Mapping[str, JointServo] = field(default_factory=dict)
 
 
@@ -440,49 +351,32 @@ class Format:
 
     A package ``feasid.formats.NAME`` with a `Format` named ``FORMAT`` is found by
     `feasid.formats.registry`; nothing else has to know it.
-
-    Attributes
-    ----------
-    name, title : str
-        As in `Source.format` and for people: "urdf" and "URDF".
-    roots : tuple of str
-        Tags of root elements.
-    suffixes : tuple of str
-        Of paths, in lower case, with the dot.
-    holds : tuple of str
-        Symbols of the joint terms for which the format has a place, of ``Ia fv fc k``.
-    read : callable
-        ``read(text, limits)`` returns a `Description`.
-    patch : callable
-        ``patch(description, changes)`` returns the file with these numbers and every other byte as
-        it was.
-    generate : callable
-        ``generate(robot, terms, extras)`` returns a new file for a robot that came from elsewhere,
-        with these `JointTerms` per joint.
-    compiled : callable or None
-        ``compiled(text)`` returns the `Description` by the format's own compiler.
-    holds_loops, holds_gravity, holds_forces, holds_servos : bool
-        Whether a file has closed loops, or couplings of several joints; gravity; and constant
-        forces on joints.
-    extensions : tuple of str
-        Programs for whose extension elements the format has a place.
-    prepare : callable or None
-        ``prepare(robot)`` returns the robot with the frames or names that a new file needs; q means
-        the same.
     """
 
-    name: str
-    title: str
-    roots: tuple[str, ...]
-    suffixes: tuple[str, ...]
+    name: str  #: As in `Source.format` and for people: "urdf" and "URDF".
+    title: str  #: See `name`.
+    roots: tuple[str, ...]  #: Tags of root elements.
+    suffixes: tuple[str, ...]  #: Of paths, in lower case, with the dot.
+    #: Symbols of the joint terms for which the format has a place, of ``Ia fv fc k``.
     holds: tuple[str, ...]
+    #: ``read(text, limits)`` returns a `Description`.
     read: Callable[[XmlText, ReadLimits], Description]
+    #: ``patch(description, changes)`` returns the file with these numbers and every other byte as
+    #: it was.
     patch: Callable[[Description, Changes], bytes]
+    #: ``generate(robot, terms, extras)`` returns a new file for a robot that came from elsewhere,
+    #: with these `JointTerms` per joint.
     generate: Callable[[Robot, Mapping[str, JointTerms], Extras], bytes]
+    #: ``compiled(text)`` returns the `Description` by the format's own compiler.
     compiled: Callable[[XmlText], Description] | None = None
+    #: Whether a file has closed loops, or couplings of several joints; gravity; and constant forces
+    #: on joints.
     holds_loops: bool = False
-    holds_gravity: bool = False
-    holds_forces: bool = False
-    holds_servos: bool = False
+    holds_gravity: bool = False  #: See `holds_loops`.
+    holds_forces: bool = False  #: See `holds_loops`.
+    holds_servos: bool = False  #: See `holds_loops`.
+    #: Programs for whose extension elements the format has a place.
     extensions: tuple[str, ...] = ()
+    #: ``prepare(robot)`` returns the robot with the frames or names that a new file needs; q means
+    #: the same.
     prepare: Callable[[Robot], Robot] | None = None

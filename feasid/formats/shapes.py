@@ -212,19 +212,11 @@ def _numbers_after(content: bytes, word: bytes, first: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Polytope:
-    """A convex body: all points p with ``normals @ p <= offsets``, in its link's frame [m].
+    """A convex body: all points p with ``normals @ p <= offsets``, in its link's frame [m]."""
 
-    Attributes
-    ----------
-    normals : ndarray, shape (k, 3)
-        Of length one, outward.
-    offsets : ndarray, shape (k,)
-    corners : ndarray, shape (m, 3)
-    """
-
-    normals: Array
-    offsets: Array
-    corners: Array
+    normals: Array  #: Shape (k, 3): of length one, outward.
+    offsets: Array  #: Shape (k,).
+    corners: Array  #: Shape (m, 3).
 
     def transform(self, rotation: Array, position: Array) -> Polytope:
         """The same body in another frame, ``rotation p + position``."""

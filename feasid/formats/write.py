@@ -29,21 +29,13 @@ HELD = {form.name: form.holds for form in FORMATS.values()}
 
 @dataclass(frozen=True)
 class Written:
-    """A file that was written.
-
-    Attributes
-    ----------
-    path, format : str
-    sidecar : str or None
-        Path of what holds the terms that the file cannot; `load_robot` reads it with the file.
-    lost : tuple of str
-        Terms that clients of the file do not see, as "shoulder.fo".
-    """
+    """A file that was written."""
 
     path: str
     format: str
+    #: Path of what holds the terms that the file cannot; `load_robot` reads it with the file.
     sidecar: str | None = None
-    lost: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()  #: Terms that clients of the file do not see, as "shoulder.fo".
 
 
 @checked

@@ -68,22 +68,14 @@ _ENCODINGS = ("utf-8", "utf-16-le", "utf-16-be", "iso8859-1", "ascii", "cp1252",
 
 @dataclass(slots=True, eq=False)
 class Element:
-    """One element: its tag, attributes, children and place.
-
-    Attributes
-    ----------
-    start : int
-        Offset of its ``<`` in `XmlText.utf8`.
-    close : int
-        Offset of the ``<`` of its end tag; of no use when the tag closes itself.
-    """
+    """One element: its tag, attributes, children and place."""
 
     tag: str
     attributes: dict[str, str]
     parent: Element | None
-    start: int
+    start: int  #: Offset of its ``<`` in `XmlText.utf8`.
     line: int
-    close: int = -1
+    close: int = -1  #: Offset of the ``<`` of its end tag; of no use when the tag closes itself.
     children: Sequence[Element] = ()
 
     def find(self, tag: str) -> Element | None:
@@ -105,26 +97,14 @@ class Element:
 
 @dataclass(frozen=True, eq=False)
 class XmlText:
-    """A parsed file: its root element and the text that it came from.
+    """A parsed file: its root element and the text that it came from."""
 
-    Attributes
-    ----------
-    path : str
-        For messages.
-    data : bytes
-        The file as it is on disk.
-    utf8 : bytes
-        The same text in UTF-8 without byte order mark; offsets refer to it.
-    encoding, bom : str, bytes
-        How `data` was encoded.
-    root : Element
-    """
-
-    path: str
-    data: bytes = field(repr=False)
+    path: str  #: For messages.
+    data: bytes = field(repr=False)  #: The file as it is on disk.
+    #: The same text in UTF-8 without byte order mark; offsets refer to it.
     utf8: bytes = field(repr=False)
-    encoding: str
-    bom: bytes
+    encoding: str  #: How `data` was encoded.
+    bom: bytes  #: See `encoding`.
     root: Element
 
     def spans(self, element: Element) -> tuple[dict[str, tuple[int, int]], int]:

@@ -129,25 +129,14 @@ class BaseParameters(Displayed):
     K = Pb' + Kd Pd' is the reduced row echelon form with the first independent columns from the
     left, Sousa and Cortesao (2014) eq. (38), (39); every combination that can be identified is a
     combination of its nb rows, and K z = 0 for exactly the changes z that no motion shows.
-
-    Attributes
-    ----------
-    robot : Robot
-    coefficients : Coefficients
-        The computation, with its spans and ranks.
-    experiment : Experiment
-        What moves and what is measured.
-    roundings : tuple of RoundedNumber
-        Roundings in the description that were taken for exact geometry; see `literal`.
-    rounding : PoseRounding
-        How far off a number may be to be taken so.
     """
 
-    robot: Robot
-    coefficients: Coefficients
+    robot: Robot  #: Whose parameters they are.
+    coefficients: Coefficients  #: The computation, with its spans and ranks.
+    #: Roundings in the description that were taken for exact geometry; see `literal`.
     roundings: tuple[RoundedNumber, ...] = ()
-    rounding: PoseRounding = EXACT
-    experiment: Experiment = field(default_factory=Experiment)
+    rounding: PoseRounding = EXACT  #: How far off a number may be to be taken so.
+    experiment: Experiment = field(default_factory=Experiment)  #: What moves and what is measured.
 
     @property
     def size(self) -> int:

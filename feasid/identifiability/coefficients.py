@@ -57,19 +57,11 @@ RELATION_NOISE = 1e-13
 
 @dataclass(frozen=True, eq=False)
 class CrossJointRelations:
-    """Relations that no joint sees by itself.
-
-    Parameters
-    ----------
-    echelon : Echelon
-    joint_nullspaces : sequence of JointNullspace
-    transfers : sequence of ndarray
-        Per joint, inertial columns to the parent's ten, scaled.
-    """
+    """Relations that no joint sees by itself."""
 
     echelon: Echelon
     joint_nullspaces: Sequence[JointNullspace]
-    transfers: Sequence[Array]
+    transfers: Sequence[Array]  #: Per joint, inertial columns to the parent's ten, scaled.
 
     @cached_property
     def null_vectors(self) -> tuple[tuple[int, Array], ...]:

@@ -55,34 +55,17 @@ SYMMETRIC_POWER = np.array([2.0, 2.0, 1.0, 0.0])
 
 @dataclass(frozen=True, eq=False)
 class JointNullspace:
-    """Null vectors of one joint in echelon form, in scaled units (lengths over the scale).
+    """Null vectors of one joint in echelon form, in scaled units (lengths over the scale)."""
 
-    Attributes
-    ----------
-    columns : ndarray, shape (d,)
-        Parameters: the body's ten, its rotor's, its own Ia and fo.
-    units : ndarray, shape (d,)
-        SI size of a scaled unit of each.
-    vectors : ndarray, shape (d, k)
-        Null vectors; unity on `dependent`.
-    dependent, independent : ndarray
-        Positions among `columns`.
-    inertial : int
-        How many of the columns are the body's and its rotor's.
-    drive : tuple of str
-        Own drive terms among the last columns, of "Ia" and "fo".
-    noise : ndarray, shape (k,)
-        Rounding in the vectors; zero when they come from exact arithmetic.
-    """
-
+    #: Shape (d,): parameters: the body's ten, its rotor's, its own Ia and fo.
     columns: npt.NDArray[np.intp]
-    units: Array
-    vectors: Array
-    dependent: npt.NDArray[np.intp]
-    independent: npt.NDArray[np.intp]
-    inertial: int
-    drive: tuple[str, ...]
-    noise: Array
+    units: Array  #: Shape (d,): SI size of a scaled unit of each.
+    vectors: Array  #: Shape (d, k): null vectors; unity on `dependent`.
+    dependent: npt.NDArray[np.intp]  #: Positions among `columns`.
+    independent: npt.NDArray[np.intp]  #: See `dependent`.
+    inertial: int  #: How many of the columns are the body's and its rotor's.
+    drive: tuple[str, ...]  #: Own drive terms among the last columns, of "Ia" and "fo".
+    noise: Array  #: Shape (k,): rounding in the vectors; zero when they come from exact arithmetic.
 
 
 def pivots_from_right(vectors: Array, noise: Array | None = None) -> Mask:

@@ -50,23 +50,13 @@ WORDS = ("measured", "held", "gravity", "static", "everything")
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """Which joints move, which torques are measured, at rest or not, in which gravity.
+    """Which joints move, which torques are measured, at rest or not, in which gravity."""
 
-    Parameters
-    ----------
-    measured : str or collection of str, optional
-        Joints whose torques are measured; default all.
-    held : str, collection of str, or mapping of str to position
-        Joints that stay where they are, at home or at a position [rad or m].
-    static : bool
-        Postures at rest only.
-    gravity : array_like, shape (3,), optional
-        In the base frame [m/s^2]; default the robot's.
-    """
-
-    measured: Joints | None = None
+    measured: Joints | None = None  #: Joints whose torques are measured; default all.
+    #: Joints that stay where they are, at home or at a position [rad or m].
     held: Joints | Mapping[str, npt.ArrayLike] = ()
-    static: bool = False
+    static: bool = False  #: Postures at rest only.
+    #: Shape (3,): in the base frame [m/s^2]; default the robot's.
     gravity: npt.ArrayLike | None = None
 
     @classmethod
@@ -166,32 +156,18 @@ MISSING_TOLERANCE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class IdentifiableSpace:
-    """Base parameters as subspaces for comparing them: K, null vectors, names.
+    """Base parameters as subspaces for comparing them: K, null vectors, names."""
 
-    Attributes
-    ----------
-    matrix : sparse array, shape (nb, n)
-    nullspace : sparse array, shape (n, n - nb)
-    independent : ndarray, shape (nb,)
-    names : tuple of (body, symbol)
-    expressions : tuple of str
-    """
-
-    matrix: sparse.csc_array
-    nullspace: sparse.csc_array
-    independent: np.ndarray
-    names: tuple[tuple[str, str], ...]
+    matrix: sparse.csc_array  #: Shape (nb, n).
+    nullspace: sparse.csc_array  #: Shape (n, n - nb).
+    independent: np.ndarray  #: Shape (nb,).
+    names: tuple[tuple[str, str], ...]  #: Tuple of (body, symbol).
     expressions: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class MissingCombinations:
-    """Combinations that a use needs and an experiment leaves unknown.
-
-    Attributes
-    ----------
-    experiment, use : Knowledge
-    """
+    """Combinations that a use needs and an experiment leaves unknown."""
 
     experiment: IdentifiableSpace
     use: IdentifiableSpace
@@ -265,14 +241,9 @@ class ReorderedCoefficients(Coefficients):
 
     Pivots are then no longer a matter of each joint alone: the null vectors of the whole robot
     are reduced as one dense matrix.
-
-    Attributes
-    ----------
-    order : ndarray, shape (n,)
-        All columns, the preferred ones first.
     """
 
-    order: Index
+    order: Index  #: Shape (n,): all columns, the preferred ones first.
 
     @cached_property
     def _null_vectors(self) -> Array:
@@ -332,17 +303,10 @@ MIN_SINGULAR_VALUE = 1e-17
 
 @dataclass(frozen=True, eq=False)
 class RestrictedCoefficients(Coefficients):
-    """Echelon form over the unknowns.
-
-    Attributes
-    ----------
-    unknowns : Unknowns
-    order : ndarray, shape (n,)
-        All columns, the preferred ones first.
-    """
+    """Echelon form over the unknowns."""
 
     unknowns: Unknowns
-    order: Index
+    order: Index  #: Shape (n,): all columns, the preferred ones first.
 
     @cached_property
     def unrestricted_form(self) -> Coefficients:

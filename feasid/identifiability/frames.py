@@ -111,33 +111,21 @@ class Frames:
 
     Attributes
     ----------
-    length : float
-        The length scale [m].
-    homes : ndarray, shape (n, 3)
-        Home positions of the bodies in their parents [m].
-    origins : ndarray, shape (n, 3)
-        Working origins in the body frames [m].
-    rotations, positions : ndarray, shapes (n, 3, 3) and (n, 3)
-        Working frame i in its parent's, positions in units of `length`.
-    screws : tuple of ndarray, shapes (d_i, 6)
-        Unit screws in working frames.
-    speeds : tuple of ndarray, shapes (d_i,)
-        Sizes by which the screws were divided [rad or length per unit of q].
-    gravity : ndarray, shape (3,)
-        Unit vector in the base frame, zero without gravity.
     pull : float
         Size of gravity [m/s^2].
     """
 
     robot: Robot
-    length: float
-    homes: Array
-    origins: Array
+    length: float  #: The length scale [m].
+    homes: Array  #: Shape (n, 3): home positions of the bodies in their parents [m].
+    origins: Array  #: Shape (n, 3): working origins in the body frames [m].
+    #: Shape (n, 3, 3): working frame i in its parent's, positions in units of `length`.
     rotations: Array
-    positions: Array
-    screws: tuple[Array, ...]
+    positions: Array  #: Shape (n, 3): see `rotations`.
+    screws: tuple[Array, ...]  #: Shape (d_i, 6): unit screws in working frames.
+    #: Shape (d_i,): sizes by which the screws were divided [rad or length per unit of q].
     speeds: tuple[Array, ...]
-    gravity: Array
+    gravity: Array  #: Shape (3,): unit vector in the base frame, zero without gravity.
     gravity_size: float
 
     @classmethod
@@ -351,22 +339,12 @@ class RotorView:
 
 @dataclass(frozen=True, eq=False)
 class ScaledExperiment:
-    """A robot in working units with the measured and held joints of an experiment.
-
-    Parameters
-    ----------
-    robot : Robot
-    measured : collection of int, optional
-        Bodies whose joint torques are measured; default all.
-    static : bool
-        Only postures at rest (Remark 8, App. F).
-    held : collection of int
-        Bodies whose joints stay where they are, at their home position.
-    """
+    """A robot in working units with the measured and held joints of an experiment."""
 
     robot: Robot
-    measured: frozenset[int] | None = None
-    static: bool = False
+    measured: frozenset[int] | None = None  #: Bodies whose joint torques are measured; default all.
+    static: bool = False  #: Only postures at rest (Remark 8, App. F).
+    #: Bodies whose joints stay where they are, at their home position.
     held: frozenset[int] = frozenset()
     doubtful_values: list[DoubtfulSingularValue] = field(default_factory=list)
     _spectra: dict[Key, tuple[ScrewSpectrum, ScrewSpectrum]] = field(default_factory=dict)

@@ -124,18 +124,11 @@ class Spans:
 
 @dataclass(frozen=True, eq=False)
 class JointConditions:
-    """A joint's own conditions.
+    """A joint's own conditions."""
 
-    Attributes
-    ----------
-    rows : ndarray, shape (r, d)
-        Rows on [x of the body, x of its rotor, own Ia, own fo], all in working units.
-    shared : ndarray, shape (r, g)
-        The same rows on the Ia and fo of drives that are nobody's own.
-    """
-
+    #: Shape (r, d): rows on [x of the body, x of its rotor, own Ia, own fo], all in working units.
     rows: Array
-    shared: Array
+    shared: Array  #: Shape (r, g): the same rows on the Ia and fo of drives that are nobody's own.
     state: Spans
 
 

@@ -65,12 +65,7 @@ class MovingNodes:
 
 @dataclass(frozen=True, eq=False)
 class RandomMotions:
-    """Random motions of a robot that a setting allows.
-
-    Parameters
-    ----------
-    run : Setting
-    """
+    """Random motions of a robot that a setting allows."""
 
     run: ScaledExperiment
 
@@ -310,29 +305,18 @@ it up: rounding is at 1e-15. A tenth and ten times as much pass the same tests."
 
 @dataclass(frozen=True)
 class SampleCheck:
-    """Figures of the verification on random motions.
+    """Figures of the verification on random motions."""
 
-    Attributes
-    ----------
-    residual : float
-        Largest torque of a hidden change, relative to the terms it is made of; must be at most
-        `HIDDEN`.
-    weakest : float
-        Smallest singular value of what a joint shows, relative to its largest; must be at least
-        `SHOWN`.
-    joint : str
-        Where it was found.
-    unconfirmed : tuple of str
-        Joints below `SHOWN` whose geometry is known to be nearly degenerate.
-    seconds : float
-        Time of the check [s].
-    """
-
+    #: Largest torque of a hidden change, relative to the terms it is made of; must be at most
+    #: `HIDDEN`.
     residual: float
+    #: Smallest singular value of what a joint shows, relative to its largest; must be at least
+    #: `SHOWN`.
     weakest: float
-    joint: str
+    joint: str  #: Where it was found.
+    #: Joints below `SHOWN` whose geometry is known to be nearly degenerate.
     unconfirmed: tuple[str, ...]
-    seconds: float
+    seconds: float  #: Time of the check [s].
 
     def __str__(self) -> str:
         return (

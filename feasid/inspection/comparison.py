@@ -55,32 +55,19 @@ class BaseRow:
 @checked_methods
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Displayed):
-    """How two models differ.
+    """How two models differ."""
 
-    Attributes
-    ----------
-    kinematics : tuple of str
-        Differences of joints, axes and placements, each naming the joint; empty when equal.
-    rows : tuple of BaseRow
-        Base parameters side by side; empty when the kinematics differ.
-    torques : dict of str to float
-        Per joint the norm of the torque difference over that of the first model's torques, at
-        random positions, velocities and accelerations; empty when the joints differ.
-    equivalent : bool
-        Same kinematics and equal base parameters, joint terms included: the same joint torques
-        for every motion.
-    names : (str, str)
-        Of the two models, for display.
-    tolerance : float
-        Relative difference of base parameters up to which they count as equal.
-    """
-
-    names: tuple[str, str]
+    names: tuple[str, str]  #: Of the two models, for display.
+    #: Differences of joints, axes and placements, each naming the joint; empty when equal.
     kinematics: tuple[str, ...]
-    rows: tuple[BaseRow, ...]
+    rows: tuple[BaseRow, ...]  #: Base parameters side by side; empty when the kinematics differ.
+    #: Per joint the norm of the torque difference over that of the first model's torques, at random
+    #: positions, velocities and accelerations; empty when the joints differ.
     torques: dict[str, float]
+    #: Same kinematics and equal base parameters, joint terms included: the same joint torques for
+    #: every motion.
     equivalent: bool
-    tolerance: float
+    tolerance: float  #: Relative difference of base parameters up to which they count as equal.
 
     @property
     def different(self) -> tuple[BaseRow, ...]:

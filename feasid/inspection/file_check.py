@@ -66,24 +66,12 @@ class BodyReport:
 @checked_methods
 @dataclass(frozen=True, eq=False, repr=False)
 class FileCheck(Displayed):
-    """What was found in one file.
+    """What was found in one file."""
 
-    Attributes
-    ----------
-    description : Description
-        The file as read.
-    links : tuple of LinkReport
-        Every link with its verdict and what may have caused it.
-    base : BodyReport
-        What is fixed to the world.
-    bodies : tuple of BodyReport
-        Links that move as one, together.
-    """
-
-    description: Description
-    links: tuple[LinkReport, ...]
-    base: BodyReport
-    bodies: tuple[BodyReport, ...]
+    description: Description  #: The file as read.
+    links: tuple[LinkReport, ...]  #: Every link with its verdict and what may have caused it.
+    base: BodyReport  #: What is fixed to the world.
+    bodies: tuple[BodyReport, ...]  #: Links that move as one, together.
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -54,21 +54,12 @@ class Change:
 @checked_methods
 @dataclass(frozen=True, eq=False, repr=False)
 class FileCorrection(Displayed):
-    """A corrected file, not yet written.
+    """A corrected file, not yet written."""
 
-    Attributes
-    ----------
-    before, after : FileCheck
-        Verdicts on the file as it was and as it will be.
-    changes : tuple of Change
-    data : bytes
-        The new file; equal to the old one when nothing had to change.
-    """
-
-    before: FileCheck
-    after: FileCheck
-    changes: tuple[Change, ...]
-    data: bytes
+    before: FileCheck  #: Verdicts on the file as it was and as it will be.
+    after: FileCheck  #: See `before`.
+    changes: tuple[Change, ...]  #: The corrected links.
+    data: bytes  #: The new file; equal to the old one when nothing had to change.
 
     def display(self) -> Display:
         """The correction at a glance."""

@@ -63,24 +63,17 @@ FLOAT_WIDTH = 1e-11
 
 @dataclass(frozen=True)
 class LinkVerdict:
-    """What exact arithmetic says.
+    """What exact arithmetic says."""
 
-    Attributes
-    ----------
-    status : str
-        "feasible" (positive definite), "singular" (a valid limit: rod, disc, point mass), "zero"
-        (mass and inertia zero), "none" (no inertia given), "by geometry", "infeasible", or
-        "inconclusive" (bodies only: closer to singular than 40 digits).
-    code : str
-        For infeasible links "mass-negative", "inertia-negative" or "triangle"; for singular ones
-        "point", "rod", "flat" or "massless".
-    violation : float
-        By how much, relative: for "triangle" the excess of the largest principal moment over the
-        sum of the others, for "inertia-negative" the negative moment, both over the largest.
-    """
-
+    #: "feasible" (positive definite), "singular" (a valid limit: rod, disc, point mass), "zero"
+    #: (mass and inertia zero), "none" (no inertia given), "by geometry", "infeasible", or
+    #: "inconclusive" (bodies only: closer to singular than 40 digits).
     status: str
+    #: For infeasible links "mass-negative", "inertia-negative" or "triangle"; for singular ones
+    #: "point", "rod", "flat" or "massless".
     code: str = ""
+    #: By how much, relative: for "triangle" the excess of the largest principal moment over the sum
+    #: of the others, for "inertia-negative" the negative moment, both over the largest.
     violation: float = 0.0
 
     @property
@@ -286,23 +279,13 @@ _FACES = np.full((3, 3), 0.5) - np.eye(3)  # s = _FACES @ principal moments
 
 @dataclass(frozen=True)
 class CorrectedInertia:
-    """A possible inertia near an impossible one.
-
-    Attributes
-    ----------
-    mass : float
-    moments : tuple of float
-        xx xy xz yy yz zz about the centre of mass, in the file's axes [kg m^2].
-    distance : float
-        Frobenius norm of the inertia's change over that of the inertia.
-    note : str
-        What could not be decided by distance alone.
-    """
+    """A possible inertia near an impossible one."""
 
     mass: float
+    #: xx xy xz yy yz zz about the centre of mass, in the file's axes [kg m^2].
     moments: tuple[float, ...]
-    distance: float
-    note: str = ""
+    distance: float  #: Frobenius norm of the inertia's change over that of the inertia.
+    note: str = ""  #: What could not be decided by distance alone.
 
 
 def check_distance(metric: str, margin: float) -> None:

@@ -35,21 +35,13 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class MassMatrix:
-    """Smallest eigenvalue of M(q) over sampled configurations.
+    """Smallest eigenvalue of M(q) over sampled configurations."""
 
-    Attributes
-    ----------
-    status : {"positive definite", "singular", "indefinite"}
-        "positive definite" means at every sampled configuration.
-    smallest : float
-        Smallest eigenvalue found, over the largest at the same configuration.
-    configuration : dict of str to list of float
-        Where it was found, by joint.
-    """
-
+    #: One of "positive definite", "singular", "indefinite": "positive definite" means at every
+    #: sampled configuration.
     status: str
-    smallest: float
-    configuration: dict[str, list[float]]
+    smallest: float  #: Smallest eigenvalue found, over the largest at the same configuration.
+    configuration: dict[str, list[float]]  #: Where it was found, by joint.
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,45 +21,26 @@ NONE = ("none", "auto", "default")
 
 @dataclass(frozen=True)
 class Option:
-    """One option: declared once, used by signatures, validation, the command line and the docs.
+    """One option: declared once, used by signatures, validation, the command line and the docs."""
 
-    Attributes
-    ----------
-    kind : {"number", "count", "flag", "choice", "words", "mapping", "value"}
-        "words" is a sequence of names from `choices`; "mapping" goes from names to anything;
-        of a "value" only its user knows what it may be.
-    doc : str
-        One line.
-    default : object
-    unit : str
-    low, high : float
-        Range of a number or count.
-    open : bool
-        Whether `low` itself is out of range.
-    choices : tuple of str
-    special : tuple
-        Values outside the range that are allowed too, such as None and False.
-    needs : (str, tuple), optional
-        Another option and its values, without which this one has no effect; an ellipsis among the
-        values stands for any other than None.
-    form : Form, optional
-        What a value, or each value of a mapping, must look like.
-    example : str
-        A good value as it is typed at the prompt.
-    """
-
+    #: One of "number", "count", "flag", "choice", "words", "mapping", "value": "words" is a
+    #: sequence of names from `choices`; "mapping" goes from names to anything; of a "value" only
+    #: its user knows what it may be.
     kind: str
-    doc: str
+    doc: str  #: One line.
     default: Any = None
     unit: str = ""
-    low: float = -math.inf
-    high: float = math.inf
-    open: bool = False
+    low: float = -math.inf  #: Range of a number or count.
+    high: float = math.inf  #: See `low`.
+    open: bool = False  #: Whether `low` itself is out of range.
     choices: tuple[str, ...] = ()
+    #: Values outside the range that are allowed too, such as None and False.
     special: tuple[Any, ...] = ()
+    #: (str, tuple): another option and its values, without which this one has no effect; an
+    #: ellipsis among the values stands for any other than None.
     needs: tuple[str, tuple[Any, ...]] | None = None
-    form: Form | None = None
-    example: str = ""
+    form: Form | None = None  #: What a value, or each value of a mapping, must look like.
+    example: str = ""  #: A good value as it is typed at the prompt.
 
     def check(self, name: str, value: Any) -> Any:
         """The value, or `InputError` saying what was expected."""

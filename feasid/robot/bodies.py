@@ -50,24 +50,15 @@ def _check_rotation(value: npt.ArrayLike, what: str) -> Array:
 @checked
 @dataclass(frozen=True, eq=False)
 class Rotor:
-    """A rotor on the joint's parent that turns at ``gear * q`` about its own z axis.
+    """A rotor on the joint's parent that turns at ``gear * q`` about its own z axis."""
 
-    Attributes
-    ----------
-    gear : float
-        Signed ratio of rotor angle to joint position.
-    rotation, position : ndarray, shapes (3, 3) and (3,)
-        Rotor frame in the frame of the joint's *parent* body, z along the spin axis.
-    symmetric : bool
-        A balanced rotor has four parameters (Lxx = Lyy, Lzz, lz, m), a general one ten.
-    values : ndarray, shape (4,) or (10,), or None
-        The parameters that the description gives, in the order of `symbols`.
-    """
-
-    gear: float
+    gear: float  #: Signed ratio of rotor angle to joint position.
+    #: Shape (3, 3): rotor frame in the frame of the joint's *parent* body, z along the spin axis.
     rotation: Numbers = field(default_factory=lambda: np.eye(3))
-    position: Numbers = field(default_factory=lambda: np.zeros(3))
+    position: Numbers = field(default_factory=lambda: np.zeros(3))  #: Shape (3,): see `rotation`.
+    #: A balanced rotor has four parameters (Lxx = Lyy, Lzz, lz, m), a general one ten.
     symmetric: bool = True
+    #: Shape (4,) or (10,): the parameters that the description gives, in the order of `symbols`.
     values: Numbers | None = None
 
     def __post_init__(self) -> None:
@@ -120,44 +111,26 @@ class Limits:
 @checked
 @dataclass(frozen=True, eq=False)
 class Body:
-    """One moving body and the joint that carries it.
+    """One moving body and the joint that carries it."""
 
-    Attributes
-    ----------
-    name : str
-        Unique; the first level of the parameter names.
-    parent : str or None
-        Name of the parent body, None for the base.
-    rotation, position : ndarray, shapes (3, 3) and (3,)
-        Home pose of the body's frame in its parent's: columns of `rotation` are the body's axes
-        in the parent's coordinates, `position` is its origin [m].
-    motion : ndarray, shape (6, n_d)
-        Motion subspace in the body's frame, angular part first. A column's unit is what makes
-        ``motion @ dq`` [rad/s, m/s]: rad-joints have a unit angular part, prismatic ones a unit
-        linear part.
-    joint : str
-        Name of the joint, by default the body's.
-    inertial : ndarray, shape (10,), or None
-        Inertial parameters that the description gives for the whole moving body.
-    rotor : Rotor or None
-    limits : Limits
-    members : tuple of Member
-        The links lumped into this body, the body's own first; empty when it is a single link.
-    massless : bool
-        A virtual link: its ten parameters are zero and no unknowns.
-    """
-
-    name: str
-    parent: str | None
+    name: str  #: Unique; the first level of the parameter names.
+    parent: str | None  #: Name of the parent body, None for the base.
+    #: Shape (3, 3): home pose of the body's frame in its parent's: columns of `rotation` are the
+    #: body's axes in the parent's coordinates, `position` is its origin [m].
     rotation: Numbers = field(default_factory=lambda: np.eye(3))
-    position: Numbers = field(default_factory=lambda: np.zeros(3))
+    position: Numbers = field(default_factory=lambda: np.zeros(3))  #: Shape (3,): see `rotation`.
+    #: Shape (6, n_d): motion subspace in the body's frame, angular part first. A column's unit is
+    #: what makes ``motion @ dq`` [rad/s, m/s]: rad-joints have a unit angular part, prismatic ones
+    #: a unit linear part.
     motion: Numbers = field(default_factory=lambda: np.array([[0.0], [0], [1], [0], [0], [0]]))
-    joint: str = ""
+    joint: str = ""  #: Name of the joint, by default the body's.
+    #: Shape (10,): inertial parameters that the description gives for the whole moving body.
     inertial: Numbers | None = None
-    rotor: Rotor | None = None
-    limits: Limits = field(default_factory=Limits)
+    rotor: Rotor | None = None  #: The rotor of its joint's motor.
+    limits: Limits = field(default_factory=Limits)  #: Of its joint.
+    #: The links lumped into this body, the body's own first; empty when it is a single link.
     members: tuple[Member, ...] = ()
-    massless: bool = False
+    massless: bool = False  #: A virtual link: its ten parameters are zero and no unknowns.
 
     def __post_init__(self) -> None:
         what = f"body {self.name!r}"

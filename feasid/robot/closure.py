@@ -240,15 +240,9 @@ def _screw_motion(screw: Array, q: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, eq=False)
 class Closure:
-    """The split of a robot's coordinates, and the motion of all from the independent ones.
+    """The split of a robot's coordinates, and the motion of all from the independent ones."""
 
-    Attributes
-    ----------
-    robot : Robot
-        With loops.
-    """
-
-    robot: KinematicTree
+    robot: KinematicTree  #: With loops.
 
     @cached_property
     def conditions(self) -> LoopConditions:

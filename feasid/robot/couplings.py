@@ -29,38 +29,21 @@ LOOP_KINDS = {"connect": 3, "weld": 6}
 @checked
 @dataclass(frozen=True, eq=False)
 class Coupling:
-    """``q[joint] = sum of factors[other] q[other] + offset``.
+    """``q[joint] = sum of factors[other] q[other] + offset``."""
 
-    Attributes
-    ----------
-    joint : str
-        The joint that follows; it has one degree of freedom.
-    factors : mapping of str to float
-        Factor per joint that leads; empty for a joint that is held at `offset`.
-    offset : float
-        [rad or m]
-    """
-
-    joint: str
+    joint: str  #: The joint that follows; it has one degree of freedom.
+    #: Factor per joint that leads; empty for a joint that is held at `offset`.
     factors: Mapping[str, float]
-    offset: float = 0.0
+    offset: float = 0.0  #: [rad or m]
 
 
 @dataclass(frozen=True, eq=False)
 class CouplingMap:
-    """``q = A s + b``: all coordinates of the tree from the independent ones.
+    """``q = A s + b``: all coordinates of the tree from the independent ones."""
 
-    Attributes
-    ----------
-    A : ndarray, shape (axes, independent)
-    b : ndarray, shape (axes,)
-    independent : ndarray of int
-        Which coordinates of the tree s are.
-    """
-
-    A: Array
-    b: Array
-    independent: Index
+    A: Array  #: Shape (axes, independent).
+    b: Array  #: Shape (axes,).
+    independent: Index  #: Which coordinates of the tree s are.
 
 
 def resolve_couplings(
@@ -149,28 +132,17 @@ def without_joint(
 @checked
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """Two bodies that are joined by more than the tree: a point or a frame that they share.
+    """Two bodies that are joined by more than the tree: a point or a frame that they share."""
 
-    Attributes
-    ----------
-    name : str
-    first, second : str or None
-        Bodies; None for the base.
-    first_position, second_position : ndarray, shape (3,)
-        The point in each body's frame [m].
-    kind : {"connect", "weld"}
-    first_rotation, second_rotation : ndarray, shape (3, 3)
-        The frame's axes in each body's frame; only a weld makes them coincide.
-    """
-
-    name: str
-    first: str | None
-    second: str | None
-    first_position: Array
-    second_position: Array
-    kind: str = "connect"
+    name: str  #: As messages call it.
+    first: str | None  #: Bodies; None for the base.
+    second: str | None  #: See `first`.
+    first_position: Array  #: Shape (3,): the point in each body's frame [m].
+    second_position: Array  #: See `first_position`.
+    kind: str = "connect"  #: One of "connect", "weld".
+    #: Shape (3, 3): the frame's axes in each body's frame; only a weld makes them coincide.
     first_rotation: Array = field(default_factory=lambda: np.eye(3))
-    second_rotation: Array = field(default_factory=lambda: np.eye(3))
+    second_rotation: Array = field(default_factory=lambda: np.eye(3))  #: See `first_rotation`.
 
     def __post_init__(self) -> None:
         what = f"loop {self.name!r}"

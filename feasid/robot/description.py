@@ -50,42 +50,29 @@ class Source:
 class Robot(RobotLayout):
     """A kinematic tree with named parameters, and what couples or closes it.
 
-    Parameters
-    ----------
-    bodies : sequence of Body
-        In any order; they are sorted so that parents come first and the order is otherwise kept.
-    gravity : array_like, shape (3,)
-        Gravity vector in the base frame [m/s^2].
-    name : str
-    drives : sequence of Drive
-        Joint terms; see `with_joint_terms`.
-    source : Source or None
-    fixed : sequence of Member
-        Links that do not move (fixed to the world), remembered for writing back.
-    load_model : ndarray, shape (n_bodies, 10), or None
-        Inertial parameters from which the load of load friction (fl) is computed.
-    couplings : sequence of Coupling
-        Joints that follow others; see `feasid.robot.couplings`.
-    loops, active, configuration
-        Closed loops; see `with_loops`, which checks them.
-
     Raises
     ------
     DescriptionError
         Names the body or joint that is doubled, unknown or part of a cycle.
     """
 
+    #: In any order; they are sorted so that parents come first and the order is otherwise kept.
     bodies: tuple[Body, ...]
+    #: Shape (3,): gravity vector in the base frame [m/s^2].
     gravity: Numbers = field(default_factory=lambda: np.array(GRAVITY))
-    name: str = "robot"
-    drives: tuple[Drive, ...] = ()
-    source: Source | None = None
+    name: str = "robot"  #: As messages call it.
+    drives: tuple[Drive, ...] = ()  #: Joint terms; see `with_joint_terms`.
+    source: Source | None = None  #: The file it came from.
+    #: Links that do not move (fixed to the world), remembered for writing back.
     fixed: tuple[Member, ...] = ()
+    #: Shape (n_bodies, 10): inertial parameters from which the load of load friction (fl) is
+    #: computed.
     load_model: Numbers | None = None
+    #: Joints that follow others; see `feasid.robot.couplings`.
     couplings: tuple[Coupling, ...] = ()
-    loops: tuple[Loop, ...] = ()
-    active: tuple[str, ...] = ()
-    configuration: Mapping[str, float] = field(default_factory=dict)
+    loops: tuple[Loop, ...] = ()  #: Closed loops; see `with_loops`, which checks them.
+    active: tuple[str, ...] = ()  #: See `loops`.
+    configuration: Mapping[str, float] = field(default_factory=dict)  #: See `loops`.
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__

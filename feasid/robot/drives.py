@@ -24,24 +24,14 @@ from feasid.robot.joint_terms import (
 @checked
 @dataclass(frozen=True, eq=False)
 class CustomJointTerm:
-    """A torque of the caller's own, linear in one coefficient that is fitted.
+    """A torque of the caller's own, linear in one coefficient that is fitted."""
 
-    Attributes
-    ----------
-    name : str
-    function : callable
-        ``function(q, dq, ddq, load)`` of arrays (N,) of the drive's own coordinate and of the rigid
-        bodies' torque at its joint by the description (None unless `load`); returns (N,).
-    positive : bool
-        The coefficient is at least zero, as of a torque that dissipates.
-    load : bool
-        The function looks at the load.
-    """
-
-    name: str
+    name: str  #: As tables and messages call it.
+    #: ``function(q, dq, ddq, load)`` of arrays (N,) of the drive's own coordinate and of the rigid
+    #: bodies' torque at its joint by the description (None unless `load`); returns (N,).
     function: Callable[[Array, Array, Array, Array | None], Array]
-    positive: bool = False
-    load: bool = False
+    positive: bool = False  #: The coefficient is at least zero, as of a torque that dissipates.
+    load: bool = False  #: The function looks at the load.
 
     def values(self, q: Array, dq: Array, ddq: Array, load: Array | None) -> Array:
         """The feature for a motion.
@@ -84,36 +74,22 @@ class Drive:
     `feasid.robot.joint_terms.JOINT_TERMS`. With a transition, tanh(v / transition) takes the place
     of sign(v); the load of load-dependent friction is the rigid bodies' torque at the joint, see
     ``Robot.load_model``.
-
-    Attributes
-    ----------
-    name : str
-        First level of its parameter names: the body's name for an ordinary joint.
-    coupling : dict of str to float
-        Factor per joint name.
-    symbols : tuple of str
-        Which of `feasid.robot.joint_terms.DRIVE_SYMBOLS` it has; kept in that order, whatever
-        the order given.
-    values : ndarray, shape (len(symbols),), or None
-        One per symbol, given in the order in which the symbols are given.
-    transition : float
-        Speed [rad/s or m/s] over which Coulomb friction changes its sign; 0 for at once.
-    rest : float
-        Where the spring is slack [rad or m].
-    from_file : bool
-        The terms are those for which a description file gives values; `feasid.fit` takes the
-        usual friction besides.
-    features : tuple of CustomJointTerm
-        What ``p1 p2 ...`` (positive ones, in order) and ``u1 u2 ...`` (the others) multiply.
     """
 
-    name: str
-    coupling: Mapping[str, float]
+    name: str  #: First level of its parameter names: the body's name for an ordinary joint.
+    coupling: Mapping[str, float]  #: Factor per joint name.
+    #: Which of `feasid.robot.joint_terms.DRIVE_SYMBOLS` it has; kept in that order, whatever the
+    #: order given.
     symbols: tuple[str, ...] = USUAL_SYMBOLS
+    #: Shape (len(symbols),): one per symbol, given in the order in which the symbols are given.
     values: Array | None = None
+    #: Speed [rad/s or m/s] over which Coulomb friction changes its sign; 0 for at once.
     transition: NonNegative = 0.0
-    rest: float = 0.0
+    rest: float = 0.0  #: Where the spring is slack [rad or m].
+    #: The terms are those for which a description file gives values; `feasid.fit` takes the usual
+    #: friction besides.
     from_file: bool = False
+    #: What ``p1 p2 ...`` (positive ones, in order) and ``u1 u2 ...`` (the others) multiply.
     features: tuple[CustomJointTerm, ...] = ()
 
     def __post_init__(self) -> None:

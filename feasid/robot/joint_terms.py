@@ -24,84 +24,52 @@ a speed between them is nearly a sum of both."""
 
 @dataclass(frozen=True, eq=False)
 class JointState:
-    """The state of one drive, by which factors are computed.
+    """The state of one drive, by which factors are computed."""
 
-    Attributes
-    ----------
-    q, dq, ddq
-        Its coordinate ``c . q``, velocity and acceleration: arrays, expressions or dual numbers.
-    deflection
-        ``q`` less the position at which the drive's spring is slack.
-    sign
-        Sign of ``dq``, or ``tanh(dq / transition)`` where the drive has a transition.
-    load
-        Torque of the rigid bodies at the joint by the load model, of a term that needs it at rest
-        that of their weight; None where no term needs it.
-    f
-        The functions that factors are written in: abs, sqrt, exp, sin and cos of NumPy, which apply
-        to arrays and to any other object that has a method of the same name, as expressions of
-        generated code and dual numbers have.
-    """
-
+    #: Its coordinate ``c . q``, velocity and acceleration: arrays, expressions or dual numbers.
     q: Any
-    deflection: Any
-    dq: Any
-    ddq: Any
-    sign: Any
+    deflection: Any  #: ``q`` less the position at which the drive's spring is slack.
+    dq: Any  #: See `q`.
+    ddq: Any  #: See `q`.
+    sign: Any  #: Sign of ``dq``, or ``tanh(dq / transition)`` where the drive has a transition.
+    #: Torque of the rigid bodies at the joint by the load model, of a term that needs it at rest
+    #: that of their weight; None where no term needs it.
     load: Any
+    #: The functions that factors are written in: abs, sqrt, exp, sin and cos of NumPy, which apply
+    #: to arrays and to any other object that has a method of the same name, as expressions of
+    #: generated code and dual numbers have.
     f: Any
 
 
 @dataclass(frozen=True, eq=False)
 class JointTerm:
-    """One term of a drive.
+    """One term of a drive."""
 
-    Attributes
-    ----------
-    symbol : str
-        The coefficient's symbol, second level of its parameter name.
-    word : str
-        The word of ``friction=`` that adds the term; several terms may share one. Empty for drive
-        inertia, which has an option of its own.
-    name : str
-        As messages call it.
-    formula : str
-        The factor as documentation writes it: v the velocity, a the acceleration, s the sign of v,
-        x the position, and "load".
-    factor : callable
-        The factor by a `JointState`; a term that is constant may return a number.
-    kind : {"inertia", "friction", "spring"}
-    varies_with : {"q", "dq", "ddq"}
-        Which of the drive's coordinate and its derivatives the factor is a function of. It decides
-        whether the term adds to the potential energy, the dissipation or the kinetic energy;
-        constants count as functions of q.
-    nonnegative : bool
-        Whether the coefficient must not be negative.
-    bounded_by : str
-        Symbol of the coefficient that this one must not exceed in size, if any.
-    odd : bool
-        Whether the factor changes its sign with the drive's coordinate; otherwise it is even.
-    degree : float or None
-        The factor is homogeneous of this degree in the drive's coordinate and its derivatives; None
-        when it is not homogeneous.
-    needs_load : bool
-        Whether the factor depends on the load.
-    at_rest : bool
-        Whether that load is the weight of the bodies alone, as if they rested.
-    """
-
-    symbol: str
+    symbol: str  #: The coefficient's symbol, second level of its parameter name.
+    #: The word of ``friction=`` that adds the term; several terms may share one. Empty for drive
+    #: inertia, which has an option of its own.
     word: str
-    name: str
+    name: str  #: As messages call it.
+    #: The factor as documentation writes it: v the velocity, a the acceleration, s the sign of v, x
+    #: the position, and "load".
     formula: str
+    #: The factor by a `JointState`; a term that is constant may return a number.
     factor: Callable[[JointState], Any]
     kind: Literal["inertia", "friction", "spring"]
+    #: Which of the drive's coordinate and its derivatives the factor is a function of. It decides
+    #: whether the term adds to the potential energy, the dissipation or the kinetic energy;
+    #: constants count as functions of q.
     varies_with: Literal["q", "dq", "ddq"]
-    nonnegative: bool = False
+    nonnegative: bool = False  #: Whether the coefficient must not be negative.
+    #: Symbol of the coefficient that this one must not exceed in size, if any.
     bounded_by: str = ""
+    #: Whether the factor changes its sign with the drive's coordinate; otherwise it is even.
     odd: bool = True
+    #: The factor is homogeneous of this degree in the drive's coordinate and its derivatives; None
+    #: when it is not homogeneous.
     degree: float | None = 1.0
-    needs_load: bool = False
+    needs_load: bool = False  #: Whether the factor depends on the load.
+    #: Whether that load is the weight of the bodies alone, as if they rested.
     at_rest: bool = False
 
     @property

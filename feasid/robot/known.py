@@ -193,19 +193,11 @@ def eliminate(equations: list[tuple[str, Row, Fraction]]) -> dict[int, tuple[Row
 
 @dataclass(frozen=True, eq=False)
 class Unknowns:
-    """``delta = T z + fixed``.
+    """``delta = T z + fixed``."""
 
-    Attributes
-    ----------
-    T : ndarray, shape (n, len(roots))
-    fixed : ndarray, shape (n,)
-    roots : ndarray of int
-        The parameter that each entry of z stands for.
-    """
-
-    T: Array
-    fixed: Array
-    roots: Index
+    T: Array  #: Shape (n, len(roots)).
+    fixed: Array  #: Shape (n,).
+    roots: Index  #: The parameter that each entry of z stands for.
 
     @classmethod
     def from_equalities(cls, n: int, given: Iterable[Equality]) -> Unknowns:

@@ -111,12 +111,23 @@ def test_exceptions_are_still_needed():
     assert silent == set(REFUSES_NOTHING)
 
 
+def commented_fields(kind):
+    """Fields of a class with a ``#:`` comment above them or behind, as Sphinx reads it."""
+    above = False
+    for line in inspect.getsource(kind).split("\n"):
+        field = re.match(r"    (\w+)(:| =)", line)
+        if field and (above or "  #: " in line):
+            yield field[1]
+        above = line.startswith("    #: ")
+
+
 @pytest.mark.parametrize("kind", public_classes(), ids=lambda k: k.__name__)
 def test_every_class_says_what_it_holds(kind):
     docs = [inspect.cleandoc(base.__doc__ or "") for base in bases(kind)]
     told = [sections(doc) for doc in docs]
     texts = [t.get(part, "") for t in told for part in ("Attributes", "Parameters")]
     named = {name for text in texts for name in entries(text)}
+    named |= {name for base in bases(kind) for name in commented_fields(base)}
     fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
     own = [base for base in bases(kind) if "__init__" in vars(base)]
     wanted = {f.name for f in fields if not f.name.startswith("_")}

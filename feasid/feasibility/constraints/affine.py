@@ -31,34 +31,18 @@ LENGTH_POWERS = (2,) * 6 + (1,) * 3 + (0,)
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """``constant + sum_j delta[columns[j]] basis[j]`` must be positive (semi)definite.
-
-    Attributes
-    ----------
-    name : str
-    kind : str
-        "full" or "semi" for inertia matrices, else "matrix".
-    body : int
-        Index of the body whose mass and length give the units.
-    columns : ndarray of int, shape (c,)
-    basis : ndarray, shape (c, s, s)
-    constant : ndarray, shape (s, s)
-    powers : tuple of int, length s
-        Row i has the unit sqrt(kg) m^powers[i].
-    strict : bool
-        Positive definite is asked; semidefinite is not enough.
-    role : {"body", "rotor", "asked"}
-        What it is about: the inertia of a body or of its rotor, or a limit that the caller asks.
-    """
+    """``constant + sum_j delta[columns[j]] basis[j]`` must be positive (semi)definite."""
 
     name: str
-    kind: str
-    body: int
-    columns: npt.NDArray[np.intp]
-    basis: Array
-    constant: Array
-    powers: tuple[int, ...]
-    strict: bool = True
+    kind: str  #: "full" or "semi" for inertia matrices, else "matrix".
+    body: int  #: Index of the body whose mass and length give the units.
+    columns: npt.NDArray[np.intp]  #: Shape (c,).
+    basis: Array  #: Shape (c, s, s).
+    constant: Array  #: Shape (s, s).
+    powers: tuple[int, ...]  #: Row i has the unit sqrt(kg) m^powers[i].
+    strict: bool = True  #: Positive definite is asked; semidefinite is not enough.
+    #: One of "body", "rotor", "asked": what it is about: the inertia of a body or of its rotor, or
+    #: a limit that the caller asks.
     role: str = "asked"
 
     @property

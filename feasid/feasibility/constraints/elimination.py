@@ -32,30 +32,18 @@ SMALLEST = 1e-280
 
 @dataclass(frozen=True, eq=False)
 class Elimination:
-    """``delta = T z + fixed``, and the constraints on z.
+    """``delta = T z + fixed``, and the constraints on z."""
 
-    Attributes
-    ----------
-    whole : FeasibleSet
-        With its equalities.
-    inside : FeasibleSet
-        On z, without equalities; constraints that z does not touch are left out.
-    T : ndarray, shape (n, len(roots))
-    fixed : ndarray, shape (n,)
-    roots : ndarray of int
-        The parameter that each entry of z stands for.
-    solved : mapping of int to (row, value)
-        Per eliminated parameter j: ``delta[j] = row . delta + value`` over roots, exactly.
-    broken : tuple of str
-        Names of the constraints that the fixed parameters break by themselves.
-    """
-
-    whole: FeasibleSet
+    whole: FeasibleSet  #: With its equalities.
+    #: On z, without equalities; constraints that z does not touch are left out.
     inside: FeasibleSet
-    T: Array
-    fixed: Array
-    roots: npt.NDArray[np.intp]
+    T: Array  #: Shape (n, len(roots)).
+    fixed: Array  #: Shape (n,).
+    roots: npt.NDArray[np.intp]  #: The parameter that each entry of z stands for.
+    #: Mapping of int to (row, value): per eliminated parameter j: ``delta[j] = row . delta +
+    #: value`` over roots, exactly.
     solved: Mapping[int, tuple[Row, Fraction]]
+    #: Names of the constraints that the fixed parameters break by themselves.
     broken: tuple[str, ...]
 
     @classmethod

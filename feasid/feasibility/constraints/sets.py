@@ -53,29 +53,18 @@ class FeasibleSet:
     """Standard parameters that can exist: affine matrices and numbers that must be positive.
 
     Sousa and Cortesao (2014) eq. (22)-(24).
-
-    Attributes
-    ----------
-    names : tuple of (str, str)
-        The robot's parameter names.
-    bodies : tuple of str
-    consistency : {"full", "semi"}
-    blocks : tuple of Block
-        The inertia blocks come first, of the bodies that have mass, and of general rotors.
-    linear : tuple of Linear
-    equalities : tuple of Equality
-        Known and tied parameters; see `feasid.feasibility.constraints.elimination`.
-    convex : tuple of ConvexConstraint
-        Kept in floating point, outside all certificates; see
-        `feasid.feasibility.constraints.user_constraints`.
     """
 
-    names: tuple[tuple[str, str], ...]
+    names: tuple[tuple[str, str], ...]  #: The robot's parameter names.
     bodies: tuple[str, ...]
-    consistency: str
+    consistency: str  #: One of "full", "semi".
+    #: The inertia blocks come first, of the bodies that have mass, and of general rotors.
     blocks: tuple[Block, ...]
     linear: tuple[Linear, ...] = ()
+    #: Known and tied parameters; see `feasid.feasibility.constraints.elimination`.
     equalities: tuple[Equality, ...] = ()
+    #: Kept in floating point, outside all certificates; see
+    #: `feasid.feasibility.constraints.user_constraints`.
     convex: tuple[ConvexConstraint, ...] = ()
 
     @property

@@ -30,26 +30,15 @@ THINNEST = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Size of one unit of everything.
+    """Size of one unit of everything."""
 
-    Attributes
-    ----------
-    mass, length : ndarray, shape (n_bodies,)
-        [kg] and [m]
-    parameters : ndarray, shape (n,)
-        SI value of one unit of each standard parameter.
-    blocks : tuple of ndarray, shape (s,)
-        Square root of the unit of each block's diagonal: a block C has the normalised value
-        ``C / outer(blocks[k], blocks[k])``.
-    linear : ndarray, shape (m,)
-        Unit of each linear constraint.
-    """
-
-    mass: Array
-    length: Array
-    parameters: Array
+    mass: Array  #: Shape (n_bodies,): [kg] and [m]
+    length: Array  #: See `mass`.
+    parameters: Array  #: Shape (n,): SI value of one unit of each standard parameter.
+    #: Shape (s,): square root of the unit of each block's diagonal: a block C has the normalised
+    #: value ``C / outer(blocks[k], blocks[k])``.
     blocks: tuple[Array, ...]
-    linear: Array
+    linear: Array  #: Shape (m,): unit of each linear constraint.
 
     def block_margins(self, feasible: FeasibleSet, delta: Array) -> Array:
         """Smallest eigenvalue of each normalised block, shape (len(blocks),)."""

@@ -43,16 +43,11 @@ cp: Any = _CVXPY()
 
 @dataclass(frozen=True, eq=False)
 class BodyParameters:
-    """The parameters of a body as CVXPY expressions.
-
-    Attributes
-    ----------
-    name : str
-    ten : cvxpy.Expression, shape (10,)
-        Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m, about the origin of the body's frame [SI].
-    """
+    """The parameters of a body as CVXPY expressions."""
 
     name: str
+    #: Cvxpy.Expression, shape (10,): lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m, about the origin of the
+    #: body's frame [SI].
     ten: Any
 
     @property
@@ -110,23 +105,13 @@ Function = Callable[[StandardParameters], Any]
 
 @dataclass(frozen=True, eq=False)
 class ConvexConstraint:
-    """A convex inequality ``g(delta) <= 0`` that is not affine.
-
-    Attributes
-    ----------
-    name : str
-    robot : Robot
-    function : callable
-        What the caller gave, and of what it returns this is one.
-    T, fixed : ndarray, shapes (n, nz) and (n,)
-        ``delta = T z + fixed``, for z that equalities leave free.
-    """
+    """A convex inequality ``g(delta) <= 0`` that is not affine."""
 
     name: str
     robot: Robot
-    function: Function
-    T: Array
-    fixed: Array
+    function: Function  #: What the caller gave, and of what it returns this is one.
+    T: Array  #: Shape (n, nz): ``delta = T z + fixed``, for z that equalities leave free.
+    fixed: Array  #: Shape (n,): see `T`.
 
     def expression(self, z: Any) -> Any:
         """The entries of g as a CVXPY expression of z, shape (k,)."""

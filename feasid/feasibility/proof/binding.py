@@ -42,21 +42,11 @@ Statement = Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class HeldStatement:
-    """What a reader holds, as the statement that a certificate of it makes.
+    """What a reader holds, as the statement that a certificate of it makes."""
 
-    Attributes
-    ----------
-    question : Question
-        Robot, constraints and K; the values unless `data` stand in their place.
-    about : str
-        What the values or data are, in words.
-    data : Data, optional
-        Of a bound.
-    """
-
-    question: Question
-    about: str
-    data: ExactData | None = None
+    question: Question  #: Robot, constraints and K; the values unless `data` stand in their place.
+    about: str  #: What the values or data are, in words.
+    data: ExactData | None = None  #: Of a bound.
 
     def may_match(self, claim: str) -> bool:
         """Whether a certificate of this claim can be about it."""
@@ -73,18 +63,11 @@ class HeldStatement:
 
 @dataclass(frozen=True)
 class Binding:
-    """Whether a certificate is about a holding, and how to say it.
+    """Whether a certificate is about a holding, and how to say it."""
 
-    Attributes
-    ----------
-    refused : tuple of str
-        What differs; empty when the certificate proves the reader's own statement.
-    sentence : str
-        What is proved about what under which conditions; empty when refused.
-    """
-
+    #: What differs; empty when the certificate proves the reader's own statement.
     refused: tuple[str, ...]
-    sentence: str = ""
+    sentence: str = ""  #: What is proved about what under which conditions; empty when refused.
 
 
 def bind(certificate: Certificate, holdings: Sequence[HeldStatement]) -> Binding:

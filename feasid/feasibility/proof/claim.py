@@ -22,17 +22,10 @@ from feasid.robot.description import Robot
 @checked
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """A proof that parameters can or cannot exist, or that none fit better.
+    """A proof that parameters can or cannot exist, or that none fit better."""
 
-    Attributes
-    ----------
-    data : dict
-        What the file holds; see ``docs/certificates.md``.
-    outside : tuple of str
-        Constraints that were asked for and are no part of it, because they are not affine.
-    """
-
-    data: dict[str, Any]
+    data: dict[str, Any]  #: What the file holds; see ``docs/certificates.md``.
+    #: Constraints that were asked for and are no part of it, because they are not affine.
     outside: tuple[str, ...] = ()
 
     @property

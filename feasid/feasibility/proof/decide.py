@@ -42,25 +42,13 @@ NEARLY = 1e-5
 
 @dataclass(frozen=True, eq=False)
 class ProvedAnswer:
-    """What was found.
+    """What was found."""
 
-    Attributes
-    ----------
-    certificate : Certificate or None
-        The proof; None when there is none.
-    margin : float
-        The largest s found; with no answer, the best that a solver said, or NaN.
-    delta : ndarray, shape (n,), or None
-        The point with that margin.
-    attempts : tuple of Attempt
-    dropped : tuple of int
-        Equations that the others say, too, up to the rounding of K, and that the proof leaves out.
-    """
-
-    certificate: Certificate | None
-    margin: float
-    delta: Array | None
+    certificate: Certificate | None  #: The proof; None when there is none.
+    margin: float  #: The largest s found; with no answer, the best that a solver said, or NaN.
+    delta: Array | None  #: Shape (n,): the point with that margin.
     attempts: tuple[Attempt, ...] = ()
+    #: Equations that the others say, too, up to the rounding of K, and that the proof leaves out.
     dropped: tuple[int, ...] = ()
 
     @property

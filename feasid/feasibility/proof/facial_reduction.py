@@ -55,19 +55,11 @@ SAME = Fraction(1, 10**11)
 
 @dataclass(frozen=True, eq=False)
 class Face:
-    """Matrices ``V W V'``.
+    """Matrices ``V W V'``."""
 
-    Attributes
-    ----------
-    V : list of lists of Fraction, shape (s, r)
-        The identity on the rows `lead`.
-    lead : tuple of int
-    unit : ndarray, shape (s,)
-    """
-
-    V: Exact
+    V: Exact  #: Shape (s, r): the identity on the rows `lead`.
     lead: tuple[int, ...]
-    unit: Array
+    unit: Array  #: Shape (s,).
 
     @classmethod
     def from_energy(cls, energy: Array, unit: Array) -> Face | None:
@@ -194,17 +186,11 @@ class FaceRelations:
 
     A body's multiplier ``V W V'`` pulls at its ten parameters by ``<B_j, V W V'>``; on a face that
     is fewer than ten numbers, and ``sum_j c_j <B_j, V W V'> = 0`` for some c, exactly.
-
-    Attributes
-    ----------
-    bodies : tuple of (columns, relations)
-        Per body on a face: its columns, and the c by column.
-    faces : mapping of columns to Face
-        Of these bodies.
     """
 
+    #: Tuple of (columns, relations): per body on a face: its columns, and the c by column.
     bodies: tuple[tuple[frozenset[int], tuple[Row, ...]], ...]
-    faces: Mapping[frozenset[int], Face]
+    faces: Mapping[frozenset[int], Face]  #: Of these bodies.
 
     @classmethod
     def from_blocks(cls, robot: Robot, blocks: Sequence[Block]) -> FaceRelations:

@@ -54,17 +54,10 @@ MAX_UNKNOWNS = 400
 
 @dataclass(frozen=True, eq=False)
 class InfeasibilityProver:
-    """Turns a solver's multipliers into exact ones, for one question.
-
-    Attributes
-    ----------
-    problem : Presolved
-    scale : Units
-        Of what remains.
-    """
+    """Turns a solver's multipliers into exact ones, for one question."""
 
     problem: PresolvedQuestion
-    scale: Units
+    scale: Units  #: Of what remains.
 
     @property
     def feasible(self) -> FeasibleSet:

@@ -87,31 +87,15 @@ SPANNED = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """What is proved, in exact numbers.
-
-    Attributes
-    ----------
-    question : Question
-    data : Data
-    floor : Fraction
-        No feasible model has a smaller ``|R K delta - rho|^2``.
-    weights : list of Fraction
-        w.
-    dual : Dual
-        ``R'w`` and Z_k.
-    limit : mapping or None
-        Sizes up to which it is proved.
-    delta : ndarray, shape (n,)
-        The answer.
-    """
+    """What is proved, in exact numbers."""
 
     question: Question
     data: ExactData
-    floor: Fraction
-    weights: list[Fraction]
-    dual: DualPoint
-    limit: Mapping[str, str] | None
-    delta: Array
+    floor: Fraction  #: No feasible model has a smaller ``|R K delta - rho|^2``.
+    weights: list[Fraction]  #: w.
+    dual: DualPoint  #: ``R'w`` and Z_k.
+    limit: Mapping[str, str] | None  #: Sizes up to which it is proved.
+    delta: Array  #: Shape (n,): the answer.
 
     def certificate(self, residual: float = 0.0) -> Certificate | None:
         """The proof as a file, checked; None when the checker refuses it.
@@ -203,27 +187,16 @@ def _round_down(number: Fraction) -> Fraction:
 
 @dataclass(frozen=True, eq=False)
 class CentralPath:
-    """``minimise |A x - b|^2 / (2 mu)`` plus the barrier, over what remains of the question.
-
-    Attributes
-    ----------
-    quadratic : Quadratic
-    cone : Cone
-        Barrier of the matrices, on faces and in units, and of the numbers, in units.
-    start : ndarray, shape (nz,)
-        Strictly inside.
-    matrices : tuple of (place, Q)
-        By block of the cone: its place among the question's constraints, and the orthonormal span
-        of its face over units, (s, r), by which multipliers are lifted.
-    numbers : tuple of (place, unit)
-        By row of the cone.
-    """
+    """``minimise |A x - b|^2 / (2 mu)`` plus the barrier, over what remains of the question."""
 
     quadratic: Quadratic
+    #: Barrier of the matrices, on faces and in units, and of the numbers, in units.
     cone: LogBarrier
-    start: Array
+    start: Array  #: Shape (nz,): strictly inside.
+    #: Tuple of (place, Q): by block of the cone: its place among the question's constraints, and
+    #: the orthonormal span of its face over units, (s, r), by which multipliers are lifted.
     matrices: tuple[tuple[int, Array], ...]
-    numbers: tuple[tuple[int, float], ...]
+    numbers: tuple[tuple[int, float], ...]  #: Tuple of (place, unit): by row of the cone.
 
     @classmethod
     def from_question(
@@ -410,45 +383,25 @@ def _constraints_on_free_parameters(question: Question) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class RangeEnd:
-    """A bound on a linear form that holds.
+    """A bound on a linear form that holds."""
 
-    Attributes
-    ----------
-    form : ndarray, shape (n,)
-    bound : float
-        No model has more.
-    weights : list of Fraction
-        w; all zero where no data are needed.
-    dual : Dual
-    """
-
-    form: Array
-    bound: float
-    weights: list[Fraction]
+    form: Array  #: Shape (n,).
+    bound: float  #: No model has more.
+    weights: list[Fraction]  #: w; all zero where no data are needed.
     dual: DualPoint
 
 
 @dataclass(frozen=True, eq=False)
 class RangeEndProver:
-    """Data and constraints in exact numbers.
-
-    Attributes
-    ----------
-    question : Question
-    data : Data
-    budget : float
-        Largest squared residual.
-    units : sequence of ndarray
-        Of the blocks.
-    limits : mapping of int to (int, int)
-        For joint terms of either sign the places of two limits, which take what is left positive
-        and negative in their column. Without them w is chosen so that nothing is left there.
-    """
+    """Data and constraints in exact numbers."""
 
     question: Question
     data: ExactData
-    budget: float
-    units: Sequence[Array]
+    budget: float  #: Largest squared residual.
+    units: Sequence[Array]  #: Of the blocks.
+    #: Mapping of int to (int, int): for joint terms of either sign the places of two limits, which
+    #: take what is left positive and negative in their column. Without them w is chosen so that
+    #: nothing is left there.
     limits: Mapping[int, tuple[int, int]]
 
     def prove(self, form: Array, w: Array, multipliers: Mapping[int, Array]) -> RangeEnd:

@@ -54,37 +54,20 @@ class SettledConstraint:
 
 @dataclass(frozen=True, eq=False)
 class PresolvedQuestion:
-    """A question after exact presolve.
-
-    Attributes
-    ----------
-    question : Question
-    fixed : tuple of (parameter, equation, coefficient)
-        In the order in which they were found.
-    known : mapping of int to Fraction
-        Values of all fixed parameters, tied ones too.
-    wrong : tuple of (equation, Fraction)
-        Equations that the others contradict, and by how much.
-    settled : tuple of Settled
-    kept : tuple of int
-        Equations that remain.
-    elimination : Elimination
-        From the tied set to the numbers that remain.
-    places : tuple of int
-        Of the constraints that remain, among those of the question.
-    K, beta : ndarray, shapes (len(kept), nz) and (len(kept),)
-    """
+    """A question after exact presolve."""
 
     question: Question
+    #: Tuple of (parameter, equation, coefficient): in the order in which they were found.
     fixed: tuple[Fixed, ...]
-    known: Mapping[int, Fraction]
+    known: Mapping[int, Fraction]  #: Values of all fixed parameters, tied ones too.
+    #: Tuple of (equation, Fraction): equations that the others contradict, and by how much.
     wrong: tuple[tuple[int, Fraction], ...]
     settled: tuple[SettledConstraint, ...]
-    kept: tuple[int, ...]
-    elimination: Elimination
-    places: tuple[int, ...]
-    K: Array
-    beta: Array
+    kept: tuple[int, ...]  #: Equations that remain.
+    elimination: Elimination  #: From the tied set to the numbers that remain.
+    places: tuple[int, ...]  #: Of the constraints that remain, among those of the question.
+    K: Array  #: Shape (len(kept), nz).
+    beta: Array  #: Shape (len(kept),).
 
     @classmethod
     def from_question(cls, question: Question) -> PresolvedQuestion:

@@ -147,26 +147,13 @@ def _to_integers(numbers: Array) -> tuple[npt.NDArray[np.int64], int]:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What is asked, in exact numbers: constraints, ties and ``K delta = beta``.
-
-    Attributes
-    ----------
-    robot : Robot
-    feasible : FeasibleSet
-        Without the margin.
-    rows : tuple of mappings
-        The non-zero entries of K.
-    values : tuple of Fraction, or None
-        beta; None where K only says what base parameters are.
-    margin : float
-        Absolute, in SI numbers, on every matrix and number.
-    """
+    """What is asked, in exact numbers: constraints, ties and ``K delta = beta``."""
 
     robot: Robot
-    feasible: FeasibleSet
-    rows: ExactRows
-    values: tuple[Fraction, ...] | None
-    margin: float = 0.0
+    feasible: FeasibleSet  #: Without the margin.
+    rows: ExactRows  #: The non-zero entries of K.
+    values: tuple[Fraction, ...] | None  #: beta; None where K only says what base parameters are.
+    margin: float = 0.0  #: Absolute, in SI numbers, on every matrix and number.
     elimination: Elimination = field(init=False)
 
     def __post_init__(self) -> None:
@@ -316,23 +303,12 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class DualPoint:
-    """A point of the dual problem: multipliers of equations and of constraints, in rationals.
-
-    Attributes
-    ----------
-    question : Question
-    y : sequence of Fraction
-        Of the equations.
-    Z : mapping of int to matrices of Fraction
-        By place among the constraints.
-    form : ndarray, shape (n,), optional
-        A linear form that they bound.
-    """
+    """A point of the dual problem: multipliers of equations and of constraints, in rationals."""
 
     question: Question
-    y: Sequence[Fraction]
-    Z: Mapping[int, Exact]
-    form: Array | None = None
+    y: Sequence[Fraction]  #: Of the equations.
+    Z: Mapping[int, Exact]  #: By place among the constraints.
+    form: Array | None = None  #: Shape (n,): a linear form that they bound.
 
     @cached_property
     def _remainders(self) -> tuple[list[Fraction], list[Fraction]]:
