@@ -39,10 +39,7 @@ Composite = tuple[Expressions, Expressions, Expression]
 class Algorithms:
     """One robot's dynamics on expressions of a graph.
 
-    Raises
-    ------
-    InputError
-        Says that there are loops.
+    Raises InputError: says that there are loops.
     """
 
     graph: Graph
@@ -151,10 +148,7 @@ class Algorithms:
         from rest do, and the axis S of a joint turns with its body, dS/dt = v x S, so that
         (C' dq)_j is the product of v x S with the momentum of all that the joint carries.
 
-        Raises
-        ------
-        InputError
-            Names a joint of several degrees of freedom.
+        Raises InputError: names a joint of several degrees of freedom.
         """
         for body in self.robot.bodies:
             if body.dof != 1:

@@ -44,10 +44,7 @@ MOST = 2.0**53
 class UnfitError(ValueError):
     """A value is not of a kind; the message says what is wrong with it, or nothing.
 
-    Attributes
-    ----------
-    row : int or None
-        Where in an array.
+    `row`: where in an array.
     """
 
     def __init__(self, message: str = "", row: int | None = None) -> None:
@@ -65,10 +62,7 @@ class ArgumentKind:
     def convert_argument(self, name: str, value: Any) -> Any:
         """The value of an argument.
 
-        Raises
-        ------
-        InputError
-            Names the argument, what was expected and what was given.
+        Raises InputError: names the argument, what was expected and what was given.
         """
         try:
             return self.convert(value)
@@ -499,10 +493,7 @@ class _ParameterKinds:
 def checked(item: Item) -> Item:
     """Check the arguments of a function, or of a class's constructor and public methods.
 
-    Raises
-    ------
-    InputError
-        When called: names the argument, what was expected and what was given.
+    Raises InputError: when called: names the argument, what was expected and what was given.
     """
     return _check_class(item) if isinstance(item, type) else _check_function(item)  # type: ignore
 

@@ -68,20 +68,8 @@ else, as after a change of a friction law, a filter, a weight or the order of pa
 def require_version(name: str, kind: str, found: Mapping[str, Any], known: int) -> None:
     """Refuse a file of another version of format or meaning, by both versions' names.
 
-    Parameters
-    ----------
-    name : str
-        The file.
-    kind : str
-        What it is, and after a semicolon how it is made anew.
-    found : mapping
-        With the file's "version" and "meaning".
-    known : int
-        The version that is read.
-
-    Raises
-    ------
-    InputError
+    `name`: the file; `kind`: what it is, and after a semicolon how it is made anew; `found`: with
+    the file's "version" and "meaning"; `known`: the version that is read. Raises InputError.
     """
     versions = int(found["version"]), int(found.get("meaning", 0))
     if versions == (known, MEANING):
@@ -102,20 +90,9 @@ class DamagedError(ValueError):
 def unpack_archive(file: IO[bytes], name: str, most: int) -> dict[str, bytes]:
     """All members of an archive.
 
-    Parameters
-    ----------
-    file : binary file
-    name : str
-        What messages call it.
-    most : int
-        Bytes that all members together may have.
-
-    Raises
-    ------
-    LimitError
-        They are more.
-    DamagedError
-        It is no archive, damaged, encrypted, compressed in another way, or names a member twice.
+    `file`: binary file; `name`: what messages call it; `most`: bytes that all members together may
+    have. Raises LimitError: they are more. Raises DamagedError: it is no archive, damaged,
+    encrypted, compressed in another way, or names a member twice.
     """
     import zipfile
 
@@ -167,12 +144,8 @@ def read_arrays(content: dict[str, bytes]) -> dict[str, Any]:
 def read_array(content: bytes) -> Any:
     """One array of numbers or texts.
 
-    Raises
-    ------
-    SecurityError
-        It holds Python objects.
-    DamagedError
-        Its header is none, or does not agree with its size.
+    Raises SecurityError: it holds Python objects. Raises DamagedError: its header is none, or does
+    not agree with its size.
     """
     header, start = _header(content)
     kind, order, shape = DESCRIPTION.search(header), ORDER.search(header), SHAPE.search(header)

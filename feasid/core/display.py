@@ -276,17 +276,8 @@ DPI = 110
 def new_figure(width: float, height: float, alt: str) -> Figure:
     """An empty figure that no window belongs to.
 
-    Parameters
-    ----------
-    width, height : float
-        [inch]
-    alt : str
-        What it shows, for readers who cannot see it.
-
-    Raises
-    ------
-    MissingExtraError
-        Without matplotlib.
+    `width`, `height`: [inch]; `alt`: what it shows, for readers who cannot see it. Raises
+    MissingExtraError: without matplotlib.
     """
     figure: Figure = figure_class()(figsize=(width, height), layout="constrained")
     figure.set_label(alt)

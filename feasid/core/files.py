@@ -222,11 +222,8 @@ def write_atomically(
     created atomically, so that one that appears meanwhile is not replaced. What is not `noted` is
     in no `journal`: files of ours that no user asked for. Ctrl-C and SIGTERM wait meanwhile.
 
-    Raises
-    ------
-    OutputError
-        If `path` exists and `overwrite` is False, is no regular file, or cannot be written; what
-        was there before is intact, and nothing is left beside it.
+    Raises OutputError: if `path` exists and `overwrite` is False, is no regular file, or cannot be
+    written; what was there before is intact, and nothing is left beside it.
     """
     with _defer_signals():
         _write_whole(path, content, overwrite, noted)
@@ -312,20 +309,9 @@ def check_outputs(
 ) -> None:
     """Check all outputs of a command before it begins.
 
-    Parameters
-    ----------
-    outputs : mapping
-        From what the user calls an output, such as ``--out``, to its path; None is left out.
-    inputs : iterable of path
-        Files, folders and patterns that are read.
-    overwrite : bool
-
-    Raises
-    ------
-    OutputError
-        One cannot be written.
-    InputError
-        One is an input, lies inside a folder that is one, or two are the same file.
+    `outputs`: from what the user calls an output, such as ``--out``, to its path; None is left out;
+    `inputs`: files, folders and patterns that are read. Raises OutputError: one cannot be written.
+    Raises InputError: one is an input, lies inside a folder that is one, or two are the same file.
     """
     sources = {
         os.path.realpath(p) for name in inputs if name is not None for p in _expand_pattern(name)

@@ -22,14 +22,7 @@ LONGEST_QUOTE = 80
 def escape_controls(text: str, *, keep: str = LAYOUT) -> str:
     r"""The text with every character that does not print written as an escape.
 
-    Parameters
-    ----------
-    text : str
-    keep : str
-        Control characters that stay; none for a name within a line.
-
-    >>> print(escape_controls("\x1b[2J\u009b31m"))
-    \x1b[2J\x9b31m
+    `keep`: control characters that stay; none for a name within a line.
     """
     if text.isprintable():
         return text

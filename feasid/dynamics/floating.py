@@ -231,10 +231,7 @@ def imu_motion(
 def base_rows(robot: Robot) -> slice:
     """Rows of the floating base in q, dq, ddq and tau.
 
-    Raises
-    ------
-    InputError
-        The robot's base is fixed.
+    Raises InputError: the robot's base is fixed.
     """
     return robot.rows[base_index(robot)]
 
@@ -329,25 +326,10 @@ def frame_jacobian(
 ) -> Array:
     """Velocity of a body's point per generalised velocity, (samples, 6, dof), in world axes.
 
-    Parameters
-    ----------
-    robot : Robot
-    q : array_like, shape (samples, dof)
-        As for `feasid.regressor`.
-    body : str
-        A body, or a link that is fixed to one.
-    position : array_like, shape (3,)
-        Of the point in the frame of that body or link [m].
-
-    Returns
-    -------
-    ndarray, shape (samples, 6, dof)
-        Angular velocity of the body, then linear velocity of the point.
-
-    Raises
-    ------
-    InputError
-        No such body; joints that are coupled or in loops.
+    `q` (samples, dof): as for `feasid.regressor`; `body`: a body, or a link that is fixed to one;
+    `position` (3,): of the point in the frame of that body or link [m]. Returns (samples, 6, dof):
+    angular velocity of the body, then linear velocity of the point. Raises InputError: no such
+    body; joints that are coupled or in loops.
     """
     i, link = find_link(robot, body)
     if not robot.is_tree:
@@ -422,13 +404,7 @@ def contact_free_projector(
 
     Multiplied with regressor and torques, unknown contact forces drop out; see `contact_nullspace`.
 
-    Parameters
-    ----------
-    robot : Robot
-    q : array_like, shape (samples, dof)
-    contacts : sequence of Contact
-        Without forces.
-    touching : array_like of bool, shape (samples, contacts)
+    `q` (samples, dof); `contacts`: without forces; `touching` (samples, contacts).
     """
     flags = np.asarray(touching, dtype=np.float64)
     jacobians = [frame_jacobian(robot, q, c.body, c.position)[:, 3:] for c in contacts]

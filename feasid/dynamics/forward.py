@@ -74,10 +74,7 @@ class _ActingTerm(NamedTuple):
 class ForwardModel:
     """A robot whose motion can be computed from torques.
 
-    Raises
-    ------
-    InputError
-        The robot has something that is not simulated, by name.
+    Raises InputError: the robot has something that is not simulated, by name.
     """
 
     #: With values for all parameters; joints of one degree of freedom, no loops, and no motors that
@@ -173,10 +170,7 @@ class ForwardModel:
     def mass_and_bias(self, q: Array, dq: Array) -> tuple[Array, Array]:
         """Mass matrices (N, dof, dof), and torques without acceleration or dissipation (N, dof).
 
-        Parameters
-        ----------
-        q, dq : ndarray, shape (N, dof)
-            [rad or m, per s]
+        `q`, `dq` (N, dof): [rad or m, per s].
         """
         count, dof = q.shape
         push = np.zeros((dof + 1, count, dof))
@@ -223,10 +217,7 @@ class ForwardModel:
     def dry_friction(self, q: Array, dq: Array) -> Array:
         """Size of dry friction, shape (N, dof) [N m or N]; at rest what holds the joint.
 
-        Parameters
-        ----------
-        q, dq : ndarray, shape (N, dof)
-            [rad or m, per s]
+        `q`, `dq` (N, dof): [rad or m, per s].
         """
         speed = np.maximum(np.abs(dq), BREAKING_SPEED)
         return np.abs(self._sum_terms(self._dry_friction_terms, q, speed))
@@ -236,25 +227,10 @@ class ForwardModel:
     ) -> Array:
         """Positions after each step, from many starts at once.
 
-        Parameters
-        ----------
-        q0, dq0 : ndarray, shape (windows, dof)
-            Positions and velocities at the start [rad or m, per s].
-        torque : ndarray, shape (windows, steps, dof)
-            Driving torques in the middle of each step [N m or N].
-        step : float
-            [s]
-        feedback : Feedback, optional
-
-        Returns
-        -------
-        ndarray, shape (windows, steps + 1, dof)
-            NaN from where a motion is lost: a joint is faster than `MAX_SPEED`.
-
-        Raises
-        ------
-        InputError
-            A joint has no inertia at one of the starts.
+        `q0`, `dq0` (windows, dof): positions and velocities at the start [rad or m, per s];
+        `torque` (windows, steps, dof): driving torques in the middle of each step [N m or N];
+        `step`: [s]. Returns (windows, steps + 1, dof): NaN from where a motion is lost: a joint is
+        faster than `MAX_SPEED`. Raises InputError: a joint has no inertia at one of the starts.
         """
         self._require_inertia(q0)
         count, steps, dof = torque.shape

@@ -246,10 +246,7 @@ class CoordinateMap:
     def motion(self, s: Array, ds: Array, dds: Array) -> tuple[Array, Array, Array, Array]:
         """q, dq, ddq, shape (axes, N), and dq/ds, (axes, dof, N) or (axes, dof, 1).
 
-        Raises
-        ------
-        InputError
-            Where a loop cannot close, or is singular.
+        Raises InputError: where a loop cannot close, or is singular.
         """
         closure, coupled = self.robot.closure, self.robot.coupling_map
         if closure is not None:

@@ -183,15 +183,7 @@ def energy_regressors(robot: Robot, q: Array, dq: Array) -> tuple[Array, Array, 
 
     The first is the row of Wensing et al. (2024) eq. (38).
 
-    Parameters
-    ----------
-    robot : Robot
-    q, dq : ndarray, shape (axes, N)
-        Joint coordinates, those of coupled joints included.
-
-    Returns
-    -------
-    tuple of ndarray, each of shape (N, n)
+    `q`, `dq` (axes, N): joint coordinates, those of coupled joints included. Returns (N, n).
     """
     kinetic, potential, friction = (np.zeros((q.shape[1], robot.size)) for _ in range(3))
     tree, still = nodes(robot), np.zeros_like(q)
@@ -251,22 +243,9 @@ def drive_energy(drive: Drive, symbol: str, q: Array, dq: Array) -> Array:
     acceleration, for the kinetic energy. Gauss's rule runs over the root of the integration
     variable, so that square roots of the speed are integrated exactly.
 
-    Parameters
-    ----------
-    drive : Drive
-    symbol : str
-        One of `feasid.robot.joint_terms.TERMS`.
-    q, dq : ndarray, shape (N,)
-        The drive's coordinate ``c . q`` and its velocity.
-
-    Returns
-    -------
-    ndarray, shape (N,)
-
-    Raises
-    ------
-    InputError
-        The term depends on the load, so that it has no energy of its own.
+    `symbol`: one of `feasid.robot.joint_terms.TERMS`; `q`, `dq` (N,): the drive's coordinate ``c .
+    q`` and its velocity. Returns (N,). Raises InputError: the term depends on the load, so that it
+    has no energy of its own.
     """
     varies = TERMS[symbol].varies_with
     nodes, weights = np.polynomial.legendre.leggauss(QUADRATURE_NODES)

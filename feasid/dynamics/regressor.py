@@ -85,11 +85,7 @@ class RegressorPlan:
     def fill(self, q: Array, dq: Array, ddq: Array, blocks: Sequence[Array]) -> None:
         """Write each row's entries, ``blocks[r][k]`` for column ``nonzero_columns[r][k]``.
 
-        Parameters
-        ----------
-        q, dq, ddq : ndarray, shape (dof, N)
-        blocks : sequence of ndarray, shapes (at least len(support[r]), N)
-            Overwritten.
+        `q`, `dq`, `ddq` (dof, N); `blocks` (at least len(support[r]), N): overwritten.
         """
         self.fill_bodies(q, dq, ddq, blocks)
         self.fill_drives(q, dq, ddq, blocks)
@@ -309,17 +305,7 @@ def inverse_dynamics(
 def mass_matrix(robot: Robot, delta: Array, q: Array) -> Array:
     """Mass matrix at a posture, drive inertia included, by inverse dynamics.
 
-    Parameters
-    ----------
-    robot : Robot
-    delta : ndarray, shape (n,)
-        Standard parameters.
-    q : ndarray, shape (dof,)
-
-    Returns
-    -------
-    ndarray, shape (dof, dof)
-        [kg m^2 or kg]
+    `delta` (n,): standard parameters; `q` (dof,). Returns (dof, dof): [kg m^2 or kg].
     """
     posture = np.tile(q, (robot.dof + 1, 1))
     push = np.vstack([np.zeros(robot.dof), np.eye(robot.dof)])

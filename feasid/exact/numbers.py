@@ -181,21 +181,11 @@ def solve_near(
 ) -> dict[Unknown, Fraction] | None:
     """Solve exactly, changing one unknown per equation.
 
-    Parameters
-    ----------
-    equations : sequence of (coefficients, right side)
-    start : mapping
-        Rounded values of all unknowns.
-    size : callable
-        What one unit of an unknown is worth: the one whose change matters least is changed.
-    rounding : float
-        Share of an equation's coefficients below which those that the others leave of it are
-        rounding: then it says what they say.
-
-    Returns
-    -------
-    dict or None
-        All unknowns; None when the equations contradict each other.
+    `equations`: sequence of (coefficients, right side); `start`: rounded values of all unknowns;
+    `size`: what one unit of an unknown is worth: the one whose change matters least is changed;
+    `rounding`: share of an equation's coefficients below which those that the others leave of it
+    are rounding: then it says what they say. Returns: all unknowns; None when the equations
+    contradict each other.
     """
     pivots: list[tuple[Unknown, dict[Unknown, Fraction], Fraction]] = []
     known: dict[Unknown, int] = {}

@@ -75,14 +75,8 @@ def smallest_margins_of_motion(
 ) -> list[Margin]:
     """The least margin of every limit over a motion.
 
-    Parameters
-    ----------
-    dynamics : MotionRegressor
-        With friction as it is.
-    bounds : Bounds
-    constraints : sequence of PostureConstraint
-    motion : four ndarray, shape (dof, N)
-        Position and its first three derivatives.
+    `dynamics`: with friction as it is; `motion` (dof, N): four ndarray, position and its first
+    three derivatives.
     """
     joints = dynamics.robot.joints
     out: list[Margin] = []

@@ -214,10 +214,7 @@ def make_problem(
 def expected_gains(setting: DesignSetting, known: Array) -> tuple[Array, Array, Array]:
     """Expected base parameters, `known` with columns of gains, and the squared ratios of gains.
 
-    Raises
-    ------
-    InputError
-        The description lacks inertials.
+    Raises InputError: the description lacks inertials.
     """
     base, dof = setting.base, setting.robot.dof
     inertial = setting.robot.inertial_columns.ravel()

@@ -94,13 +94,8 @@ def run_searches(
 ) -> tuple[SearchResult, list[str]]:
     """Make all searches; their candidates together, and notes.
 
-    Parameters
-    ----------
-    searches : ParallelSearch
-        With the seconds of the whole search.
-    workers : int
-        Processes at once, this one among them.
-    progress : callable
+    `searches`: with the seconds of the whole search; `workers`: processes at once, this one among
+    them.
     """
     if workers == 1 or searches.count == 1:
         searches = replace(searches, limit=searches.limit / searches.count)

@@ -204,10 +204,7 @@ class CoefficientCoordinates:
 class Problem:
     """Coefficients in, the number to minimise and its gradient out.
 
-    Attributes
-    ----------
-    keeping : tuple of Keeping
-        Constraints on postures besides.
+    `keeping`: constraints on postures besides.
     """
 
     basis: Basis  #: What a motion is made of.

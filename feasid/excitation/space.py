@@ -525,10 +525,7 @@ def find_rest_posture(
 ) -> Array:
     """The posture with the largest smallest margin that was found, shape (dof,).
 
-    Raises
-    ------
-    InputError
-        No posture satisfies all constraints at rest; names those that are violated.
+    Raises InputError: no posture satisfies all constraints at rest; names those that are violated.
     """
     low, high = bounds.position
     if not constraints and not np.isfinite(bounds.torque).any():

@@ -60,17 +60,9 @@ FROM_ENDS = np.linalg.inv(
 def quintic_segments(values: Array, step: Array) -> Array:
     """Coefficients of the polynomials between consecutive points.
 
-    Parameters
-    ----------
-    values : ndarray, shape (3, points, dof)
-        Position, velocity and acceleration [rad or m, per s, per s^2].
-    step : ndarray, shape (points - 1,)
-        Times between points [s].
-
-    Returns
-    -------
-    ndarray, shape (6, points - 1, dof)
-        Of 1, s, ..., s^5, s the time since a segment's start over its length.
+    `values` (3, points, dof): position, velocity and acceleration [rad or m, per s, per s^2];
+    `step` (points - 1,): times between points [s]. Returns (6, points - 1, dof): of 1, s, ..., s^5,
+    s the time since a segment's start over its length.
     """
     units = step[None, :, None] ** np.arange(3)[:, None, None]
     ends = np.concatenate([values[:, :-1] * units, values[:, 1:] * units])
@@ -86,16 +78,8 @@ def derivative(coefficients: Array) -> Array:
 def largest_values(coefficients: Array, ceiling: Array) -> Array:
     """The largest value of each polynomial for s from 0 to 1, exact where it may pass a ceiling.
 
-    Parameters
-    ----------
-    coefficients : ndarray, shape (n, segments, dof)
-    ceiling : ndarray, shape (dof,)
-
-    Returns
-    -------
-    ndarray, shape (segments, dof)
-        Where the largest Bernstein coefficient, which bounds a polynomial, is below the ceiling,
-        that is returned.
+    `coefficients` (n, segments, dof); `ceiling` (dof,). Returns (segments, dof): where the largest
+    Bernstein coefficient, which bounds a polynomial, is below the ceiling, that is returned.
     """
     order = len(coefficients) - 1
     bernstein = [[comb(i, k) / comb(order, k) if k <= i else 0.0 for k in range(order + 1)]
@@ -112,21 +96,9 @@ def largest_values(coefficients: Array, ceiling: Array) -> Array:
 def smallest_joint_margin(values: Array, step: Array, bounds: Bounds) -> tuple[float, str, int]:
     """The smallest margin of the joints' limits between points, its kind, and its joint.
 
-    Parameters
-    ----------
-    values : ndarray, shape (3, points, dof)
-        See `quintic_segments`.
-    step : ndarray, shape (points - 1,)
-        [s]
-    bounds : Bounds
-
-    Returns
-    -------
-    margin : float
-        In units of half the range of the limit; negative where one is passed.
-    kind : str
-        "position", "velocity", "acceleration" or "jerk".
-    joint : int
+    `values` (3, points, dof): see `quintic_segments`; `step` (points - 1,): [s]. Returns `margin`:
+    in units of half the range of the limit; negative where one is passed; `kind`: "position",
+    "velocity", "acceleration" or "jerk"; `joint`.
     """
     coefficients = quintic_segments(values, step)
     found = (np.inf, "position", 0)
@@ -144,12 +116,7 @@ def smallest_joint_margin(values: Array, step: Array, bounds: Bounds) -> tuple[f
 def approach_times(way: Array, bounds: Bounds) -> Array:
     """Times that a way from standstill to standstill takes at least, shape (dof,) [s].
 
-    Parameters
-    ----------
-    way : ndarray, shape (dof,)
-        [rad or m]
-    bounds : Bounds
-        Of velocities and accelerations; see the module's docstring.
+    `way` (dof,): [rad or m]; `bounds`: of velocities and accelerations; see the module's docstring.
     """
     speed, push = (np.abs(x).min(axis=0) for x in (bounds.velocity, bounds.acceleration))
     return np.asarray(np.maximum(PEAK_SPEED * way / speed, np.sqrt(PEAK_ACCELERATION * way / push)))
@@ -158,12 +125,7 @@ def approach_times(way: Array, bounds: Bounds) -> Array:
 def approach_motion(start: Array, end: Array, seconds: float, count: int) -> list[Array]:
     """Position and three derivatives on the way between two standstills, (dof, count) each.
 
-    Parameters
-    ----------
-    start, end : ndarray, shape (dof,)
-    seconds : float
-    count : int
-        Of times from the first to the last.
+    `start`, `end` (dof,); `count`: of times from the first to the last.
     """
     s = np.linspace(0, 1, count)
     own = np.polynomial.Polynomial([0, 0, 0, 10, -15, 6])

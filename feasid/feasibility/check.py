@@ -102,10 +102,7 @@ def feasible_set_from_options(
 ) -> FeasibleSet:
     """The set that these options describe.
 
-    Raises
-    ------
-    InputError
-        Names an unknown option, and options that `feasible` would make void.
+    Raises InputError: names an unknown option, and options that `feasible` would make void.
     """
     if feasible is None:
         return feasible_set(robot, consistency or "full", **bounds)
@@ -136,10 +133,7 @@ def _merge_constraints(
 def resolve_base(base: Any) -> Any:
     """Base parameters from what is given as `base=`.
 
-    Raises
-    ------
-    InputError
-        Says what to pass.
+    Raises InputError: says what to pass.
     """
     if isinstance(base, str | Path):
         base = load_robot(base)

@@ -312,18 +312,9 @@ def minimise(
     Damped Newton steps until half the squared decrement is small. Terms are infinite outside their
     domain, so that every iterate stays inside.
 
-    Parameters
-    ----------
-    terms : sequence of (float, ConvexFunction)
-        With weights.
-    start : ndarray, shape (n,)
-        Strictly inside.
-    directions : ndarray, shape (n, z)
-        The same that the terms have; in units in which the problem's numbers are near one.
-    decrement : float
-    tilt : ndarray, shape (n,), optional
-        A linear form, along the directions too.
-    steps : int
+    `terms`: with weights; `start` (n,): strictly inside; `directions` (n, z): the same that the
+    terms have; in units in which the problem's numbers are near one; `tilt` (n,): a linear form,
+    along the directions too.
     """
     delta = np.array(start, dtype=np.float64)
     pull = None if tilt is None else directions.T @ tilt
@@ -360,15 +351,8 @@ def project_by_divergence(
 ) -> Array:
     """The model of least divergence from `reference` on ``start + directions z``, shape (n,).
 
-    Parameters
-    ----------
-    feasible : FeasibleSet
-    start : ndarray, shape (n,)
-        Strictly feasible.
-    directions : ndarray, shape (n, z)
-        In units in which the problem's numbers are near one.
-    reference : ndarray, shape (n,)
-        Its inertia blocks positive definite.
+    `start` (n,): strictly feasible; `directions` (n, z): in units in which the problem's numbers
+    are near one; `reference` (n,): its inertia blocks positive definite.
     """
     if directions.shape[1] == 0:
         return np.array(start, dtype=np.float64)

@@ -188,10 +188,7 @@ class FeasibleFit:
     def verified(self) -> str:
         """What holds in exact arithmetic, in words.
 
-        Raises
-        ------
-        SolverError
-            When something does not.
+        Raises SolverError: when something does not.
         """
         feasible = self.problem.feasible
         broken = feasible.violations(self.delta)
@@ -224,38 +221,17 @@ def feasible_least_squares(
     the data cannot see, the model closest to the reference is chosen (see
     `feasid.feasibility.cone`).
 
-    Parameters
-    ----------
-    R : array_like, shape (rows, nb)
-        Reduced regressor of the base parameters, weighted as the fit shall be [N m].
-    rho : array_like, shape (rows,)
-    base : BaseParameters
-        Its ``robot`` and ``K`` are used.
-    feasible : FeasibleSet
-        Of the same robot: see `feasid.feasibility.constraints.sets.feasible_set`.
-    margin : float, optional
-        Absolute margin in SI numbers on every matrix and linear constraint, as the paper's
-        epsilon of eq. (21). By default `MARGIN` in units of each body's own mass and length.
-    friction_ridge : float
-        See `FRICTION_RIDGE`; 0 for none.
-    prior : array_like, shape (n,), optional
-        Initial guess delta0 of the standard parameters, with `prior_weight` w: minimises
-        ``|R K delta - rho|^2 + w |delta - delta0|^2``, the "initial guess" of eq. (33) in the
-        Valkyrie identification paper with w = (1 - alpha)/alpha.
-    prior_weight : float
-    solver : str, optional
-        A name that CVXPY knows; see `feasid.feasibility.solve.solver_attempts`.
-
-    Returns
-    -------
-    FeasibleFit
-
-    Raises
-    ------
-    InputError
-        When shapes do not fit, a number is not finite, or the constraints contradict each other.
-    SolverError
-        When no attempt gave a point that passed verification; ``attempts`` says what was tried.
+    `R` (rows, nb): reduced regressor of the base parameters, weighted as the fit shall be [N m];
+    `rho` (rows,); `base`: its ``robot`` and ``K`` are used; `feasible`: of the same robot: see
+    `feasid.feasibility.constraints.sets.feasible_set`; `margin`: absolute margin in SI numbers on
+    every matrix and linear constraint, as the paper's epsilon of eq. (21). By default `MARGIN` in
+    units of each body's own mass and length; `friction_ridge`: see `FRICTION_RIDGE`; 0 for none;
+    `prior` (n,): initial guess delta0 of the standard parameters, with `prior_weight` w: minimises
+    ``|R K delta - rho|^2 + w |delta - delta0|^2``, the "initial guess" of eq. (33) in the Valkyrie
+    identification paper with w = (1 - alpha)/alpha; `solver`: a name that CVXPY knows; see
+    `feasid.feasibility.solve.solver_attempts`. Raises InputError: when shapes do not fit, a number
+    is not finite, or the constraints contradict each other. Raises SolverError: when no attempt
+    gave a point that passed verification; ``attempts`` says what was tried.
     """
     R, rho = _validate_data(R, rho, base, feasible)
     robot, K = base.robot, np.asarray(base.K, dtype=np.float64)
@@ -358,21 +334,11 @@ def regularise(
 
     for the largest weight that keeps the bound; every such minimiser is strictly feasible.
 
-    Parameters
-    ----------
-    R, rho, residual
-        The triangle of the fit: ``|R K delta - rho|^2 + residual^2`` is its squared residual.
-    base : BaseParameters
-    feasible : FeasibleSet
-    solution : FeasibleFit
-        The optimum, from `feasid.feasibility.least_squares.feasible_least_squares`.
-    slack : float
-        Relative increase of the residual that is given up at most; 0 returns `solution`.
-
-    Returns
-    -------
-    FeasibleFit
-        Verified in exact arithmetic like `solution`.
+    `R`, `rho`, `residual`: the triangle of the fit: ``|R K delta - rho|^2 + residual^2`` is its
+    squared residual; `solution`: the optimum, from
+    `feasid.feasibility.least_squares.feasible_least_squares`; `slack`: relative increase of the
+    residual that is given up at most; 0 returns `solution`. Returns: verified in exact arithmetic
+    like `solution`.
     """
     if not (np.isfinite(slack) and slack >= 0):
         raise InputError(f"slack must be a non-negative number, not {slack}")

@@ -107,10 +107,8 @@ class Anchor:
 def interior_point(feasible: FeasibleSet, scale: Units, reference: Array) -> Array:
     """A point well inside the feasible set: the largest common margin up to 1, near `reference`.
 
-    Raises
-    ------
-    NoInteriorError
-        When none was found: then the constraints contradict each other, or leave no room.
+    Raises NoInteriorError: when none was found: then the constraints contradict each other, or
+    leave no room.
     """
     program = problems.interior_point_problem(problems.unknowns(feasible, scale), reference)
 

@@ -95,10 +95,7 @@ class Region:
     ) -> Region:
         """With limits added.
 
-        Raises
-        ------
-        InputError
-            When `start` is not inside.
+        Raises InputError: when `start` is not inside.
         """
         largest = max(
             LARGEST, 10.0 ** float(np.ceil(np.log10(ROOM * _relative_size(feasible, scale, start))))
@@ -119,16 +116,8 @@ class Region:
     def largest_value(self, form: Array, seen_from: Array) -> FormBound:
         """The largest value of ``form . delta``, and what keeps it from being larger.
 
-        Parameters
-        ----------
-        form : ndarray, shape (n,)
-        seen_from : ndarray, shape (n,)
-            The model from which `End.shares` are counted.
-
-        Raises
-        ------
-        SolverError
-            When no proof was found.
+        `form` (n,); `seen_from` (n,): the model from which `End.shares` are counted. Raises
+        SolverError: when no proof was found.
         """
         elimination = self._elimination
         x, w, multipliers = self._maximise(elimination.T.T @ form)

@@ -117,16 +117,9 @@ class Judgement:
 def solver_attempts(solver: Any = None) -> Ladder:
     """The attempts for a solver, as (name, form, backend).
 
-    Parameters
-    ----------
-    solver : str, cvxpy solver, sequence of (name, form, backend), or None
-        A name that CVXPY knows, or a solver object of its interface: that one alone. None:
-        Clarabel on a cone and on a quadratic, then SCS.
-
-    Raises
-    ------
-    InputError
-        When CVXPY does not know the name, or the solver is not installed.
+    `solver`: str, cvxpy solver, sequence of (name, form, backend), a name that CVXPY knows, or a
+    solver object of its interface: that one alone. None: Clarabel on a cone and on a quadratic,
+    then SCS. Raises InputError: when CVXPY does not know the name, or the solver is not installed.
     """
     if solver is None:
         looser = CLARABEL | {k: LOOSER * TOLERANCE for k in CLARABEL if k.startswith("tol_")}

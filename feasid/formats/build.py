@@ -38,34 +38,15 @@ def build_robot(
 ) -> Robot:
     """Build the robot of a description.
 
-    Parameters
-    ----------
-    description : Description
-    source : Source
-        Where it came from; the robot's has notes on what was repaired, read and left out.
-    floating : bool, optional
-        Let the root link float on a six-degree-of-freedom joint "floating_base", or fix it to the
-        world; by default it floats where no joint moves, with a note.
-    gravity : array_like, shape (3,), optional
-        Default the file's, or (0, 0, -9.81).
-    ignore : iterable of str
-        Effects that may be left out, see `feasid.formats.terms.EFFECTS`.
-
-    Returns
-    -------
-    Robot
-        Bodies are named after their moving link and have its frame; joints keep their names.
-        `Body.members` lists the links of a body that has several, `Robot.fixed` those that do
-        not move.
-
-    Raises
-    ------
-    DescriptionError
-        Something changes the dynamics that is not modelled and that `ignore` does not name.
-    InputError
-        `floating` contradicts the description.
-    MissingExtraError
-        Masses that only the format's compiler knows.
+    `source`: where it came from; the robot's has notes on what was repaired, read and left out;
+    `floating`: let the root link float on a six-degree-of-freedom joint "floating_base", or fix it
+    to the world; by default it floats where no joint moves, with a note; `gravity` (3,): default
+    the file's, or (0, 0, -9.81); `ignore`: effects that may be left out, see
+    `feasid.formats.terms.EFFECTS`. Returns: bodies are named after their moving link and have its
+    frame; joints keep their names. `Body.members` lists the links of a body that has several,
+    `Robot.fixed` those that do not move. Raises DescriptionError: something changes the dynamics
+    that is not modelled and that `ignore` does not name. Raises InputError: `floating` contradicts
+    the description. Raises MissingExtraError: masses that only the format's compiler knows.
     """
     left = [*refuse_effects(description.effects, check_ignored(ignore)), *description.left_out]
     notes = [*description.notes]

@@ -42,10 +42,7 @@ TERMS_EVERYWHERE_NOTE = (
 def resolve_robot(data: Any, robot: Robot | str | Path | None) -> Robot:
     """The robot that the caller names, or the one that travels with the data.
 
-    Raises
-    ------
-    InputError
-        When there is none.
+    Raises InputError: when there is none.
     """
     if isinstance(robot, str | Path):
         return load_robot(robot)
@@ -65,10 +62,7 @@ def resolve_robot(data: Any, robot: Robot | str | Path | None) -> Robot:
 def with_shared_motors(robot: Robot, couplings: Mapping[str, Mapping[str, float]] | None) -> Robot:
     """The robot with motors that move several joints: a name each, and the factor per joint.
 
-    Raises
-    ------
-    DescriptionError
-        Names a joint that does not exist, or a motor that is there already.
+    Raises DescriptionError: names a joint that does not exist, or a motor that is there already.
     """
     drives = [
         Drive(name, dict(factors), MOTOR_SYMBOLS) for name, factors in (couplings or {}).items()
@@ -91,16 +85,11 @@ def with_fit_terms(
 ) -> tuple[Robot, list[Note]]:
     """The robot with the joint terms that a fit uses, and what was assumed.
 
-    Parameters
-    ----------
-    robot : Robot
-    friction : sequence of words of `feasid.robot.joint_terms.FRICTION`, optional
-        Default those that the robot declares, the first three when it declares none.
-    drive_inertia : bool, optional
-        Default as the robot declares; when it declares nothing, with any friction.
-    offer : CandidateTerms, optional
-        Terms that are added for a choice, those of gears only where nothing was declared. Coulomb
-        friction then changes its sign over `FIT_TRANSITION_SPEED`. Default no choice.
+    `friction`: sequence of words of `feasid.robot.joint_terms.FRICTION`, default those that the
+    robot declares, the first three when it declares none; `drive_inertia`: default as the robot
+    declares; when it declares nothing, with any friction; `offer`: terms that are added for a
+    choice, those of gears only where nothing was declared. Coulomb friction then changes its sign
+    over `FIT_TRANSITION_SPEED`. Default no choice.
     """
     notes = [*as_notes(robot.source.notes if robot.source is not None else ())]
     own = [d for d in robot.drives if not d.from_file and len(d.coupling) == 1]
@@ -144,11 +133,8 @@ def with_further_term(robot: Robot, word: str, inertials: Array) -> Robot:
 def without_unmeasured_terms(robot: Robot, measured: Sequence[str]) -> tuple[Robot, list[Note]]:
     """The robot without the joint terms of joints whose torques were not measured, and a note.
 
-    Raises
-    ------
-    InputError
-        No joint at all, one that the robot does not have, or a robot whose torques are not one
-        by one those of its joints.
+    Raises InputError: no joint at all, one that the robot does not have, or a robot whose torques
+    are not one by one those of its joints.
     """
     if not measured:
         raise InputError("measured names no joint: without any torque nothing can be fitted")

@@ -151,12 +151,8 @@ def _parse_source(path: Any, limits: ReadLimits) -> XmlText:
 def _run_xacro(path: str | os.PathLike[str], limits: ReadLimits) -> XmlText:
     """The URDF that xacro makes of a file. Xacro evaluates what the file says: trust it first.
 
-    Raises
-    ------
-    MissingExtraError
-        Xacro is not installed.
-    DescriptionError
-        Xacro refuses the file.
+    Raises MissingExtraError: xacro is not installed. Raises DescriptionError: xacro refuses the
+    file.
     """
     name = os.fspath(path)
     read_bytes(name, limits)

@@ -36,10 +36,8 @@ def robot_from_pinocchio(model: Any, gravity: npt.ArrayLike | None = None) -> Ro
     Bodies are named after their first link, joints keep their names. For a joint of several
     degrees of freedom dq is Pinocchio's velocity, with the angular part first where it floats.
 
-    Raises
-    ------
-    UnsupportedJointError
-        A joint whose motion subspace depends on its position, or that follows others.
+    Raises UnsupportedJointError: a joint whose motion subspace depends on its position, or that
+    follows others.
     """
     names = _body_names(model)
     bodies: list[Body] = []

@@ -57,10 +57,7 @@ def format_named(name: str) -> Format:
 def format_of_text(text: XmlText) -> Format:
     """The format of a parsed file, which its root element decides.
 
-    Raises
-    ------
-    DescriptionError
-        No format has such a root element.
+    Raises DescriptionError: no format has such a root element.
     """
     form = FORMATS.get(text.root.tag)
     if form is None:
@@ -72,10 +69,7 @@ def format_of_text(text: XmlText) -> Format:
 def format_of_path(path: str | Path, default: str | None = None) -> Format:
     """The format for a path: by its suffix, else the one with the `default` name.
 
-    Raises
-    ------
-    InputError
-        Neither says it.
+    Raises InputError: neither says it.
     """
     suffix = Path(path).suffix.lower()
     for form in FORMATS.values():
@@ -99,12 +93,9 @@ def _join_with_or(words: Sequence[str]) -> str:
 def read_description(text: XmlText, limits: ReadLimits = LIMITS) -> Description:
     """The description of a parsed file.
 
-    Raises
-    ------
-    DescriptionError, UnsupportedJointError
-        Names file, line, column, link or joint, and what is wrong there.
-    SecurityError, LimitError
-        An include from elsewhere; a file beyond `limits`.
+    Raises DescriptionError, UnsupportedJointError: names file, line, column, link or joint, and
+    what is wrong there. Raises SecurityError, LimitError: an include from elsewhere; a file beyond
+    `limits`.
     """
     return format_of_text(text).read(text, limits)
 

@@ -58,10 +58,8 @@ _LIFTS = (0.0, 1e-16, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10)
 def inertials_to_write(description: Description, body: Body) -> dict[str, NewInertial]:
     """What to write for the links of one body; empty when its parameters are the file's.
 
-    Raises
-    ------
-    InputError
-        The body's parameters cannot exist, or the file has no link of its name; names it.
+    Raises InputError: the body's parameters cannot exist, or the file has no link of its name;
+    names it.
     """
     if body.inertial is None or body.massless:
         return {}
@@ -163,10 +161,7 @@ def joint_terms_to_write(robot: Robot, holds: Collection[str]) -> dict[str, Join
     Joints with a drive without values keep what the file says. A spring's rest position is kept
     where the drive says it; see `sum_drives` for how drives of one joint count.
 
-    Raises
-    ------
-    InputError
-        A term is negative; names the joint.
+    Raises InputError: a term is negative; names the joint.
     """
     values = sum_drives(robot.drives)
     unsaid = {joint for d in robot.drives if d.values is None for joint in d.coupling}
@@ -199,13 +194,9 @@ def patch_source(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> byte
 
     Bodies without parameters and joints whose drives have no values keep what the file says.
 
-    Raises
-    ------
-    InputError
-        The robot has no source of this format, a body that the file has no place for, or
-        parameters that cannot exist; names the body.
-    OutputError
-        What would be written does not read back as the robot, to `AGREEMENT`.
+    Raises InputError: the robot has no source of this format, a body that the file has no place
+    for, or parameters that cannot exist; names the body. Raises OutputError: what would be written
+    does not read back as the robot, to `AGREEMENT`.
     """
     if robot.source is None or robot.source.format != form.name:
         raise InputError(
@@ -290,15 +281,9 @@ def _verify_terms(
 def generate_file(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> bytes:
     """A new file for a robot that came from elsewhere; read back and verified.
 
-    Raises
-    ------
-    UnsupportedJointError
-        A joint that the format does not have.
-    InputError
-        A closed loop; a body without parameters, or with ones that cannot exist; a joint that
-        follows several.
-    OutputError
-        What would be written does not read back as the robot.
+    Raises UnsupportedJointError: a joint that the format does not have. Raises InputError: a closed
+    loop; a body without parameters, or with ones that cannot exist; a joint that follows several.
+    Raises OutputError: what would be written does not read back as the robot.
     """
     if robot.loops:
         raise InputError(
@@ -325,10 +310,7 @@ def generate_file(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> byt
 def inertial_in_body_axes(body: Body) -> NewInertial | None:
     """Numbers for a body in a new file, in its own axes; None for one without mass and inertia.
 
-    Raises
-    ------
-    InputError
-        The body has no parameters, or ones that cannot exist.
+    Raises InputError: the body has no parameters, or ones that cannot exist.
     """
     if body.inertial is None:
         raise InputError(
@@ -350,10 +332,7 @@ def inertial_in_body_axes(body: Body) -> NewInertial | None:
 def joint_kind_axis_position(body: Body, title: str) -> tuple[str, Array | None, Array]:
     """Kind, axis and position of a body's joint, in the body's frame.
 
-    Raises
-    ------
-    UnsupportedJointError
-        The joint is helical, planar, or floats on a moving body.
+    Raises UnsupportedJointError: the joint is helical, planar, or floats on a moving body.
     """
     angular, linear = body.motion[:3], body.motion[3:]
     if body.floats and (body.motion == np.eye(6)).all():
@@ -377,10 +356,7 @@ def joint_kind_axis_position(body: Body, title: str) -> tuple[str, Array | None,
 def single_leader(coupling: Coupling, title: str) -> tuple[str, float]:
     """The joint that a joint follows, and the factor; ("", 0.0) for one that is held.
 
-    Raises
-    ------
-    InputError
-        It follows several, which a file of this format does not have.
+    Raises InputError: it follows several, which a file of this format does not have.
     """
     if len(coupling.factors) > 1:
         raise InputError(

@@ -134,15 +134,7 @@ RECORD = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute
 def hull_corners(mesh: Mesh, folder: str | Path) -> Array:
     """Corners of a mesh's convex hull in its link's frame, shape (N, 3) [m].
 
-    Parameters
-    ----------
-    mesh : Mesh
-    folder : path
-
-    Raises
-    ------
-    InputError
-        It is not there, in no format that is read, damaged or flat.
+    Raises InputError: it is not there, in no format that is read, damaged or flat.
     """
     from scipy.spatial import ConvexHull, QhullError
 
@@ -161,10 +153,7 @@ def find_mesh(folder: str | Path, name: str) -> Path:
     ``package://arm/meshes/link.stl`` is looked for as ``arm/meshes/link.stl``, ``meshes/link.stl``
     and ``link.stl``.
 
-    Raises
-    ------
-    InputError
-        There is none.
+    Raises InputError: there is none.
     """
     parts = [p for p in PurePosixPath(name.split("://")[-1]).parts if p != "/"]
     if ".." not in parts:
@@ -178,10 +167,7 @@ def find_mesh(folder: str | Path, name: str) -> Path:
 def read_points(path: Path) -> Array:
     """Corners of a mesh in STL or OBJ, shape (N, 3).
 
-    Raises
-    ------
-    InputError
-        Another format, or a damaged file.
+    Raises InputError: another format, or a damaged file.
     """
     content, kind = read_whole(path, MOST_BYTES), path.suffix.lower()
     try:

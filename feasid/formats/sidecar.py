@@ -100,12 +100,9 @@ def with_sidecar(
     robot with joints held completes that one: they are held where they were, which a note says.
     Other joints are held afterwards.
 
-    Raises
-    ------
-    DescriptionError
-        The sidecar is damaged, from a newer version, or belongs to another file or robot.
-    InputError
-        Joints that the sidecar's model has held are to be held elsewhere; names the joint.
+    Raises DescriptionError: the sidecar is damaged, from a newer version, or belongs to another
+    file or robot. Raises InputError: joints that the sidecar's model has held are to be held
+    elsewhere; names the joint.
     """
     file = sidecar_path(path)
     if not is_regular(file):
@@ -153,10 +150,8 @@ def _held_positions(
 ) -> dict[str, Any]:
     """Where joints are held of the robot that a sidecar was written for.
 
-    Raises
-    ------
-    ValueError
-        The sidecar has joints that the robot does not have, or does not say where they are held.
+    Raises ValueError: the sidecar has joints that the robot does not have, or does not say where
+    they are held.
     """
     joints, own = data["joints"], data.get("lock", {})
     unknown = [joint for joint in joints if joint not in robot.joints]
@@ -271,12 +266,8 @@ def loop_table_path(path: str | Path) -> Path:
 def with_loop_table(robot: Robot, path: str | Path) -> Robot:
     """The robot of a file with the loops and couplings of the table beside it, if there is one.
 
-    Raises
-    ------
-    DescriptionError
-        Names the table and the entry, link or joint that is wrong.
-    InputError
-        The loops do not close, or are singular where they are assembled.
+    Raises DescriptionError: names the table and the entry, link or joint that is wrong. Raises
+    InputError: the loops do not close, or are singular where they are assembled.
     """
     file = loop_table_path(path)
     if not file.is_file():

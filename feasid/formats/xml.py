@@ -185,14 +185,9 @@ def read_bytes(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> byt
 def parse_xml(data: bytes, path: str = TEXT, limits: ReadLimits = LIMITS) -> XmlText:
     """Parse a file's bytes.
 
-    Raises
-    ------
-    DescriptionError
-        Not well-formed or not decodable; with line and column, or byte offset.
-    SecurityError
-        A document type declaration.
-    LimitError
-        Larger or deeper than `limits`.
+    Raises DescriptionError: not well-formed or not decodable; with line and column, or byte offset.
+    Raises SecurityError: a document type declaration. Raises LimitError: larger or deeper than
+    `limits`.
     """
     if len(data) > limits.size:
         raise LimitError(
@@ -372,14 +367,9 @@ def decimals(values: object) -> str:
 def markup(tag: str, *inside: object, **attributes: object) -> list[str]:
     """Lines of a new element.
 
-    Parameters
-    ----------
-    tag : str
-    *inside : object
-        Lines of children in lists; anything else is the element's text. Text is escaped, numbers
-        are written as `decimals`, and what is None is left out.
-    **attributes : object
-        Text or numbers; those that are None are left out.
+    `*inside`: lines of children in lists; anything else is the element's text. Text is escaped,
+    numbers are written as `decimals`, and what is None is left out; `**attributes`: text or
+    numbers; those that are None are left out.
     """
     given = {k: v for k, v in attributes.items() if v is not None}
     head = "".join([tag, *(f" {k}={quote_attribute(decimals(v))}" for k, v in given.items())])

@@ -266,10 +266,7 @@ class Coefficients:
     def check(self) -> SampleCheck:
         """The blocks tried on random motions.
 
-        Raises
-        ------
-        RankError
-            Names the joint whose count is not confirmed.
+        Raises RankError: names the joint whose count is not confirmed.
         """
         run, joints = self.echelon.run, self.joint_nullspaces
         doubted: Sequence[int] = () if self.exact_nullspaces is None else range(len(joints))
@@ -320,10 +317,7 @@ class Coefficients:
     def kd(self) -> sparse.csc_array:
         """Kd in SI units, shape (nb, nd), sparse.
 
-        Raises
-        ------
-        RankError
-            When a random combination of null vectors shows in K.
+        Raises RankError: when a random combination of null vectors shows in K.
         """
         kd = self.scaled_kd.copy()
         kd.data *= self.parameter_units[self.independent][kd.indices]

@@ -38,12 +38,8 @@ MAX_DOUBTFUL_VALUE = 1e-9
 def find_near_degeneracies(echelon: Echelon, blocks: Sequence[JointNullspace]) -> dict[int, str]:
     """Joints whose answer hangs on a tiny angle, offset or singular value: which, and what of it.
 
-    Parameters
-    ----------
-    echelon : Echelon
-        Computed in floating point.
-    blocks : sequence of JointNullspace
-        The blocks in use, perhaps from exact arithmetic.
+    `echelon`: computed in floating point; `blocks`: the blocks in use, perhaps from exact
+    arithmetic.
     """
     frames = echelon.run.frames
     worst: dict[int, float] = {}

@@ -174,17 +174,9 @@ class Echelon:
     ) -> list[JointNullspace]:
         """Blocks of joints with equally many columns and null vectors.
 
-        Parameters
-        ----------
-        members : list of int
-        rows : ndarray, shape (n, r, d)
-            Their rows in working units.
-        solve : ndarray, shape (n, d, r)
-            Pseudo-inverses of the rows.
-        null : ndarray, shape (n, d, k)
-            Orthonormal null vectors in working units.
-        noise : ndarray, shape (n,)
-            Rounding in them, which is large next to a rank that hangs on a tiny singular value.
+        `rows` (n, r, d): their rows in working units; `solve` (n, d, r): pseudo-inverses of the
+        rows; `null` (n, d, k): orthonormal null vectors in working units; `noise` (n,): rounding in
+        them, which is large next to a rank that hangs on a tiny singular value.
         """
         n, d, k = null.shape
         layouts = [self.block_layout(i) for i in members]

@@ -341,10 +341,7 @@ def certify(echelon: Echelon, blocks: Sequence[JointNullspace]) -> RankCheck:
 def exact_blocks(echelon: Echelon) -> tuple[JointNullspace, ...]:
     """The blocks of an echelon form from exact arithmetic.
 
-    Raises
-    ------
-    NotRational
-        Says which joint's geometry is not, or what else is not covered.
+    Raises NotRational: says which joint's geometry is not, or what else is not covered.
     """
     run = echelon.run
     if run.measured is not None or run.shared_drive_columns:

@@ -94,10 +94,8 @@ class Experiment:
     def apply_to(self, robot: Robot) -> Robot:
         """The robot in this gravity, at home where its joints are held.
 
-        Raises
-        ------
-        InputError
-            Names a joint that shares a drive with others, or is held off its spring's rest.
+        Raises InputError: names a joint that shares a drive with others, or is held off its
+        spring's rest.
         """
         if self.gravity is not None:
             robot = robot.with_gravity(self.gravity)

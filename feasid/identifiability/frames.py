@@ -109,10 +109,7 @@ def motion_transform(rotation: Array, position: Array) -> Array:
 class Frames:
     """A robot's geometry in working frames.
 
-    Attributes
-    ----------
-    pull : float
-        Size of gravity [m/s^2].
+    `pull`: size of gravity [m/s^2].
     """
 
     robot: Robot

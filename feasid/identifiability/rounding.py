@@ -144,12 +144,7 @@ def with_exact_geometry(
 ) -> tuple[Robot, tuple[RoundedNumber, ...]]:
     """The robot with exact geometry, and what was changed for it.
 
-    Parameters
-    ----------
-    robot : Robot
-    rounding : PoseRounding
-    literal : collection of str
-        Joints whose numbers stay as they are.
+    `literal`: joints whose numbers stay as they are.
     """
     notes: list[RoundedNumber] = []
     bodies: list[Body] = []

@@ -189,19 +189,9 @@ class RandomMotions:
     def joint_rows(self, i: int, transfer: Array, drive: Sequence[str]) -> tuple[Array, Array]:
         """Rows of joint torques when parameters of body i are moved from its parent.
 
-        Parameters
-        ----------
-        i : int
-        transfer : ndarray, shape (10, c)
-            The body's and its rotor's parameters as the parent gets them, scaled.
-        drive : sequence of str
-            Own drive terms, "Ia" and "fo".
-
-        Returns
-        -------
-        rows : ndarray, shape (r, c + len(drive))
-        size : ndarray, the same shape
-            Size of the terms that make up each entry, for telling rounding from zero.
+        `transfer` (10, c): the body's and its rotor's parameters as the parent gets them, scaled;
+        `drive`: own drive terms, "Ia" and "fo". Returns `rows` (r, c + len(drive)); `size` ndarray,
+        the same shape: size of the terms that make up each entry, for telling rounding from zero.
         """
         run, p = self.run, self.run.robot.parents[i]
         seen = run.measured is None or i in run.measured
@@ -249,15 +239,8 @@ class RandomMotions:
     def torques(self, change: Sequence[Array]) -> tuple[list[Array], list[Array]]:
         """Measured joint torques of a change of inertial parameters.
 
-        Parameters
-        ----------
-        change : sequence of ndarray
-            Scaled parameters per node, (10,).
-
-        Returns
-        -------
-        torques, sizes : lists of ndarray, shapes (count, d_i)
-            Per body; sizes are those of the wrenches that were added up.
+        `change`: scaled parameters per node, (10,). Returns `torques, sizes` (count, d_i): per
+        body; sizes are those of the wrenches that were added up.
         """
         m, bodies = self.moving_nodes, len(self.run.robot.bodies)
         force = np.stack([w @ x for w, x in zip(self.wrenches_per_parameter, change, strict=True)])
@@ -336,21 +319,9 @@ def verify_ranks(
 ) -> SampleCheck:
     """Verify every joint's null vectors and remaining columns on random motions.
 
-    Parameters
-    ----------
-    run : Setting
-    samples : RandomMotions
-    blocks : sequence of JointNullspace
-        One per joint, scaled.
-    transfers : sequence of ndarray
-        Per joint, inertial columns to the parent's ten, scaled.
-    doubted : sequence of int
-        Joints that are known, and reported, to be too close to degenerate for floating point.
-
-    Raises
-    ------
-    RankError
-        Names the first joint whose count is not confirmed.
+    `blocks`: one per joint, scaled; `transfers`: per joint, inertial columns to the parent's ten,
+    scaled; `doubted`: joints that are known, and reported, to be too close to degenerate for
+    floating point. Raises RankError: names the first joint whose count is not confirmed.
     """
     start = perf_counter()
     residual, weakest, where = 0.0, 1.0, 0
@@ -441,17 +412,8 @@ EXTRA_MOTIONS = 30
 def energy_rows(robot: Robot, columns: Index, units: Array, length: float, static: bool) -> Array:
     """Energies of the parameters in these columns, scaled, a row per random motion and energy.
 
-    Parameters
-    ----------
-    robot : Robot
-    columns : ndarray of int
-        Independent parameters of the open tree.
-    units : ndarray
-        SI size of a scaled unit of each of them.
-    length : float
-        Size of the robot [m].
-    static : bool
-        Postures at rest only.
+    `columns`: independent parameters of the open tree; `units`: SI size of a scaled unit of each of
+    them; `length`: size of the robot [m]; `static`: postures at rest only.
     """
     if any(drive.features or drive.depends_on_load for drive in robot.drives):
         raise InputError(

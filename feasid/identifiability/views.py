@@ -65,12 +65,9 @@ def format_coefficient(value: float) -> str:
 def format_combination(names: Sequence[Name], terms: Iterable[tuple[int, float]]) -> str:
     """A linear combination as text.
 
-    Parameters
-    ----------
-    names : sequence of (body, symbol)
-    terms : iterable of (column, coefficient)
-        In the order in which they are to be read. Terms of one symbol with equal coefficients
-        other than +-1 are grouped at the place of their first.
+    `names`: sequence of (body, symbol); `terms`: iterable of (column, coefficient), in the order in
+    which they are to be read. Terms of one symbol with equal coefficients other than +-1 are
+    grouped at the place of their first.
     """
     groups: dict[tuple[str, str, bool], list[int]] = {}
     for column, value in terms:
@@ -222,11 +219,7 @@ def parameter_owners(robot: Robot) -> list[str]:
 def symbol_table(base: IdentifiedParameters, without: IdentifiedParameters | None) -> str:
     """The paper's table of a robot.
 
-    Parameters
-    ----------
-    base : BaseParameters
-    without : IdentifiedParameters or None
-        The same without gravity; where dimensions differ those of `base` are in parentheses.
+    `without`: the same without gravity; where dimensions differ those of `base` are in parentheses.
     """
     rows = symbol_rows(base)
     names = parameter_owners(base.robot)
@@ -292,16 +285,8 @@ def _format_row(cells: Sequence[str], widths: Sequence[int]) -> str:
 def explain_parameter(base: IdentifiedParameters, name: str) -> str:
     """What can be identified of one parameter, and which joint hides the rest.
 
-    Parameters
-    ----------
-    base : BaseParameters
-    name : str
-        As printed, ``"forearm.m"`` or ``"m3"`` for a body called 3; ``"3.m"`` is fine too.
-
-    Raises
-    ------
-    InputError
-        With the closest known name.
+    `name`: as printed, ``"forearm.m"`` or ``"m3"`` for a body called 3; ``"3.m"`` is fine too.
+    Raises InputError: with the closest known name.
     """
     names = base.robot.parameter_names
     column = parameter_column(base.robot, name)

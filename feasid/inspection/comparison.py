@@ -156,10 +156,7 @@ def compare_files(
 def compare_robots(a: Robot, b: Robot, tolerance: float = TOLERANCE) -> Comparison:
     """Compare two robots, matched by joint names; parameters that are not given count as zero.
 
-    Raises
-    ------
-    InputError
-        `tolerance` is not a positive number.
+    Raises InputError: `tolerance` is not a positive number.
     """
     if not 0 < tolerance < 1:
         raise InputError(f"tolerance {tolerance} must lie between 0 and 1", tolerance=tolerance)

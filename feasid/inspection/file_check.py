@@ -147,22 +147,8 @@ class FileCheck(Displayed):
 def check_file(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> FileCheck:
     """Read a description file and judge every link and moving body of it, exactly.
 
-    Parameters
-    ----------
-    path : path
-    limits : ReadLimits
-        What the file may grow to.
-
-    Returns
-    -------
-    FileCheck
-
-    Raises
-    ------
-    InputError
-        The file cannot be read: with line, link and attribute where there are.
-    LimitError
-        It is larger or deeper than `limits`.
+    `limits`: what the file may grow to. Raises InputError: the file cannot be read: with line, link
+    and attribute where there are. Raises LimitError: it is larger or deeper than `limits`.
     """
     text = parse_xml(read_bytes(path, limits), os.fspath(path), limits)
     return check_description(read_description(text, limits))

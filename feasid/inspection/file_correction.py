@@ -103,23 +103,12 @@ def correct_file(
 ) -> FileCorrection:
     """Correct the links of a file that cannot exist; all others keep every byte.
 
-    Parameters
-    ----------
-    path : str or path
-    metric : {"euclidean", "barrier"}
-        What "closest" means; see `feasid.inspection.judge`.
-    margin : float
-        Smallest second moment over their sum in a corrected link.
-    fill : bool
-        Also give moving bodies without mass or volume a little of both (`FILL_MASS`,
-        `FILL_RADIUS`): they are valid limits, but simulators refuse them.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, or an infeasible link cannot be corrected in this file; names it.
-    OutputError
-        The new text did not pass verification.
+    `metric`: {"euclidean", "barrier"}, what "closest" means; see `feasid.inspection.judge`;
+    `margin`: smallest second moment over their sum in a corrected link; `fill`: also give moving
+    bodies without mass or volume a little of both (`FILL_MASS`, `FILL_RADIUS`): they are valid
+    limits, but simulators refuse them. Raises InputError: the file cannot be read, or an infeasible
+    link cannot be corrected in this file; names it. Raises OutputError: the new text did not pass
+    verification.
     """
     check_distance(metric, margin)
     text = parse_xml(read_bytes(path, limits), os.fspath(path), limits)

@@ -306,22 +306,10 @@ def closest_inertia(
 ) -> CorrectedInertia:
     """The closest possible inertia; its decimals, as written, are exactly possible.
 
-    Parameters
-    ----------
-    mass : Fraction
-        [kg]; of a negative mass the sign is turned, since the closest positive one is nothing.
-    moments : sequence of Fraction, shape (6,)
-        xx xy xz yy yz zz about the centre of mass [kg m^2].
-    metric : {"euclidean", "barrier"}
-    margin : float
-        Smallest second moment over their sum, in (0, 1/3).
-    smallest : float
-        Smallest second moment [kg m^2].
-
-    Raises
-    ------
-    InputError
-        Unknown metric, margin out of range, or zero mass.
+    `mass`: [kg]; of a negative mass the sign is turned, since the closest positive one is nothing;
+    `moments` (6,): xx xy xz yy yz zz about the centre of mass [kg m^2]; `metric`: {"euclidean",
+    "barrier"}; `margin`: smallest second moment over their sum, in (0, 1/3); `smallest`: smallest
+    second moment [kg m^2]. Raises InputError: unknown metric, margin out of range, or zero mass.
     """
     check_distance(metric, margin)
     if mass == 0:

@@ -92,10 +92,7 @@ class WholeRobotVerdict:
 def check_whole_robot_of_file(path: str | os.PathLike[str]) -> WholeRobotVerdict:
     """Judge the robot in a file.
 
-    Raises
-    ------
-    FeasidError
-        The file cannot be read, has no moving joint, or needs MuJoCo's compiler.
+    Raises FeasidError: the file cannot be read, has no moving joint, or needs MuJoCo's compiler.
     """
     return check_whole_robot(load_robot(path, ignore=EFFECTS))
 

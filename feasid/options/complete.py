@@ -24,19 +24,9 @@ def option_table(options: type) -> dict[str, Option]:
 def check_options(options: type, given: Mapping[str, Any], function: str) -> dict[str, Any]:
     """The given options with every value validated; defaults are not added.
 
-    Parameters
-    ----------
-    options : type
-        One of `feasid.options.tables`.
-    given : mapping
-    function : str
-        Whose options they are, for messages.
-
-    Raises
-    ------
-    InputError
-        For an unknown name (with the nearest known one), a value out of range (with what was
-        expected), and an option that has no effect beside another.
+    `options`: type, one of `feasid.options.tables`; `function`: whose options they are, for
+    messages. Raises InputError: for an unknown name (with the nearest known one), a value out of
+    range (with what was expected), and an option that has no effect beside another.
     """
     table = option_table(options)
     for name in given:

@@ -210,26 +210,12 @@ def bodies_from_dh(
 ) -> tuple[Body, ...]:
     """The bodies of a serial arm from a Denavit-Hartenberg table.
 
-    Parameters
-    ----------
-    rows : sequence
-        Per joint ``(alpha, a, d, theta[, type])`` or a mapping with these keys; angles in rad,
-        lengths in m. ``type`` is "revolute" (default; theta is the offset added to q) or
-        "prismatic" (d is the offset added to q).
-    convention : {"standard", "modified"}
-        "standard" (distal, Paul): Rz(theta) Tz(d) Tx(a) Rx(alpha), link frame after its joint.
-        "modified" (proximal, Craig): Rx(alpha) Tx(a) Rz(theta) Tz(d), link frame on its joint.
-    names : sequence of str, optional
-        Names of bodies and joints; default "1", "2", ...
-
-    Returns
-    -------
-    tuple of Body
-
-    Raises
-    ------
-    DescriptionError
-        Names the row and the entry.
+    `rows`: per joint ``(alpha, a, d, theta[, type])`` or a mapping with these keys; angles in rad,
+    lengths in m. ``type`` is "revolute" (default; theta is the offset added to q) or "prismatic" (d
+    is the offset added to q); `convention`: {"standard", "modified"}, "standard" (distal, Paul):
+    Rz(theta) Tz(d) Tx(a) Rx(alpha), link frame after its joint. "modified" (proximal, Craig):
+    Rx(alpha) Tx(a) Rz(theta) Tz(d), link frame on its joint; `names`: names of bodies and joints;
+    default "1", "2", ... Raises DescriptionError: names the row and the entry.
     """
     if convention not in ("standard", "modified"):
         hint = did_you_mean(str(convention), ("standard", "modified"))

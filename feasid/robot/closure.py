@@ -253,10 +253,7 @@ class Closure:
     def closed_configuration(self) -> Array:
         """A configuration of the tree in which the loops are closed, shape (axes,).
 
-        Raises
-        ------
-        InputError
-            When they cannot close there.
+        Raises InputError: when they cannot close there.
         """
         A, b = self.robot.coupling_map.A, self.robot.coupling_map.b
         start = np.zeros(self.robot.axes)
@@ -279,10 +276,7 @@ class Closure:
     def check_mobility(self) -> None:
         """Move the independent joints a little both ways.
 
-        Raises
-        ------
-        InputError
-            They cannot, or the passive ones can move by themselves.
+        Raises InputError: they cannot, or the passive ones can move by themselves.
         """
         for step in PROBE_STEPS:
             try:
@@ -391,10 +385,7 @@ class Closure:
     def positions(self, s: Array) -> Array:
         """All coordinates of the tree, (axes, N), from the independent ones, (dof, N).
 
-        Raises
-        ------
-        InputError
-            Names the sample at which a loop cannot close.
+        Raises InputError: names the sample at which a loop cannot close.
         """
         q, closed = self.solve_by_continuation(s)
         if not closed.all():
@@ -461,10 +452,7 @@ class Closure:
         There two branches meet, as in a parallelogram laid flat; elsewhere the loop is at the end
         of its reach.
 
-        Parameters
-        ----------
-        s, q : ndarray, shapes (dof, N) and (axes, N)
-            Samples that do not close, and where they got stuck.
+        `s` (dof, N), `q` (axes, N): samples that do not close, and where they got stuck.
         """
         A, b = self.robot.coupling_map.A, self.robot.coupling_map.b
         z: Array = np.linalg.lstsq(A, q - b[:, None], rcond=None)[0].astype(np.float64)
@@ -535,10 +523,7 @@ class Closure:
     def jacobian(self, q: Array) -> tuple[Array, Array]:
         """dq/ds, (axes, dof, N), and the passive columns of C A, (N, conditions, passive).
 
-        Raises
-        ------
-        InputError
-            Names the sample whose configuration is singular.
+        Raises InputError: names the sample whose configuration is singular.
         """
         A = self.robot.coupling_map.A
         c = np.einsum("can,az->ncz", self.conditions.residual_and_jacobian(q)[1], A)

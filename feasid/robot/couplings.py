@@ -51,19 +51,9 @@ def resolve_couplings(
 ) -> CouplingMap:
     """Resolve couplings, also of joints that follow followers.
 
-    Parameters
-    ----------
-    joints : sequence of str
-        One per body.
-    rows : sequence of slice
-        Coordinates of each joint.
-    couplings : sequence of Coupling
-
-    Raises
-    ------
-    DescriptionError
-        Names joints that do not exist, have several degrees of freedom, are coupled twice, or
-        follow each other in a circle.
+    `joints`: one per body; `rows`: coordinates of each joint. Raises DescriptionError: names joints
+    that do not exist, have several degrees of freedom, are coupled twice, or follow each other in a
+    circle.
     """
     axes = rows[-1].stop
     place = {joint: row.start for joint, row in zip(joints, rows, strict=True)}

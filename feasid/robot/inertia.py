@@ -99,19 +99,9 @@ def from_pseudo_inertia(pseudo: npt.ArrayLike) -> Array:
 def from_mass_com_inertia(mass: npt.ArrayLike, com: npt.ArrayLike, inertia: npt.ArrayLike) -> Array:
     """Parameters from mass, centre of mass and the inertia *about the centre of mass*.
 
-    Parameters
-    ----------
-    mass : array_like, shape (...)
-        [kg]
-    com : array_like, shape (..., 3)
-        Centre of mass in the body frame [m].
-    inertia : array_like, shape (..., 3, 3)
-        About the centre of mass, in body axes [kg m^2].
-
-    Returns
-    -------
-    ndarray, shape (..., 10)
-        By the parallel-axis theorem L = I + m S(c)' S(c), eq. (5) of [Sousa2014]_.
+    `mass` (...): [kg]; `com` (..., 3): centre of mass in the body frame [m]; `inertia` (..., 3, 3):
+    about the centre of mass, in body axes [kg m^2]. Returns (..., 10): by the parallel-axis theorem
+    L = I + m S(c)' S(c), eq. (5) of [Sousa2014]_.
     """
     mass = np.asarray(mass, dtype=np.float64)
     com = np.asarray(com, dtype=np.float64)
@@ -136,18 +126,10 @@ def to_mass_com_inertia(delta: npt.ArrayLike) -> tuple[Array, Array, Array]:
 def change_frame(rotation: npt.ArrayLike, position: npt.ArrayLike) -> Array:
     """Matrix B that re-expresses a body's parameters in another frame; shape (10, 10).
 
-    Parameters
-    ----------
-    rotation : array_like, shape (3, 3)
-        Columns are the old frame's axes in the new frame.
-    position : array_like, shape (3,)
-        Origin of the old frame in the new frame [m].
-
-    Returns
-    -------
-    ndarray, shape (10, 10)
-        ``delta_new = B @ delta_old``: the congruence J_new = T J_old T' of the pseudo-inertia
-        with the homogeneous transform T. This is the B of Wensing et al. (2024) eq. (39), (42).
+    `rotation` (3, 3): columns are the old frame's axes in the new frame; `position` (3,): origin of
+    the old frame in the new frame [m]. Returns (10, 10): ``delta_new = B @ delta_old``: the
+    congruence J_new = T J_old T' of the pseudo-inertia with the homogeneous transform T. This is
+    the B of Wensing et al. (2024) eq. (39), (42).
     """
     transform = np.eye(4)
     transform[:3, :3] = rotation

@@ -62,21 +62,11 @@ def equalities(
 ) -> tuple[Equality, ...]:
     """What is known of a robot's parameters: zeros of massless bodies first.
 
-    Parameters
-    ----------
-    robot : Robot
-    known : mapping, optional
-        Ten parameters by body name, NaN where one is not known; or a single one by
-        ``"body.symbol"`` or ``(body, symbol)``.
-    equal : sequence of (body, body)
-        Bodies with the same parameters, each in its own frame.
-    mirrored : sequence of (body, body, axis)
-        Bodies that are mirror images in the plane with normal "x", "y" or "z" of their frames.
-
-    Raises
-    ------
-    InputError
-        Names the body or parameter that does not exist, or the number that is not finite.
+    `known`: ten parameters by body name, NaN where one is not known; or a single one by
+    ``"body.symbol"`` or ``(body, symbol)``; `equal`: sequence of (body, body), bodies with the same
+    parameters, each in its own frame; `mirrored`: sequence of (body, body, axis), bodies that are
+    mirror images in the plane with normal "x", "y" or "z" of their frames. Raises InputError: names
+    the body or parameter that does not exist, or the number that is not finite.
     """
     out = [
         Equality(f"known {name}.{SYMBOLS[k]}", (int(j),), (1.0,), float(value))
@@ -102,10 +92,8 @@ def equalities(
 def known_inertials(robot: Robot, known: Known | None = None) -> dict[str, Array]:
     """What is known, as ten parameters per body with NaN for unknown ones; zeros if massless.
 
-    Raises
-    ------
-    InputError
-        Names the body or parameter that does not exist, or the number that is not finite.
+    Raises InputError: names the body or parameter that does not exist, or the number that is not
+    finite.
     """
     out = {body.name: np.zeros(10) for body in robot.bodies if body.massless}
     for key, given in (known or {}).items():
@@ -203,10 +191,7 @@ class Unknowns:
     def from_equalities(cls, n: int, given: Iterable[Equality]) -> Unknowns:
         """What is left of n parameters after these equations.
 
-        Raises
-        ------
-        InputError
-            When the equations contradict each other.
+        Raises InputError: when the equations contradict each other.
         """
         return cls.from_elimination(
             n, eliminate([(e.name, dict(e.pairs), printed_decimal(e.value)) for e in given])

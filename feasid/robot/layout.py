@@ -340,14 +340,7 @@ def _check_index(number: int, count: int, what: str) -> int:
 def coordinate_units(robot: RobotLayout, length: float) -> Array:
     """Units in which independent coordinates compare: 1 rad for angles, a length for others.
 
-    Parameters
-    ----------
-    length : float
-        [m].
-
-    Returns
-    -------
-    ndarray, shape (dof, 1)
+    `length`: [m]. Returns (dof, 1).
     """
     return np.where(_is_angle(robot)[robot.independent], 1.0, length)[:, None]
 
@@ -365,13 +358,7 @@ def squares_in_common_unit(robot: RobotLayout, squares: Array) -> Array:
     divided by their sum and multiplied by their number; the six of a floating base, which no motor
     moves, count by themselves.
 
-    Parameters
-    ----------
-    squares : ndarray, shape (dof,)
-
-    Returns
-    -------
-    ndarray, shape (dof,)
+    `squares` (dof,). Returns (dof,).
     """
     bodies = robot.bodies
     base = np.repeat([body.floats for body in bodies], [body.dof for body in bodies])
@@ -395,24 +382,9 @@ def random_configurations(
     Loops close there on the branch on which they are assembled, and none is singular. Joints
     without limits turn by half a turn either way.
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    count : int
-    length : float
-        Prismatic joints without limits go up to pi times this [m].
-    limits : bool
-        Whether to stay within the limits.
-
-    Returns
-    -------
-    ndarray, shape (dof, count)
-        [rad or m].
-
-    Raises
-    ------
-    InputError
-        Where loops close too seldom.
+    `rng`: numpy.random.Generator; `length`: prismatic joints without limits go up to pi times this
+    [m]; `limits`: whether to stay within the limits. Returns (dof, count): [rad or m]. Raises
+    InputError: where loops close too seldom.
     """
     lower, upper = robot.position_limits if limits else np.full((2, robot.axes, 1), np.inf)
     lower = lower if limits else -lower

@@ -128,10 +128,8 @@ class KinematicTree:
 def parents_first(bodies: tuple[Body, ...]) -> tuple[Body, ...]:
     """Sort bodies so that parents come first and the order is otherwise kept.
 
-    Raises
-    ------
-    DescriptionError
-        Names bodies or joints that are doubled, have an unknown parent or form a cycle.
+    Raises DescriptionError: names bodies or joints that are doubled, have an unknown parent or form
+    a cycle.
     """
     if not bodies:
         raise DescriptionError("a robot needs at least one body that moves")

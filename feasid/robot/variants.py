@@ -89,21 +89,10 @@ def with_force_sensor(
 ) -> Robot:
     """The robot with a force-torque sensor.
 
-    Parameters
-    ----------
-    robot : Robot
-    carries : str, optional
-        The body whose joint sits on the sensor, with all beyond it; default the whole robot, as
-        on a force plate.
-    rotation, position : array_like, shapes (3, 3) and (3,)
-        Pose of the sensor in the frame of the body it is fixed to, or of the base [m].
-    name : str
-        Of the sensor's plate, a body with parameters of its own, and of its joint.
-
-    Raises
-    ------
-    InputError
-        No such body, or the name is taken.
+    `carries`: the body whose joint sits on the sensor, with all beyond it; default the whole robot,
+    as on a force plate; `rotation` (3, 3), `position` (3,): pose of the sensor in the frame of the
+    body it is fixed to, or of the base [m]; `name`: of the sensor's plate, a body with parameters
+    of its own, and of its joint. Raises InputError: no such body, or the name is taken.
     """
     names = [b.name for b in robot.bodies]
     if carries is not None and carries not in names:

@@ -109,10 +109,7 @@ def bound_constraints(
 ) -> list[Linear]:
     """``lower <= coefficients . delta[columns] <= upper``; None for no bound.
 
-    Raises
-    ------
-    InputError
-        When a number is not finite or the bounds are empty or a single value.
+    Raises InputError: when a number is not finite or the bounds are empty or a single value.
     """
     index = np.asarray(columns, dtype=np.intp)
     weights = np.atleast_1d(np.asarray(coefficients, dtype=np.float64))

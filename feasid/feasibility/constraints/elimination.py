@@ -52,10 +52,7 @@ class Elimination:
     ) -> Elimination:
         """Eliminate the equalities of a set, and the parameters whose values are `given`.
 
-        Raises
-        ------
-        InputError
-            When equalities contradict each other.
+        Raises InputError: when equalities contradict each other.
         """
         equations = [(e.name, dict(e.pairs), printed_decimal(e.value)) for e in feasible.equalities]
         equations += [
@@ -112,9 +109,7 @@ class Elimination:
     def require_consistent(self) -> Elimination:
         """The same, when nothing is broken by itself.
 
-        Raises
-        ------
-        InputError
+        Raises InputError.
         """
         if self.broken:
             raise InputError(f"known values break {self.broken[0]}", constraint=self.broken[0])

@@ -187,16 +187,8 @@ def com_ellipsoid(
 ) -> Block:
     """Centre of mass in an ellipsoid: ``|A^-1 (l - m centre)| <= m``.
 
-    Parameters
-    ----------
-    name : str
-        Of the body.
-    body : int
-    columns : ndarray of int, shape (10,)
-    centre : array_like, shape (3,)
-        In the body's frame [m].
-    axes : array_like, shape (3,) or (3, 3)
-        Semi-axes [m]: lengths along the body's axes, or the columns of a matrix.
+    `name`: of the body; `columns` (10,); `centre` (3,): in the body's frame [m]; `axes` (3,) or (3,
+    3): semi-axes [m]: lengths along the body's axes, or the columns of a matrix.
     """
     middle, inverse, _ = _check_ellipsoid(f"com ellipsoid of {name}", centre, axes)
     return _second_order_block(

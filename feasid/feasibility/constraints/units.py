@@ -103,19 +103,11 @@ def problem_units(
 ) -> Units:
     """Units for a robot whose parameters delta have ``A delta`` near `b`.
 
-    Parameters
-    ----------
-    robot : Robot
-    feasible : FeasibleSet
-    A : ndarray, shape (rows, n)
-        K, or R K when there are data.
-    b : ndarray, shape (rows,)
-        beta, or rho; it sets the mass unit of bodies without usable inertials.
-    torques : bool
-        The rows of `A` are torques, so that its columns can be compared: then the unit of a joint
-        term is the value that would explain all of `b` by itself.
-    inertials : bool
-        Whether the description's inertials count; without them all bodies have one mass, from `b`.
+    `A` (rows, n): K, or R K when there are data; `b` (rows,): beta, or rho; it sets the mass unit
+    of bodies without usable inertials; `torques`: the rows of `A` are torques, so that its columns
+    can be compared: then the unit of a joint term is the value that would explain all of `b` by
+    itself; `inertials`: whether the description's inertials count; without them all bodies have one
+    mass, from `b`.
     """
     n_bodies = len(robot.bodies)
     length, mass = body_lengths(robot), np.full(n_bodies, np.nan)

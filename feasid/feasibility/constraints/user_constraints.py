@@ -158,10 +158,7 @@ class ConvexConstraint:
 def constraints_from_function(robot: Robot, value: Function | None) -> AffineConstraints:
     """What a function of `StandardParameters` returns: CVXPY constraints, or one by name each.
 
-    Raises
-    ------
-    InputError
-        When it returns something else, or a constraint that is not convex.
+    Raises InputError: when it returns something else, or a constraint that is not convex.
     """
     if value is None:
         return AffineConstraints()

@@ -73,21 +73,8 @@ class Binding:
 def bind(certificate: Certificate, holdings: Sequence[HeldStatement]) -> Binding:
     """Compare a certificate with what its reader holds.
 
-    Parameters
-    ----------
-    certificate : Certificate
-        It is verified here.
-    holdings : sequence of Holding
-        It must be about one of them.
-
-    Returns
-    -------
-    Binding
-
-    Raises
-    ------
-    CertificateError
-        When the certificate proves nothing at all.
+    `certificate`: it is verified here; `holdings`: it must be about one of them. Raises
+    CertificateError: when the certificate proves nothing at all.
     """
     certificate.verify()
     some = [holding for holding in holdings if holding.may_match(certificate.claim)]

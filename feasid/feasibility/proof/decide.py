@@ -66,17 +66,9 @@ def decide(
 ) -> ProvedAnswer:
     """Decide whether some feasible delta has ``K delta = beta``, with an exact proof.
 
-    Parameters
-    ----------
-    question : Question
-    scale : Units
-        Of the question's constraints.
-    reference : ndarray, shape (n,)
-        Dependent parameters are counted from here.
-    solver : optional
-        See `feasid.feasibility.solve.solver_attempts`.
-    again : bool
-        Equations that others say, too, have been left out already.
+    `scale`: of the question's constraints; `reference` (n,): dependent parameters are counted from
+    here; `solver`: see `feasid.feasibility.solve.solver_attempts`; `again`: equations that others
+    say, too, have been left out already.
     """
     problem = PresolvedQuestion.from_question(question)
     refuted = problem.refute()
@@ -261,18 +253,9 @@ def minimal_conflict(
     What makes parameters parameters at all, consistent bodies and the signs of joint terms, is
     never up for discussion, nor are the given values.
 
-    Parameters
-    ----------
-    question : Question
-    scale, reference, solver
-        As for `decide`.
-    suspects : sequence of str
-        Names of bounds that clash, as a proof says.
-
-    Returns
-    -------
-    tuple of str
-        Empty when the given values clash without any bound, or nothing can be proved.
+    `scale`, `reference`, `solver`: as for `decide`; `suspects`: names of bounds that clash, as a
+    proof says. Returns: empty when the given values clash without any bound, or nothing can be
+    proved.
     """
     asked = question.feasible.user_constraints
 

@@ -74,12 +74,7 @@ class Face:
     def from_multiplier(cls, Z: Array, unit: Array, least: float) -> Face | None:
         """The face on which a solver's multiplier nearly lies; None when that is the whole cone.
 
-        Parameters
-        ----------
-        Z : ndarray, shape (s, s)
-        unit : ndarray, shape (s,)
-        least : float
-            Eigenvalue, in units, that is no rounded zero.
+        `Z` (s, s); `unit` (s,); `least`: eigenvalue, in units, that is no rounded zero.
         """
         values, vectors = np.linalg.eigh(Z * np.outer(unit, unit))
         kept = vectors[:, values > least]

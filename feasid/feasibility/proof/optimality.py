@@ -100,10 +100,7 @@ class Optimum:
     def certificate(self, residual: float = 0.0) -> Certificate | None:
         """The proof as a file, checked; None when the checker refuses it.
 
-        Parameters
-        ----------
-        residual : float
-            What is left of the log beside R and rho: its square is added to the bound.
+        `residual`: what is left of the log beside R and rho: its square is added to the bound.
         """
         point, rest = [printed_decimal(x) for x in self.delta], printed_decimal(residual**2)
         data, floor = replace(self.data, rest=rest), self.floor + rest
@@ -118,21 +115,9 @@ def prove_optimum(
 ) -> Optimum | None:
     """A lower bound for ``|R K delta - rho|^2``, proved.
 
-    Parameters
-    ----------
-    question : Question
-        Without values; its rows are K.
-    R, rho : ndarray, shapes (rows, nb) and (rows,)
-    delta : ndarray, shape (n,)
-        The answer, strictly feasible.
-    reference : ndarray, shape (n,)
-        A model in the middle of what can exist.
-    scale : Units
-
-    Returns
-    -------
-    Optimum or None
-        None when nothing was proved.
+    `question`: without values; its rows are K; `R` (rows, nb), `rho` (rows,); `delta` (n,): the
+    answer, strictly feasible; `reference` (n,): a model in the middle of what can exist. Returns:
+    none when nothing was proved.
     """
     data = ExactData.from_doubles(R, rho)
     problem = CentralPath.from_question(question, *data.as_doubles, delta, reference, scale)
@@ -407,17 +392,8 @@ class RangeEndProver:
     def prove(self, form: Array, w: Array, multipliers: Mapping[int, Array]) -> RangeEnd:
         """The bound that multipliers in doubles prove when they are made exact.
 
-        Parameters
-        ----------
-        form : ndarray, shape (n,)
-        w : ndarray, shape (rows,)
-        multipliers : mapping of int to ndarray
-            Of blocks and of linear constraints, (1, 1), by place.
-
-        Raises
-        ------
-        SolverError
-            When they prove nothing.
+        `form` (n,); `w` (rows,); `multipliers`: of blocks and of linear constraints, (1, 1), by
+        place. Raises SolverError: when they prove nothing.
         """
         weights, dual = round_dual(
             self.question, self.data, w, multipliers, self.units, form=form, limits=self.limits
@@ -447,11 +423,7 @@ class RangeEndProver:
         It says that what exists with so much does not fit: its squared residual is at least the
         budget. Or, without data, that nothing with so much exists.
 
-        Parameters
-        ----------
-        end : RangeEnd
-        beyond : ndarray, shape (n,), or None
-            A model that exists and has more.
+        `beyond` (n,): a model that exists and has more.
         """
         whole, columns = self.question.feasible, np.flatnonzero(end.form)
         over = Linear("at the end of the range", columns, end.form[columns], -end.bound)

@@ -104,25 +104,10 @@ def complete_multipliers(
 ) -> tuple[dict[int, Exact], list[Fraction]]:
     """Multipliers of which every body's and sign's takes what is left in its own columns.
 
-    Parameters
-    ----------
-    feasible : FeasibleSet
-    Z : mapping of int to exact matrices
-        By place among the constraints.
-    left : sequence of Fraction
-        ``sum_k <B_kj, Z_k> - (K'y)_j``.
-    units : sequence of ndarray
-        Of the blocks.
-    faces : mapping of int to Face, optional
-        On which blocks stay whose multipliers their parameters do not determine.
-
-    Returns
-    -------
-    dict of int to exact matrices
-        Positive semidefinite where those given were.
-    list of Fraction
-        What is left now: zero in all columns but those that nothing owns and where a matrix that
-        takes it exactly would be indefinite.
+    `Z`: by place among the constraints; `left`: ``sum_k <B_kj, Z_k> - (K'y)_j``; `units`: of the
+    blocks; `faces`: on which blocks stay whose multipliers their parameters do not determine.
+    Returns: positive semidefinite where those given were; what is left now: zero in all columns but
+    those that nothing owns and where a matrix that takes it exactly would be indefinite.
     """
     out, rest = dict(Z), list(left)
     owned: set[int] = set()
@@ -189,28 +174,11 @@ def round_dual(
 ) -> tuple[list[Fraction], DualPoint]:
     """Exact w and Z_k near these, with ``c + sum_k C_k*(Z_k) = K'R'w`` as far as that goes.
 
-    Parameters
-    ----------
-    question : Question
-    data : Data
-    w : ndarray, shape (rows,)
-    multipliers : mapping of int to ndarray
-        Of blocks and, (1, 1), of linear constraints, by place.
-    units : sequence of ndarray
-        Of the blocks.
-    whole : collection of int, optional
-        Parameters of bodies that are pushed in every direction; without it all are.
-    form : ndarray, shape (n,), optional
-        c. Then w is exact whatever digits that needs.
-    limits : mapping of int to (int, int), optional
-        Places of two limits of a parameter of either sign, which take what is left positive and
-        negative in its column.
-
-    Returns
-    -------
-    list of Fraction
-        w; the dual point's y is ``R'w``.
-    Dual
+    `w` (rows,); `multipliers`: of blocks and, (1, 1), of linear constraints, by place; `units`: of
+    the blocks; `whole`: parameters of bodies that are pushed in every direction; without it all
+    are; `form` (n,): c. Then w is exact whatever digits that needs; `limits`: places of two limits
+    of a parameter of either sign, which take what is left positive and negative in its column.
+    Returns: w; the dual point's y is ``R'w``.
     """
     limits, constraints = limits or {}, question.feasible.constraints
     taken = {place for pair in limits.values() for place in pair}

@@ -267,11 +267,8 @@ def model_for_controls(columns: Sequence[Any], robot: Robot) -> Any:
 def actuator_names(model: Any) -> list[str]:
     """Names of a model's actuators, each of which turns control, position and velocity into force.
 
-    Raises
-    ------
-    DescriptionError
-        Names an actuator with an activation, a muscle, a type of the user's own, a delay or a
-        plugin: its force follows from more than a row of a log.
+    Raises DescriptionError: names an actuator with an activation, a muscle, a type of the user's
+    own, a delay or a plugin: its force follows from more than a row of a log.
     """
     import mujoco
 
@@ -302,18 +299,8 @@ def actuator_torques(
 ) -> Array:
     """What MuJoCo's ``qfrc_actuator`` is at these states and controls [N m or N].
 
-    Parameters
-    ----------
-    model : mujoco.MjModel
-    robot : Robot
-        Read from it; joints that it does not have are where they are held.
-    q, dq : ndarray, shape (N, dof)
-    controls : mapping of str to ndarray, shape (N,)
-        By the actuator's name.
-
-    Returns
-    -------
-    ndarray, shape (N, dof)
+    `model`: mujoco.MjModel; `robot`: read from it; joints that it does not have are where they are
+    held; `q`, `dq` (N, dof); `controls` (N,): by the actuator's name. Returns (N, dof).
     """
     import mujoco
 

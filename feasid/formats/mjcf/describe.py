@@ -121,12 +121,8 @@ def uses_inertial_element(body: MjcfBody, compiler: Compiler) -> bool:
 def body_parameters(mjcf: Mjcf, body: MjcfBody) -> Array | None:
     """Ten parameters in the body's frame; None when neither inertial nor geoms give any.
 
-    Raises
-    ------
-    NeedsCompilerError
-        A mesh or a shell gives the body its mass.
-    DescriptionError
-        A geom's size or mass is wrong.
+    Raises NeedsCompilerError: a mesh or a shell gives the body its mass. Raises DescriptionError: a
+    geom's size or mass is wrong.
     """
     given = body.inertial
     if given is not None and uses_inertial_element(body, mjcf.compiler):

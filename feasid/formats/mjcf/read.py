@@ -46,12 +46,8 @@ FULL_ORDER = (0, 3, 4, 1, 5, 2)
 def read_mjcf(text: XmlText, limits: ReadLimits = LIMITS) -> Mjcf:
     """Read a parsed main file.
 
-    Raises
-    ------
-    DescriptionError
-        Names file, line, column, body and attribute.
-    SecurityError, InputError
-        An include outside the main file's folder, twice, or missing.
+    Raises DescriptionError: names file, line, column, body and attribute. Raises SecurityError,
+    InputError: an include outside the main file's folder, twice, or missing.
     """
     return _MjcfReader(MjcfFiles(text, limits)).read()
 

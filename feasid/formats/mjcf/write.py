@@ -50,11 +50,8 @@ TYPES = {"revolute": "hinge", "prismatic": "slide", "spherical": "ball"}
 def patch_mjcf(description: Description, changes: Changes) -> bytes:
     """The main file with these numbers, every other byte as it was.
 
-    Raises
-    ------
-    InputError
-        A body or joint stands in an included file, or the compiler's settings make the numbers
-        not count as they are.
+    Raises InputError: a body or joint stands in an included file, or the compiler's settings make
+    the numbers not count as they are.
     """
     mjcf: Mjcf = description.document
     patch = Patch(mjcf.files.main)
@@ -77,10 +74,7 @@ def patch_mjcf(description: Description, changes: Changes) -> bytes:
 def _set_servos(patch: Patch, root: Element, servos: Mapping[str, JointServo]) -> None:
     """Write these gains to the file's own position actuators, and add those that it lacks.
 
-    Raises
-    ------
-    InputError
-        An actuator whose gear or damping ratio multiplies what would be written.
+    Raises InputError: an actuator whose gear or damping ratio multiplies what would be written.
     """
     left = dict(servos)
     for section in root.all("actuator"):
@@ -277,13 +271,9 @@ def _check_in_main_file(mjcf: Mjcf, element: Element, what: str) -> None:
 def generate_mjcf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras) -> bytes:
     """The robot as MJCF.
 
-    Raises
-    ------
-    UnsupportedJointError
-        A joint that MJCF does not have: helical, planar, or floating on a moving body.
-    InputError
-        A body without parameters, or with ones that cannot exist; names it. A joint that follows
-        several.
+    Raises UnsupportedJointError: a joint that MJCF does not have: helical, planar, or floating on a
+    moving body. Raises InputError: a body without parameters, or with ones that cannot exist; names
+    it. A joint that follows several.
     """
     roots = [i for i, p in enumerate(robot.parents) if p < 0]
     lines = markup(

@@ -78,12 +78,9 @@ class _Frame:
 def describe_sdf(text: XmlText, limits: ReadLimits = LIMITS) -> Description:
     """The description of the one model of a parsed SDF file.
 
-    Raises
-    ------
-    DescriptionError
-        Names file, line, column, the link or joint and the element, and what is wrong there.
-    UnsupportedJointError
-        A type of joint that is not read, such as "universal"; names the joint.
+    Raises DescriptionError: names file, line, column, the link or joint and the element, and what
+    is wrong there. Raises UnsupportedJointError: a type of joint that is not read, such as
+    "universal"; names the joint.
     """
     return _SdfReader(text).read()
 

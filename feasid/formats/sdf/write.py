@@ -160,13 +160,9 @@ def with_distinct_names(robot: Robot) -> Robot:
 def generate_sdf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras) -> bytes:
     """The robot as SDF; frames, joint positions and axes are the robot's own.
 
-    Raises
-    ------
-    UnsupportedJointError
-        A joint that SDF does not have: helical, planar or floating.
-    InputError
-        A body without mass, without parameters, or with ones that cannot exist; a joint that
-        follows several.
+    Raises UnsupportedJointError: a joint that SDF does not have: helical, planar or floating.
+    Raises InputError: a body without mass, without parameters, or with ones that cannot exist; a
+    joint that follows several.
     """
     follow = {c.joint: c for c in robot.couplings}
     space = NAMESPACE if any(t.inertia for t in terms.values()) else {}

@@ -73,14 +73,9 @@ class _Joint:
 def describe_urdf(text: XmlText, limits: ReadLimits = LIMITS) -> Description:
     """The description of a parsed URDF file.
 
-    Raises
-    ------
-    DescriptionError
-        Names file, line, column, the link or joint and the attribute, and what is wrong there:
-        numbers that are not finite decimals, names that are doubled or unknown, joints that do
-        not make one tree.
-    UnsupportedJointError
-        A joint type that does not exist.
+    Raises DescriptionError: names file, line, column, the link or joint and the attribute, and what
+    is wrong there: numbers that are not finite decimals, names that are doubled or unknown, joints
+    that do not make one tree. Raises UnsupportedJointError: a joint type that does not exist.
     """
     return _UrdfReader(text).read()
 

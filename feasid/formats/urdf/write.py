@@ -171,12 +171,9 @@ def extension_lines(extras: Extras) -> list[str]:
 def generate_urdf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras) -> bytes:
     """The robot as URDF; frames are on axes, see `feasid.robot.variants.with_axis_frames`.
 
-    Raises
-    ------
-    UnsupportedJointError
-        A joint that URDF does not have: helical, spherical, or floating on a moving body.
-    InputError
-        A body without parameters, or with ones that cannot exist; a joint that follows several.
+    Raises UnsupportedJointError: a joint that URDF does not have: helical, spherical, or floating
+    on a moving body. Raises InputError: a body without parameters, or with ones that cannot exist;
+    a joint that follows several.
     """
     root = "world"
     while root in {b.name for b in robot.bodies}:
