@@ -203,7 +203,7 @@ class Algorithms:
         return out
 
     def _drive_term_factors(self, k: int) -> dict[str, Expression]:
-        """What multiplies a drive's coefficients, by symbol."""
+        """Factors of a drive's coefficients, by symbol."""
         graph, drive = self.graph, self.robot.drives[k]
         if drive.features:
             raise InputError(
@@ -388,7 +388,7 @@ def express_in_parent(joint: JointTransform, body: Composite) -> Composite:
 
 
 def about_other_origin(body: Composite, arm: Expressions) -> Composite:
-    """The same bodies about an origin from which the old one is at `arm`."""
+    """Express the bodies about an origin from which the old one is at `arm`."""
     inertia, first, mass = body
     moved = first + arm * mass
     reach = arm @ (first + moved)  # arm . (2 l + m arm)

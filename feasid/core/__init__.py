@@ -1,1 +1,1 @@
-"""What every other package needs: text, files, archives, notes, displays, figures and threads."""
+"""Tools of every other package: text, files, archives, notes, displays, figures and threads."""

@@ -54,7 +54,7 @@ class UnfitError(ValueError):
 
 @dataclass(frozen=True)
 class ArgumentKind:
-    """What an argument may be, in words, and the conversion that refuses anything else."""
+    """A kind of argument in words, and the conversion that refuses anything else."""
 
     text: str
     convert: Callable[[Any], Any]  #: From a value to the value that is used; raises `UnfitError`.
@@ -281,7 +281,7 @@ class _ArrayLike:
 
 
 class _Names(dict[str, Any]):
-    """What the names in a module's annotations mean."""
+    """Meanings of the names in a module's annotations."""
 
     def __init__(self, module: str) -> None:
         super().__init__(vars(builtins) | vars(sys.modules[module]) | OWN_BUSINESS)

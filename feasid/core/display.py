@@ -69,7 +69,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Display:
-    """What there is to see of a result."""
+    """A result at a glance."""
 
     title: str
     measures: Sequence[Measure] = ()
@@ -148,7 +148,7 @@ class Displayed:
     """A result that shows its `display` at the prompt, in notebooks and through rich."""
 
     def display(self) -> Display:
-        """What there is to see."""
+        """The result at a glance."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -171,7 +171,7 @@ def _wrap_lines(text: str) -> list[str]:
 
 
 def _fit_parts(parts: Sequence[Sequence[str]], room: int) -> list[str]:
-    """As many whole parts as there is room for, and how many are left out."""
+    """Take as many whole parts as there is room for, and count those left out."""
     if sum(map(len, parts)) <= room:
         return [line for part in parts for line in part]
     out: list[str] = []
@@ -285,7 +285,7 @@ def new_figure(width: float, height: float, alt: str) -> Figure:
 
 
 def add_legend(figure: Figure, axis: Any, columns: int) -> None:
-    """What the axis shows, above it."""
+    """Write above an axis what it shows."""
     shown = axis.get_legend_handles_labels()
     figure.legend(*shown, loc="outside upper center", ncols=columns, fontsize=8, frameon=False)
 

@@ -86,7 +86,7 @@ def read_whole(path: Name, most: int = MOST_BYTES) -> bytes:
 
 
 def read_rest(file: IO[bytes], path: Name, most: int) -> bytes:
-    """What is left of an open file, at most `most` bytes; memory is taken for what is there."""
+    """Read the rest of an open file, at most `most` bytes; memory is taken for what is there."""
     pieces, size = [], 0
     while piece := file.read(PIECE):
         pieces.append(piece)

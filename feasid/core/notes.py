@@ -53,7 +53,7 @@ class Note(str):
 
     @classmethod
     def of_json(cls, line: str) -> Note:
-        """What `to_json` wrote.
+        """Read what `to_json` wrote.
 
         Parameters
         ----------

@@ -36,7 +36,7 @@ pass 128 KB, from where the allocator maps fresh pages each time: 1.4 times as l
 
 @dataclass(frozen=True)
 class RegressorPlan:
-    """What every chunk needs and only the robot decides."""
+    """Constants of the robot that every chunk needs."""
 
     robot: Robot
     columns: tuple[int, ...]  #: Standard parameters wanted, increasing; default all.
@@ -148,7 +148,7 @@ class RegressorPlan:
 
 @dataclass(frozen=True)
 class ProjectedPlan(RegressorPlan):
-    """The same where joints are coupled or in closed loops: rows per independent coordinate.
+    """Plan where joints are coupled or in closed loops: rows per independent coordinate.
 
     With dq = J ds the torques of the independent coordinates are J' Y delta.
     """

@@ -76,7 +76,7 @@ class DriveColumns:
     def from_robot(
         cls, robot: Robot, columns: Sequence[int], smoothing: Array | None
     ) -> DriveColumns:
-        """Of a robot's drives."""
+        """Columns of a robot's drives."""
         rows = [robot.coupling(k) for k in range(len(robot.drives))]
         own = np.array([drive.transition for drive in robot.drives])
         widths = own if smoothing is None else np.maximum(own, smoothing)
@@ -94,7 +94,7 @@ class DriveColumns:
         return any(t.values.any() for t in self.terms if t.is_friction)
 
     def signals(self, q: Array, dq: Array, ddq: Array) -> DriveSignals:
-        """Of a motion, (dof, N) arrays."""
+        """Signals of a motion, (dof, N) arrays."""
         return DriveSignals(self, q, dq, ddq)
 
 
@@ -119,7 +119,7 @@ def _terms_of_drives(robot: Robot, columns: Sequence[int]) -> tuple[DriveTerms, 
 
 @dataclass(frozen=True, eq=False)
 class DriveSignals:
-    """What multiplies the drives' parameters in a motion (dof, N)."""
+    """Factors of the drives' parameters in a motion (dof, N)."""
 
     columns: DriveColumns
     q: Array
@@ -179,7 +179,7 @@ class DriveSignals:
         return sign, np.where(smooth, slope, 0.0)
 
     def _term_factors(self, symbol: str) -> tuple[Array, Array | None, Array | None, Array | None]:
-        """What multiplies a coefficient of every drive (drives, N), and its derivatives by c.q,
+        """Factor of a coefficient of every drive (drives, N), and its derivatives by c.q,
         c.dq and c.ddq, None where there are none.
         """
         factor = TERMS[symbol].factor(self._joint_state)

@@ -223,7 +223,7 @@ def _run_optimiser(
     objectives: Family,
     rng: np.random.Generator,
 ) -> SearchResult:
-    """What the caller's optimiser makes of the problem on the finer grid of the last stages."""
+    """Run the caller's optimiser on the problem with the finer grid of the last stages."""
     design = ExcitationProblem(problem.with_finer_grid(), objectives, random_motion(problem, rng))
     return SearchResult(np.inf, (design.check(optimiser(design)),), 1)
 

@@ -245,14 +245,14 @@ class Problem:
         return replace(self.dynamics, columns=(), smoothing=None)
 
     def with_finer_grid(self) -> Problem:
-        """The same on a finer grid, with friction closer to its sign."""
+        """Refine the grid, with friction closer to its sign."""
         return replace(
             self.with_smoother_friction(1 / FINAL_REFINEMENT),
             samples=FINAL_REFINEMENT * self.samples,
         )
 
     def with_smoother_friction(self, times: float) -> Problem:
-        """The same with friction that changes sign over so many times the velocity."""
+        """Let friction change its sign over so many times the velocity."""
         smoothing = self.dynamics.smoothing
         dynamics = replace(
             self.dynamics, smoothing=None if smoothing is None else smoothing * times

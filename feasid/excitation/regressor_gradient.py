@@ -91,7 +91,7 @@ def rotate_back(turn: Array, x: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class NodeTopology:
-    """What only the tree decides, for n nodes; the last axis of arrays."""
+    """Constants of the tree, for n nodes; the last axis of arrays."""
 
     parents: tuple[int, ...]  #: Negative where a node hangs on the base.
     rows: Places  #: Shape (n,): the joint that moves each node.
@@ -106,7 +106,7 @@ class NodeTopology:
 
     @classmethod
     def from_nodes(cls, tree: tuple[Node, ...]) -> NodeTopology:
-        """Of nodes that a joint of one degree of freedom moves each."""
+        """Collect nodes that a joint of one degree of freedom moves each."""
         path = np.eye(len(tree))
         screws = []
         for i, node in enumerate(tree):
@@ -247,7 +247,7 @@ class WrenchColumns:
 
     @classmethod
     def from_motion(cls, flow: TreeMotion) -> WrenchColumns:
-        """Of a motion."""
+        """Compute the columns from a motion of the tree."""
         place, (count, nodes) = flow.place, flow.rate.shape
         omega, alpha = flow.velocity[:3], flow.acceleration[:3]
         drift = flow.velocity[3:] + cross(omega, place)
@@ -306,7 +306,7 @@ class WrenchColumns:
 
 @dataclass(frozen=True, eq=False)
 class MotionRegressor:
-    """What every evaluation needs and only the robot decides."""
+    """Constants of the robot that every evaluation needs."""
 
     robot: Robot  #: All joints of one degree of freedom.
     columns: tuple[int, ...]  #: Standard parameters whose columns are wanted, increasing.
@@ -359,7 +359,7 @@ class MotionRegressor:
 
     @cached_property
     def column_places(self) -> tuple[Places, Places, Places]:
-        """Of the inertial columns that are wanted: node, number within the node, and place."""
+        """Node, number within the node, and place of the inertial columns that are wanted."""
         place = {c: k for k, c in enumerate(self.columns)}
         found = [
             (i, k, place[c])

@@ -171,7 +171,7 @@ def _yaml_string(text: str) -> str:
 
 
 def _axis_unit(kind: str, robot: Robot) -> str:
-    """Of joints that turn, slide, or both."""
+    """Unit of joints that turn, slide, or both."""
     turn, slide = UNITS[kind]
     turning = {bool(body.motion[:3].any()) for body in robot.bodies}
     return " or ".join([turn] * (True in turning) + [slide] * (False in turning))
@@ -222,7 +222,7 @@ class Trajectory(Displayed):
 
     @property
     def condition_number(self) -> float:
-        """Of the base regressor over one period, in SI units."""
+        """Condition number of the base regressor over one period, in SI units."""
         return self.certificate.condition_number
 
     def at(self, t: npt.ArrayLike) -> tuple[Array, Array, Array]:

@@ -1,1 +1,1 @@
-"""What can exist: feasible sets, the convex problems over them, and certificates."""
+"""Feasible sets of parameters, the convex problems over them, and certificates."""

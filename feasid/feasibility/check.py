@@ -123,7 +123,7 @@ def _merge_constraints(
     feasible: FeasibleSet | None,
     bounds: Mapping[str, Any],
 ) -> FeasibleSet:
-    """What a fit was fitted with, and what is asked of it now."""
+    """Constraints of a fit, with those that are asked of it now."""
     if feasible is not None:
         return feasible_set_from_options(robot, consistency, feasible, bounds)
     now = feasible_set_from_options(robot, consistency or fitted.consistency, None, bounds)
@@ -259,7 +259,7 @@ class Verdict(Displayed):
 
     @property
     def consistency(self) -> str:
-        """What feasible means: "full" or "semi"."""
+        """Meaning of feasible: "full" or "semi"."""
         return self.question.feasible.consistency
 
     @property
@@ -341,7 +341,7 @@ class Verdict(Displayed):
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
-        """What is given and takes part in the clash, the heaviest first."""
+        """Given values that take part in the clash, the heaviest first."""
         if self.certificate is None or "combination" not in self.certificate.data:
             return ()
         data = self.certificate.data
@@ -372,7 +372,7 @@ class Verdict(Displayed):
 
     @property
     def _describe_disagreement(self) -> list[str]:
-        """What "feasible" leaves open where given equations contradict each other a little."""
+        """Sentence on given equations that contradict each other a little."""
         if not self.disagreement:
             return []
         names = tuple(self.labels[i] for i in self.outcome.dropped)

@@ -121,7 +121,7 @@ class BallBarrier:
         return gradient, curvature * (2.0 / left) + np.outer(gradient, gradient)
 
     def multipliers(self, delta: Array, move: Array) -> Array:
-        """Of the equations, linear in a move, shape (rows,)."""
+        """Multipliers of the equations, linear in a move, shape (rows,)."""
         A, left = self.quadratic.A, self.slack(delta)
         error, moved = A @ delta - self.quadratic.b, A @ move
         along = 4.0 * float(error @ moved) / left**2

@@ -34,7 +34,7 @@ cannot tell apart (offset and Coulomb friction) evenly instead of without limit.
 
 
 class BaseMap(Protocol):
-    """What is needed of base parameters: the robot and beta = K delta, (nb, n)."""
+    """A robot and the map beta = K delta of its base parameters, (nb, n)."""
 
     @property
     def robot(self) -> Robot: ...  # noqa: D102
@@ -128,7 +128,7 @@ class FeasibleFit:
         return self.certify()
 
     def certify(self, residual: float = 0.0) -> Certificate | None:
-        """The same, of ``|R beta - rho|^2 + residual^2``."""
+        """Prove the optimum of ``|R beta - rho|^2 + residual^2``."""
         return None if self._optimum is None else self._optimum.certificate(residual)
 
     @cached_property
@@ -152,7 +152,7 @@ class FeasibleFit:
 
     @property
     def consistency(self) -> str:
-        """What feasible means here: "full" or "semi"."""
+        """Meaning of feasible: "full" or "semi"."""
         return self.problem.feasible.consistency
 
     @property
@@ -186,7 +186,7 @@ class FeasibleFit:
 
     @property
     def verified(self) -> str:
-        """What holds in exact arithmetic, in words.
+        """Statement, in words, that holds in exact arithmetic.
 
         Raises SolverError: when something does not.
         """

@@ -358,7 +358,7 @@ def unit_margins(scale: Units) -> tuple[Array, Array]:
 
 
 def margins(scale: Units, margin: float | None) -> tuple[Array, Array]:
-    """What to subtract for a margin, eq. (21), from normalised matrices and numbers.
+    """Margin, eq. (21), to be subtracted from normalised matrices and numbers.
 
     None is `MARGIN` times the identity in each body's units; a number is absolute, times the
     identity in SI numbers.

@@ -253,7 +253,7 @@ class Region:
         return x, mu * self._budget_barrier.multipliers(x, move), multipliers
 
     def _limiting_shares(self, proof: RangeEnd, delta: Array) -> dict[str, float]:
-        """Of the way from a model to the bound, what each of `SOURCES` ends."""
+        """Share of the way from a model to the bound that each of `SOURCES` ends."""
         w = np.array([float(x) for x in proof.weights])
         error = self.R @ (self.K @ delta) - self.rho
         out = dict.fromkeys(SOURCES, 0.0)
@@ -291,7 +291,7 @@ class Region:
 
 
 def _relative_size(feasible: FeasibleSet, scale: Units, delta: Array) -> float:
-    """What our own limits count of a model; 1 at least."""
+    """Size of a model relative to our own limits; 1 at least."""
     out = 1.0
     for limit in _size_limits(feasible, scale, 1.0):
         along = float(limit.coefficients @ delta[limit.columns])

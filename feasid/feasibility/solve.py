@@ -58,7 +58,7 @@ Ladder = tuple[tuple[str, str, Backend], ...]
 
 @dataclass(frozen=True, eq=False)
 class SolverAnswer:
-    """What a solver returned: nothing in it is relied on before it is verified.
+    """A solver's answer: nothing in it is relied on before it is verified.
 
     ``x`` are the program's unknowns. ``multipliers`` are those of the matrices, (s_k, s_k) each,
     ``prices`` those of the linear constraints, shape (m,), ``tangents`` those of the constraints
@@ -106,7 +106,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What our own check says about a point: is it acceptable, how good, and why."""
+    """Result of our own check of a point: is it acceptable, how good, and why."""
 
     accepted: bool
     usable: bool

@@ -1,4 +1,4 @@
-"""What a description says of a robot, in one form for every format.
+"""Descriptions of robots, in one form for every format.
 
 A reader turns a file, or a model in memory, into a `Description`: links with their places, joints
 and inertial parameters, and whatever else the file says. Everything else works on it:
@@ -39,7 +39,7 @@ MAX_NAME = 256
 
 
 class NeedsCompilerError(Exception):
-    """What only the format's own compiler can work out; the message says what and where."""
+    """Only the format's own compiler can work something out; the message says what and where."""
 
 
 def _identity_pose() -> PrecisePose:
@@ -224,7 +224,7 @@ class Bond:
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """What a file, or a model in memory, says of a robot."""
+    """Description of a robot by a file or a model in memory."""
 
     format: str
     path: str
@@ -310,7 +310,7 @@ class JointServo(NamedTuple):
 
 @dataclass(frozen=True)
 class Extras:
-    """What a file may say besides bodies and joint terms."""
+    """Additions of a file to bodies and joint terms."""
 
     #: Constant force on a joint [N m or N], in formats that have a place for it.
     forces: Mapping[str, float] = field(default_factory=dict)

@@ -109,7 +109,7 @@ def remember_description(source: Source, description: Description) -> None:
 
 
 def reread_description(robot: Robot) -> Description | None:
-    """What the file says from which a robot was read.
+    """Description of the file from which a robot was read.
 
     None for a robot that came from no text, or from one that cannot be read any more, as when the
     files that it includes are gone.

@@ -56,7 +56,7 @@ _LIFTS = (0.0, 1e-16, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10)
 
 
 def inertials_to_write(description: Description, body: Body) -> dict[str, NewInertial]:
-    """What to write for the links of one body; empty when its parameters are the file's.
+    """Inertials to write for the links of one body; empty when its parameters are the file's.
 
     Raises InputError: the body's parameters cannot exist, or the file has no link of its name;
     names it.
@@ -252,7 +252,7 @@ def _verify_bodies(robot: Robot, after: Description, changed: Collection[str]) -
 
 
 def _stated_parameters(description: Description, member: Member) -> Array | None:
-    """What the description says of a link; its own parameters where only a compiler knows."""
+    """Parameters of a link by the description; its own where only a compiler knows."""
     try:
         return description.link(member.name).parameters
     except NeedsCompilerError:

@@ -205,7 +205,7 @@ class Polytope:
     corners: Array  #: Shape (m, 3).
 
     def transform(self, rotation: Array, position: Array) -> Polytope:
-        """The same body in another frame, ``rotation p + position``."""
+        """Move the body to another frame, ``rotation p + position``."""
         normals = self.normals @ rotation.T
         return Polytope(
             normals, self.offsets + normals @ position, self.corners @ rotation.T + position

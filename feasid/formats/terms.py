@@ -1,4 +1,4 @@
-"""What description files say of joints and of the rest of a robot besides its rigid bodies."""
+"""Joint terms and effects that description files hold besides rigid bodies."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from feasid.exact.numbers import SMALLEST
 
 @dataclass(frozen=True)
 class ReadLimits:
-    """What a description file may grow to before it is refused with a `LimitError`."""
+    """Sizes beyond which a description file is refused with a `LimitError`."""
 
     size: int = 64 * 1024 * 1024
     """Bytes of the file."""

@@ -195,7 +195,7 @@ class BaseParameters(Displayed):
 
     @property
     def transfers(self) -> sparse.csc_array:
-        """The same, sparse: the R of Wensing et al. (2024), App. G."""
+        """Sparse transfers to the parents: the R of Wensing et al. (2024), App. G."""
         return self.coefficients.nullspace
 
     @property
@@ -274,7 +274,7 @@ class BaseParameters(Displayed):
 
     @cached_property
     def literal(self) -> BaseParameters:
-        """The same with the description's numbers as they stand, without `roundings`."""
+        """Base parameters with the description's numbers as they stand, without `roundings`."""
         if not self.roundings:
             return self
         echelon = self.coefficients.echelon
@@ -329,7 +329,7 @@ class BaseParameters(Displayed):
         return np.asarray(self.matrix @ self.robot.check_parameters(parameters))
 
     def table(self) -> str:
-        """What can be identified of each parameter, and the dimensions of the spans, per body.
+        """Table of identifiable parts of each parameter, and of the spans' dimensions, per body.
 
         The layout of Tables 2, 4 and 5 of Wensing et al. (2024); with ``order="paper"`` also
         their choice of leading parameters.

@@ -118,7 +118,7 @@ def round_to_integers(values: Array, tolerance: Array) -> Array:
 
 
 def round_near_integers(values: Array, noise: Array | float = 0.0) -> Array:
-    """The same within `INTEGER_TOLERANCE` of values in working units, or within more noise."""
+    """Round entries within `INTEGER_TOLERANCE` of integers in working units, or within noise."""
     tolerance = INTEGER_TOLERANCE * np.maximum(1.0, np.abs(np.round(values)))
     return round_to_integers(values, np.maximum(tolerance, noise))
 

@@ -1,4 +1,4 @@
-"""What an experiment or a use moves and measures, and what one leaves unknown for another.
+"""Experiments and uses of a model, and combinations that one leaves unknown for another.
 
 Torques of a use are functions of its base parameters beta_B = K_B delta. An experiment leaves
 delta free along its null vectors N_A; so of beta_B it determines what is in the null space of
@@ -313,7 +313,7 @@ class RestrictedCoefficients(Coefficients):
 
     @cached_property
     def identifiable_combinations(self) -> Array:
-        """What shows of the unknowns, in scaled units, rows of unit size; shape (r, unknowns)."""
+        """Visible combinations of the unknowns, in scaled units, of unit size; (r, unknowns)."""
         first = self.unrestricted_form
         k = np.zeros((len(first.independent), len(self.parameter_units)))
         k[np.arange(len(k)), first.independent] = 1.0
@@ -330,7 +330,7 @@ class RestrictedCoefficients(Coefficients):
         return np.asarray(rows[sizes > 0] / sizes[sizes > 0, None])
 
     def _visible_combinations(self, k: Array) -> Array:
-        """Of combinations that the open tree shows those that its couplings and loops show."""
+        """Combinations that show through couplings and loops, among those of the open tree."""
         run = self.echelon.run
         if run.robot.is_tree:
             return k
@@ -360,7 +360,7 @@ class RestrictedCoefficients(Coefficients):
 
     @cached_property
     def check(self) -> SampleCheck:
-        """Of the open tree; the rank among the unknowns is decided here, or refused."""
+        """Check of the open tree; the rank among the unknowns is decided here, or refused."""
         self.independent  # noqa: B018  (raises where loops close too seldom)
         return self.unrestricted_form.check
 

@@ -191,7 +191,7 @@ class Frames:
         return parameter_rate(self.first_screws)
 
     def torque_unit(self, i: int) -> float:
-        """What a joint torque of one unit is in working units: length times speed."""
+        """A joint torque of one unit in working units: length times speed."""
         return self.length * float(self.speeds[i][0])
 
 

@@ -80,7 +80,7 @@ def momentum_map(screw: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class ScrewAction:
-    """What a joint's motion does to a space, as matrices whose images are the orbit's span.
+    """A joint's action on a space, as matrices whose images are the orbit's span.
 
     ``still`` (m, m) projects on what the motion leaves alone; the images of the rows of
     ``moving`` (k, m, m) span what x sweeps beyond that, which is also A times the orbit's span.
@@ -99,7 +99,7 @@ class ScrewAction:
         return np.hstack(self.split_orbits(x))
 
     def with_fixed_coordinates(self, extra: int) -> ScrewAction:
-        """The same action beside `extra` coordinates that it leaves alone."""
+        """Extend the action by `extra` coordinates that it leaves alone."""
         m = self.still.shape[0]
         still = np.eye(m + extra)
         still[:m, :m] = self.still

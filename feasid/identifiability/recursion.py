@@ -157,7 +157,7 @@ class RecursionStep:
 
     @cached_property
     def screw_actions(self) -> tuple[list[ScrewAction], list[ScrewAction]]:
-        """What the joint does to velocities and to functionals."""
+        """Actions of the joint on velocities and on functionals."""
         return self.run.screw_actions(self.i)
 
     @cached_property
@@ -438,12 +438,12 @@ class Recursion(ScaledExperiment):
         return cls(robot, None if whole else chosen, static, frozenset(held))
 
     def with_robot(self, robot: Robot) -> Recursion:
-        """The same question of another robot with the same joints."""
+        """Ask the question of another robot with the same joints."""
         return Recursion(robot, self.measured, self.static, self.held)
 
     @cached_property
     def base_spans(self) -> Spans:
-        """What holds at the base."""
+        """Spans at the base."""
         gravity = np.r_[0.0, 0, 0, -self.frames.gravity][:, None]  # the base accelerates upwards
         partly = self.measured is not None
         kinetic = partly and not self.static

@@ -92,7 +92,7 @@ class RoundedNumber:
 
 
 def file_rounding(robot: Robot) -> PoseRounding:
-    """What rounding the numbers show that place the robot's joints in its file."""
+    """Rounding of the numbers that place the robot's joints in its file."""
     description = reread_description(robot)
     if description is None:
         return PoseRounding()

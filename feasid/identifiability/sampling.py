@@ -231,7 +231,7 @@ class RandomMotions:
         return np.vstack([empty, *flat]), np.vstack([empty, *flat_size])
 
     def drive_term_factors(self, i: int, drive: Sequence[str]) -> Array:
-        """What multiplies the own drive's terms in a joint's torque, (count, len(drive))."""
+        """Factors of the own drive's terms in a joint's torque, (count, len(drive))."""
         pushes = self.joint_motion[2][i][0] * self.run.gear_ratio_sizes[i]
         terms = [pushes if symbol == "Ia" else np.ones(self.count) for symbol in drive]
         return np.stack(terms, axis=1) if terms else np.zeros((self.count, 0))

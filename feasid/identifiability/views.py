@@ -110,7 +110,7 @@ TABLE_WIDTH = 96
 
 
 class IdentifiedParameters(Protocol):
-    """What the views read of `feasid.BaseParameters`."""
+    """Members of `feasid.BaseParameters` that the views read."""
 
     @property
     def robot(self) -> Robot:
@@ -142,7 +142,7 @@ class IdentifiedParameters(Protocol):
 
     @property
     def status(self) -> tuple[str, ...]:
-        """What can be known of each standard parameter."""
+        """Identifiability of each standard parameter."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -150,7 +150,7 @@ class IdentifiedParameters(Protocol):
 
     @property
     def check(self) -> SampleCheck:
-        """What random motions showed."""
+        """Result of the check on random motions."""
 
     @property
     def roundings(self) -> tuple[RoundedNumber, ...]:
@@ -162,7 +162,7 @@ class IdentifiedParameters(Protocol):
 
     @property
     def literal(self) -> IdentifiedParameters:
-        """The same without `roundings`."""
+        """Base parameters without `roundings`."""
 
     def listing(self) -> str:
         """One line per base parameter."""
@@ -283,7 +283,7 @@ def _format_row(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def explain_parameter(base: IdentifiedParameters, name: str) -> str:
-    """What can be identified of one parameter, and which joint hides the rest.
+    """Explain what can be identified of one parameter, and which joint hides the rest.
 
     `name`: as printed, ``"forearm.m"`` or ``"m3"`` for a body called 3; ``"3.m"`` is fine too.
     Raises InputError: with the closest known name.
@@ -365,7 +365,7 @@ def _explain_restriction(base: IdentifiedParameters, owner: int) -> str:
 
 
 def describe_rounding(base: IdentifiedParameters) -> str:
-    """What was taken for exact, and what the numbers give when taken literally."""
+    """Describe what was taken for exact, and what the numbers give when taken literally."""
     if not base.roundings:
         return "no rounding in the description"
     decide = base.deciding or base.roundings

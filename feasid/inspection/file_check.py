@@ -66,7 +66,7 @@ class BodyReport:
 @checked_methods
 @dataclass(frozen=True, eq=False, repr=False)
 class FileCheck(Displayed):
-    """What was found in one file."""
+    """Verdicts on one file."""
 
     description: Description  #: The file as read.
     links: tuple[LinkReport, ...]  #: Every link with its verdict and what may have caused it.
@@ -75,7 +75,7 @@ class FileCheck(Displayed):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was repaired while reading, and joint terms that no passive joint has."""
+        """Corrections made while reading, and joint terms that no passive joint has."""
         joints = ((joint.place, joint.name, joint.terms) for joint in self.description.joints)
         return (*self.description.notes, *negative_notes(joints))
 
@@ -93,7 +93,7 @@ class FileCheck(Displayed):
         return {FEASIBLE: True, INFEASIBLE: False}.get(self.status)
 
     def explain(self) -> str:
-        """What was found, in sentences."""
+        """Verdicts and causes, in sentences."""
         return "\n".join(report_lines(self, verbose=True))
 
     def display(self) -> Display:
@@ -311,7 +311,7 @@ def _whole_body_lines(report: FileCheck, found: LinkReport) -> Iterator[str]:
 
 
 def describe_infeasible(found: LinkReport) -> str:
-    """What is wrong with an infeasible link."""
+    """Violation of an infeasible link, in words."""
     percent = f"{100 * found.verdict.violation:.3g} %"
     return {
         "mass-negative": "negative mass",

@@ -63,7 +63,7 @@ FLOAT_WIDTH = 1e-11
 
 @dataclass(frozen=True)
 class LinkVerdict:
-    """What exact arithmetic says."""
+    """Verdict of exact arithmetic on a link."""
 
     #: "feasible" (positive definite), "singular" (a valid limit: rod, disc, point mass), "zero"
     #: (mass and inertia zero), "none" (no inertia given), "by geometry", "infeasible", or
@@ -112,7 +112,7 @@ class LinkGroup:
 
 
 def group_links(description: Description) -> tuple[LinkGroup, tuple[LinkGroup, ...]]:
-    """What stands on the ground, and the moving bodies in the order of their first links."""
+    """Links fixed to the ground, and the moving bodies in the order of their first links."""
     bodies: dict[str, tuple[str | None, list[PlacedLink]]] = {}
     member: dict[str, tuple[str, int]] = {}
     if description.world:

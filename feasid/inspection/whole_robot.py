@@ -1,4 +1,4 @@
-"""What a controller notices of a model: mass matrix and base parameters.
+"""Mass matrix and base parameters of a whole robot: all that a controller notices.
 
 Single links decide whether a simulator accepts a model. Inverse dynamics sees less: only the base
 parameters ``beta = K delta`` of the whole robot, to which each link adds its share. So links that
@@ -46,7 +46,7 @@ class MassMatrix:
 
 @dataclass(frozen=True, eq=False)
 class WholeRobotVerdict:
-    """What matters to control, for one robot."""
+    """Verdict on one robot for control."""
 
     mass_matrix: MassMatrix
     base: Verdict

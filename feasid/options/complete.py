@@ -114,7 +114,7 @@ def _document_option(name: str, option: Option) -> list[str]:
 
 
 def _skip_entry(lines: list[str]) -> list[str]:
-    """What follows the indented text of an entry."""
+    """Skip the indented text of an entry."""
     for k, line in enumerate(lines):
         if line and not line.startswith(" "):
             return lines[k:]

@@ -12,7 +12,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Form:
-    """What a value must look like: in words, and as a test."""
+    """Form of a value: in words, and as a test."""
 
     text: str
     fits: Callable[[Any], bool]

@@ -1,4 +1,4 @@
-"""What an option is: its kind, unit, default and range; values checked, and read from words."""
+"""Options: kind, unit, default and range; values checked, and read from words."""
 
 from __future__ import annotations
 

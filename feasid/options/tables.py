@@ -148,7 +148,7 @@ class SignalOptions(TypedDict, total=False):
 
 
 class FloatingOptions(TypedDict, total=False):
-    """What the log of a robot with a floating base holds besides its joints."""
+    """Contents of the log of a robot with a floating base besides its joints."""
 
     imu: Annotated[
         Any,
@@ -237,7 +237,7 @@ class SolverOptions(TypedDict, total=False):
 
 
 class BoundOptions(TypedDict, total=False):
-    """What is known of the bodies besides their physical consistency."""
+    """Constraints on the bodies besides their physical consistency."""
 
     mass: Annotated[
         Mapping[str, Bounds] | None,
@@ -317,7 +317,7 @@ class BoundOptions(TypedDict, total=False):
 
 
 class SetOptions(BoundOptions, total=False):
-    """What "feasible" means."""
+    """Meaning of "feasible"."""
 
     consistency: Annotated[
         Literal["full", "semi"],
@@ -331,7 +331,7 @@ LAWS = ("position", "velocity", "current")
 
 
 class CommandOptions(TypedDict, total=False):
-    """What logs without torques hold in columns cmd_<joint>, and what is known of the servos."""
+    """Commands in columns cmd_<joint> of logs without torques, and what is known of the servos."""
 
     command: Annotated[
         Literal["position", "velocity", "current"] | None,
@@ -469,7 +469,7 @@ CONSISTENCY = Option(
 
 
 class CheckOptions(BoundOptions, SolverOptions, total=False):
-    """What is asked of parameters that may or may not exist."""
+    """Options of the feasibility test."""
 
     consistency: Annotated[Literal["full", "semi"] | None, CONSISTENCY]
     margin: Annotated[
@@ -480,7 +480,7 @@ class CheckOptions(BoundOptions, SolverOptions, total=False):
 
 
 class CorrectOptions(BoundOptions, SolverOptions, total=False):
-    """What the closest feasible parameters are closest by, and feasible under."""
+    """Options of the closest feasible parameters: distance and constraints."""
 
     metric: Annotated[
         Literal["euclidean", "weighted", "entropic"],

@@ -174,7 +174,7 @@ class Body:
 
 
 def place_member(member: Member, rotation: Array, position: Array) -> Member:
-    """The same link seen from another frame, in which the present one has this pose."""
+    """Express the link in another frame, in which the present one has this pose."""
     turned, moved = compose(rotation, position, member.rotation, member.position)
     return replace(member, rotation=turned, position=moved)
 

@@ -173,7 +173,7 @@ class LoopConditions:
         return np.concatenate(residual), np.concatenate(jacobian)
 
     def drift(self, q: Array, dq: Array) -> Array:
-        """What is left of the conditions' second derivative without accelerations, (c, N)."""
+        """Second derivative of the conditions without accelerations, (c, N)."""
         return np.concatenate(
             [a.drift(loop.kind, dq) - b.drift(loop.kind, dq) for loop, a, b in self._loop_ends(q)]
         )
@@ -509,7 +509,7 @@ class Closure:
 
     @cached_property
     def _residual_tolerance(self) -> float:
-        """What a closed loop's residual may be: rounding, or what the file's rounding leaves."""
+        """Largest residual of a closed loop: rounding, or what the file's rounding leaves."""
         residual, _ = self.conditions.residual_and_jacobian(self.closed_configuration[:, None])
         return max(100 * CLOSURE_TOLERANCE, 10 * float(np.abs(residual).max()))
 

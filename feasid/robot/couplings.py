@@ -1,4 +1,4 @@
-"""What joins bodies beyond the tree: joints that move together, and closed loops.
+"""Connections of bodies beyond the tree: joints that move together, and closed loops.
 
 A coupling is linear, ``q_i = sum_j a_ij q_j + b_i``. All of a robot's couplings together say
 ``q = A s + b`` with the coordinates s of the joints that are left independent; velocities and

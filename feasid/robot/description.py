@@ -131,7 +131,7 @@ class Robot(RobotLayout):
     # -- variations --------------------------------------------------------------------------
 
     def with_values(self, parameters: Measured) -> Robot:
-        """The same robot with these standard parameters as its own.
+        """Copy of the robot with these standard parameters as its own.
 
         Parameters
         ----------
@@ -169,7 +169,7 @@ class Robot(RobotLayout):
         active: Sequence[str] = (),
         configuration: Mapping[str, float] | None = None,
     ) -> Robot:
-        """The same robot with closed loops.
+        """Copy of the robot with closed loops.
 
         Parameters
         ----------
@@ -213,7 +213,7 @@ class Robot(RobotLayout):
         return closed
 
     def with_gravity(self, gravity: npt.ArrayLike) -> Robot:
-        """The same robot in another gravity field.
+        """Copy of the robot in another gravity field.
 
         Parameters
         ----------
@@ -297,7 +297,7 @@ class Robot(RobotLayout):
         joints: Sequence[str] | None = None,
         features: Mapping[str, Sequence[CustomJointTerm]] | None = None,
     ) -> Robot:
-        """The same robot with these terms on its one-degree-of-freedom joints.
+        """Copy of the robot with these terms on its one-degree-of-freedom joints.
 
         Parameters
         ----------
@@ -354,7 +354,7 @@ class Robot(RobotLayout):
         return np.asarray(load)
 
     def with_transition(self, speed: float) -> Robot:
-        """The same robot with Coulomb friction that changes sign over this speed.
+        """Copy of the robot with Coulomb friction that changes sign over this speed.
 
         Parameters
         ----------

@@ -142,7 +142,7 @@ class Drive:
     def factor(
         self, symbol: str, q: Array, dq: Array, ddq: Array, *, load: Array | None = None
     ) -> Array:
-        """What multiplies the coefficient `symbol` in this drive's torque.
+        """Factor of the coefficient `symbol` in this drive's torque.
 
         Friction as in Sousa and Cortesao (2014) eq. (27), and the further terms of
         `feasid.robot.joint_terms.JOINT_TERMS`.

@@ -60,7 +60,7 @@ def equalities(
     equal: Sequence[tuple[str, str]] = (),
     mirrored: Sequence[tuple[str, str, str]] = (),
 ) -> tuple[Equality, ...]:
-    """What is known of a robot's parameters: zeros of massless bodies first.
+    """Equalities among a robot's parameters: zeros of massless bodies first.
 
     `known`: ten parameters by body name, NaN where one is not known; or a single one by
     ``"body.symbol"`` or ``(body, symbol)``; `equal`: sequence of (body, body), bodies with the same
@@ -90,7 +90,7 @@ def equalities(
 
 
 def known_inertials(robot: Robot, known: Known | None = None) -> dict[str, Array]:
-    """What is known, as ten parameters per body with NaN for unknown ones; zeros if massless.
+    """Ten parameters per body with NaN for unknown ones; zeros if massless.
 
     Raises InputError: names the body or parameter that does not exist, or the number that is not
     finite.
@@ -189,7 +189,7 @@ class Unknowns:
 
     @classmethod
     def from_equalities(cls, n: int, given: Iterable[Equality]) -> Unknowns:
-        """What is left of n parameters after these equations.
+        """Reduce n parameters by these equations.
 
         Raises InputError: when the equations contradict each other.
         """

@@ -50,7 +50,7 @@ class RobotLayout(KinematicTree):
 
     @cached_property
     def closure(self) -> Closure | None:
-        """What the loops determine; None without loops."""
+        """Coordinates that the loops determine; None without loops."""
         return Closure(self) if self.loops else None
 
     @property

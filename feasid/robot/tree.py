@@ -20,7 +20,7 @@ from feasid.robot.rotations import compose, exponential
 
 @checked_methods
 class KinematicTree:
-    """What follows from a robot's bodies and couplings, and the loops that are to be closed."""
+    """Kinematic tree of a robot's bodies and couplings, and the loops that are to be closed."""
 
     name: str
     bodies: tuple[Body, ...]

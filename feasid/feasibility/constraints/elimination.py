@@ -107,7 +107,7 @@ class Elimination:
         return {j: c for j, c in out.items() if c}, constant
 
     def require_consistent(self) -> Elimination:
-        """The same, when nothing is broken by itself.
+        """Return the elimination, if fixed parameters break no constraint by themselves.
 
         Raises InputError.
         """

@@ -32,7 +32,7 @@ Index = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class AffineConstraints:
-    """What a constraint asks: matrices, numbers that must not be negative, and equalities.
+    """A constraint's matrices, numbers that must not be negative, and equalities.
 
     ``convex`` are inequalities that are not affine,
     see `feasid.feasibility.constraints.user_constraints`.

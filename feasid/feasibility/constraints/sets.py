@@ -122,7 +122,7 @@ class FeasibleSet:
         return self.contains(delta) and bool((self.linear_values(delta) > 0).all())
 
     def contains(self, delta: Array) -> bool:
-        """The same, but numbers may be zero."""
+        """Whether parameters satisfy all constraints, where numbers may be zero."""
         if not np.isfinite(delta).all() or (self.linear_values(delta) < 0).any():
             return False
         try:
@@ -195,7 +195,7 @@ def block_value(
 def _integer_block_value(
     block: Block, exact: Sequence[Fraction] | Mapping[int, Fraction]
 ) -> tuple[Integers, int]:
-    """The same in integers over a denominator."""
+    """The value of a matrix in integers over a denominator."""
     numbers, over = common_denominator(exact[j] for j in block.columns.tolist())
     basis, beside = decimals_to_integers(block.basis)
     constant, third = decimals_to_integers(block.constant)

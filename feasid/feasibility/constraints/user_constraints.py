@@ -139,7 +139,7 @@ class ConvexConstraint:
         return bool((self.values(z) <= 0).all())
 
     def substitute(self, T: Array, fixed: Array) -> ConvexConstraint:
-        """The same on what equalities leave free."""
+        """The constraint on the numbers that equalities leave free."""
         return replace(self, T=self.T @ T, fixed=self.T @ fixed + self.fixed)
 
     @cached_property
@@ -156,7 +156,7 @@ class ConvexConstraint:
 
 @constraint("constraints")
 def constraints_from_function(robot: Robot, value: Function | None) -> AffineConstraints:
-    """What a function of `StandardParameters` returns: CVXPY constraints, or one by name each.
+    """Constraints that a function of `StandardParameters` returns, one by one or by name.
 
     Raises InputError: when it returns something else, or a constraint that is not convex.
     """

@@ -42,7 +42,7 @@ Statement = Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class HeldStatement:
-    """What a reader holds, as the statement that a certificate of it makes."""
+    """The statement that a certificate of the reader's robot and log makes."""
 
     question: Question  #: Robot, constraints and K; the values unless `data` stand in their place.
     about: str  #: What the values or data are, in words.
@@ -141,7 +141,7 @@ def _constraint_labels(question: Question) -> list[str]:
 
 
 def _describe_differences(file: Statement, own: Statement, names: Sequence[str]) -> Iterator[str]:
-    """What a file says otherwise than its reader, part by part."""
+    """Differences between a certificate and the reader's robot and log, part by part."""
     if file["consistency"] != own["consistency"]:
         yield f"{file['consistency']} consistency, not {own['consistency']}"
     if checker.exact(file["margin"]) != checker.exact(own["margin"]):
@@ -284,7 +284,7 @@ def _adapt_proof(certificate: Certificate, holding: HeldStatement) -> Certificat
 
 
 def _describe_proved(certificate: Certificate, holding: HeldStatement, change: float) -> str:
-    """What is proved about what under which conditions."""
+    """The claim that is proved, its subject and its conditions."""
     data = certificate.data
     names = _constraint_labels(holding.question)
     proved = CLAIMS.get(data["claim"])

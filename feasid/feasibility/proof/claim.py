@@ -30,7 +30,7 @@ class Certificate:
 
     @property
     def claim(self) -> str:
-        """What is proved: "feasible", "infeasible", "boundary" or "bound"."""
+        """The proved claim: "feasible", "infeasible", "boundary" or "bound"."""
         return str(self.data["claim"])
 
     @property

@@ -42,7 +42,7 @@ NEARLY = 1e-5
 
 @dataclass(frozen=True, eq=False)
 class ProvedAnswer:
-    """What was found."""
+    """An answer and its proof."""
 
     certificate: Certificate | None  #: The proof; None when there is none.
     margin: float  #: The largest s found; with no answer, the best that a solver said, or NaN.

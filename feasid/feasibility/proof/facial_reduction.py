@@ -168,7 +168,7 @@ class Face:
         return [[x + y for x, y in zip(a, b, strict=True)] for a, b in pairs]
 
     def coordinate_unit(self, a: int, b: int) -> float:
-        """What one unit of W[a, b] is worth, in units."""
+        """Size of one unit of W[a, b], in units."""
         return float(self.unit[self.lead[a]] * self.unit[self.lead[b]])
 
 
@@ -189,7 +189,7 @@ class FaceRelations:
 
     @classmethod
     def from_blocks(cls, robot: Robot, blocks: Sequence[Block]) -> FaceRelations:
-        """Of these bodies and rotors, by how they can move."""
+        """Faces of these bodies and rotors, by how they can move."""
         own = body_lengths(robot)
         units = [own[block.body] ** np.array(block.powers, dtype=np.float64) for block in blocks]
         out, faces = [], {}

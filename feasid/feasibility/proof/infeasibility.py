@@ -297,7 +297,7 @@ class InfeasibilityProver:
         )
 
     def _unknown_unit(self, unknown: Unknown, faces: Mapping[int, Face]) -> float:
-        """What one unit of an unknown is worth, in the problem's units."""
+        """Size of one unit of an unknown, in the problem's units."""
         if unknown[0] == "y":
             return float(self._pseudo_inverse[1][unknown[1]])
         if unknown[0] == "price":

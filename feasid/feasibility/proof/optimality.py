@@ -87,7 +87,7 @@ SPANNED = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """What is proved, in exact numbers."""
+    """A proved lower bound of the residual, in exact numbers."""
 
     question: Question
     data: ExactData
@@ -145,7 +145,7 @@ def prove_optimum(
 def _prove_lower_bound(
     data: ExactData, weights: list[Fraction], dual: DualPoint, delta: Array
 ) -> Optimum | None:
-    """What a dual point proves with the largest limit that it affords; None for nothing."""
+    """The bound that a dual point proves with the largest limit that it affords; None for none."""
     gain = -dual.offset - data.target_times(weights)
     square = sum((w * w for w in weights), Fraction(0))
     for heaviest in HEAVIEST:

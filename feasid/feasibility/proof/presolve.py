@@ -1,4 +1,4 @@
-"""What given values settle by themselves, in exact arithmetic, and the problem that remains.
+"""Parameters that given values settle, in exact arithmetic, and the problem that remains.
 
 A base parameter that is a single parameter (a friction coefficient, a drive inertia) fixes it;
 with it other rows may fix more. Constraints on nothing but fixed parameters hold or do not; no

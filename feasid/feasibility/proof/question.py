@@ -68,7 +68,7 @@ class ExactRows(tuple[Row, ...]):
         return out
 
     def as_doubles(self, columns: int) -> Array:
-        """As a matrix."""
+        """Entries as a matrix of doubles."""
         out = np.zeros((len(self), columns))
         out[self._entry_places] = self._entry_values
         return out
@@ -101,7 +101,7 @@ class ExactData:
 
     @property
     def to_certificate(self) -> dict[str, object]:
-        """As a certificate holds them."""
+        """Entries in the form of a certificate."""
         first, second = (Fraction(10) ** -p for p in self.places)
         rows = [
             [[i, shortest_text(x * first)] for i, x in enumerate(row) if x]
@@ -147,7 +147,7 @@ def _to_integers(numbers: Array) -> tuple[npt.NDArray[np.int64], int]:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What is asked, in exact numbers: constraints, ties and ``K delta = beta``."""
+    """Constraints, ties and ``K delta = beta`` in exact numbers."""
 
     robot: Robot
     feasible: FeasibleSet  #: Without the margin.
@@ -174,7 +174,7 @@ class Question:
 
     @cached_property
     def face_relations(self) -> FaceRelations:
-        """What holds of bodies on faces."""
+        """Relations that hold for bodies on faces."""
         return _face_relations(self.robot, self.feasible)
 
     def without_equations(self, dropped: Sequence[int]) -> Question:
@@ -312,7 +312,7 @@ class DualPoint:
 
     @cached_property
     def _remainders(self) -> tuple[list[Fraction], list[Fraction]]:
-        """What the multipliers of ties take, and what is left."""
+        """Share of each column that the multipliers of ties take, and the remainder."""
         question = self.question
         numerators, over = common_denominator(self.y)
         sums = question.rows.transpose_times(numerators.tolist(), question.feasible.size)
@@ -362,7 +362,7 @@ class DualPoint:
         return self.offset + sum((v * b for v, b in given), Fraction(0))
 
     def remainder_cost(self, limit: Mapping[str, str]) -> Fraction:
-        """What a proof pays for what is left: ``sum_j |left_j| L_j``."""
+        """Cost of the remainder in a proof: ``sum_j |left_j| L_j``."""
         mass, length, terms = (Fraction(limit[k]) for k in checker.LIMITS)
         sizes = {"m": mass, "l": mass * length, "L": mass * length**2}
         total = Fraction(0)
@@ -373,7 +373,7 @@ class DualPoint:
 
     @property
     def to_certificate(self) -> dict[str, Any]:
-        """As a certificate holds it."""
+        """The dual point in the form of a certificate."""
         return self.scale_to_decimals(())[1]
 
     def scale_to_decimals(self, beside: Sequence[Fraction]) -> tuple[Fraction, dict[str, Any]]:
@@ -411,7 +411,7 @@ _known: WeakKeyDictionary[Robot, dict[Any, Any]] = WeakKeyDictionary()
 
 
 def _face_relations(robot: Robot, feasible: FeasibleSet) -> FaceRelations:
-    """Of the bodies and rotors; remembered for the robot."""
+    """Face relations of the bodies and rotors; remembered for the robot."""
     known = _known.setdefault(robot, {})
     blocks = [b for b in feasible.blocks if b.role != "asked"]
     key = feasible.consistency, len(blocks)

@@ -194,7 +194,7 @@ def _terms(model: Any, joint: int) -> JointTerms:
 
 
 def _unmodelled_effects(model: Any, path: str) -> Iterator[UnmodelledEffect]:
-    """What acts in the model and is not modelled here."""
+    """Forces and inertias of the model that are not modelled here."""
 
     def effect(kind: str, text: str) -> UnmodelledEffect:
         return UnmodelledEffect(kind, path, 0, text)
@@ -297,7 +297,7 @@ def actuator_names(model: Any) -> list[str]:
 def actuator_torques(
     model: Any, robot: Robot, q: Array, dq: Array, controls: Mapping[str, Array]
 ) -> Array:
-    """What MuJoCo's ``qfrc_actuator`` is at these states and controls [N m or N].
+    """MuJoCo's ``qfrc_actuator`` at these states and controls [N m or N].
 
     `model`: mujoco.MjModel; `robot`: read from it; joints that it does not have are where they are
     held; `q`, `dq` (N, dof); `controls` (N,): by the actuator's name. Returns (N, dof).

@@ -1,4 +1,4 @@
-"""What an MJCF file says, in the form that all formats share."""
+"""Description of an MJCF file, in the form that all formats share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an MJCF file says: the files it includes, bodies, joints, geoms, inertias and settings.
+"""Contents of an MJCF file: files it includes, bodies, joints, geoms, inertias and settings.
 
 Included files are read from inside the main file's folder only. What only MuJoCo's own compiler can
 work out (meshes, replicated or attached parts, masses that it bounds) is listed in `Mjcf.unknown`

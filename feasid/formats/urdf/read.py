@@ -459,7 +459,7 @@ def _primitive_shape(collision: Element) -> Shape | None:
 
 
 def _read_geometry(collision: Element) -> tuple[Element | None, tuple[Array, Array] | None]:
-    """What a geometry is, and its rotation and position; None for what cannot be read."""
+    """A geometry's shape, rotation and position; None for what cannot be read."""
     geometry, origin = collision.find("geometry"), collision.find("origin")
     one = geometry is not None and len(geometry.children) == 1
     element = geometry.children[0] if geometry is not None and one else None
