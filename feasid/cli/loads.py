@@ -110,7 +110,9 @@ def add_torque_constants_arguments(parser: argparse.ArgumentParser) -> None:
         "body that carries it, as feasid payload --out writes them",
     )
     add_robot_arguments(parser)
-    add("--body", metavar="NAME", help="what carries the load; default the last body")
+    add(
+        "--body", metavar="NAME", help="what carries the load; default the file's, or the last body"
+    )
     add("--out", metavar="JSON", help="write the factors here, by column")
     add_json(parser)
     add("--overwrite", action="store_true", help="replace an existing output file")
@@ -124,7 +126,11 @@ def run_torque_constants(arguments: argparse.Namespace) -> int:
     inputs = [*arguments.logs, *(arguments.loaded or ()), arguments.load, arguments.robot]
     check_outputs({"--out": arguments.out}, inputs, overwrite=arguments.overwrite)
     options = read_options(arguments, LoadOptions, "feasid torque-constants")
-    load = _read_load(arguments.load) if arguments.load else None
+    load, body = _read_load(arguments.load) if arguments.load else (None, None)
+    if arguments.body and body and body != arguments.body:
+        raise InputError(
+            f"{arguments.load} is about a load at {body!r}, not --body {arguments.body!r}"
+        )
     with report_step("loading solvers"):
         from feasid.loads.torque_constants import torque_constants
         from feasid.regression.reduce import open_sources
@@ -135,7 +141,7 @@ def run_torque_constants(arguments: argparse.Namespace) -> int:
             robot,
             loaded=open_sources(arguments.loaded) if arguments.loaded else None,
             load=load,
-            body=arguments.body,
+            body=arguments.body or body,
             **options,
         )
     told = [
@@ -156,8 +162,8 @@ def run_torque_constants(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _read_load(path: str) -> Array:
-    """Ten parameters of the load that a file tells.
+def _read_load(path: str) -> tuple[Array, str | None]:
+    """Ten parameters of the load that a file tells, and the body in whose frame they are.
 
     Raises
     ------
@@ -172,4 +178,5 @@ def _read_load(path: str) -> Array:
     for key, value in zip(SHAPES, (mass, centre, inertia), strict=True):
         if value.shape != SHAPES[key] or not np.isfinite(value).all():
             raise InputError(f"{path}: {key} must be finite, of shape {SHAPES[key]}")
-    return from_mass_com_inertia(mass, centre, inertia)
+    body = data.get("body")
+    return from_mass_com_inertia(mass, centre, inertia), None if body is None else str(body)

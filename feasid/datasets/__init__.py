@@ -129,6 +129,28 @@ DATASETS: dict[str, Callable[[], Any]] = {
             "offsets": {"joint_2": -math.pi / 2, "joint_3": math.pi / 2},
         },
     ),
+    "so101": Recorded(
+        CHECKOUT / "so101",
+        ("multisine.csv.gz",),
+        "so101.urdf",
+        origin="github.com/isaac-sim2real/sage, commit 4ffd262",
+        licence="Apache-2.0",
+    ),
+    "ur3": Recorded(
+        CHECKOUT / "ur3",
+        ("id1.csv.gz",),
+        "ur3_robot.urdf",
+        origin="github.com/aspectum/ur3-force-estimation, commit 36685d8",
+        licence="MIT",
+    ),
+    "ur5": Recorded(
+        CHECKOUT / "ur5",
+        ("no8.csv.gz", "no9.csv.gz"),
+        "ur5_robot.urdf",
+        origin="github.com/kkufieta/force_estimate_ur5, commit dce0de8",
+        licence="Apache-2.0",
+        options={"columns": {"tau": "current_{}"}},
+    ),
     "unitree_z1": Recorded(
         HERE / "unitree_z1",
         ("log.csv.gz",),

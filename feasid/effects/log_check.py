@@ -28,6 +28,7 @@ from feasid.estimation.estimate import CrossValidation, EstimationProblem
 from feasid.estimation.noise import align_torques, estimate_noise
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.formats.fit_robot import CandidateTerms
+from feasid.loads.description import scale_note
 from feasid.logs.checks.findings import (
     Diagnosis,
     Finding,
@@ -81,6 +82,12 @@ ROWS = ("exclude", "nan")
 
 SCALES = ("scale", "gear")
 """Findings about units of torque, which relative errors do not show."""
+
+FACTS = ("dead", "scale", "unsigned")
+"""Codes of findings that put a fit in doubt though no remedy of theirs can be tried."""
+
+OF_THE_READER = ("currents",)
+"""Codes of warnings that come with the log's own notes."""
 
 KEPT = ("exclude", "nan", "sort", "delay", "trim")
 """Options of signals that mean the same where the equations are filtered."""
@@ -156,10 +163,23 @@ def _check_dynamics(search: AdviceSearch, thorough: bool) -> list[Finding]:
             (f for f in suspects[:MOST_TRIED] if search.accept([f], LEAST_LARGE_GAIN)), None
         ) or next((f for f in suspects[:MOST_TRIED] if search.accept_exchange(f)), None)
         if taken is None:
-            scales = [f for f in suspects[:1] if f.code in SCALES]
-            return found + [_without_advice(f, search) for f in scales]
+            found += [_without_advice(f, search) for f in suspects[:1] if f.code in SCALES]
+            break
         found.append(replace(taken, gain=search.gain))
-    return found
+    return found + _scale_findings(search, found)
+
+
+def _scale_findings(search: AdviceSearch, found: Sequence[Finding]) -> list[Finding]:
+    """Torques that are a multiple of the description's, where nothing else was found of it."""
+    if search.trial is None or any(f.code == "scale" for f in found):
+        return []
+    note = scale_note(search.trial.reduced, search.trial.task.base, search.options.get("units"))
+    if note is None:
+        return []
+    joints, numbers = tuple(note.values["joints"]), {"factor": note.values["factor"]}
+    layout = search.log.raw(search.robot, **select_options(ReadOptions, search.options)).layout
+    columns = tuple(layout.column_name("tau", layout.coordinates.index(j)) for j in joints)
+    return [Finding("scale", "warning", note, "", joints, columns, values=numbers)]
 
 
 def _no_motion_finding(samples: DecimatedLog) -> Finding:
@@ -408,10 +428,10 @@ def diagnose_logs(
             "in their order; feasid.diagnose looks at one"
         )
         notes.append(Note(text, "diagnosed-together", logs=len(parts)))
-    for finding in (f for f in found if f.level != "note"):
+    for finding in (f for f in found if f.level != "note" and f.code not in OF_THE_READER):
         own = [p for p in parts if len(parts) > 1 and p.is_about_this_log(finding)]
         where = f"{own[0].name}, from row {own[0].first} on: " if own else ""
-        fact = finding.code == "dead" and finding.level == "error"
+        fact = finding.code in FACTS and (finding.code != "dead" or finding.level == "error")
         confirmed = fact or finding.gain is not None
         notes.append(
             Note(f"{where}{finding}", finding.code, level=finding.level, confirmed=confirmed)

@@ -129,14 +129,14 @@ def _repeats_values(values: Array, at: Mask) -> bool:
     return np.array_equal(values[where + 1], values[where], equal_nan=True)
 
 
-SAID = ("ticks", "numbered", "extra")
-"""Codes of the reader's notes that are worth a finding."""
+SAID = {"ticks": "warning", "currents": "warning", "numbered": "note", "extra": "note"}
+"""Codes of the reader's notes that are worth a finding, and its level."""
 
 
 def _reader_findings(raw: Signals, unwrapped: Sequence[str]) -> list[Finding]:
     """Findings from the notes of the log reader, and from unwrapped positions."""
     found = [
-        Finding(note.code, "warning" if note.code == "ticks" else "note", note)
+        Finding(note.code, SAID[note.code], note, joints=tuple(note.values.get("joints", ())))
         for note in raw.notes
         if note.code in SAID
     ]

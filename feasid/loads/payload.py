@@ -33,7 +33,7 @@ import numpy.typing as npt
 
 from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array
-from feasid.core.notes import Note
+from feasid.core.notes import Note, as_notes
 from feasid.core.threads import one_thread
 from feasid.dynamics.kinematics import nodes, propagate
 from feasid.dynamics.newton_euler import WrenchRegressor
@@ -44,6 +44,7 @@ from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares
 from feasid.formats.fit_robot import resolve_robot
 from feasid.identifiability.base import BaseParameters
 from feasid.loads.controllers import ControllerPayload, Load, controller_payload
+from feasid.loads.description import scale_note
 from feasid.logs.columns import read_numbers
 from feasid.logs.filters import low_pass
 from feasid.logs.motion import Run
@@ -61,6 +62,9 @@ if TYPE_CHECKING:
 
 SURE = 3.0
 """A mass that is negative by so many of its standard deviations is no load."""
+
+NO_TORQUES = ("currents", "scale")
+"""Codes of notes on logs whose torques are none, or not in N m."""
 
 SEEN = 1e-8
 """Singular values of the load's scaled columns below this share are not seen."""
@@ -177,8 +181,12 @@ class Payload:
         Raises
         ------
         InputError
-            An unknown maker, or the load exceeds what its interface takes.
+            An unknown maker, the load exceeds what its interface takes, or the torques were
+            currents or a multiple of what the description says, so that the mass is wrong.
         """
+        wrong = [n for code in NO_TORQUES for n in self.notes if n.code == code]
+        if wrong:
+            raise InputError(f"no load is given to a controller: {wrong[0]}", code=wrong[0].code)
         return controller_payload(Load(self.body, self.mass, self.centre, self.inertia), maker)
 
     def __repr__(self) -> str:
@@ -186,12 +194,13 @@ class Payload:
         spread = ", ".join(f"{x:.4f}" for x in self.centre_std)
         moments = ", ".join(f"{x:.3g}" for x in np.linalg.eigvalsh(self.inertia))
         before, after = (f"{100 * r:.2f} %" for r in self.residual)
+        warnings = "".join(f"\n!! {n}" for n in self.notes if n.code in NO_TORQUES)
         return (
             f"load at {self.body!r}: {self.mass:.4g} kg (+- {self.mass_std:.2g})\n"
             f"  centre of mass  ({centre}) m, +- ({spread})\n"
             f"  principal moments  {moments} kg m^2\n"
             f"  torque error of the loaded log  {before} without the load, {after} with it\n"
-            f"  {self.verified}"
+            f"  {self.verified}{warnings}"
         )
 
 
@@ -235,7 +244,8 @@ def payload(
     """
     base, parts, said = reduce_groups([loaded, unloaded], robot, options, "payload")
     found = load_from_reduced(parts[0], parts[1], base, body)
-    return replace(found, notes=(*said, *parts[0].notes))
+    scale = scale_note(parts[1], base, options.get("units"))
+    return replace(found, notes=as_notes([*([scale] if scale else []), *said, *parts[0].notes]))
 
 
 def load_from_reduced(

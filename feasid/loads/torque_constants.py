@@ -14,7 +14,7 @@ inertials are right: the deviations count that.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
@@ -22,12 +22,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import least_squares
 
-from feasid.core.arguments import checked, checked_methods
+from feasid.core.arguments import checked
 from feasid.core.arrays import Array
 from feasid.core.threads import one_thread
 from feasid.errors import InputError
-from feasid.estimation import noise
 from feasid.identifiability.base import BaseParameters
+from feasid.loads.description import (
+    TorqueConstants,
+    build_torque_constants,
+    constants_of_description,
+    whitened_joint_equations,
+)
 from feasid.loads.payload import Payload, load_parameters
 from feasid.logs.units import unit_factor
 from feasid.options.complete import document_options
@@ -35,65 +40,6 @@ from feasid.options.tables import LoadOptions
 from feasid.regression.reduce import Log, reduce_groups
 from feasid.regression.triangle import Reduced
 from feasid.robot.description import Robot
-
-INERTIAL_SHARE = 0.3
-"""Standard deviation of the description's inertials from a common factor, as a share."""
-
-FACTOR_SHARE = 0.2
-"""Standard deviation of that factor: CAD models err in common, by coverings, cables, and infill."""
-
-UNSEEN = 0.5
-"""A constant with a larger relative deviation is not told by the logs."""
-
-
-@checked_methods
-@dataclass(frozen=True, eq=False)
-class TorqueConstants:
-    """Torque per unit of current, per joint.
-
-    Attributes
-    ----------
-    joints : tuple of str
-    constants, deviations : ndarray, shape (dof,)
-        [N m / A] and their standard deviations, which from a description alone count what it may
-        be wrong by; NaN where the logs do not determine them.
-    beta : ndarray, shape (nb,)
-        Base parameters identified with them.
-    from_load : bool
-        Whether a known load fixes them, rather than the description's inertials.
-    ampere : tuple of float
-        What one unit of each joint's column is [A], 1e-3 where ``units={"tau": "mA"}``; empty
-        for amperes.
-    """
-
-    joints: tuple[str, ...]
-    constants: Array
-    deviations: Array
-    beta: Array
-    from_load: bool = True
-    ampere: tuple[float, ...] = ()
-
-    @property
-    def units(self) -> dict[str, float]:
-        """As option of `feasid.fit`, with which the same columns are read as torques."""
-        ampere = self.ampere or (1.0,) * len(self.joints)
-        rows = zip(self.joints, self.constants, ampere, strict=True)
-        return {f"tau_{j}": float(k * unit) for j, k, unit in rows if np.isfinite(k)}
-
-    def __repr__(self) -> str:
-        lines = [
-            f"  {j:20} {k:10.4g} +- {s:.2g} N m/A"
-            if np.isfinite(k)
-            else f"  {j:20} not determined to {UNSEEN:.0%}"
-            for j, k, s in zip(self.joints, self.constants, self.deviations, strict=True)
-        ]
-        if not self.from_load:
-            lines.append(
-                f"The description's inertials fix them, taken as right to {FACTOR_SHARE:.0%} in "
-                f"common and {INERTIAL_SHARE:.0%} per body; a log with a known load (loaded=, "
-                "load=) fixes them better."
-            )
-        return "\n".join(["torque constants", *lines])
 
 
 @checked
@@ -157,7 +103,7 @@ def constants_of_load(
     parts = [
         (*p, shift)
         for r, shift in ((log, 0.0 * added), (loaded, added))
-        for p in _whitened_joint_equations(r)
+        for p in whitened_joint_equations(r)
     ]
     size, dof = len(added), robot.dof
     scale = np.sqrt(sum(np.sum(r**2, axis=0) for _, r, _, _ in parts))
@@ -191,66 +137,4 @@ def constants_of_load(
     J = jacobian(found.x)
     covariance = np.linalg.pinv(J.T @ J, rcond=1e-13)
     spread = np.sqrt(np.maximum(np.diag(covariance)[size:], 0.0))
-    return _build_torque_constants(robot, found.x[size:], spread, found.x[:size] / scale)
-
-
-def constants_of_description(log: Reduced, base: BaseParameters) -> TorqueConstants:
-    """Constants that make a log of currents agree with the description's inertials."""
-    robot = base.robot
-    values = robot.values.copy()
-    inertial = robot.inertial_columns.ravel()
-    if np.isnan(values[inertial]).any():
-        raise InputError(
-            f"the description of robot {robot.name!r} lacks inertials: give a known load, loaded= "
-            "and load="
-        )
-    own = np.zeros(robot.size)
-    own[inertial] = values[inertial]
-    K = np.asarray(base.K, dtype=np.float64)
-    rigid, others = K @ own, np.setdiff1d(np.arange(robot.size), inertial)
-    constants, spread = np.full(robot.dof, np.nan), np.full(robot.dof, np.nan)
-    for j, r, rho in _whitened_joint_equations(log):
-        columns = np.c_[r @ rigid, r @ K[:, others]]
-        size = np.linalg.norm(columns, axis=0)
-        columns = columns[:, size > 0] / size[size > 0]
-        if size[0] == 0:
-            continue
-        found = np.linalg.lstsq(columns, rho, rcond=1e-10)[0]
-        per = found[0] / size[0]
-        constants[j] = 1.0 / per if per else np.nan
-        deviation = np.sqrt(np.linalg.pinv(columns.T @ columns)[0, 0]) / size[0]
-        projection = np.linalg.pinv(columns, rcond=1e-10)[0] / size[0]
-        bodies = [projection @ (r @ (K[:, c] @ own[c])) for c in robot.inertial_columns]
-        wrong = np.hypot(FACTOR_SHARE, INERTIAL_SHARE * np.linalg.norm(bodies))
-        noisy = deviation / abs(per) if per else np.nan
-        spread[j] = abs(constants[j]) * np.hypot(noisy, wrong)
-    return _build_torque_constants(robot, constants, spread, rigid, from_load=False)
-
-
-def _whitened_joint_equations(reduced: Reduced) -> list[tuple[int, Array, Array]]:
-    """Per joint its equations of all base parameters, in units of the noise of its current."""
-    _, beta = noise.estimate_noise(reduced)
-    spread = reduced.residuals(beta) / np.sqrt(max(reduced.rows, 1))
-    spread = np.maximum(
-        spread, noise.SMALLEST_DEVIATION * reduced.torque_norms / np.sqrt(max(reduced.rows, 1))
-    )
-    out = []
-    for j, (support, triangle) in enumerate(zip(reduced.supports, reduced.triangles, strict=True)):
-        r = np.zeros((len(support), len(reduced.columns)))
-        r[:, list(support)] = triangle[:-1, :-1] / max(spread[j], noise.TINY)
-        out.append((j, r, triangle[:-1, -1] / max(spread[j], noise.TINY)))
-    return out
-
-
-def _build_torque_constants(
-    robot: Robot, constants: Array, spread: Array, beta: Array, from_load: bool = True
-) -> TorqueConstants:
-    """The constants; those that the log hardly shows are NaN."""
-    known = spread < UNSEEN * np.abs(constants)
-    return TorqueConstants(
-        robot.coordinates,
-        np.where(known, constants, np.nan),
-        np.where(known, spread, np.nan),
-        beta,
-        from_load,
-    )
+    return build_torque_constants(robot, found.x[size:], spread, found.x[:size] / scale)

@@ -19,6 +19,7 @@ from feasid.core.arrays import Array, Mask
 from feasid.core.notes import Note, as_notes
 from feasid.errors import InputError, LogError, NotEnoughDataError
 from feasid.logs.clock import Stretch, check_order, run_labels, split_at_gaps
+from feasid.logs.columns import UNMEASURED
 from feasid.logs.derivatives import (
     BRIDGED_SHARE,
     EQUATION_CUTOFF,
@@ -44,6 +45,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FILTER = "zero-phase third-order Butterworth low-pass"
+
+STILL = 1e-3
+"""Share of a joint's range within which it stands, encoders' noise included."""
+
+SHORTEST_BRAKE = 0.1
+"""Time from which torques of exactly zero say that the motors are off [s]."""
 
 RESTING = {"signals": 1e-3, "equations": 0.0}
 """Speed below which a joint rests, by what is filtered [rad/s or m/s]."""
@@ -106,6 +113,12 @@ def motion_from_signals(
     excluded += [
         e for what, rows in raw.corrupt for e in excluded_blocks(np.flatnonzero(rows), what)
     ]
+    unpowered = np.zeros(len(t), dtype=bool)
+    if chosen["servo"] is None:
+        unpowered = _unpowered_rows(raw, run_labels(df, raw.layout.run)[0])
+    excluded += excluded_blocks(np.flatnonzero(unpowered), "unpowered")
+    said += _unpowered_notes(unpowered, t)
+    bad |= unpowered
     chosen = {**chosen, "filtering": chosen["filtering"] or "signals"}
     whole = chosen["filtering"] == "equations"
     if chosen["derivative_cutoff"] is not None and not whole:
@@ -135,6 +148,38 @@ def motion_from_signals(
         said += _rest_notes(runs, raw.layout.coordinates)
     head = raw.layout.coordinates, tuple(runs), frequency, as_notes(said), tuple(excluded), len(df)
     return Motion(*head, chosen["filtering"])
+
+
+def _unpowered_rows(raw: Signals, runs: Rows) -> Mask:
+    """Rows in which nothing moves and every torque is exactly zero, for longer than an instant.
+
+    Brakes hold the robot there: its weight is not in the torques.
+    """
+    out = np.zeros(len(raw.t), dtype=bool)
+    columns, tau = raw.layout.columns["tau"], raw.values.get("tau")
+    if tau is None or columns is None or not tau.any():
+        return out
+    measured = [k for k, column in enumerate(columns) if column is not UNMEASURED]
+    zero = (tau[:, measured] == 0).all(axis=1)
+    still = STILL * np.ptp(np.nan_to_num(raw.values["q"]), axis=0)
+    for code in np.unique(runs[zero]):
+        for place in excluded_blocks(np.flatnonzero(zero & (runs == code)), ""):
+            block = slice(place.first, place.last + 1)
+            moved = np.ptp(raw.values["q"][block], axis=0)
+            out[block] = np.ptp(raw.t[block]) >= SHORTEST_BRAKE and (moved <= still).all()
+    return out
+
+
+def _unpowered_notes(rows: Mask, t: Array) -> list[Note]:
+    places = excluded_blocks(np.flatnonzero(rows), "")
+    if not places:
+        return []
+    parts = ", ".join(f"{t[p.first]:.4g} .. {t[p.last]:.4g} s" for p in places[:4])
+    text = (
+        f"{int(rows.sum())} rows are left out in which nothing moves and all torques are exactly "
+        f"zero, as with brakes on and motors off: {parts}"
+    )
+    return [Note(text, "unpowered", rows=int(rows.sum()))]
 
 
 def _signal_processing(frequency: float | None, chosen: Mapping[str, Any]) -> SignalProcessing:

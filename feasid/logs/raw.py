@@ -276,7 +276,7 @@ def _notes_on_columns(
             f"those over a torque constant; units={{{constants}}} says the constants [N m/A], and "
             "feasid.torque_constants finds them with a known load"
         )
-        notes.append(Note(text, "currents", joints=currents))
+        notes.append(Note(text, "currents", joints=currents, level="warning", confirmed=True))
     unused = layout.unused_columns(df)
     if unused:
         notes.append(Note(f"columns not used: {unused}", "extra"))

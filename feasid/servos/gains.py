@@ -26,8 +26,8 @@ from feasid.dynamics.regressor import inverse_dynamics, regressor
 from feasid.errors import InputError, LogError
 from feasid.formats.fit_robot import with_fit_terms
 from feasid.identifiability.base import BaseParameters, base_parameters, servo_scale_groups
+from feasid.loads.description import FACTOR_SHARE, INERTIAL_SHARE
 from feasid.loads.payload import load_parameters
-from feasid.loads.torque_constants import FACTOR_SHARE, INERTIAL_SHARE
 from feasid.logs.servo import TERMS, Servo
 from feasid.regression.reduce import open_sources
 from feasid.robot.description import Robot

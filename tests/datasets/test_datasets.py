@@ -15,7 +15,8 @@ from feasid.cli import main
 from feasid.errors import InputError
 from feasid.logs.frame import prepare
 
-RECORDED = ["unitree_z1", "kuka_lwr4", "staubli_tx40", "kinova_gen3", "double_pendulum"]
+RECORDED = ["unitree_z1", "kuka_lwr4", "staubli_tx40", "kinova_gen3", "double_pendulum", "so101"]
+RECORDED += ["ur3", "ur5"]
 
 MOST_BYTES_IN_WHEEL = 500_000
 

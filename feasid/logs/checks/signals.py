@@ -61,12 +61,14 @@ def check_signals(raw: Signals, robot: Robot, runs: Sequence[Rows]) -> list[Find
     findings = _check_time(raw, runs) + _check_missing_cells(raw)
     names, tau = raw.layout.coordinates, raw.values.get("tau")
     moved = tuple(names if tau is None else np.array(names)[~_is_constant(tau)])
+    unsigned = _unsigned_finding(raw, moved)
+    findings += unsigned
     for kind, values in raw.values.items():
         if raw.layout.columns[kind] is None:  # torques of controls: no sensor that sticks or clips
             continue
         for k, joint in enumerate(raw.layout.coordinates):
             column = raw.layout.column_name(kind, k)
-            where = _ColumnPlace(kind, joint, column, raw.t, moved)
+            where = _ColumnPlace(kind, joint, column, raw.t, moved, bool(unsigned))
             findings += _check_column(values[:, k], where, runs)
     return findings + check_range(raw, robot)
 
@@ -80,13 +82,45 @@ def _is_constant(values: Array) -> Mask:
     return np.asarray(low == high)
 
 
+def _unsigned_finding(raw: Signals, moved: tuple[str, ...]) -> list[Finding]:
+    """Torques of all joints that reach zero and never pass it: amounts without their signs."""
+    tau = raw.values.get("tau")
+    if tau is None or len(moved) < 2 or raw.layout.columns["tau"] is None:
+        return []
+    places = [raw.layout.coordinates.index(joint) for joint in moved]
+    cells = tau[:, places]
+    one_sided = (np.nanmin(cells, axis=0) == 0) | (np.nanmax(cells, axis=0) == 0)
+    if not (one_sided & ((cells == 0).mean(axis=0) > CLIPPED_SHARE)).all():
+        return []
+    columns = tuple(raw.layout.column_name("tau", k) for k in places)
+    message = (
+        f"torques ({', '.join(columns)}) are never on both sides of zero, where they often are: "
+        "amounts of a load without its direction, which no model explains"
+    )
+    remedy = (
+        "log the load with its sign: servos keep it in a bit of its own, or in the current; "
+        "positions and commands without torques are identified with command='position'"
+    )
+    return [Finding("unsigned", "warning", message, remedy, moved, columns)]
+
+
 class _ColumnPlace:
-    """Names a column in findings; `moved` are the joints whose torque changes."""
+    """Names a column in findings; `moved` are the joints whose torque changes.
+
+    Zero is no limit of `unsigned` torques.
+    """
 
     def __init__(
-        self, kind: str, joint: str, column: str, t: Array, moved: tuple[str, ...] = ()
+        self,
+        kind: str,
+        joint: str,
+        column: str,
+        t: Array,
+        moved: tuple[str, ...] = (),
+        unsigned: bool = False,
     ) -> None:
         self.kind, self.joint, self.column, self.t, self.moved = kind, joint, column, t, moved
+        self.unsigned = unsigned
 
     def finding(
         self, code: str, level: str, message: str, remedy: str, rows: Sequence[tuple[int, int]] = ()
@@ -183,7 +217,7 @@ def _check_column(values: Array, where: _ColumnPlace, runs: Sequence[Rows]) -> l
         x = values[rows]
         long = max(STUCK_SAMPLES, STUCK / max(_median_step(where.t[rows]), 1e-12))
         for a, b in _plateaus(x):
-            if where.kind == "tau" and x[a] in extremes:
+            if where.kind == "tau" and x[a] in extremes and not (where.unsigned and x[a] == 0):
                 clipped.append((int(rows[a]), int(rows[b])))
             elif _freezes(x, a, b, long, where.kind):
                 stuck.append((int(rows[a]), int(rows[b])))
