@@ -112,7 +112,8 @@ def in_simulation(seeds: int, tracking: bool, published: bool) -> None:
             for name in simulated.ARMS:
                 for seed in range(seeds):
                     arm = simulated.hidden(name, seed, conditions)
-                    fit = feasid.fit(arm.log, arm.robot, diagnose=False, **feasid.SOUSA_2014)
+                    chain = {**feasid.SOUSA_2014, "cutoff": None}  # faster than the WAM
+                    fit = feasid.fit(arm.log, arm.robot, diagnose=False, **chain)
                     rows.append(judged(arm, fit, tracking))
             shown(f"{what}, published chain", rows)
 

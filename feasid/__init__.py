@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from feasid.feasibility.check import Verdict as Verdict
     from feasid.feasibility.constraints.sets import feasible_set as feasible_set
     from feasid.feasibility.correct import Correction as Correction
+    from feasid.feasibility.least_squares import feasible_least_squares as feasible_least_squares
     from feasid.feasibility.proof.claim import Certificate as Certificate
     from feasid.formats.load import load_robot as load_robot
     from feasid.formats.write import write as write
@@ -116,6 +117,7 @@ _HOME = {
     "Trajectory": "excitation.trajectory",
     "check": "inspection.check_and_correct",
     "correct": "inspection.check_and_correct",
+    "feasible_least_squares": "feasibility.least_squares",
     "feasible_set": "feasibility.constraints.sets",
     "fit": "identification.fit",
     "ControllerPayload": "loads.controllers",

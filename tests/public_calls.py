@@ -323,6 +323,15 @@ def calls(s):
         "correct": lambda: (f.correct, {"subject": s.full}),
         "diagnose": lambda: (f.diagnose, {"log": s.log, "robot": s.full}),
         "excite": lambda: (f.excite, dict(robot=r, **excite)),
+        "feasible_least_squares": lambda: (
+            f.feasible_least_squares,
+            {
+                "R": np.eye(len(s.base.K)),
+                "rho": s.base.K[:, 0],
+                "base": s.base,
+                "feasible": f.feasible_set(s.base.robot),
+            },
+        ),
         "feasible_set": lambda: (f.feasible_set, {"robot": r}),
         "fit": lambda: (f.fit, dict(data=s.reduced, robot=r, **QUICK)),
         "floating_motion": lambda: (

@@ -76,11 +76,11 @@ class Recorded:
         return df
 
 
-def _module(name: str) -> Callable[[], Any]:
+def _module(name: str) -> Callable[..., Any]:
     """A dataset that a module of this package makes with its function ``load``."""
 
-    def load_it() -> Any:
-        return import_module(f"feasid.datasets.{name}").load()
+    def load_it(**where: Any) -> Any:
+        return import_module(f"feasid.datasets.{name}").load(**where)
 
     return load_it
 
@@ -95,7 +95,7 @@ _TX40_TRANSMISSION = (
 )
 """Motor angles over joint angles: the last motor turns with the last two joints."""
 
-DATASETS: dict[str, Callable[[], Any]] = {
+DATASETS: dict[str, Callable[..., Any]] = {
     "double_pendulum": Recorded(
         CHECKOUT / "double_pendulum",
         ("run_1.csv.gz", "run_2.csv.gz", "run_3.csv.gz", "run_4.csv.gz"),
@@ -169,7 +169,7 @@ def names() -> tuple[str, ...]:
 
 
 @checked
-def load(name: str) -> pd.DataFrame:
+def load(name: str, *, folder: str | Path | None = None) -> pd.DataFrame:
     """Load a dataset; its robot is in ``df.attrs["robot"]``.
 
     Parameters
@@ -177,16 +177,23 @@ def load(name: str) -> pd.DataFrame:
     name : str
         One of `names`: "unitree_z1" and "wam7" come with the package, the others with a checkout
         of the repository.
+    folder : path, optional
+        Of "wam7": a download of the authors' recorded logs, instead of the log that is
+        reconstructed from the published tables; see `feasid.datasets.wam.recorded`.
 
     Raises
     ------
     InputError
-        The name is unknown, or the dataset is not installed here.
+        The name is unknown, the dataset is not installed here, or the folder has no logs of it.
     """
     if name not in DATASETS:
         raise InputError(
             f"no dataset {name!r}{did_you_mean(name, DATASETS)}: one of {', '.join(DATASETS)}",
             name=name,
         )
-    df: pd.DataFrame = DATASETS[name]()
+    if folder is not None and name != "wam7":
+        raise InputError(
+            f"folder= is for 'wam7', whose recorded logs you download; {name!r} has none"
+        )
+    df: pd.DataFrame = DATASETS[name]() if folder is None else DATASETS[name](folder=folder)
     return df

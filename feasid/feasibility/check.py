@@ -276,7 +276,9 @@ class Verdict(Displayed):
     def margin(self) -> float:
         """Smallest eigenvalue of all constraint matrices, in units of each body's mass and length.
 
-        Of the given parameters, or the largest possible one for given base parameters.
+        Of base parameters it is that of the `point` that proves them feasible, which others may
+        exceed; of constraints that given values break by themselves; else the largest possible
+        one, as `feasid.problems.feasibility_test` has it in the same units.
         """
         return self.outcome.margin
 

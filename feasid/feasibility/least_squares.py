@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from feasid.core.arguments import checked
 from feasid.core.arrays import Array
 from feasid.errors import InputError, SolverError
 from feasid.feasibility import problems, solve
+from feasid.feasibility.check import resolve_base
 from feasid.feasibility.closest import closest
 from feasid.feasibility.cone import ConvexFunction, LogBarrier, Quadratic, minimise
 from feasid.feasibility.constraints.elimination import Elimination
@@ -20,6 +22,8 @@ from feasid.feasibility.constraints.units import Units, constraint_units, proble
 from feasid.feasibility.problems import Program
 from feasid.feasibility.reference import Reference, reference_model
 from feasid.feasibility.solve import Attempt
+from feasid.options.complete import complete_options
+from feasid.options.tables import SolverOptions
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -202,10 +206,11 @@ class FeasibleFit:
         )
 
 
+@checked
 def feasible_least_squares(
     R: npt.ArrayLike,
     rho: npt.ArrayLike,
-    base: BaseMap,
+    base: Any,
     feasible: FeasibleSet,
     *,
     margin: float | None = None,
@@ -221,18 +226,41 @@ def feasible_least_squares(
     the data cannot see, the model closest to the reference is chosen (see
     `feasid.feasibility.cone`).
 
-    `R` (rows, nb): reduced regressor of the base parameters, weighted as the fit shall be [N m];
-    `rho` (rows,); `base`: its ``robot`` and ``K`` are used; `feasible`: of the same robot: see
-    `feasid.feasibility.constraints.sets.feasible_set`; `margin`: absolute margin in SI numbers on
-    every matrix and linear constraint, as the paper's epsilon of eq. (21). By default `MARGIN` in
-    units of each body's own mass and length; `friction_ridge`: see `FRICTION_RIDGE`; 0 for none;
-    `prior` (n,): initial guess delta0 of the standard parameters, with `prior_weight` w: minimises
-    ``|R K delta - rho|^2 + w |delta - delta0|^2``, the "initial guess" of eq. (33) in the Valkyrie
-    identification paper with w = (1 - alpha)/alpha; `solver`: a name that CVXPY knows; see
-    `feasid.feasibility.solve.solver_attempts`. Raises InputError: when shapes do not fit, a number
-    is not finite, or the constraints contradict each other. Raises SolverError: when no attempt
-    gave a point that passed verification; ``attempts`` says what was tried.
+    Parameters
+    ----------
+    R : array_like, shape (rows, nb)
+        Reduced regressor of the base parameters, weighted as the fit shall be [N m].
+    rho : array_like, shape (rows,)
+    base : BaseParameters, Robot or path
+        Its ``robot`` and ``K`` are used.
+    feasible : FeasibleSet
+        Of the same robot: see `feasid.feasible_set`.
+    margin : float, optional
+        Absolute margin in SI numbers on every matrix and linear constraint, as the paper's
+        epsilon of eq. (21). By default `MARGIN` in units of each body's own mass and length.
+    friction_ridge : float
+        See `FRICTION_RIDGE`; 0 for none.
+    prior : array_like, shape (n,), optional
+        Initial guess delta0 of the standard parameters, with `prior_weight` w: minimises
+        ``|R K delta - rho|^2 + w |delta - delta0|^2``, the "initial guess" of eq. (33) in the
+        Valkyrie identification paper with w = (1 - alpha)/alpha.
+    prior_weight : float
+    solver : str, optional
+        A name that CVXPY knows; see `feasid.feasibility.solve.solver_attempts`.
+
+    Returns
+    -------
+    FeasibleFit
+
+    Raises
+    ------
+    InputError
+        When shapes do not fit, a number is not finite, or the constraints contradict each other.
+    SolverError
+        When no attempt gave a point that passed verification; ``attempts`` says what was tried.
     """
+    base = resolve_base(base)
+    solver = complete_options(SolverOptions, {"solver": solver}, "feasible_least_squares")["solver"]
     R, rho = _validate_data(R, rho, base, feasible)
     robot, K = base.robot, np.asarray(base.K, dtype=np.float64)
     scale = problem_units(robot, feasible, R @ K, rho, torques=True)

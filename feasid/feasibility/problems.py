@@ -11,8 +11,10 @@ from one solve to the next (R, rho, beta) is a `cvxpy.Parameter` (DPP).
 
     p = robot_unknowns(base, rho, R=R)
     program = feasible_least_squares(R, rho, p)
-    program.problem.solve()
+    program.problem.solve()                     # the relative error |R K delta - rho| / |rho|
     p["link3", "m"].value                       # SI, by name
+
+`feasid.check`, `feasid.correct` and `feasid.feasible_least_squares` solve them and prove answers.
 """
 
 from __future__ import annotations
@@ -38,8 +40,8 @@ from feasid.robot.description import Robot
 MARGIN = 1e-6
 """Default margin, in units of each body's own mass and length."""
 
-FAINT_COLUMN = 1e-5
-"""Smaller columns than this share of the largest are not scaled to norm one."""
+FAINT_DIRECTION = 1e-2
+"""Directions of the unknowns that show less than this share of the data are not scaled to one."""
 
 INTERIOR_PULL = 1e-4
 """Weight of the distance to a model, in units, beside a margin in `interior_point_problem`."""
@@ -96,6 +98,7 @@ class ScaledParameters:
     K: Array | None = None  #: Shape (nb, n).
     #: Shape (n,): one unit of the bodies, where `scale` has those of the data's columns.
     sizes: Array | None = None
+    error_unit: float = 1.0  #: What a program minimises is the norm of its error in this unit.
 
     @property
     def delta(self) -> Any:
@@ -154,6 +157,11 @@ class ScaledParameters:
         problem = cp.Problem(objective, rules)
         return Program(problem, self, further, matrices, numbers, convex, error)
 
+    def least_norm(self, error: Any, margin: float | None) -> Program:
+        """Minimise the norm of an error, in its unit, over ``D(delta) >= margin``."""
+        cost = cp.Minimize(cp.norm(error / self.error_unit))
+        return self.program(cost, self.feasibility_constraints(margin), error=error)
+
     def _entry_units(self, constraint: ConvexConstraint) -> Array:
         """One unit of each entry of a constraint that is not affine."""
         units = self.scale.parameters if self.sizes is None else self.sizes
@@ -170,25 +178,19 @@ def unknowns(
 
 @checked
 def robot_unknowns(
-    base: BaseParameters,
-    values: npt.ArrayLike,
-    R: npt.ArrayLike | None = None,
-    *,
-    normalise: bool = True,
-    **bounds: Any,
+    base: BaseParameters, values: npt.ArrayLike, R: npt.ArrayLike | None = None, **bounds: Any
 ) -> ScaledParameters:
-    """The unknowns of a robot, in units in which the columns of K, or of R K, have one norm.
+    """The unknowns of a robot, turned and scaled so that what each shows of the data has norm one.
 
     Parameters
     ----------
     base : BaseParameters
         Its ``robot`` and ``K`` are used.
     values : array_like, shape (rows,)
-        beta, or rho with `R`: by their size bodies without inertials of their own get a mass.
+        beta, or rho with `R`: their norm is the unit of errors, and by their size bodies without
+        inertials of their own get a mass.
     R : array_like, optional
         Reduced regressor, whose rows are torques.
-    normalise : bool
-        False for units of the bodies' own mass and length, which suit a `feasibility_test`.
     **bounds
         Of `feasid.feasible_set`; equalities are not for these programs.
 
@@ -206,19 +208,18 @@ def robot_unknowns(
     rows = K if R is None else np.asarray(R) @ K
     values = require_finite(values, (len(rows),), "values")
     scale = problem_units(base.robot, feasible, rows, values, torques=R is not None)
-    if not normalise:
-        return unknowns(feasible, scale, K)
-    columns = np.linalg.norm(rows * scale.parameters, axis=0)
-    columns = np.maximum(columns, FAINT_COLUMN * columns.max(initial=0.0))
-    size = (float(np.linalg.norm(values)) or 1.0) / np.where(columns > 0, columns, 1.0)
-    scaled = replace(scale, parameters=scale.parameters * size)
-    return replace(unknowns(feasible, scaled, K), sizes=scale.parameters)
+    size = float(np.linalg.norm(values)) or 1.0
+    shown, directions = np.linalg.svd(rows * scale.parameters / size)[1:]
+    shown = np.pad(shown, (0, len(directions) - len(shown)))
+    directions = directions.T / np.maximum(shown, FAINT_DIRECTION)
+    free = virtual(feasible, scale, np.zeros(len(shown)), directions)
+    return replace(free, K=K, error_unit=size)
 
 
 def virtual(
     feasible: FeasibleSet, scale: Units, start: Array, directions: Array
 ) -> ScaledParameters:
-    """Those with given base parameters: ``delta = units (start + directions x)``, eq. (40)."""
+    """``delta = units (start + directions x)``: eq. (40), those with given base parameters."""
     x = cp.Variable(directions.shape[1], name="x")
     return ScaledParameters(feasible, scale, x, start + directions @ x)
 
@@ -239,7 +240,7 @@ def feasible_least_squares(
     """
     rows = np.shape(R)[:1]
     error = data("R", R, (*rows, *p.base.shape)) @ p.base - data("rho", rho, rows)
-    return p.program(cp.Minimize(cp.norm(error)), p.feasibility_constraints(margin), error=error)
+    return p.least_norm(error, margin)
 
 
 def pulled_least_squares(
@@ -254,7 +255,7 @@ def pulled_least_squares(
     if len(A) > rows:
         pull = cp.Parameter(name="pull", nonneg=True, value=1.0)
         error = cp.hstack([error, pull * (sparse.csr_array(A[rows:]) @ p.x - b[rows:])])
-    return p.program(cp.Minimize(cp.norm(error)), p.feasibility_constraints(margin), error=error)
+    return p.least_norm(error, margin)
 
 
 @checked
@@ -269,7 +270,7 @@ def closest_correction(
     if weight is not None:
         shape = (*np.shape(weight)[:1], *p.base.shape)
         error = require_finite(weight, shape, "weight") @ error  # a constant: products stay DPP
-    return p.program(cp.Minimize(cp.norm(error)), p.feasibility_constraints(margin), error=error)
+    return p.least_norm(error, margin)
 
 
 @checked
@@ -281,7 +282,9 @@ def feasibility_test(p: ScaledParameters, beta: npt.ArrayLike | None = None) -> 
     """
     s, equal = cp.Variable(name="s"), []
     if beta is not None:
-        equal = [p.base == data("beta", beta, p.base.shape)]
+        rows = np.eye(p.base.size) if p.K is None else p.K
+        sizes = np.linalg.norm(rows * p.scale.parameters, axis=1)
+        equal = [cp.multiply(1 / sizes, p.base - data("beta", beta, p.base.shape)) == 0]
     return p.program(cp.Maximize(s), p.feasibility_constraints(s=s), (s,), equal)
 
 

@@ -521,12 +521,21 @@ class RangeOptions(TypedDict, total=False):
 
 
 SOUSA_2014: FitOptions = {
+    "consistency": "semi",
     "filtering": "signals",
+    "cutoff": 2.5,
+    "filter_torque": False,
     "friction": ("viscous", "coulomb", "offset"),
+    "drive_inertia": True,
     "weights": None,
     "prior": None,
     "slack": 0.0,
+    "calibration": None,
 }
-"""The chain of Sousa and Cortesao (2014): signals are filtered and the regressor is formed of them,
-all equations count alike, and the optimum of feasible least squares is returned as it is. For
-``feasid.fit(log, robot, **feasid.SOUSA_2014)``."""
+"""The chain of Sousa and Cortesao (2014), for ``feasid.fit(log, robot, **feasid.SOUSA_2014)``.
+
+Positions pass a third-order low-pass forward and backward, torques pass none; the regressor is
+formed of central differences; all equations count alike; and the optimum of feasible least squares
+under the condition of eq. (17) is returned as it is, eq. (71)-(75). The cut-off is ten times the
+highest frequency of the motion of Table 5; other motions need another:
+``{**feasid.SOUSA_2014, "cutoff": 10 * highest}``."""

@@ -34,8 +34,9 @@ def test_truth_comes_back_from_exact_data(arm, friction, tolerance):
     if friction == ():
         delta, truth = delta[truth.inertial_columns.ravel()], robot
     data = simulate(truth, delta, 1)
-    chain = {**feasid.SOUSA_2014} | ({} if friction is None else {"friction": friction})
-    fit = feasid.fit(data, robot, **chain, drive_inertia=False)
+    chain = {**feasid.SOUSA_2014, "cutoff": None, "drive_inertia": False}
+    chain |= {} if friction is None else {"friction": friction}
+    fit = feasid.fit(data, robot, **chain)
     expected = fit.base.K @ delta
     scale = np.abs(fit.base.K) @ np.abs(delta)
     np.testing.assert_allclose(fit.beta / scale, expected / scale, atol=tolerance, rtol=0)
@@ -297,7 +298,7 @@ def test_wam_log_returns_the_published_estimate():
     from feasid.datasets import wam
 
     log = datasets.load("wam7")
-    fit = feasid.fit(log, **feasid.SOUSA_2014, drive_inertia=True)
+    fit = feasid.fit(log, **{**feasid.SOUSA_2014, "cutoff": None, "trim": 0.0})
     published = wam.estimate("ols")
     np.testing.assert_allclose(fit.base_table["ols"], published, rtol=1e-9)
     r, rho, residual = fit.reduced.triangle()

@@ -28,7 +28,7 @@ def test_a_fit_tells_errors_and_deviations_of_its_log():
     robot = feasid.load_robot(ARM)
     truth = robot.with_joint_terms()
     log = simulate(truth, arm_parameters(truth), 0, samples=400, noise=0.1)
-    fit = feasid.fit(log, robot, **feasid.SOUSA_2014)
+    fit = feasid.fit(log, robot, **{**feasid.SOUSA_2014, "cutoff": None})
     table = fit.base_table
     expected = 100 * table["std"] / table["value"].abs()
     np.testing.assert_allclose(table["relative_std_percent"], expected)

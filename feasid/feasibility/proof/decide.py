@@ -102,7 +102,9 @@ def decide(
         outcome = _solve_and_prove(problem, inner, reference, ladder[:1] if number else ladder)
         attempts += outcome.attempts
         if outcome.feasible is not None:
-            return replace(outcome, attempts=attempts)
+            known = _smallest_known_margin(question, scale, problem.known)
+            margin = float(np.fmin(outcome.margin, known))
+            return replace(outcome, margin=margin, attempts=attempts)
         best = outcome if number == 0 else best
     return replace(best, attempts=attempts)
 
