@@ -536,6 +536,6 @@ SOUSA_2014: FitOptions = {
 
 Positions pass a third-order low-pass forward and backward, torques pass none; the regressor is
 formed of central differences; all equations count alike; and the optimum of feasible least squares
-under the condition of eq. (17) is returned as it is, eq. (71)-(75). The cut-off is ten times the
-highest frequency of the motion of Table 5; other motions need another:
+under the 6x6 condition is returned as it is. The cut-off is ten times the highest frequency of the
+motion of Table 5; other motions need another:
 ``{**feasid.SOUSA_2014, "cutoff": 10 * highest}``."""
