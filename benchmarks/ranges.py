@@ -29,7 +29,7 @@ GOAL = 20.0
 def by_cvxpy(fit: feasid.Fit, form: np.ndarray, budget: float) -> float:
     """The largest value of a form."""
     residual, unit = fit.residual, fit.optimum.problem.units.parameters
-    feasible = residual.believed
+    feasible = residual.plausible_set
     x = cp.Variable(len(unit))
     delta = cp.multiply(unit, x)
     rules = [cp.norm((residual.r @ fit.base.K * unit) @ x - residual.rho) <= np.sqrt(budget)]

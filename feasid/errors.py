@@ -67,6 +67,10 @@ class UselessFitError(FeasidError):
     """A fit that predicts no better than no model is not written unless it is forced."""
 
 
+class InfeasibleConstraintsError(InputError):
+    """Constraints contradict each other; ``conflict`` names a minimal set of them."""
+
+
 class ExcitationError(FeasidError):
     """No motion that keeps all constraints was found; ``broken`` lists those in the way."""
 

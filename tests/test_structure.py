@@ -14,7 +14,6 @@ SOURCE = Path(feasid.__file__).parent
 
 LAZY = {
     "feasid.inspection.whole_robot": "pandas and the nullspace, only for a mass matrix",
-    "feasid.feasibility.closest": "the proof of a conflict, when nothing can exist",
     "feasid.feasibility.least_squares": "the proof of optimality, when it is asked for",
     "feasid.export.robot_file": "tables of actuators, which are data frames",
     "feasid.identification.fitted": "the certificate, when it is asked for",
@@ -36,7 +35,7 @@ WRITTEN = {
     "_SearchProcess": "processes of a search that are still there",
     "SearchClock": "how much of a budget is left",
     "SearchPoint": "the best motion so far",
-    "WarmStarts": "where the next minimiser is sought from",
+    "Minimiser": "where the next minimiser is sought from",
     "_SearchStrategy": "what a way of searching has brought so far",
     "Search": "the state of a search",
     "MotionTally": "what of a log is left out, while it is read",

@@ -89,7 +89,7 @@ def save(
         "ranges": {
             "deviation": fit.deviation,
             "feasible": feasible_set_to_data(fit.feasible),
-            "believed": feasible_set_to_data(fit.believed),
+            "believed": feasible_set_to_data(fit.plausible_set),
         },
     }
     arrays = io.BytesIO()

@@ -20,7 +20,7 @@ from scipy.optimize import nnls
 from feasid.assessment.residuals import Structure
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
-from feasid.estimation.estimate import CrossValidation, relative_to
+from feasid.estimation.cross_validation import CrossValidation, relative_error
 from feasid.estimation.noise import TINY, least_squares
 from feasid.identifiability.base import BaseParameters
 from feasid.regression.reduce import measured_rows
@@ -187,7 +187,7 @@ def judge_fit(
         Covariance of the base parameters with which errors are foretold.
     """
     errors = held_out_errors(models, beta)
-    robot = models.task.base.robot
+    robot = models.base.robot
     foretold = None if variance is None else foretell(errors, models.reduced, variance, robot)
     if any(body.floats for body in robot.bodies):
         pairs = zip(structure, errors.model, strict=True)
@@ -197,11 +197,11 @@ def judge_fit(
 
 def held_out_errors(models: CrossValidation, beta: Array) -> HeldOut:
     """Errors on every stretch from the others; without strata, of `beta` where it was fitted."""
-    reduced, base = models.reduced, models.task.base
+    reduced, base = models.reduced, models.base
     unseen = len(models.folds) >= FEWEST
     found: dict[str, dict[int, Array]] = {}
     if unseen:
-        rest = {f: models.others(f) for f in models.folds}
+        rest = {f: models.training_equations(f)[:2] for f in models.folds}
         found["model"] = models.models
     else:
         rest = {-1: models.noise.whitened_triangle(reduced)[:2]}
@@ -211,7 +211,7 @@ def held_out_errors(models: CrossValidation, beta: Array) -> HeldOut:
     norms = reduced.torque_norms
     relative = {}
     for name, betas in found.items():
-        error = relative_to(models.missed(betas).sum(axis=0), norms)
+        error = relative_error(models.squared_errors(betas).sum(axis=0), norms)
         relative[name] = np.where(measured_rows(reduced), error, np.nan)
     power = squares_in_common_unit(base.robot, norms**2)
     return HeldOut(**relative, power=power, unseen=unseen)
@@ -237,7 +237,7 @@ def foretell(errors: HeldOut, reduced: Reduced, variance: Array, robot: Robot) -
             for T, s in zip(reduced.triangles, map(list, reduced.supports), strict=True)
         ]
     )
-    own = relative_to(np.maximum(spread, 0.0), reduced.torque_norms)
+    own = relative_error(np.maximum(spread, 0.0), reduced.torque_norms)
     power = squares_in_common_unit(robot, reduced.torque_norms**2)
     wide = np.sqrt(float(own**2 @ power) / max(float(power.sum()), TINY))
     every = np.hypot(errors.overall_error(errors.model), wide)

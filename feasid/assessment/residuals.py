@@ -16,7 +16,7 @@ import numpy.typing as npt
 from feasid.core.arrays import Array
 from feasid.dynamics.regressor import CHUNK, RegressorPlan
 from feasid.dynamics.spatial import as_samples_last
-from feasid.estimation.estimate import CrossValidation
+from feasid.estimation.cross_validation import CrossValidation
 from feasid.logs.motion import Run
 from feasid.regression.equations import EDGE, EquationRows, Equations, GaussianLowPass
 from feasid.regression.folds import FOLD_SECONDS, FOLDS
@@ -91,7 +91,7 @@ def unexplained_structure(
     tuple of Structure
         One per coordinate.
     """
-    base, cutoff = models.task.base, models.reduced.cutoff
+    base, cutoff = models.base, models.reduced.cutoff
     columns = [int(c) for c in base.independent]
     equations = Equations(base.robot, columns, float(cutoff or 0.0))
     place = {c: k for k, c in enumerate(columns)}
@@ -120,8 +120,8 @@ def unexplained_structure(
 
 def held_out_errors(models: CrossValidation, runs: Iterable[Run]) -> Iterator[tuple[Run, Array]]:
     """Every run with its torques' errors at all samples, (N, dof), by models of other stretches."""
-    columns = [int(c) for c in models.task.base.independent]
-    plan = RegressorPlan.from_robot(models.task.base.robot, columns)
+    columns = [int(c) for c in models.base.independent]
+    plan = RegressorPlan.from_robot(models.base.robot, columns)
     unseen = next(iter(models.models.values()))  # of stretches without an equation
     betas = np.array([models.models.get(f, unseen) for f in range(FOLDS)])
     for run in runs:

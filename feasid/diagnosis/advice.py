@@ -31,7 +31,6 @@ from feasid.effects.log_findings import check_excitation
 from feasid.effects.score import ScoreTest
 from feasid.effects.table import KINDS, NOTHING, POSITION, Mistake, missing_features
 from feasid.errors import FeasidError
-from feasid.estimation.priors import find_prior
 from feasid.formats.fit_robot import GEAR_FRICTION, resolve_robot, with_shared_motors
 from feasid.identification.fit import fit
 from feasid.identification.result import Fit
@@ -165,19 +164,25 @@ def _fit_findings(recording: Recording, check: LogCheck) -> list[Finding]:
 
 def _trial_of(fitted: Fit, runs: Sequence[Run]) -> CorrectedLog | None:
     """The fitted log and its feasible model row by row; None where a fit is not calibrated."""
-    base, prior = fitted.base, find_prior(fitted.options["prior"])
-    robot, estimate = base.robot, fitted.estimate
+    base, estimate = fitted.base, fitted.estimate
+    robot = base.robot
     plain = robot.dof == robot.axes == len(robot.bodies) and not robot.loops
     cutoff = fitted.reduced.cutoff
-    if prior is None or estimate is None or not (plain and cutoff and fitted.reduced.strata):
+    if estimate.covariance is None or not (plain and cutoff and fitted.reduced.strata):
         return None
     if robot_floats(robot) or any(run.free is not None for run in runs):
         return None
     own = tuple(fitted.calibration.correction.correct_run(run, robot) for run in runs)
     setup = UncorrectedLog(
-        base, fitted.options, own, float(cutoff), fitted.reduced, prior, fitted.delay
+        base,
+        fitted.options,
+        own,
+        float(cutoff),
+        fitted.reduced,
+        fitted.estimator,
+        fitted.delay,
     )
-    return CorrectedLog(setup, NOTHING, estimate.noise, estimate.weight, estimate.delta)
+    return CorrectedLog(setup, NOTHING, estimate.noise, estimate.prior_weight, estimate.delta)
 
 
 def find_features(trial: CorrectedLog) -> list[list[ScoreTest]]:
@@ -385,7 +390,7 @@ def long_stretch_error(trial: CorrectedLog) -> float:
     for k in range(LONG_STRETCHES):
         own = part == k
         r = np.asarray(np.linalg.qr(whitened[~own], mode="r"))
-        beta = trial.base.K @ trial.solutions.whole(r[:-1, :-1], r[:-1, -1])
+        beta = trial.base.K @ trial.minimiser.minimum(r[:-1, :-1], r[:-1, -1]).delta
         missed += float(np.sum((trial.torque[own] - rows.regressor[own] @ beta) ** 2))
     return float(np.sqrt(missed))
 
@@ -441,9 +446,10 @@ def _unexplained_joints(fitted: Fit) -> list[Finding]:
 def _chosen_term_findings(fitted: Fit, robot: Robot) -> list[Finding]:
     """What a feature would tell, had the fit not chosen a term for it that the log is sure of."""
     known, out = {s for d in robot.drives for s in d.symbols}, list[Finding]()
-    if fitted.estimate is None:
+    covariance = fitted.estimate.covariance
+    if covariance is None:
         return out
-    deviations = np.sqrt(np.maximum(np.diag(fitted.estimate.covariance), 0.0))
+    deviations = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     sure = np.abs(fitted.delta) > CERTAIN * deviations
     places = [(d, fitted.robot.drive_columns(k)) for k, d in enumerate(fitted.robot.drives)]
     for kind in KINDS.values():
@@ -472,13 +478,13 @@ def _coarse_finding(fitted: Fit, recording: Recording, check: LogCheck) -> list[
 
 def _load_finding(fitted: Fit) -> list[Finding]:
     """A last body that is much heavier or lighter than described."""
-    robot, estimate = fitted.description, fitted.estimate
+    robot, covariance = fitted.description, fitted.estimate.covariance
     column = int(robot.inertial_columns[-1][9])
     described = float(robot.values[column])
-    if estimate is None or not described > 0:
+    if covariance is None or not described > 0:
         return []
     mass = float(fitted.robot.values[column])
-    change, deviation = mass - described, float(np.sqrt(estimate.covariance[column, column]))
+    change, deviation = mass - described, float(np.sqrt(covariance[column, column]))
     if abs(change) < max(LOADED * described, CERTAIN * deviation):
         return []
     body = robot.bodies[-1]

@@ -416,7 +416,7 @@ def gauss_newton(trial: CorrectedLog, active: Sequence[Mistake]) -> tuple[Correc
 
 def uncorrected_trial(setup: UncorrectedLog, estimate: Estimate) -> CorrectedLog:
     """The log as it is, around the fit of it."""
-    return CorrectedLog(setup, NOTHING, estimate.noise, estimate.weight, estimate.delta)
+    return CorrectedLog(setup, NOTHING, estimate.noise, estimate.prior_weight, estimate.delta)
 
 
 def calibrate(setup: UncorrectedLog, estimate: Estimate) -> Found:
@@ -461,9 +461,7 @@ def missing_terms(found: Found) -> list[str]:
     return sorted(gains, key=lambda word: -gains[word])
 
 
-def with_other_terms(
-    found: Found, wide: UncorrectedLog, robot: Robot, estimate: Estimate | None
-) -> Found:
+def with_other_terms(found: Found, wide: UncorrectedLog, robot: Robot, estimate: Estimate) -> Found:
     """The confirmed mistakes again, beside other joint terms.
 
     Parameters
@@ -473,16 +471,15 @@ def with_other_terms(
         With all joint terms that could be chosen.
     robot : Robot
         The corrected one with the terms that were chosen.
-    estimate : Estimate or None
+    estimate : Estimate
         Of the corrected log with these terms.
     """
-    assert estimate is not None  # a search began from an estimate of the same kind
     own = replace(wide.base.robot, drives=robot.drives, load_model=robot.load_model)
     base = base_parameters(own, measured=wide.chosen["measured"])
     reduced = restrict_terms(wide.reduced, wide.base.robot, base)
     correction = found.trial.correction
     setup = replace(wide, base=base, reduced=reduced)
-    trial = CorrectedLog(setup, correction, estimate.noise, estimate.weight, estimate.delta)
+    trial = CorrectedLog(setup, correction, estimate.noise, estimate.prior_weight, estimate.delta)
     return replace(found, trial=gauss_newton(trial, found.active)[0])
 
 
@@ -552,5 +549,5 @@ def allow(found: Found, believed: float) -> Allowance:
     values, vectors = np.linalg.eigh(second[np.ix_(counted, counted)])
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     K = np.asarray(trial.base.K, dtype=np.float64)
-    spread = trial.followed @ K.T @ (pull @ root)
+    spread = trial.unit_covariance @ K.T @ (pull @ root)
     return Allowance(Calibration(tuple(entries), robot.gravity), spread)

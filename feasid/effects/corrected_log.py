@@ -9,7 +9,7 @@ dW is the difference that samples make which are moved at random within the reso
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -21,16 +21,12 @@ from feasid.core.notes import Note
 from feasid.effects.columns import LogRows
 from feasid.effects.score import ScoreTests
 from feasid.effects.table import LogCorrection, Mistake
-from feasid.estimation.estimate import EstimationProblem, WarmStarts
+from feasid.estimation.estimator import Estimator
 from feasid.estimation.noise import Noise
-from feasid.estimation.priors import Prior, find_prior
-from feasid.feasibility.constraints.sets import feasible_set
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.logs.floating import robot_floats
 from feasid.logs.motion import Run
 from feasid.logs.recording import Recording, blur_recording
-from feasid.options.complete import select_options
-from feasid.options.tables import SetOptions
 from feasid.regression.folds import FOLDS
 from feasid.regression.parallel import LogTask
 from feasid.regression.reduce import independent_columns
@@ -53,7 +49,8 @@ class UncorrectedLog:
     cutoff : float
     reduced : Reduced
         The log as it was reduced.
-    prior : Prior
+    estimator : Estimator
+        What the fit decided about the model.
     delay : float
         Delay of less than a sample that the fit takes out [s].
     blurred : tuple of Run
@@ -65,7 +62,7 @@ class UncorrectedLog:
     runs: tuple[Run, ...]
     cutoff: float
     reduced: Reduced
-    prior: Prior
+    estimator: Estimator
     delay: float
     blurred: tuple[Run, ...] = ()
 
@@ -145,15 +142,12 @@ class CorrectedLog:
         self.base, self.rows, self.torque, self.reduced = corrected_equations(
             setup, correction, rows
         )
-        base, robot = self.base, self.base.robot
-        feasible = feasible_set(robot, **select_options(SetOptions, setup.chosen))
-        self.task = EstimationProblem.from_reduced(self.reduced, base, feasible, prior=setup.prior)
-        self.solutions = WarmStarts(self.task, weight, self.task.start(start))
-        r, rho, _ = noise.whitened_triangle(self.reduced)
-        free, problem, divergence = self.solutions.solve(r, rho)
-        self.delta = self.task.whole(free)
-        self.beta = np.asarray(base.K @ self.delta)
-        self.followed = self.task.full_covariance(problem.followed(free, divergence))
+        kept = replace(setup.estimator.on(self.base), prior_weight=weight, noise=noise)
+        self.estimator = kept.for_comparison(noise)
+        self.minimiser, self.delta, self.unit_covariance = self.estimator.follow(
+            self.reduced, start
+        )
+        self.beta = np.asarray(self.base.K @ self.delta)
         self._columns: dict[Mistake, Array] = {}
 
     def with_correction(
@@ -166,7 +160,7 @@ class CorrectedLog:
 
     def with_own_noise(self) -> CorrectedLog:
         """The same correction with the noise that is left with it."""
-        noise = self.task.noise(self.reduced, self.weight, self.task.start(self.delta))
+        noise = self.estimator.estimate_noise(self.reduced, self.delta)
         return self.with_correction(self.correction, noise)
 
     @cached_property
@@ -182,7 +176,7 @@ class CorrectedLog:
         """Score tests around the model."""
         K = np.asarray(self.base.K, dtype=np.float64)
         model = self.base.robot.with_values(self.delta)
-        spread = K @ self.followed @ K.T
+        spread = K @ self.unit_covariance @ K.T
         return ScoreTests(
             self.rows,
             self.torque,
@@ -201,7 +195,7 @@ class CorrectedLog:
         for fold in range(FOLDS):
             others = [f for f in range(FOLDS) if f != fold]
             r, rho, _ = self.noise.whitened_triangle(self.reduced, others)
-            beta = self.base.K @ self.solutions.whole(r, rho)
+            beta = self.base.K @ self.minimiser.minimum(r, rho).delta
             own = self.rows.fold == fold
             out[own] = self.torque[own] - self.rows.regressor[own] @ beta
         return out
@@ -212,10 +206,11 @@ def make_uncorrected_log(
     base: BaseParameters,
     reduced: Reduced,
     chosen: Mapping[str, Any],
+    estimator: Estimator,
     delay: float,
 ) -> UncorrectedLog | None:
     """What a search needs; None where this log and robot, or these options, allow none."""
-    prior, robot = find_prior(chosen["prior"]), base.robot
+    robot = base.robot
     plain = robot.dof == robot.axes == len(robot.bodies) and not robot.loops
     usual = chosen["method"] == "torque" and chosen["robust"] is None
     recorded = [
@@ -223,7 +218,8 @@ def make_uncorrected_log(
         for t in tasks
         if isinstance(t.source, Recording) and not t.source.streamed
     ]
-    if prior is None or not (plain and usual and reduced.strata and len(recorded) == len(tasks)):
+    in_memory = len(recorded) == len(tasks)
+    if estimator.prior is None or not (plain and usual and reduced.strata and in_memory):
         return None
     if chosen["calibration"] is None or reduced.samples > MOST_SAMPLES or robot_floats(robot):
         return None
@@ -235,7 +231,7 @@ def make_uncorrected_log(
     moved = [blur_recording(log, robot, torque=torque, **own) for log, own in recorded]
     coarse = [b or m for b, m in zip(moved, motions, strict=True)] if any(moved) else []
     blurred = tuple(run for motion in coarse for run in motion.runs)
-    return UncorrectedLog(base, chosen, runs, motions[0].cutoff, reduced, prior, delay, blurred)
+    return UncorrectedLog(base, chosen, runs, motions[0].cutoff, reduced, estimator, delay, blurred)
 
 
 BIASED = 1.0
@@ -282,6 +278,6 @@ def resolution_bias(trial: CorrectedLog) -> ResolutionBias | None:
     change = (rows.regressor - known.regressor) / trial.row_deviations[:, None]
     missed = change @ trial.beta
     K = np.asarray(trial.base.K, dtype=np.float64)
-    spread = -trial.followed @ (K.T @ (change.T @ missed))
-    bias, deviation = K @ spread, np.sqrt(np.diag(K @ trial.followed @ K.T))
+    spread = -trial.unit_covariance @ (K.T @ (change.T @ missed))
+    bias, deviation = K @ spread, np.sqrt(np.diag(K @ trial.unit_covariance @ K.T))
     return ResolutionBias(spread, float(np.max(np.abs(bias) / np.maximum(deviation, 1e-300))))

@@ -21,10 +21,9 @@ from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
 from feasid.core.notes import Note
 from feasid.dynamics.kinematics import coordinate_map
-from feasid.estimation.estimate import CrossValidation, EstimationProblem, relative_to
+from feasid.estimation.cross_validation import CrossValidation, relative_error
+from feasid.estimation.estimator import Estimator
 from feasid.estimation.noise import Noise, estimate_noise, squared_residuals
-from feasid.estimation.priors import WEIGHT
-from feasid.feasibility.constraints.sets import feasible_set
 from feasid.formats.fit_robot import FIT_TRANSITION_SPEED
 from feasid.identifiability.base import base_parameters
 from feasid.regression.folds import FOLDS
@@ -174,12 +173,12 @@ class Choice(Displayed):
         return Display(title, measures, (), remarks, "choice.table, choice.explain()")
 
 
-def held_out_error(task: EstimationProblem, reduced: Reduced, noise: Noise) -> float:
-    """Geometric mean of all joints' relative errors on stretches that were not fitted.
+def held_out_error(models: CrossValidation) -> float:
+    """Geometric mean of all joints' relative errors on folds that were not fitted.
 
     It has no unit, and weighs joints with large and with small torques alike.
     """
-    return _geometric_mean(CrossValidation(task, reduced, noise).errors)
+    return _geometric_mean(models.errors)
 
 
 def prefers_abrupt_friction(smooth: Reduced, abrupt: Reduced) -> list[Note]:
@@ -206,7 +205,7 @@ def _linear_held_out_error(reduced: Reduced, noise: Noise) -> float:
         r, rho, _ = noise.whitened_triangle(reduced, [f for f in range(FOLDS) if f != fold])
         beta = np.asarray(np.linalg.lstsq(r, rho, rcond=SINGULAR)[0], dtype=np.float64)
         squares.append([squared_residuals(reduced, j, beta, [fold]).sum() for j in joints])
-    return _geometric_mean(relative_to(np.sum(squares, axis=0), reduced.torque_norms))
+    return _geometric_mean(relative_error(np.sum(squares, axis=0), reduced.torque_norms))
 
 
 def _geometric_mean(errors: Array) -> float:
@@ -215,32 +214,27 @@ def _geometric_mean(errors: Array) -> float:
 
 def choose_terms(
     reduced: Reduced,
-    wide: Robot,
+    estimator: Estimator,
     sets: Sequence[Sequence[str]],
-    weight: float = WEIGHT,
     *,
     pruned: bool = False,
-    measured: Sequence[str] | None = None,
 ) -> Choice:
     """Choose among sets of friction terms for every drive.
 
     Parameters
     ----------
     reduced : Reduced
-        Of `wide`, with strata.
-    wide : Robot
-        With all candidate terms.
+        With strata.
+    estimator : Estimator
+        Of the robot with all candidate terms.
     sets : sequence of sequences of terms
         Names of `feasid.robot.joint_terms.FRICTION`, the smallest set first.
-    weight : float
-        Of the prior.
     pruned : bool
         Whether a joint gives its terms up again when, with those that the others chose, it does as
         well without: what one joint lacks also spoils the bodies that others carry.
-    measured : sequence of str, optional
-        Joints whose torques were measured; default all.
     """
-    trial = _Trial.from_reduced(reduced, wide, sets, weight, measured)
+    wide = estimator.base.robot
+    trial = _Trial.from_reduced(reduced, estimator, sets)
     alike = [trial.models([k] * len(wide.drives)) for k in range(len(sets))]
     table = np.array([m.errors for m in alike])
     rests = np.array([_holds_at_rest(m, alike[0]) for m in alike])
@@ -270,37 +264,30 @@ class _Trial:
     """What every trial of terms shares."""
 
     reduced: Reduced
-    wide: Robot
+    estimator: Estimator
     sets: Sequence[Sequence[str]]
-    weight: float
     noise: Noise
-    measured: Sequence[str] | None
 
     @classmethod
     def from_reduced(
-        cls,
-        reduced: Reduced,
-        wide: Robot,
-        sets: Sequence[Sequence[str]],
-        weight: float,
-        measured: Sequence[str] | None,
+        cls, reduced: Reduced, estimator: Estimator, sets: Sequence[Sequence[str]]
     ) -> _Trial:
-        base = base_parameters(wide, measured=measured)
-        whole = EstimationProblem.from_reduced(reduced, base, feasible_set(wide))
-        noise = whole.noise(reduced, weight, whole.reference)
-        return cls(reduced, wide, sets, weight, noise, measured)
+        comparison = estimator.for_comparison()
+        return cls(reduced, comparison, sets, comparison.estimate_noise(reduced))
 
     def robot(self, chosen: Sequence[int]) -> Robot:
         """The robot with a set of terms per drive."""
         candidates = _symbols_of([t for s in self.sets for t in s])
-        return remove_terms(self.wide, [candidates - _symbols_of(self.sets[c]) for c in chosen])
+        wide = self.estimator.base.robot
+        return remove_terms(wide, [candidates - _symbols_of(self.sets[c]) for c in chosen])
 
     def models(self, chosen: Sequence[int]) -> CrossValidation:
         """Models of all stretches but one with these sets."""
-        base = base_parameters(self.robot(chosen), measured=self.measured)
-        part = restrict_terms(self.reduced, self.wide, base)
-        task = EstimationProblem.from_reduced(part, base, feasible_set(base.robot))
-        return CrossValidation(task, part, _noise_or_residual(part, self.noise), self.weight)
+        wide = self.estimator.base
+        measured = wide.experiment.measured_joints
+        base = base_parameters(self.robot(chosen), measured=measured)
+        part = restrict_terms(self.reduced, wide.robot, base)
+        return self.estimator.on(base).cross_validate(part, _noise_or_residual(part, self.noise))
 
     def errors(self, chosen: Sequence[int]) -> Array:
         """Held-out errors of every joint with these sets."""
@@ -326,7 +313,7 @@ def _holds_at_rest(models: CrossValidation, plain: CrossValidation) -> list[bool
 
 def _friction_by_drive(models: CrossValidation) -> list[dict[str, float]]:
     """Friction coefficients per drive that all stretches together have."""
-    robot, delta = models.task.base.robot, models.fitted
+    robot, delta = models.base.robot, models.fitted
     return [
         {s: float(delta[c]) for s, c in robot.drive_columns(k).items() if s in FRICTION_SYMBOLS}
         for k in range(len(robot.drives))
@@ -355,7 +342,7 @@ def _drop_useless_sets(trial: _Trial, chosen: Sequence[int]) -> list[int]:
         if not out[drive]:
             continue
         fewer = [*out[:drive], 0, *out[drive + 1 :]]
-        less, rows = trial.errors(fewer), _rows_of_drive(trial.wide, drive)
+        less, rows = trial.errors(fewer), _rows_of_drive(trial.estimator.base.robot, drive)
         if (1 - GAIN) * np.linalg.norm(less[rows]) <= np.linalg.norm(error[rows]):
             out, error = fewer, less
     return out

@@ -24,8 +24,9 @@ from feasid.effects.preparations import (
     find_large_mistakes,
 )
 from feasid.errors import FeasidError
-from feasid.estimation.estimate import CrossValidation, EstimationProblem
-from feasid.estimation.noise import align_torques, estimate_noise
+from feasid.estimation.cross_validation import CrossValidation
+from feasid.estimation.estimator import Estimator
+from feasid.estimation.noise import align_torques
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.formats.fit_robot import CandidateTerms
 from feasid.loads.description import scale_note
@@ -173,7 +174,7 @@ def _scale_findings(search: AdviceSearch, found: Sequence[Finding]) -> list[Find
     """Torques that are a multiple of the description's, where nothing else was found of it."""
     if search.trial is None or any(f.code == "scale" for f in found):
         return []
-    note = scale_note(search.trial.reduced, search.trial.task.base, search.options.get("units"))
+    note = scale_note(search.trial.reduced, search.trial.base, search.options.get("units"))
     if note is None:
         return []
     joints, numbers = tuple(note.values["joints"]), {"factor": note.values["factor"]}
@@ -289,8 +290,8 @@ class AdviceSearch:
         """Whether two exchanged signals are kept: by the error of all torques together."""
         if len(finding.joints) != 2 or finding.code != "swap" or self.trial is None:
             return False
-        before, tried = self.trial.missed().sum(), self._evaluate([finding])
-        fall = 0.0 if tried[2] is None else 1.0 - np.sqrt(tried[2].missed().sum() / before)
+        before, tried = self.trial.squared_errors().sum(), self._evaluate([finding])
+        fall = 0.0 if tried[2] is None else 1.0 - np.sqrt(tried[2].squared_errors().sum() / before)
         return bool(fall > LEAST_WHOLE_GAIN) and self._keep(*tried, LEAST_GAIN)
 
     def _keep(
@@ -336,8 +337,8 @@ def _prepare_trial(
         base, _ = base_with_terms(robot, [log], offer=CandidateTerms(()))
         work = LogTask(log, {**reading, "filtering": "equations"})
         reduced = align_torques(reduce_tasks([work], base))[0]
-        task = EstimationProblem.from_reduced(reduced, base, feasible_set(base.robot))
-        trial = CrossValidation(task, reduced, estimate_noise(reduced)[0])
+        estimator = Estimator(base, feasible_set(base.robot)).for_comparison()
+        trial = estimator.cross_validate(reduced)
         if len(trial.folds) < MIN_FOLDS:
             return None
         trial.models  # noqa: B018  what cannot be fitted says so here
@@ -372,7 +373,7 @@ def _error_reduction(
 
 def _squared_error_shares(trial: CrossValidation, tested: Reduced) -> Array:
     """Squared errors of every stretch of a log, as shares of its torques, (folds, dof)."""
-    return trial.missed(tested=tested) / np.maximum(tested.torque_norms**2, 1e-300)
+    return trial.squared_errors(tested=tested) / np.maximum(tested.torque_norms**2, 1e-300)
 
 
 MAX_DIAGNOSED_ROWS = 10**6

@@ -23,7 +23,7 @@ from scipy.optimize import linear_sum_assignment, nnls
 from feasid.core.arrays import Array, Mask
 from feasid.dynamics.regressor import inverse_dynamics, regressor
 from feasid.errors import FeasidError, NotEnoughDataError
-from feasid.estimation.estimate import EstimationProblem
+from feasid.estimation.estimator import Estimator
 from feasid.estimation.priors import WEIGHT
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.identifiability.base import BaseParameters, base_parameters
@@ -171,16 +171,13 @@ class JudgedLog:
     def _fit(self) -> tuple[Array, float, Array]:
         """Relative errors, weighted divergence from the description, and base parameters."""
         reduced, base = self.reduced, self.base
-        task = EstimationProblem.from_reduced(reduced, base, feasible_set(base.robot))
-        problem, weight = task.problem(*self.whitened, WEIGHT)
-        start, size = task.free(task.reference), len(self.samples.tau)
-        if self.rough:
-            free = problem.approach(start, weight, ENOUGH * size, MOST_STEPS)
-        else:
-            free = problem.minimise(start, weight)
-        beta = np.asarray(base.K @ task.whole(free))
+        estimator = Estimator(base, feasible_set(base.robot), prior_weight=WEIGHT)
+        size = len(self.samples.tau)
+        limits = (ENOUGH * size, MOST_STEPS) if self.rough else None
+        delta, penalty = estimator.approach(reduced, self.whitened, limits)
+        beta = np.asarray(base.K @ delta)
         errors = reduced.residuals(beta) / np.maximum(reduced.torque_norms, 1e-300)
-        return errors, weight * problem.divergence(free), beta
+        return errors, penalty, beta
 
     @cached_property
     def exchange_errors(self) -> Array:

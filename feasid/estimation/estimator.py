@@ -1,9 +1,14 @@
-"""How equations are weighted, and what is solved with them."""
+"""What a fit decides about the model, and the estimate that follows from equations.
+
+`Estimator` is the one place where equations of a log are solved: a fit, its cross-validation, the
+choice of joint terms and the search for errors of a log all ask one, or a clone that keeps what was
+decided (`Estimator.keep`). What a fit decides about the signals is `feasid.effects.calibration`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,26 +16,36 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
 from feasid.errors import InputError, did_you_mean
-from feasid.estimation.estimate import (
-    ENTROPIC,
-    Estimate,
-    EstimationProblem,
-    estimate_model,
-    verify_model,
-    within_convex,
-)
-from feasid.estimation.noise import Noise, estimate_noise, standard_deviations
-from feasid.estimation.priors import (
-    MASS_RATIO,
-    WEIGHT,
-    Prior,
-    bounded_bodies,
-    find_prior,
+from feasid.estimation.bounds import (
+    BoundsTest,
+    PlausibleBound,
+    plausible_bounds,
+    select_bounds,
     with_bounds,
 )
-from feasid.feasibility.constraints.sets import FeasibleSet
+from feasid.estimation.cross_validation import CrossValidation, FoldSolver
+from feasid.estimation.estimate import (
+    Estimate,
+    Triangle,
+    estimate_notes,
+    uncertified_notes,
+)
+from feasid.estimation.newton import EntropicProblem
+from feasid.estimation.noise import Noise, estimate_noise, standard_deviations
+from feasid.estimation.priors import COVARIANCE_WEIGHT, PRIORS, WEIGHT, Prior, find_prior
+from feasid.estimation.problem import (
+    EstimationProblem,
+    Minimiser,
+    require_consistent_reference,
+)
+from feasid.feasibility import solve
+from feasid.feasibility.cone import Minimum
+from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
 from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares, regularise
+from feasid.feasibility.start import feasible_start
 from feasid.identifiability.base import BaseParameters
+from feasid.options.complete import select_options
+from feasid.options.tables import SetOptions
 from feasid.regression.reduce import measured_rows
 from feasid.regression.triangle import Reduced
 from feasid.robot.description import Robot
@@ -38,236 +53,434 @@ from feasid.robot.description import Robot
 WEIGHT_FLOOR = 1e-3
 """Smallest residual that weights a joint, as a share of its torque: noise-free logs stay finite."""
 
-Triangle = tuple[Array, Array, float]
+NEGLIGIBLE_TERM = 1e-6
+"""Joint terms below this share of their unit are zeros that the barrier held off."""
 
-
-@dataclass(frozen=True, eq=False)
-class EstimatorResult:
-    """What came out, and of which equations.
-
-    ``triangle`` is what was solved, ``weights`` (dof,) the factors on fast rows; ``covariance``
-    (nb, nb) belongs to the printed base parameters; ``believed`` is the feasible set within what
-    was believed besides, ``deviation`` that of a row of the triangle.
-    """
-
-    solution: FeasibleFit
-    optimum: FeasibleFit
-    triangle: Triangle
-    weights: Array
-    covariance: Array
-    believed: FeasibleSet
-    deviation: float = 1.0
-    estimate: Estimate | None = None
-    notes: tuple[Note, ...] = ()
+INCONSISTENT = 0.25
+"""Share of the prior's weight below which a body's own weight is reported: its description
+contradicts the log."""
 
 
 @dataclass(frozen=True, eq=False)
 class Estimator:
-    """The choices of a fit, ready for any equations of its robot.
+    """What a fit decided about the model, and no row of a log; `replace` clones it.
 
-    Attributes
-    ----------
-    base : BaseParameters
-    feasible : FeasibleSet
-    reduced : Reduced
-        The log, from which the sizes of joint terms follow.
-    chosen : mapping
-        `feasid.options.tables.FitOptions`, completed.
-    factors : ndarray, shape (dof,), or None
-        On the joints' equations; None when the log's own noise weights them.
-    timing : float
-        Deviation of the torques' delay [s].
+    Constraints of the caller are in `feasible`. Plausible `bounds` may be rejected by the data,
+    unless they were kept from an estimate (`bounds_decided`).
     """
 
     base: BaseParameters
     feasible: FeasibleSet
-    reduced: Reduced
-    chosen: Mapping[str, Any]
-    factors: Array | None
-    timing: float = 0.0
+    bounds: tuple[PlausibleBound, ...] = ()
+    bounds_decided: bool = False
+    prior: Prior | None = PRIORS["entropic"]
+    prior_weight: float | str | None = None  #: a number, "evidence", or the prior's own choice
+    reference: Array | None = None  #: what the prior draws to, (bodies, 10); None: description
+    weights: str | Array = "noise"  #: "noise", "wls", or factors on the joints' equations (dof,)
+    noise: Noise | None = None  #: None: estimated from the equations
+    slack: float = 0.0  #: without a prior: share of the residual given for a closer model
+    solver: Any = None
+    limits: Mapping[str, Any] = field(default_factory=dict)  #: options that make `feasible`
 
     @classmethod
-    def from_options(
-        cls,
-        chosen: Mapping[str, Any],
-        base: BaseParameters,
-        feasible: FeasibleSet,
-        reduced: Reduced,
-        timing: float = 0.0,
-    ) -> Estimator:
-        """An estimator with these options, whose weights are checked."""
-        factors = _check_joint_weights(chosen["weights"], base.robot)
-        return cls(base, feasible, reduced, chosen, factors, timing)
+    def from_options(cls, base: BaseParameters, options: Mapping[str, Any]) -> Estimator:
+        """The estimator of these completed `feasid.options.tables.FitOptions`."""
+        limits = dict(select_options(SetOptions, options))
+        prior, robot = find_prior(options["prior"]), base.robot
+        feasible = feasible_set(robot, **limits)
+        reference = _check_reference(options["reference"], robot, feasible)
+        bounds: tuple[PlausibleBound, ...] = ()
+        if prior is not None and options["plausible"] and not options["mass"]:
+            bounds = _plausible_bounds(robot, reference)
+        return cls(
+            base,
+            feasible,
+            bounds,
+            prior=prior,
+            prior_weight=options["prior_weight"],
+            reference=reference,
+            weights=_check_weights(options["weights"], robot),
+            slack=options["slack"],
+            solver=options["solver"],
+            limits=limits,
+        )
 
-    def beta(self, equations: Reduced) -> Array:
-        """A quick estimate, for weights that depend on residuals."""
-        if self.factors is None:
-            return estimate_noise(equations, correlated=False)[1]
-        return self._weighted_fit(equations, self.factors)[0].beta
+    # -- clones --------------------------------------------------------------------------------
 
-    def solve(self, equations: Reduced) -> EstimatorResult:
-        """Estimate all parameters from these equations and verify the result."""
-        prior = find_prior(self.chosen["prior"])
-        if prior is None:
-            return self._without_prior(equations)
-        task = self.estimation_problem(prior)
-        noise = self._noise(equations, task)
-        triangle = noise.whitened_triangle(equations)
-        optimum = self._least_squares(triangle)
-        held = self.chosen["plausible"] and not self.chosen["mass"]
-        found = estimate_model(
-            equations,
-            task,
-            optimum.delta,
-            weight=self.chosen["prior_weight"],
-            plausible=held,
+    def on(self, base: BaseParameters) -> Estimator:
+        """The same decisions for the robot with other joint terms or another gravity."""
+        named = {(b.body, b.kind) for b in self.bounds}  # parameters may move to other columns
+        every = _plausible_bounds(base.robot, self.reference) if named else ()
+        bounds = tuple(b for b in every if (b.body, b.kind) in named)
+        feasible = feasible_set(base.robot, **self.limits)
+        return replace(self, base=base, feasible=feasible, bounds=bounds)
+
+    def keep(self, estimate: Estimate) -> Estimator:
+        """The same decisions without a search: weight, noise and bounds as this estimate has."""
+        return replace(
+            self,
+            prior_weight=estimate.prior_weight,
+            noise=estimate.noise,
+            bounds=estimate.bounds,
+            bounds_decided=True,
+        )
+
+    def for_comparison(self, noise: Noise | None = None) -> Estimator:
+        """The estimator that compares candidates for a fit: with a prior of a known weight."""
+        number = isinstance(self.prior_weight, int | float)
+        return replace(
+            self,
+            prior=PRIORS["entropic"] if self.prior is None else self.prior,
+            prior_weight=self.prior_weight if number else WEIGHT,
+            bounds=(),
+            bounds_decided=True,
             noise=noise,
-            timing=self.timing,
-        )
-        found = within_convex(found, task, triangle, optimum.delta, self.chosen["solver"])
-        solution = verify_model(optimum, found.delta, task)
-        K = self.base.K
-        said = (*_belief_notes(found), _prior_note(found, prior.name))
-        said += _uncertified_note(self.feasible)
-        weights = 1.0 / np.sqrt(noise.quick) if self.factors is None else self.factors
-        weights = np.where(measured_rows(equations), weights, 0.0)
-        covariance = K @ found.covariance @ K.T
-        believed = self.feasible
-        if held and not self.feasible.equalities:
-            kept = [b for b in task.plausible_bounds if b not in found.released]
-            believed = with_bounds(self.feasible, kept)
-        return EstimatorResult(
-            solution, optimum, triangle, weights, covariance, believed, 1.0, found, said
         )
 
-    def estimation_problem(self, prior: Prior) -> EstimationProblem:
-        """What is sought, however the equations are weighted."""
+    # -- what it solves ------------------------------------------------------------------------
+
+    @property
+    def plausible_set(self) -> FeasibleSet:
+        """The feasible set within the plausible bounds that were kept."""
+        return with_bounds(self.feasible, self.bounds)
+
+    def problem(self, equations: Reduced) -> EstimationProblem:
+        """Objective and constraints for these equations; nobody else builds one."""
+        feasible = self.plausible_set if self.bounds_decided else self.feasible
         return EstimationProblem.from_reduced(
-            self.reduced, self.base, self.feasible, self._reference(), prior
+            equations, self.base, feasible, self.reference, self.prior
         )
 
-    def _reference(self) -> Array | None:
-        given, robot = self.chosen["reference"], self.base.robot
-        if given is None:
-            return None
-        ten = np.asarray(given, dtype=np.float64)
-        if ten.size != robot.inertial_columns.size or not np.isfinite(ten).all():
-            raise InputError(
-                f"reference must be ten finite numbers for each of {len(robot.bodies)} bodies, in "
-                f"the order of robot.names; got {ten.size}"
-            )
-        out = np.zeros(robot.size)
-        out[robot.inertial_columns.ravel()] = ten.ravel()
-        return out
+    def start(self, problem: EstimationProblem, near: Array | None = None) -> Array:
+        """A strictly feasible model: the reference if it is one, else `near` (n,), else found.
 
-    def _noise(self, equations: Reduced, task: EstimationProblem) -> Noise:
-        """The log's own, or one that weighs as the caller wants."""
-        entropic = replace(task, prior=ENTROPIC)
-        noise = entropic.noise(equations, WEIGHT, self._start(entropic, equations))
-        if self.factors is None and self.chosen["weights"] == "noise":
-            return noise
-        factors = self.factors
-        beta = estimate_noise(equations, correlated=False)[1]
-        rms = equations.residuals(beta) / np.sqrt(max(equations.rows, 1))
-        if factors is None:
-            return Noise(_floor_deviations(rms, equations) ** 2, 0 * rms, noise.correlation)
-        common = float(
-            np.mean((factors * _floor_deviations(rms, equations))[measured_rows(equations)] ** 2)
+        Raises
+        ------
+        InfeasibleConstraintsError
+        """
+        feasible, inside = problem.feasible, problem.elimination.inside
+        described = not feasible.equalities and feasible.contains_strictly(problem.reference)
+        if not described and near is not None and inside.contains_strictly(problem.reduce(near)):
+            return near
+        return feasible_start(feasible, problem.scale, problem.reference)
+
+    def fit(self, equations: Reduced) -> Estimate:
+        """The parameters: feasible in exact arithmetic, and optimal up to `Estimate.gap`.
+
+        Raises
+        ------
+        InfeasibleConstraintsError
+            With a minimal set of contradictory constraints by the caller's names.
+        SolverError
+            When no answer is verified.
+        """
+        if self.prior is None:
+            return self._without_prior(equations)
+        problem = self.problem(equations)
+        start = self.start(problem)
+        noise = self.noise or self._estimate_noise(equations, problem, start)
+        triangle = noise.whitened_triangle(equations)
+        weight, evidence_weight, evidence = self._prior_weight(problem, triangle, start)
+        minimum = Minimiser(problem, weight, start, self.solver).minimum(*triangle[:2])
+        optimum = self._least_squares(triangle)
+        test = self._test_bounds(problem, triangle, weight, minimum)
+        minimum = test.minimum
+        objective, divergence = problem.problem(*triangle[:2], weight)
+        free = problem.reduce(minimum.delta)
+        # Rows count by the correlation that is seen; what it misses would make deviations small.
+        filtered, _ = problem.problem(
+            *noise.as_filtered(equations).whitened_triangle(equations)[:2], weight
         )
-        return Noise(common / factors**2, 0 * rms, noise.correlation)
+        covariance = problem.full_covariance(
+            self.prior.covariance(filtered, free, weight, min(evidence_weight, COVARIANCE_WEIGHT))
+        )
+        factors = self.weights if isinstance(self.weights, np.ndarray) else noise.quick**-0.5
+        estimate = Estimate(
+            verify_minimum(optimum, minimum, problem),
+            optimum,
+            minimum.delta,
+            minimum.gap,
+            triangle,
+            np.where(measured_rows(equations), factors, 0.0),
+            noise,
+            np.asarray(self.base.K @ covariance @ self.base.K.T),
+            prior_weight=weight,
+            evidence_weight=evidence_weight,
+            evidence=evidence,
+            covariance=covariance,
+            prediction_covariance=covariance,
+            systematic=np.zeros((len(covariance), 0)),
+            bounds=test.kept,
+            active_bounds=tuple(
+                b for b in test.kept if b.is_active(minimum.delta, problem.reference)
+            ),
+            rejected_bounds=test.rejected,
+            excluded_bounds=test.excluded,
+            likelihood_ratio=test.likelihood_ratio,
+            inconsistent=_inconsistent_bodies(problem, objective, free, divergence),
+        )
+        return replace(estimate, notes=estimate_notes(estimate, self.prior.name, self.feasible))
 
-    def _start(self, task: EstimationProblem, equations: Reduced) -> Array:
-        """A strictly feasible model."""
-        if not self.feasible.equalities and self.feasible.contains_strictly(task.reference):
-            return task.reference
-        return self._weighted_fit(equations, np.ones(len(equations.triangles)))[0].delta
+    def delay_sensitivity(self, equations: Reduced, estimate: Estimate, deviation: float) -> Array:
+        """How parameters follow a delay of the torques of this deviation [s], shape (n, 1)."""
+        if self.prior is None or not deviation:
+            return np.zeros((self.base.robot.size, 0))
+        size = len(equations.columns)
+        both = estimate.noise.whitened_triangle_with_slope(equations)
+        problem = self.problem(equations)
+        objective, divergence = problem.problem(
+            both[:size, :size], both[:size, size], estimate.prior_weight
+        )
+        free, slope = problem.reduce(estimate.delta), deviation * both[:size, size + 1]
+        return problem.elimination.T @ objective.response(free, divergence, slope)[:, None]
+
+    def quick_beta(self, equations: Reduced) -> Array:
+        """Base parameters for weights that depend on residuals, without a prior."""
+        if isinstance(self.weights, str):
+            return estimate_noise(equations, correlated=False)[1]
+        return self._least_squares(equations.triangle(self.weights)).beta
+
+    def cross_validate(self, reduced: Reduced, noise: Noise | None = None) -> CrossValidation:
+        """For every fold the model of the other folds, with everything that was decided.
+
+        Parameters
+        ----------
+        reduced : Reduced
+        noise : Noise, optional
+            Default the kept one, else that of the log.
+        """
+        chosen = noise or self.noise or estimate_noise(reduced)[0]
+        return CrossValidation(self.base, reduced, chosen, self._fold_solver(reduced))
+
+    def _fold_solver(self, reduced: Reduced) -> FoldSolver:
+        """Standard parameters from whitened triangles of parts of a log."""
+        if self.prior is None:
+
+            def from_least_squares(triangle: Triangle) -> Array:
+                optimum = self._least_squares(triangle)
+                return regularise(*triangle, self.base, self.feasible, optimum, self.slack).delta
+
+            return from_least_squares
+        minimiser = self._minimiser(self.problem(reduced))
+
+        def from_prior(triangle: Triangle) -> Array:
+            # Each part is sought from the first, so that results do not depend on their order.
+            part = minimiser if minimiser.is_fresh else replace(minimiser)
+            return part.minimum(*triangle[:2]).delta
+
+        return from_prior
+
+    def estimate_noise(self, reduced: Reduced, near: Array | None = None) -> Noise:
+        """The noise of a log around the estimate with the prior of a known weight."""
+        problem = self.problem(reduced)
+        return problem.estimate_noise(reduced, self._known_weight, self.start(problem, near))
+
+    def follow(self, reduced: Reduced, near: Array) -> tuple[Minimiser, Array, Array]:
+        """A minimiser for equations like these, the parameters (n,), and how they follow noise.
+
+        The last is their covariance (n, n) were the noise of unit variance.
+        """
+        assert self.noise is not None  # kept
+        problem = self.problem(reduced)
+        minimiser = self._minimiser(problem, near)
+        minimum, objective, divergence = minimiser.solve(*self.noise.whitened_triangle(reduced)[:2])
+        covariance = objective.unit_noise_covariance(minimum.delta, divergence)
+        return minimiser, problem.expand(minimum.delta), problem.full_covariance(covariance)
+
+    def approach(
+        self, reduced: Reduced, triangle: tuple[Array, Array], limits: tuple[float, int] | None
+    ) -> tuple[Array, float]:
+        """Parameters near the minimum (n,), and their weighted divergence from the reference.
+
+        `limits` are a decrement and a number of Newton steps that are enough; None for a minimum.
+        """
+        problem = self.problem(reduced)
+        objective, weight = problem.problem(*triangle, self._known_weight)
+        start = problem.reduce(self.start(problem))
+        if limits is None:
+            free = objective.minimise(start, weight).delta
+        else:
+            free = objective.approach(start, weight, *limits)
+        return problem.expand(free), weight * objective.divergence(free)
+
+    @property
+    def _known_weight(self) -> float:
+        """The prior's weight, where it is not chosen from the log."""
+        assert isinstance(self.prior_weight, int | float)  # kept, or made for comparison
+        return float(self.prior_weight)
+
+    def _minimiser(self, problem: EstimationProblem, near: Array | None = None) -> Minimiser:
+        return Minimiser(problem, self._known_weight, self.start(problem, near), self.solver)
+
+    # -- steps of a fit ------------------------------------------------------------------------
+
+    def _test_bounds(
+        self, problem: EstimationProblem, triangle: Triangle, weight: float, minimum: Minimum
+    ) -> BoundsTest:
+        """Which plausible bounds the data reject, where that is not decided already."""
+        if self.bounds_decided:
+            return BoundsTest(minimum, self.bounds)
+        return select_bounds(self.bounds, problem, triangle, weight, minimum, self.solver)
 
     def _least_squares(self, triangle: Triangle) -> FeasibleFit:
         """The optimum of feasible least squares."""
-        solver = self.chosen["solver"]
-        return feasible_least_squares(*triangle[:2], self.base, self.feasible, solver=solver)
+        return feasible_least_squares(*triangle[:2], self.base, self.feasible, solver=self.solver)
 
-    def _weighted_fit(self, equations: Reduced, factors: Array) -> tuple[FeasibleFit, Triangle]:
-        triangle = equations.triangle(factors)
-        return self._least_squares(triangle), triangle
+    def _estimate_noise(
+        self, equations: Reduced, problem: EstimationProblem, start: Array
+    ) -> Noise:
+        """The noise of the log, or one that weighs joints as the caller wants."""
+        entropic = replace(problem, prior=PRIORS["entropic"])
+        noise = entropic.estimate_noise(equations, WEIGHT, start)
+        if isinstance(self.weights, str) and self.weights == "noise":
+            return noise
+        beta = estimate_noise(equations, correlated=False)[1]
+        rms = equations.residuals(beta) / np.sqrt(max(equations.rows, 1))
+        deviations = _floor_deviations(rms, equations)
+        if isinstance(self.weights, str):
+            return Noise(deviations**2, 0 * rms, noise.correlation)
+        measured = measured_rows(equations)
+        common = float(np.mean((self.weights * deviations)[measured] ** 2))
+        return Noise(common / self.weights**2, 0 * rms, noise.correlation)
 
-    def _without_prior(self, equations: Reduced) -> EstimatorResult:
-        """Feasible least squares, Sousa and Cortesao (2014) eq. (64)-(75), and its slack."""
-        said = [*_uncertified_note(self.feasible)]
-        if self.factors is None and self.chosen["weights"] == "noise":
-            noise, _ = estimate_noise(equations)
-            triangle = noise.whitened_triangle(equations)
-            weights = 1.0 / np.sqrt(noise.quick)
-            optimum = self._least_squares(triangle)
-        else:
-            weights = np.ones(len(equations.triangles)) if self.factors is None else self.factors
-            optimum, triangle = self._weighted_fit(equations, weights)
-            if self.factors is None:
-                weights = 1.0 / _floor_deviations(
-                    equations.residuals(optimum.beta) / np.sqrt(equations.rows), equations
+    def _prior_weight(
+        self, problem: EstimationProblem, triangle: Triangle, start: Array
+    ) -> tuple[float, float, tuple[tuple[float, float], ...]]:
+        """The prior's weight, the one of the largest evidence, and the curve it was read from."""
+        assert self.prior is not None
+        number = isinstance(self.prior_weight, int | float)
+        given = float(self.prior_weight) if number else None  # type: ignore[arg-type]
+        known = self.prior.evidence(
+            problem.problem(*triangle[:2], WEIGHT)[0], problem.reduce(start)
+        )
+        if known is None:
+            if given is None and self.prior_weight is None:
+                given = self.prior.weight
+            if given is None:
+                raise InputError(
+                    f"prior={self.prior.name!r} needs a number as prior_weight (the evidence of "
+                    "this prior is not known)"
                 )
-                optimum, triangle = self._weighted_fit(equations, weights)
+            return given, given, ()
+        evidence_weight, curve = known
+        if self.prior_weight == "evidence":
+            return evidence_weight, evidence_weight, curve
+        if given is None:
+            given = self.prior.clip_weight(evidence_weight)
+        return given, evidence_weight, curve
+
+    def _without_prior(self, equations: Reduced) -> Estimate:
+        """Feasible least squares, Sousa and Cortesao (2014) eq. (64)-(75), and its slack."""
+        notes = [*uncertified_notes(self.feasible)]
+        noise, _ = estimate_noise(equations)
+        by_noise = isinstance(self.weights, str) and self.weights == "noise"
+        if by_noise:
+            triangle, factors = noise.whitened_triangle(equations), noise.quick**-0.5
+        else:
+            factors = (
+                np.ones(len(equations.triangles)) if isinstance(self.weights, str)
+                else self.weights
+            )  # fmt: skip
+            triangle = equations.triangle(factors)
+            if isinstance(self.weights, str):
+                beta = self._least_squares(triangle).beta
+                rms = equations.residuals(beta) / np.sqrt(equations.rows)
+                factors = 1.0 / _floor_deviations(rms, equations)
+                triangle = equations.triangle(factors)
                 text = "joints are weighted by the inverse of their residuals (WLS)"
-                said.append(Note(text, "wls"))
-        solution = regularise(*triangle, self.base, self.feasible, optimum, self.chosen["slack"])
+                notes.append(Note(text, "wls"))
+        optimum = self._least_squares(triangle)
+        solution = regularise(*triangle, self.base, self.feasible, optimum, self.slack)
         r, rho, residual = triangle
-        weights = np.where(measured_rows(equations), weights, 0.0)
-        rows = equations.rows * int(measured_rows(equations).sum())
+        measured = measured_rows(equations)
+        rows = equations.rows * int(measured.sum())
         total = float(np.hypot(residual, np.linalg.norm(r @ solution.beta - rho)))
-        if self.factors is None and self.chosen["weights"] == "noise":
+        if by_noise:
             total = np.sqrt(max(rows - len(rho), 0))  # whitened: effective rows of unit variance
-        deviation = standard_deviations(r, total, rows)
-        own = total / np.sqrt(max(rows - len(rho), 1))
-        return EstimatorResult(
+        deviations = standard_deviations(r, total, rows)
+        return Estimate(
             solution,
             optimum,
+            solution.delta,
+            np.nan,  # the residual's gap is proved on request, `FeasibleFit.gap`
             triangle,
-            weights,
-            np.diag(deviation**2),
-            self.feasible,
-            own,
-            notes=tuple(said),
+            np.where(measured, factors, 0.0),
+            noise,
+            np.diag(deviations**2),
+            total / np.sqrt(max(rows - len(rho), 1)),
+            notes=tuple(notes),
         )
 
 
-def add_covariance(
-    result: EstimatorResult, spread: Array, base: BaseParameters, *, foretold: bool = False
-) -> EstimatorResult:
-    """The result with ``spread @ spread.T`` (n, n) more in the covariance of its parameters.
+def verify_minimum(
+    optimum: FeasibleFit, minimum: Minimum, problem: EstimationProblem
+) -> FeasibleFit:
+    """A minimum as the answer in place of the optimum of the same equations, verified exactly.
 
-    Parameters
-    ----------
-    result : EstimatorResult
-    spread : ndarray, shape (n, k)
-        How standard parameters follow k independent errors of unit variance that all rows share.
-    base : BaseParameters
-    foretold : bool
-        Whether errors that are foretold of other motions count it: not what is as wrong there.
+    Raises
+    ------
+    SolverError
+        When it breaks a constraint.
     """
-    if result.estimate is None or not spread.shape[1]:
-        return result
-    own = np.asarray(base.K, dtype=np.float64) @ spread
-    found, more = result.estimate, spread @ spread.T
-    estimate = replace(
-        found,
-        covariance=found.covariance + more,
-        foretelling=found.foretelling + more if foretold else found.foretelling,
-        shared=np.hstack([found.shared, spread]),
-    )
-    return replace(result, covariance=result.covariance + own @ own.T, estimate=estimate)
+    delta = minimum.delta
+    small = np.abs(delta) < NEGLIGIBLE_TERM * problem.scale.parameters
+    delta = problem.expand(problem.reduce(np.where(np.isfinite(problem.sizes) & small, 0.0, delta)))
+    broken = problem.feasible.violations(delta)
+    if broken:
+        raise solve.solver_error(f"the answer breaks {', '.join(broken)} in exact arithmetic", ())
+    return FeasibleFit(optimum.problem, delta, optimum.raw, optimum.attempts)
 
 
-def _check_joint_weights(weights: Any, robot: Robot) -> Array | None:
-    """Factors per joint that the caller gives; None when residuals decide."""
+def _inconsistent_bodies(
+    problem: EstimationProblem, objective: EntropicProblem, free: Array, weight: float
+) -> tuple[str, ...]:
+    """Bodies much farther from the description than the others; none under a quadratic prior."""
+    if not problem.prior.is_entropic:
+        return ()
+    weights = objective.body_prior_weights(free, weight)
+    few = INCONSISTENT * min(weight, COVARIANCE_WEIGHT)
+    return tuple(name.split(" of ", 1)[-1] for name, body in weights.items() if body < few)
+
+
+def _check_reference(given: Any, robot: Robot, feasible: FeasibleSet) -> Array | None:
+    """The option `reference`, shape (bodies, 10)."""
+    if given is None:
+        return None
+    ten = np.asarray(given, dtype=np.float64)
+    if ten.size != robot.inertial_columns.size or not np.isfinite(ten).all():
+        raise InputError(
+            f"reference must be ten finite numbers for each of {len(robot.bodies)} bodies, in "
+            f"the order of robot.names; got {ten.size}"
+        )
+    ten = ten.reshape(len(robot.bodies), 10)
+    require_consistent_reference(feasible, _with_inertials(robot, ten))
+    return ten
+
+
+def _with_inertials(robot: Robot, ten: Array) -> Array:
+    """The robot's parameters (n,) with other inertials (bodies, 10)."""
+    values = robot.values.copy()
+    values[robot.inertial_columns] = ten
+    return values
+
+
+def _plausible_bounds(robot: Robot, reference: Array | None) -> tuple[PlausibleBound, ...]:
+    """Plausible bounds around the reference, or the description."""
+    values = robot.values if reference is None else _with_inertials(robot, reference)
+    return plausible_bounds(robot, values)
+
+
+def _check_weights(weights: Any, robot: Robot) -> str | Array:
+    """The option `weights`: factors per joint that the caller gives, or how residuals decide."""
     if isinstance(weights, str):
         if weights not in ("noise", "wls"):
             raise InputError(f"weights {weights!r} is not 'noise', 'wls', a mapping or an array")
-        return None
+        return weights
     if weights is None:
         return np.ones(robot.dof)
     if isinstance(weights, Mapping):
         out = np.ones(robot.dof)
-        rows = {body.joint: own for body, own in robot.moving_bodies}
+        rows = {body.joint: row for body, row in robot.moving_bodies}
         for joint, factor in weights.items():
             if joint not in rows:
                 hint = did_you_mean(str(joint), rows)
@@ -286,70 +499,3 @@ def _floor_deviations(deviation: Array, equations: Reduced) -> Array:
     """Deviations of the joints' residuals, not below `WEIGHT_FLOOR` of their torques."""
     floor = WEIGHT_FLOOR * equations.torque_norms / np.sqrt(max(equations.rows, 1))
     return np.asarray(np.maximum(np.maximum(deviation, floor), 1e-150))
-
-
-def _belief_notes(found: Estimate) -> list[Note]:
-    """Bodies at their plausible bounds, or beyond them, and what the bounds cost."""
-    paid = f"at a cost of {found.price:.2g} in the squared whitened residual"
-    kept, left = found.bounded, found.released
-    said = [
-        (
-            "mass-bound",
-            bounded_bodies(kept, "mass"),
-            f"at its bound, {MASS_RATIO:g} times the description's or a third of it (plausible="
-            f"True), {paid}; no action needed: the log allows it",
-        ),
-        (
-            "shape-bound",
-            bounded_bodies(kept, "shape"),
-            f"its centre is at the edge of the collision or visual shape (plausible=True), {paid}; "
-            "no action needed: the log allows it",
-        ),
-        (
-            "mass-released",
-            bounded_bodies(left, "mass"),
-            f"more than {MASS_RATIO:g} times the description's or less than a third: the data "
-            f"reject the bound (it would cost {found.price:.3g} in the squared whitened residual); "
-            "check the masses in the description",
-        ),
-        (
-            "shape-released",
-            bounded_bodies(left, "shape"),
-            "its centre is outside its collision or visual shape: the data reject the bound (it "
-            f"would cost {found.price:.3g} in the squared whitened residual); check the "
-            "description",
-        ),
-    ]
-    return [
-        Note(f"mass of {', '.join(bodies)}: {text}", code, bodies=bodies, price=found.price)
-        for code, bodies, text in said
-        if bodies
-    ] + _doubt_notes(found)
-
-
-def _doubt_notes(found: Estimate) -> list[Note]:
-    """Bodies whose description the log contradicts."""
-    if not found.doubted:
-        return []
-    text = (
-        f"inertials of {', '.join(found.doubted)}: the log contradicts the description of these "
-        "bodies, or of neighbours that move with them, more than of the others; deviations of "
-        "their parameters are wider for it"
-    )
-    return [Note(text, "description-doubted", bodies=found.doubted)]
-
-
-def _uncertified_note(feasible: FeasibleSet) -> tuple[Note, ...]:
-    """Which constraints no certificate covers."""
-    if not feasible.convex:
-        return ()
-    listed = ", ".join(c.name for c in feasible.convex)
-    text = "kept in floating point, outside the certificate, because not affine"
-    return (Note(f"{listed}: {text}", "outside-certificate"),)
-
-
-def _prior_note(found: Estimate, kind: str) -> Note:
-    text = f"{kind} prior of weight {found.weight:.3g} in units of the whitened residual"
-    if found.curve and found.evident != found.weight:
-        text += f" (the log's evidence asks for {found.evident:.3g})"
-    return Note(text, "prior", weight=found.weight, evident=found.evident)

@@ -100,10 +100,12 @@ class Noise:
             Only these stretches of time.
         """
         size = len(reduced.columns)
-        r = self.whole(reduced, folds)
+        r = self.whitened_triangle_with_slope(reduced, folds)
         return r[:size, :size], r[:size, size], float(r[size, size])
 
-    def whole(self, reduced: Reduced, folds: Sequence[int] | None = None) -> Array:
+    def whitened_triangle_with_slope(
+        self, reduced: Reduced, folds: Sequence[int] | None = None
+    ) -> Array:
         """The same triangle with the torques' slopes behind them, shape (nb + 2, nb + 2)."""
         size = len(reduced.columns)
         parts = []
@@ -378,7 +380,7 @@ def align_torques(reduced: Reduced) -> tuple[Reduced, Delay]:
 def _next_delay(reduced: Reduced, already: float) -> Delay:
     """The most probable delay, next to any base parameters."""
     noise, _ = estimate_noise(reduced)
-    left = noise.whole(reduced)[-2:, -2:]
+    left = noise.whitened_triangle_with_slope(reduced)[-2:, -2:]
     pull = 1.0 / (EXPECTED_DELAY * reduced.period) ** 2
     known = float(left[:, 1] @ left[:, 1]) + pull
     further = -(float(left[:, 0] @ left[:, 1]) + pull * already) / known

@@ -7,43 +7,34 @@ on units or frames (Lee, Wensing and Park 2020). The first is in units of the no
 means the same for any number of samples, and the prior fades as data come in. Read as probabilities
 it is a Wishart density of each body about the reference with 2 weight + 5 degrees of freedom, which
 gives the evidence for a weight and the covariance of the estimate.
-
-Plausible bounds hold besides, unless a log rejects them: masses lie within a third and three times
-the reference's, and where a link's collision or visual shape is known, its mass lies inside. The
-centre is in the box around the shapes, along each of the box's axes the second moment is that of a
-distribution between its walls, ``integral (x - low) (high - x) dm >= 0``, and the density is one of
-materials that robots are made of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array
 from feasid.errors import InputError, did_you_mean
-from feasid.estimation.entropic import EntropicProblem
-from feasid.feasibility.constraints.affine import Linear, bound_constraints, com_box
-from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.constraints.units import Units, usable_inertials
-from feasid.formats.registry import shape_boxes_by_body
+from feasid.estimation.newton import EntropicProblem
+from feasid.feasibility.constraints.units import Units
 from feasid.robot.description import Robot
 
 WEIGHT = 3.0
 """Where no evidence was asked yet: it wants 3 to 10 in simulation, and errors are flat there."""
 
 TRACE = 1e-6
-"""Weight of the divergence beside a quadratic prior: it keeps the minimiser strictly feasible."""
+"""Weight of the divergence beside a quadratic prior, as a share of the prior's weight and at least
+this: it keeps the minimiser strictly feasible. A share that did not grow with the prior's weight
+would leave Newton's method unable to reach minima near the edge of the feasible set."""
 
-DOUBTED = 1.0
+COVARIANCE_WEIGHT = 1.0
 """Deviations take the reference for a draw of at most this weight: one weight for all bodies
 smooths the few whose description is worst (chosen in simulation). Errors on other motions that it
-foretells cover the real ones within 1.25 times in nine of ten splits of real logs, as weights of
+predicts cover the real ones within 1.25 times in nine of ten splits of real logs, as weights of
 0.03 to 0.3 do; their median is 1.25 times the real error, at 0.3 1.4 times, at 0.1 1.8 times."""
 
 SHARPEST = 1e-12
@@ -109,7 +100,12 @@ class Prior:
         float
             Positive.
         """
-        return TRACE
+        return TRACE * max(weight, 1.0)
+
+    @property
+    def is_entropic(self) -> bool:
+        """Whether the divergence from the reference is the prior, and not a trace beside it."""
+        return self.divergence(1.0) == 1.0
 
     def evidence(
         self, problem: EntropicProblem, start: Array
@@ -130,7 +126,7 @@ class Prior:
         """
         return None
 
-    def strongest(self, evident: float) -> float:
+    def clip_weight(self, evident: float) -> float:
         """The weight that is taken where the evidence is largest at `evident`.
 
         Parameters
@@ -177,9 +173,9 @@ class EntropicPrior(Prior):
         self, problem: EntropicProblem, start: Array
     ) -> tuple[float, tuple[tuple[float, float], ...]]:
         """Laplace's approximation over a grid of weights."""
-        return problem.most_evident(problem.minimise(start, WEIGHT))
+        return problem.maximise_evidence(problem.minimise(start, WEIGHT).delta)
 
-    def strongest(self, evident: float) -> float:
+    def clip_weight(self, evident: float) -> float:
         """At most `STRONGEST`: a description that contradicts the log is believed less."""
         return min(evident, STRONGEST)
 
@@ -285,9 +281,10 @@ class GaussianPrior(Prior):
         InputError
             When the fit had no prior: least squares alone have no covariance of all parameters.
         """
-        if getattr(fit, "estimate", None) is None:
+        covariance = getattr(getattr(fit, "estimate", None), "covariance", None)
+        if covariance is None:
             raise InputError("only a fit with a prior has a covariance of all its parameters")
-        return cls(tuple(fit.robot.parameter_names), fit.delta, fit.estimate.covariance)
+        return cls(tuple(fit.robot.parameter_names), fit.delta, covariance)
 
     def rows(
         self, robot: Robot, reference: Array, units: Units, weight: float
@@ -359,91 +356,3 @@ def find_prior(given: str | Prior | None) -> Prior | None:
             option="prior",
         )
     return PRIORS[given]
-
-
-Index = npt.NDArray[np.intp]
-
-MASS_RATIO = 3.0
-"""Masses stay within this factor of the description's unless the log insists."""
-
-SHAPE_ROOM = 0.1, 0.01
-"""How far mass may lie beyond a box of shapes: share of its size, and length [m]. Shapes for
-collisions are drawn around links, but not exactly."""
-
-DENSITIES = 30.0, 8000.0
-"""Mass per volume of the shapes [kg/m^3]: thin shells to solid steel."""
-
-AT_BOUND = 1e-3
-"""A number this close to its bound, as a share of the reference's, is at it."""
-
-
-@dataclass(frozen=True, eq=False)
-class PlausibleBound:
-    """A plausible bound of one body; its ``kind`` is "mass" or "shape"."""
-
-    body: str
-    kind: str
-    rows: tuple[Linear, ...]
-
-    def smallest_value(self, delta: Array) -> float:
-        """Smallest of the affine forms that must not be negative."""
-        return min(float(r.coefficients @ delta[r.columns]) + r.constant for r in self.rows)
-
-    def is_active(self, delta: Array, reference: Array) -> bool:
-        """Whether some bound is active."""
-        values = ((_evaluate_row(r, delta), _evaluate_row(r, reference)) for r in self.rows)
-        return any(here < AT_BOUND * there for here, there in values)
-
-
-def _evaluate_row(row: Linear, delta: Array) -> float:
-    """Value of an affine form of the parameters."""
-    return float(row.coefficients @ delta[row.columns]) + row.constant
-
-
-def plausible_bounds(robot: Robot, reference: Array) -> tuple[PlausibleBound, ...]:
-    """Plausible bounds of the bodies whose inertials a description states.
-
-    A body whose reference itself contradicts its shapes has no belief about these.
-    """
-    boxes = shape_boxes_by_body(robot)
-    out = []
-    for i in np.flatnonzero(usable_inertials(robot)):
-        body, columns = robot.bodies[i].name, robot.inertial_columns[i]
-        mass = float(reference[columns[9]])
-        name = f"plausible mass of {body}"
-        limits = bound_constraints(name, [columns[9]], 1.0, mass / MASS_RATIO, mass * MASS_RATIO)
-        out.append(PlausibleBound(body, "mass", tuple(limits)))
-        if int(i) in boxes:
-            shaped = PlausibleBound(
-                body, "shape", tuple(_com_inside_shape(body, columns, *boxes[int(i)]))
-            )
-            out += [shaped] if shaped.smallest_value(reference) > 0 else []
-    return tuple(out)
-
-
-def _com_inside_shape(
-    body: str, columns: Index, low: Array, high: Array, volume: float
-) -> list[Linear]:
-    room = SHAPE_ROOM[0] * (high - low) + SHAPE_ROOM[1]
-    low, high = low - room, high + room
-    rows = com_box(f"{body} within its shape", columns, low, high)
-    for axis in range(3):
-        # The integral of x^2 is half of Lyy + Lzz - Lxx.
-        moments = np.zeros(10)
-        moments[[0, 3, 5]] = -0.5
-        moments[[0, 3, 5][axis]] = 0.5
-        moments[6 + axis] = low[axis] + high[axis]
-        moments[9] = -low[axis] * high[axis]
-        rows.append(Linear(f"mass of {body} within its shape, {'xyz'[axis]}", columns, moments))
-    thin, solid = (density * volume for density in DENSITIES)
-    return rows + bound_constraints(f"density of {body}", columns[9:], 1.0, thin, solid)
-
-
-def with_bounds(feasible: FeasibleSet, held: Iterable[PlausibleBound]) -> FeasibleSet:
-    """The feasible set within these beliefs."""
-    return replace(feasible, linear=(*feasible.linear, *(r for b in held for r in b.rows)))
-
-
-def bounded_bodies(held: Sequence[PlausibleBound], kind: str) -> tuple[str, ...]:
-    """The bodies that beliefs of a kind are about."""
-    return tuple(b.body for b in held if b.kind == kind)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError
 from feasid.feasibility import problems, solve
 from feasid.feasibility.cone import project_by_divergence
 from feasid.feasibility.constraints.elimination import Elimination
@@ -17,7 +16,7 @@ from feasid.feasibility.constraints.units import Units, constraint_units
 from feasid.feasibility.problems import Program, margins, normalise_constraints
 from feasid.feasibility.reference import Anchor, NoInteriorError, Reference
 from feasid.feasibility.solve import Attempt, ConeArrays, SolverAnswer, lower_bound
-from feasid.robot.description import Robot
+from feasid.feasibility.start import contradiction
 
 UNSEEN = 1e-10
 """Singular value, relative to the largest, below which data say nothing about a direction."""
@@ -131,7 +130,6 @@ class _Problem:
 
 
 def closest(
-    robot: Robot,
     rows: Array,
     target: Array,
     feasible: FeasibleSet,
@@ -147,7 +145,6 @@ def closest(
 
     Parameters
     ----------
-    robot : Robot
     rows, target : ndarray, shapes (r, n) and (r,)
     feasible : FeasibleSet
     scale : Units
@@ -196,7 +193,7 @@ def closest(
             None if generic is None else _on_free_parameters(elimination, *generic),
         )
     except NoInteriorError as error:
-        raise _contradiction(robot, feasible, scale, reference.delta, error) from error
+        raise contradiction(feasible, scale, reference.delta) from error
     delta = elimination.expand(found.delta)
     broken = feasible.violations(delta)
     if broken:
@@ -214,30 +211,6 @@ def _on_free_parameters(
         elimination.inside, scale.mass, scale.length, scale.parameters[elimination.roots]
     )
     return inner, replace(reference, delta=reference.delta[elimination.roots])
-
-
-def _contradiction(
-    robot: Robot, feasible: FeasibleSet, scale: Units, reference: Array, error: NoInteriorError
-) -> InputError:
-    """The error that names the constraints which exclude each other."""
-    from feasid.feasibility.check import Verdict
-    from feasid.feasibility.proof.decide import decide, minimal_conflict
-    from feasid.feasibility.proof.question import Question
-
-    clash: tuple[str, ...] = ()
-    if feasible.size == len(robot.values):  # no parameter is held
-        question = Question.from_doubles(robot, feasible, np.zeros((0, feasible.size)), np.zeros(0))
-        verdict = Verdict(question, decide(question, scale, reference), scale, ())
-        suspects = [name for name in verdict.clash if name in feasible.user_constraints]
-        clash = minimal_conflict(question, scale, reference, suspects)
-    among = "" if clash else "some of "  # met by bodies without mass only
-    conflict = tuple(clash) or tuple(sorted(feasible.user_constraints))
-    tried = "; ".join(map(str, error.data["attempts"]))
-    return InputError(
-        f"no parameters satisfy all constraints at once: {among}{', '.join(conflict)} cannot hold "
-        f"together; widen or leave out one of them ({tried})",
-        conflict=conflict,
-    )
 
 
 def _closest(

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +61,11 @@ FIXED = 1e-12
 class ConvexFunction(Protocol):
     """A convex function of all parameters, differentiated along the directions z of a problem."""
 
+    @property
+    def concordance(self) -> float:
+        """The largest c for which the function over c is self-concordant; 0 if there is none."""
+        ...
+
     def value(self, delta: Array) -> float:
         """At `delta`, shape (n,); infinite outside its domain."""
         ...
@@ -77,6 +82,7 @@ class Quadratic:
     A: Array
     b: Array
     directions: Array
+    concordance: ClassVar[float] = np.inf
 
     @cached_property
     def rows_along_directions(self) -> Array:
@@ -103,6 +109,7 @@ class BallBarrier:
 
     quadratic: Quadratic
     radius: float
+    concordance: ClassVar[float] = 1.0
 
     def value(self, delta: Array) -> float:
         """See `ConvexFunction`."""
@@ -251,6 +258,13 @@ class LogBarrier:
         )
 
     @cached_property
+    def concordance(self) -> float:
+        """See `ConvexFunction`."""
+        weights = [*(float(w) for part in self.blocks for w in part.weights)]
+        weights += [self.row_weight] * bool(len(self.rows))
+        return min(weights, default=np.inf)
+
+    @cached_property
     def _moving(self) -> Array:
         """How the rows change along the directions, shape (m, z)."""
         return np.asarray(self.rows @ self.directions)
@@ -288,14 +302,33 @@ class LogBarrier:
 
 
 @dataclass(frozen=True, eq=False)
-class NewtonResult:
-    """Where Newton's method ended: the point, shape (n,), whether it is what was asked for, and the
-    number of steps.
-    """
+class Minimum:
+    """Where Newton's method ended, and how far that is from the minimum."""
 
-    delta: Array
-    converged: bool
+    delta: Array  #: the last point, shape (n,)
+    gap: float  #: bound of how much larger the sum is than its minimum; infinite where not known
     steps: int
+    #: "converged": the decrement is small; "stalled": rounding hides further descent
+    status: Literal["converged", "stalled", "unfinished"]
+
+    @property
+    def settled(self) -> bool:
+        """Whether further steps would change nothing."""
+        return self.status != "unfinished"
+
+
+def optimality_gap(decrement: float, concordance: float) -> float:
+    """Bound of f - min f from half the squared Newton decrement of f.
+
+    ``f / c`` is self-concordant for c = `concordance`; with its decrement l < 1 the gap is at most
+    ``-c (l + log(1 - l))`` (Boyd and Vandenberghe 2004, section 9.6.3).
+    """
+    if not concordance > 0:
+        return np.inf
+    if np.isinf(concordance):
+        return abs(decrement)
+    length = np.sqrt(2.0 * abs(decrement) / concordance)
+    return float(-concordance * (length + np.log1p(-length))) if length < 1.0 else np.inf
 
 
 def minimise(
@@ -306,7 +339,7 @@ def minimise(
     *,
     tilt: Array | None = None,
     steps: int = MAX_NEWTON_STEPS,
-) -> NewtonResult:
+) -> Minimum:
     """Minimise ``sum_k weight_k term_k(delta) - tilt.z`` along ``delta = start + directions z``.
 
     Damped Newton steps until half the squared decrement is small. Terms are infinite outside their
@@ -318,12 +351,13 @@ def minimise(
     """
     delta = np.array(start, dtype=np.float64)
     pull = None if tilt is None else directions.T @ tilt
+    concordance = min(weight * term.concordance for weight, term in terms)
 
     def value(at: Array) -> float:
         total = sum(weight * term.value(at) for weight, term in terms)
         return float(total if tilt is None else total - float(tilt @ at))
 
-    current = value(delta)
+    current, gap = value(delta), np.inf
     for taken in range(steps):
         parts = [(weight, *term.derivatives(delta)) for weight, term in terms]
         gradient = sum(weight * g for weight, g, _ in parts)
@@ -331,8 +365,9 @@ def minimise(
         slope = -np.asarray(gradient if pull is None else gradient - pull)
         step = newton_step(hessian, slope)
         decrease = float(slope @ step)
+        gap = optimality_gap(0.5 * decrease, concordance)
         if not decrease > 2 * decrement:
-            return NewtonResult(delta, True, taken)
+            return Minimum(delta, gap, taken, "converged")
         move, length = directions @ step, 1.0
         while length > SHORTEST_STEP:
             trial = delta + length * move
@@ -341,9 +376,9 @@ def minimise(
                 break
             length *= 0.5
         else:
-            return NewtonResult(delta, True, taken)
+            return Minimum(delta, gap, taken, "stalled")
         delta, current = trial, new
-    return NewtonResult(delta, False, steps)
+    return Minimum(delta, gap, steps, "unfinished")
 
 
 def project_by_divergence(

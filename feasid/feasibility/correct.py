@@ -177,7 +177,6 @@ def correct(
         found, near, moved = Closest(now.delta, now.delta, ()), beta, False
     else:
         found = closest(
-            base.robot,
             left @ K,
             left @ beta,
             allowed,
@@ -269,7 +268,6 @@ def _correct_parameters(
         elimination.inside, scale.mass, scale.length, scale.parameters[elimination.roots]
     )
     found = closest(
-        robot,
         reach @ elimination.T[part],
         reach @ (start - elimination.fixed)[part],
         elimination.inside,

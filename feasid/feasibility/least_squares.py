@@ -267,7 +267,6 @@ def feasible_least_squares(
     problem = LeastSquares(R, rho, base, feasible, scale, margin)
     rows, target = _least_squares_rows(R @ K, rho, robot, friction_ridge, prior, prior_weight)
     found = closest(
-        robot,
         rows,
         target,
         feasible,

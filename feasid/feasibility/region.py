@@ -214,7 +214,7 @@ class Region:
         found = minimise(
             terms, x, self._unit_directions, 0.5 * CENTRED**2, tilt=tilt, steps=MAX_CENTRING_STEPS
         )
-        if not found.converged:
+        if not found.settled:
             raise SolverError("the path of central points was lost: Newton's method did not settle")
         return found.delta
 

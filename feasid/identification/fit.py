@@ -40,11 +40,12 @@ from feasid.effects.joint_terms import (
 from feasid.effects.log_check import diagnose_logs
 from feasid.effects.table import corrected_options
 from feasid.errors import InputError, NotEnoughDataError
-from feasid.estimation.estimate import EstimationProblem
-from feasid.estimation.estimator import Estimator, EstimatorResult, add_covariance
+from feasid.estimation.cross_validation import CrossValidation
+from feasid.estimation.estimate import Estimate
+from feasid.estimation.estimator import Estimator
 from feasid.estimation.noise import Delay, align_torques
-from feasid.estimation.priors import DOUBTED, find_prior
-from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
+from feasid.estimation.priors import COVARIANCE_WEIGHT, find_prior
+from feasid.feasibility.constraints.sets import feasible_set
 from feasid.formats.fit_robot import (
     GEAR_FRICTION,
     resolve_robot,
@@ -58,7 +59,7 @@ from feasid.identification.result import Fit
 from feasid.logs.motion import Motion
 from feasid.logs.recording import Recording
 from feasid.options.complete import complete_options, document_options, select_options
-from feasid.options.tables import FitOptions, LogOptions, ReduceOptions, SetOptions
+from feasid.options.tables import FitOptions, LogOptions, ReduceOptions
 from feasid.regression.parallel import LogTask
 from feasid.regression.reduce import (
     Log,
@@ -152,9 +153,9 @@ def _fit_torques(
     log_options: dict[str, Any] = select_options(LogOptions, {**options, **as_torques})
     if calibration.confirmed:
         log_options = corrected_options(log_options, calibration.correction, base.robot)
-    estimate, servo_notes = solved.estimate, [] if servo is None else servo.notes
+    servo_notes = [] if servo is None else servo.notes
     notes = [
-        *(*servo_notes, *estimate.notes),
+        *(*servo_notes, *solved.estimate.notes),
         *measured_notes,
         *term_notes,
         *calibration.notes,
@@ -165,20 +166,11 @@ def _fit_torques(
         *reduced.notes,
     ]
     return Fit(
-        robot=solved.base.robot.with_values(estimate.solution.delta),
         description=solved.base.robot,
-        base=solved.base,
-        feasible=solved.feasible,
-        believed=estimate.believed,
-        solution=estimate.solution,
-        optimum=estimate.optimum,
+        estimator=solved.estimator.keep(solved.estimate),
+        estimate=solved.estimate,
         reduced=solved.reduced,
         equations=solved.equations,
-        weights=estimate.weights,
-        triangle=estimate.triangle,
-        covariance=estimate.covariance,
-        deviation=estimate.deviation,
-        estimate=estimate.estimate,
         notes=as_notes(notes),
         log_options={**log_options, "filtering": chosen["filtering"]},
         options=chosen,
@@ -239,7 +231,8 @@ def _add_missing_terms(
         wider = base_parameters(with_further_term(robot, word, bodies), measured=chosen["measured"])
         reduced = reduce_tasks(tasks, wider)
         again = _identify(tasks, described, wider, reduced, chosen, align_torques)
-        gain = 1.0 - again.solved.held_out_error / answer.solved.held_out_error
+        before, after = (held_out_error(a.solved.cross_validation) for a in (answer, again))
+        gain = 1.0 - after / before
         if gain < LEAST_GAIN_OF_A_TERM * len(FRICTION[word]):
             continue
         added.append(_term_note(word, gain))
@@ -279,20 +272,22 @@ def _diagnose_where_asked(
 class _Solution:
     """Equations, what they were solved with, and the answer."""
 
-    base: BaseParameters
+    estimator: Estimator
     reduced: Reduced
     delay: Delay
-    feasible: FeasibleSet
     equations: Reduced
     notes: Sequence[Note]
-    estimate: EstimatorResult
+    estimate: Estimate
 
     @property
-    def held_out_error(self) -> float:
-        """See `feasid.effects.joint_terms.held_out_error`."""
-        assert self.estimate.estimate is not None
-        task = EstimationProblem.from_reduced(self.reduced, self.base, self.feasible)
-        return held_out_error(task, self.reduced, self.estimate.estimate.noise)
+    def base(self) -> BaseParameters:
+        """Base parameters of the model."""
+        return self.estimator.base
+
+    @property
+    def cross_validation(self) -> CrossValidation:
+        """Models of all folds but one, with everything that was decided."""
+        return self.estimator.keep(self.estimate).cross_validate(self.reduced)
 
 
 def _solve(
@@ -303,11 +298,12 @@ def _solve(
     chosen: Mapping[str, Any],
 ) -> _Solution:
     """Weigh the equations of a log and solve them."""
-    feasible = feasible_set(base.robot, **select_options(SetOptions, chosen))
-    estimator = Estimator.from_options(chosen, base, feasible, reduced, delay.deviation)
+    estimator = Estimator.from_options(base, chosen)
     equations, notes = _form_equations(tasks, base, reduced, chosen, estimator, delay.value)
-    estimate = estimator.solve(equations)
-    return _Solution(base, reduced, delay, feasible, equations, notes, estimate)
+    estimate = estimator.fit(equations)
+    late = estimator.delay_sensitivity(equations, estimate, delay.deviation)
+    estimate = estimate.with_systematic(late)
+    return _Solution(estimator, reduced, delay, equations, notes, estimate)
 
 
 def _calibrate(
@@ -322,9 +318,11 @@ def _calibrate(
     What was taken out had a part in the choice of friction terms, which is made again without it
     from the equations with all candidates, `wide`. The notes are those of the second choice.
     """
-    setup = make_uncorrected_log(tasks, solved.base, solved.reduced, chosen, solved.delay.value)
-    first, notes = solved.estimate.estimate, list[Note]()
-    if setup is None or first is None:
+    first, notes = solved.estimate, list[Note]()
+    setup = make_uncorrected_log(
+        tasks, solved.base, solved.reduced, chosen, solved.estimator, solved.delay.value
+    )
+    if setup is None:
         return solved, None, Calibration(), notes
     found = calibrate(setup, first)
     if found.active:
@@ -332,17 +330,19 @@ def _calibrate(
         corrected, again, said = _fit_without_mistakes(
             tasks, whole, abrupt, solved.delay, found, chosen
         )
-        if corrected.held_out_error < solved.held_out_error:
+        errors = (held_out_error(s.cross_validation) for s in (corrected, solved))
+        if next(errors) < next(errors):
             solved, found, notes = corrected, again, said
         else:
             found = Found(uncorrected_trial(setup, first))
-    allowance = allow(found, min(first.evident, DOUBTED))
-    estimate = add_covariance(solved.estimate, allowance.spread, solved.base)
-    bias, told = resolution_bias(found.trial), solved.notes
+    allowance = allow(found, min(first.evidence_weight, COVARIANCE_WEIGHT))
+    # Another log of this robot has the same tilt, but not the same rounding of positions.
+    estimate = solved.estimate.with_systematic(allowance.spread, recurring=True)
+    bias, own_notes = resolution_bias(found.trial), solved.notes
     if bias is not None:
-        estimate = add_covariance(estimate, bias.spread[:, None], solved.base, foretold=True)
-        told = [*bias.notes, *told]
-    return replace(solved, estimate=estimate, notes=told), found, allowance.calibration, notes
+        estimate = estimate.with_systematic(bias.spread[:, None])
+        own_notes = [*bias.notes, *own_notes]
+    return replace(solved, estimate=estimate, notes=own_notes), found, allowance.calibration, notes
 
 
 def _fit_without_mistakes(
@@ -366,7 +366,7 @@ def _fit_without_mistakes(
     delay = Delay() if correction.shifts_torques else delay
     base, reduced, notes = _choose_friction_terms(again, equations, chosen)
     if base.robot.drives != found.trial.base.robot.drives:
-        estimate = _solve(tasks, base, reduced, delay, chosen).estimate.estimate
+        estimate = _solve(tasks, base, reduced, delay, chosen).estimate
         found = with_other_terms(found, wide, base.robot, estimate)
     trial = found.trial
     return _solve(tasks, trial.base, trial.reduced, delay, chosen), found, [*told, *notes]
@@ -416,9 +416,8 @@ def _choose_friction_terms(
     if not present or not reduced.strata:
         return base, reduced, []
     pruned, measured = chosen["candidates"] is not None, chosen["measured"]
-    choice = choose_terms(
-        reduced, base.robot, candidate_sets(present), pruned=pruned, measured=measured
-    )
+    estimator = Estimator.from_options(base, chosen)
+    choice = choose_terms(reduced, estimator, candidate_sets(present), pruned=pruned)
     kept = base_parameters(choice.robot, measured=measured)
     return kept, restrict_terms(reduced, base.robot, kept), [choice.note]
 
@@ -460,7 +459,7 @@ def _form_equations(
         for block in robust.reduce_blocks(motions, robot, columns, chosen["block"])
     ]
     kind = chosen["robust"]
-    equations, shares = robust.reweight(blocks, kind, estimator.beta)
+    equations, shares = robust.reweight(blocks, kind, estimator.quick_beta)
     return equations.with_shifted_torques(delay), robust.weight_notes(
         blocks, shares, robot.coordinates, kind
     )
@@ -561,4 +560,5 @@ def compare_models(
     have = {s for d in base.robot.drives for s in d.symbols}
     there = [t for t in chosen["candidates"] if have.intersection(FRICTION[t])]
     sets = [tuple(m) for m in models] if models is not None else candidate_sets(there)
-    return choose_terms(reduced, base.robot, sets, pruned=True, measured=measured)
+    estimator = Estimator(base, feasible_set(base.robot))
+    return choose_terms(reduced, estimator, sets, pruned=True)

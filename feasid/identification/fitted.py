@@ -16,11 +16,10 @@ from feasid.core.arrays import Array
 from feasid.core.notes import Note
 from feasid.effects.calibration import Calibration
 from feasid.errors import CertificateError, InputError
-from feasid.estimation.estimate import CrossValidation, Estimate, EstimationProblem
+from feasid.estimation.cross_validation import CrossValidation
+from feasid.estimation.estimate import Estimate
 from feasid.estimation.estimator import Estimator
 from feasid.estimation.noise import condition_number, least_squares
-from feasid.estimation.noise import estimate_noise as noise_of
-from feasid.estimation.priors import find_prior
 from feasid.export.robot_file import WritableModel
 from feasid.feasibility import problems
 from feasid.feasibility.constraints.sets import FeasibleSet
@@ -53,32 +52,16 @@ class FittedModel(WritableModel):
 
     Attributes
     ----------
-    robot : Robot
-        With the identified parameters as its own; ready for `feasid.inverse_dynamics`.
     description : Robot
         What went in, with the joint terms that were fitted.
-    base : BaseParameters
-    feasible : FeasibleSet
-    believed : FeasibleSet
-        The same within plausible bounds, too, unless the log rejects them.
-    solution : FeasibleFit
-        With ``delta`` (n standard parameters), ``beta`` and what was verified.
-    optimum : FeasibleFit
-        The optimum of feasible least squares, before `slack` was traded for a closer model.
+    estimator : Estimator
+        What was decided about the model.
+    estimate : Estimate
+        Parameters, their covariance, noise, prior and bounds.
     reduced : Reduced
         The log.
     equations : Reduced
         What was fitted: `reduced`, with robust weights when these were asked for.
-    weights : ndarray, shape (dof,)
-        Factors on the joints' equations; those of rows that are not slow where the noise decides.
-    triangle : (R, rho, residual)
-        The weighted equations that were solved.
-    covariance : ndarray, shape (nb, nb)
-        Of the base parameters as they are printed.
-    deviation : float
-        Standard deviation of a row of `triangle`; 1 where these are in units of the noise.
-    estimate : Estimate or None
-        Noise, prior and bounds; None without a prior.
     notes : tuple of Note
         What was assumed, derived, filtered and left out.
     log_options : mapping
@@ -95,20 +78,11 @@ class FittedModel(WritableModel):
         Gains and delay of the servos, where the log has commands in place of torques.
     """
 
-    robot: Robot
     description: Robot
-    base: BaseParameters
-    feasible: FeasibleSet
-    believed: FeasibleSet
-    solution: FeasibleFit
-    optimum: FeasibleFit
+    estimator: Estimator
+    estimate: Estimate
     reduced: Reduced
     equations: Reduced
-    weights: Array
-    triangle: tuple[Array, Array, float]
-    covariance: Array
-    deviation: float
-    estimate: Estimate | None = None
     notes: tuple[Note, ...] = ()
     log_options: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -118,6 +92,56 @@ class FittedModel(WritableModel):
     servo: ServoFit | None = None
 
     # -- parameters --------------------------------------------------------------------------
+
+    @cached_property
+    def robot(self) -> Robot:  # type: ignore[override]
+        """With the identified parameters as its own; ready for `feasid.inverse_dynamics`."""
+        return self.description.with_values(self.delta)
+
+    @property
+    def base(self) -> BaseParameters:  # type: ignore[override]
+        """Base parameters of the robot."""
+        return self.estimator.base
+
+    @property
+    def feasible(self) -> FeasibleSet:
+        """The constraints that were asked for, and that parameters exist."""
+        return self.estimator.feasible
+
+    @property
+    def plausible_set(self) -> FeasibleSet:
+        """The same within plausible bounds, too, unless the log rejects them."""
+        return self.estimator.plausible_set
+
+    @property
+    def solution(self) -> FeasibleFit:
+        """With ``delta`` (n standard parameters), ``beta`` and what was verified."""
+        return self.estimate.solution
+
+    @property
+    def optimum(self) -> FeasibleFit:
+        """The optimum of feasible least squares, before `slack` or a prior."""
+        return self.estimate.optimum
+
+    @property
+    def triangle(self) -> tuple[Array, Array, float]:
+        """The weighted equations that were solved: (R, rho, residual)."""
+        return self.estimate.triangle
+
+    @property
+    def weights(self) -> Array:
+        """Factors on the joints' equations, of rows that are not slow, shape (dof,)."""
+        return self.estimate.weights
+
+    @property
+    def covariance(self) -> Array:
+        """Of the base parameters as they are printed, shape (nb, nb)."""
+        return self.estimate.base_covariance
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of a row of `triangle`; 1 where these are in units of the noise."""
+        return self.estimate.row_deviation
 
     @property
     def delta(self) -> Array:
@@ -207,18 +231,13 @@ class FittedModel(WritableModel):
         -------
         cvxpy.Problem
         """
-        held = replace(self.solution.problem, feasible=self.believed)
-        prior = find_prior(self.options["prior"])
-        if self.estimate is None or prior is None:
-            program, elimination = held.program()
+        if self.estimator.prior is None:
+            within = replace(self.solution.problem, feasible=self.plausible_set)
+            program, elimination = within.program()
         else:
-            task = Estimator(
-                self.base, self.believed, self.reduced, self.options, None
-            ).estimation_problem(prior)
-            program, elimination = (
-                task.program(self.triangle, self.estimate.weight),
-                task.elimination,
-            )
+            problem = self.estimator.problem(self.equations)
+            program = problem.program(self.triangle[:2], self.estimate.prior_weight)
+            elimination = problem.elimination
         return problems.name_variables(program, self.description, elimination.T, elimination.fixed)
 
     # -- quality -----------------------------------------------------------------------------
@@ -266,9 +285,8 @@ class FittedModel(WritableModel):
     @cached_property
     def _cross_validation(self) -> CrossValidation:
         """Models of all stretches of the log but one."""
-        noise = noise_of(self.reduced)[0] if self.estimate is None else self.estimate.noise
-        task = EstimationProblem.from_reduced(self.reduced, self.base, self.feasible)
-        return CrossValidation(task, self.reduced, noise)
+        noise = None if self.estimator.prior is None else self.estimate.noise
+        return self.estimator.cross_validate(self.reduced, noise)
 
     def error_law(self, gain: Positive) -> ErrorLaw:
         """How far an observer of external torques is off without contact; see `ErrorLaw`.
@@ -300,9 +318,10 @@ class FittedModel(WritableModel):
 
         None without a prior.
         """
-        if self.estimate is None:
+        covariance = self.estimate.prediction_covariance
+        if covariance is None:
             return None
-        return np.asarray(self.base.K @ self.estimate.foretelling @ self.base.K.T)
+        return np.asarray(self.base.K @ covariance @ self.base.K.T)
 
     def _runs(self) -> Iterator[Run]:
         """The fitted logs' runs, as far as they are in memory and were not reduced before."""
@@ -343,20 +362,19 @@ class FittedModel(WritableModel):
         """The region of all parameters that the log allows; see `range`."""
         r, rho, _ = self.triangle
         best = self.best_fitting.delta
-        return ResidualRegion(self.base, r, rho, self.deviation, self.feasible, self.believed, best)
+        return ResidualRegion(
+            self.base, r, rho, self.deviation, self.feasible, self.plausible_set, best
+        )
 
     @cached_property
     def posterior(self) -> Posterior | None:
         """What the log and the prior leave open; None without a prior or where no file keeps it."""
-        prior = find_prior(self.options["prior"])
-        if self.estimate is None or prior is None or self.feasible.convex:
+        if self.estimator.prior is None or self.feasible.convex:
             return None
-        task = Estimator(
-            self.base, self.feasible, self.reduced, self.options, None
-        ).estimation_problem(prior)
+        problem = replace(self.estimator, bounds=()).problem(self.equations)
         given = self.options["prior_weight"]
         number = float(given) if isinstance(given, int | float) else None
-        return Posterior.from_estimate(task, self.equations, self.estimate, number)
+        return Posterior.from_estimate(problem, self.equations, self.estimate, number)
 
     @cached_property
     def certificate(self) -> Certificate:

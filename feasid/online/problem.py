@@ -18,8 +18,9 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics, mass_matrix
 from feasid.errors import SolverError
-from feasid.estimation.entropic import EntropicProblem
-from feasid.estimation.estimate import NEGLIGIBLE_TERM, EstimationProblem
+from feasid.estimation.estimator import NEGLIGIBLE_TERM, Estimator
+from feasid.estimation.newton import EntropicProblem
+from feasid.estimation.problem import EstimationProblem
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import problem_units
 from feasid.feasibility.reference import reference_model
@@ -108,16 +109,16 @@ class FeasibleProblem:
         self.nominal, self.corrected = nominal_parameters(base.robot, feasible, base.K)
         described = base.robot.with_values(self.nominal)
         motion = _nominal_motion(described, base)
-        task = EstimationProblem.from_reduced(motion, base, feasible, self.nominal)
+        reference = self.nominal[base.robot.inertial_columns]
+        task = Estimator(base, feasible, reference=reference).problem(motion)
         size = np.maximum(motion.torque_norms / np.sqrt(motion.rows), TINY_TORQUE)
         usual, _, _ = motion.triangle(1.0 / (size * np.sqrt(motion.rows)))
         self._from_usual = np.linalg.pinv(usual)
         self.task = replace(task, sizes=_joint_term_sizes(task, described))
         size = base.size
         self._empty, _ = self.task.problem(np.zeros((size, size)), np.zeros(size), weight)
-        self._start = self._empty.minimise(
-            self.task.free(self.task.start(self._strictly_feasible_model())), weight
-        )
+        start = self.task.reduce(self._strictly_feasible_model())
+        self._start = self._empty.minimise(start, weight).delta
 
     def _strictly_feasible_model(self) -> Array:
         """A strictly feasible model: the nominal one with a small value of every signed term."""
@@ -165,14 +166,13 @@ class FeasibleProblem:
         found, near = problem.resume(self._start, self.weight, NEWTON_STEPS)
         free = found.delta
         task = self.task
-        delta = task.whole(free)
+        delta = task.expand(free)
         small = np.isfinite(task.sizes) & (np.abs(delta) < NEGLIGIBLE_TERM * task.scale.parameters)
-        delta = task.whole(task.free(np.where(small, 0.0, delta)))
+        delta = task.expand(task.reduce(np.where(small, 0.0, delta)))
         broken = self.feasible.violations(delta)
         if broken:
-            self._start = self._empty.minimise(
-                task.free(self._strictly_feasible_model()), self.weight
-            )
+            start = task.reduce(self._strictly_feasible_model())
+            self._start = self._empty.minimise(start, self.weight).delta
             raise SolverError(f"the answer breaks {', '.join(broken)} in exact arithmetic")
         self._start = near
         covariance = task.full_covariance(problem.covariance(free, self.weight, self.weight))
@@ -182,7 +182,7 @@ class FeasibleProblem:
             f"arithmetic ({self.feasible.consistency} consistency)"
         )
         K = self.base.K
-        return VerifiedModel(delta, np.asarray(K @ covariance @ K.T), verified, found.converged)
+        return VerifiedModel(delta, np.asarray(K @ covariance @ K.T), verified, found.settled)
 
 
 def nominal_parameters(

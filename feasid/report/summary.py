@@ -164,8 +164,9 @@ def linear_form_table(fit: FittedModel, rows: Array, names: Sequence[str]) -> pd
     told = np.linalg.norm(forms @ K - rows, axis=1) <= TOLD * np.linalg.norm(rows, axis=1)
     alone = np.where(told, _data_variance(r, forms) * fit.deviation**2, np.inf)
     variance = np.einsum("ij,jk,ik->i", forms, fit.covariance, forms)
-    if fit.estimate is not None:
-        held = np.einsum("ij,jk,ik->i", rows, fit.estimate.covariance, rows)
+    covariance = fit.estimate.covariance
+    if covariance is not None:
+        held = np.einsum("ij,jk,ik->i", rows, covariance, rows)
         variance = np.where(told, variance, held)
     else:
         variance = np.where(told, variance, np.inf)

@@ -22,20 +22,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from feasid.core.arrays import Array, Mask
 from feasid.errors import InputError, SolverError
-from feasid.estimation.priors import DOUBTED
+from feasid.estimation.priors import COVARIANCE_WEIGHT
 from feasid.feasibility.cone import minimise
 from feasid.feasibility.constraints.affine import Block
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import BlockGroup, FeasibleSet
 
 if TYPE_CHECKING:
-    from feasid.estimation.estimate import Estimate, EstimationProblem
+    from feasid.estimation.estimate import Estimate
+    from feasid.estimation.problem import EstimationProblem
     from feasid.regression.triangle import Reduced
 
 CHAINS = 64
@@ -97,6 +98,7 @@ class Density:
     start: Array
     unit: Array
     centred: bool = True
+    concordance: ClassVar[float] = 0.0  # mirrored at zero: no bound of a gap is taken from it
 
     @cached_property
     def _weighted_groups(self) -> list[tuple[BlockGroup, Array, Array]]:
@@ -392,7 +394,7 @@ class Posterior:
     @classmethod
     def from_estimate(
         cls,
-        task: EstimationProblem,
+        problem: EstimationProblem,
         equations: Reduced,
         estimate: Estimate,
         given: float | None = None,
@@ -402,25 +404,26 @@ class Posterior:
         A weight of the prior that the caller chose is `given`; else the description is believed
         no more than the fit's covariance believes it, and bodies that the log contradicts less.
         """
-        noise, free = estimate.noise, task.free(estimate.delta)
-        problem, divergence = task.problem(*noise.whitened_triangle(equations)[:2], estimate.weight)
-        honest = noise.as_filtered(equations).whitened_triangle(equations)[:2]
-        belief = min(estimate.weight, estimate.evident, DOUBTED) if given is None else given
-        rows, own = task.problem(*honest, belief)
-        A, b, count, unit = rows.A, rows.b, len(honest[1]), problem.unit
+        noise, free = estimate.noise, problem.reduce(estimate.delta)
+        weight = estimate.prior_weight
+        objective, divergence = problem.problem(*noise.whitened_triangle(equations)[:2], weight)
+        filtered = noise.as_filtered(equations).whitened_triangle(equations)[:2]
+        least = min(weight, estimate.evidence_weight, COVARIANCE_WEIGHT)
+        rows, prior = problem.problem(*filtered, least if given is None else given)
+        A, b, count, unit = rows.A, rows.b, len(filtered[1]), objective.unit
         # Mistakes that all rows share move b by B z; their score A'B is known from the estimate.
-        score = problem.score(free, divergence, estimate.shared[task.elimination.roots])
+        score = objective.score(free, divergence, estimate.systematic[problem.elimination.roots])
         B = np.linalg.lstsq((A[:count] * unit).T, score, rcond=SEEN)[0]
         factor = np.linalg.cholesky(np.eye(len(B)) + B @ B.T)
         both = np.c_[A, b]
         both[:count] = np.linalg.solve(factor, both[:count])
-        entropic = task.prior.divergence(1.0) == 1.0
-        held = problem.believable(free, estimate.weight) if entropic and given is None else {}
-        blocks = task.elimination.inside.inertial.blocks
-        weights = np.array([min(held.get(b.name, own), own) for b in blocks])
+        entropic = problem.prior.is_entropic
+        bodies = objective.body_prior_weights(free, weight) if entropic and given is None else {}
+        blocks = problem.elimination.inside.inertial.blocks
+        weights = np.array([min(bodies.get(b.name, prior), prior) for b in blocks])
         triangle = np.asarray(np.linalg.qr(both, mode="r"))
-        numbers = triangle[:, :-1], triangle[:, -1], unit, free, task.reference, weights
-        return cls(task.feasible, *numbers, entropic)
+        numbers = triangle[:, :-1], triangle[:, -1], unit, free, problem.reference, weights
+        return cls(problem.feasible, *numbers, entropic)
 
     def to_arrays(self) -> dict[str, Array]:
         """What a file keeps of it, from which `from_arrays` makes it again."""

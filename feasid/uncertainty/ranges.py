@@ -70,7 +70,7 @@ class ResidualRegion:
         Standard deviation of one of its rows; 1 when they are in units of the noise.
     feasible : FeasibleSet
         What can exist, within the bounds that were asked for.
-    believed : FeasibleSet
+    plausible_set : FeasibleSet
         The same within the plausible bounds of the fit, too.
     best : ndarray, shape (n,)
         The feasible model with the smallest residual.
@@ -81,7 +81,7 @@ class ResidualRegion:
     rho: Array
     deviation: float
     feasible: FeasibleSet
-    believed: FeasibleSet
+    plausible_set: FeasibleSet
     best: Array
 
     def budget(self, level: float) -> float:
@@ -101,10 +101,10 @@ class ResidualRegion:
         budget, K = self.budget(level), np.asarray(self.base.K)
         feasible, start = self.feasible, self.best
         notes: tuple[Note, ...] = ()
-        if plausible and len(self.believed.constraints) > len(self.feasible.constraints):
-            found = feasible_least_squares(self.r, self.rho, self.base, self.believed).delta
+        if plausible and len(self.plausible_set.constraints) > len(self.feasible.constraints):
+            found = feasible_least_squares(self.r, self.rho, self.base, self.plausible_set).delta
             if self._squared_residual(found) < budget:
-                feasible, start = self.believed, found
+                feasible, start = self.plausible_set, found
             else:
                 text = "no plausible model fits within the budget: ranges are without plausibility"
                 notes = (Note(text, "implausible"),)
@@ -130,7 +130,7 @@ class Range:
         ``largest`` size. Infinite where nothing of the log, of feasibility and of plausible bounds
         decides the end.
     mark : {"from data", "from feasibility", "from prior", "not determined"}
-        The weakest that an end needs. "from prior": bounds that were asked for or believed.
+        The weakest that an end needs. "from prior": bounds that were asked for or are plausible.
     marks : (str, str)
         Of the lower and of the upper end.
     limited : (bool, bool)

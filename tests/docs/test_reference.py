@@ -15,7 +15,7 @@ REFUSES_NOTHING = {
     "Prior.evidence": "algebra of a problem that was made before",
     "Prior.divergence": "returns a constant",
     "Prior.rows": "returns no rows",
-    "Prior.strongest": "returns its argument",
+    "Prior.clip_weight": "returns its argument",
     "Predictor.errors_of": "of data that were reduced before",
     "Predictor.raw_error": "of data that were reduced before",
     "Predictor.test_options": "merges options, which are checked when used",

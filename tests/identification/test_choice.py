@@ -28,8 +28,8 @@ def models(coefficients):
     columns = {symbol: k for k, symbol in enumerate(coefficients)}
     drive = Drive("1", {"1": 1.0}, tuple(coefficients))
     robot = SimpleNamespace(drives=(drive,), drive_columns=lambda k: columns)
-    task = SimpleNamespace(base=SimpleNamespace(robot=robot))
-    return SimpleNamespace(task=task, fitted=np.array([*coefficients.values()]))
+    base = SimpleNamespace(robot=robot)
+    return SimpleNamespace(base=base, fitted=np.array([*coefficients.values()]))
 
 
 @pytest.mark.parametrize("case", CASES)

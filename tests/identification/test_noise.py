@@ -106,7 +106,7 @@ def test_whitened_rows_are_those_of_the_log_over_their_deviations(folds):
         wide[[*SUPPORTS[j], 3, 4]] = rows / np.sqrt(variance)
         kept = wide if folds is None else wide[:, np.isin(fold, folds)]
         gram += kept @ kept.T
-    whole = given.whole(data, folds)
+    whole = given.whitened_triangle_with_slope(data, folds)
     np.testing.assert_allclose(whole.T @ whole, gram, atol=EXACT)
     assert (np.diag(whole) >= 0).all()
     r, rho, residual = given.whitened_triangle(data, folds)

@@ -5,7 +5,7 @@ import pytest
 from logs import simulate
 
 import feasid
-from feasid.estimation.priors import SHAPE_ROOM, plausible_bounds
+from feasid.estimation.bounds import SHAPE_ROOM, plausible_bounds
 from feasid.formats.registry import shape_boxes_by_body
 from feasid.robot import inertia
 

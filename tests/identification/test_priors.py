@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from robots import random_robot
 
-from feasid.estimation.entropic import EntropicProblem
+from feasid.estimation.newton import EntropicProblem
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.constraints.units import problem_units
 from feasid.identifiability.base import base_parameters
@@ -94,7 +94,7 @@ def by_scs(entropic, weight):
 @pytest.mark.parametrize("weight", [0.1, 3.0])
 def test_our_path_is_the_stated_problem(seed, weight):
     entropic, _, _ = problem(seed)
-    found = entropic.minimise(entropic.reference, weight)
+    found = entropic.minimise(entropic.reference, weight).delta
     value = modelled(entropic, weight)
     assert entropic.feasible.contains_strictly(found)
     assert abs(entropic.cost(found, weight) - value) <= SAME * abs(value)
@@ -103,7 +103,7 @@ def test_our_path_is_the_stated_problem(seed, weight):
 def disagreement(seed, weight):
     """Largest difference of the objectives that we, Clarabel and SCS reach, as a share."""
     entropic, _, _ = problem(seed)
-    ours = entropic.cost(entropic.minimise(entropic.reference, weight), weight)
+    ours = entropic.cost(entropic.minimise(entropic.reference, weight).delta, weight)
     values = [ours, modelled(entropic, weight), by_scs(entropic, weight)]
     return (max(values) - min(values)) / abs(ours)
 
@@ -124,7 +124,7 @@ def test_the_prior_fades_as_data_come_in():
     far = []
     for rows in (40, 400, 4000):
         entropic, truth, base = problem(7, rows=rows, noise=1.0)
-        found = base.K @ entropic.minimise(entropic.reference, 3.0)
+        found = base.K @ entropic.minimise(entropic.reference, 3.0).delta
         far.append(np.linalg.norm(found - base.K @ truth))
     assert far[2] < 0.5 * far[1] < 0.5 * far[0]
 
@@ -143,8 +143,8 @@ def test_normaliser_is_that_of_the_density():
 def test_evidence_prefers_a_strong_prior_when_the_reference_is_right():
     entropic, truth, _ = problem(3, rows=30, noise=1.0)
     exact = EntropicProblem(entropic.A, entropic.b, entropic.feasible, truth + 0.0, entropic.unit)
-    strong, _ = exact.most_evident(entropic.reference)
-    weak, curve = entropic.most_evident(entropic.reference)
+    strong, _ = exact.maximise_evidence(entropic.reference)
+    weak, curve = entropic.maximise_evidence(entropic.reference)
     assert strong > 3 * weak
     assert max(curve, key=lambda point: point[1])[0] == weak
 
@@ -155,8 +155,8 @@ def test_deviations_cover_the_truth():
     inside = []
     for seed in range(30):
         entropic, truth, base = problem(seed, rows=60)
-        found = entropic.minimise(entropic.reference, 3.0)
-        evident, _ = entropic.most_evident(found)
+        found = entropic.minimise(entropic.reference, 3.0).delta
+        evident, _ = entropic.maximise_evidence(found)
         covariance = entropic.covariance(found, 3.0, min(3.0, evident))
         deviation = np.sqrt(np.diag(base.K @ covariance @ base.K.T))
         inside.append(np.abs(base.K @ (found - truth)) < 1.96 * deviation)
@@ -173,8 +173,8 @@ def test_deviations_are_wider_where_equations_contradict_the_description():
     believed, own, common = [], [], []
     for reference in (right, wrong):
         stated = EntropicProblem(*given, reference, entropic.unit)
-        found = stated.minimise(reference, 3.0)
-        believed.append(np.array([*stated.believable(found, 3.0).values()]))
+        found = stated.minimise(reference, 3.0).delta
+        believed.append(np.array([*stated.body_prior_weights(found, 3.0).values()]))
         H = stated._curvature + 3.0 * stated.hessian(0.5 * (found + reference))
         own.append(np.sqrt(np.diag(stated.covariance(found, 3.0, 3.0))))
         common.append(np.sqrt(np.diag(stated._sandwich(H, H))))

@@ -20,7 +20,7 @@ from feasid.assessment.residuals import Structure, unexplained_structure
 from feasid.cli import main
 from feasid.cli.fit import EXIT_USELESS
 from feasid.core.notes import Note
-from feasid.estimation.estimate import CrossValidation, EstimationProblem
+from feasid.estimation.estimator import Estimator
 from feasid.estimation.noise import estimate_noise
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.identifiability.base import base_parameters
@@ -107,8 +107,7 @@ def test_what_follows_the_motion_in_a_residual_is_named(kind, tmp_path):
     size = SIZE * tau.std() / max(more.std(), 1e-300)
     log[f"tau_{joint}"] += size * (more - more.mean())
     found = feasid.fit(log, robot, diagnose=False, candidates=())
-    task = EstimationProblem.from_reduced(found.reduced, found.base, found.feasible)
-    models = CrossValidation(task, found.reduced, found.estimate.noise)
+    models = found.estimator.cross_validate(found.reduced)
     left = unexplained_structure(models, found.recordings[0].motion(robot).runs)
     own = left[-1]
     if kind:
@@ -175,8 +174,8 @@ def by_stretches(change):
         reducer.add(run)
     reduced = reducer.result()
     noise, beta = estimate_noise(reduced)
-    task = EstimationProblem.from_reduced(reduced, base, feasible_set(robot))
-    return judge_fit(CrossValidation(task, reduced, noise), beta), reduced.residuals(beta)
+    estimator = Estimator(base, feasible_set(robot), noise=noise).for_comparison(noise)
+    return judge_fit(estimator.cross_validate(reduced), beta), reduced.residuals(beta)
 
 
 def test_stretches_are_predicted_from_the_others():

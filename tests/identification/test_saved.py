@@ -51,7 +51,8 @@ def test_what_a_certificate_does_not_cover_is_said_by_the_saved_fit_too(folder, 
         return {"round com": cp.norm(p["rod"].com_moment) <= 1e3 * p["rod"].mass}
 
     robot = fit.robot
-    limited = replace(fit, feasible=feasible_set(robot, constraints=round_com))
+    feasible = feasible_set(robot, constraints=round_com)
+    limited = replace(fit, estimator=replace(fit.estimator, feasible=feasible))
     limited.save(folder / "limited.feasid")
     for certificate in (limited.certificate, feasid.load(folder / "limited.feasid").certificate):
         assert certificate.outside == ("round com",)

@@ -157,6 +157,7 @@ class FeasibleSet:
             blocks=tuple(b for b in self.blocks if b.name not in names),
             # Opposite bounds are found by their position, which leaving rows out changes.
             linear=tuple(replace(c, opposite=0) for c in self.linear if c.name not in names),
+            equalities=tuple(e for e in self.equalities if e.name not in names),
             convex=tuple(c for c in self.convex if c.name not in names),
         )
 

@@ -242,7 +242,7 @@ class CentralPath:
         while True:
             terms: list[tuple[float, ConvexFunction]] = [(1 / mu, self.quadratic), (1.0, self.cone)]
             found = minimise(terms, x, self.cone.directions, 0.5 * CENTRED**2)
-            if not found.converged:
+            if not found.settled:
                 return
             x = found.delta
             yield x, mu

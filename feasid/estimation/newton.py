@@ -20,7 +20,7 @@ from feasid.feasibility.cone import (
     OTHER_WEIGHT,
     ConvexFunction,
     LogBarrier,
-    NewtonResult,
+    Minimum,
     Quadratic,
     minimise,
     newton_step,
@@ -117,8 +117,8 @@ class EntropicProblem:
         """J."""
         return self._squares.value(delta) + weight * self.divergence(delta)
 
-    def minimise(self, start: Array, weight: float) -> Array:
-        """The minimiser of J over the feasible set, from a strictly feasible start."""
+    def minimise(self, start: Array, weight: float) -> Minimum:
+        """The minimum of J over the feasible set, from a strictly feasible start."""
         return self.path(start, weight)[-1]
 
     def with_rows(self, A: Array, b: Array) -> EntropicProblem:
@@ -132,20 +132,20 @@ class EntropicProblem:
         )
         return other
 
-    def resume(self, start: Array, weight: float, steps: int) -> tuple[NewtonResult, Array]:
+    def resume(self, start: Array, weight: float, steps: int) -> tuple[Minimum, Array]:
         """`minimise` from where similar equations passed, and one Newton step beyond.
 
         With at most so many Newton steps; where they do not suffice the end is feasible. Also
         returned is the point that was passed, away from the constraints, to resume from there.
         """
         barriers = RESUMED if self._has_others else RESUMED[-1:]
-        path, left = [NewtonResult(start, True, 0)], steps
+        path, left = [Minimum(start, np.inf, 0, "unfinished")], steps
         for other in barriers:
             enough = DECREMENT if other == barriers[-1] else max(PASSING * other, DECREMENT)
             path.append(self._tried(path[-1].delta, weight, other / OTHER_WEIGHT, enough, left))
             left -= path[-1].steps
         near, found = path[1].delta, path[-1]
-        if not found.converged:
+        if not found.settled:
             return found, near
         delta, terms = found.delta, self._terms(weight, barriers[-1] / OTHER_WEIGHT)
         parts = [(w, *term.derivatives(delta)) for w, term in terms]
@@ -162,18 +162,22 @@ class EntropicProblem:
 
     def path(
         self, start: Array, weight: float, barriers: tuple[float, ...] = BARRIERS
-    ) -> list[Array]:
-        """Close to the minimisers for these weights of other constraints' logarithms; the last is
-        one. Without others it is alone.
+    ) -> list[Minimum]:
+        """Minima for these weights of other constraints' logarithms; the last is that of J.
+
+        Its gap counts what the logarithms cost. Without other constraints it is alone.
         """
         if not (np.isfinite(weight) and weight > 0):
             raise InputError(f"the prior's weight must be a positive number, not {weight!r}")
         *passed, last = barriers if self._has_others else barriers[-1:]
-        points = [np.array(start, dtype=np.float64)]
+        minima, point = [], np.array(start, dtype=np.float64)
         for other in passed:
             enough = max(PASSING * other, DECREMENT)
-            points.append(self._newton(points[-1], weight, other / OTHER_WEIGHT, enough))
-        return [*points[1:], self._newton(points[-1], weight, last / OTHER_WEIGHT)]
+            minima.append(self._newton(point, weight, other / OTHER_WEIGHT, enough))
+            point = minima[-1].delta
+        minimum = self._newton(point, weight, last / OTHER_WEIGHT)
+        price = last * self._others.barrier_parameter if self._has_others else 0.0
+        return [*minima, replace(minimum, gap=minimum.gap + price)]
 
     def approach(self, start: Array, weight: float, decrement: float, steps: int) -> Array:
         """A model close to the minimiser: after so many Newton steps, or within the decrement."""
@@ -185,23 +189,23 @@ class EntropicProblem:
 
     def _newton(
         self, delta: Array, weight: float, other: float, decrement: float = DECREMENT
-    ) -> Array:
-        """The minimiser of the cost, from a point strictly inside.
+    ) -> Minimum:
+        """The minimum of the cost, from a point strictly inside.
 
         From far away Newton's steps are short where the divergence weighs little: then minimisers
         of larger weights lead there.
         """
-        found = self._tried(delta, weight, other, decrement, FAR)
-        if found.converged:
-            return found.delta
+        minimum = self._tried(delta, weight, other, decrement, FAR)
+        if minimum.settled:
+            return minimum
         for factor in STRONGER:
             passing = max(PASSING * factor * weight, decrement)
-            found = self._tried(found.delta, factor * weight, other, passing, FAR)
-        return self._tried(found.delta, weight, other, decrement, MAX_NEWTON_STEPS).delta
+            minimum = self._tried(minimum.delta, factor * weight, other, passing, FAR)
+        return self._tried(minimum.delta, weight, other, decrement, MAX_NEWTON_STEPS)
 
     def _tried(
         self, delta: Array, weight: float, other: float, decrement: float, steps: int
-    ) -> NewtonResult:
+    ) -> Minimum:
         terms = self._terms(weight, other)
         return minimise(terms, delta, self._directions, decrement, steps=steps)
 
@@ -215,15 +219,15 @@ class EntropicProblem:
         ``H^-1 (A'A + sum_k weight^2 / believed_k D_k) H^-1`` with ``H = A'A + weight D``: noise of
         unit variance moves the minimum by the first term; the second is how far the truth lies
         from the reference, where `believed` is the weight of the density that it is drawn from at
-        most, and less for bodies that say so; see `believable`. D is taken halfway between delta
-        and the reference: at a minimum close to an impossible body it is so large that only models
-        still closer to it would be believed. Bounds are not counted, which makes deviations beside
-        an active one larger than they are.
+        most, and less for bodies that say so; see `body_prior_weights`. D is taken halfway between
+        delta and the reference: at a minimum close to an impossible body it is so large that only
+        models still closer to it would be believed. Bounds are not counted, which makes deviations
+        beside an active one larger than they are.
         """
         each = self._body_curvatures(delta)
         own = np.array([*each.values()]).reshape(-1, *self._curvature.shape)
         H = self._curvature + weight * np.sum(own, axis=0)
-        weights = np.minimum([*self.believable(delta, weight, each).values()], believed)
+        weights = np.minimum([*self.body_prior_weights(delta, weight, each).values()], believed)
         drawn = np.einsum("k,kij->ij", weight**2 / weights, own)
         return self._sandwich(H, self._curvature + drawn)
 
@@ -232,7 +236,7 @@ class EntropicProblem:
         middle = 0.5 * (delta + self.reference)
         return {name: cone.derivatives(middle)[1] for name, cone in self._each_body.items()}
 
-    def believable(
+    def body_prior_weights(
         self, delta: Array, weight: float, own: dict[str, Array] | None = None
     ) -> dict[str, float]:
         """Weight of the density that each body's minimiser looks drawn from.
@@ -281,7 +285,7 @@ class EntropicProblem:
         H = self._curvature + weight * self.hessian(delta)
         return np.asarray(H @ (moved / self.unit[:, None]))
 
-    def followed(self, delta: Array, weight: float) -> Array:
+    def unit_noise_covariance(self, delta: Array, weight: float) -> Array:
         """``H^-1`` in SI units, shape (n, n): its trace against A'A counts the noise followed."""
         H = self._curvature + weight * self.hessian(delta)
         return self._sandwich(H, H)
@@ -304,12 +308,12 @@ class EntropicProblem:
             normaliser += multigammaln(a, p) - p * a * np.log(weight) + p * weight
         return -self.cost(delta, weight) - 0.5 * float(logdet) - normaliser
 
-    def most_evident(self, start: Array) -> tuple[float, tuple[tuple[float, float], ...]]:
+    def maximise_evidence(self, start: Array) -> tuple[float, tuple[tuple[float, float], ...]]:
         """The weight of `GRID` with the largest evidence, and all of them with theirs."""
         curve = []
         delta = start
         for weight in reversed(GRID):
-            delta = self._newton(delta, weight, BARRIERS[-1] / OTHER_WEIGHT)
+            delta = self._newton(delta, weight, BARRIERS[-1] / OTHER_WEIGHT).delta
             curve.append((weight, self.evidence(delta, weight)))
         best = max(curve, key=lambda point: point[1])
         return best[0], tuple(reversed(curve))

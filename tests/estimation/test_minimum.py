@@ -1,0 +1,158 @@
+"""Answers are minima: every prior and weight beside CVXPY, and what is not a minimum is refused."""
+
+import warnings
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from logs import arm_parameters, simulate
+from robots import ARM
+
+import feasid
+from feasid.errors import InfeasibleConstraintsError, SolverError
+from feasid.estimation import priors, problem
+from feasid.estimation.newton import EntropicProblem
+from feasid.feasibility.cone import Minimum, optimality_gap
+from feasid.regression.triangle import Reduced
+
+TOO_HEAVY = 1.8
+"""Factor on the described inertials: the prior and the log disagree."""
+
+SAME_COST = 1e-6
+"""Share of the objective by which CVXPY's answer and ours may differ: Clarabel's tolerances."""
+
+TOLERANCES = (1e-11, 1e-9, None)
+"""Of Clarabel, the first with which it ends; None for its own."""
+
+LOOSE = 1e-5
+"""Share by which Clarabel's value is above the minimum with the last, its own (2e-6 was seen)."""
+
+OPTIONS = {"diagnose": False, "plausible": False}
+
+
+@pytest.fixture(scope="module")
+def arm(tmp_path_factory):
+    path = tmp_path_factory.mktemp("minimum") / "arm.urdf"
+    path.write_text(ARM)
+    robot = feasid.load_robot(path).with_joint_terms()
+    delta = arm_parameters(robot)
+    log = simulate(robot, delta, 0, samples=800, noise=0.05)
+    described = delta.copy()
+    described[robot.inertial_columns] *= TOO_HEAVY
+    robot = robot.with_values(described)
+    columns = [log[[f"{kind}_{j}" for j in robot.joints]] for kind in ("q", "dq", "ddq", "tau")]
+    return robot, Reduced.from_samples(robot, *(c.to_numpy() for c in columns)), delta
+
+
+def cost_of(fit):
+    """The objective at a fit's parameters."""
+    task = fit.estimator.problem(fit.equations)
+    objective, divergence = task.problem(*fit.triangle[:2], fit.estimate.prior_weight)
+    return objective.cost(task.reduce(fit.estimate.delta), divergence)
+
+
+def optimum_of(program):
+    """Clarabel's value of a program, and by which share it may be above the minimum."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for size in TOLERANCES:
+            kinds = ("gap_abs", "gap_rel", "feas") if size else ()
+            settings = {f"tol_{kind}": size for kind in kinds}
+            try:
+                value = program.solve(solver="CLARABEL", **settings)
+                return value, SAME_COST if size else LOOSE
+            except cp.SolverError:
+                continue
+    return np.inf, np.inf  # then the bound of our own gap is all there is
+
+
+def gaussian(robot, described):
+    """A Gaussian prior around the description, a tenth wide."""
+    names = robot.parameter_names
+    places = [int(c) for c in robot.inertial_columns.ravel()]
+    matrix = np.diag((0.1 * np.abs(described[places]) + 1e-3) ** 2)
+    return feasid.GaussianPrior(tuple(names[c] for c in places), described[places], matrix)
+
+
+@pytest.mark.parametrize("weight", [1e-2, 1.0, 1e2, 1e4, 1e6])
+@pytest.mark.parametrize("name", [*priors.PRIORS, "gaussian"])
+def test_every_prior_and_weight_ends_at_the_optimum_of_its_program(arm, name, weight):
+    robot, log, _ = arm
+    prior = gaussian(robot, robot.values) if name == "gaussian" else name
+    fit = feasid.fit(log, robot, prior=prior, prior_weight=weight, **OPTIONS)
+    program = fit.problem()
+    best, share = optimum_of(program)
+    cost = cost_of(fit)
+    assert cost <= best + SAME_COST * max(best, 1.0)
+    assert fit.estimate.gap <= max(problem.MAX_GAP, problem.MAX_GAP_SHARE * cost)
+    if program.status == cp.OPTIMAL:
+        assert cost >= best - share * max(best, 1.0)
+
+
+def test_what_newton_does_not_reach_is_sought_in_cvxpy(arm, monkeypatch):
+    robot, log, _ = arm
+    right = feasid.fit(log, robot, **OPTIONS)
+    path = EntropicProblem.path
+    starts = []
+
+    def stuck(self, start, weight, barriers=problem.BARRIERS):
+        starts.append(np.array(start))
+        if len(barriers) == 1:  # from a solver's point
+            return path(self, start, weight, barriers)
+        return [Minimum(np.array(start), np.inf, 0, "unfinished")] * len(barriers)
+
+    monkeypatch.setattr(EntropicProblem, "path", stuck)
+    kept = right.estimator
+    estimate = kept.fit(right.equations)
+    np.testing.assert_allclose(estimate.delta, right.estimate.delta, rtol=1e-5, atol=1e-8)
+
+
+def test_what_neither_reaches_is_no_answer(arm, monkeypatch):
+    robot, log, _ = arm
+    kept = feasid.fit(log, robot, **OPTIONS).estimator
+
+    def stuck(self, start, weight, barriers=problem.BARRIERS):
+        return [Minimum(np.array(start), np.inf, 0, "unfinished")] * len(barriers)
+
+    monkeypatch.setattr(EntropicProblem, "path", stuck)
+    with pytest.raises(SolverError, match="the minimum of this problem was not found"):
+        kept.fit(log)
+
+
+@pytest.mark.parametrize("decrement", [1e-12, 1e-3, 0.1])
+def test_the_gap_of_a_logarithm_is_bounded(decrement):
+    """``c (x - log x)`` is c-self-concordant; its minimum is at 1."""
+    for c in (1e-6, 1.0, 1e3):
+        for x in np.geomspace(0.3, 2.0, 7):
+            slope, bend = c * (1 - 1 / x), c / x**2
+            bound = optimality_gap(0.5 * slope**2 / bend, c)
+            assert c * (x - np.log(x) - 1.0) <= bound * (1 + 1e-12) + 1e-300
+    assert optimality_gap(decrement, 0.0) == np.inf
+
+
+def test_constraints_that_are_not_affine_hold_and_have_a_bounded_gap(arm):
+    robot, log, delta = arm
+    columns = robot.inertial_columns.ravel()
+    limit = 0.7 * float(np.linalg.norm(delta[columns]))
+    fit = feasid.fit(
+        log, robot, constraints=lambda p: [cp.norm(p.delta[columns]) <= limit], **OPTIONS
+    )
+    assert np.linalg.norm(fit.delta[columns]) <= limit
+    program = fit.problem()
+    best, _ = optimum_of(program)
+    assert best - 1e-6 * best <= cost_of(fit) <= best + fit.estimate.gap + 1e-6 * best
+    assert fit.estimate.gap < 1e-3 * best  # the tangents of one ball
+
+
+def test_contradictions_are_minimal_and_have_the_callers_names(arm):
+    robot, log, _ = arm
+    body = robot.bodies[1].name
+    with pytest.raises(InfeasibleConstraintsError) as caught:
+        feasid.fit(
+            log, robot, total_mass=(0.1, 0.5), mass={body: (2.0, 3.0), "wheel": (0.01, 5.0)},
+            known={f"{body}.lx": 0.0}, **OPTIONS,
+        )  # fmt: skip
+    assert set(caught.value.conflict) == {f"mass of {body} lower", "total mass upper"}
+    assert "Clarabel" not in str(caught.value)
+    with pytest.raises(InfeasibleConstraintsError, match="known"):
+        feasid.fit(log, robot, total_mass=(0.1, 0.5), known={f"{body}.m": 2.0}, **OPTIONS)
