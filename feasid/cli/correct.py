@@ -43,6 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fill", action="store_true", help="also give massless or point-like moving bodies volume"
     )
+    parser.add_argument(
+        "--total-mass",
+        type=float,
+        metavar="KG",
+        help="mass of all links, to which they are scaled in proportion",
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace FIXED if it exists")
     add_json(parser)
     beta.add_arguments(parser)
@@ -63,7 +69,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError("--solver belongs to --beta: links are corrected without a solver")
     refuse_robot(arguments, "--beta")
     check_writable(arguments.out, overwrite=arguments.overwrite)
-    done = correct_file(arguments.file, arguments.metric, arguments.margin, arguments.fill)
+    done = correct_file(
+        arguments.file, arguments.metric, arguments.margin, arguments.fill, arguments.total_mass
+    )
     done.write(arguments.out, overwrite=arguments.overwrite)
     if arguments.json:
         changes = [c.to_dict() for c in done.changes]
@@ -77,6 +85,8 @@ def _correct_beta(arguments: argparse.Namespace) -> int:
     """Base parameters instead of a file."""
     if arguments.file is not None:
         raise InputError(f"--beta is asked of --robot, not of {arguments.file}")
+    if arguments.total_mass is not None:
+        raise InputError("--total-mass is about the links of a file, not about --beta")
     import pandas as pd
 
     from feasid.feasibility.correct import correct

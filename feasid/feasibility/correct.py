@@ -27,7 +27,8 @@ from feasid.feasibility.reference import Reference, generic_body, reference_mode
 from feasid.feasibility.solve import Attempt
 from feasid.formats.load import load_robot
 from feasid.options.complete import complete_options, document_options, select_options
-from feasid.options.tables import BoundOptions, CorrectOptions
+from feasid.options.forms import arrays_to_lists, is_number
+from feasid.options.tables import BoundOptions, Bounds, CorrectOptions
 from feasid.robot import inertia
 from feasid.robot.description import Robot
 
@@ -155,6 +156,8 @@ def correct(
     if isinstance(subject, str | Path):
         subject = load_robot(subject)
     if isinstance(subject, Robot):
+        if bounds.get("total_mass") is not None:
+            subject, bounds["total_mass"] = _scaled_to_total(subject, bounds["total_mass"])
         allowed = feasible_set_from_options(subject, consistency, feasible, bounds)
         return _corrected_robot(subject, allowed, metric, weight, around, margin, solver)
     base = resolve_base(base)
@@ -199,6 +202,30 @@ def correct(
         scale,
         found.attempts,
     )
+
+
+SAME_TOTAL = 1e-9
+"""Relative difference of a sum of masses from the one that was asked for."""
+
+
+def _scaled_to_total(robot: Robot, total: Any) -> tuple[Robot, Bounds]:
+    """The robot with all bodies scaled in proportion to a total mass, and bounds that keep it.
+
+    A number is that mass; of bounds (lower, upper) that the robot breaks, the nearer one.
+    """
+    given = robot.values[robot.inertial_columns[:, 9]]
+    if not np.isfinite(given).all() or given.sum() <= 0:
+        raise InputError("total_mass scales described masses: a body has none", option="total_mass")
+    now = float(given.sum())
+    lower, upper = (total, total) if is_number(total) else arrays_to_lists(total)
+    wanted = min(max(now, lower or 0.0), np.inf if upper is None else upper)
+    if not (np.isfinite(wanted) and wanted > 0):
+        raise InputError(f"total_mass must be a positive mass, not {total!r}", option="total_mass")
+    if wanted == now:
+        return robot, (lower, upper)
+    scaled = robot.values[robot.inertial_columns] * (wanted / now)
+    bodies = tuple(replace(b, inertial=x) for b, x in zip(robot.bodies, scaled, strict=True))
+    return replace(robot, bodies=bodies), (wanted * (1 - SAME_TOTAL), wanted * (1 + SAME_TOTAL))
 
 
 def _corrected_robot(

@@ -140,6 +140,9 @@ def correct(
         and Park 2020) around a model: a distance of mass distributions, which does not depend on
         units or frames. Files take `metric`, "euclidean" or "barrier" (weighed against entropy:
         thicker bodies), and `margin`, the smallest second moment of a link over their sum.
+        ``total_mass=24.5`` is what the robot weighs on a scale: all bodies, or links of a file,
+        are scaled in proportion to their described masses; of (lower, upper), the end that is
+        nearer.
 
     Returns
     -------
@@ -180,7 +183,7 @@ def correct(
     return correct_parameters(subject, base, feasible=feasible, **options)
 
 
-FILE_OPTIONS = ("metric", "margin")
+FILE_OPTIONS = ("metric", "margin", "total_mass")
 """Options of corrected links."""
 
 

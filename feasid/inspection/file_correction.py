@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from feasid.core.arguments import checked_methods
 from feasid.core.display import Display, Displayed, Measure
 from feasid.core.files import write_atomically
 from feasid.errors import InputError, OutputError
-from feasid.formats.description import Changes, Link, NewInertial
+from feasid.formats.description import Changes, Description, Link, NewInertial
 from feasid.formats.registry import format_of_text
 from feasid.formats.xml import LIMITS, ReadLimits, parse_xml, read_bytes
 from feasid.inspection.file_check import FileCheck, LinkReport, check_description
@@ -99,6 +100,7 @@ def correct_file(
     metric: str = "euclidean",
     margin: float = MARGIN,
     fill: bool = False,
+    total_mass: float | None = None,
     limits: ReadLimits = LIMITS,
 ) -> FileCorrection:
     """Correct the links of a file that cannot exist; all others keep every byte.
@@ -106,9 +108,9 @@ def correct_file(
     `metric`: {"euclidean", "barrier"}, what "closest" means; see `feasid.inspection.judge`;
     `margin`: smallest second moment over their sum in a corrected link; `fill`: also give moving
     bodies without mass or volume a little of both (`FILL_MASS`, `FILL_RADIUS`): they are valid
-    limits, but simulators refuse them. Raises InputError: the file cannot be read, or an infeasible
-    link cannot be corrected in this file; names it. Raises OutputError: the new text did not pass
-    verification.
+    limits, but simulators refuse them; `total_mass`: of all links [kg], which are scaled to it in
+    proportion. Raises InputError: the file cannot be read, or an infeasible link cannot be
+    corrected in this file; names it. Raises OutputError: the new text did not pass verification.
     """
     check_distance(metric, margin)
     text = parse_xml(read_bytes(path, limits), os.fspath(path), limits)
@@ -118,11 +120,32 @@ def correct_file(
     changes = tuple(Change(r.link, _correct_link(r, metric, margin)) for r in before.infeasible)
     if fill:
         changes += tuple(_fill_weightless(before, margin, {c.link.name for c in changes}))
-    inertials = {c.link.name: NewInertial(c.new.mass, c.new.moments) for c in changes}
-    data = form.patch(description, Changes(inertials))
-    after = check_description(form.read(parse_xml(data, text.path, limits), limits))
+    if total_mass is not None:
+        changes = _scaled_links(before, changes, total_mass)
+    data, after = _patched(form, description, changes, limits)
+    if total_mass is not None and after.infeasible:  # plates, whose decimals were rounded
+        flat = {r.link.name for r in after.infeasible}
+        changes = tuple(_thicker(c, metric, margin) if c.link.name in flat else c for c in changes)
+        data, after = _patched(form, description, changes, limits)
     _verify(before, after, changes)
     return FileCorrection(before, after, changes, data)
+
+
+def _patched(
+    form: Any, description: Description, changes: Sequence[Change], limits: ReadLimits
+) -> tuple[bytes, FileCheck]:
+    """The file's text with these changes, and the verdict on it."""
+    inertials = {c.link.name: NewInertial(c.new.mass, c.new.moments) for c in changes}
+    data = form.patch(description, Changes(inertials))
+    return data, check_description(form.read(parse_xml(data, description.path, limits), limits))
+
+
+def _thicker(change: Change, metric: str, margin: float) -> Change:
+    """A change with the closest inertia of a body that has volume."""
+    mass, *moments = (Fraction(repr(x)) for x in (change.new.mass, *change.new.moments))
+    near = closest_inertia(mass, moments, metric, margin)
+    distance = max(near.distance, change.new.distance)
+    return replace(change, new=replace(near, distance=distance, note=change.new.note))
 
 
 def _correct_link(report: LinkReport, metric: str, margin: float) -> CorrectedInertia:
@@ -149,6 +172,38 @@ def _fill_weightless(before: FileCheck, margin: float, done: set[str]) -> Iterat
         yield Change(
             link, replace(closest_inertia(mass, moments, margin=margin, smallest=least), note=note)
         )
+
+
+def _scaled_links(before: FileCheck, changes: Sequence[Change], total: float) -> tuple[Change, ...]:
+    """All links with a mass, corrected ones as they will be, scaled to a total mass [kg]."""
+    if not (isinstance(total, int | float) and 0 < total < math.inf):
+        raise InputError(f"total_mass must be a positive mass, not {total!r}", option="total_mass")
+    corrected = {c.link.name: c.new for c in changes}
+    now: dict[str, CorrectedInertia] = {}
+    for link in (report.link for report in before.links):
+        if link.name in corrected:
+            now[link.name] = corrected[link.name]
+        elif link.mass:
+            now[link.name] = CorrectedInertia(float(link.mass), (*_inertial_floats(link),), 0.0)
+    weight = sum(inertia.mass for inertia in now.values())
+    if not weight > 0:
+        raise InputError("total_mass scales masses, and no link has one", option="total_mass")
+    factor = total / weight
+    note = f"scaled by {factor:.6g} to {total:g} kg in all"
+    links = {report.link.name: report.link for report in before.links}
+    return tuple(
+        Change(
+            links[name],
+            replace(
+                inertia,
+                mass=inertia.mass * factor,
+                moments=tuple(x * factor for x in inertia.moments),
+                distance=max(inertia.distance, abs(factor - 1)),
+                note="; ".join(filter(None, (inertia.note, note))),
+            ),
+        )
+        for name, inertia in now.items()
+    )
 
 
 def _verify(before: FileCheck, after: FileCheck, changes: Sequence[Change]) -> None:

@@ -255,7 +255,7 @@ def test_correct_takes_a_path_as_check_does(tmp_path):
     [
         ({"metric": "weighted"}, "metric 'weighted' is not one of"),
         ({"margin": "wide"}, "margin 'wide' must be a number between 0 and 1/3"),
-        ({"total_mass": 3.0}, "total_mass= is asked of moving bodies"),
+        ({"mass_sums": {}}, "mass_sums= is asked of moving bodies"),
         ({"base": 3}, "base= is asked of moving bodies"),
         ({"overwrite": True}, "about the file that out= names"),
         ({"bodies": True, "fill": True}, "fill= is about the text of a file"),
@@ -265,3 +265,42 @@ def test_options_that_a_file_has_no_use_for_are_rejected(tmp_path, options, mess
     (tmp_path / "arm.urdf").write_text(ARM)
     with pytest.raises(InputError, match=message):
         feasid.correct(tmp_path / "arm.urdf", **options)
+
+
+TOTAL = 24.5
+SAME_MASS = 1e-9  # of sums of decimals that were written with all their digits
+
+
+def panda():
+    return next(p for p in example_urdfs() if p.match("panda_description/urdf/panda.urdf"))
+
+
+def test_a_robot_that_was_weighed_is_scaled_in_proportion():
+    robot = feasid.load_robot(panda())
+    given = robot.values[robot.inertial_columns]
+    corrected = feasid.correct(robot, total_mass=TOTAL)
+    scaled = corrected.robot.values[robot.inertial_columns]
+    assert scaled[:, 9].sum() == pytest.approx(TOTAL, rel=SAME_MASS)
+    np.testing.assert_allclose(scaled, given * TOTAL / given[:, 9].sum(), rtol=1e-6, atol=1e-9)
+    assert feasid.check(corrected.robot).feasible
+    same = feasid.correct(robot, total_mass=(1.0, 100.0)).robot
+    np.testing.assert_array_equal(same.values[robot.inertial_columns], given)
+    with pytest.raises(InputError, match="positive mass"):
+        feasid.correct(robot, total_mass=-2.0)
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_links_of_a_file_are_scaled_to_what_the_robot_weighs(tmp_path, broken, capsys):
+    path, out = tmp_path / "arm.urdf", tmp_path / "heavy.urdf"
+    path.write_text(ARM.replace(ROD, BAD) if broken else ARM)
+    words = ["correct", str(path), "--out", str(out), "--total-mass", str(TOTAL)]
+    assert main(words) == 0
+    assert "scaled by" in capsys.readouterr().out
+    masses = [[float(x.link.mass) for x in check_file(p).links if x.link.mass] for p in (path, out)]
+    assert sum(masses[1]) == pytest.approx(TOTAL, rel=SAME_MASS)
+    np.testing.assert_allclose(np.array(masses[1]) / masses[0], TOTAL / sum(masses[0]), rtol=1e-9)
+    assert check_file(out).feasible
+    same = feasid.correct(path, total_mass=TOTAL)
+    assert same.data == out.read_bytes()
+    with pytest.raises(InputError, match="positive mass"):
+        feasid.correct(path, total_mass=0.0)
