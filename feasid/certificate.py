@@ -12,9 +12,11 @@ is negative, or zero with some strict M_k multiplied. With ``y = R'w`` they boun
 from __future__ import annotations
 
 import json
+import os
 import re
+import stat
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import product
 from math import lcm
@@ -28,8 +30,9 @@ FREE = ("fo", "k", "k2", "k3", "gs", "gc", "fd", *(f"u{k}" for k in range(1, 10)
 SYMBOLS = {*BODY, *(f"rotor_{s}" for s in BODY), *SIGNED, *FREE}
 LIMITS = ("mass", "length", "terms")  # [kg], [m] and SI numbers of joint terms
 NUMBER = re.compile(r"-?\d{1,3800}(\.\d{1,400})?([eE][-+]?\d{1,3})?|-?\d{1,9}/\d{1,3}", re.A)
-LARGEST_FILE, LARGEST_MATRIX, LONGEST_NAME = 1 << 27, 64, 200
-MOST_WORK = 10**9  # products of 64-bit words in all matrices, by schoolbook multiplication
+LARGEST_FILE, LARGEST_MATRIX, LONGEST_NAME = 1 << 24, 64, 200
+MOST_WORK = 10**9  # products of 64-bit words in all arithmetic, by schoolbook multiplication
+OVERHEAD = 400  # of an operation on numbers of any size
 COMMON = "format claim consistency margin robot parameters matrix ties constraints digest"
 KEYS = {
     "feasible": "values point",
@@ -39,7 +42,9 @@ KEYS = {
 }
 Matrix = list[list[Fraction]]
 Row = dict[int, Fraction]
-ZERO, SMALLEST = Fraction(0), Fraction(10**8)  # the latter limits masses and joint terms
+Pair = tuple[Fraction, Fraction]
+ZERO, ONE = Fraction(0), Fraction(1)
+SMALLEST = Fraction(10**8)  # limit of masses and joint terms
 
 
 class MatrixCondition(NamedTuple):
@@ -72,6 +77,11 @@ def definiteness(matrix: Sequence[Sequence[Fraction]]) -> str:
                 a[i][j] = a[j][i] = (pivot * a[i][j] - a[k][i] * a[k][j]) // last
         last = pivot or last
     return outcome
+
+
+def size_of(number: Fraction) -> int:
+    """Bits of numerator and denominator."""
+    return number.numerator.bit_length() + number.denominator.bit_length()
 
 
 def exact(text: Any) -> Fraction:
@@ -113,7 +123,7 @@ def read_list(items: Any, size: int, what: str) -> list[Fraction]:
 def consistency(kind: str, columns: Mapping[str, int]) -> MatrixCondition:
     """A body's pseudo-inertia ("full") or the matrix of Sousa and Cortesao eq. (17) ("semi")."""
     moments = [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)]
-    half, one = Fraction(1, 2), Fraction(1)
+    half, one = Fraction(1, 2), ONE
     if len(columns) == len(BALANCED):  # Lzz | [[Lxx, lz], [lz, m]], less Lzz / 2 when full
         less = [(1, 1, -half)] if kind == "full" else []
         entries = [[(1, 1, one)], [(0, 0, one), *less], [(1, 2, one)], [(2, 2, one)]]
@@ -149,7 +159,7 @@ def rule_table(
             if own and not none.issuperset(columns[prefix + s] for s in own):  # a mere frame
                 rules[role, owner] = consistency(kind, {s: columns[prefix + s] for s in own})
         for symbol in (s for s in SIGNED if s in columns):
-            one = {columns[symbol]: [(0, 0, Fraction(1))]}
+            one = {columns[symbol]: [(0, 0, ONE)]}
             rules["sign", owner, symbol] = MatrixCondition([[ZERO]], one, False)
     if not any(role == "body" for role, *_ in rules):
         raise ValueError("there is no body")
@@ -211,13 +221,29 @@ class Claim:
             symbols = [symbol.removeprefix("rotor_") for _, symbol in names]
             self.limits = [sizes[s[0]] if s in BODY else terms for s in symbols]
 
+    def spend(self, operations: int, bits: int) -> None:
+        """Count operations on numbers of so many bits, before they are done."""
+        self.work += operations * (OVERHEAD + (bits // 64 + 1) ** 2)
+        if self.work > MOST_WORK:
+            raise ValueError(f"too much work: {operations} operations on numbers of {bits} bits")
+
+    def dot(self, pairs: Iterable[Pair]) -> Fraction:
+        """``sum_k a_k b_k`` over one denominator, unless that is too much work."""
+        terms, over, most = [(a, b) for a, b in pairs if a and b], 1, 0
+        for a, b in terms:
+            most = max(most, size_of(a) + size_of(b))
+            self.spend(1, size_of(a) + size_of(b) + over.bit_length())
+            over = lcm(over, a.denominator * b.denominator)
+        self.spend(len(terms), most + over.bit_length())
+        parts = (
+            a.numerator * b.numerator * (over // (a.denominator * b.denominator)) for a, b in terms
+        )
+        return Fraction(sum(parts), over)
+
     def definite(self, matrix: Matrix) -> str:
         """`definiteness`, unless that is too much work."""
-        n, numbers = len(matrix), [x for row in matrix for x in row]
-        bits = max(x.numerator.bit_length() + x.denominator.bit_length() for x in numbers)
-        self.work += n**3 * (n * bits // 64 + 1) ** 2
-        if self.work > MOST_WORK:
-            raise ValueError(f"too much work: a matrix of size {n} with numbers of {bits} bits")
+        n = len(matrix)
+        self.spend(n**3, n * max(size_of(x) for row in matrix for x in row))
         return definiteness(matrix)
 
     def check_point(self, strict: bool, margin: Fraction) -> list[Fraction]:
@@ -225,18 +251,20 @@ class Claim:
         *numbers, over = read_list(self.data["point"], self.size + 1, "the point, then one")
         if over <= 0:
             raise ValueError("the point's denominator is not positive")
-        point = [x / over for x in numbers]
+        point = [self.dot([(x, 1 / over)]) for x in numbers]
         rows = [*self.matrix, *self.ties] if self.values else self.ties
         for row, value in zip(rows, [*self.values, *self.tied], strict=True):
-            if sum(c * point[j] for j, c in row.items()) != value:
+            if self.dot((c, point[j]) for j, c in row.items()) != value:
                 raise ValueError("the point does not satisfy an equation")
         for key, rule in self.rules.items():
-            matrix = [row[:] for row in rule.constant]
+            size = range(len(rule.constant))
+            terms = {(r, c): [(rule.constant[r][c], ONE)] for r, c in product(size, size)}
+            for i in size:
+                terms[i, i].append((margin, -ONE))
             for j, entries in rule.basis.items():
                 for r, c, value in entries:
-                    matrix[r][c] += value * point[j]
-            for i in range(len(matrix)):
-                matrix[i][i] -= margin
+                    terms[r, c].append((value, point[j]))
+            matrix = [[self.dot(terms[r, c]) for c in size] for r in size]
             outcome, definite = self.definite(matrix), strict and rule.strict and not margin
             if outcome == "indefinite" or (definite and outcome == "singular"):
                 raise ValueError(f"the point breaks constraint {' '.join(key)!r}")
@@ -244,7 +272,8 @@ class Claim:
 
     def combine(self, combination: Sequence[Fraction]) -> tuple[Fraction, bool]:
         """``sum_k <C_k, Z_k> + v.t`` and what a limit costs; whether something strict counts."""
-        left, total, strictly, seen = [ZERO] * self.size, ZERO, False, set()
+        left: list[list[Pair]] = [[] for _ in range(self.size)]
+        total, strictly, seen = list[Pair](), False, set()
         for label, triangle in self.data["multipliers"]:
             key = tuple(label)
             if key in seen or key not in self.rules:
@@ -258,21 +287,22 @@ class Claim:
             if self.definite(Z) == "indefinite":
                 raise ValueError(f"the multiplier of {' '.join(key)!r} is not semidefinite")
             strictly |= rule.strict and not self.margin and any(map(any, Z))
-            total += sum((rule.constant[r][c] * Z[r][c] for r, c in product(size, size)), ZERO)
-            total -= self.margin * sum((Z[i][i] for i in size), ZERO)
+            total += [(rule.constant[r][c], Z[r][c]) for r, c in product(size, size)]
+            total += [(-self.margin, Z[i][i]) for i in size]
             for j, entries in rule.basis.items():
-                left[j] += sum((v * Z[r][c] for r, c, v in entries), ZERO)
+                left[j] += [(v, Z[r][c]) for r, c, v in entries]
         tied = read_list(self.data["tied"], len(self.ties), "tied")
-        total += sum((v * t for v, t in zip(tied, self.tied, strict=True)), ZERO)
+        total += zip(tied, self.tied, strict=True)
         rows, factors = [*self.matrix, *self.ties], [*combination, *tied]
         for row, y in zip(rows, factors, strict=True):
             for j, value in row.items():
-                left[j] -= y * value
-        if any(left) and self.limits is None:
+                left[j].append((-y, value))
+        rest = [self.dot(terms) for terms in left]
+        if any(rest) and self.limits is None:
             raise ValueError("the multipliers do not cancel")
         if self.limits is not None:
-            total += sum((abs(e) * size for e, size in zip(left, self.limits, strict=True)), ZERO)
-        return total, strictly and not any(left)
+            total += zip(map(abs, rest), self.limits, strict=True)
+        return self.dot(total), strictly and not any(rest)
 
     def check(self) -> str:
         """Check the proof; the sentence that is proved."""
@@ -285,7 +315,7 @@ class Claim:
             return "a point satisfies every constraint"
         y = read_list(self.data["combination"], len(self.matrix), "the combination")
         total, strictly = self.combine(y)
-        total += sum((a * b for a, b in zip(y, self.values, strict=True)), ZERO)
+        total += self.dot(zip(y, self.values, strict=True))
         if total > 0 or (total == 0 and not strictly) or (total and claim == "boundary"):
             raise ValueError("the multipliers prove nothing")
         if claim == "boundary":
@@ -299,19 +329,21 @@ class Claim:
         rho = read_list(data["target"], len(R), "the target")
         w = read_list(self.data["weights"], len(R), "weights")
         rest, floor = exact(data["rest"]), exact(self.data["floor"])
-        y = [ZERO] * nb
+        y: list[list[Pair]] = [[] for _ in range(nb)]
         for row, weight in zip(R, w, strict=True):
             for i, value in row.items():
-                y[i] += weight * value
-        total, _ = self.combine(y)
-        least = -total - sum((a * b for a, b in zip(w, rho, strict=True)), ZERO)
-        proved = floor <= rest or (least > 0 and least**2 >= (floor - rest) * sum(x * x for x in w))
+                y[i].append((weight, value))
+        total, _ = self.combine([self.dot(terms) for terms in y])
+        least = -total - self.dot(zip(w, rho, strict=True))
+        norm = self.dot(zip(w, w, strict=True))
+        proved = floor <= rest or (least > 0 and least**2 >= (floor - rest) * norm)
         if len(data) != 3 or rest < 0 or not proved:
             raise ValueError("the multipliers do not prove the bound")
         d = self.check_point(True, ZERO)  # our own margin is no part of the claim
-        beta = [sum(c * d[j] for j, c in row.items()) for row in self.matrix]
-        fits = [sum(c * beta[i] for i, c in row.items()) for row in R]
-        here = float(sum(((x - t) ** 2 for x, t in zip(fits, rho, strict=True)), rest)) ** 0.5
+        beta = [self.dot((c, d[j]) for j, c in row.items()) for row in self.matrix]
+        fits = [[(c, beta[i]) for i, c in row.items()] for row in R]
+        off = [self.dot([*x, (t, -ONE)]) for x, t in zip(fits, rho, strict=True)]
+        here = float(rest + self.dot(zip(off, off, strict=True))) ** 0.5
         root = f"{max(float(floor), 0.0) ** 0.5:.9g}"
         root = root if exact(root) ** 2 <= floor else f"{float(root) * (1 - 1e-8):.9g}"  # down
         return f"no parameters fit better than {root}; the point given reaches {here:.9g}"
@@ -379,19 +411,28 @@ def unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return out
 
 
+def read_file(path: str) -> str:
+    """The text of a regular file, up to the limit; no pipe or device, which may never end."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    with open(handle, encoding="utf-8") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError("it is no regular file")
+        return file.read(LARGEST_FILE)
+
+
 def main(argv: Sequence[str]) -> int:
     """Check the files named; 0 when all hold, 1 when one does not, 2 when one is unreadable."""
     status = 0
-    for path in argv:
+    for name in argv:
+        path = name if name.isprintable() else ascii(name)  # a name may hold words to a terminal
         try:
-            with open(path, encoding="utf-8") as file:
-                data = json.loads(file.read(LARGEST_FILE), object_pairs_hook=unique)
+            data = json.loads(read_file(name), object_pairs_hook=unique)
             print(f"{path}: verified: " + verify(data).replace("\n", "\n  "))
         except (ValueError, RecursionError) as error:
             print(f"{path}: REJECTED: {error}")
             status = max(status, 1)
         except OSError as error:
-            print(f"{path}: cannot be read: {error}", file=sys.stderr)
+            print(f"{path}: cannot be read: {error.strerror or error}", file=sys.stderr)
             status = 2
     return status
 
