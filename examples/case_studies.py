@@ -1,8 +1,9 @@
 """Two more case studies of the Valkyrie paper: a double pendulum, and a leg that gets better.
 
+    pip install "feasid[mujoco]"             # "feasid[mujoco,plot]" for the figures
     python examples/case_studies.py [figures_prefix]
 
-The pendulum's plant is MuJoCo, and then the real log of `datasets/double_pendulum`, honestly. The
+The pendulum's plant is MuJoCo, and then the real log of `datasets/double_pendulum`. The
 leg (hip in three axes and knee) is MuJoCo; the coefficient of determination and the error of
 prediction are shown as data come in.
 """
@@ -12,13 +13,15 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, replace
 
-import mujoco
 import numpy as np
 import pandas as pd
+from extras import need
 from pseudo_inverse import PseudoInverseFit, pseudo_inverse
 
 import feasid
 from feasid.robot import inertia
+
+mujoco = need("mujoco", "mujoco")
 
 RATE = 500.0
 NOISE = 0.03
@@ -153,9 +156,7 @@ def leg() -> feasid.Replay:
 
 def plot(fits: dict[str, PseudoInverseFit], played: feasid.Replay, prefix: str) -> None:
     """Scatter of measured against computed torque, and the leg over time."""
-    import matplotlib
-
-    matplotlib.use("Agg")
+    need("matplotlib", "plot").use("Agg")
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(2, 3, figsize=(8, 5.4))

@@ -1,10 +1,10 @@
 """Which published robot models cannot exist? Every URDF of the example-robot-data wheel, judged.
 
+    pip install "feasid[test]"               # for no files; pip install feasid for your own
     python examples/check_models.py [FILE ...]
 
 Prints a verdict per file: links that cannot exist (exact arithmetic on the file's decimals),
 moving bodies that cannot, and what MuJoCo's own compiler says of the same file without its meshes.
-Needs example-robot-data and mujoco when no files are given: pip install "feasid[test]".
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from importlib.metadata import distribution
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,7 +36,10 @@ class Row(NamedTuple):
 
 def example_files() -> list[Path]:
     """All URDF files of the example-robot-data wheel."""
-    wheel = distribution("example-robot-data")
+    try:
+        wheel = distribution("example-robot-data")
+    except PackageNotFoundError:
+        sys.exit('check_models.py needs files, or example-robot-data: pip install "feasid[test]"')
     return sorted(Path(str(wheel.locate_file(f))) for f in wheel.files or () if f.suffix == ".urdf")
 
 

@@ -4,6 +4,7 @@ Tables 2, 4 and 5 of P. M. Wensing, G. Niemeyer and J.-J. E. Slotine, "A geometr
 characterization of observability in inertial parameter identification", IJRR 2024: the PUMA 560,
 a SCARA and a leg of the MIT Cheetah 3, on the ground and below a floating torso.
 
+    pip install feasid                       # nothing else is needed
     python examples/identifiability_tables.py
 
 With a free torso the table counts the leg's own share, so its ten parameters are left out.

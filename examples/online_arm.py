@@ -1,5 +1,6 @@
 """A 4-DoF arm learns itself while it moves, and notices a load that it picks up.
 
+    pip install "feasid[mujoco]"             # "feasid[mujoco,plot]" for the plot
     python examples/online_arm.py [plot.png]
 
 The plant is MuJoCo: shoulder extensor and adductor, upper-arm rotation and elbow, with friction,
@@ -12,12 +13,14 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field
 
-import mujoco
 import numpy as np
+from extras import need
 from valkyrie import AdaptiveControl
 
 import feasid
 from feasid.robot import inertia
+
+mujoco = need("mujoco", "mujoco")
 
 RATE = 1000.0
 DECISIONS = 40
@@ -156,9 +159,7 @@ def figures(run: Run, pick: float) -> dict[str, float]:
 
 def plot(run: Run, off: Run, pick: float, path: str) -> None:
     """Tracking, the gate, and the identified mass of the forearm's load."""
-    import matplotlib
-
-    matplotlib.use("Agg")
+    need("matplotlib", "plot").use("Agg")
     import matplotlib.pyplot as plt
 
     t = np.arange(len(run.error)) / RATE

@@ -1,5 +1,6 @@
 """Offline identification of the Valkyrie paper, eq. (29)-(36): least squares by pseudo-inverse.
 
+    pip install feasid                       # nothing else is needed
     python examples/pseudo_inverse.py
 
 For reproducing the paper: samples are not filtered, and nothing keeps the parameters physically

@@ -49,6 +49,9 @@ MAX_ROUNDING = 1e-9
 """No entry this far from an integer is one, whatever its estimated rounding: along chains of ten
 bodies and more the estimate, a bound, grows far beyond the rounding itself."""
 
+EPSILON = 2.0**-52
+"""Rounding of an entry beside the largest of its parameter's row, such as a squared gear ratio."""
+
 SYMMETRIC_POWER = np.array([2.0, 2.0, 1.0, 0.0])
 """Power of length in a symmetric rotor's four parameters."""
 
@@ -197,7 +200,8 @@ class Echelon:
             fix = there @ (solve @ ((rows @ back) @ y))
             vectors = y - fix + y @ np.take_along_axis(fix, at, axis=1)
             error = NOISE_SAFETY_FACTOR * noise[:, None] * np.abs(vectors).max(axis=1)
-            vectors = round_near_integers(vectors, error[:, None, :])
+            of_rows = EPSILON * np.abs(vectors).max(axis=2, keepdims=True)
+            vectors = round_near_integers(vectors, np.maximum(error[:, None, :], of_rows))
         out = []
         for j, (columns, units, _, inertial) in enumerate(layouts):
             vectors[j, dependent[j]] = np.eye(k)

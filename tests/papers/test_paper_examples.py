@@ -1,6 +1,8 @@
 """The examples that set published numbers beside ours, run as a user would run them."""
 
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -100,3 +102,40 @@ def test_recorded_logs_run_the_whole_study(tmp_path, capsys):
         100 * wam.RELATIVE_RESIDUAL, rel=0.05
     )
     assert "reconstructed" not in capsys.readouterr().out
+
+
+BLOCKED = """
+import runpy, sys
+for name in ("mujoco", "matplotlib", "matplotlib.pyplot"):
+    sys.modules[name] = None
+sys.argv = sys.argv[1:]
+sys.path.insert(0, {folder!r})
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "extra"),
+    [
+        *((n, (), "feasid[mujoco]") for n in ("case_studies", "online_arm", "wam_control")),
+        ("cheetah", ("figure.png",), "feasid[plot]"),
+    ],
+)
+def test_examples_without_their_extra_say_in_a_line_what_to_install(
+    name, arguments, extra, tmp_path
+):
+    path = EXAMPLES / f"{name}.py"
+    ended = subprocess.run(
+        [sys.executable, "-c", BLOCKED.format(folder=str(EXAMPLES)), str(path), *arguments],
+        capture_output=True, text=True, cwd=tmp_path, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 1
+    assert len(ended.stderr.splitlines()) == 1
+    assert f'pip install "{extra}"' in ended.stderr
+
+
+def test_every_example_names_what_to_install():
+    for path in EXAMPLES.glob("*.py"):
+        head = path.read_text()[:1500]
+        assert "pip install" in head, path.name
+        assert f"python examples/{path.name}" in head or path.name == "extras.py"

@@ -1,4 +1,4 @@
-"""The WAM experiment in MuJoCo keeps the order of things that the paper reports."""
+"""The WAM experiment in MuJoCo: what Table 8 says of estimators, and what models do in control."""
 
 import importlib.util
 import sys
@@ -23,10 +23,15 @@ def example():
 def test_the_experiment(example):
     done = example.experiment()
     errors = done["errors"]
-    assert errors.loc["identification"].idxmin() == "OLS"
-    feasible = ["BPFC", "FBPE-OLS", "FBPE-OLS extra"]
-    assert (errors.loc[["A", "B", "C"], feasible].max(axis=1) < errors.loc["A":"C", "OLS"]).all()
+    identification, others = errors.loc["identification"], errors.loc[["A", "B", "C"]]
+    assert [*identification.sort_values().index] == ["OLS", "FBPE-OLS", "FBPE-OLS extra", "BPFC"]
+    assert identification.max() - identification.min() < 0.1
+    # Table 8: feasible least squares is better than OLS on every other motion, and bounds help.
+    # BPFC is not everywhere: 8.49 beside 8.47 percent on motion B.
+    assert (others["FBPE-OLS"] < others["OLS"]).all()
+    assert (others["FBPE-OLS extra"] < others["FBPE-OLS"]).all()
     assert errors.to_numpy().max() < 8.5
+    assert done["orders"]["identification"] == (6, 6)
     assert done["share"]["CAD"] == done["share"]["feasible"] == 1.0
     assert done["share"]["OLS of the paper"] < 0.5
     assert done["tracking"]["feasible"] < done["tracking"]["CAD"] / 2
