@@ -491,12 +491,13 @@ class ExternalTorque:
         self.restarts = 0
         self._variances = v = law.coefficients * levels[:, None] ** 2
         widest = np.sqrt(v[:, 0] + np.maximum(v[:, 1], v[:, 2] + v[:, 3] * law.most**2))
-        efforts = [b.limits.effort for b in self.robot.bodies]
+        limits = (body.limits.effort for body in self.robot.bodies)
+        efforts = dict(zip(self.robot.joints, limits, strict=True))
         self.notes = tuple(
             f"threshold of joint {joint} reaches {wide:.3g}, wider than its rated torque of "
             f"{effort:.3g}: contact there is not detected"
-            for joint, wide, effort in zip(self.robot.joints, widest, efforts, strict=True)
-            if effort is not None and wide > effort
+            for joint, wide in zip(self.robot.coordinates, widest, strict=True)
+            if (effort := efforts.get(joint)) is not None and wide > effort
         )
         self._step, self.backend = self._compile_step(backend)
         self._state = np.zeros(3 * self.robot.dof)

@@ -37,6 +37,9 @@ MIN_ROWS_BEFORE_RESTART = 10
 MAX_STEP_IN_SECONDS = 0.5
 """A median step beyond this cannot be seconds of a robot's log [s]."""
 
+SHUFFLED_SHARE = 0.1
+"""Share of steps back beyond which rows are out of order, and steps are those of sorted times."""
+
 CLOCK = re.compile(r"\s*\d{1,3}:\d\d:\d\d")
 """Text of a time without a date."""
 
@@ -143,6 +146,8 @@ def _refuse_missing_stamps(bad: Mask, where: str, column: Any) -> None:
 def _convert_to_seconds(t: Array, where: str) -> tuple[Array, list[Note]]:
     """Recognise milli-, micro- and nanoseconds by the size of the step."""
     steps = np.diff(t)
+    if np.count_nonzero(steps < 0) > SHUFFLED_SHARE * len(steps):
+        steps = np.diff(np.sort(t))
     steps = steps[steps > 0]
     if not steps.size or float(np.median(steps)) < MAX_STEP_IN_SECONDS:
         return t, []

@@ -20,7 +20,7 @@ from feasid.robot.bodies import (
     place_member,
     read_only_array,
 )
-from feasid.robot.couplings import Coupling, Loop, without_joint
+from feasid.robot.couplings import Coupling, Loop, hold_followers
 from feasid.robot.drives import CustomJointTerm, Drive, drive_with_terms
 from feasid.robot.joint_terms import DRIVE_SYMBOLS, FRICTION
 from feasid.robot.layout import RobotLayout
@@ -243,10 +243,11 @@ class Robot(RobotLayout):
         Returns
         -------
         Robot
-            Without these joints. The inertial parameters of a held body (and of its rotor) are
-            added to its parent's; a body held to the base is listed in `Robot.fixed`. Drives
-            lose the joint from their coupling, and disappear when it was their only one. Where
-            the robot came from a file, its ``source.reading`` says what is held.
+            Without these joints and those that follow them alone. The inertial parameters of a
+            held body (and of its rotor) are added to its parent's; a body held to the base is
+            listed in `Robot.fixed`. Drives lose the joint from their coupling, and disappear when
+            it was their only one. Where the robot came from a file, its ``source.reading`` says
+            what is held.
 
         Raises
         ------
@@ -259,13 +260,13 @@ class Robot(RobotLayout):
             positions[name] = read_only_array(
                 np.atleast_1d(value), (dof,), f"position of joint {name!r}"
             )
+        couplings = hold_followers(self.couplings, positions)
         if len(positions) == len(self.bodies):
             last = [*positions][-1]
             raise InputError(f"locking joint {last!r} leaves no moving body", joint=last)
-        parts, couplings = (self.bodies, self.drives, self.fixed), self.couplings
+        parts = self.bodies, self.drives, self.fixed
         for name, position in positions.items():
             parts = hold_joint(*parts, name, position)
-            couplings = without_joint(couplings, name, float(position[0]))
         bodies, drives, fixed = parts
         load, source = self.load_model, self.source
         if load is not None:

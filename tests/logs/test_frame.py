@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from feasid import Robot
 from feasid.errors import InputError, LogError, NotEnoughDataError
+from feasid.logs.clock import read_time
 from feasid.logs.frame import prepare
 
 RATE = 200.0
@@ -343,6 +344,14 @@ def test_shuffled_rows_can_be_sorted():
     motion = prepare(shuffled.reset_index(drop=True), arm(), sort=True)
     np.testing.assert_allclose(motion.runs[0].q, prepare(df, arm()).runs[0].q, atol=1e-9)
     assert any("order of time" in note for note in motion.notes)
+
+
+def test_shuffled_seconds_stay_seconds():
+    """Steps between rows that are out of order say nothing of the unit."""
+    t = np.random.default_rng(0).permutation(np.arange(0.0, 20.0, 0.005))
+    seconds, notes = read_time(pd.DataFrame({"t": t}), "t", None, None)
+    np.testing.assert_array_equal(seconds, t - t[0])
+    assert not notes
 
 
 def test_the_frame_is_not_changed():

@@ -141,6 +141,8 @@ def save(world, fit, folder):
     assert saved.quality.level == fit.quality.level
     one, other = fit.errors(world.test_log), saved.errors(world.test_log)
     np.testing.assert_allclose(other, one, rtol=EQUAL)
+    if world.robot == "floating":  # of which predictions with contacts are refused
+        return
     predicted, again = fit.predict(world.test_log), saved.predict(world.test_log)
     np.testing.assert_allclose(again, predicted, rtol=EQUAL, atol=EQUAL)
 

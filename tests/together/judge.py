@@ -70,3 +70,11 @@ def assert_named(error, words):
     message = str(error)
     assert not PRIVATE.search(message), message
     assert any(str(w) in message for w in words), f"none of {[*words]} in: {message}"
+
+
+def assert_refusal(error, words):
+    """A refusal of a row names an option, a body or a joint, or what of them it is about."""
+    assert_named(error, [*words, *SUBJECTS])
+
+
+SUBJECTS = ("the log", "torque", "prior", "rows", "column")

@@ -6,7 +6,6 @@ Whoever cures one takes its line out here; a line whose rows pass fails the suit
 from __future__ import annotations
 
 RAW_SIGNALS = "observers take torques as they are logged, without what the fit corrected"
-JOINTS = "joints are zipped with independent coordinates"
 SAVED = "a saved fit is another class with fewer parts"
 
 ONE_FIT = {
@@ -18,9 +17,6 @@ ONE_FIT = {
     "a saved fit expects the same errors": SAVED,
     "a saved fit writes with the same errors": SAVED,
     "a saved fit is a prior": SAVED,
-    "contact of a mimic joint": JOINTS,
-    "samples of a locked gripper": JOINTS,
-    "contact of a locked gripper": JOINTS,
 }
 """By the name of a case in `test_one_fit`."""
 

@@ -298,7 +298,7 @@ def _force_mistakes(limbs: LimbEquations, robot: Robot) -> list[Finding]:
     names = [*limbs.forces]
     jacobians = {name: _limb_jacobian(limbs, robot, name) for name in names}
     dead = {f.columns[0] for f in _constant_force_findings(limbs)}
-    names = [n for n in names if _contact_columns(n)[0] not in dead]
+    names = [n for n in names if jacobians[n][1].size and _contact_columns(n)[0] not in dead]
 
     def fit(place: str, force: Array, rows: Array | slice = slice(None)) -> tuple[float, float]:
         """The factor of J' f in the limb's rows, and what it explains of them."""

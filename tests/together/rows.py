@@ -1,0 +1,134 @@
+"""A row of the array: a fit with these options, of this robot and log, and what is done with it."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import combinations, cycle
+
+from allpairspy import AllPairs
+
+import feasid
+from feasid.errors import FeasidError
+
+from .acts import ACTS
+from .arms import LOGS, ROBOTS, World, world
+from .choices import CHOICES
+from .judge import assert_refusal, assert_right_or_in_doubt, assert_shown, is_right
+
+BY_LABEL = {choice.label: choice for choice in CHOICES}
+
+APART = {
+    ("floating", "tilted"): "the pose of a floating base is what its log says",
+    ("mimic", "commands"): "gains are identified of joints that move by themselves",
+    ("locked", "commands"): "",
+    ("loop", "commands"): "",
+    ("floating", "commands"): "",
+}
+"""Robots and logs that do not go together; that commands are refused is a row of `choices`."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """Labels of options, a kind of robot and of log, and an act."""
+
+    labels: tuple[str, ...]
+    robot: str
+    log: str
+    act: str
+
+    def __str__(self):
+        return " | ".join((" + ".join(self.labels), self.robot, self.log, self.act))
+
+    @property
+    def choices(self):
+        return [BY_LABEL[label] for label in self.labels]
+
+    def world(self) -> World:
+        """With the logs that go with the options."""
+        arm = world(self.robot, self.log)
+        for choice in self.choices:
+            arm = replace(
+                arm, log=choice.change(arm.log, arm), test_log=choice.change(arm.test_log, arm)
+            )
+        return arm
+
+    def run(self, folder):
+        """Which end it comes to: "right", "in doubt" or "refused"; fails where there is none."""
+        arm, asked = self.world(), {}
+        for choice in self.choices:
+            asked |= choice.options(arm)
+        words = [*self.words(arm), *asked]
+        try:
+            fit = feasid.fit(arm.log, arm.description, **{**arm.options, **asked})
+        except FeasidError as error:
+            assert_refusal(error, words)
+            return "refused"
+        assert_shown(fit)
+        for choice in self.choices:
+            assert choice.kept(arm, fit.robot), f"the fit does not keep {choice.label}"
+        assert_right_or_in_doubt(arm, fit)
+        try:
+            ACTS[self.act](arm, fit, folder)
+        except FeasidError as error:
+            assert_refusal(error, words)
+            return "refused"
+        return "right" if is_right(arm, fit) else "in doubt"
+
+    def words(self, arm) -> Iterable[str]:
+        """What a refusal of this row may name: whose it is, or what of it."""
+        yield from (*arm.joints, *arm.description.joints, *(b.name for b in arm.description.bodies))
+        yield from {
+            "mimic": ("follow", "mimic", "independent", "by themselves"),
+            "locked": ("follow", "mimic", "independent", "by themselves"),
+            "loop": ("loop", "by themselves"),
+            "floating": ("float", "base", "contact", "degree of freedom"),
+        }.get(self.robot, ())
+
+
+def fits_together(values):
+    """Whether the part of a row that is chosen so far can be."""
+    return len(values) < 3 or (values[1], values[2]) not in APART
+
+
+WORLDS = [(robot, log) for robot in ROBOTS for log in LOGS if (robot, log) not in APART]
+
+
+def covering_array():
+    """Rows in which every two of an option's value, a robot, a log and an act meet."""
+    factors = [[c.label for c in CHOICES], [*ROBOTS], [*LOGS], [*ACTS]]
+    rows = [tuple(values) for values in AllPairs(factors, filter_func=fits_together)]
+    return [Row((label,), *rest) for label, *rest in spread(rows)]
+
+
+def spread(rows):
+    """The same coverage with robots and logs in equal shares where any of them would do."""
+    times = Counter(pair for row in rows for pair in pairs(row))
+    worlds, out = cycle(random.Random(0).sample(WORLDS, len(WORLDS))), []
+    for row in rows:
+        changed = (row[0], *next(worlds), row[3])
+        if all(times[pair] > 1 for pair in pairs(row) - pairs(changed)):
+            times.subtract(pairs(row))
+            times.update(pairs(changed))
+            row = changed
+        out.append(row)
+    return out
+
+
+def pairs(row):
+    """Every two places of a row with their values."""
+    return {*combinations(enumerate(row), 2)}
+
+
+def random_triples(count, seed):
+    """Rows of three options at once, with any robot, log and act."""
+    rng = random.Random(seed)
+    rows = []
+    while len(rows) < count:
+        some = rng.sample(CHOICES[1:], 3)
+        if len({c.option for c in some}) == 3:
+            labels = tuple(c.label for c in some)
+            rows.append(Row(labels, *rng.choice(WORLDS), rng.choice([*ACTS])))
+    return rows
