@@ -491,8 +491,7 @@ class ExternalTorque:
         self.restarts = 0
         self._variances = v = law.coefficients * levels[:, None] ** 2
         widest = np.sqrt(v[:, 0] + np.maximum(v[:, 1], v[:, 2] + v[:, 3] * law.most**2))
-        limits = (body.limits.effort for body in self.robot.bodies)
-        efforts = dict(zip(self.robot.joints, limits, strict=True))
+        efforts = {body.joint: body.limits.effort for body in self.robot.bodies}
         self.notes = tuple(
             f"threshold of joint {joint} reaches {wide:.3g}, wider than its rated torque of "
             f"{effort:.3g}: contact there is not detected"
