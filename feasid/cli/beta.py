@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--beta", metavar="CSV", help="base parameters, as `feasid fit --parameters` writes them"
     )
-    add_robot_arguments(parser, "whose base parameters these are, URDF, MJCF or SDF")
+    add_robot_arguments(parser, "whose base parameters these are, URDF, MJCF, SDF or USD")
     parser.add_argument("--certificate", metavar="JSON", help="write the proof here")
     parser.add_argument("--consistency", choices=("full", "semi"), help="default full")
     parser.add_argument(

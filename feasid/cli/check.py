@@ -32,7 +32,7 @@ EXIT = {FEASIBLE: 0, INFEASIBLE: 1, "error": 2, INCONCLUSIVE: 3}
 def add_check_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments."""
     parser.add_argument(
-        "files", nargs="*", metavar="FILE", help="URDF, MJCF or SDF, also as *.urdf"
+        "files", nargs="*", metavar="FILE", help="URDF, MJCF, SDF or USD, also as *.urdf"
     )
     parser.add_argument(
         "--format",
@@ -262,8 +262,8 @@ def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments."""
     from feasid.inspection.comparison import TOLERANCE
 
-    parser.add_argument("a", metavar="A", help="URDF, MJCF or SDF")
-    parser.add_argument("b", metavar="B", help="URDF, MJCF or SDF")
+    parser.add_argument("a", metavar="A", help="URDF, MJCF, SDF or USD")
+    parser.add_argument("b", metavar="B", help="URDF, MJCF, SDF or USD")
     parser.add_argument(
         "--tolerance",
         type=float,

@@ -26,7 +26,7 @@ from feasid.robot import inertia
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments."""
-    parser.add_argument("file", nargs="?", metavar="FILE", help="URDF, MJCF or SDF")
+    parser.add_argument("file", nargs="?", metavar="FILE", help="URDF, MJCF, SDF or USD")
     parser.add_argument("--out", required=True, metavar="FIXED", help="file to write")
     parser.add_argument(
         "--metric",

@@ -75,7 +75,7 @@ class Parser(argparse.ArgumentParser):
 
 def add_robot_arguments(parser: argparse.ArgumentParser, what: str | None = None) -> None:
     """The robot's description, and what it does not say; not required where `what` says why."""
-    add, said = parser.add_argument, what or "the robot's description, URDF, MJCF or SDF"
+    add, said = parser.add_argument, what or "the robot's description, URDF, MJCF, SDF or USD"
     add("--robot", required=what is None, metavar="FILE", help=said)
     add("--floating", action="store_true", help="the root link of a URDF floats")
     add("--lock", metavar="JOINT=Q", action="append", help="hold a joint, SI units")

@@ -245,7 +245,7 @@ DEVIATIONS = ("mass", "density", "centre", "joint_terms")
 def add_sample_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid sample``."""
     add = parser.add_argument
-    add("model", metavar="MODEL", help="MODEL.feasid of feasid fit --save; URDF, MJCF, SDF")
+    add("model", metavar="MODEL", help="MODEL.feasid of feasid fit --save; URDF, MJCF, SDF, USD")
     add("--count", type=int, default=100, metavar="N", help="robots; default 100")
     add("--out", required=True, metavar="FOLDER", help="write a model file of each here")
     add("--pattern", metavar="NAME", help="of the files; default robot_{:03} in the own format")
@@ -306,7 +306,7 @@ def run_sample(arguments: argparse.Namespace) -> int:
 def add_export_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid export``."""
     parser.add_argument(
-        "model", metavar="MODEL", help="MODEL.feasid of feasid fit --save; URDF, MJCF, SDF"
+        "model", metavar="MODEL", help="MODEL.feasid of feasid fit --save; URDF, MJCF, SDF, USD"
     )
     parser.add_argument("--c", required=True, metavar="FILE.c", help="write the code here")
     parser.add_argument("--float", action="store_true", help="single precision")

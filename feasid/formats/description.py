@@ -380,3 +380,8 @@ class Format:
     #: ``prepare(robot)`` returns the robot with the frames or names that a new file needs; q means
     #: the same.
     prepare: Callable[[Robot], Robot] | None = None
+    #: ``encode(content, suffix)`` returns a file's bytes as its suffix wants them.
+    encode: Callable[[bytes, str], bytes] | None = None
+    #: Relative to a body's scale, how well a written file must reproduce the robot: the format's
+    #: own numbers may be short.
+    agreement: float = 1e-9

@@ -36,7 +36,7 @@ def load_robot(
     ignore: Iterable[str] = (),
     sidecar: bool = True,
 ) -> Robot:
-    """Read a robot from a URDF, MJCF or SDF file; the root element decides which it is.
+    """Read a robot from a URDF, MJCF, SDF or USD file; what is in it decides which it is.
 
     Parameters
     ----------

@@ -75,7 +75,7 @@ def format_of_path(path: str | Path, default: str | None = None) -> Format:
     for form in FORMATS.values():
         if suffix in form.suffixes:
             return form
-    if default in NAMES:
+    if default in NAMES and not suffix:
         return format_named(str(default))
     known = dict.fromkeys(FORMATS.values())
     titles, suffixes = (

@@ -42,9 +42,6 @@ from feasid.robot.variants import SCREW_TOLERANCE
 UNCHANGED = 1e-14
 """Relative difference that is rounding: the file keeps its own digits."""
 
-AGREEMENT = 1e-9
-"""Relative to the body's scale, how well a written file must reproduce the robot."""
-
 EMPTIED = NewInertial(0.0, (0.0,) * 6)
 """What a fixed link gets when the moving one carries all."""
 
@@ -196,7 +193,7 @@ def patch_source(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> byte
 
     Raises InputError: the robot has no source of this format, a body that the file has no place
     for, or parameters that cannot exist; names the body. Raises OutputError: what would be written
-    does not read back as the robot, to `AGREEMENT`.
+    does not read back as the robot, to `Format.agreement`.
     """
     if robot.source is None or robot.source.format != form.name:
         raise InputError(
@@ -213,8 +210,8 @@ def patch_source(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> byte
     data = form.patch(before, Changes(inertials, terms, gravity, extras))
     after = form.read(parse_xml(data, text.path), LIMITS)
     _verify_links(before, after, inertials)
-    _verify_bodies(robot, after, inertials)
-    _verify_terms(after, terms, form.holds)
+    _verify_bodies(robot, after, inertials, form.agreement)
+    _verify_terms(after, terms, form)
     stated = GRAVITY if after.gravity is None else after.gravity
     if gravity is not None and tuple(gravity) != tuple(stated):
         raise verification_error("gravity does not read back as it was written")
@@ -237,7 +234,9 @@ def _inertial_numbers(link: Link) -> object:
     return link.name, link.mass, link.moments, where
 
 
-def _verify_bodies(robot: Robot, after: Description, changed: Collection[str]) -> None:
+def _verify_bodies(
+    robot: Robot, after: Description, changed: Collection[str], agreement: float
+) -> None:
     """The robot's parameters reproduced by the links that changed."""
     for body in robot.bodies:
         if body.inertial is None or not {body.name, *(m.name for m in body.members)} & {*changed}:
@@ -247,7 +246,7 @@ def _verify_bodies(robot: Robot, after: Description, changed: Collection[str]) -
             for m in body.members or (Member(body.name),)
         ]
         found = lumped_parameters(links)
-        if found is None or relative_difference(found, body.inertial) > AGREEMENT:
+        if found is None or relative_difference(found, body.inertial) > agreement:
             raise verification_error(f"body {body.name!r} does not read back as it was written")
 
 
@@ -259,17 +258,15 @@ def _stated_parameters(description: Description, member: Member) -> Array | None
         return member.inertial
 
 
-def _verify_terms(
-    after: Description, terms: Mapping[str, JointTerms], holds: Collection[str]
-) -> None:
+def _verify_terms(after: Description, terms: Mapping[str, JointTerms], form: Format) -> None:
     for joint in after.joints:
         wanted = terms.get(joint.name)
         if wanted is None:
             continue
-        fields = [TERM_FIELDS[s] for s in TERM_FIELDS if s in holds]
+        fields = [TERM_FIELDS[s] for s in TERM_FIELDS if s in form.holds]
         for name in [*fields, *(["rest"] if wanted.stiffness else [])]:
             found, value = getattr(joint.terms, name), getattr(wanted, name)
-            if abs(found - value) > AGREEMENT * abs(value):
+            if abs(found - value) > form.agreement * abs(value):
                 raise verification_error(
                     f"{name} of joint {joint.name!r} reads back as {found:g}, not {value:g}"
                 )
@@ -300,7 +297,7 @@ def generate_file(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> byt
         for name in ("rotation", "position", "motion", "inertial"):
             wanted, got = getattr(body, name), getattr(seen, name)
             got = np.zeros(10) if got is None else got
-            if np.abs(wanted - got).max() > AGREEMENT * max(1.0, np.abs(wanted).max()):
+            if np.abs(wanted - got).max() > form.agreement * max(1.0, np.abs(wanted).max()):
                 raise verification_error(
                     f"the {name} of body {body.name!r} reads back as {got.tolist()}"
                 )

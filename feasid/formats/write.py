@@ -47,7 +47,7 @@ def write(
     complete: Robot | None = None,
     extras: Extras = NO_EXTRAS,
 ) -> Written:
-    """Write a robot as URDF, MJCF or SDF: inertial parameters, friction, drive inertia and springs.
+    """Write a robot as URDF, MJCF, SDF or USD: inertials, friction, drive inertia and springs.
 
     A robot that was read from a file of that format gets its own text back, with the numbers
     changed that change. Others get a new file; in a new URDF link frames are on the joints' axes.
@@ -59,7 +59,8 @@ def write(
         Bodies without parameters, and joints whose drives have no values, keep what their file
         says.
     path : str or path
-        ``.urdf``, ``.xml``, ``.mjcf`` or ``.sdf``; else as the robot's file.
+        ``.urdf``, ``.xml``, ``.mjcf``, ``.sdf``, ``.usda``, ``.usdc`` or ``.usd``; without a
+        suffix as the robot's file.
     overwrite : bool
         Allow the file and its sidecar to exist.
     complete : Robot, optional
@@ -98,6 +99,8 @@ def write(
             f"feature {coded[0]} is code, which no file holds: write a model fitted without it"
         )
     content = file_bytes(robot, kind, extras)
+    encode = format_named(kind).encode
+    content = content if encode is None else encode(content, target.suffix.lower())
     _write_loop_table(robot, kind, target, content, overwrite=overwrite)
     lost = unrepresentable_terms(whole, kind)
     if not (lost or complete is not None):

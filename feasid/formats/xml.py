@@ -182,6 +182,10 @@ def read_bytes(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> byt
         ) from error
 
 
+NO_XML = {b"#usda": "usd", b"PXR-USDC": "usd"}
+"""Beginnings of files that are no XML, and the tag of a root element that stands for them."""
+
+
 def parse_xml(data: bytes, path: str = TEXT, limits: ReadLimits = LIMITS) -> XmlText:
     """Parse a file's bytes.
 
@@ -197,6 +201,9 @@ def parse_xml(data: bytes, path: str = TEXT, limits: ReadLimits = LIMITS) -> Xml
         )
     if not data.strip():
         raise DescriptionError(f"{path} is empty", path=path, line=1, column=1)
+    for beginning, tag in NO_XML.items():
+        if data.startswith(beginning):
+            return XmlText(path, data, b"", "utf-8", b"", Element(tag, {}, None, 0, 1))
     utf8, encoding, bom = _decode(data, path)
     with _pause_garbage_collection():
         root = _Builder(path, limits).parse(utf8)

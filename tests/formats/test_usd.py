@@ -1,0 +1,287 @@
+"""USD in and out: robots made with usd-core from their URDF are read, fitted, written and compared.
+
+Numbers of UsdPhysics have 32 bits: what is written agrees with the fit to their rounding.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+from logs import simulate
+from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics
+from robots import example_urdfs
+
+import feasid
+from feasid.errors import DescriptionError, InputError
+from feasid.robot import inertia
+from feasid.robot.rotations import from_quaternion, from_rpy, to_quaternion
+
+FLOAT = 2.0**-23
+"""Relative rounding of numbers of 32 bits, and of quaternions of them."""
+
+SIZE = 1e-6
+"""Of inertias, relative to the largest moment: what rounded axes add."""
+
+ATTRIBUTES = ("physics:mass", "physics:centerOfMass", "physics:diagonalInertia",
+              "physics:principalAxes")  # fmt: skip
+
+ROBOTS = {"panda": "panda_description/urdf/panda.urdf", "g1": "urdf/g1_29dof_rev_1_0.urdf"}
+
+
+def urdf(name):
+    return next(p for p in example_urdfs() if str(p).endswith(ROBOTS[name]))
+
+
+def numbers(element, name, default="0 0 0"):
+    return np.array([*map(float, element.get(name, default).split())] if element is not None
+                    else [*map(float, default.split())])  # fmt: skip
+
+
+def quatf(rotation):
+    w, *xyz = map(float, to_quaternion(rotation))
+    return Gf.Quatf(w, *xyz)
+
+
+def stage_of_urdf(path, *, length=1.0, mass=1.0, up="Z", fixed=True):
+    """A stage of UsdPhysics, made with usd-core from a URDF's elements."""
+    tree = ET.parse(path).getroot()
+    stage = Usd.Stage.CreateInMemory()
+    UsdGeom.SetStageUpAxis(stage, up)
+    UsdGeom.SetStageMetersPerUnit(stage, length)
+    UsdPhysics.SetStageKilogramsPerUnit(stage, mass)
+    root = UsdGeom.Xform.Define(stage, "/robot")
+    stage.SetDefaultPrim(root.GetPrim())
+    UsdPhysics.ArticulationRootAPI.Apply(root.GetPrim())
+    for link in tree.findall("link"):
+        prim = UsdGeom.Xform.Define(stage, f"/robot/{link.get('name')}").GetPrim()
+        UsdPhysics.RigidBodyAPI.Apply(prim)
+        given = link.find("inertial")
+        if given is None:
+            continue
+        values = given.find("inertia").attrib
+        tensor = inertia.rotational_inertia(
+            [*(float(values[f"i{k}"]) for k in ("xx", "xy", "xz", "yy", "yz", "zz")), 0, 0, 0, 0]
+        )
+        turn = from_rpy(numbers(given.find("origin"), "rpy"))
+        moments, axes = np.linalg.eigh(turn @ tensor @ turn.T)
+        axes = axes if np.linalg.det(axes) > 0 else -axes
+        api = UsdPhysics.MassAPI.Apply(prim)
+        api.CreateMassAttr(float(given.find("mass").get("value")) / mass)
+        com = numbers(given.find("origin"), "xyz") / length
+        api.CreateCenterOfMassAttr(Gf.Vec3f(*map(float, com)))
+        api.CreateDiagonalInertiaAttr(Gf.Vec3f(*map(float, moments / (mass * length**2))))
+        api.CreatePrincipalAxesAttr(quatf(axes))
+    kinds = {"revolute": UsdPhysics.RevoluteJoint, "continuous": UsdPhysics.RevoluteJoint,
+             "prismatic": UsdPhysics.PrismaticJoint, "fixed": UsdPhysics.FixedJoint}  # fmt: skip
+    children = set()
+    for joint in tree.findall("joint"):
+        made = kinds[joint.get("type")].Define(stage, f"/robot/{joint.get('name')}")
+        made.CreateBody0Rel().SetTargets([f"/robot/{joint.find('parent').get('link')}"])
+        made.CreateBody1Rel().SetTargets([f"/robot/{joint.find('child').get('link')}"])
+        children.add(joint.find("child").get("link"))
+        turn = from_rpy(numbers(joint.find("origin"), "rpy"))
+        place = numbers(joint.find("origin"), "xyz") / length
+        flip = np.eye(3)
+        if joint.get("type") != "fixed":
+            axis = numbers(joint.find("axis"), "xyz", "1 0 0")
+            k = int(np.abs(axis).argmax())
+            if axis[k] < 0:
+                flip = np.diag([-1.0, -1.0, -1.0])
+                flip[(k + 1) % 3, (k + 1) % 3] = 1.0
+            made.CreateAxisAttr("XYZ"[k])
+            unit = 180 / math.pi if joint.get("type") != "prismatic" else 1 / length
+            if joint.find("limit") is not None and joint.get("type") != "continuous":
+                made.CreateLowerLimitAttr(float(joint.find("limit").get("lower", 0)) * unit)
+                made.CreateUpperLimitAttr(float(joint.find("limit").get("upper", 0)) * unit)
+        made.CreateLocalPos0Attr(Gf.Vec3f(*map(float, place)))
+        made.CreateLocalRot0Attr(quatf(turn @ flip))
+        made.CreateLocalRot1Attr(quatf(flip))
+    if fixed:
+        base = next(x.get("name") for x in tree.findall("link") if x.get("name") not in children)
+        UsdPhysics.FixedJoint.Define(stage, "/robot/world").CreateBody1Rel().SetTargets(
+            [f"/robot/{base}"]
+        )
+    return stage
+
+
+def locks(name):
+    return {"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0} if name == "panda" else {}
+
+
+def body_tree(path):
+    """Mass, centre and inertia of every link, by usd-core alone."""
+    stage = Usd.Stage.Open(str(path))
+    out = {}
+    for prim in stage.Traverse():
+        if prim.HasAPI(UsdPhysics.MassAPI):
+            api = UsdPhysics.MassAPI(prim)
+            q = api.GetPrincipalAxesAttr().Get()
+            turn = from_quaternion(np.array([q.GetReal(), *q.GetImaginary()]))
+            tensor = turn @ np.diag(np.array(api.GetDiagonalInertiaAttr().Get())) @ turn.T
+            out[prim.GetName()] = (
+                api.GetMassAttr().Get(), np.array(api.GetCenterOfMassAttr().Get()), tensor
+            )  # fmt: skip
+    return out
+
+
+@pytest.mark.parametrize("name", [*ROBOTS])
+@pytest.mark.parametrize(("length", "mass", "suffix"), [(1.0, 1.0, "usda"), (0.01, 0.5, "usdc")])
+def test_a_robot_from_usd_is_that_of_its_urdf(tmp_path, name, length, mass, suffix):
+    path = tmp_path / f"robot.{suffix}"
+    stage_of_urdf(urdf(name), length=length, mass=mass).Export(str(path))
+    robot = feasid.load_robot(path, lock=locks(name))
+    wanted = feasid.load_robot(urdf(name), lock=locks(name))
+    assert {*robot.joints} == {*wanted.joints}
+    other = {b.joint: b for b in wanted.bodies}
+    for body in robot.bodies:
+        same = other[body.joint]
+        np.testing.assert_allclose(body.rotation, same.rotation, atol=1e-6)
+        np.testing.assert_allclose(body.position, same.position, atol=1e-6)
+        np.testing.assert_allclose(body.motion, same.motion, atol=1e-6)
+        np.testing.assert_allclose(
+            body.inertial, same.inertial, atol=1e-6 * np.abs(same.inertial).max()
+        )
+        for end in ("lower", "upper"):
+            limit, known = getattr(body.limits, end), getattr(same.limits, end)
+            assert limit is known or limit == pytest.approx(known, rel=1e-6)
+    np.testing.assert_allclose(robot.gravity, wanted.gravity)
+
+
+def log_of(robot):
+    terms = robot.with_joint_terms()
+    delta = terms.values.copy()
+    delta[terms.inertial_columns] *= 1.1
+    for k in range(len(terms.drives)):
+        delta[list(terms.drive_columns(k).values())] = 0.7, 0.3, 0.05
+    return simulate(terms, delta, 3, samples=1500, noise=0.01)
+
+
+@pytest.mark.parametrize("name", ["panda", pytest.param("g1", marks=pytest.mark.slow)])
+def test_a_fit_is_written_into_the_text_and_nothing_else_changes(tmp_path, name):
+    path, out = tmp_path / "robot.usda", tmp_path / "fitted.usda"
+    stage = stage_of_urdf(urdf(name))
+    text = stage.GetRootLayer().ExportToString()
+    path.write_text(text.replace('def "', '# a comment { of ( mine\n    def "', 1))
+    robot = feasid.load_robot(path, lock=locks(name))
+    few = {"diagnose": False, "candidates": (), "calibration": None}
+    fit = feasid.fit(log_of(robot), robot, **few)
+    feasid.write(fit.robot, out)
+    check_masses(fit.robot, out)
+    kept = re.compile(rf"^\s*\S+ (?:{'|'.join(ATTRIBUTES)}|physxJointAxis:\S+) = .*\n", re.M)
+    before, after = (kept.sub("", p.read_text()) for p in (path, out))
+    schemas = re.compile(r' \(\n\s*prepend apiSchemas = \["PhysxJointAxisAPI:\w+"\]\n\s*\)')
+    plain = [schemas.sub("", t) for t in (before, after)]
+    assert plain[0] == plain[1]
+    again = feasid.load_robot(out, lock=locks(name))
+    np.testing.assert_allclose(
+        np.array([b.inertial for b in again.bodies]),
+        np.array([b.inertial for b in fit.robot.bodies]),
+        atol=SIZE * max(np.abs(b.inertial).max() for b in fit.robot.bodies),
+    )
+
+
+def check_masses(robot, path):
+    """Masses, centres and inertias of the file's moving bodies are the robot's."""
+    links = body_tree(path)
+    for body in robot.bodies:
+        members = body.members or (feasid.robot.bodies.Member(body.name),)
+        total = np.zeros(10)
+        for member in members:
+            if member.name in links:
+                m, com, tensor = links[member.name]
+                ten = inertia.from_mass_com_inertia(m, com, tensor)
+                total += inertia.change_frame(member.rotation, member.position) @ ten
+        assert total[9] == pytest.approx(body.inertial[9], rel=FLOAT)
+        np.testing.assert_allclose(total, body.inertial, atol=SIZE * np.abs(body.inertial).max())
+
+
+def test_only_masses_change_where_no_joint_term_does(tmp_path):
+    path, out = tmp_path / "robot.usda", tmp_path / "scaled.usda"
+    stage_of_urdf(urdf("panda")).Export(str(path))
+    robot = feasid.correct(feasid.load_robot(path, lock=locks("panda")), total_mass=20.0).robot
+    feasid.write(robot, out)
+    lines = re.compile(rf"^\s*\S+ (?:{'|'.join(ATTRIBUTES)}) = .*\n", re.M)
+    assert lines.sub("", path.read_text()) == lines.sub("", out.read_text())
+    assert path.read_text() != out.read_text()
+    assert sum(b.inertial[9] for b in feasid.load_robot(out, lock=locks("panda")).bodies) == (
+        pytest.approx(20.0, rel=FLOAT)
+    )
+
+
+@pytest.mark.parametrize("suffix", ["usda", "usdc", "usd"])
+def test_a_robot_from_elsewhere_is_written_with_its_joint_terms(tmp_path, suffix):
+    arm = feasid.load_robot(urdf("panda"), lock=locks("panda")).without_joint_terms()
+    given = arm.with_joint_terms(("viscous", "coulomb"), drive_inertia=True)
+    values = given.values.copy()
+    for k in range(len(given.drives)):
+        values[list(given.drive_columns(k).values())] = 0.25, 1.5, 2.5
+    out = tmp_path / f"arm.{suffix}"
+    feasid.write(given.with_values(values), out)
+    assert out.read_bytes().startswith(b"PXR-USDC" if suffix == "usdc" else b"#usda")
+    robot = feasid.load_robot(out)
+    assert robot.joints == given.joints
+    stage = Usd.Stage.Open(str(out))
+    prim = stage.GetPrimAtPath(f"/panda/{robot.joints[0]}")
+    assert prim.GetAttribute("physxJointAxis:angular:armature").Get() == 0.25
+    assert prim.GetAttribute("physxJointAxis:angular:dynamicFrictionEffort").Get() == 2.5
+    viscous = prim.GetAttribute("physxJointAxis:angular:viscousFrictionCoefficient").Get()
+    assert viscous == pytest.approx(1.5 * math.pi / 180, rel=FLOAT)
+    for drive in robot.drives:
+        np.testing.assert_allclose(drive.values, [0.25, 1.5, 2.5], rtol=1e-6)
+    q = np.random.default_rng(0).uniform(-1, 1, (5, robot.dof))
+    same = feasid.inverse_dynamics(given, q, 0 * q, 0 * q, parameters=values)
+    np.testing.assert_allclose(
+        feasid.inverse_dynamics(robot, q, 0 * q, 0 * q), same, atol=1e-5 * np.abs(same).max()
+    )
+
+
+def test_the_other_axis_up_turns_gravity(tmp_path):
+    path = tmp_path / "robot.usda"
+    stage_of_urdf(urdf("panda"), up="Y").Export(str(path))
+    robot = feasid.load_robot(path, lock=locks("panda"))
+    np.testing.assert_allclose(robot.gravity, [0, -9.81, 0])
+
+
+def test_what_cannot_be_read_or_written_is_refused(tmp_path):
+    stage = stage_of_urdf(urdf("panda"))
+    stage.GetPrimAtPath("/robot").GetReferences().AddReference("./secret.usda")
+    path = tmp_path / "robot.usda"
+    path.write_text(stage.GetRootLayer().ExportToString())
+    with pytest.raises(InputError, match=r"refers to .*secret\.usda.*usdcat --flatten"):
+        feasid.load_robot(path)
+    path.write_bytes(b"#usda 1.0\ndef {{{")
+    with pytest.raises(DescriptionError, match="damaged or no USD"):
+        feasid.load_robot(path)
+    path.write_bytes(b"PXR-USDC" + b"\xff" * 200)
+    with pytest.raises(DescriptionError, match="damaged or no USD"):
+        feasid.load_robot(path)
+    path.write_text("#usda 1.0\n")
+    with pytest.raises(DescriptionError, match="no prim with PhysicsRigidBodyAPI"):
+        feasid.load_robot(path)
+    arm = feasid.load_robot(urdf("panda"), lock=locks("panda"))
+    with pytest.raises(InputError, match=r"robot\.usdz: is this .*USD"):
+        feasid.write(arm, tmp_path / "robot.usdz")
+
+
+def test_a_link_without_mass_api_gets_one_in_text_and_binary(tmp_path):
+    stage = stage_of_urdf(urdf("panda"))
+    api = stage.GetPrimAtPath("/robot/panda_link5")
+    assert isinstance(stage.GetRootLayer(), Sdf.Layer)
+    for name in ATTRIBUTES:
+        api.RemoveProperty(name)
+    api.RemoveAPI(UsdPhysics.MassAPI)
+    results = []
+    for suffix in ("usda", "usdc"):
+        path, out = tmp_path / f"robot.{suffix}", tmp_path / f"fitted.{suffix}"
+        stage.Export(str(path))
+        robot = feasid.load_robot(path, lock=locks("panda"))
+        plain = feasid.load_robot(urdf("panda"), lock=locks("panda")).without_joint_terms()
+        values = plain.values
+        feasid.write(robot.with_values(values), out)
+        results.append(body_tree(out))
+    assert results[0].keys() == results[1].keys()
+    assert "panda_link5" in results[0]
