@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import io
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -29,7 +30,16 @@ if TYPE_CHECKING:
 
 
 WIDTH, HEIGHT = 80, 20
-"""Columns and lines of a display."""
+"""Columns and lines of a display; terminals that are wider are used."""
+
+
+def line_width() -> int:
+    """Columns of a line: those of the terminal, of at least `WIDTH`, which also files have."""
+    try:
+        return max(WIDTH, os.get_terminal_size(1).columns if os.isatty(1) else WIDTH)
+    except OSError:
+        return WIDTH
+
 
 FOLDED = 3
 """Lines that one trouble may take."""
@@ -83,8 +93,8 @@ class Display:
         return not self.troubles and all(m.met for m in self.measures)
 
     def text(self) -> str:
-        """At most `HEIGHT` lines of `WIDTH` columns."""
-        lines = [truncate(self.title, WIDTH), *map(self._line, self.measures)]
+        """At most `HEIGHT` lines of `line_width` columns."""
+        lines = [truncate(self.title, line_width()), *map(self._line, self.measures)]
         last = [QUIET + line for line in _wrap_lines(self.more)] if self.more else []
         room = HEIGHT - len(lines) - len(last)
         lines += _fit_parts(
@@ -93,7 +103,7 @@ class Display:
             room,
         )  # fmt: skip
         room = HEIGHT - len(lines) - len(last)
-        remarks = [[truncate(QUIET + plain(r), WIDTH)] for r in self.remarks]
+        remarks = [[truncate(QUIET + plain(r), line_width())] for r in self.remarks]
         return "\n".join([*lines, *_fit_parts(remarks, room), *last])
 
     def _line(self, measure: Measure) -> str:
@@ -104,7 +114,7 @@ class Display:
         asked = f"  (goal {goal})" if goal else ""
         missed = "  NOT MET" if measure.goal and not measure.met else ""
         line = f"{name:<{first}}  {plain(value):<{second if goal else 0}}{asked}{missed}"
-        return truncate((QUIET if measure.met else LOUD) + line, WIDTH)
+        return truncate((QUIET if measure.met else LOUD) + line, line_width())
 
     def html(self) -> str:
         """A small table for notebooks; everything is escaped."""
@@ -164,9 +174,10 @@ class Displayed:
 def _wrap_lines(text: str) -> list[str]:
     """Lines that leave room for a mark; what takes more than `FOLDED` is cut."""
     parts = [plain(part).strip() for part in str(text).splitlines()]
-    lines = [line for part in parts for line in wrap(part, WIDTH - 3)]
+    width = line_width()
+    lines = [line for part in parts for line in wrap(part, width - 3)]
     if len(lines) > FOLDED:
-        lines = [*lines[: FOLDED - 1], truncate(lines[FOLDED - 1] + " " * WIDTH, WIDTH - 3)]
+        lines = [*lines[: FOLDED - 1], truncate(lines[FOLDED - 1] + " " * width, width - 3)]
     return lines
 
 

@@ -13,6 +13,7 @@ from feasid.errors import FeasidError, LogError
 from feasid.identifiability.base import base_parameters
 from feasid.logs.checks.findings import Diagnosis, Finding
 from feasid.logs.checks.floating import find_floating_mistakes
+from feasid.logs.checks.period import check_period
 from feasid.logs.checks.signals import check_signals
 from feasid.logs.checks.velocity import WAYS, check_velocities
 from feasid.logs.clock import check_order, run_labels
@@ -56,6 +57,7 @@ def check_columns(recording: Recording, robot: Robot, asked: Mapping[str, Any]) 
         findings += _reader_findings(raw, unwrap_angles(raw.values["q"], robot, runs))
         if len(df) >= MIN_SAMPLES:
             findings += check_signals(raw, robot, runs)
+            findings += check_period(raw, runs)
             moving = check_velocities(raw, runs, findings)
             findings += [in_log_columns(f, raw, asked) for f in moving]
     span = float(np.ptp(raw.t)) if len(raw.t) else float("nan")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -254,7 +255,10 @@ def _refuse_absent_joints(
             joint=absent[0],
             column=wanted[0],
         )
-    hint = did_you_mean(wanted[0], _unused_columns(df, found))
+    unused = _unused_columns(df, found)
+    hint = did_you_mean(wanted[0], unused)
+    if hint:
+        hint += f": columns={_nearest_columns(wanted, unused)}"
     lock = ", ".join(f"{n!r}: 0.0" for n in absent)
     raise LogError(
         f"joint {absent[0]!r} has no columns in the log: expected {' and '.join(wanted)}{hint}; "
@@ -264,6 +268,17 @@ def _refuse_absent_joints(
         column=wanted[0],
         joints=tuple(absent),
     )
+
+
+def _nearest_columns(wanted: Sequence[str], rest: Sequence[Any]) -> str:
+    """A mapping of names that are looked for to the nearest columns, as it is written."""
+    left = [str(c) for c in rest]
+    pairs = []
+    for name in wanted:
+        close = get_close_matches(name, left, n=1)
+        pairs.append(f"{name!r}: {repr(close[0]) if close else '...'}")
+        left = [c for c in left if c not in close]
+    return f"{{{', '.join(pairs)}}}"
 
 
 def _columns_of_kind(
@@ -291,7 +306,7 @@ def _columns_of_kind(
     rest_of = [n for n, c in zip(names, columns, strict=True) if c not in (None, UNMEASURED)]
     else_ = f", or fit without its torque: measured={rest_of}" if kind == "tau" and rest_of else ""
     what = WORDS.get(kind, "command")
-    places = alike or f"{{{wanted!r}: ...}}"
+    places = alike or _nearest_columns([f"{kind}_{names[k]}" for k in missing], rest)
     raise LogError(
         f"joint {names[missing[0]]!r} has no {what} column {wanted!r}{hint}{why}; "
         f"unused columns: {_join_columns(rest)}. Map other names with "

@@ -70,7 +70,7 @@ SPELLINGS = {
 }
 """Other spellings, in small letters and without separators."""
 
-NO_UNIT = ("", "-", "1", "none")
+NO_UNIT = ("", "-", "none")
 """What stands in place of a unit where there is none."""
 
 KNOWN_UNITS = {unit: factor for table in UNITS.values() for unit, factor in table.items()}

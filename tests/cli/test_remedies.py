@@ -42,7 +42,7 @@ def with_cell(log, row, value):
 
 CASES = {
     "no time": (lambda x: x.drop(columns="t"), {}, 1),
-    "time of another name": (lambda x: x.rename(columns={"t": "stamp"}), {}, 2),
+    "time of another name": (lambda x: x.rename(columns={"t": "clock"}), {}, 2),
     "all names": (lambda x: renamed(x, q="position", tau="effort"), {}, 1),
     "names of a UR": (
         lambda x: pd.DataFrame(

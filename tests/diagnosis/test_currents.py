@@ -162,3 +162,14 @@ def test_a_load_knows_its_body_at_the_prompt(tmp_path, capsys):
     assert "'nowhere'" in capsys.readouterr().err
     assert main([*words, "--body", robot.bodies[0].name]) == 2
     assert "is about a load at 'nowhere'" in capsys.readouterr().err
+
+
+def test_a_motion_that_repeats_is_told_with_its_period():
+    robot, df = ur5("no9")
+    found = check_columns(feasid.Recording(df), robot, {"columns": {"tau": "current_{}"}})
+    (note,) = [f for f in found if f.code == "periodic"]
+    assert note.level == "note"
+    assert note.values["period"] == pytest.approx(6.4, abs=0.05)
+    z1 = datasets.load("unitree_z1")
+    found = check_columns(feasid.Recording(z1), z1.attrs["robot"], {})
+    assert "periodic" not in [f.code for f in found]

@@ -23,6 +23,8 @@ from logs import simulate
 
 import feasid
 from feasid.errors import LimitError, LogError
+from feasid.logs.table import standard_table
+from feasid.logs.units import standard_unit_spelling
 from feasid.robot import inertia
 
 SAME = 4e-3
@@ -381,3 +383,29 @@ def test_structures_of_matlab_are_told_with_their_remedy(tmp_path):
     (tmp_path / "bad.mat").write_bytes(b"MATLAB 5.0".ljust(126) + b"IM" + b"\x0f" * 40)
     with pytest.raises(LogError, match=r"bad\.mat"):
         feasid.read_log(tmp_path / "bad.mat")
+
+
+def test_a_misspelt_column_is_proposed_for_the_name_that_is_looked_for():
+    robot = case()[0]
+    df = table().rename(columns={"q_j2": "qj2", "tau_j2": "tauj2"})
+    with pytest.raises(LogError) as caught:
+        feasid.fit(df, robot, **FEW)
+    assert "columns={'q_j2': 'qj2', 'tau_j2': 'tauj2'}" in str(caught.value)
+    fit = fit_as_advised(df, robot, False)
+    np.testing.assert_allclose(fit.beta, case()[2].beta, rtol=1e-9)
+
+
+def test_indices_in_brackets_are_no_units():
+    df = standard_table(pd.DataFrame({"q[0]": [1.0], "q[1]": [2.0], "tau_J[1]": [3.0]}), JOINTS)
+    assert [*df.columns] == ["q[0]", "q[1]", "tau_J[1]"]
+
+
+@pytest.mark.parametrize(
+    ("written", "unit"),
+    [("°/sec", "deg/s"), ("rad s^-1", "rad/s"), ("rad s-1", "rad/s"), ("deg/s/s", "deg/s^2"),
+     ("rad/s²", "rad/s^2"), ("N·m", "Nm"), ("N m", "Nm"), ("N*mm", "Nmm"), ("kgf cm", "kgcm"),
+     ("RPM", "rpm"), ("Degrees", "deg"), ("µs", "us"), ("m/s", "m/s"), ("MNm", "MNm"),
+     ("amps", "A"), ("turns per second", "rev/s")],
+)  # fmt: skip
+def test_spellings_of_units(written, unit):
+    assert standard_unit_spelling(written) == unit
