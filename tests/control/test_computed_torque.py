@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from arms import panda, ur5
+from arms import panda, path_of, ur5
 
 import feasid
 from feasid.errors import InputError
@@ -31,6 +31,19 @@ def test_torques_are_those_of_the_model(control):
     expected = feasid.inverse_dynamics(panda(), q, dq, ddq)[0]
     np.testing.assert_allclose(control.torque(q, dq, ddq), expected, rtol=ROUNDING, atol=ROUNDING)
     assert control.torque([*q], [*dq], [*ddq]).tolist() == control.torque(q, dq, ddq).tolist()
+
+
+def test_the_commanded_acceleration_is_that_of_the_plant():
+    """Pinocchio's forward dynamics under the controller's torque, with the controller's model."""
+    pin = pytest.importorskip("pinocchio")
+    robot = ur5()
+    q, dq, alpha = np.random.default_rng(1).uniform(-1, 1, (3, robot.dof))
+    tau = feasid.ComputedTorque(robot, effort=[1e6] * robot.dof, backend="python").torque(
+        q, dq, alpha
+    )
+    plant = pin.buildModelFromUrdf(str(path_of("ur5_robot")))
+    acceleration = pin.aba(plant, plant.createData(), q, dq, tau)
+    np.testing.assert_allclose(acceleration, alpha, atol=1e-9)
 
 
 def test_parts_add_up(control):

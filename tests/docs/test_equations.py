@@ -3,6 +3,8 @@
 import ast
 import importlib
 import re
+import subprocess
+import sys
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -20,6 +22,13 @@ OTHERS = {"Wensing": ("Alg. 1", "Alg. 2", "Alg. 3", "App. G", "Lemma 1", "Theore
 
 UNTESTED = ("derivation only", "not implemented: ")
 
+PRINTED = {
+    "Sousa": {"Table": range(1, 9), "Figure": range(1, 7)},
+    "Wensing": {"Table": range(1, 7), "Figure": range(1, 11)},
+    "Valkyrie": {"Figure": range(1, 9)},
+}
+"""Tables and figures of each paper."""
+
 NAMES = {
     "Sousa": r"Sousa and Cortes[aã]o|\[Sousa2014\]_",
     "Wensing": r"Wensing et al\. \(2024\)|Wensing, Niemeyer and Slotine",
@@ -35,6 +44,14 @@ CITATION = re.compile(rf"\beqs?\. (\(\d+\)(?:{LINK}\(\d+\))*)")
 def expanded(label):
     """The numbers and names of a first cell: "(2)-(4), Lemma 1" to (2), (3), (4), Lemma 1."""
     out = []
+    printed = re.compile(r"(Table|Figure)s? ((?:\d+(?:-\d+)?(?:, )?)+)")
+    for kind, numbers in printed.findall(label):
+        for ends in re.findall(r"(\d+)(?:-(\d+))?", numbers):
+            last = int(ends[1] or ends[0])
+            out += [f"{kind} {n}" for n in range(int(ends[0]), last + 1)]
+    label = printed.sub("", label).strip(", ")
+    if not label:
+        return out
     for part in re.split(r", (?=\(|[A-Z])| and (?=\()", label):
         ends = [int(n) for n in re.findall(r"\((\d+)\)", part)]
         out += [f"({n})" for n in range(ends[0], ends[-1] + 1)] if ends else [part]
@@ -142,7 +159,8 @@ def test_every_number_of_every_paper_has_one_row():
         found = Counter(label for p, labels, *_ in rows() if p == paper for label in labels)
         assert [label for label, times in found.items() if times > 1] == []
         wanted = {f"({n})" for n in range(1, last + 1)}
-        assert wanted | set(OTHERS.get(paper, ())) <= set(found)
+        printed = {f"{kind} {n}" for kind, many in PRINTED[paper].items() for n in many}
+        assert wanted | printed | set(OTHERS.get(paper, ())) <= set(found)
         assert {label for label in found if label.startswith("(")} == wanted
 
 
@@ -170,6 +188,44 @@ def test_every_test_exists():
             assert function in functions_in(file), (labels, name)
 
 
+@cache
+def compares(file, function):
+    """Whether a test, or a function of its file that it calls, asserts something of a result."""
+    tree = ast.parse((ROOT / "tests" / file).read_text())
+    defined = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    waiting, seen = [function], set()
+    while waiting:
+        name = waiting.pop()
+        if name in seen or name not in defined:
+            continue
+        seen.add(name)
+        for node in ast.walk(defined[name]):
+            if isinstance(node, ast.Assert) and any(
+                isinstance(part, ast.Compare | ast.Call) for part in ast.walk(node.test)
+            ):
+                return True
+            if isinstance(node, ast.Call):
+                called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+                if called.startswith("assert_") or called == "raises":
+                    return True
+                waiting.append(called)
+    return False
+
+
+def test_every_named_test_compares_something():
+    named = {name for *_, test in rows() for name in names(test)}
+    assert [name for name in sorted(named) if not compares(*name.split("::"))] == []
+
+
+@pytest.mark.slow
+def test_the_tests_that_the_page_names_run_and_pass():
+    named = sorted({f"tests/{name}" for *_, test in rows() for name in names(test)})
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "-m", "", *named]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout[-3000:]
+    assert "passed" in ended.stdout.splitlines()[-1]
+
+
 def test_every_citation_is_in_a_table_whose_row_names_what_the_module_has_or_uses():
     functions = {
         (paper, label): names(function)
@@ -177,6 +233,7 @@ def test_every_citation_is_in_a_table_whose_row_names_what_the_module_has_or_use
         if not function.startswith(UNTESTED)
         for label in labels
     }
+    functions = {k: [n for n in v if n.startswith("feasid.")] for k, v in functions.items()}
     wrong = [
         f"{module} cites {paper} {label}"
         for module, paper, label in citations()
