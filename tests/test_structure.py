@@ -205,3 +205,44 @@ def test_a_type_checker_knows_exactly_the_public_names():
     block = next(n for n in tree.body if checking_types(n))
     seen = {alias.asname for node in block.body for alias in node.names}
     assert seen == set(feasid.__all__) - {"__version__"}
+
+
+VAGUE = {
+    "found", "own", "told", "said", "whole", "kept", "left", "given", "known", "seen", "taken",
+    "moved", "asked", "wanted", "chosen", "near", "wide", "rest", "others", "touched", "lost",
+}  # fmt: skip
+"""Adjectives and participles that say nothing of what a local variable holds."""
+
+NAMED_ROOMS = (
+    "codegen", "core", "dynamics", "exact", "excitation", "feasibility", "formats",
+    "identifiability", "inspection", "options", "robot",
+)  # fmt: skip
+
+
+@cache
+def long_lived_locals():
+    """Function and name of locals that are used over more than two lines."""
+    out = []
+    for name, tree in modules().items():
+        for function in (
+            ast.walk(tree) if name.split(".")[1:2] in [[r] for r in NAMED_ROOMS] else ()
+        ):
+            if isinstance(function, ast.FunctionDef):
+                lines = {}
+                for node in ast.walk(function):
+                    if isinstance(node, ast.Name):
+                        lines.setdefault(node.id, []).append((node.lineno, node.ctx))
+                for local, uses in lines.items():
+                    stored = any(isinstance(context, ast.Store) for _, context in uses)
+                    numbers = [line for line, _ in uses]
+                    if stored and max(numbers) - min(numbers) >= 2:
+                        out.append((f"{name}.{function.name}", local))
+    return out
+
+
+@pytest.mark.parametrize("room", NAMED_ROOMS)
+def test_locals_that_live_for_long_are_nouns(room):
+    """In rooms whose names were revised, two of a hundred may be others."""
+    names = [x for x in long_lived_locals() if x[0].startswith(f"feasid.{room}.")]
+    vague = [(where, local) for where, local in names if local in VAGUE]
+    assert len(vague) <= 0.02 * len(names), vague

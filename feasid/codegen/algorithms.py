@@ -157,26 +157,26 @@ class Algorithms:
                     f"{body.joint!r} of robot {self.robot.name!r} has several",
                     joint=body.joint,
                 )
-        still, rates = (
+        zeros, rates = (
             [self.graph.as_expression(0.0)] * self.robot.axes,
             self._joint_coordinates(self.dq),
         )
         none = np.zeros(3)
-        motion = node_motions(self.graph, self._tree, self._transforms, none, still, rates)
-        momenta, change = list(still), list(still)
-        for node, joint, at, (spun, moved) in zip(
+        motion = node_motions(self.graph, self._tree, self._transforms, none, zeros, rates)
+        momenta, change = list(zeros), list(zeros)
+        for node, joint, at, (spun, linear) in zip(
             self._tree,
             self._transforms,
             motion,
             self._subtree_wrenches(motion, self.delta),
             strict=True,
         ):
-            torques = zip(joint.axes, joint.axis_torques(spun, moved), strict=True)
+            torques = zip(joint.axes, joint.axis_torques(spun, linear), strict=True)
             for row, ((spin, slide), along) in enumerate(torques, node.own.start):
                 turning = np.cross(at.alpha, spin)
                 sliding = np.cross(at.alpha, slide) + np.cross(at.acceleration, spin)
                 momenta[row] = momenta[row] + along
-                bent = self.graph.sum_terms([*(turning * spun), *(sliding * moved)])
+                bent = self.graph.sum_terms([*(turning * spun), *(sliding * linear)])
                 change[row] = change[row] + bent
         for k in range(len(self.robot.drives)):
             column = self.robot.drive_columns(k).get("Ia")
@@ -185,9 +185,11 @@ class Algorithms:
                 own = self.delta[column] * constant_matrix_times(share[None], rates)[0]
                 momenta = [p + float(c) * own for p, c in zip(momenta, share, strict=True)]
         rubbing = self._drive_torques(without="Ia")
-        moving = self._project_torques([a - b for a, b in zip(change, rubbing, strict=True)])
+        generalised = self._project_torques([a - b for a, b in zip(change, rubbing, strict=True)])
         weight = self.gravity()
-        return self._project_torques(momenta), [a - b for a, b in zip(moving, weight, strict=True)]
+        return self._project_torques(momenta), [
+            a - b for a, b in zip(generalised, weight, strict=True)
+        ]
 
     def _drive_torques(self, without: str = "") -> list[Expression]:
         out = [self.graph.as_expression(0.0)] * self.robot.axes
@@ -241,9 +243,9 @@ class Algorithms:
             model[self.robot.inertial_columns] = self.robot.load_model
         delta = [self.graph.as_expression(float(v)) for v in model]
         terms = ((drive, symbol) for drive in self.robot.drives for symbol in drive.symbols)
-        for still in {s in AT_REST for drive, s in terms if drive.needs_load(s)}:
-            motion = self._resting_motion if still else self._sample_motion
-            out[still] = self._newton_euler(motion, delta)
+        for at_rest in {s in AT_REST for drive, s in terms if drive.needs_load(s)}:
+            motion = self._resting_motion if at_rest else self._sample_motion
+            out[at_rest] = self._newton_euler(motion, delta)
         return out
 
     # -- mass matrix -------------------------------------------------------------------------
@@ -282,16 +284,16 @@ class Algorithms:
     ) -> None:
         """Add the torques, at all joints that carry node i, of its own unit acceleration."""
         inertia, first, mass = body
-        for own, (spin, slide) in enumerate(self._transforms[i].axes, self._tree[i].own.start):
+        for column, (spin, slide) in enumerate(self._transforms[i].axes, self._tree[i].own.start):
             moment = inertia @ spin + np.cross(first, slide)
             force = slide * mass - np.cross(first, spin)
             at = i
             while at >= 0:
                 joint, start = self._transforms[at], self._tree[at].own.start
                 for row, term in enumerate(joint.axis_torques(moment, force), start):
-                    entries[row][own] = entries[row][own] + term
-                    if at != i and row != own:
-                        entries[own][row] = entries[own][row] + term
+                    entries[row][column] = entries[row][column] + term
+                    if at != i and row != column:
+                        entries[column][row] = entries[column][row] + term
                 moment, force = joint.wrench_to_parent(moment, force)
                 at = self._tree[at].parent
 
@@ -326,7 +328,7 @@ class Algorithms:
 
     def regressor(self, columns: Sequence[int]) -> list[Expression]:
         """Row by row, for these standard parameters; shape (dof, len(columns))."""
-        wanted = {c: k for k, c in enumerate(columns)}
+        places = {c: k for k, c in enumerate(columns)}
         zero = self.graph.as_expression(0.0)
         entries = [[zero] * len(columns) for _ in range(self.robot.axes)]
         carried: list[dict[int, tuple[Expressions, Expressions]]] = []
@@ -336,24 +338,24 @@ class Algorithms:
             axes = self._spatial_axes(node, joint, carried[node.parent] if node.parent >= 0 else {})
             carried.append(axes)
             for k, column in enumerate(node.columns):
-                if column not in wanted:
+                if column not in places:
                     continue
-                used = [
+                parts = [
                     (motion.parameter_columns[i], float(f))
                     for i, f in enumerate(node.reduction[:, k])
                 ]
                 for row, (turn, shift) in axes.items():
-                    entries[row][wanted[column]] = self.graph.sum_terms(
+                    entries[row][places[column]] = self.graph.sum_terms(
                         factor * (turn @ moment + shift @ force)
-                        for (moment, force), factor in used
+                        for (moment, force), factor in parts
                         if factor
                     )
         for k in range(len(self.robot.drives)):
             signals = self._drive_term_factors(k)
             for symbol, column in self.robot.drive_columns(k).items():
-                if column in wanted:
+                if column in places:
                     for r, factor in enumerate(self.robot.coupling(k).tolist()):
-                        entries[r][wanted[column]] = factor * signals[symbol]
+                        entries[r][places[column]] = factor * signals[symbol]
         by_column = [
             self._project_torques([row[k] for row in entries]) for k in range(len(columns))
         ]
@@ -369,9 +371,9 @@ class Algorithms:
             linear = joint.to_node(shift + np.cross(turn, joint.arm))
             out[row] = angular, linear + np.cross(angular, joint.lever)
         none = constant_vector(self.graph, np.zeros(3))
-        for row, own in enumerate(joint.axes, node.own.start):
+        for row, axis in enumerate(joint.axes, node.own.start):
             angular, linear = out.get(row, (none, none))
-            out[row] = angular + own[0], linear + own[1]
+            out[row] = angular + axis[0], linear + axis[1]
         return out
 
 
@@ -390,10 +392,10 @@ def express_in_parent(joint: JointTransform, body: Composite) -> Composite:
 def about_other_origin(body: Composite, arm: Expressions) -> Composite:
     """Express the bodies about an origin from which the old one is at `arm`."""
     inertia, first, mass = body
-    moved = first + arm * mass
-    reach = arm @ (first + moved)  # arm . (2 l + m arm)
+    shifted = first + arm * mass
+    reach = arm @ (first + shifted)  # arm . (2 l + m arm)
     xx, xy, xz, yy, yz, zz = (
-        arm[r] * first[c] + moved[r] * arm[c] for r, c in zip(*np.triu_indices(3), strict=True)
+        arm[r] * first[c] + shifted[r] * arm[c] for r, c in zip(*np.triu_indices(3), strict=True)
     )
     more = symmetric_matrix(reach - xx, -xy, -xz, reach - yy, -yz, reach - zz)
-    return inertia + more, moved, mass
+    return inertia + more, shifted, mass

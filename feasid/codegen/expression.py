@@ -121,11 +121,11 @@ class Graph:
         self, kind: str, args: tuple[Expression, ...] = (), value: float = 0.0, name: str = ""
     ) -> Expression:
         key = (kind, *(a.index for a in args), value, name)
-        found = self._known.get(key)
-        if found is None:
-            found = Expression(self, len(self._known), kind, args, value, name)
-            self._known[key] = found
-        return found
+        expression = self._known.get(key)
+        if expression is None:
+            expression = Expression(self, len(self._known), kind, args, value, name)
+            self._known[key] = expression
+        return expression
 
     def as_expression(self, value: Expression | float) -> Expression:
         """A number as an expression; expressions pass."""
@@ -160,11 +160,11 @@ class Graph:
         if a.kind == "neg" and b.kind == "neg":
             return self.negate(self.add(a.args[0], b.args[0]))
         if a.kind == "neg" or b.kind == "neg":
-            minuend, other = (b, a.args[0]) if a.kind == "neg" else (a, b.args[0])
+            minuend, subtrahend = (b, a.args[0]) if a.kind == "neg" else (a, b.args[0])
             return (
                 self.as_expression(0.0)
-                if minuend is other
-                else self._find_or_make("sub", (minuend, other))
+                if minuend is subtrahend
+                else self._find_or_make("sub", (minuend, subtrahend))
             )
         return self._find_or_make("add", (a, b) if a.index < b.index else (b, a))
 
@@ -223,14 +223,14 @@ class Operations:
 
 def dependencies(outputs: Sequence[Expression]) -> list[Expression]:
     """Everything that outputs depend on, arguments first."""
-    seen: dict[int, Expression] = {}
+    reached: dict[int, Expression] = {}
     stack = list(outputs)
     while stack:
         node = stack.pop()
-        if node.index not in seen:
-            seen[node.index] = node
+        if node.index not in reached:
+            reached[node.index] = node
             stack.extend(node.args)
-    return [seen[k] for k in sorted(seen)]
+    return [reached[k] for k in sorted(reached)]
 
 
 def count_operations(outputs: Sequence[Expression]) -> Operations:

@@ -262,12 +262,14 @@ class NodeMotion:
         """L alpha + omega x L omega + l x a, on the products that U shares."""
         lxx, lxy, lxz, lyy, lyz, lzz = ten[:6]
         (x, y, z), (xx, yy, zz, xy, xz, yz) = self.alpha, self.velocity_products
-        own = [
+        rotational = [
             lxx * x + (lzz - lyy) * yz + lxy * (y - xz) + lxz * (z + xy) + lyz * (yy - zz),
             lyy * y + (lxx - lzz) * xz + lxy * (x + yz) + lyz * (z - xy) + lxz * (zz - xx),
             lzz * z + (lyy - lxx) * xy + lxz * (x - yz) + lyz * (y + xz) + lxy * (xx - yy),
         ]
-        return np.asarray(np.array(own, dtype=object) + np.cross(ten[6:9], self.acceleration))
+        return np.asarray(
+            np.array(rotational, dtype=object) + np.cross(ten[6:9], self.acceleration)
+        )
 
     def force(self, ten: Expressions) -> Expressions:
         """M a + U l."""

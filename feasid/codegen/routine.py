@@ -95,9 +95,9 @@ class BaseParameterModel:
     def routine(self, kind: str) -> Routine:
         """One of `ROUTINES`, in a graph of its own."""
         graph = Graph()
-        given = {} if self.beta is not None else {"beta": self.base.size}
+        arguments = {} if self.beta is not None else {"beta": self.base.size}
         columns = [int(c) for c in self.base.independent]
-        return _make_routine(kind, self.robot, graph, self._parameters(graph), columns, given)
+        return _make_routine(kind, self.robot, graph, self._parameters(graph), columns, arguments)
 
     def _parameters(self, graph: Graph) -> Sequence[Expression]:
         """Standard parameters: leading ones are the base parameters, the others zero."""
@@ -135,9 +135,9 @@ def _make_routine(
     given: Mapping[str, int],
 ) -> Routine:
     """One of `ROUTINES` for standard parameters, after the inputs that are given besides."""
-    known = (*ROUTINES, FORWARD)
-    if kind not in known:
-        raise InputError(f"no routine {kind!r}{did_you_mean(kind, known)}: choose of {[*known]}")
+    names = (*ROUTINES, FORWARD)
+    if kind not in names:
+        raise InputError(f"no routine {kind!r}{did_you_mean(kind, names)}: choose of {[*names]}")
     motion = {x: graph.inputs(x, robot.dof) for x in MOTION}
     if kind == FORWARD:
         motion["ddq"] = [graph.as_expression(0.0)] * robot.dof
@@ -186,19 +186,19 @@ def statements(routine: Routine, language: Language) -> Iterator[tuple[str, str]
     """
     uses = Counter(a.index for node in routine.needed_expressions for a in node.args)
     uses.update(node.index for node in routine.outputs)
-    written: dict[int, ExpressionText] = {}
+    texts: dict[int, ExpressionText] = {}
     count = 0
     for node in routine.needed_expressions:
-        text = _expression_text(node, written, language)
+        text = _expression_text(node, texts, language)
         leaf = node.kind in ("number", "input")
         if not leaf and (uses[node.index] > 1 or text.depth >= MAX_NESTING):
             name = f"x{count}"
             count += 1
             yield name, text.text
             text = ExpressionText(name)
-        written[node.index] = text
+        texts[node.index] = text
     for node in routine.outputs:
-        yield "", written[node.index].text
+        yield "", texts[node.index].text
 
 
 def _expression_text(

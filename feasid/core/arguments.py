@@ -89,14 +89,14 @@ def number(
         if is_flag(value) or not isinstance(value, numbers.Real):
             raise UnfitError
         try:
-            taken = float(value)
+            converted = float(value)
         except OverflowError:
             raise UnfitError from None
-        if finite and not math.isfinite(taken):
+        if finite and not math.isfinite(converted):
             raise UnfitError
-        if taken > high or taken < low or (open and taken == low):
+        if converted > high or converted < low or (open and converted == low):
             raise UnfitError
-        return taken
+        return converted
 
     return ArgumentKind(describe_range("a number", low, high, open), convert)
 
@@ -106,10 +106,10 @@ def count(low: float = -math.inf, high: float = MOST) -> ArgumentKind:
     real = number(low, high)
 
     def convert(value: Any) -> int:
-        taken = real.convert(value)
-        if taken != int(taken):
+        converted = real.convert(value)
+        if converted != int(converted):
             raise UnfitError
-        return int(taken)
+        return int(converted)
 
     shown = math.inf if high == MOST else high
     return ArgumentKind(describe_range("a whole number", low, shown, False), convert)
@@ -128,20 +128,22 @@ def array(*shape: int | str, finite: bool = True, whole: bool = False) -> Argume
     Without `finite` they may be missing or infinite; `whole` asks for whole numbers.
     """
     noun = "whole numbers" if whole else "finite numbers" if finite else "numbers"
-    said = f" of shape ({', '.join(map(str, shape))}{',' * (len(shape) == 1)})" if shape else ""
+    shape_text = (
+        f" of shape ({', '.join(map(str, shape))}{',' * (len(shape) == 1)})" if shape else ""
+    )
 
     def convert(value: Any) -> Any:
-        taken = as_numbers(value, finite=finite)
-        fits = taken.ndim == len(shape) and all(
-            isinstance(n, str) or n == m for n, m in zip(shape, taken.shape, strict=True)
+        converted = as_numbers(value, finite=finite)
+        fits = converted.ndim == len(shape) and all(
+            isinstance(n, str) or n == m for n, m in zip(shape, converted.shape, strict=True)
         )
         if shape and not fits:
-            raise UnfitError(f"not of shape {taken.shape}")
-        if whole and (taken != np.rint(taken)).any():
+            raise UnfitError(f"not of shape {converted.shape}")
+        if whole and (converted != np.rint(converted)).any():
             raise UnfitError
-        return taken.astype(np.intp) if whole else taken
+        return converted.astype(np.intp) if whole else converted
 
-    return ArgumentKind(f"an array of {noun}{said}", convert)
+    return ArgumentKind(f"an array of {noun}{shape_text}", convert)
 
 
 def as_numbers(value: Any, *, finite: bool = True) -> npt.NDArray[np.float64]:
@@ -153,21 +155,23 @@ def as_numbers(value: Any, *, finite: bool = True) -> npt.NDArray[np.float64]:
     if "numpy.ma" in sys.modules and np.ma.is_masked(value):  # asking imports it otherwise
         raise UnfitError("not a masked array: its masked values have no number")
     try:
-        taken = np.asarray(value)
+        converted = np.asarray(value)
     except Exception:  # ragged rows, and whatever a foreign array says about itself
         raise UnfitError from None
     gaps = not finite
-    if taken.dtype.kind == "O" and all(_is_real(x) or (gaps and x is None) for x in taken.flat):
+    if converted.dtype.kind == "O" and all(
+        _is_real(x) or (gaps and x is None) for x in converted.flat
+    ):
         try:
-            taken = taken.astype(np.float64)
+            converted = converted.astype(np.float64)
         except (OverflowError, TypeError, ValueError):
             raise UnfitError from None
-    if taken.dtype.kind not in "iuf":
+    if converted.dtype.kind not in "iuf":
         wrong = {"c": "complex numbers", "b": "truth values", "M": "dates", "m": "durations",
-                 "U": "text", "S": "text"}.get(taken.dtype.kind)  # fmt: skip
-        raise UnfitError(f"not {wrong}" if wrong and taken.ndim else "")
-    taken = taken.astype(np.float64, copy=False)
-    return _require_finite(taken) if finite else taken
+                 "U": "text", "S": "text"}.get(converted.dtype.kind)  # fmt: skip
+        raise UnfitError(f"not {wrong}" if wrong and converted.ndim else "")
+    converted = converted.astype(np.float64, copy=False)
+    return _require_finite(converted) if finite else converted
 
 
 def _require_finite(taken: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -405,28 +409,28 @@ def _is_a(hint: Any, kind: type) -> bool:
 
 def _sequence(container: type, inner: tuple[Any, ...]) -> ArgumentKind:
     """A sequence of items of one kind, or of a fixed number of kinds."""
-    fixed = container is tuple and inner[-1] is not ...
-    items = [kind_from_annotation(part) for part in (inner if fixed else inner[:1])]
+    fixed_length = container is tuple and inner[-1] is not ...
+    items = [kind_from_annotation(part) for part in (inner if fixed_length else inner[:1])]
     which = [k.text for k in items]
-    text = f"({', '.join(which)})" if fixed else f"a sequence, of each item {which[0]}"
+    text = f"({', '.join(which)})" if fixed_length else f"a sequence, of each item {which[0]}"
     text = text if which != ["anything"] else "a sequence"
 
     def convert(value: Any) -> Any:
-        listed = value.tolist() if isinstance(value, np.ndarray) else value
-        keys = isinstance(listed, Mapping) and issubclass(container, abc.Sequence)
-        table = hasattr(listed, "columns")  # whose items are its columns, not its rows
+        elements = value.tolist() if isinstance(value, np.ndarray) else value
+        keys = isinstance(elements, Mapping) and issubclass(container, abc.Sequence)
+        table = hasattr(elements, "columns")  # whose items are its columns, not its rows
         if (
-            isinstance(listed, str | bytes)
+            isinstance(elements, str | bytes)
             or keys
             or table
-            or not isinstance(listed, abc.Collection)
+            or not isinstance(elements, abc.Collection)
         ):
             raise UnfitError
-        if fixed and len(listed) != len(items):
+        if fixed_length and len(elements) != len(items):
             raise UnfitError
-        kinds = items if fixed else items * len(listed)
-        out = [kind.convert(item) for kind, item in zip(kinds, listed, strict=True)]
-        return out if isinstance(listed, list) and container is not tuple else tuple(out)
+        kinds = items if fixed_length else items * len(elements)
+        out = [kind.convert(item) for kind, item in zip(kinds, elements, strict=True)]
+        return out if isinstance(elements, list) and container is not tuple else tuple(out)
 
     return ArgumentKind(text, convert)
 
@@ -463,11 +467,11 @@ class _ParameterKinds:
 
     @classmethod
     def from_function(cls, function: Callable[..., Any]) -> _ParameterKinds:
-        own = inspect.signature(function, follow_wrapped=False)
+        signature = inspect.signature(function, follow_wrapped=False)
         names = _Names(function.__module__)
-        said = function.__annotations__
+        hints = function.__annotations__
         kinds = {}
-        for name, hint in said.items():
+        for name, hint in hints.items():
             if name == "return" or "Unpack[" in str(hint):
                 continue
             kind = kind_from_annotation(eval(hint, {}, names) if isinstance(hint, str) else hint)
@@ -476,9 +480,13 @@ class _ParameterKinds:
         real = inspect.Parameter
         code = function.__code__
         places = code.co_varnames[: code.co_argcount]
-        rest = next((n for n, p in own.parameters.items() if p.kind is real.VAR_POSITIONAL), "")
-        defaults = {n: p.default for n, p in own.parameters.items() if p.default is not p.empty}
-        return cls(places, rest, kinds, defaults)
+        variadic = next(
+            (n for n, p in signature.parameters.items() if p.kind is real.VAR_POSITIONAL), ""
+        )
+        defaults = {
+            n: p.default for n, p in signature.parameters.items() if p.default is not p.empty
+        }
+        return cls(places, variadic, kinds, defaults)
 
     def convert_argument(self, name: str, value: Any) -> Any:
         if name not in self.kinds or (name in self.defaults and value is self.defaults[name]):
@@ -520,7 +528,7 @@ def _check_class(item: Any) -> Any:
 
 def _check_function(function: Any) -> Any:
     plan: _ParameterKinds | None = None
-    told = function.__annotations__.get("return") == "str"
+    returns_text = function.__annotations__.get("return") == "str"
 
     @wraps(function)
     def run(*args: Any, **given: Any) -> Any:
@@ -528,6 +536,6 @@ def _check_function(function: Any) -> Any:
         plan = plan or _ParameterKinds.from_function(function)
         taken = {name: plan.convert_argument(name, value) for name, value in given.items()}
         result = function(*plan.convert_all(args), **taken)
-        return escape_controls(result) if told and type(result) is str else result
+        return escape_controls(result) if returns_text and type(result) is str else result
 
     return run

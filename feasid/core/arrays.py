@@ -131,14 +131,14 @@ def _refuse_odd(member: zipfile.ZipInfo, known: dict[str, bytes]) -> None:
 
 def read_arrays(content: dict[str, bytes]) -> dict[str, Any]:
     """The arrays among the members, by their names without ``.npy``; see `array_of`."""
-    found = {}
+    arrays = {}
     for name, data in content.items():
         if name.endswith(".npy"):
             try:
-                found[name[:-4]] = read_array(data)
+                arrays[name[:-4]] = read_array(data)
             except (DamagedError, SecurityError) as error:
                 raise type(error)(f"array {name[:-4]!r} {error}") from error
-    return found
+    return arrays
 
 
 def read_array(content: bytes) -> Any:

@@ -111,34 +111,36 @@ class Display:
         first = max(len(m.name) for m in self.measures)
         second = max((len(m.value) for m in self.measures if m.goal), default=0)
         name = name if measure.met else name.upper()
-        asked = f"  (goal {goal})" if goal else ""
+        goal_text = f"  (goal {goal})" if goal else ""
         missed = "  NOT MET" if measure.goal and not measure.met else ""
-        line = f"{name:<{first}}  {plain(value):<{second if goal else 0}}{asked}{missed}"
+        line = f"{name:<{first}}  {plain(value):<{second if goal else 0}}{goal_text}{missed}"
         return truncate((QUIET if measure.met else LOUD) + line, line_width())
 
     def html(self) -> str:
         """A small table for notebooks; everything is escaped."""
-        said = [f"<strong>{escape(plain(self.title))}</strong>", "<table><tbody>"]
+        parts = [f"<strong>{escape(plain(self.title))}</strong>", "<table><tbody>"]
         for m in self.measures:
-            asked = f"goal {escape(plain(m.goal))}" if m.goal else ""
-            mark = f"{asked} \N{HEAVY CHECK MARK}" if m.goal and m.met else asked
+            goal_text = f"goal {escape(plain(m.goal))}" if m.goal else ""
+            mark = f"{goal_text} \N{HEAVY CHECK MARK}" if m.goal and m.met else goal_text
             if not m.met:
-                mark = f"<strong {LOUD_STYLE}>{f'{asked} NOT MET' if asked else '!!'}</strong>"
+                mark = (
+                    f"<strong {LOUD_STYLE}>{f'{goal_text} NOT MET' if goal_text else '!!'}</strong>"
+                )
             cells = (escape(plain(m.name)), escape(plain(m.value)), mark)
-            said.append(
+            parts.append(
                 "<tr>"
                 + "".join(f'<td style="text-align:left;padding-right:1em">{c}</td>' for c in cells)
             )
-            said.append("</tr>")
-        said.append("</tbody></table>")
+            parts.append("</tr>")
+        parts.append("</tbody></table>")
         if self.troubles:
             mark = f"<strong {LOUD_STYLE}>!!</strong>"
             items = "".join(f"<li>{mark} {escape(plain(t))}</li>" for t in self.troubles)
-            said.append(f"<ul>{items}</ul>")
+            parts.append(f"<ul>{items}</ul>")
         if self.remarks:
             text = "\n".join(plain(r) for r in self.remarks)
-            said.append(f"<details><summary>details</summary><pre>{escape(text)}</pre></details>")
-        return "".join(said)
+            parts.append(f"<details><summary>details</summary><pre>{escape(text)}</pre></details>")
+        return "".join(parts)
 
     def rich(self) -> Group:
         """For `rich.print`: the text, bold where it is loud, green where a goal is met."""

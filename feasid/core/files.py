@@ -127,10 +127,10 @@ def missing_file_error(path: Name) -> InputError:
             f"{file}: no such file, and no folder {str(file.parent)!r}", path=str(file)
         )
     try:
-        near = sorted(os.listdir(file.parent))[:MOST_NAMES]
+        names = sorted(os.listdir(file.parent))[:MOST_NAMES]
     except OSError:
-        near = []
-    return InputError(f"{file}: no such file{did_you_mean(file.name, near)}", path=str(file))
+        names = []
+    return InputError(f"{file}: no such file{did_you_mean(file.name, names)}", path=str(file))
 
 
 def too_large_error(path: Name, most: int) -> LimitError:
@@ -199,13 +199,13 @@ class Journal:
 
     def take_back(self) -> list[str]:
         """Remove them, or put back what was there before; the paths of those that stay."""
-        for path, inode, before in reversed(self._noted):
+        for path, inode, content in reversed(self._noted):
             if _inode(path) != inode:
                 continue
             with suppress(OSError):
                 path.unlink()
-                if before is not None:
-                    write_atomically(path, before, noted=False)
+                if content is not None:
+                    write_atomically(path, content, noted=False)
         return self.files()
 
 
@@ -230,7 +230,7 @@ def write_atomically(
 
 
 def _write_whole(path: Name, content: bytes, overwrite: bool, noted: bool) -> None:
-    target, before = _target(path, overwrite)
+    target, status = _target(path, overwrite)
     beside = target.with_name(f".feasid-{os.urandom(8).hex()}")
     try:
         with os.fdopen(os.open(beside, CREATE, 0o666), "wb") as file:
@@ -239,8 +239,8 @@ def _write_whole(path: Name, content: bytes, overwrite: bool, noted: bool) -> No
             os.fsync(file.fileno())
             if noted and (known := _JOURNAL.get()) is not None:
                 known.note(target, os.fstat(file.fileno()).st_ino, overwrite)
-        if before is not None:
-            _keep_owner(beside, before)
+        if status is not None:
+            _keep_owner(beside, status)
         if overwrite:
             os.replace(beside, target)
         else:
@@ -290,14 +290,14 @@ def _defer_signals() -> Iterator[None]:
     def defer_signal(number: int, _: FrameType | None) -> None:
         waiting.append(number)
 
-    before = {number: signal.getsignal(number) for number in DEFERRED}
+    handlers = {number: signal.getsignal(number) for number in DEFERRED}
     try:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             if handler is not None:
                 signal.signal(number, defer_signal)
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             if handler is not None:
                 signal.signal(number, handler)
         for waited in waiting:
@@ -316,7 +316,7 @@ def check_outputs(
     sources = {
         os.path.realpath(p) for name in inputs if name is not None for p in _expand_pattern(name)
     }
-    taken: dict[str, str] = {}
+    named_paths: dict[str, str] = {}
     for label, path in outputs.items():
         if path is None:
             continue
@@ -329,11 +329,13 @@ def check_outputs(
             for s in sources
         ):
             raise InputError(f"{label}: {path} is an input; choose another output", path=str(path))
-        other = next((name for seen, name in taken.items() if _is_same_file(real, seen)), None)
-        if other is not None:
-            raise InputError(f"{other} and {label} are the same file, {path}", path=str(path))
+        clash = next(
+            (name for seen, name in named_paths.items() if _is_same_file(real, seen)), None
+        )
+        if clash is not None:
+            raise InputError(f"{clash} and {label} are the same file, {path}", path=str(path))
         check_writable(path, overwrite=overwrite)
-        taken[real] = label
+        named_paths[real] = label
 
 
 @contextmanager
@@ -351,20 +353,20 @@ def _target(path: Name, overwrite: bool) -> tuple[Path, os.stat_result | None]:
     """The file itself, links followed, and what is there now."""
     try:
         target = Path(os.path.realpath(path))
-        before = target.stat()
+        status = target.stat()
     except FileNotFoundError:
-        before = None
+        status = None
     except (OSError, ValueError) as error:
         raise _unwritable(path, error) from error
-    if before is not None and stat.S_ISDIR(before.st_mode):
+    if status is not None and stat.S_ISDIR(status.st_mode):
         raise OutputError(f"cannot write {path}: it is a folder", path=str(path))
-    if before is not None and not stat.S_ISREG(before.st_mode):
+    if status is not None and not stat.S_ISREG(status.st_mode):
         raise OutputError(f"cannot write {path}: it is no regular file", path=str(path))
-    if before is not None and not overwrite:
+    if status is not None and not overwrite:
         raise _exists(path)
     if not target.parent.is_dir():
         raise OutputError(f"cannot write {path}: no folder {target.parent}", path=str(path))
-    return target, before
+    return target, status
 
 
 def _keep_owner(beside: Path, before: os.stat_result) -> None:

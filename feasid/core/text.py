@@ -53,7 +53,7 @@ def _escape_character(character: str) -> str:
 def quote(value: object) -> str:
     """A value for a message: its representation, cut, or its type where it has none."""
     try:
-        shown = " ".join(repr(value).split())
+        text = " ".join(repr(value).split())
     except Exception:  # a number of too many digits, or a foreign object
-        shown = f"a value of type {type(value).__name__}"
-    return shown if len(shown) <= LONGEST_QUOTE else f"{shown[: LONGEST_QUOTE - 3]}..."
+        text = f"a value of type {type(value).__name__}"
+    return text if len(text) <= LONGEST_QUOTE else f"{text[: LONGEST_QUOTE - 3]}..."

@@ -154,14 +154,14 @@ def floating_motion(
     base = robot.bodies[base_index(robot)]
     inner = base.rotation.T @ turn
     pose = _pose_logarithm(inner, (place - base.position) @ base.rotation)
-    own = np.linalg.inv(base.motion)
+    base_inverse = np.linalg.inv(base.motion)
     out = []
     parts = (pose, speed.reshape(count, 6), push.reshape(count, 6))
-    for name, part, others in zip(("q", "dq", "ddq"), parts, joints, strict=True):
+    for name, part, joint_values in zip(("q", "dq", "ddq"), parts, joints, strict=True):
         full = np.empty((count, robot.dof))
-        full[:, rows] = part @ own.T
+        full[:, rows] = part @ base_inverse.T
         full[:, np.setdiff1d(np.arange(robot.dof), np.arange(robot.dof)[rows])] = _check_samples(
-            others, (robot.dof - 6,), f"the joints' {name}", count
+            joint_values, (robot.dof - 6,), f"the joints' {name}", count
         )
         out.append(full)
     return FloatingMotion(*out)
@@ -238,13 +238,13 @@ def base_rows(robot: Robot) -> slice:
 
 def base_index(robot: Robot) -> int:
     """Index of the body that floats; `InputError` if none does."""
-    found = [i for i, b in enumerate(robot.bodies) if b.floats]
-    if len(found) != 1:
+    floating = [i for i, b in enumerate(robot.bodies) if b.floats]
+    if len(floating) != 1:
         raise InputError(
             f"the base of robot {robot.name!r} is fixed: a motion of its base needs "
             "load_robot(path, floating=True)"
         )
-    return found[0]
+    return floating[0]
 
 
 def _check_samples(
@@ -338,10 +338,10 @@ def frame_jacobian(
     if positions.shape[0] != robot.dof:
         raise InputError(f"q has {positions.shape[0]} columns, expected {robot.dof}")
     point = link.position + link.rotation @ np.asarray(position, dtype=np.float64)
-    still = np.zeros_like(positions)
+    zeros = np.zeros_like(positions)
     tree = nodes(robot)
     states = []
-    for state in propagate(tree[: i + 1], robot.gravity, positions, still, still):
+    for state in propagate(tree[: i + 1], robot.gravity, positions, zeros, zeros):
         states.append(state)
     turns = states[i].angular_axes
     moved = np.cross(turns, point[:, None, None], axis=0) + states[i].linear_axes

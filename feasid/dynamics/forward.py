@@ -91,15 +91,16 @@ class ForwardModel:
             )
         if robot.loops:
             raise InputError("robots with closed loops are not simulated")
-        shared = [
+        shared_drives = [
             drive.name
             for k, drive in enumerate(robot.drives)
             if np.sum(self._drive_direction(k) != 0) > 1
         ]
-        if shared:
+        if shared_drives:
             raise InputError(
-                f"drive {shared[0]!r} moves several independent joints, which is not simulated",
-                drive=shared[0],
+                f"drive {shared_drives[0]!r} moves several independent joints, which is not "
+                "simulated",
+                drive=shared_drives[0],
             )
         missing = np.flatnonzero(~np.isfinite(robot.values))
         if missing.size:
@@ -121,11 +122,11 @@ class ForwardModel:
         out = []
         for k, drive in enumerate(self.robot.drives):
             direction = self._drive_direction(k)
-            used = np.flatnonzero(direction)
+            rows = np.flatnonzero(direction)
             for symbol, column in self.robot.drive_columns(k).items():
                 value = float(self.robot.values[column])
-                if used.size and value:
-                    place, ratio = int(used[0]), float(direction[used[0]])
+                if rows.size and value:
+                    place, ratio = int(rows[0]), float(direction[rows[0]])
                     at_once = replace(drive, transition=0.0)
                     out.append(
                         _ActingTerm(at_once, symbol, value, place, ratio, self.robot.coupling(k))
@@ -205,12 +206,12 @@ class ForwardModel:
             return out
         coupled = self.robot.coupling_map
         x, dx = coupled.A @ q.T + coupled.b[:, None], coupled.A @ dq.T
-        still, motion = np.zeros(q.shape[0]), (x, dx, np.zeros_like(x))
+        zeros, motion = np.zeros(q.shape[0]), (x, dx, np.zeros_like(x))
         needed = [(p.drive, p.symbol) for p in terms]
         loads = load_torques(self.robot, self._tree, motion, needed)
         for p in terms:
             own = load_of(loads, p.drive, p.symbol, np.flatnonzero(p.along)[0])
-            factor = p.drive.factor(p.symbol, p.along @ x, p.along @ dx, still, load=own)
+            factor = p.drive.factor(p.symbol, p.along @ x, p.along @ dx, zeros, load=own)
             out[:, p.coordinate] += p.ratio * p.value * factor
         return out
 
@@ -236,15 +237,17 @@ class ForwardModel:
         count, steps, dof = torque.shape
         out = np.full((count, steps + 1, dof), np.nan)
         out[:, 0] = q0
-        q, v, before = q0.copy(), dq0.copy(), dq0.copy()
+        q, v, last_velocity = q0.copy(), dq0.copy(), dq0.copy()
         alive = np.ones(count, bool)
         for k in range(steps):
-            A, b, c, late = self._step_equations(q, v, before, torque[:, k], step, feedback, k)
-            before = v
+            A, b, c, late = self._step_equations(
+                q, v, last_velocity, torque[:, k], step, feedback, k
+            )
+            last_velocity = v
             new = _minimise_with_friction(A, b, step * c, v)
             alive &= np.isfinite(new).all(axis=1) & (np.abs(new) < MAX_SPEED).all(axis=1)
             v = np.where(alive[:, None], new, 0.0)
-            q = np.where(alive[:, None], q + step * ((1 - late) * before + late * v), q0)
+            q = np.where(alive[:, None], q + step * ((1 - late) * last_velocity + late * v), q0)
             out[alive, k + 1] = q[alive]
         return out
 
@@ -315,21 +318,21 @@ def _minimise_by_descent(A: Array, b: Array, c: Array, start: Array) -> Array:
     nothing pushes a resting joint by more than c.
     """
     v = start.copy()
-    left = np.flatnonzero(np.isfinite(A).all(axis=(1, 2)) & np.isfinite(b).all(axis=1))
+    solvable = np.flatnonzero(np.isfinite(A).all(axis=(1, 2)) & np.isfinite(b).all(axis=1))
     for _ in range(MOST_ROUNDS):
-        near = _descend_by_coordinates(A[left], b[left], c[left], v[left])
-        sign = np.sign(near)
+        descended = _descend_by_coordinates(A[solvable], b[solvable], c[solvable], v[solvable])
+        sign = np.sign(descended)
         moves = sign != 0
         both = moves[:, :, None] & moves[:, None, :]
-        among = np.where(both, A[left], 0.0) + np.eye(b.shape[1]) * ~moves[:, :, None]
-        right = np.where(moves, b[left] - c[left] * sign, 0.0)
+        among = np.where(both, A[solvable], 0.0) + np.eye(b.shape[1]) * ~moves[:, :, None]
+        right = np.where(moves, b[solvable] - c[solvable] * sign, 0.0)
         exact = np.linalg.solve(among, right[..., None])[..., 0]
-        push = np.abs(b[left] - np.einsum("nij,nj->ni", A[left], exact))
-        holds = push <= c[left] + HELD * np.abs(b[left]).max(axis=1, keepdims=True)
-        found = np.where(moves, np.sign(exact) == sign, holds).all(axis=1)
-        v[left] = np.where(found[:, None], exact, near)
-        left = left[~found]
-        if not len(left):
+        push = np.abs(b[solvable] - np.einsum("nij,nj->ni", A[solvable], exact))
+        holds = push <= c[solvable] + HELD * np.abs(b[solvable]).max(axis=1, keepdims=True)
+        verified = np.where(moves, np.sign(exact) == sign, holds).all(axis=1)
+        v[solvable] = np.where(verified[:, None], exact, descended)
+        solvable = solvable[~verified]
+        if not len(solvable):
             break
     return v
 

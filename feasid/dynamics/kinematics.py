@@ -94,11 +94,20 @@ def nodes(robot: Robot) -> tuple[Node, ...]:
     rows: list[tuple[int, ...]] = []
     out = []
     for i, body in enumerate(robot.bodies):
-        own, p = robot.rows[i], robot.parents[i]
-        rows.append((*(rows[p] if p >= 0 else ()), *range(own.start, own.stop)))
+        node_rows, p = robot.rows[i], robot.parents[i]
+        rows.append((*(rows[p] if p >= 0 else ()), *range(node_rows.start, node_rows.stop)))
         columns = tuple(int(c) for c in robot.inertial_columns[i])
         out.append(
-            Node(p, body.rotation, body.position, body.motion, own, rows[i], columns, np.eye(10))
+            Node(
+                p,
+                body.rotation,
+                body.position,
+                body.motion,
+                node_rows,
+                rows[i],
+                columns,
+                np.eye(10),
+            )
         )
     for i, body in enumerate(robot.bodies):
         if body.rotor is not None:
@@ -138,9 +147,9 @@ def propagate(
     count = q.shape[1]
     ground = np.zeros((3, 3, count))
     ground[:, 0] = -gravity[:, None]
-    done: list[NodeState] = []
+    states: list[NodeState] = []
     for node in tree:
-        base = done[node.parent].vectors if node.parent >= 0 else ground
+        base = states[node.parent].vectors if node.parent >= 0 else ground
         pose = node.pose(q[node.own])
         vectors = _transform_from_parent(pose, base, node.motion.shape[1] if axes else 0)
         state = NodeState(pose, vectors)
@@ -149,7 +158,7 @@ def propagate(
             k = node.motion.shape[1]
             state.angular_axes[:, -k:] = node.motion[:3, :, None]
             state.linear_axes[:, -k:] = node.motion[3:, :, None]
-        done.append(state)
+        states.append(state)
         yield state
 
 
@@ -162,9 +171,9 @@ def _transform_from_parent(pose: Pose, base: Array, own: int) -> Array:
     rows = (base.shape[1] - 3) // 2
     out = np.empty((3, 3 + 2 * (rows + own), base.shape[2]))
     head, tail = slice(0, 3 + rows), slice(3 + rows + own, 3 + rows + own + rows)
-    before = pose.position_in_body is None and not is_zero(pose.position)
-    source = base.copy() if before else base
-    if before:
+    shifts_first = pose.position_in_body is None and not is_zero(pose.position)
+    source = base.copy() if shifts_first else base
+    if shifts_first:
         _shift_by_lever_arm(pose.position, source[:, : 3 + rows], source[:, 3 + rows :])
     pose.to_body(source[:, : 3 + rows], out[:, head])
     pose.to_body(source[:, 3 + rows :], out[:, tail])
@@ -211,12 +220,14 @@ def _matrix_times_rates(motion: Array, rates: Array) -> tuple[Entry, ...]:
     """``motion @ rates`` with zero rows as the number zero."""
     out: list[Entry] = []
     for row in motion:
-        used = np.flatnonzero(row)
-        if used.size == 0:
+        columns = np.flatnonzero(row)
+        if columns.size == 0:
             out.append(0.0)
         else:
-            total = row[used[0]] * rates[used[0]] if row[used[0]] != 1.0 else rates[used[0]]
-            for k in used[1:]:
+            total = (
+                row[columns[0]] * rates[columns[0]] if row[columns[0]] != 1.0 else rates[columns[0]]
+            )
+            for k in columns[1:]:
                 total = total + row[k] * rates[k]
             out.append(total)
     return tuple(out)

@@ -70,10 +70,10 @@ def load_torques(
     if robot.load_model is not None:
         delta[robot.inertial_columns] = robot.load_model
     q, dq, ddq = motion
-    for still in {s in AT_REST for drive, s in terms if drive.needs_load(s)}:
-        out[still] = np.zeros_like(q)
-        rates = (0.0 * dq, 0.0 * ddq) if still else (dq, ddq)
-        newton_euler(tree, robot.gravity, (q, *rates), delta, out[still])
+    for at_rest in {s in AT_REST for drive, s in terms if drive.needs_load(s)}:
+        out[at_rest] = np.zeros_like(q)
+        rates = (0.0 * dq, 0.0 * ddq) if at_rest else (dq, ddq)
+        newton_euler(tree, robot.gravity, (q, *rates), delta, out[at_rest])
     return out
 
 
@@ -186,9 +186,9 @@ def energy_regressors(robot: Robot, q: Array, dq: Array) -> tuple[Array, Array, 
     `q`, `dq` (axes, N): joint coordinates, those of coupled joints included. Returns (N, n).
     """
     kinetic, potential, friction = (np.zeros((q.shape[1], robot.size)) for _ in range(3))
-    tree, still = nodes(robot), np.zeros_like(q)
+    tree, zeros = nodes(robot), np.zeros_like(q)
     poses: list[tuple[Array, Array]] = []
-    for node, state in zip(tree, propagate(tree, np.zeros(3), q, dq, still), strict=True):
+    for node, state in zip(tree, propagate(tree, np.zeros(3), q, dq, zeros), strict=True):
         rotation, position = _pose_in_base(node, state, poses, q.shape[1])
         poses.append((rotation, position))
         rates = dq[list(node.rows)]

@@ -47,10 +47,10 @@ class RegressorPlan:
         kind = cls if robot.is_tree else ProjectedPlan
         if columns is None:
             return kind(robot, tuple(range(robot.size)))
-        wanted = sorted(int(c) for c in columns)
-        if len(set(wanted)) < len(wanted) or not set(wanted) <= set(range(robot.size)):
+        indices = sorted(int(c) for c in columns)
+        if len(set(indices)) < len(indices) or not set(indices) <= set(range(robot.size)):
             raise InputError(f"columns must be distinct and within 0..{robot.size - 1}")
-        return kind(robot, tuple(wanted))
+        return kind(robot, tuple(indices))
 
     @cached_property
     def tree(self) -> tuple[Node, ...]:
@@ -60,26 +60,26 @@ class RegressorPlan:
     @cached_property
     def nonzero_columns(self) -> tuple[tuple[int, ...], ...]:
         """For each row the wanted columns that can be non-zero in it, increasing."""
-        wanted = set(self.columns)
-        touched: list[set[int]] = [set() for _ in range(self.robot.axes)]
+        columns = set(self.columns)
+        columns_by_row: list[set[int]] = [set() for _ in range(self.robot.axes)]
         for node in self.tree:
             for r in node.rows:
-                touched[r].update(wanted.intersection(node.columns))
+                columns_by_row[r].update(columns.intersection(node.columns))
         for k in range(len(self.robot.drives)):
             for r in np.flatnonzero(self.robot.coupling(k)).tolist():
-                touched[r].update(wanted.intersection(self.robot.drive_columns(k).values()))
-        return tuple(tuple(sorted(t)) for t in touched)
+                columns_by_row[r].update(columns.intersection(self.robot.drive_columns(k).values()))
+        return tuple(tuple(sorted(t)) for t in columns_by_row)
 
     @cached_property
     def _node_columns_and_places(self) -> list[tuple[list[int], list[tuple[int, int]]]]:
         """Per node: which of its columns are wanted, and (row, first place in the row's block)."""
-        wanted = set(self.columns)
+        columns = set(self.columns)
         out = []
         for node in self.tree:
-            kept = [k for k, c in enumerate(node.columns) if c in wanted]
-            rows = node.rows if kept else ()
-            places = [(r, self.nonzero_columns[r].index(node.columns[kept[0]])) for r in rows]
-            out.append((kept, places))
+            numbers = [k for k, c in enumerate(node.columns) if c in columns]
+            rows = node.rows if numbers else ()
+            places = [(r, self.nonzero_columns[r].index(node.columns[numbers[0]])) for r in rows]
+            out.append((numbers, places))
         return out
 
     def fill(self, q: Array, dq: Array, ddq: Array, blocks: Sequence[Array]) -> None:
@@ -103,23 +103,23 @@ class RegressorPlan:
         """Write the entries `smooth_columns` only."""
         work = np.empty((10, q.shape[1]))
         states = propagate(self.tree, self.robot.gravity, q, dq, ddq)
-        for node, state, (kept, rows) in zip(
+        for node, state, (numbers, rows) in zip(
             self.tree, states, self._node_columns_and_places, strict=True
         ):
-            if kept:
-                wrench = WrenchRegressor.from_state(state, node, kept)
+            if numbers:
+                wrench = WrenchRegressor.from_state(state, node, numbers)
                 for k, (r, first) in enumerate(rows):
-                    wrench.project(state, k, blocks[r][first : first + len(kept)], work)
+                    wrench.project(state, k, blocks[r][first : first + len(numbers)], work)
 
     def fill_drives(self, q: Array, dq: Array, ddq: Array, blocks: Sequence[Array]) -> None:
         """Write the other entries: friction jumps."""
-        wanted = (
+        terms = (
             (drive, symbol)
             for k, drive in enumerate(self.robot.drives)
             for symbol, column in self.robot.drive_columns(k).items()
             if column in self._column_set
         )
-        loads = load_torques(self.robot, self.tree, (q, dq, ddq), wanted)
+        loads = load_torques(self.robot, self.tree, (q, dq, ddq), terms)
         for k in range(len(self.robot.drives)):
             self._fill_drive(k, (q, dq, ddq), loads, blocks)
 
@@ -131,14 +131,14 @@ class RegressorPlan:
         blocks: Sequence[Array],
     ) -> None:
         coupling = self.robot.coupling(k)
-        used = np.flatnonzero(coupling)
-        moving = tuple(coupling[used] @ x[used] for x in motion)
+        rows = np.flatnonzero(coupling)
+        drive_motion = tuple(coupling[rows] @ x[rows] for x in motion)
         drive = self.robot.drives[k]
         for symbol, column in self.robot.drive_columns(k).items():
             if column in self._column_set:
-                own = load_of(loads, drive, symbol, used[0])
-                signal = drive.factor(symbol, *moving, load=own)
-                for r in used.tolist():
+                own = load_of(loads, drive, symbol, rows[0])
+                signal = drive.factor(symbol, *drive_motion, load=own)
+                for r in rows.tolist():
                     blocks[r][self.nonzero_columns[r].index(column)] = coupling[r] * signal
 
     @cached_property
@@ -292,10 +292,10 @@ def inverse_dynamics(
     loads = load_torques(robot, tree, (positions, velocities, accelerations), terms)
     for k, drive in enumerate(robot.drives):
         c = robot.coupling(k)
-        moving = c @ positions, c @ velocities, c @ accelerations
+        drive_motion = c @ positions, c @ velocities, c @ accelerations
         for symbol, column in robot.drive_columns(k).items():
             own = load_of(loads, drive, symbol, np.flatnonzero(c)[0])
-            signal = drive.factor(symbol, *moving, load=own)
+            signal = drive.factor(symbol, *drive_motion, load=own)
             out += np.outer(c, delta[column] * signal)
     if jacobian is not None:
         out = np.einsum("ad...,a...->d...", jacobian, out)

@@ -75,10 +75,10 @@ def shortest_text(number: Fraction) -> str:
 
 def common_denominator(numbers: Iterable[Fraction]) -> tuple[Integers, int]:
     """Integers, and the denominator that they share."""
-    listed = list(numbers)
-    over = lcm(*{x.denominator for x in listed})
-    out = np.zeros(len(listed), dtype=object)
-    out[:] = [x.numerator * (over // x.denominator) for x in listed]
+    fractions = list(numbers)
+    over = lcm(*{x.denominator for x in fractions})
+    out = np.zeros(len(fractions), dtype=object)
+    out[:] = [x.numerator * (over // x.denominator) for x in fractions]
     return out, over
 
 
@@ -148,24 +148,24 @@ def quote(token: str) -> str:
 
 
 def _number_error(token: str) -> str:
-    seen = quote(token)
+    quoted = quote(token)
     if not token:
         return "a number is missing (the text is empty)"
     if len(token) > MAX_LENGTH:
-        return f"{seen} is longer than {MAX_LENGTH} characters"
-    bare = token.lstrip("+-").lower()
-    if bare in ("nan", "inf", "infinity", ".inf", ".nan") or bare.startswith("nan("):
-        return f"{seen} is not a finite number"
+        return f"{quoted} is longer than {MAX_LENGTH} characters"
+    unsigned = token.lstrip("+-").lower()
+    if unsigned in ("nan", "inf", "infinity", ".inf", ".nan") or unsigned.startswith("nan("):
+        return f"{quoted} is not a finite number"
     if "${" in token or "$(" in token:
-        return f"{seen} is a xacro expression: run xacro first (xacro robot.xacro > robot.urdf)"
+        return f"{quoted} is a xacro expression: run xacro first (xacro robot.xacro > robot.urdf)"
     if "," in token:
-        return f"{seen} is not a number: write decimals with a point, not a comma"
-    if bare.startswith("0x"):
-        return f"{seen} is not a decimal number"
+        return f"{quoted} is not a number: write decimals with a point, not a comma"
+    if unsigned.startswith("0x"):
+        return f"{quoted} is not a decimal number"
     unit = re.fullmatch(r"([+-]?(?:\d+\.?\d*|\.\d+))\s*([A-Za-z*/^ ]+\d?)", token, re.ASCII)
     if unit:
-        return f"{seen} is not a number: remove {unit[2]!r}, units are SI and are not written"
-    return f"{seen} is not a number"
+        return f"{quoted} is not a number: remove {unit[2]!r}, units are SI and are not written"
+    return f"{quoted} is not a number"
 
 
 Unknown = tuple[Any, ...]
@@ -188,13 +188,15 @@ def solve_near(
     contradict each other.
     """
     pivots: list[tuple[Unknown, dict[Unknown, Fraction], Fraction]] = []
-    known: dict[Unknown, int] = {}
+    places: dict[Unknown, int] = {}
     for coefficients, right in equations:
         row, value = {u: c for u, c in coefficients.items() if c}, right
         least = rounding * max((abs(float(c)) / size(u) for u, c in row.items()), default=0.0)
         # A pivot's row holds only later pivots, so that taking the earliest first ends.
-        while pending := [u for u in row if u in known]:
-            row, value = _substitute(row, value, pivots[known[min(pending, key=known.__getitem__)]])
+        while pending := [u for u in row if u in places]:
+            row, value = _substitute(
+                row, value, pivots[places[min(pending, key=places.__getitem__)]]
+            )
         if not row:
             if value:
                 return None
@@ -203,7 +205,7 @@ def solve_near(
         if abs(float(row[pivot])) / size(pivot) < least:
             continue
         factor = row.pop(pivot)
-        known[pivot] = len(pivots)
+        places[pivot] = len(pivots)
         pivots.append((pivot, {u: -c / factor for u, c in row.items()}, value / factor))
     out = dict(start)
     for unknown, row, value in reversed(pivots):
@@ -217,13 +219,13 @@ def _substitute(
     pivot: tuple[Unknown, dict[Unknown, Fraction], Fraction],
 ) -> tuple[dict[Unknown, Fraction], Fraction]:
     """The equation with one unknown replaced by its pivot row."""
-    unknown, other, constant = pivot
+    unknown, pivot_row, constant = pivot
     factor = row.get(unknown)
     if not factor:
         return row, value
     out = dict(row)
     del out[unknown]
-    for u, c in other.items():
+    for u, c in pivot_row.items():
         new = out.get(u, Fraction(0)) + factor * c
         if new:
             out[u] = new
@@ -268,10 +270,10 @@ def independent_rows(
     pivots: list[tuple[int, list[Fraction], dict[int, Fraction]]] = []
     for k, given in enumerate(rows):
         row, combined = list(given), {k: Fraction(1)}
-        for at, other, how in pivots:
-            factor = row[at] / other[at]
+        for at, pivot_row, how in pivots:
+            factor = row[at] / pivot_row[at]
             if factor:
-                row = [x - factor * y for x, y in zip(row, other, strict=True)]
+                row = [x - factor * y for x, y in zip(row, pivot_row, strict=True)]
                 for j, c in how.items():
                     combined[j] = combined.get(j, Fraction(0)) - factor * c
         if any(row):

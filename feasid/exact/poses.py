@@ -104,9 +104,9 @@ def from_rpy(rpy: Sequence[Fraction]) -> Rotation:
 
 def compose(outer: PrecisePose, inner: PrecisePose) -> PrecisePose:
     """Pose of a frame given in another frame that itself has a pose."""
-    moved = rotate(outer[0], inner[1])
+    rotated = rotate(outer[0], inner[1])
     with localcontext(CONTEXT):
-        position = [a + b for a, b in zip(outer[1], moved, strict=True)]
+        position = [a + b for a, b in zip(outer[1], rotated, strict=True)]
     return multiply(outer[0], inner[0]), position
 
 

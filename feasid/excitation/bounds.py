@@ -110,7 +110,7 @@ def _override_limits(robot: Robot, kind: str, value: Any, out: Array) -> Array:
 def _limit_pair(kind: str, value: Any, count: int, joint: str | None) -> Array:
     """Lower and upper limits of `count` joints, shape (2, count)."""
     what = f"{kind} of joint {joint!r}" if joint else kind
-    shown = f"{what} must be a bound, a tuple (low, high) or an array of shape ({count},)"
+    message = f"{what} must be a bound, a tuple (low, high) or an array of shape ({count},)"
     try:
         if isinstance(value, tuple) and len(value) == 2:
             ends = [as_numbers(v, finite=False) for v in value]
@@ -119,7 +119,7 @@ def _limit_pair(kind: str, value: Any, count: int, joint: str | None) -> Array:
             ends = [array[0], array[1]] if array.ndim == 2 and len(array) == 2 else [-array, array]
         pair = np.stack([np.broadcast_to(end, (count,)) for end in ends])
     except (TypeError, ValueError) as error:
-        raise InputError(f"{shown}, not {quote(value)}") from error
+        raise InputError(f"{message}, not {quote(value)}") from error
     if np.isnan(pair).any():
         raise InputError(f"{what} has an entry that is NaN: {value!r}")
     if (np.isfinite(pair) & (np.abs(pair) > LARGEST_LIMIT)).any():
@@ -145,9 +145,9 @@ def _check_limits_stated(robot: Robot, bounds: Bounds) -> None:
 def _check_limits_allow_motion(robot: Robot, bounds: Bounds) -> None:
     for kind, (low, high) in bounds.limits_by_name():
         for j, joint in enumerate(robot.joints):
-            still = kind in ("position", "torque") or low[j] < 0 < high[j]
-            if not low[j] < high[j] or not still:
-                why = "leave no room" if still else "exclude standstill, which a period needs"
+            allows_rest = kind in ("position", "torque") or low[j] < 0 < high[j]
+            if not low[j] < high[j] or not allows_rest:
+                why = "leave no room" if allows_rest else "exclude standstill, which a period needs"
                 raise InputError(
                     f"{kind} limits of joint {joint!r}, {low[j]:g} to {high[j]:g} "
                     f"[{UNITS[kind]}], {why}",

@@ -186,9 +186,9 @@ def _covariance_root(equations: Array) -> tuple[Array, Array]:
     scaled, norms = _normalise_columns(equations)
     _, singular, right = np.linalg.svd(scaled)
     singular = np.pad(singular, (0, len(right) - len(singular)))  # fewer rows than columns
-    seen = singular > RANK_TOLERANCE * singular[0]
-    unseen = (right[~seen] ** 2).sum(axis=0) > RANK_TOLERANCE
-    return (right[seen].T / singular[seen]) / norms[:, None], unseen
+    significant = singular > RANK_TOLERANCE * singular[0]
+    unseen = (right[~significant] ** 2).sum(axis=0) > RANK_TOLERANCE
+    return (right[significant].T / singular[significant]) / norms[:, None], unseen
 
 
 def value_per_joint(value: object, robot: Robot, what: str) -> Array:

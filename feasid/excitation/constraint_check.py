@@ -270,10 +270,10 @@ def scale_to_limits(problem: Problem, z: Array) -> Array:
     """Each joint's motion scaled to reach the tightest of its own limits."""
     count = LIMIT_GRID_REFINEMENT * problem.samples
     matrices = problem.basis.matrices(np.arange(count) * problem.basis.period / count)
-    still = matrices @ problem.coordinates.centre
-    moved = matrices @ problem.coordinates.coefficients(z) - still
-    most = np.full(still.shape[2], np.inf)
-    for step, base, limit in zip(moved, still, problem.bounds.derivative_limits, strict=True):
+    centre = matrices @ problem.coordinates.centre
+    deviation = matrices @ problem.coordinates.coefficients(z) - centre
+    most = np.full(centre.shape[2], np.inf)
+    for step, base, limit in zip(deviation, centre, problem.bounds.derivative_limits, strict=True):
         for edge in limit:
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = (edge - base) / step

@@ -55,9 +55,9 @@ def equations_from_other_data(
     parts = [np.zeros((0, size))]
     for item in _as_list(given):
         if isinstance(item, Reduced):
-            own = _log_equations(item, base)
-            r, _, _ = own.triangle(1 / noise)
-            parts.append(r * np.sqrt(own.samples / own.rows))
+            equations = _log_equations(item, base)
+            r, _, _ = equations.triangle(1 / noise)
+            parts.append(r * np.sqrt(equations.samples / equations.rows))
         else:
             if fingerprint_of(item.robot, columns) != fingerprint_of(robot, columns):
                 raise InputError("given holds a motion of another robot or other joint terms")
@@ -77,14 +77,14 @@ def _log_equations(item: Reduced, base: BaseParameters) -> Reduced:
     columns = [int(c) for c in base.independent]
     if item.fingerprint == fingerprint_of(base.robot, columns):
         return item
-    wide = item.robot
-    if wide is None or _geometry_fingerprint(wide) != _geometry_fingerprint(base.robot):
+    robot = item.robot
+    if robot is None or _geometry_fingerprint(robot) != _geometry_fingerprint(base.robot):
         raise InputError(
             "given belongs to another robot: geometry, gravity or joint terms differ; pass "
             "the robot that the log was reduced with, with its joint terms"
         )
     try:
-        return restrict_terms(item, wide, base)
+        return restrict_terms(item, robot, base)
     except InputError as error:
         raise InputError(
             f"given belongs to another robot or lacks joint terms of this one: {error}; reduce the "
@@ -221,11 +221,11 @@ def expected_gains(setting: DesignSetting, known: Array) -> tuple[Array, Array, 
     if not np.isfinite(setting.robot.values[inertial]).all():
         raise InputError('objective="gains" needs the description\'s inertials: they are lacking')
     expected = np.asarray(base.K, dtype=np.float64) @ np.nan_to_num(setting.robot.values)
-    wide = np.pad(known, ((0, 1), (0, dof)))
-    wide[-1, -dof:] = 1.0 / (GAIN_FACTOR * dof)
+    information = np.pad(known, ((0, 1), (0, dof)))
+    information[-1, -dof:] = 1.0 / (GAIN_FACTOR * dof)
     ratios = np.zeros((base.size + dof,) * 2)
     ratios[-dof:, -dof:] = (np.eye(dof) - 1.0 / dof) / dof
-    return expected, wide, ratios
+    return expected, information, ratios
 
 
 def random_motion(problem: Problem, rng: np.random.Generator) -> Array:
@@ -240,12 +240,12 @@ def random_motion(problem: Problem, rng: np.random.Generator) -> Array:
 
 def needs_task(objective: str | Mapping[str, float], task: Any) -> bool:
     """Whether the objective needs a task; a task without need is an error."""
-    wanted = objective == "prediction" or (
+    needed = objective == "prediction" or (
         isinstance(objective, Mapping) and "prediction" in objective
     )
-    if task is not None and not wanted:
+    if task is not None and not needed:
         raise InputError('task is for objective="prediction"')
-    return wanted
+    return needed
 
 
 def task_information(

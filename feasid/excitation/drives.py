@@ -78,12 +78,12 @@ class DriveColumns:
     ) -> DriveColumns:
         """Columns of a robot's drives."""
         rows = [robot.coupling(k) for k in range(len(robot.drives))]
-        own = np.array([drive.transition for drive in robot.drives])
-        widths = own if smoothing is None else np.maximum(own, smoothing)
+        transitions = np.array([drive.transition for drive in robot.drives])
+        widths = transitions if smoothing is None else np.maximum(transitions, smoothing)
         return cls(
             np.array(rows).reshape(-1, robot.dof),
             widths[:, None],
-            np.where(widths > own, OVERSHOOT, 0.0)[:, None],
+            np.where(widths > transitions, OVERSHOOT, 0.0)[:, None],
             np.array([[drive.rest] for drive in robot.drives]),
             _terms_of_drives(robot, columns),
         )
@@ -100,7 +100,7 @@ class DriveColumns:
 
 def _terms_of_drives(robot: Robot, columns: Sequence[int]) -> tuple[DriveTerms, ...]:
     place = {c: k for k, c in enumerate(columns)}
-    known = np.nan_to_num(robot.values)
+    values = np.nan_to_num(robot.values)
     owners: dict[str, list[tuple[int, int]]] = {}
     for k in range(len(robot.drives)):
         for symbol, column in robot.drive_columns(k).items():
@@ -108,12 +108,12 @@ def _terms_of_drives(robot: Robot, columns: Sequence[int]) -> tuple[DriveTerms, 
     return tuple(
         DriveTerms(
             symbol,
-            np.array([k for k, _ in own]),
-            known[[c for _, c in own]][:, None],
-            np.array([k for k, c in own if c in place], dtype=np.intp),
-            np.array([place[c] for _, c in own if c in place], dtype=np.intp),
+            np.array([k for k, _ in owner_list]),
+            values[[c for _, c in owner_list]][:, None],
+            np.array([k for k, c in owner_list if c in place], dtype=np.intp),
+            np.array([place[c] for _, c in owner_list if c in place], dtype=np.intp),
         )
-        for symbol, own in owners.items()
+        for symbol, owner_list in owners.items()
     )
 
 
@@ -136,11 +136,11 @@ class DriveSignals:
             signal, *_ = self._term_factors(terms.symbol)
             along = coupling[terms.wanted].T
             regressor[:, :, terms.places] = along * signal[terms.wanted].T[:, None]
-            own = coupling[terms.owners].T @ (terms.values * signal[terms.owners])
+            drive_torques = coupling[terms.owners].T @ (terms.values * signal[terms.owners])
             if terms.is_friction:
-                friction += own
+                friction += drive_torques
             else:
-                torques = torques + own
+                torques = torques + drive_torques
         return np.concatenate([torques + friction, torques][: 1 + self.columns.has_friction])
 
     def pull_back(
@@ -238,10 +238,10 @@ class DualNumber:
     def __mul__(self, other: DualNumber | float) -> DualNumber:
         if not isinstance(other, DualNumber):
             return self._apply_chain_rule(self.value * other, np.asarray(other))
-        left = self._apply_chain_rule(self.value * other.value, other.value)
-        right = other._apply_chain_rule(left.value, self.value)
-        first, second, third = map(_sum_or_none, left.slopes, right.slopes)
-        return DualNumber(left.value, (first, second, third))
+        first_part = self._apply_chain_rule(self.value * other.value, other.value)
+        right = other._apply_chain_rule(first_part.value, self.value)
+        first, second, third = map(_sum_or_none, first_part.slopes, right.slopes)
+        return DualNumber(first_part.value, (first, second, third))
 
     __rmul__ = __mul__
 

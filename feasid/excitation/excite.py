@@ -187,13 +187,13 @@ def excite(
         seed,
     )  # fmt: skip
     deviation = value_per_joint(noise, setting.robot, "noise")
-    known, prior_deviations = equations_from_other_data(given, prior, setting.base, deviation)
+    information, prior_deviations = equations_from_other_data(given, prior, setting.base, deviation)
     basis = make_basis(family, duration, harmonics, slow)
     expected = ratios = None
     if objective == "gains" or (isinstance(objective, Mapping) and "gains" in objective):
-        expected, known, ratios = expected_gains(setting, known)
+        expected, information, ratios = expected_gains(setting, information)
     problem = make_problem(
-        setting, basis, harmonics, rest, deviation, known, prior_deviations, rate, expected
+        setting, basis, harmonics, rest, deviation, information, prior_deviations, rate, expected
     )
     rng = np.random.default_rng(seed)
     tasks = (
@@ -209,12 +209,12 @@ def excite(
             workers if rounds is None else max(1, min(rounds, FIXED_SEARCHES)),
         )  # fmt: skip
         report = _progress_reporter(progress, objective, len(setting.columns))
-        found, lost = run_searches(search, workers, report)
+        candidates, loss_notes = run_searches(search, workers, report)
     else:
-        found, lost = _run_optimiser(optimiser, problem, objectives, rng), []
-    z, end = _best_feasible_motion(found, problem, clock.seconds)
-    notes = [*setting.notes, *end, *lost]
-    return _make_trajectory(setting, problem, z, rate, deviation, known, task, notes)
+        candidates, loss_notes = _run_optimiser(optimiser, problem, objectives, rng), []
+    z, end = _best_feasible_motion(candidates, problem, clock.seconds)
+    notes = [*setting.notes, *end, *loss_notes]
+    return _make_trajectory(setting, problem, z, rate, deviation, information, task, notes)
 
 
 def _run_optimiser(
@@ -257,19 +257,21 @@ def _best_feasible_motion(
         raise KeyboardInterrupt
     t = check_times(problem)
     for z in search_result.candidates:
-        inside = shrink_into_limits(problem, z, t)
-        if inside is not None:
+        feasible_motion = shrink_into_limits(problem, z, t)
+        if feasible_motion is not None:
             how = "interrupted" if search_result.interrupted else "searched"
-            return inside, [f"{how} for {seconds:.0f} s, {search_result.descents} descents"]
-    broken: list[str] = []
+            return feasible_motion, [
+                f"{how} for {seconds:.0f} s, {search_result.descents} descents"
+            ]
+    violations: list[str] = []
     for z in search_result.candidates:
         margins = smallest_margins_of_design(problem, problem.coordinates.coefficients(z), t)
-        broken += [m.name for m in sorted(margins, key=lambda m: m.slack) if m.slack < 0]
-    why = "; ".join(dict.fromkeys(broken[:3])) or "there was no time for a start"
+        violations += [m.name for m in sorted(margins, key=lambda m: m.slack) if m.slack < 0]
+    why = "; ".join(dict.fromkeys(violations[:3])) or "there was no time for a start"
     raise ExcitationError(
         f"no motion that keeps all limits was found in {seconds:.0f} s; in the "
         f"way: {why}; allow more time or loosen it",
-        broken=broken,
+        broken=violations,
     )
 
 

@@ -114,18 +114,21 @@ def run_searches(
         waiting = bool(results) and not results[0].interrupted
         ends = [one.result(clock.limit - clock.seconds if waiting else 0.0) for one in crew]
     results += [end for end in ends if end is not None]
-    lost = len(ends) + 1 - len(results)
-    notes = [f"{lost} of {searches.count} processes died or did not end: what they found is lost"]
-    return _combine_results(results), notes if lost and waiting else []
+    lost_processes = len(ends) + 1 - len(results)
+    notes = [
+        f"{lost_processes} of {searches.count} processes died or did not end: "
+        "what they found is lost"
+    ]
+    return _combine_results(results), notes if lost_processes and waiting else []
 
 
 def _combine_results(results: list[SearchResult]) -> SearchResult:
     ordered = sorted(results, key=lambda found: found.value)
     best = [found.candidates[:1] for found in ordered]
-    rest = [found.candidates[1:] for found in ordered]
+    runners_up = [found.candidates[1:] for found in ordered]
     return SearchResult(
         ordered[0].value,
-        tuple(z for some in (*best, *rest) for z in some),
+        tuple(z for some in (*best, *runners_up) for z in some),
         sum(found.descents for found in results),
         any(found.interrupted for found in results),
     )

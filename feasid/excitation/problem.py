@@ -119,11 +119,11 @@ class LimitBarrier:
         """Sum over rows of means over samples, and its derivative; margins (..., N)."""
         safe = np.maximum(margins, self.reach)
         value, slope = -np.log(safe), -1 / safe
-        near = np.nonzero(margins < self.reach)
-        if near[0].size:
-            step = (margins[near] - 2 * self.reach) / self.reach
-            value[near] += 0.5 * (step**2 - 1)
-            slope[near] = step / self.reach
+        close = np.nonzero(margins < self.reach)
+        if close[0].size:
+            step = (margins[close] - 2 * self.reach) / self.reach
+            value[close] += 0.5 * (step**2 - 1)
+            slope[close] = step / self.reach
         share = self.weight / margins.shape[-1]
         slope *= share
         return float(value.sum()) * share, slope
@@ -307,11 +307,11 @@ class Problem:
     ) -> tuple[float, Array]:
         """Value of the objective, and its derivative by the regressor's entries."""
         weighted = regressor * self.weights[:, None]
-        wide = weighted if self.expected is None else add_gain_columns(weighted, self.expected)
-        rows = wide.reshape(-1, len(self.scale))
+        extended = weighted if self.expected is None else add_gain_columns(weighted, self.expected)
+        rows = extended.reshape(-1, len(self.scale))
         units = np.outer(self.scale, self.scale) / self.samples
         value, slope = objective(rows.T @ rows * units + self.known)
-        bar = (rows @ (2 * slope * units)).reshape(wide.shape)
+        bar = (rows @ (2 * slope * units)).reshape(extended.shape)
         if self.expected is not None:
             bar, gains = np.split(bar, [len(self.expected)], axis=2)
             bar = bar + np.einsum("kjj->kj", gains)[:, :, None] * self.expected

@@ -254,17 +254,17 @@ class WrenchColumns:
         spins = np.empty((3, 3, count, nodes))
         spins[:, 0], spins[:, 1] = omega, alpha
         spins[:, 2] = flow.acceleration[3:] + cross(alpha, place) + cross(omega, drift)
-        own = rotate_back(flow.turn, spins)
+        body_spins = rotate_back(flow.turn, spins)
         numbers = np.empty((12, count, nodes))
-        numbers[SPIN], numbers[PUSH] = own[:, 1], own[:, 2]
+        numbers[SPIN], numbers[PUSH] = body_spins[:, 1], body_spins[:, 2]
         for k, (r, c) in enumerate(UPPER):
-            np.multiply(own[r, 0], own[c, 0], out=numbers[TURN][k])
+            np.multiply(body_spins[r, 0], body_spins[c, 0], out=numbers[TURN][k])
         parts = (CONSTANTS @ numbers.reshape(12, -1)).reshape(3, 13, count, nodes)
         parts = rotate(flow.turn, parts)
         columns = np.zeros((6, 10, count, nodes))
         columns[:3, :9], columns[3:, 6:] = parts[:, :9], parts[:, FORCES]
         columns[:3, 6:] += cross(place[:, None], parts[:, FORCES])
-        return cls(flow, columns, spins, own, drift)
+        return cls(flow, columns, spins, body_spins, drift)
 
     def pull_back(self, bar: Array) -> tuple[Array, Array, Array]:
         """Derivatives by poses, V and A, each (6, N, n), from those by the columns."""
@@ -274,12 +274,14 @@ class WrenchColumns:
         parts[:, FORCES] += cross(bar[:3, 6:], flow.place[:, None])
         parts = rotate_back(flow.turn, parts)
         numbers = (CONSTANTS.T @ parts.reshape(39, -1)).reshape(12, count, nodes)
-        own = np.zeros((3, 3, count, nodes))
-        own[:, 1], own[:, 2] = numbers[SPIN], numbers[PUSH]
+        body_gradient = np.zeros((3, 3, count, nodes))
+        body_gradient[:, 1], body_gradient[:, 2] = numbers[SPIN], numbers[PUSH]
         for k, (r, c) in enumerate(UPPER):
-            own[r, 0] += numbers[TURN][k] * self.own[c, 0]
-            own[c, 0] += numbers[TURN][k] * self.own[r, 0]
-        return self._pull_back_accelerations(self._pull_back_poses(bar), rotate(flow.turn, own))
+            body_gradient[r, 0] += numbers[TURN][k] * self.own[c, 0]
+            body_gradient[c, 0] += numbers[TURN][k] * self.own[r, 0]
+        return self._pull_back_accelerations(
+            self._pull_back_poses(bar), rotate(flow.turn, body_gradient)
+        )
 
     def _pull_back_poses(self, bar: Array) -> Array:
         """Derivatives by poses through the columns alone."""
@@ -361,13 +363,13 @@ class MotionRegressor:
     def column_places(self) -> tuple[Places, Places, Places]:
         """Node, number within the node, and place of the inertial columns that are wanted."""
         place = {c: k for k, c in enumerate(self.columns)}
-        found = [
+        entries = [
             (i, k, place[c])
             for i, node in enumerate(self.tree)
             for k, c in enumerate(node.columns)
             if c in place
         ]
-        node, number, column = np.array(found, dtype=np.intp).reshape(-1, 3).T
+        node, number, column = np.array(entries, dtype=np.intp).reshape(-1, 3).T
         return node, number, column
 
     @cached_property

@@ -110,10 +110,12 @@ class Perturbations:
     def limit_usage(self, joint: int, z: Array) -> float:
         """The share that a joint's motion uses of the tightest of its linear limits."""
         problem = self.problem
-        moved = self._position_matrices @ (problem.coordinates.span[joint] @ z)
-        still = self._position_matrices @ problem.coordinates.centre[:, joint]
+        deviation = self._position_matrices @ (problem.coordinates.span[joint] @ z)
+        centre = self._position_matrices @ problem.coordinates.centre[:, joint]
         most = 0.0
-        for step, base, limit in zip(moved, still, problem.bounds.derivative_limits, strict=True):
+        for step, base, limit in zip(
+            deviation, centre, problem.bounds.derivative_limits, strict=True
+        ):
             for edge in limit[:, joint]:
                 if np.isfinite(edge):
                     most = max(most, float((step / (edge - base)).max()))
@@ -354,10 +356,10 @@ class Search:
 
     def _keep_best(self, new: SearchPoint) -> None:
         """Keep the best few that differ."""
-        others = [c for c in self.pool if abs(c.value - new.value) > SAME_VALUE_TOLERANCE]
+        different = [c for c in self.pool if abs(c.value - new.value) > SAME_VALUE_TOLERANCE]
         same = [c for c in self.pool if abs(c.value - new.value) <= SAME_VALUE_TOLERANCE]
         kept = min([*same, new], key=lambda c: c.value)
-        self.pool = sorted([*others, kept], key=lambda c: c.value)[:POOL_SIZE]
+        self.pool = sorted([*different, kept], key=lambda c: c.value)[:POOL_SIZE]
         self._report_if_best(new)
 
     def _report_if_best(self, new: SearchPoint) -> None:
@@ -367,10 +369,10 @@ class Search:
 
     def _refine_best(self) -> None:
         """Bring the best inside their limits, on a finer grid and with sharper friction."""
-        found = self._sorted_by_value()
+        candidates = self._sorted_by_value()
         self.problem = self.problem.with_finer_grid()
         self.ending = True
-        for start in found[:POOL_SIZE]:
+        for start in candidates[:POOL_SIZE]:
             self.final = start.z if self.final is None else self.final
             last = self._descend(start, LAST_STAGES, keep=self.value == np.inf)
             if last.value < self.value:
@@ -411,10 +413,10 @@ class Search:
                 "gtol": 1e-6,
                 "hess_inv0": _valid_inverse_hessian(at.hessian),
             }
-            done = minimize(
+            result = minimize(
                 evaluate, at.z, jac=True, method="BFGS", callback=keep_iterate, options=options
             )
-            at = SearchPoint(float(done.fun), np.asarray(done.x), np.asarray(done.hess_inv))
+            at = SearchPoint(float(result.fun), np.asarray(result.x), np.asarray(result.hess_inv))
         return at
 
 

@@ -88,14 +88,14 @@ def link_frames(robot: Robot) -> dict[str, LinkFrame]:
 
 def find_frame(robot: Robot, name: str) -> LinkFrame:
     """A link's frame, or an error with the closest name."""
-    known = link_frames(robot)
-    if name not in known:
+    frames = link_frames(robot)
+    if name not in frames:
         raise InputError(
-            f"robot {robot.name!r} has no frame {name!r}{did_you_mean(name, known)}; its links: "
-            f"{', '.join(known)}",
+            f"robot {robot.name!r} has no frame {name!r}{did_you_mean(name, frames)}; its links: "
+            f"{', '.join(frames)}",
             frame=name,
         )
-    return known[name]
+    return frames[name]
 
 
 def link_capsules(
@@ -110,7 +110,7 @@ def link_capsules(
     start and end alike. Meshes below the folder ``meshes`` count by their convex hulls; without
     it, and where a format does not tell their names, they are left out and noted.
     """
-    known = link_frames(robot)
+    frames = link_frames(robot)
     out: list[Capsule] = []
     unknown = []
     files = {} if meshes is None else collision_meshes(robot)
@@ -120,18 +120,18 @@ def link_capsules(
             for entry in entries
         ]
     for name, shapes in collision_shapes(robot).items():
-        if name in known and name not in (given or {}):
+        if name in frames and name not in (given or {}):
             out += [
-                _attach_capsule(known[name], *shape.enclosing_capsule())
+                _attach_capsule(frames[name], *shape.enclosing_capsule())
                 for shape in shapes
                 if shape is not None
             ]
-            own = [mesh for mesh in files.get(name, ()) if mesh.name]
-            for mesh in own:
-                hull, at = hull_corners(mesh, str(meshes)), known[name]
+            named_meshes = [mesh for mesh in files.get(name, ()) if mesh.name]
+            for mesh in named_meshes:
+                hull, at = hull_corners(mesh, str(meshes)), frames[name]
                 inside = enclosing_polytope(hull).transform(at.rotation, at.position)
                 out.append(replace(_attach_capsule(at, *enclosing_capsule(hull)), polytope=inside))
-            if sum(shape is None for shape in shapes) > len(own):
+            if sum(shape is None for shape in shapes) > len(named_meshes):
                 unknown.append(name)
     if unknown:
         notes.append(
@@ -165,12 +165,12 @@ def _attach_capsule(at: LinkFrame, start: Array, end: Array, radius: float) -> C
 
 def _drop_contained_capsules(capsules: list[Capsule]) -> tuple[Capsule, ...]:
     """Those that are not inside another of the same body."""
-    kept: list[Capsule] = []
+    capsules_left: list[Capsule] = []
     for capsule in sorted(capsules, key=lambda c: -c.radius):
-        whole = (k for k in kept if k.body == capsule.body and k.polytope is None)
+        whole = (k for k in capsules_left if k.body == capsule.body and k.polytope is None)
         if not any(k.contains(capsule) for k in whole):
-            kept.append(capsule)
-    return tuple(kept)
+            capsules_left.append(capsule)
+    return tuple(capsules_left)
 
 
 DISTANCE_UNIT = 0.05
@@ -299,9 +299,9 @@ class LinkDistance:
         ]
         start, end = np.stack(ends, axis=2).swapaxes(0, 1)
         a, b = self.pairs.T
-        near, far = closest_points(start[:, a], end[:, a], start[:, b], end[:, b])
+        first_point, second_point = closest_points(start[:, a], end[:, a], start[:, b], end[:, b])
         radii = np.array([c.radius for c in self.capsules])[self.pairs].sum(axis=1)
-        between = near - far
+        between = first_point - second_point
         length = np.sqrt(dot_product(between, between))
         apart = between / np.maximum(length, MIN_AXIS_DISTANCE)
         gap = length - radii[:, None]
@@ -309,14 +309,14 @@ class LinkDistance:
             closer = _polytope_gaps(evaluation, self.capsules[first], self.capsules[second], gap[k])
             for at, found, direction, point in closer:
                 gap[k, at], apart[:, k, at] = found, direction
-                near[:, k, at] = far[:, k, at] = point
+                first_point[:, k, at] = second_point[:, k, at] = point
 
         def pull_back(bar: Array, out: MotionGradient) -> None:
             force = apart * (bar / DISTANCE_UNIT)
             bodies = np.array([c.body for c in self.capsules])[self.pairs]
             for body in np.unique(bodies):
                 first, second = (bodies == body).T
-                points = np.concatenate([near[:, first], far[:, second]], axis=1)
+                points = np.concatenate([first_point[:, first], second_point[:, second]], axis=1)
                 forces = np.concatenate([force[:, first], -force[:, second]], axis=1)
                 _add_force_gradient(evaluation, int(body), points, forces, out)
 
@@ -332,26 +332,28 @@ def _polytope_gaps(
     bound of the distance, and of what is lacking where they overlap. Yields samples, gaps,
     directions from the second to the first body (3, n), and points (3, n) in the world.
     """
-    for one, other, sign in ((first, second, -1.0), (second, first, 1.0)):
+    for one, second_hull, sign in ((first, second, -1.0), (second, first, 1.0)):
         all_near = np.flatnonzero(gap < NEAR)
         if one.polytope is None or not len(all_near):
             continue
-        ends = np.stack([other.start, other.end])
+        ends = np.stack([second_hull.start, second_hull.end])
         corners, radius = (
-            (ends, other.radius) if other.polytope is None else (other.polytope.corners, 0.0)
+            (ends, second_hull.radius)
+            if second_hull.polytope is None
+            else (second_hull.polytope.corners, 0.0)
         )
-        for near in np.array_split(all_near, -(-len(all_near) // TOGETHER)):
-            own_turn, own_place = _body_pose(evaluation, other.body, near)
+        for chunk in np.array_split(all_near, -(-len(all_near) // TOGETHER)):
+            own_turn, own_place = _body_pose(evaluation, second_hull.body, chunk)
             points = np.einsum("ijn,mj->imn", own_turn, corners) + own_place[:, None]
-            turn, place = _body_pose(evaluation, one.body, near)
+            turn, place = _body_pose(evaluation, one.body, chunk)
             own = np.einsum("jin,jmn->imn", turn, points - place[:, None])
             height = (one.polytope.normals @ own.reshape(3, -1)).reshape(-1, *own.shape[1:])
             corner = height.argmin(axis=1)
             room = np.take_along_axis(height, corner[:, None], axis=1)[:, 0]
             room -= one.polytope.offsets[:, None] + radius
-            face, n = room.argmax(axis=0), np.arange(len(near))
-            better = room[face, n] > gap[near]
-            at, face, n = near[better], face[better], n[better]
+            face, n = room.argmax(axis=0), np.arange(len(chunk))
+            better = room[face, n] > gap[chunk]
+            at, face, n = chunk[better], face[better], n[better]
             direction = np.einsum("ijn,nj->in", turn[:, :, n], one.polytope.normals[face])
             reach = points[:, corner[face, n], n] - radius * direction
             yield at, room[face, n], sign * direction, reach
@@ -432,8 +434,8 @@ def posture_constraints(
             find_frame(robot, name)
     if not collision and floor is None:
         return tuple(out)
-    found = link_capsules(robot, capsules, notes, meshes)
-    if floor is not None and not found:
+    capsules_by_link = link_capsules(robot, capsules, notes, meshes)
+    if floor is not None and not capsules_by_link:
         raise InputError(
             "floor needs shapes: the description has no collision primitives; pass meshes= or "
             "capsules="
@@ -441,22 +443,26 @@ def posture_constraints(
     still = draw_postures(bounds, np.random.default_rng(0), OVERLAP_POSTURES)
     evaluation = dynamics.evaluate(still, np.zeros_like(still), np.zeros_like(still))
     if floor is not None:
-        heights = [(c, FloorDistance(floor, (c,))(evaluation)[0]) for c in found if c.body >= 0]
+        heights = [
+            (c, FloorDistance(floor, (c,))(evaluation)[0]) for c in capsules_by_link if c.body >= 0
+        ]
         moved = tuple(c for c, m in heights if np.ptp(m, axis=1).max() > MIN_AXIS_DISTANCE)
         out.append(FloorDistance(floor, moved))
     pairs = (
-        collision_pairs(found, robot.parents, ignore) if collision else np.zeros((0, 2), np.intp)
+        collision_pairs(capsules_by_link, robot.parents, ignore)
+        if collision
+        else np.zeros((0, 2), np.intp)
     )
     if len(pairs):
-        always = (LinkDistance(found, pairs, clearance)(evaluation)[0] < 0).all(axis=1)
+        always = (LinkDistance(capsules_by_link, pairs, clearance)(evaluation)[0] < 0).all(axis=1)
         for a, b in pairs[always]:
-            links = f"{found[a].link!r} and {found[b].link!r}"
+            links = f"{capsules_by_link[a].link!r} and {capsules_by_link[b].link!r}"
             notes.append(
                 f"capsules of links {links} are too close in every posture: not kept apart"
             )
         if not always.all():
-            out.append(LinkDistance(found, pairs[~always], clearance))
-    elif collision and not found:
+            out.append(LinkDistance(capsules_by_link, pairs[~always], clearance))
+    elif collision and not capsules_by_link:
         notes.append("links are not kept from each other: no collision primitives, no capsules=")
     return tuple(out)
 
@@ -533,9 +539,9 @@ def find_rest_posture(
     q = np.hstack([bounds.middle_posture[:, None], draw_postures(bounds, rng)])
     spread, most = FIRST_SPREAD, np.full(0, -np.inf)
     for _ in range(REFINEMENT_ROUNDS):
-        found = posture_margins(dynamics, bounds, constraints, q)
-        most = found.max(axis=1) if not most.size else np.maximum(most, found.max(axis=1))
-        best = q[:, [int(np.argmax(found.min(axis=0)))]]
+        margins = posture_margins(dynamics, bounds, constraints, q)
+        most = margins.max(axis=1) if not most.size else np.maximum(most, margins.max(axis=1))
+        best = q[:, [int(np.argmax(margins.min(axis=0)))]]
         step = spread * (high - low)[:, None] * rng.standard_normal((len(low), POSTURES))
         q = np.hstack([best, np.clip(best + step, low[:, None], high[:, None])])
         spread /= 2
@@ -543,12 +549,12 @@ def find_rest_posture(
     if room_left.min() <= 0:
         names = margin_names(dynamics, bounds, constraints)
         never = [n for n, m in zip(names, most, strict=True) if m <= 0]
-        broken = [n for n, m in zip(names, room_left, strict=True) if m <= 0]
+        violations = [n for n, m in zip(names, room_left, strict=True) if m <= 0]
         why = (
             f"none of {REFINEMENT_ROUNDS * POSTURES} postures keeps: "
             f"{'; '.join(dict.fromkeys(never))}"
             if never
-            else f"no posture keeps everything; the closest breaks: {'; '.join(broken[:4])}"
+            else f"no posture keeps everything; the closest breaks: {'; '.join(violations[:4])}"
         )
-        raise InputError(f"the robot cannot even stand still: {why}", broken=never or broken)
+        raise InputError(f"the robot cannot even stand still: {why}", broken=never or violations)
     return np.asarray(best[:, 0])

@@ -86,10 +86,10 @@ def largest_values(coefficients: Array, ceiling: Array) -> Array:
                  for i in range(order + 1)]  # fmt: skip
     out = np.asarray(np.einsum("ik,ksj->isj", bernstein, coefficients).max(axis=0))
     for segment, joint in np.argwhere(out > ceiling):
-        own = np.polynomial.Polynomial(coefficients[:, segment, joint])
-        turns = own.deriv().roots() if order > 1 else np.zeros(0)
+        polynomial = np.polynomial.Polynomial(coefficients[:, segment, joint])
+        turns = polynomial.deriv().roots() if order > 1 else np.zeros(0)
         at = turns.real[(np.abs(turns.imag) < 1e-9) & (turns.real > 0) & (turns.real < 1)]
-        out[segment, joint] = own(np.concatenate([[0.0, 1.0], at])).max()
+        out[segment, joint] = polynomial(np.concatenate([[0.0, 1.0], at])).max()
     return out
 
 
@@ -101,16 +101,16 @@ def smallest_joint_margin(values: Array, step: Array, bounds: Bounds) -> tuple[f
     "velocity", "acceleration" or "jerk"; `joint`.
     """
     coefficients = quintic_segments(values, step)
-    found = (np.inf, "position", 0)
+    smallest = (np.inf, "position", 0)
     kinds = ("position", "velocity", "acceleration", "jerk")
     for kind, (low, high) in zip(kinds, bounds.derivative_limits, strict=True):
         half = np.where(np.isfinite(high - low), 0.5 * (high - low), 1.0)
         for sign, edge in ((1.0, high), (-1.0, -low)):
             room = (edge - largest_values(sign * coefficients, edge).max(axis=0)) / half
             joint = int(np.argmin(room))
-            found = min(found, (float(room[joint]), kind, joint))
+            smallest = min(smallest, (float(room[joint]), kind, joint))
         coefficients = derivative(coefficients) / step[None, :, None]
-    return found
+    return smallest
 
 
 def approach_times(way: Array, bounds: Bounds) -> Array:
@@ -128,10 +128,10 @@ def approach_motion(start: Array, end: Array, seconds: float, count: int) -> lis
     `start`, `end` (dof,); `count`: of times from the first to the last.
     """
     s = np.linspace(0, 1, count)
-    own = np.polynomial.Polynomial([0, 0, 0, 10, -15, 6])
+    profile = np.polynomial.Polynomial([0, 0, 0, 10, -15, 6])
     way = (end - start)[:, None]
-    first = start[:, None] + way * own(s)
-    return [first, *(way * own.deriv(k)(s) / seconds**k for k in (1, 2, 3))]
+    first = start[:, None] + way * profile(s)
+    return [first, *(way * profile.deriv(k)(s) / seconds**k for k in (1, 2, 3))]
 
 
 LINE_COLOR, LIMIT_COLOR = "#4477aa", "#ee6677"
@@ -349,21 +349,21 @@ class Trajectory(Displayed):
         InputError
             Names the limits that are broken on the way.
         """
-        here = require_finite(start, (self.robot.dof,), "start")
-        least = float(approach_times(np.abs(here - self.q[0]), self.bounds).max())
+        posture = require_finite(start, (self.robot.dof,), "start")
+        least = float(approach_times(np.abs(posture - self.q[0]), self.bounds).max())
         duration = max(least, 1e-3) if seconds is None else seconds
-        way = approach_motion(here, self.q[0], duration, APPROACH_POINTS)
+        way = approach_motion(posture, self.q[0], duration, APPROACH_POINTS)
         dynamics = MotionRegressor(self.robot, ())
         margins = smallest_margins_of_motion(dynamics, self.bounds, self.constraints, way)
         worst = sorted(margins, key=lambda m: m.slack)
-        broken = [*dict.fromkeys(m.name for m in worst if m.slack < -TOUCHING)]
-        if broken:
+        violations = [*dict.fromkeys(m.name for m in worst if m.slack < -TOUCHING)]
+        if violations:
             raise InputError(
-                f"the way from the posture {quote(here.tolist())} to the start of the motion in "
-                f"{duration:.3g} s breaks: {'; '.join(broken[:3])}; start nearer to "
+                f"the way from the posture {quote(posture.tolist())} to the start of the motion in "
+                f"{duration:.3g} s breaks: {'; '.join(violations[:3])}; start nearer to "
                 f"{quote(np.round(self.q[0], 3).tolist())}"
                 + ("" if seconds is None else f", or take {least:.3g} s or more"),
-                broken=broken,
+                broken=violations,
             )
         return duration
 
@@ -405,23 +405,24 @@ class Trajectory(Displayed):
         OutputError
             `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
         """
-        chosen = self.rate if rate is None else rate
-        t = np.append(np.arange(0, self.period - 0.5 / chosen, 1 / chosen), self.period)
+        message_rate = self.rate if rate is None else rate
+        t = np.append(np.arange(0, self.period - 0.5 / message_rate, 1 / message_rate), self.period)
         values = self.at(t)
-        moving = np.abs(values[1][[0, -1]]).max(axis=0)
-        if moving.max() > REST_SPEED:
-            joint = self.robot.joints[int(np.argmax(moving))]
+        end_speeds = np.abs(values[1][[0, -1]]).max(axis=0)
+        if end_speeds.max() > REST_SPEED:
+            joint = self.robot.joints[int(np.argmax(end_speeds))]
             raise InputError(
-                f"joint {joint!r} moves at {moving.max():.2g} rad/s or m/s where the motion starts "
-                "and ends: a joint_trajectory_controller refuses it; design it with rest=True",
+                f"joint {joint!r} moves at {end_speeds.max():.2g} rad/s or m/s where the motion "
+                "starts and ends: a joint_trajectory_controller refuses it; design it with "
+                "rest=True",
                 joint=joint,
             )
         room, kind, j = smallest_joint_margin(np.array(values), np.diff(t), self.bounds)
         if room < 0:
             raise InputError(
-                f"{chosen:g} points a second are too few: between them a controller would pass the "
-                f"{kind} limit of joint {self.robot.joints[j]!r} by {-room:.1g} of half its range; "
-                "give a higher rate",
+                f"{message_rate:g} points a second are too few: between them a controller would "
+                f"pass the {kind} limit of joint {self.robot.joints[j]!r} by {-room:.1g} of half "
+                "its range; give a higher rate",
                 joint=self.robot.joints[j],
             )
         delay = self.approach_time if approach is None else approach
@@ -485,9 +486,9 @@ class Trajectory(Displayed):
         """The motion at a glance."""
         c = self.certificate
         size = len(c.expressions)
-        used = {joint: kinds for joint, kinds in c.active_limits.items() if kinds}
+        active = {joint: kinds for joint, kinds in c.active_limits.items() if kinds}
         worst = np.argsort(-c.deviations)[:3]
-        broken = [f"{m.name} is broken by {-m.slack:.2g}" for m in c.margins if m.slack < 0]
+        violations = [f"{m.name} is broken by {-m.slack:.2g}" for m in c.margins if m.slack < 0]
         unseen = [c.expressions[k] for k in np.flatnonzero(np.isinf(c.deviations))]
         return Display(
             f"motion of {self.robot.name!r}: {self.period:g} s, {self.robot.dof} joints",
@@ -501,9 +502,9 @@ class Trajectory(Displayed):
                 ),
                 Measure("condition number", f"{c.condition_number:.1f}"),
                 Measure("log det", f"{c.log_det:+.1f}"),
-                Measure("joints at a limit", f"{len(used)} of {self.robot.dof}"),
+                Measure("joints at a limit", f"{len(active)} of {self.robot.dof}"),
             ],
-            [*broken, *(f"not seen: {e}" for e in unseen)],
+            [*violations, *(f"not seen: {e}" for e in unseen)],
             [
                 f"least certain for noise {c.noise.max():g}: "
                 f"{c.deviations[k]:.3g} {c.expressions[k]}"

@@ -168,12 +168,13 @@ def check_base_values(beta: npt.ArrayLike, base: Any, feasible: FeasibleSet) -> 
     index, labels = getattr(beta, "index", None), getattr(base, "expressions", None)
     if labels is not None and index is not None and not callable(index):
         # A Series that names its entries must name them in this order.
-        given = [str(label) for label in index]
-        wrong = [i for i, label in enumerate(given) if label != labels[i]]
-        if wrong and given != [str(i) for i in range(nb)]:
+        labels_given = [str(label) for label in index]
+        wrong = [i for i, label in enumerate(labels_given) if label != labels[i]]
+        if wrong and labels_given != [str(i) for i in range(nb)]:
             i = wrong[0]
             raise InputError(
-                f"base parameter {i} is {labels[i]!r}, but the values given name {given[i]!r}",
+                f"base parameter {i} is {labels[i]!r}, but the values given name "
+                f"{labels_given[i]!r}",
                 entry=i,
             )
     bad = np.flatnonzero(~(np.abs(values) < LARGEST))
@@ -194,12 +195,12 @@ def _check_values(
     solver: Any,
 ) -> Verdict:
     """The verdict on given standard parameters; constraints on none of them are left out."""
-    known = np.isfinite(delta)
-    if not known.any():
+    described = np.isfinite(delta)
+    if not described.any():
         raise InputError(f"robot {robot.name!r} describes no parameter: nothing to check")
-    labels = [".".join(name) for name, k in zip(robot.parameter_names, known, strict=True) if k]
-    equations = np.eye(robot.size)[known]
-    return _check_equations(robot, feasible, equations, delta[known], labels, margin, solver)
+    labels = [".".join(name) for name, k in zip(robot.parameter_names, described, strict=True) if k]
+    equations = np.eye(robot.size)[described]
+    return _check_equations(robot, feasible, equations, delta[described], labels, margin, solver)
 
 
 def _check_equations(
@@ -470,18 +471,18 @@ class Verdict(Displayed):
                 self.certificate is not None,
             ),
         ]
-        said = self._describe_disagreement if yes else self.explain().splitlines()[1:]
+        remarks = self._describe_disagreement if yes else self.explain().splitlines()[1:]
         hidden = "proved in exact"
         wrong = [f"whose: {_join_names(self.bodies, ', ')}"] if self.bodies else []
         return Display(
             f"verdict: {self.status} under {self.consistency} consistency",
             measures,
-            [*wrong, *(line for line in said if not line.startswith(hidden))],
+            [*wrong, *(line for line in remarks if not line.startswith(hidden))],
             more="more: verdict.explain(), verdict.margins, verdict.certificate.verify()",
         )
 
 
 def _join_names(names: tuple[str, ...], between: str) -> str:
-    shown = [n if len(n) <= LONGEST else f"{n[: LONGEST - 3]}..." for n in names[:NAMED]]
+    shortened = [n if len(n) <= LONGEST else f"{n[: LONGEST - 3]}..." for n in names[:NAMED]]
     more = f" and {len(names) - NAMED} more" * (len(names) > NAMED)
-    return between.join(shown) + more
+    return between.join(shortened) + more

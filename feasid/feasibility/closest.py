@@ -181,7 +181,7 @@ def closest(
         return Closest(elimination.fixed, elimination.fixed, ())
     inner, inner_reference = _on_free_parameters(elimination, scale, reference)
     try:
-        found = _closest(
+        result = _closest(
             rows @ elimination.T,
             target - rows @ elimination.fixed,
             elimination.inside,
@@ -194,13 +194,13 @@ def closest(
         )
     except NoInteriorError as error:
         raise contradiction(feasible, scale, reference.delta) from error
-    delta = elimination.expand(found.delta)
-    broken = feasible.violations(delta)
-    if broken:
+    delta = elimination.expand(result.delta)
+    violations = feasible.violations(delta)
+    if violations:
         raise solve.solver_error(
-            f"the answer breaks {', '.join(broken)} in exact arithmetic", found.attempts
+            f"the answer breaks {', '.join(violations)} in exact arithmetic", result.attempts
         )
-    return replace(found, delta=delta, raw=elimination.expand(found.raw))
+    return replace(result, delta=delta, raw=elimination.expand(result.raw))
 
 
 def _on_free_parameters(
@@ -224,14 +224,14 @@ def _closest(
     refine: bool,
     generic: tuple[Units, Reference] | None,
 ) -> Closest:
-    ladder, chosen = solve.solver_attempts(solver), None
+    ladder, best = solve.solver_attempts(solver), None
     attempts: list[Attempt] = []
     if generic is not None:
         first = ladder[:1] if solver is None else ladder
-        chosen, attempts = _solve_generic(
+        best, attempts = _solve_generic(
             rows, target, feasible, generic, reference.delta, margin, first
         )
-    if chosen is None:
+    if best is None:
         anchor = Anchor(feasible, scale, reference)
         problem = _problem(rows, target, feasible, scale, reference.delta, margin)
         strong = problem.with_pull(FAINT_PULL)
@@ -240,24 +240,24 @@ def _closest(
         if raw is None:
             anchor.delta()  # contradictory constraints are the caller's error, not the solver's
             raise solve.solver_error("no solver answer passed verification", attempts)
-        chosen = strong, raw, _repair(strong, raw, anchor, reference.delta, margin)
+        best = strong, raw, _repair(strong, raw, anchor, reference.delta, margin)
         for pull in WEAKER_PULLS if refine else ():
             weaker = problem.with_pull(pull)
             again, more = _solve_verified(weaker, anchor, ladder[:1])
             attempts += more
             if again is not None:
                 closer = _repair(weaker, again, anchor, reference.delta, margin)
-                if strong.is_preferred(closer, chosen[2]) and not feasible.violations(closer):
-                    chosen = weaker, again, closer
-    problem, raw, delta = chosen
+                if strong.is_preferred(closer, best[2]) and not feasible.violations(closer):
+                    best = weaker, again, closer
+    problem, raw, delta = best
     if not np.isfinite(problem.cost(delta)):
         raise solve.solver_error("the answer's cost is not finite", attempts)
-    found = raw.x * problem.units
-    worse = max(0.0, problem.cost(delta) - problem.cost(found))
-    gap = problem.gap(found, raw) + worse / (float(np.linalg.norm(target)) or 1.0)
+    point = raw.x * problem.units
+    worse = max(0.0, problem.cost(delta) - problem.cost(point))
+    gap = problem.gap(point, raw) + worse / (float(np.linalg.norm(target)) or 1.0)
     if not (gap <= POOR_GAP or refine):
         raise solve.solver_error(f"the best answer may be {gap:.2g} from the optimum", attempts)
-    return Closest(delta, found, tuple(attempts))
+    return Closest(delta, point, tuple(attempts))
 
 
 def _solve_generic(
@@ -400,13 +400,13 @@ def _tighten_margin(feasible: FeasibleSet, scale: Units, margin: float | None) -
     margin; half of it leaves interior to choose in.
     """
     squares = [np.outer(unit, unit) for unit in scale.blocks]
-    taken = [KEPT * (problems.MARGIN * s if margin is None else margin) for s in squares]
+    tightened = [KEPT * (problems.MARGIN * s if margin is None else margin) for s in squares]
     numbers = KEPT * margins(scale, margin)[1] * scale.linear
     return replace(
         feasible,
         blocks=tuple(
             replace(b, constant=b.constant - t * np.eye(b.size))
-            for b, t in zip(feasible.blocks, taken, strict=True)
+            for b, t in zip(feasible.blocks, tightened, strict=True)
         ),
         linear=tuple(
             replace(c, constant=c.constant - float(m))

@@ -122,17 +122,17 @@ class BallBarrier:
 
     def derivatives(self, delta: Array) -> tuple[Array, Array]:
         """See `ConvexFunction`."""
-        left = self.slack(delta)
+        slack = self.slack(delta)
         slope, curvature = self.quadratic.derivatives(delta)
-        gradient = slope * (2.0 / left)
-        return gradient, curvature * (2.0 / left) + np.outer(gradient, gradient)
+        gradient = slope * (2.0 / slack)
+        return gradient, curvature * (2.0 / slack) + np.outer(gradient, gradient)
 
     def multipliers(self, delta: Array, move: Array) -> Array:
         """Multipliers of the equations, linear in a move, shape (rows,)."""
-        A, left = self.quadratic.A, self.slack(delta)
-        error, moved = A @ delta - self.quadratic.b, A @ move
-        along = 4.0 * float(error @ moved) / left**2
-        return np.asarray(2.0 / left * (error + moved) + along * error)
+        A, slack = self.quadratic.A, self.slack(delta)
+        error, change = A @ delta - self.quadratic.b, A @ move
+        along = 4.0 * float(error @ change) / slack**2
+        return np.asarray(2.0 / slack * (error + change) + along * error)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,12 +158,12 @@ class LogDeterminants:
                 slope[:] = np.linalg.inv(matrix)
         flat = group.basis.reshape(*group.columns.shape, -1)
         pulls = (flat @ slopes.reshape(len(slopes), -1, 1))[..., 0]
-        whole = directions[group.columns]
-        moving = whole.any(axis=1)
-        count = int(moving.sum(axis=1).max(initial=0))
-        kept = moving if count < moving.shape[1] else np.ones_like(moving)
+        body_directions = directions[group.columns]
+        columns = body_directions.any(axis=1)
+        count = int(columns.sum(axis=1).max(initial=0))
+        kept = columns if count < columns.shape[1] else np.ones_like(columns)
         places = np.argsort(~kept, axis=1, kind="stable")[:, :count]
-        some = np.take_along_axis(whole, places[:, None], axis=2)
+        some = np.take_along_axis(body_directions, places[:, None], axis=2)
         return cls(group, some, places, slopes, pulls, weights)
 
     def value(self, delta: Array) -> float:
@@ -242,17 +242,17 @@ class LogBarrier:
             blocks.append(LogDeterminants.from_group(group, weights, reference, directions))
         rows = feasible.linear_matrix @ directions
         size = np.abs(feasible.linear_matrix) @ np.abs(directions).max(axis=1, initial=0.0)
-        moving = np.flatnonzero(np.abs(rows).max(axis=1, initial=0.0) > FIXED * size)
-        slopes = np.zeros(len(moving))
+        varying = np.flatnonzero(np.abs(rows).max(axis=1, initial=0.0) > FIXED * size)
+        slopes = np.zeros(len(varying))
         if reference is not None:
-            values = feasible.linear_values(reference)[moving]
+            values = feasible.linear_values(reference)[varying]
             np.divide(1.0, values, out=slopes, where=values > 0)
         return cls(
             directions,
             tuple(blocks),
-            moving,
-            feasible.linear_matrix[moving],
-            feasible.linear_constant[moving],
+            varying,
+            feasible.linear_matrix[varying],
+            feasible.linear_constant[varying],
             slopes,
             other,
         )
@@ -358,7 +358,7 @@ def minimise(
         return float(total if tilt is None else total - float(tilt @ at))
 
     current, gap = value(delta), np.inf
-    for taken in range(steps):
+    for count in range(steps):
         parts = [(weight, *term.derivatives(delta)) for weight, term in terms]
         gradient = sum(weight * g for weight, g, _ in parts)
         hessian = np.asarray(sum(weight * h for weight, _, h in parts))
@@ -367,7 +367,7 @@ def minimise(
         decrease = float(slope @ step)
         gap = optimality_gap(0.5 * decrease, concordance)
         if not decrease > 2 * decrement:
-            return Minimum(delta, gap, taken, "converged")
+            return Minimum(delta, gap, count, "converged")
         move, length = directions @ step, 1.0
         while length > SHORTEST_STEP:
             trial = delta + length * move
@@ -376,7 +376,7 @@ def minimise(
                 break
             length *= 0.5
         else:
-            return Minimum(delta, gap, taken, "stalled")
+            return Minimum(delta, gap, count, "stalled")
         delta, current = trial, new
     return Minimum(delta, gap, steps, "unfinished")
 

@@ -147,11 +147,11 @@ def correct(
     ------
     InputError, SolverError
     """
-    chosen = complete_options(CorrectOptions, options, "correct")
-    metric, weight, around = (chosen[k] for k in ("metric", "weight", "around"))
+    complete = complete_options(CorrectOptions, options, "correct")
+    metric, weight, around = (complete[k] for k in ("metric", "weight", "around"))
     if metric == "weighted" and weight is None:
         raise InputError('metric="weighted" needs weight=, a matrix')
-    consistency, margin, solver = (chosen[k] for k in ("consistency", "margin", "solver"))
+    consistency, margin, solver = (complete[k] for k in ("consistency", "margin", "solver"))
     bounds = select_options(BoundOptions, options)
     if isinstance(subject, str | Path):
         subject = load_robot(subject)
@@ -167,21 +167,21 @@ def correct(
     scale = problem_units(base.robot, allowed, K, beta)
     reference = reference_model(base.robot, scale)
     question = Question.from_doubles(base.robot, allowed, K, beta, margin or 0.0)
-    now = decide(question, scale, reference.delta, solver)
+    verdict = decide(question, scale, reference.delta, solver)
     if around is not None:
         reference = replace(reference, delta=_model_to_measure_around(around, base.robot, allowed))
     if metric == "entropic":
         root = _entropic_rows(allowed, scale, reference.delta)
         spread = np.linalg.solve(root.T @ root, K.T)
-        left = np.asarray(np.linalg.inv(np.linalg.cholesky(K @ spread)), dtype=np.float64)
+        whitening = np.asarray(np.linalg.inv(np.linalg.cholesky(K @ spread)), dtype=np.float64)
     else:
-        left = np.eye(len(K)) if weight is None else _check_weight(weight, len(K))
-    if now.feasible and now.delta is not None and not allowed.violations(now.delta):
-        found, near, moved = Closest(now.delta, now.delta, ()), beta, False
+        whitening = np.eye(len(K)) if weight is None else _check_weight(weight, len(K))
+    if verdict.feasible and verdict.delta is not None and not allowed.violations(verdict.delta):
+        result, closest_beta, changed = Closest(verdict.delta, verdict.delta, ()), beta, False
     else:
-        found = closest(
-            left @ K,
-            left @ beta,
+        result = closest(
+            whitening @ K,
+            whitening @ beta,
             allowed,
             scale,
             reference,
@@ -189,18 +189,18 @@ def correct(
             solver,
             refine=True,
         )
-        near, moved = K @ found.delta, True
+        closest_beta, changed = K @ result.delta, True
     return Correction(
         replace(question, values=None),
-        left,
+        whitening,
         beta,
-        found.delta,
-        near,
+        result.delta,
+        closest_beta,
         metric,
-        allowed.bodies if moved else (),
-        base.robot.with_values(found.delta),
+        allowed.bodies if changed else (),
+        base.robot.with_values(result.delta),
         scale,
-        found.attempts,
+        result.attempts,
     )
 
 
@@ -213,19 +213,19 @@ def _scaled_to_total(robot: Robot, total: Any) -> tuple[Robot, Bounds]:
 
     A number is that mass; of bounds (lower, upper) that the robot breaks, the nearer one.
     """
-    given = robot.values[robot.inertial_columns[:, 9]]
-    if not np.isfinite(given).all() or given.sum() <= 0:
+    masses = robot.values[robot.inertial_columns[:, 9]]
+    if not np.isfinite(masses).all() or masses.sum() <= 0:
         raise InputError("total_mass scales described masses: a body has none", option="total_mass")
-    now = float(given.sum())
+    current = float(masses.sum())
     lower, upper = (total, total) if is_number(total) else arrays_to_lists(total)
-    wanted = min(max(now, lower or 0.0), np.inf if upper is None else upper)
-    if not (np.isfinite(wanted) and wanted > 0):
+    target = min(max(current, lower or 0.0), np.inf if upper is None else upper)
+    if not (np.isfinite(target) and target > 0):
         raise InputError(f"total_mass must be a positive mass, not {total!r}", option="total_mass")
-    if wanted == now:
+    if target == current:
         return robot, (lower, upper)
-    scaled = robot.values[robot.inertial_columns] * (wanted / now)
+    scaled = robot.values[robot.inertial_columns] * (target / current)
     bodies = tuple(replace(b, inertial=x) for b, x in zip(robot.bodies, scaled, strict=True))
-    return replace(robot, bodies=bodies), (wanted * (1 - SAME_TOTAL), wanted * (1 + SAME_TOTAL))
+    return replace(robot, bodies=bodies), (target * (1 - SAME_TOTAL), target * (1 + SAME_TOTAL))
 
 
 def _corrected_robot(
@@ -238,34 +238,36 @@ def _corrected_robot(
     solver: Any,
 ) -> Correction:
     """Free the bodies that break something; everything else keeps its values."""
-    given, known = robot.values, np.isfinite(robot.values)
-    free = _parameters_to_change(robot, feasible)
-    scale, reference = _units_of_bodies(robot, feasible, given)
+    values, described = robot.values, np.isfinite(robot.values)
+    changeable = _parameters_to_change(robot, feasible)
+    scale, reference = _units_of_bodies(robot, feasible, values)
     if around is not None:
         reference = _model_to_measure_around(around, robot, feasible)
     if metric == "entropic":
         rows = _entropic_rows(feasible, scale, reference)
     else:
         rows = np.eye(robot.size) if weight is None else _check_weight(weight, robot.size)
-    delta = given.copy()
+    delta = values.copy()
     attempts: tuple[Attempt, ...] = ()
-    for group in _independent_groups(restrict(feasible, known | free), free, rows):
-        found = _correct_parameters(robot, feasible, group, rows, scale, reference, margin, solver)
-        delta[group] = found.delta[group]
-        attempts += found.attempts
-    broken = restrict(feasible, known).violations(np.where(known, delta, 0.0))
-    if broken:
-        raise InputError(f"known values break {broken[0]}", constraint=broken[0])
-    names = [n for n, f in zip(feasible.names, free, strict=True) if f]
+    for group in _independent_groups(restrict(feasible, described | changeable), changeable, rows):
+        correction = _correct_parameters(
+            robot, feasible, group, rows, scale, reference, margin, solver
+        )
+        delta[group] = correction.delta[group]
+        attempts += correction.attempts
+    violations = restrict(feasible, described).violations(np.where(described, delta, 0.0))
+    if violations:
+        raise InputError(f"known values break {violations[0]}", constraint=violations[0])
+    names = [n for n, f in zip(feasible.names, changeable, strict=True) if f]
     return Correction(
-        Question.from_doubles(robot, feasible, np.eye(robot.size)[known], None, margin or 0.0),
-        rows[:, known],
-        given[known],
+        Question.from_doubles(robot, feasible, np.eye(robot.size)[described], None, margin or 0.0),
+        rows[:, described],
+        values[described],
         delta,
         None,
         metric,
         tuple(dict.fromkeys(owner for owner, _ in names)),
-        _with_parameters(robot, delta) if free.any() else robot,
+        _with_parameters(robot, delta) if changeable.any() else robot,
         scale,
         attempts,
     )
@@ -282,19 +284,22 @@ def _correct_parameters(
     solver: Any,
 ) -> Closest:
     """The closest values of some parameters while the others keep theirs."""
-    given, known = robot.values, np.isfinite(robot.values)
-    seen = restrict(feasible, known)
-    seen = replace(seen, equalities=tuple(e for e in seen.equalities if part[[*e.columns]].any()))
-    start = np.where(known, given, reference)
+    values, described = robot.values, np.isfinite(robot.values)
+    described_set = restrict(feasible, described)
+    described_set = replace(
+        described_set,
+        equalities=tuple(e for e in described_set.equalities if part[[*e.columns]].any()),
+    )
+    start = np.where(described, values, reference)
     kept = {int(j): float(start[j]) for j in np.flatnonzero(~part)}
-    elimination = Elimination.from_equalities(seen, kept)
+    elimination = Elimination.from_equalities(described_set, kept)
     if not len(elimination.roots):
         return Closest(elimination.fixed, elimination.fixed, ())
     reach = rows[rows[:, part].any(axis=1)][:, part]
     inner = constraint_units(
         elimination.inside, scale.mass, scale.length, scale.parameters[elimination.roots]
     )
-    found = closest(
+    result = closest(
         reach @ elimination.T[part],
         reach @ (start - elimination.fixed)[part],
         elimination.inside,
@@ -304,7 +309,9 @@ def _correct_parameters(
         solver,
         refine=True,
     )
-    return replace(found, delta=elimination.expand(found.delta), raw=elimination.expand(found.raw))
+    return replace(
+        result, delta=elimination.expand(result.delta), raw=elimination.expand(result.raw)
+    )
 
 
 def _independent_groups(feasible: FeasibleSet, free: Mask, rows: Array) -> list[Mask]:
@@ -327,27 +334,27 @@ def _independent_groups(feasible: FeasibleSet, free: Mask, rows: Array) -> list[
 def _parameters_to_change(robot: Robot, feasible: FeasibleSet) -> Mask:
     """Parameters of bodies and drives that break something or are tied to one that does, (n,)."""
     known = np.isfinite(robot.values)
-    values, seen = np.where(known, robot.values, 0.0), restrict(feasible, known)
-    broken = set(seen.violations(values))
-    free = np.zeros(robot.size, dtype=bool)
+    values, described_set = np.where(known, robot.values, 0.0), restrict(feasible, known)
+    violations = set(described_set.violations(values))
+    changeable = np.zeros(robot.size, dtype=bool)
     for constraint in feasible.constraints:
-        if constraint.name in broken:
-            free[constraint.columns] = True
-    for tie in seen.equalities:
-        if tie.name in broken:
-            free[[*tie.columns]] = True
-    for rule in seen.convex:
-        if rule.name in broken:
-            free[rule.columns] = True
+        if constraint.name in violations:
+            changeable[constraint.columns] = True
+    for tie in described_set.equalities:
+        if tie.name in violations:
+            changeable[[*tie.columns]] = True
+    for rule in described_set.convex:
+        if rule.name in violations:
+            changeable[rule.columns] = True
     together = [block.columns.tolist() for block in feasible.blocks]
-    together += [list(tie.columns) for tie in seen.equalities]
-    before = -1
-    while before != free.sum():
-        before = int(free.sum())
+    together += [list(tie.columns) for tie in described_set.equalities]
+    count_before = -1
+    while count_before != changeable.sum():
+        count_before = int(changeable.sum())
         for columns in together:
-            if free[columns].any():
-                free[columns] = True
-    return free
+            if changeable[columns].any():
+                changeable[columns] = True
+    return changeable
 
 
 def _check_weight(weight: npt.ArrayLike, count: int) -> Array:
@@ -360,9 +367,9 @@ def _check_weight(weight: npt.ArrayLike, count: int) -> Array:
 def _model_to_measure_around(around: npt.ArrayLike, robot: Robot, feasible: FeasibleSet) -> Array:
     """A strictly feasible model to measure around."""
     delta = robot.check_parameters(around)
-    broken = feasible.violations(delta)
-    if broken:
-        raise InputError(f"the model to measure around breaks {', '.join(broken)}")
+    violations = feasible.violations(delta)
+    if violations:
+        raise InputError(f"the model to measure around breaks {', '.join(violations)}")
     return delta
 
 
@@ -405,9 +412,9 @@ def _entropic_rows(feasible: FeasibleSet, scale: Units, reference: Array) -> Arr
         part = np.zeros((block.size**2, feasible.size))
         part[:, block.columns] = white.reshape(len(white), -1).T
         rows.append(part)
-    rest = np.flatnonzero(~owned)
-    part = np.zeros((len(rest), feasible.size))
-    part[np.arange(len(rest)), rest] = 1.0 / scale.parameters[rest]
+    others_of_set = np.flatnonzero(~owned)
+    part = np.zeros((len(others_of_set), feasible.size))
+    part[np.arange(len(others_of_set)), others_of_set] = 1.0 / scale.parameters[others_of_set]
     return np.vstack([*rows, part])
 
 

@@ -195,9 +195,9 @@ class FeasibleFit:
         Raises SolverError: when something does not.
         """
         feasible = self.problem.feasible
-        broken = feasible.violations(self.delta)
-        if broken:
-            raise SolverError(f"the answer breaks {', '.join(broken)} in exact arithmetic")
+        violations = feasible.violations(self.delta)
+        if violations:
+            raise SolverError(f"the answer breaks {', '.join(violations)} in exact arithmetic")
         return (
             f"{len(feasible.blocks)} matrices positive definite and {len(feasible.linear)} linear "
             f"limits kept, in exact rational arithmetic ({feasible.consistency} consistency)"
@@ -266,7 +266,7 @@ def feasible_least_squares(
     scale = problem_units(robot, feasible, R @ K, rho, torques=True)
     problem = LeastSquares(R, rho, base, feasible, scale, margin)
     rows, target = _least_squares_rows(R @ K, rho, robot, friction_ridge, prior, prior_weight)
-    found = closest(
+    result = closest(
         rows,
         target,
         feasible,
@@ -276,7 +276,7 @@ def feasible_least_squares(
         solver,
         generic=problem.generic_units_and_reference,
     )
-    return FeasibleFit(problem, found.delta, found.raw, found.attempts)
+    return FeasibleFit(problem, result.delta, result.raw, result.attempts)
 
 
 def _validate_data(
@@ -399,7 +399,9 @@ def regularise(
         else:
             high = middle
     delta = elimination.expand(np.where(np.abs(z) < NEGLIGIBLE_PARAMETER * sizes, 0.0, z))
-    broken = feasible.violations(delta)
-    if broken:
-        raise solve.solver_error(f"the answer breaks {', '.join(broken)} in exact arithmetic", ())
+    violations = feasible.violations(delta)
+    if violations:
+        raise solve.solver_error(
+            f"the answer breaks {', '.join(violations)} in exact arithmetic", ()
+        )
     return FeasibleFit(solution.problem, delta, solution.raw, solution.attempts)

@@ -47,10 +47,10 @@ def generic_body(mass: float, length: float) -> Array:
 def reference_model(robot: Robot, scale: Units, *, inertials: bool = True) -> Reference:
     """The reference model of a robot in these units; without `inertials` of generic bodies only."""
     delta = np.zeros(robot.size)
-    known = usable_inertials(robot) & inertials
+    usable_bodies = usable_inertials(robot) & inertials
     for i, columns in enumerate(robot.inertial_columns):
         delta[columns] = generic_body(scale.mass[i], scale.length[i])
-        if known[i]:
+        if usable_bodies[i]:
             delta[columns] = robot.values[columns]
         rotor = robot.bodies[i].rotor
         if rotor is not None:
@@ -58,11 +58,11 @@ def reference_model(robot: Robot, scale: Units, *, inertials: bool = True) -> Re
             delta[robot.rotor_columns(i)] = body[[0, 5, 8, 9]] if rotor.symmetric else body
     for k in range(len(robot.drives)):
         for symbol, column in robot.drive_columns(k).items():
-            given = robot.values[column]
+            value = robot.values[column]
             signed = symbol in SIGNED
-            usable = np.isfinite(given) and (given > 0 or not signed)
-            delta[column] = given if usable else float(signed) * scale.parameters[column]
-    return Reference(delta, known)
+            usable = np.isfinite(value) and (value > 0 or not signed)
+            delta[column] = value if usable else float(signed) * scale.parameters[column]
+    return Reference(delta, usable_bodies)
 
 
 class NoInteriorError(SolverError):
@@ -79,10 +79,10 @@ class Anchor:
     def delta(self) -> Array:
         """The anchor: the reference model when it keeps all limits, else an `interior_point`."""
         if self._delta is None:
-            inside = self._feasible.contains_strictly(self._reference.delta)
+            feasible = self._feasible.contains_strictly(self._reference.delta)
             self._delta = (
                 self._reference.delta
-                if inside
+                if feasible
                 else interior_point(self._feasible, self._scale, self._reference.delta)
             )
         return self._delta

@@ -102,7 +102,7 @@ class Region:
         )
         limits = _size_limits(feasible, scale, largest)
         limited = replace(feasible, linear=(*feasible.linear, *limits))
-        whole = constraint_units(limited, scale.mass, scale.length, scale.parameters)
+        limit_units = constraint_units(limited, scale.mass, scale.length, scale.parameters)
         error = float(np.sum((R @ (K @ start) - rho) ** 2))
         elimination = Elimination.from_equalities(limited).require_consistent()
         if not (error < budget and elimination.inside.contains_strictly(start[elimination.roots])):
@@ -111,7 +111,7 @@ class Region:
                 f"{error:.6g} of a budget of {budget:.6g}"
             )
         own = len(feasible.linear)
-        return cls(robot, limited, own, K, R, rho, budget, whole, start, largest)
+        return cls(robot, limited, own, K, R, rho, budget, limit_units, start, largest)
 
     def largest_value(self, form: Array, seen_from: Array) -> FormBound:
         """The largest value of ``form . delta``, and what keeps it from being larger.
@@ -133,12 +133,12 @@ class Region:
         """The bound of these multipliers, without our own limits where it holds without."""
         limited = self.prover.prove(form, w, multipliers)
         first = len(self.feasible.blocks) + self.own
-        kept = {place: Z for place, Z in multipliers.items() if place < first}
+        constraint_multipliers = {place: Z for place, Z in multipliers.items() if place < first}
         try:
-            free = self._prover_without_limits.prove(form, w, kept)
+            proof = self._prover_without_limits.prove(form, w, constraint_multipliers)
         except SolverError:
             return limited
-        return free if free.bound <= limited.bound else limited
+        return proof if proof.bound <= limited.bound else limited
 
     def needs_limit(self, end: FormBound) -> bool:
         """Whether the proof of an end is about models within our own limits only."""
@@ -211,12 +211,12 @@ class Region:
             (1.0, self._constraint_barrier),
             (1.0, self._budget_barrier),
         ]
-        found = minimise(
+        minimum = minimise(
             terms, x, self._unit_directions, 0.5 * CENTRED**2, tilt=tilt, steps=MAX_CENTRING_STEPS
         )
-        if not found.settled:
+        if not minimum.settled:
             raise SolverError("the path of central points was lost: Newton's method did not settle")
-        return found.delta
+        return minimum.delta
 
     def _newton_step(self, x: Array, right: Array | None) -> Array:
         """The Newton step to the minimiser of the logarithms less ``right.x``, in units."""
@@ -261,15 +261,15 @@ class Region:
         limits = len(self.feasible.blocks) + self.own
         for place, multiplier in proof.dual.Z.items():
             constraint = self.feasible.constraints[place]
-            own = np.array([[float(x) for x in row] for row in multiplier])
+            values = np.array([[float(x) for x in row] for row in multiplier])
             if isinstance(constraint, Block):
-                worth = float(np.sum(own * constraint.matrix(delta)))
+                worth = float(np.sum(values * constraint.matrix(delta)))
             else:
                 row = constraint.coefficients @ delta[constraint.columns]
-                worth = float(own[0, 0] * (row + constraint.constant))
-            asked = "limit" if place >= limits else "prior"
-            asked = "feasibility" if constraint.name.startswith(DISSIPATES) else asked
-            out[asked if constraint.role == "asked" else "feasibility"] += max(worth, 0.0)
+                worth = float(values[0, 0] * (row + constraint.constant))
+            user_source = "limit" if place >= limits else "prior"
+            user_source = "feasibility" if constraint.name.startswith(DISSIPATES) else user_source
+            out[user_source if constraint.role == "asked" else "feasibility"] += max(worth, 0.0)
         whole = sum(out.values()) or 1.0
         return {source: worth / whole for source, worth in out.items()}
 
@@ -302,19 +302,19 @@ def _relative_size(feasible: FeasibleSet, scale: Units, delta: Array) -> float:
 def _size_limits(feasible: FeasibleSet, scale: Units, largest: float) -> Iterator[Linear]:
     """The sum of all sizes first, then both sides of every joint term of either sign."""
     n = feasible.size
-    sizes, known = np.zeros(n), np.zeros(n, dtype=bool)
+    sizes, limited_columns = np.zeros(n), np.zeros(n, dtype=bool)
     for block, unit in zip(feasible.blocks, scale.blocks, strict=True):
         if block.role != "asked":
             sizes[block.columns] += np.einsum("cii,i->c", block.basis, unit**-2.0)
-            known[block.columns] = True
+            limited_columns[block.columns] = True
     signs = [int(c.columns[0]) for c in feasible.linear if c.role == "sign"]
     sizes[signs] = 1.0 / scale.parameters[signs]
-    known[signs] = True
-    known[[e.columns[0] for e in feasible.equalities if len(e.columns) == 1]] = True
+    limited_columns[signs] = True
+    limited_columns[[e.columns[0] for e in feasible.equalities if len(e.columns) == 1]] = True
     short = np.array([float(f"{x:.2e}") for x in sizes])
     columns = np.flatnonzero(short)
     yield Linear(LIMIT, columns, -short[columns], largest)
-    for j in np.flatnonzero(~known):
+    for j in np.flatnonzero(~limited_columns):
         most = float(f"{largest * scale.parameters[j]:.2e}")
         for sign in (-1.0, 1.0):
             yield Linear(LIMIT, np.array([j]), np.array([sign]), most)

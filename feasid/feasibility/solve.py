@@ -140,10 +140,10 @@ def _installed_solver(solver: str) -> str:
     """The name of an installed solver, as CVXPY spells it."""
     import cvxpy
 
-    name, known = solver.upper(), sorted(importlib.import_module("cvxpy.settings").SOLVERS)
+    name, solvers = solver.upper(), sorted(importlib.import_module("cvxpy.settings").SOLVERS)
     there = cvxpy.installed_solvers()  # type: ignore[no-untyped-call]
-    if name not in known:
-        hint = did_you_mean(name, known)
+    if name not in solvers:
+        hint = did_you_mean(name, solvers)
         raise InputError(
             f"solver {solver!r} is not one that CVXPY knows{hint}; installed: {', '.join(there)}",
             option="solver",
@@ -314,16 +314,16 @@ def lower_bound(program: ConeArrays, raw: SolverAnswer) -> LowerBound:
     Q, R = program.qr_factors
     outside = b - Q @ (Q.T @ b)
     outside -= Q @ (Q.T @ outside)
-    rest = float(np.linalg.norm(outside))
+    distance = float(np.linalg.norm(outside))
     w = Q @ linalg.solve_triangular(R, pull, trans="T")
     # The rounding of A'w = pull cannot be ignored: what is left over must be paid for.
     left = float(np.linalg.norm(A.T @ w - pull) * (1.0 + np.linalg.norm(raw.x)))
     gain = -float(w @ b) - offset - left
     size = float(np.linalg.norm(w))
-    best, scale = _best_scale(gain, size, rest)
+    best, scale = _best_scale(gain, size, distance)
     direction = scale * w
-    if rest > 0:
-        direction = direction - np.sqrt(max(0.0, 1 - (scale * size) ** 2)) / rest * outside
+    if distance > 0:
+        direction = direction - np.sqrt(max(0.0, 1 - (scale * size) ** 2)) / distance * outside
     return LowerBound(max(best, 0.0), np.asarray(direction, dtype=np.float64))
 
 

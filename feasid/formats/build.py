@@ -48,7 +48,7 @@ def build_robot(
     that is not modelled and that `ignore` does not name. Raises InputError: `floating` contradicts
     the description. Raises MissingExtraError: masses that only the format's compiler knows.
     """
-    left = [*refuse_effects(description.effects, check_ignored(ignore)), *description.left_out]
+    left_out = [*refuse_effects(description.effects, check_ignored(ignore)), *description.left_out]
     notes = [*description.notes]
     floats = _has_floating_base(description, floating, notes)
     values = _link_parameters(description)
@@ -63,12 +63,12 @@ def build_robot(
     bodies = list(_drop_zero_inertias(description, bodies, tree, notes))
     notes += [
         *term_notes(tree.drives),
-        *left_out_notes((*left, *_terms_of_multi_axis_joints(description))),
+        *left_out_notes((*left_out, *_terms_of_multi_axis_joints(description))),
     ]
-    given = description.gravity if gravity is None else gravity
+    stated_gravity = description.gravity if gravity is None else gravity
     robot = Robot(
         tuple(bodies),
-        np.asarray(GRAVITY if given is None else given, dtype=np.float64),
+        np.asarray(GRAVITY if stated_gravity is None else stated_gravity, dtype=np.float64),
         description.name,
         tuple(tree.drives),
         source=replace(source, notes=(*source.notes, *notes)),
@@ -86,16 +86,16 @@ def _has_floating_base(description: Description, asked: bool | None, notes: list
                 f"itself what floats"
             )
         return False
-    still = not any(link.joints for link in description.links)
+    immobile = not any(link.joints for link in description.links)
     path = description.path
-    if still and asked is False:
+    if immobile and asked is False:
         raise InputError(
             f"{path}: robot {description.name!r} has no moving joint: it can only float", path=path
         )
-    if still and asked is None:
+    if immobile and asked is None:
         root = next(link.name for link in description.links if link.parent is None)
         notes.append(f"{path}: no joint moves: the root link {root!r} floats")
-    return asked or still
+    return asked or immobile
 
 
 def _link_parameters(description: Description) -> dict[str, Array | None]:
@@ -248,10 +248,12 @@ def _add_constraints(robot: Robot, description: Description) -> Robot:
 
 def _bond_to_coupling(bond: Bond, references: Mapping[str, float]) -> Coupling:
     a0, a1 = bond.factors
-    own = references.get(bond.first, 0.0)
+    reference = references.get(bond.first, 0.0)
     if not bond.second or a1 == 0.0:
-        return Coupling(bond.first, {}, own + a0)
-    return Coupling(bond.first, {bond.second: a1}, own + a0 - a1 * references.get(bond.second, 0.0))
+        return Coupling(bond.first, {}, reference + a0)
+    return Coupling(
+        bond.first, {bond.second: a1}, reference + a0 - a1 * references.get(bond.second, 0.0)
+    )
 
 
 Place = tuple[str | None, Array, Array]

@@ -171,9 +171,9 @@ class Link:
     @cached_property
     def shapes(self) -> tuple[Shape, ...] | None:
         """Shapes with which the inertia is compared; None unless there are some, all known."""
-        found = self.visuals() if self.solid_visuals else self.collisions()
-        known = tuple(shape for shape in found if shape is not None)
-        return known if known and len(known) == len(found) else None
+        shapes = self.visuals() if self.solid_visuals else self.collisions()
+        known = tuple(shape for shape in shapes if shape is not None)
+        return known if known and len(known) == len(shapes) else None
 
     @cached_property
     def com(self) -> Array:

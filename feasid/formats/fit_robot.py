@@ -92,15 +92,15 @@ def with_fit_terms(
     over `FIT_TRANSITION_SPEED`. Default no choice.
     """
     notes = [*as_notes(robot.source.notes if robot.source is not None else ())]
-    own = [d for d in robot.drives if not d.from_file and len(d.coupling) == 1]
-    shared = [d for d in robot.drives if len(d.coupling) > 1]
+    added_drives = [d for d in robot.drives if not d.from_file and len(d.coupling) == 1]
+    shared_drives = [d for d in robot.drives if len(d.coupling) > 1]
     named = [] if offer is None else [*(offer.words or ())]
-    if friction is None and drive_inertia is None and own and not named:
+    if friction is None and drive_inertia is None and added_drives and not named:
         return robot if offer is None else _with_smooth_friction(robot), notes
-    have = {s for d in own for s in d.symbols}
+    have = {s for d in added_drives for s in d.symbols}
     if drive_inertia is None:
-        drive_inertia = "Ia" in have if own else friction is None or len(friction) > 0
-    if friction is None and own:
+        drive_inertia = "Ia" in have if added_drives else friction is None or len(friction) > 0
+    if friction is None and added_drives:
         friction = [word for word, symbols in FRICTION.items() if have.issuperset(symbols)]
     elif friction is None:
         described = bool(np.isfinite(robot.values[robot.inertial_columns]).all())
@@ -111,7 +111,7 @@ def with_fit_terms(
             Note(TERMS_EVERYWHERE_NOTE if robot.drives else TERMS_ADDED_NOTE, "friction-added")
         )
     friction = [*friction, *(c for c in named if c not in friction)]
-    model = robot.with_joint_terms(friction, drive_inertia, couplings=shared)
+    model = robot.with_joint_terms(friction, drive_inertia, couplings=shared_drives)
     return model if offer is None else _with_smooth_friction(model), notes
 
 
@@ -152,23 +152,23 @@ def without_unmeasured_terms(robot: Robot, measured: Sequence[str]) -> tuple[Rob
             f"each; robot {robot.name!r} has others",
             option="measured",
         )
-    rest = [j for j in robot.joints if j not in measured]
+    unmeasured = [j for j in robot.joints if j not in measured]
     drives = tuple(d for d in robot.drives if d.coupling.keys() <= {*measured})
-    shared = [d for d in robot.drives if len(d.coupling) > 1 and d not in drives]
-    if shared:
+    shared_drives = [d for d in robot.drives if len(d.coupling) > 1 and d not in drives]
+    if shared_drives:
         raise InputError(
-            f"drive {shared[0].name!r} moves several joints: measured must name all of "
-            f"{', '.join(shared[0].coupling)}",
-            drive=shared[0].name,
+            f"drive {shared_drives[0].name!r} moves several joints: measured must name all of "
+            f"{', '.join(shared_drives[0].coupling)}",
+            drive=shared_drives[0].name,
         )
-    if not rest:
+    if not unmeasured:
         return robot, []
     load = robot.load_model if any(d.depends_on_load for d in drives) else None
     text = (
-        f"torque of {', '.join(rest)}: not measured, so that these joints have no equations and no "
-        "joint terms"
+        f"torque of {', '.join(unmeasured)}: not measured, so that these joints have no equations "
+        "and no joint terms"
     )
-    note = Note(text, "unmeasured", joints=tuple(rest))
+    note = Note(text, "unmeasured", joints=tuple(unmeasured))
     return replace(robot, drives=drives, load_model=load), [note]
 
 
@@ -182,8 +182,8 @@ def _with_smooth_friction(robot: Robot) -> Robot:
 
 def with_abrupt_friction(robot: Robot, described: Robot) -> Robot:
     """The robot where drives change sign at once to which `with_fit_terms` gave a transition."""
-    own = {d.name for d in described.drives if d.transition}
-    if all(d.name in own or not d.transition for d in robot.drives):
+    smooth_drives = {d.name for d in described.drives if d.transition}
+    if all(d.name in smooth_drives or not d.transition for d in robot.drives):
         return robot
-    drives = [d if d.name in own else replace(d, transition=0.0) for d in robot.drives]
+    drives = [d if d.name in smooth_drives else replace(d, transition=0.0) for d in robot.drives]
     return replace(robot, drives=tuple(drives))

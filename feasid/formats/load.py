@@ -89,15 +89,15 @@ def load_robot(
     --------
     >>> robot = load_robot("arm.urdf", lock={"gripper": 0.0})  # doctest: +SKIP
     """
-    held, ignore = dict(lock or {}), check_ignored(ignore)
+    locks, ignore = dict(lock or {}), check_ignored(ignore)
     robot = _from_memory(path, gravity, ignore)
     if robot is not None:
-        return robot.locked(held) if held else robot
+        return robot.locked(locks) if locks else robot
     text = _parse_source(_find_robot_description(path), limits)
     form = format_of_text(text)
     reading = {
         "floating": floating,
-        "lock": held,
+        "lock": locks,
         "gravity": gravity,
         "use_mujoco": use_mujoco,
         "limits": limits,
@@ -114,8 +114,8 @@ def load_robot(
     robot = build_robot(description, source, floating, gravity, ignore)
     if sidecar and text.path != TEXT:
         robot = with_loop_table(robot, text.path)
-        return with_sidecar(robot, text.path, text.data, held, gravity)
-    return robot.locked(held) if held else robot
+        return with_sidecar(robot, text.path, text.data, locks, gravity)
+    return robot.locked(locks) if locks else robot
 
 
 def _from_memory(model: Any, gravity: npt.ArrayLike | None, ignore: Iterable[str]) -> Robot | None:
@@ -177,9 +177,9 @@ def _find_robot_description(name: Any) -> Any:
         return name
     if find_spec("robot_descriptions") is None:
         return name
-    known = [m for m in _known_descriptions() if m.endswith(("_description", "_mj_description"))]
-    if name not in known:
-        hint = did_you_mean(name, known)
+    packages = [m for m in _known_descriptions() if m.endswith(("_description", "_mj_description"))]
+    if name not in packages:
+        hint = did_you_mean(name, packages)
         raise InputError(f"{name} is no file, and no robot of robot_descriptions{hint}", name=name)
     module = import_module(f"robot_descriptions.{name}")
     return getattr(module, "URDF_PATH", None) or module.MJCF_PATH

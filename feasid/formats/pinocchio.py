@@ -59,9 +59,9 @@ def robot_from_pinocchio(model: Any, gravity: npt.ArrayLike | None = None) -> Ro
         bodies.append(body)
         if body.dof == 1:
             drives += _drives(model, joint.idx_v, body)
-    given = model.gravity.linear if gravity is None else gravity
+    stated_gravity = model.gravity.linear if gravity is None else gravity
     source = Source("<pinocchio model>", "pinocchio", b"", tuple(term_notes(drives)))
-    return Robot(tuple(bodies), np.array(given), model.name, tuple(drives), source=source)
+    return Robot(tuple(bodies), np.array(stated_gravity), model.name, tuple(drives), source=source)
 
 
 def _body_names(model: Any) -> dict[int, str]:

@@ -77,10 +77,10 @@ def format_of_path(path: str | Path, default: str | None = None) -> Format:
             return form
     if default in NAMES and not suffix:
         return format_named(str(default))
-    known = dict.fromkeys(FORMATS.values())
+    forms = dict.fromkeys(FORMATS.values())
     titles, suffixes = (
-        _join_with_or([f.title for f in known]),
-        _join_with_or([f.suffixes[0] for f in known]),
+        _join_with_or([f.title for f in forms]),
+        _join_with_or([f.suffixes[0] for f in forms]),
     )
     raise InputError(f"{path}: is this {titles}? Name it {suffixes}", path=str(path))
 
@@ -120,10 +120,10 @@ def reread_description(robot: Robot) -> Description | None:
     key = source.path, source.format, source.text
     if key not in _REMEMBERED:
         try:
-            found = read_description(parse_xml(source.text, source.path))
+            description = read_description(parse_xml(source.text, source.path))
         except FeasidError:
             return None
-        remember_description(source, found)
+        remember_description(source, description)
     return _REMEMBERED[key]
 
 
@@ -156,12 +156,12 @@ def shape_boxes_by_body(robot: Robot) -> dict[int, tuple[Array, Array, float]]:
     """
     description = reread_description(robot)
     links = () if description is None else description.links
-    known = {link.name: [*link.collisions()] or [*link.visuals()] for link in links}
+    shapes_by_link = {link.name: [*link.collisions()] or [*link.visuals()] for link in links}
     out = {}
     for i, body in enumerate(robot.bodies):
         members = body.members or (Member(body.name, inertial=body.inertial),)
         heavy = [m for m in members if m.inertial is not None and m.inertial[9] > 0]
-        shapes = [known.get(m.name) or [None] for m in heavy]
+        shapes = [shapes_by_link.get(m.name) or [None] for m in heavy]
         solid = [(m, s) for m, own in zip(heavy, shapes, strict=True) for s in own if s is not None]
         if not heavy or len(solid) < sum(map(len, shapes)):
             continue

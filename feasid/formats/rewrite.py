@@ -67,7 +67,7 @@ def inertials_to_write(description: Description, body: Body) -> dict[str, NewIne
         )
     alone = Member(body.name)
     links = body.members or (replace(alone, inertial=_stated_parameters(description, alone)),)
-    held = {m.name for m in links[1:] if description.link(m.name).joints}
+    jointed = {m.name for m in links[1:] if description.link(m.name).joints}
 
     def is_harmless(name: str) -> bool:
         return description.link(name).is_harmless
@@ -79,25 +79,25 @@ def inertials_to_write(description: Description, body: Body) -> dict[str, NewIne
     before, target = lumped_parameters(links), body.inertial
     if before is not None and relative_difference(before, target) <= UNCHANGED:
         return {}
-    own, children = links[0], [m for m in links[1:] if m.inertial is not None]
+    link, children = links[0], [m for m in links[1:] if m.inertial is not None]
     if all(is_harmless(m.name) for m in children):
         rest = target - sum((parameters_in_body(m) for m in children), start=np.zeros(10))
-        new = exact_inertial(rest, inertial_axes(own.name))
+        new = exact_inertial(rest, inertial_axes(link.name))
         if new is not None:
-            return {own.name: new}
-    kept = [m for m in children if m.name in held]
-    for member in kept:
+            return {link.name: new}
+    carried = [m for m in children if m.name in jointed]
+    for member in carried:
         if not is_harmless(member.name):
             raise InputError(
                 f"link {member.name!r}, whose joint is held, is infeasible: correct them first",
                 link=member.name,
             )
-    moved = sum((parameters_in_body(m) for m in kept), start=np.zeros(10))
-    for share in HELD_SHARES if kept else (1.0,):
-        new = exact_inertial(target - share * moved, inertial_axes(own.name))
+    carried_parameters = sum((parameters_in_body(m) for m in carried), start=np.zeros(10))
+    for share in HELD_SHARES if carried else (1.0,):
+        new = exact_inertial(target - share * carried_parameters, inertial_axes(link.name))
         if new is not None:
-            out = {own.name: new} | {m.name: EMPTIED for m in children if m not in kept}
-            return out if share == 1 else out | _scaled_inertials(kept, share, inertial_axes)
+            out = {link.name: new} | {m.name: EMPTIED for m in children if m not in carried}
+            return out if share == 1 else out | _scaled_inertials(carried, share, inertial_axes)
     raise InputError(
         f"body {body.name!r} is infeasible: its pseudo-inertia is not "
         f"positive definite, so no simulator would load the file; correct them first",
@@ -201,18 +201,18 @@ def patch_source(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> byte
             f"its parameters into"
         )
     text = parse_xml(robot.source.text, robot.source.path)
-    before = form.read(text, LIMITS)
+    old_description = form.read(text, LIMITS)
     inertials: dict[str, NewInertial] = {}
     for body in robot.bodies:
-        inertials.update(inertials_to_write(before, body))
+        inertials.update(inertials_to_write(old_description, body))
     terms = joint_terms_to_write(robot, form.holds)
     gravity = robot.gravity if form.holds_gravity else None
-    data = form.patch(before, Changes(inertials, terms, gravity, extras))
-    after = form.read(parse_xml(data, text.path), LIMITS)
-    _verify_links(before, after, inertials)
-    _verify_bodies(robot, after, inertials, form.agreement)
-    _verify_terms(after, terms, form)
-    stated = GRAVITY if after.gravity is None else after.gravity
+    data = form.patch(old_description, Changes(inertials, terms, gravity, extras))
+    new_description = form.read(parse_xml(data, text.path), LIMITS)
+    _verify_links(old_description, new_description, inertials)
+    _verify_bodies(robot, new_description, inertials, form.agreement)
+    _verify_terms(new_description, terms, form)
+    stated = GRAVITY if new_description.gravity is None else new_description.gravity
     if gravity is not None and tuple(gravity) != tuple(stated):
         raise verification_error("gravity does not read back as it was written")
     return data
@@ -260,15 +260,15 @@ def _stated_parameters(description: Description, member: Member) -> Array | None
 
 def _verify_terms(after: Description, terms: Mapping[str, JointTerms], form: Format) -> None:
     for joint in after.joints:
-        wanted = terms.get(joint.name)
-        if wanted is None:
+        target = terms.get(joint.name)
+        if target is None:
             continue
         fields = [TERM_FIELDS[s] for s in TERM_FIELDS if s in form.holds]
-        for name in [*fields, *(["rest"] if wanted.stiffness else [])]:
-            found, value = getattr(joint.terms, name), getattr(wanted, name)
-            if abs(found - value) > form.agreement * abs(value):
+        for name in [*fields, *(["rest"] if target.stiffness else [])]:
+            written, value = getattr(joint.terms, name), getattr(target, name)
+            if abs(written - value) > form.agreement * abs(value):
                 raise verification_error(
-                    f"{name} of joint {joint.name!r} reads back as {found:g}, not {value:g}"
+                    f"{name} of joint {joint.name!r} reads back as {written:g}, not {value:g}"
                 )
 
 
@@ -289,15 +289,15 @@ def generate_file(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> byt
         )
     data = form.generate(robot, joint_terms_to_write(robot, form.holds), extras)
     again = form.read(parse_xml(data), LIMITS)
-    found = {b.joint: b for b in build_robot(again, Source("", form.name, data)).bodies}
+    bodies_by_joint = {b.joint: b for b in build_robot(again, Source("", form.name, data)).bodies}
     for body in robot.bodies:
-        seen = found.get(body.joint)
-        if seen is None:
+        written_body = bodies_by_joint.get(body.joint)
+        if written_body is None:
             raise verification_error(f"body {body.name!r} is not read back")
         for name in ("rotation", "position", "motion", "inertial"):
-            wanted, got = getattr(body, name), getattr(seen, name)
+            target, got = getattr(body, name), getattr(written_body, name)
             got = np.zeros(10) if got is None else got
-            if np.abs(wanted - got).max() > form.agreement * max(1.0, np.abs(wanted).max()):
+            if np.abs(target - got).max() > form.agreement * max(1.0, np.abs(target).max()):
                 raise verification_error(
                     f"the {name} of body {body.name!r} reads back as {got.tolist()}"
                 )

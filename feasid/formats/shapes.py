@@ -139,9 +139,9 @@ def hull_corners(mesh: Mesh, folder: str | Path) -> Array:
     from scipy.spatial import ConvexHull, QhullError
 
     path = find_mesh(folder, mesh.name)
-    found = read_points(path)
+    points = read_points(path)
     try:
-        corners = found[ConvexHull(found).vertices]
+        corners = points[ConvexHull(points).vertices]
     except QhullError:
         raise InputError(f"mesh {path.name} has no volume", path=str(path)) from None
     return np.asarray((corners * mesh.scale) @ mesh.rotation.T + mesh.position)
@@ -172,19 +172,19 @@ def read_points(path: Path) -> Array:
     content, kind = read_whole(path, MOST_BYTES), path.suffix.lower()
     try:
         if kind == ".obj":
-            found = _numbers_after(content, b"v", 1)
+            vertices = _numbers_after(content, b"v", 1)
         elif kind != ".stl":
             raise InputError(
                 f"mesh {path.name} is neither STL nor OBJ: convert it, or give capsules=",
                 path=str(path),
             )
         elif len(content) == 84 + RECORD.itemsize * int.from_bytes(content[80:84], "little"):
-            found = np.frombuffer(content, RECORD, offset=84)["corners"].reshape(-1, 3)
+            vertices = np.frombuffer(content, RECORD, offset=84)["corners"].reshape(-1, 3)
         else:
-            found = _numbers_after(content, b"vertex", 1)
+            vertices = _numbers_after(content, b"vertex", 1)
     except ValueError as error:
         raise InputError(f"mesh {path.name} is damaged: {error}", path=str(path)) from error
-    points = np.unique(np.asarray(found, dtype=np.float64).reshape(-1, 3), axis=0)
+    points = np.unique(np.asarray(vertices, dtype=np.float64).reshape(-1, 3), axis=0)
     if len(points) < 4 or not np.isfinite(points).all():
         raise InputError(f"mesh {path.name} is damaged: it has no body", path=str(path))
     return points
@@ -231,9 +231,9 @@ def enclosing_polytope(points: Array) -> Polytope:
 
 def _polytope_normals() -> Array:
     """Directions of all whole numbers up to two but for multiples of others, shape (74, 3)."""
-    whole = np.array([*product(range(-2, 3), repeat=3)])
-    whole = whole[(np.gcd.reduce(whole, axis=1) == 1) & ((whole**2).sum(axis=1) <= 6)]
-    return np.asarray(whole / np.linalg.norm(whole, axis=1, keepdims=True))
+    integers = np.array([*product(range(-2, 3), repeat=3)])
+    integers = integers[(np.gcd.reduce(integers, axis=1) == 1) & ((integers**2).sum(axis=1) <= 6)]
+    return np.asarray(integers / np.linalg.norm(integers, axis=1, keepdims=True))
 
 
 DIRECTIONS = _polytope_normals()

@@ -129,16 +129,18 @@ def with_sidecar(
             f"{file} does not fit robot {robot.name!r}: {error}; {how}", path=str(file)
         ) from error
     for joint, q in positions.items():
-        asked = (lock or {}).get(joint, q)
-        if not np.allclose(asked, q, rtol=0, atol=SAME_PLACE):
+        requested = (lock or {}).get(joint, q)
+        if not np.allclose(requested, q, rtol=0, atol=SAME_PLACE):
             raise InputError(
-                f"lock={{{joint!r}: {asked}}}: {file} is of the robot with it held at {q}; "
+                f"lock={{{joint!r}: {requested}}}: {file} is of the robot with it held at {q}; "
                 f"give that, or sidecar=False for the file alone",
                 joint=joint,
             )
-    told = [f"{joint} at {q}" for joint, q in positions.items() if joint not in (lock or {})]
-    if told and completed.source is not None:
-        note = f"{file}: its model has joints held, {', '.join(told)}; sidecar=False has them free"
+    locked = [f"{joint} at {q}" for joint, q in positions.items() if joint not in (lock or {})]
+    if locked and completed.source is not None:
+        note = (
+            f"{file}: its model has joints held, {', '.join(locked)}; sidecar=False has them free"
+        )
         source = replace(completed.source, notes=(*completed.source.notes, note))
         completed = replace(completed, source=source)
     rest = {joint: q for joint, q in (lock or {}).items() if joint not in positions}
@@ -153,15 +155,15 @@ def _held_positions(
     Raises ValueError: the sidecar has joints that the robot does not have, or does not say where
     they are held.
     """
-    joints, own = data["joints"], data.get("lock", {})
+    joints, locks = data["joints"], data.get("lock", {})
     unknown = [joint for joint in joints if joint not in robot.joints]
     if unknown:
         raise ValueError(f"it has no joints {unknown}")
     out = {}
     for joint in (j for j in robot.joints if j not in joints):
-        if joint not in lock and joint not in own:
+        if joint not in lock and joint not in locks:
             raise ValueError(f"joint {joint!r} was held: name it, lock={{{joint!r}: position}}")
-        out[joint] = own.get(joint, lock.get(joint))
+        out[joint] = locks.get(joint, lock.get(joint))
     return out
 
 

@@ -39,11 +39,13 @@ class JointTerms:
 
     def drives(self, body: str, joint: str) -> Iterator[Drive]:
         """The joint's drive; none when there is nothing to say."""
-        given = self.values
-        if given:
-            rest = self.rest if "k" in given else 0.0
-            values = np.array([*given.values()])
-            yield Drive(body, {joint: 1.0}, tuple(given), values, rest=rest, from_file=True)
+        term_values = self.values
+        if term_values:
+            spring_rest = self.rest if "k" in term_values else 0.0
+            values = np.array([*term_values.values()])
+            yield Drive(
+                body, {joint: 1.0}, tuple(term_values), values, rest=spring_rest, from_file=True
+            )
 
 
 NO_TERMS = JointTerms()
@@ -66,11 +68,11 @@ def sum_drives(drives: Iterable[Drive]) -> dict[tuple[tuple[str, float], ...], d
             if None not in scaled.values():
                 ((joint, c),) = key
                 key, weights = ((joint, 1.0),), {s: w for s, w in scaled.items() if w is not None}
-        given = dict(zip(drive.symbols, map(float, drive.values), strict=True))
-        if drive.rest and given.get("k"):
-            given["fo"] = given.get("fo", 0.0) - given["k"] * drive.rest
+        terms = dict(zip(drive.symbols, map(float, drive.values), strict=True))
+        if drive.rest and terms.get("k"):
+            terms["fo"] = terms.get("fo", 0.0) - terms["k"] * drive.rest
         total = out.setdefault(key, {})
-        for symbol, value in given.items():
+        for symbol, value in terms.items():
             total[symbol] = total.get(symbol, 0.0) + weights.get(symbol, c) * value
     return out
 
@@ -86,9 +88,9 @@ def term_notes(drives: Iterable[Drive]) -> Iterator[str]:
     """One line on the joint terms that a file gives; they are initial values to `feasid.fit`."""
     drives = tuple(drives)
     counts = {t: sum(t.symbol in d.symbols for d in drives) for t in JOINT_TERMS}
-    found = [f"{t.name} of {n} joint{'s' * (n > 1)}" for t, n in counts.items() if n]
-    if found:
-        yield f"joint terms in the file, taken as initial values: {', '.join(found)}"
+    counted = [f"{t.name} of {n} joint{'s' * (n > 1)}" for t, n in counts.items() if n]
+    if counted:
+        yield f"joint terms in the file, taken as initial values: {', '.join(counted)}"
 
 
 def negative_notes(joints: Iterable[tuple[str, str, JointTerms]]) -> Iterator[str]:
@@ -119,9 +121,9 @@ def left_out_notes(things: Iterable[LeftOut]) -> Iterator[str]:
     parts = []
     for kind, names in kinds.items():
         more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-        listed = ", ".join(repr(n) for n in names[:SHOWN] if n)
+        quoted = ", ".join(repr(n) for n in names[:SHOWN] if n)
         count = f"{len(names)} x " if len(names) > 1 else ""
-        parts.append(f"{count}{kind}{f' ({listed}{more})' if listed else ''}")
+        parts.append(f"{count}{kind}{f' ({quoted}{more})' if quoted else ''}")
     if parts:
         yield f"in the file, but not in the model: {'; '.join(parts)}"
 

@@ -92,8 +92,8 @@ def write(
     beside = sidecar_path(target)
     for file in (target, beside, loop_table_path(target)):
         check_writable(file, overwrite=overwrite)
-    whole = robot if complete is None else complete
-    coded = [f"{f.name!r} of {d.name}" for d in whole.drives for f in d.features]
+    full_robot = robot if complete is None else complete
+    coded = [f"{f.name!r} of {d.name}" for d in full_robot.drives for f in d.features]
     if coded:
         raise OutputError(
             f"feature {coded[0]} is code, which no file holds: write a model fitted without it"
@@ -102,17 +102,17 @@ def write(
     encode = format_named(kind).encode
     content = content if encode is None else encode(content, target.suffix.lower())
     _write_loop_table(robot, kind, target, content, overwrite=overwrite)
-    lost = unrepresentable_terms(whole, kind)
-    if not (lost or complete is not None):
+    lost_terms = unrepresentable_terms(full_robot, kind)
+    if not (lost_terms or complete is not None):
         write_atomically(target, content, overwrite=overwrite)
         beside.unlink(missing_ok=True)
         return Written(str(target), kind)
     # First the sidecar: should the file then not follow, the hash tells.
     write_atomically(
-        beside, sidecar_bytes(whole, content, complete is not None), overwrite=overwrite
+        beside, sidecar_bytes(full_robot, content, complete is not None), overwrite=overwrite
     )
     write_atomically(target, content, overwrite=overwrite)
-    return Written(str(target), kind, str(beside), lost)
+    return Written(str(target), kind, str(beside), lost_terms)
 
 
 def _write_loop_table(
@@ -140,10 +140,10 @@ def file_bytes(robot: Robot, kind: str, extras: Extras = NO_EXTRAS) -> bytes:
     form = format_named(kind)
     for name in extras.extensions:
         if name not in form.extensions:
-            known = ", ".join(form.extensions) or "none"
+            extensions = ", ".join(form.extensions) or "none"
             raise InputError(
                 f"extensions: {form.title} has no elements of {name!r}"
-                f"{did_you_mean(str(name), form.extensions)}; there are {known}",
+                f"{did_you_mean(str(name), form.extensions)}; there are {extensions}",
                 option="extensions",
             )
     own = robot.source.format if robot.source is not None else None
@@ -187,16 +187,16 @@ def representable_part(robot: Robot, kind: str) -> Robot:
     """The robot with only the terms that a format can hold, and without rotors."""
     drives = []
     for drive in robot.drives:
-        kept = [s for s in drive.symbols if s in HELD[kind]]
-        if kept and len(drive.coupling) == 1:
+        symbols = [s for s in drive.symbols if s in HELD[kind]]
+        if symbols and len(drive.coupling) == 1:
             had = (
                 None
                 if drive.values is None
                 else dict(zip(drive.symbols, drive.values, strict=True))
             )
-            values = None if had is None else np.array([had[s] for s in kept])
+            values = None if had is None else np.array([had[s] for s in symbols])
             drives.append(
-                replace(drive, symbols=tuple(kept), values=values, transition=0.0, features=())
+                replace(drive, symbols=tuple(symbols), values=values, transition=0.0, features=())
             )
     bodies = tuple(replace(b, rotor=None) for b in robot.bodies)
     return replace(robot, bodies=bodies, drives=tuple(drives), load_model=None)

@@ -248,16 +248,16 @@ def _decode(data: bytes, path: str) -> tuple[bytes, str, bytes]:
 
 def _check_encoding(name: str, path: str) -> str:
     try:
-        found = codecs.lookup(name).name
+        codec = codecs.lookup(name).name
     except LookupError:
-        found = ""
-    if found not in _ENCODINGS:
+        codec = ""
+    if codec not in _ENCODINGS:
         raise DescriptionError(
             f"{path}:1: encoding {name!r} is not supported: save the file as UTF-8",
             path=path,
             line=1,
         )
-    return found
+    return codec
 
 
 class _Builder:
@@ -293,9 +293,9 @@ class _Builder:
         message = expat.ErrorString(error.code)
         line, column = error.lineno, error.offset + 1
         last = self.open[-1] if self.open else None
-        inside = f", inside <{last.tag}> opened on line {last.line}" if last else ""
+        place = f", inside <{last.tag}> opened on line {last.line}" if last else ""
         raise DescriptionError(
-            f"{self.path}:{line}:{column}: not well-formed XML: {message}{inside}",
+            f"{self.path}:{line}:{column}: not well-formed XML: {message}{place}",
             path=self.path,
             line=line,
             column=column,
@@ -478,10 +478,10 @@ class Patch:
     def indent(self, element: Element) -> bytes:
         """Line break and white space before an element; empty when it does not start a line."""
         line = self.text.utf8.rfind(b"\n", 0, element.start)
-        before = self.text.utf8[line + 1 : element.start]
-        if line < 0 or before.strip():
+        line_start = self.text.utf8[line + 1 : element.start]
+        if line < 0 or line_start.strip():
             return b""
-        return (b"\r\n" if self.text.utf8[line - 1 : line] == b"\r" else b"\n") + before
+        return (b"\r\n" if self.text.utf8[line - 1 : line] == b"\r" else b"\n") + line_start
 
     def end(self, element: Element) -> int:
         """Offset behind an element's last ``>``."""

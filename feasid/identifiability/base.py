@@ -234,11 +234,11 @@ class BaseParameters(Displayed):
     def warnings(self) -> tuple[str, ...]:
         """Near-degenerate geometry that decides a rank, by joint, with its cause."""
         joints = self.robot.joints
-        near = (
+        degenerate = (
             f"joint {joints[i]!r}: nearly degenerate geometry ({cause} hangs on it"
             for i, cause in sorted(self.coefficients.near_degeneracies.items())
         )
-        return (*near, *rank_warnings(self.coefficients))
+        return (*degenerate, *rank_warnings(self.coefficients))
 
     @property
     def check(self) -> SampleCheck:
@@ -337,9 +337,9 @@ class BaseParameters(Displayed):
         without = None
         run = self.coefficients.echelon.run
         if self.robot.gravity.any():
-            still = run.robot.with_gravity((0.0, 0.0, 0.0))
-            other = run.with_robot(still)
-            without = BaseParameters(still, Coefficients(Echelon(other)))
+            weightless = run.robot.with_gravity((0.0, 0.0, 0.0))
+            other = run.with_robot(weightless)
+            without = BaseParameters(weightless, Coefficients(Echelon(other)))
         return symbol_table(self, without)
 
     def explain(self, name: str) -> str:
@@ -452,13 +452,13 @@ def base_parameters(
     """
     if not isinstance(robot, Robot):
         robot = load_robot(robot)
-    asked = Experiment(measured, held, static, gravity)
+    experiment = Experiment(measured, held, static, gravity)
     rounding = choose_rounding(robot, snap)
     exact, changes = with_exact_geometry(robot, rounding)
-    joints, still = asked.measured_bodies(robot), asked.held_bodies(robot)
-    run = Recursion.for_joints(asked.apply_to(exact), joints, static, still)
+    joints, still = experiment.measured_bodies(robot), experiment.held_bodies(robot)
+    run = Recursion.for_joints(experiment.apply_to(exact), joints, static, still)
     given = equalities(robot, known, equal, mirrored)
-    base = BaseParameters(robot, echelon_form(run, order, given), changes, rounding, asked)
+    base = BaseParameters(robot, echelon_form(run, order, given), changes, rounding, experiment)
     base.check  # noqa: B018  (raises)
     return base
 
@@ -512,9 +512,11 @@ def servo_scale_groups(robot: Robot | str | PathLike[str]) -> tuple[tuple[str, .
     motions = FACTOR_ROWS * (len(columns) + n) // n + len(columns)
     W = regressor(model, *rng.standard_normal((3, motions, n)))[:, :, columns]
     torques = W @ (rng.standard_normal(len(columns)) / np.sqrt(np.mean(W**2, axis=(0, 1))))
-    wide = np.concatenate([W, -torques[:, :, None] * np.eye(n)], axis=2).reshape(motions * n, -1)
-    norms = np.linalg.norm(wide, axis=0)
-    _, s, V = np.linalg.svd(wide / norms, full_matrices=False)
+    rows_with_gains = np.concatenate([W, -torques[:, :, None] * np.eye(n)], axis=2).reshape(
+        motions * n, -1
+    )
+    norms = np.linalg.norm(rows_with_gains, axis=0)
+    _, s, V = np.linalg.svd(rows_with_gains / norms, full_matrices=False)
     factors = (V[s < FACTOR_GAP * s[0]] / norms)[:, len(columns) :]
     factors = factors / np.abs(factors).max(axis=1, keepdims=True)
     groups: list[list[int]] = []

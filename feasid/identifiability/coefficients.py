@@ -85,26 +85,26 @@ class CrossJointRelations:
         owners = [k for k, drive in enumerate(robot.drives) if symbol in drive.symbols]
         if not owners:
             return []
-        seen, moves = np.zeros(robot.axes), np.zeros(robot.axes)
+        positions, moves = np.zeros(robot.axes), np.zeros(robot.axes)
         for i, rows in enumerate(robot.rows):
-            seen[rows] = float(run.measured is None or i in run.measured)
+            positions[rows] = float(run.measured is None or i in run.measured)
             moves[rows] = float((not run.static or term.varies_with == "q") and i not in run.held)
         columns = [robot.drive_columns(k)[symbol] for k in owners]
         vectors = [moves * robot.coupling(k) for k in owners]
         if term.linear:
-            matrix = [np.outer(seen * c, c).ravel() for c in vectors]
+            matrix = [np.outer(positions * c, c).ravel() for c in vectors]
             return _null_vectors(np.array(matrix).reshape(len(columns), -1).T, columns, robot.size)
         out: list[tuple[int, Array]] = []
-        done: set[int] = set()
+        visited: set[int] = set()
         for a, c in enumerate(vectors):
-            if a in done:
+            if a in visited:
                 continue
             multiples = {
                 b: _proportionality_factor(term, c, d) for b, d in enumerate(vectors) if b >= a
             }
             alike = {b: multiple for b, multiple in multiples.items() if multiple is not None}
-            done.update(alike)
-            matrix = [multiple * seen * np.abs(c) for multiple in alike.values()]
+            visited.update(alike)
+            matrix = [multiple * positions * np.abs(c) for multiple in alike.values()]
             out += _null_vectors(np.array(matrix).T, [columns[b] for b in alike], robot.size)
         return out
 
@@ -330,16 +330,16 @@ class Coefficients:
         null = self.nullspace
         hidden = null @ np.random.default_rng(SEED).standard_normal(null.shape[1])
         size = np.abs(hidden[self.independent])
-        left = hidden[self.independent] + kd @ hidden[self.dependent]
+        residual = hidden[self.independent] + kd @ hidden[self.dependent]
         for some in np.array_split(np.arange(kd.shape[1]), 1 + kd.nnz // MOST_COPIED):
             size += abs(kd[:, some]) @ np.abs(hidden[self.dependent[some]])
-        left = np.abs(left)
-        bad = np.flatnonzero(left > MAX_HIDDEN_TORQUE * size)
+        residual = np.abs(residual)
+        bad = np.flatnonzero(residual > MAX_HIDDEN_TORQUE * size)
         if bad.size:
             body = self.echelon.run.robot.parameter_names[self.independent[bad[0]]][0]
             raise RankError(
                 f"the coefficients of body {body!r} in K are off by "
-                f"{left[bad[0]] / size[bad[0]]:.1e} of their terms "
+                f"{residual[bad[0]] / size[bad[0]]:.1e} of their terms "
                 f"(at most {MAX_HIDDEN_TORQUE:.0e})",
                 body=body,
             )
@@ -367,10 +367,10 @@ class Coefficients:
     ) -> list[Array]:
         run = self.echelon.run
         f, bodies = run.frames, run.robot.bodies
-        own = frame_change(f.rotations, f.homes / f.length)
+        transforms = frame_change(f.rotations, f.homes / f.length)
         out = []
         for i, body in enumerate(bodies):
-            parts = [own[i]]
+            parts = [transforms[i]]
             if body.rotor is not None:
                 turn = zero_rounding_errors(body.rotor.rotation, 1.0)
                 b = frame_change(turn, body.rotor.position / f.length)
@@ -384,15 +384,15 @@ class Coefficients:
         """Coefficients of each joint's dependent parameters, scaled, parents first."""
         parents = self.echelon.run.robot.parents
         waiting = np.bincount([p for p in parents if p >= 0], minlength=len(parents))
-        known: dict[int, JointCoefficients] = {}
+        coefficients: dict[int, JointCoefficients] = {}
         for i, p in enumerate(parents):
-            column = self._coefficients_at_joint(i, p, known[p] if p >= 0 else None)
+            column = self._coefficients_at_joint(i, p, coefficients[p] if p >= 0 else None)
             if waiting[i]:
-                known[i] = column
+                coefficients[i] = column
             if p >= 0:
                 waiting[p] -= 1
                 if not waiting[p]:
-                    del known[p]
+                    del coefficients[p]
             yield self.joint_nullspaces[i], column
 
     def _coefficients_at_joint(
@@ -400,35 +400,35 @@ class Coefficients:
     ) -> JointCoefficients:
         block = self.joint_nullspaces[i]
         leads = block.columns[block.independent]
-        own = -block.vectors[block.independent]
-        wrong = np.broadcast_to(block.noise, own.shape) * (own != np.round(own))
+        vectors = -block.vectors[block.independent]
+        wrong = np.broadcast_to(block.noise, vectors.shape) * (vectors != np.round(vectors))
         if parent_coefficients is None:
-            return JointCoefficients(leads, own, wrong)
+            return JointCoefficients(leads, vectors, wrong)
         parent = self.joint_nullspaces[parent_index]
         bound = parent.dependent < 10
         there, rough = self.transfers[i], self._transfer_rounding[i]
         inertial = block.vectors[: block.inertial]
         noise = block.noise * (inertial != np.round(inertial))
-        moved = there @ inertial
+        transferred = there @ inertial
         size = np.abs(there) @ np.abs(inertial)
         off = rough @ np.abs(inertial) + np.abs(there) @ noise + UNIT_ROUNDOFF * size
-        moved = round_to_integers(moved, NOISE_SAFETY_FACTOR * off)
+        transferred = round_to_integers(transferred, NOISE_SAFETY_FACTOR * off)
         at = parent.dependent[bound]
-        handed = parent_coefficients.values[:, bound] @ moved[at]
+        handed = parent_coefficients.values[:, bound] @ transferred[at]
         reach = np.abs(parent_coefficients.values[:, bound])
-        error = reach @ off[at] + parent_coefficients.noise[:, bound] @ np.abs(moved[at])
-        error += UNIT_ROUNDOFF * (reach @ np.abs(moved[at]))
+        error = reach @ off[at] + parent_coefficients.noise[:, bound] @ np.abs(transferred[at])
+        error += UNIT_ROUNDOFF * (reach @ np.abs(transferred[at]))
         place = np.flatnonzero(parent.independent < 10)
-        handed[place] += moved[parent.independent[place]]
+        handed[place] += transferred[parent.independent[place]]
         error[place] += off[parent.independent[place]]
-        error[place] += UNIT_ROUNDOFF * np.abs(moved[parent.independent[place]])
+        error[place] += UNIT_ROUNDOFF * np.abs(transferred[parent.independent[place]])
         handed = round_to_integers(handed, NOISE_SAFETY_FACTOR * error)
         error *= handed != np.round(handed)
-        used = handed.any(axis=1)
+        nonzero = handed.any(axis=1)
         return JointCoefficients(
-            np.r_[leads, parent_coefficients.rows[used]],
-            np.vstack([own, handed[used]]),
-            np.vstack([wrong, error[used]]),
+            np.r_[leads, parent_coefficients.rows[nonzero]],
+            np.vstack([vectors, handed[nonzero]]),
+            np.vstack([wrong, error[nonzero]]),
         )
 
     @property
@@ -439,19 +439,19 @@ class Coefficients:
         parts: dict[int, tuple[npt.NDArray[np.int32], Array]] = {}
         for block, column in self._joint_coefficients():
             for k, lead in enumerate(block.columns[block.dependent].tolist()):
-                used = np.flatnonzero(column.values[:, k])
-                parts[lead] = row[column.rows[used]], column.values[used, k]
+                entries = np.flatnonzero(column.values[:, k])
+                parts[lead] = row[column.rows[entries]], column.values[entries, k]
         for lead, vector in self.friction_null_vectors:
             total = -vector[self.independent]
             size = np.abs(total)
-            for other in np.flatnonzero(vector).tolist():
-                if other != lead and other in parts:
-                    at, values = parts[other]
-                    total[at] -= vector[other] * values
-                    size[at] += np.abs(vector[other] * values)
+            for index in np.flatnonzero(vector).tolist():
+                if index != lead and index in parts:
+                    at, values = parts[index]
+                    total[at] -= vector[index] * values
+                    size[at] += np.abs(vector[index] * values)
             total = round_to_integers(total, RELATION_NOISE * size)
-            used = np.flatnonzero(total)
-            parts[lead] = used.astype(np.int32), total[used]
+            entries = np.flatnonzero(total)
+            parts[lead] = entries.astype(np.int32), total[entries]
         order = self.dependent.tolist()
         pointers = np.cumsum([0, *(len(parts[c][0]) for c in order)]).astype(np.int32)
         at = np.concatenate([np.zeros(0, dtype=np.int32), *(parts[c][0] for c in order)])
@@ -485,9 +485,9 @@ class Coefficients:
         at = np.empty(pointers[-1], dtype=np.int32)
         data = np.ones(pointers[-1])
         at[pointers[self.independent]] = np.arange(count)
-        inside = np.ones(len(at), dtype=bool)
-        inside[pointers[self.independent]] = False
-        at[inside], data[inside] = kd.indices, kd.data
+        in_range = np.ones(len(at), dtype=bool)
+        in_range[pointers[self.independent]] = False
+        at[in_range], data[in_range] = kd.indices, kd.data
         return sparse.csc_array((data, at, pointers), (count, n))
 
     @cached_property
@@ -501,20 +501,20 @@ class Coefficients:
         rows: list[Index] = [np.zeros(0, dtype=np.intp)]
         sizes: list[int] = []
         for i, (block, p) in enumerate(zip(self.joint_nullspaces, run.robot.parents, strict=True)):
-            moved = round_to_integers(
+            transferred = round_to_integers(
                 self.transfers[i] @ block.vectors[: block.inertial],
                 NOISE_SAFETY_FACTOR
                 * self._transfer_rounding[i]
                 @ np.abs(block.vectors[: block.inertial]),
             )
-            for k, own in enumerate(block.dependent):
+            for k, place in enumerate(block.dependent):
                 column = [block.vectors[:, k]]
                 where = [block.columns]
                 if p >= 0:
-                    column.append(-moved[:, k])
+                    column.append(-transferred[:, k])
                     where.append(self.joint_nullspaces[p].columns[:10])
                 at = np.concatenate(where)
-                scale = self.parameter_units[at] / self.parameter_units[block.columns[own]]
+                scale = self.parameter_units[at] / self.parameter_units[block.columns[place]]
                 values = np.concatenate(column) * scale
                 keep = values != 0
                 data.append(values[keep])
@@ -540,8 +540,8 @@ class Coefficients:
         robot = self.echelon.run.robot
         if self.friction_null_vectors:  # drives that joints share tie all of them together
             return sparse.csr_array(self.matrix)
-        own = [_reduced_joint_conditions(block) for block in self.joint_nullspaces]
-        starts = np.cumsum([0, *(len(rows) for rows in own)])
+        conditions = [_reduced_joint_conditions(block) for block in self.joint_nullspaces]
+        starts = np.cumsum([0, *(len(rows) for rows in conditions)])
         where: list[tuple[Index, Index]] = []
         values: list[Array] = []
 
@@ -552,11 +552,11 @@ class Coefficients:
 
         for j, chain in enumerate(robot.ancestors):
             block = self.joint_nullspaces[j]
-            insert_block(j, block.columns, own[j])
-            seen = np.eye(block.inertial)
+            insert_block(j, block.columns, conditions[j])
+            identity = np.eye(block.inertial)
             for before, i in pairwise(reversed(chain)):
-                seen = self.transfers[before][:, : len(seen)] @ seen
-                insert_block(i, block.columns[: block.inertial], own[i][:, :10] @ seen)
+                identity = self.transfers[before][:, : len(identity)] @ identity
+                insert_block(i, block.columns[: block.inertial], conditions[i][:, :10] @ identity)
         terms = {*DRIVE_SYMBOLS}.difference(WITH_INERTIA)
         friction = [c for c in self.independent.tolist() if robot.parameter_names[c][1] in terms]
         rows = np.concatenate([r for r, _ in where] + [starts[-1] + np.arange(len(friction))])

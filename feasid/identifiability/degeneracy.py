@@ -77,10 +77,10 @@ def _degeneracy_cause(frames: Frames, i: int, value: float | None) -> str:
 
 def _nearest_small_quantity(frames: Frames, i: int, value: float) -> str:
     """The suspect whose size is nearest to a singular value."""
-    found = [s for k in frames.robot.ancestors[i] for s in _small_quantities_at(frames, k)]
-    if not found:
+    quantities = [s for k in frames.robot.ancestors[i] for s in _small_quantities_at(frames, k)]
+    if not quantities:
         return ""
-    return ", because " + min(found, key=lambda item: abs(np.log(item[0] / value)))[1]
+    return ", because " + min(quantities, key=lambda item: abs(np.log(item[0] / value)))[1]
 
 
 # -- the same robot with doubtful features of another size ---------------------------------------
@@ -107,11 +107,11 @@ def _resize_degeneracies(frames: Frames, i: int, body: Body, size: float, down: 
         return replace(
             body, rotation=_resize_axis_angle(rotation, _joint_axis(frames, i), down, size)
         )
-    before = _joint_axis(frames, p)
-    rotation = _resize_axis_angle(rotation, _joint_axis(frames, i), before, size)
+    parent_axis = _joint_axis(frames, p)
+    rotation = _resize_axis_angle(rotation, _joint_axis(frames, i), parent_axis, size)
     arm = frames.positions[i]
     push = _resize_small_entries(arm, size) - arm
-    basis = _axes_along_two(before, frames.rotations[i] @ _joint_axis(frames, i))
+    basis = _axes_along_two(parent_axis, frames.rotations[i] @ _joint_axis(frames, i))
     inner = basis.T @ (arm + push)
     push = push + basis @ (_resize_small_entries(inner, size) - inner)
     return replace(body, rotation=rotation, position=body.position + frames.length * push)
@@ -170,21 +170,21 @@ def _small_quantities_at(frames: Frames, k: int) -> list[tuple[float, str]]:
     """Small angles and offsets at one joint: relative size and description."""
     joint = repr(frames.robot.bodies[k].joint)
     parent = frames.robot.parents[k]
-    found: list[tuple[float, str]] = []
+    quantities: list[tuple[float, str]] = []
     angles = _nearly_zero_sizes(frames.rotations[k])
     if parent >= 0:
         angles += _nearly_zero_sizes(_cosine_sine_to_parent(frames, k, parent))
     for sine in angles:
-        found.append((sine, f"the axes of joint {joint} are off by {sine:.2g} rad"))
+        quantities.append((sine, f"the axes of joint {joint} are off by {sine:.2g} rad"))
     for arm in _nearly_zero_sizes(frames.positions[k]) if parent >= 0 else []:
         size = arm * frames.length
-        found.append((arm, f"the axis of joint {joint} is offset by {size:.2g} m"))
+        quantities.append((arm, f"the axis of joint {joint} is offset by {size:.2g} m"))
     if parent < 0:
         turned = frames.rotations[k].T @ frames.gravity
         sines = np.r_[turned, cosine_and_sine(turned[None], _joint_axis(frames, k)[None])[0]]
         for sine in _nearly_zero_sizes(sines):
-            found.append((sine, f"gravity is off by {sine:.2g} rad"))
-    return found
+            quantities.append((sine, f"gravity is off by {sine:.2g} rad"))
+    return quantities
 
 
 def _joint_axis(frames: Frames, k: int) -> Array:

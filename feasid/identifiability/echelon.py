@@ -98,17 +98,17 @@ def pivots_from_right(vectors: Array, noise: Array | None = None) -> Mask:
 
 def _pivots(vectors: Array, tolerance: Array) -> Mask:
     n, d, k = vectors.shape
-    rest = vectors.copy()
+    remainder = vectors.copy()
     picked = np.zeros((n, d), dtype=bool)
     for r in range(d - 1, -1, -1):
-        row = rest[:, r]
+        row = remainder[:, r]
         size = np.sqrt(np.einsum("nk,nk->n", row, row))
         pick = (size > tolerance) & (picked.sum(axis=1) < k)
         if not pick.any():
             continue
         picked[:, r] = pick
         unit = np.where(pick[:, None], row / np.maximum(size, tolerance)[:, None], 0.0)
-        rest -= (rest @ unit[:, :, None]) * unit[:, None, :]
+        remainder -= (remainder @ unit[:, :, None]) * unit[:, None, :]
     return picked
 
 
@@ -154,13 +154,13 @@ class Echelon:
             ranks = (s > TOLERANCE).sum(axis=1)
             self._note_doubtful_values(s, members)
             for rank in np.unique(ranks):
-                chosen = np.flatnonzero(ranks == rank)
-                null = np.swapaxes(vt[chosen, rank:], 1, 2)
-                some = [members[k] for k in chosen]
-                inverse = np.swapaxes(vt[chosen, :rank], 1, 2) / s[chosen, None, :rank]
-                solve = inverse @ np.swapaxes(u[chosen, :, :rank], 1, 2)
-                weakest = s[chosen, rank - 1] if rank else np.ones(len(chosen))
-                reduced = self._reduce_blocks(some, stack[chosen], solve, null, 1e-15 / weakest)
+                joints = np.flatnonzero(ranks == rank)
+                null = np.swapaxes(vt[joints, rank:], 1, 2)
+                some = [members[k] for k in joints]
+                inverse = np.swapaxes(vt[joints, :rank], 1, 2) / s[joints, None, :rank]
+                solve = inverse @ np.swapaxes(u[joints, :, :rank], 1, 2)
+                weakest = s[joints, rank - 1] if rank else np.ones(len(joints))
+                reduced = self._reduce_blocks(some, stack[joints], solve, null, 1e-15 / weakest)
                 for i, block in zip(some, reduced, strict=True):
                     blocks[i] = block
         return tuple(b for b in blocks if b is not None)
@@ -205,13 +205,13 @@ class Echelon:
         out = []
         for j, (columns, units, _, inertial) in enumerate(layouts):
             vectors[j, dependent[j]] = np.eye(k)
-            free = np.ones(d, dtype=bool)
-            free[dependent[j]] = False
-            rest = np.flatnonzero(free)
+            unfixed = np.ones(d, dtype=bool)
+            unfixed[dependent[j]] = False
+            remaining = np.flatnonzero(unfixed)
             drive = self.drive_symbols(members[j])
             out.append(
                 JointNullspace(
-                    columns, units, vectors[j], dependent[j], rest, inertial, drive, error[j]
+                    columns, units, vectors[j], dependent[j], remaining, inertial, drive, error[j]
                 )
             )
         return out
@@ -225,9 +225,9 @@ class Echelon:
         there, back = np.zeros((n, d, d)), np.zeros((n, d, d))
         there[:, :10, :10] = parameter_transform(one, shift) / ROOT2
         back[:, :10, :10] = ROOT2[:, None] * parameter_transform(one, -shift)
-        rest = np.arange(10, d)
-        there[:, rest, rest] = 1 / np.stack(roots)[:, 10:]
-        back[:, rest, rest] = np.stack(roots)[:, 10:]
+        further = np.arange(10, d)
+        there[:, further, further] = 1 / np.stack(roots)[:, 10:]
+        back[:, further, further] = np.stack(roots)[:, 10:]
         return there, back
 
     def block_layout(self, i: int) -> tuple[npt.NDArray[np.intp], Array, Array, int]:

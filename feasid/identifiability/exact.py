@@ -86,9 +86,13 @@ def rational_rotation(rotation: Array, what: str) -> list[list[Fraction]]:
 
 def _orthogonal(rotation: Array, denominator: int) -> list[list[Fraction]] | None:
     """Entries with denominators up to this, if they make an orthogonal matrix."""
-    near = [[Fraction(float(v)).limit_denominator(denominator) for v in row] for row in rotation]
-    products = [[sum(a * b for a, b in zip(r, s, strict=True)) for s in near] for r in near]
-    return near if products == [[int(i == j) for j in range(3)] for i in range(3)] else None
+    fractions = [
+        [Fraction(float(v)).limit_denominator(denominator) for v in row] for row in rotation
+    ]
+    products = [
+        [sum(a * b for a, b in zip(r, s, strict=True)) for s in fractions] for r in fractions
+    ]
+    return fractions if products == [[int(i == j) for j in range(3)] for i in range(3)] else None
 
 
 def _rotation_distance(exact: list[list[Fraction]], rotation: Array) -> float:
@@ -130,19 +134,21 @@ def screw_size(screw: Array) -> float:
 def rational_screw(screw: Array, what: str) -> list[Fraction]:
     """A rational multiple of a screw: its direction in rationals, its moment in decimals."""
     size = screw_size(screw)
-    near = [Fraction(float(v) / size).limit_denominator(MAX_DENOMINATOR) for v in screw[:3]]
-    rest = [float(v) / size for v in screw[3:]]
-    if any(near):
-        linear = [printed_decimal(v) for v in rest]
+    direction = [Fraction(float(v) / size).limit_denominator(MAX_DENOMINATOR) for v in screw[:3]]
+    linear_part = [float(v) / size for v in screw[3:]]
+    if any(direction):
+        linear = [printed_decimal(v) for v in linear_part]
     else:
-        linear = [Fraction(v).limit_denominator(MAX_DENOMINATOR) for v in rest]
-    off = max(abs(float(a) - float(b) / size) for a, b in zip([*near, *linear], screw, strict=True))
+        linear = [Fraction(v).limit_denominator(MAX_DENOMINATOR) for v in linear_part]
+    off = max(
+        abs(float(a) - float(b) / size) for a, b in zip([*direction, *linear], screw, strict=True)
+    )
     if off > ROUNDING * max(1.0, float(np.abs(screw).max()) / size):
         raise NotRational(f"the axis of {what} has no rational direction")
-    pitch = sum((a * b for a, b in zip(near, linear, strict=True)), Fraction(0))
+    pitch = sum((a * b for a, b in zip(direction, linear, strict=True)), Fraction(0))
     if pitch and abs(float(pitch)) < 1e-12 * max(abs(float(v)) for v in linear):
         raise NotRational(f"the axis of {what} has a rounded position")
-    return near + linear
+    return direction + linear
 
 
 def skew(v: Sequence[Number]) -> Matrix:
@@ -155,9 +161,12 @@ def matrix_product(a: Matrix, b: Matrix) -> Matrix:
     """Matrix product, skipping zeros."""
     out = []
     for row in a:
-        used = [(k, v) for k, v in enumerate(row) if v]
+        entries = [(k, v) for k, v in enumerate(row) if v]
         out.append(
-            [sum((v * b[k][j] for k, v in used if b[k][j]), row[0] * 0) for j in range(len(b[0]))]
+            [
+                sum((v * b[k][j] for k, v in entries if b[k][j]), row[0] * 0)
+                for j in range(len(b[0]))
+            ]
         )
     return out
 
@@ -255,23 +264,25 @@ class Subspace:
 
     def add(self, vector: Vector) -> bool:
         """Add a vector; whether it was outside."""
-        rest = list(vector)
+        remainder = list(vector)
         for known, row in self.rows.items():
-            factor = rest[known]
+            factor = remainder[known]
             if factor:
-                rest = [a - factor * b if b else a for a, b in zip(rest, row, strict=True)]
-        pivot = next((k for k, v in enumerate(rest) if v), None)
+                remainder = [
+                    a - factor * b if b else a for a, b in zip(remainder, row, strict=True)
+                ]
+        pivot = next((k for k, v in enumerate(remainder) if v), None)
         if pivot is None:
             return False
-        lead = rest[pivot]
-        rest = [v / lead if v else v for v in rest]
-        for other, row in self.rows.items():
+        lead = remainder[pivot]
+        remainder = [v / lead if v else v for v in remainder]
+        for column, row in self.rows.items():
             factor = row[pivot]
             if factor:
-                self.rows[other] = [
-                    a - factor * b if b else a for a, b in zip(row, rest, strict=True)
+                self.rows[column] = [
+                    a - factor * b if b else a for a, b in zip(row, remainder, strict=True)
                 ]
-        self.rows[pivot] = rest
+        self.rows[pivot] = remainder
         return True
 
     def close(self, generators: Sequence[Matrix]) -> Subspace:
@@ -329,11 +340,11 @@ def certify(echelon: Echelon, blocks: Sequence[JointNullspace]) -> RankCheck:
         return RankCheck(False, str(missing))
     for body, ours, block in zip(echelon.run.robot.bodies, blocks, exact, strict=True):
         if ours.independent.tolist() != block.independent.tolist():
-            count, found = block.independent.size, ours.independent.size
+            count, float_count = block.independent.size, ours.independent.size
             return RankCheck(
                 False,
-                f"joint {body.joint!r}: {count} base parameters in exact arithmetic, {found} in "
-                f"floating point{', others lead' if count == found else ''}",
+                f"joint {body.joint!r}: {count} base parameters in exact arithmetic, "
+                f"{float_count} in floating point{', others lead' if count == float_count else ''}",
             )
     return RankCheck(True, "", rational_type()[1])
 
@@ -371,11 +382,11 @@ def _joint_nullspace(echelon: Echelon, i: int, rows: Matrix) -> JointNullspace:
     vectors[bound, np.arange(len(bound))] = 1.0
     place = {column: at for at, column in enumerate(order)}
     for pivot, row in span.rows.items():
-        own = order[pivot]
+        lead = order[pivot]
         for k, column in enumerate(bound):
             value = row[place[column]]
             if value:
-                vectors[own, k] = -to_float(value) * units[column] / units[own]
+                vectors[lead, k] = -to_float(value) * units[column] / units[lead]
     return JointNullspace(
         columns,
         units,
@@ -440,8 +451,8 @@ def _propagate_exactly(
     point = map_vectors(lift, [parent.point])[0]
     moved = [image for t in turns for image in map_vectors(t, [point])]
     differences = Subspace([*map_vectors(lift, parent.differences), *moved]).close(turns).basis
-    kept = Subspace(map_vectors(lower, parent.functionals)).close(maps).basis
-    rows = [[*r, zero, zero] for m in maps for r in map_vectors(m, kept)]
+    kept_functionals = Subspace(map_vectors(lower, parent.functionals)).close(maps).basis
+    rows = [[*r, zero, zero] for m in maps for r in map_vectors(m, kept_functionals)]
     rows += [
         [*_momentum_functional(v, s, width), zero, zero]
         for s in stacked
@@ -457,7 +468,7 @@ def _propagate_exactly(
         rows.append([*_momentum_functional(point, s, width), zero, unit])
         if not run.static:
             rows += [[*_momentum_functional(v, s, width), unit * unit, zero] for v in stacked]
-    functionals = Subspace([*(k[:10] for k in kept), *(r[:10] for r in rows)]).basis
+    functionals = Subspace([*(k[:10] for k in kept_functionals), *(r[:10] for r in rows)]).basis
     own = [] if run.static else [s[:6] for s in stacked]
     motion = Subspace([*(v[:6] for v in carried), *own]).basis
     differences = Subspace([d[:6] for d in differences]).basis

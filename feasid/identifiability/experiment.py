@@ -62,7 +62,7 @@ class Experiment:
     @classmethod
     def parse(cls, words: Sequence[str]) -> Experiment:
         """From words: ``measured=hip,knee held=base,elbow:1.57 static gravity=0,0,-1.62``."""
-        given: dict[str, str] = {}
+        values: dict[str, str] = {}
         for word in words:
             key, _, value = word.partition("=")
             if key not in WORDS:
@@ -70,11 +70,13 @@ class Experiment:
                 raise InputError(f"{word!r} is no part of an experiment{hint}: {', '.join(WORDS)}")
             if bool(value) == (key in ("static", "everything")):
                 raise InputError(f"{word!r}: {key} takes {'no value' if value else 'a value'}")
-            given[key] = value
-        measured = given["measured"].split(",") if "measured" in given else None
-        held = dict(_parse_held_joint(entry) for entry in given.get("held", "").split(",") if entry)
-        gravity = _parse_numbers(given["gravity"], "gravity") if "gravity" in given else None
-        return cls(measured, held, "static" in given, gravity)
+            values[key] = value
+        measured = values["measured"].split(",") if "measured" in values else None
+        held_joints = dict(
+            _parse_held_joint(entry) for entry in values.get("held", "").split(",") if entry
+        )
+        gravity = _parse_numbers(values["gravity"], "gravity") if "gravity" in values else None
+        return cls(measured, held_joints, "static" in values, gravity)
 
     @property
     def measured_joints(self) -> tuple[str, ...] | None:
@@ -100,11 +102,11 @@ class Experiment:
         if self.gravity is not None:
             robot = robot.with_gravity(self.gravity)
         for name in _joint_names(self.held):
-            shared = [d for d in robot.drives if len(d.coupling) > 1 and name in d.coupling]
-            if shared:
+            shared_drives = [d for d in robot.drives if len(d.coupling) > 1 and name in d.coupling]
+            if shared_drives:
                 raise InputError(
-                    f"joint {name!r} cannot be held: drive {shared[0].name!r} moves it together "
-                    "with others",
+                    f"joint {name!r} cannot be held: drive {shared_drives[0].name!r} moves it "
+                    "together with others",
                     joint=name,
                 )
         if not isinstance(self.held, Mapping):
@@ -212,11 +214,11 @@ class MissingCombinations:
         for column in self.use.independent.tolist():
             body = self.use.names[column][0]
             needed[body] = needed.get(body, 0) + 1
-        lacking = self.by_body()
+        by_body = self.by_body()
         width = max(map(len, ["body", *needed]))
         lines = [f"{'body':{width}}  needed  not known"]
-        lines += [f"{b:{width}}  {n:>6}  {len(lacking.get(b, ())):>9}" for b, n in needed.items()]
-        for body, combinations in lacking.items():
+        lines += [f"{b:{width}}  {n:>6}  {len(by_body.get(b, ())):>9}" for b, n in needed.items()]
+        for body, combinations in by_body.items():
             lines += ["", f"{body}: the experiment leaves unknown"]
             lines += [f"  {text}" for text in combinations]
         return "\n".join(lines)
@@ -350,10 +352,10 @@ class RestrictedCoefficients(Coefficients):
         largest = s.max(initial=0.0)
         rank = int((s > RANK_TOLERANCE * largest).sum())
         if not self.echelon.run.robot.is_tree:
-            known = np.maximum(s, RANK_TOLERANCE * largest)
+            sizes = np.maximum(s, RANK_TOLERANCE * largest)
             least = max(1, int((s > LOOP_NOISE * largest).sum()))
             ranks = range(least, max(least, min(rank, len(s) - 1)) + 1)
-            rank = max(ranks, key=lambda r: known[r - 1] / known[r]) if least < len(s) else least
+            rank = max(ranks, key=lambda r: sizes[r - 1] / sizes[r]) if least < len(s) else least
         if rank in (0, len(s)):
             return vt, rank, float("inf")
         return vt, rank, float(s[rank - 1] / max(s[rank], MIN_SINGULAR_VALUE))

@@ -83,12 +83,12 @@ def _homogeneous_transforms(rotation: Array, position: Array) -> Array:
 
 
 def _congruence(t: Array, basis: Array, sign: float) -> Array:
-    moved = t @ basis @ np.swapaxes(t, -1, -2)
-    xx, yy, zz = moved[..., 0, 0], moved[..., 1, 1], moved[..., 2, 2]
+    transformed = t @ basis @ np.swapaxes(t, -1, -2)
+    xx, yy, zz = transformed[..., 0, 0], transformed[..., 1, 1], transformed[..., 2, 2]
     entries = [
-        *(yy + zz, sign * moved[..., 0, 1], sign * moved[..., 0, 2]),
-        *(xx + zz, sign * moved[..., 1, 2], xx + yy),
-        *(moved[..., k, 3] for k in range(4)),
+        *(yy + zz, sign * transformed[..., 0, 1], sign * transformed[..., 0, 2]),
+        *(xx + zz, sign * transformed[..., 1, 2], xx + yy),
+        *(transformed[..., k, 3] for k in range(4)),
     ]
     return np.stack(entries, axis=-2)
 
@@ -140,14 +140,14 @@ class Frames:
             origins[i] = _nearest_on_axis(body, start)
             arms[i] = rotations[i] @ (origins[i] - start)
         length = _length_scale(robot, origins, arms)
-        moved = np.vstack([b.motion.T for b in bodies])
+        motions = np.vstack([b.motion.T for b in bodies])
         owner = np.repeat(np.arange(len(bodies)), [b.dof for b in bodies])
-        moved[:, 3:] = (moved[:, 3:] + np.cross(moved[:, :3], origins[owner])) / length
-        turn = np.linalg.norm(moved[:, :3], axis=1)
-        speed = np.where(turn > TOLERANCE, turn, np.linalg.norm(moved[:, 3:], axis=1))
-        moved /= speed[:, None]
-        moved[turn <= TOLERANCE, :3] = 0.0
-        screws = [moved[rows] for rows in robot.rows]
+        motions[:, 3:] = (motions[:, 3:] + np.cross(motions[:, :3], origins[owner])) / length
+        turn = np.linalg.norm(motions[:, :3], axis=1)
+        speed = np.where(turn > TOLERANCE, turn, np.linalg.norm(motions[:, 3:], axis=1))
+        motions /= speed[:, None]
+        motions[turn <= TOLERANCE, :3] = 0.0
+        screws = [motions[rows] for rows in robot.rows]
         speeds = [speed[rows] for rows in robot.rows]
         pull = float(np.linalg.norm(robot.gravity))
         gravity = robot.gravity / pull if pull > 0 else np.zeros(3)
@@ -233,14 +233,14 @@ def _length_scale(robot: Robot, origins: Array, arms: Array) -> float:
     homes = [np.abs(b.position).max() for b in robot.bodies]
     size = size[size > MIN_ARM_TO_OFFSET * max(*offsets, *homes)]
     if size.size == 0:
-        others = [float(o) for o in offsets]
+        lengths = [float(o) for o in offsets]
         for body, p in zip(robot.bodies, robot.parents, strict=True):
             if body.rotor is not None and p >= 0:
-                others.append(float(np.linalg.norm(body.rotor.position - origins[p])))
+                lengths.append(float(np.linalg.norm(body.rotor.position - origins[p])))
             for w, v in zip(body.motion[:3].T, body.motion[3:].T, strict=True):
                 turn = float(np.linalg.norm(w))
-                others.append(abs(float(w @ v)) / turn**2 if turn else float(np.linalg.norm(v)))
-        size = np.array(others)
+                lengths.append(abs(float(w @ v)) / turn**2 if turn else float(np.linalg.norm(v)))
+        size = np.array(lengths)
     if not size.any():
         return 1.0
     size = size[size > MIN_ARM_TO_LARGEST * size.max()]
@@ -260,12 +260,12 @@ def nearly_degenerate_joints(frames: Frames) -> tuple[int, ...]:
         *_angular_and_linear(frames.first_screws),
     )
     there = np.einsum("nij,nj->ni", frames.rotations[inner], turned[inner])
-    before = turned[parents[inner]]
-    sizes[inner, 12:14] = cosine_and_sine(there, before)
-    normal = np.cross(before, there)
+    parent_axis = turned[parents[inner]]
+    sizes[inner, 12:14] = cosine_and_sine(there, parent_axis)
+    normal = np.cross(parent_axis, there)
     normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), DEGENERACY_RANGE[1])
     arms = frames.positions[inner]
-    for k, direction in enumerate((before, normal, np.cross(before, normal))):
+    for k, direction in enumerate((parent_axis, normal, np.cross(parent_axis, normal))):
         sizes[inner, 17 + k] = np.einsum("ni,ni->n", arms, direction)
     pulled = np.einsum("nji,j->ni", frames.rotations[~inner], frames.gravity)
     sizes[~inner, 12:14] = cosine_and_sine(pulled, turned[~inner])

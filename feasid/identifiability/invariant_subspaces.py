@@ -101,11 +101,11 @@ class ScrewAction:
     def with_fixed_coordinates(self, extra: int) -> ScrewAction:
         """Extend the action by `extra` coordinates that it leaves alone."""
         m = self.still.shape[0]
-        still = np.eye(m + extra)
-        still[:m, :m] = self.still
-        moving = np.zeros((self.moving.shape[0], m + extra, m + extra))
-        moving[:, :m, :m] = self.moving
-        return ScrewAction(still, moving)
+        identity = np.eye(m + extra)
+        identity[:m, :m] = self.still
+        extended = np.zeros((self.moving.shape[0], m + extra, m + extra))
+        extended[:, :m, :m] = self.moving
+        return ScrewAction(identity, extended)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,11 +123,13 @@ class ScrewSpectrum:
 
     def screw_action(self) -> ScrewAction:
         """The orbit matrices of this screw alone."""
-        moving = list(self._translation_matrices())
+        translations = list(self._translation_matrices())
         for p, r in self.pieces.values():
-            moving += [p, r]
+            translations += [p, r]
         m = self.still.shape[0]
-        return ScrewAction(self.still, np.stack(moving) if moving else np.zeros((0, m, m)))
+        return ScrewAction(
+            self.still, np.stack(translations) if translations else np.zeros((0, m, m))
+        )
 
     def _translation_matrices(self) -> list[Array]:
         """T^k P_0 (k > 0) and T P_f, T R P_f where they are not zero."""
@@ -184,16 +186,16 @@ def stacked_action(first: ScrewSpectrum, second: ScrewSpectrum, speed: float) ->
             out[m:, m:] = b
         return out
 
-    moving = [block_diagonal(t, None) for t in first._translation_matrices()]
-    sign, rest = float(np.sign(speed)), dict(first.pieces)
+    translations = [block_diagonal(t, None) for t in first._translation_matrices()]
+    sign, pieces = float(np.sign(speed)), dict(first.pieces)
     for f, (p, r) in second.pieces.items():
         own = f * abs(speed)
-        twin = next((g for g in rest if abs(g - own) <= TOLERANCE * g), None)
-        a, b = rest.pop(twin) if twin is not None else (None, None)
-        moving += [block_diagonal(a, p), block_diagonal(b, sign * r)]
-    for a, b in rest.values():
-        moving += [block_diagonal(a, None), block_diagonal(b, None)]
-    return ScrewAction(block_diagonal(first.still, second.still), np.stack(moving))
+        twin = next((g for g in pieces if abs(g - own) <= TOLERANCE * g), None)
+        a, b = pieces.pop(twin) if twin is not None else (None, None)
+        translations += [block_diagonal(a, p), block_diagonal(b, sign * r)]
+    for a, b in pieces.values():
+        translations += [block_diagonal(a, None), block_diagonal(b, None)]
+    return ScrewAction(block_diagonal(first.still, second.still), np.stack(translations))
 
 
 def invariant_subspace(x: Array, actions: Sequence[ScrewAction]) -> Array:
@@ -221,7 +223,7 @@ def column_basis(columns: Array) -> tuple[Array, Array]:
     if columns.shape[1] == 0:
         return columns, np.zeros(0)
     u, s, _ = np.linalg.svd(columns, full_matrices=False)
-    kept = s > TOLERANCE
-    if kept.all() and s[-1] >= WEAK_DIRECTION:
+    significant = s > TOLERANCE
+    if significant.all() and s[-1] >= WEAK_DIRECTION:
         return u, s
-    return u[:, kept] * np.where(s < WEAK_DIRECTION, s, 1.0)[kept], s
+    return u[:, significant] * np.where(s < WEAK_DIRECTION, s, 1.0)[significant], s

@@ -175,11 +175,11 @@ class RecursionStep:
     @cached_property
     def stacked_screws(self) -> Array:
         """Screws of joint (unit) and rotor together, shape (6 + r, dof)."""
-        own, rotor = self.run.frames.screws[self.i].T, self.run.rotor_views[self.i]
+        screw, rotor = self.run.frames.screws[self.i].T, self.run.rotor_views[self.i]
         if rotor is None:
-            return own
+            return screw
         spin = ROTOR_SPIN if rotor.lift.shape[0] == 6 else np.ones(1)
-        return np.asarray(np.r_[own[:, 0], rotor.speed * spin][:, None])
+        return np.asarray(np.r_[screw[:, 0], rotor.speed * spin][:, None])
 
     @cached_property
     def momentum_maps(self) -> list[Array]:
@@ -203,11 +203,11 @@ class RecursionStep:
         rotation that are fixed in the body) the joint is nonholonomic: Phi_a' (I a + v x* I v)
         contains the momentum along the commutator of Phi_a with the joint's own velocity.
         """
-        own = self.run.frames.screws[self.i]
-        if len(own) in (1, 6) or not self.moves:
+        screws = self.run.frames.screws[self.i]
+        if len(screws) in (1, 6) or not self.moves:
             return EMPTY_BASIS[6]
-        pairs = [cross_matrix(a) @ b for k, a in enumerate(own) for b in own[k + 1 :]]
-        q = np.linalg.qr(own.T)[0]
+        pairs = [cross_matrix(a) @ b for k, a in enumerate(screws) for b in screws[k + 1 :]]
+        q = np.linalg.qr(screws.T)[0]
         beyond = np.stack(pairs, axis=1)
         return column_basis(beyond - q @ (q.T @ beyond))[0]
 
@@ -234,8 +234,8 @@ class RecursionStep:
                 [virtual] if observed_motion is None or not run.held else [virtual, observed_motion]
             )
             plain = np.vstack([plain, *(x.T @ w for x in unmoved for w in self.momentum_maps)])
-        special, own, shared = self._drive_term_rows(seeds)
-        still, mapping = self._propagate_functionals(parent.functionals)
+        special, drive_rows, rows_of_shared = self._drive_term_rows(seeds)
+        constant, mapping = self._propagate_functionals(parent.functionals)
         conditions = [plain, special, mapping.T]
         pair_functionals = None
         if parent.pair_functionals is not None:
@@ -250,19 +250,19 @@ class RecursionStep:
                 np.hstack([still_felt, moving_felt, *pairs])[:10], i, "parameters"
             )
         x_rows = np.vstack(conditions)
-        rows = np.zeros((len(x_rows), x_rows.shape[1] + own.shape[1]))
+        rows = np.zeros((len(x_rows), x_rows.shape[1] + drive_rows.shape[1]))
         rows[:, : x_rows.shape[1]] = x_rows
         rotor = run.rotor_views[i]
         if rotor is not None:
             rows[:, 10 : x_rows.shape[1]] *= rotor.parameter_units
         at = slice(len(plain), len(plain) + len(special))
-        rows[at, x_rows.shape[1] :] = own
-        shared_rows = np.zeros((len(rows), shared.shape[1]))
-        shared_rows[at] = shared
-        if still is WHOLE_SPACE[10]:
-            functionals = still
+        rows[at, x_rows.shape[1] :] = drive_rows
+        shared_rows = np.zeros((len(rows), rows_of_shared.shape[1]))
+        shared_rows[at] = rows_of_shared
+        if constant is WHOLE_SPACE[10]:
+            functionals = constant
         else:
-            functionals = run.span_basis(np.hstack([still, x_rows.T])[:10], i, "parameters")
+            functionals = run.span_basis(np.hstack([constant, x_rows.T])[:10], i, "parameters")
         state = self._body_spans(
             carried, arriving, observed_motion, seeds, functionals, pair_functionals
         )
@@ -288,7 +288,7 @@ class RecursionStep:
                 self.velocity_map_from_parent @ seed.point,
                 self.velocity_map_from_parent @ seed.differences,
             )
-        moved = invariant_subspace(
+        motion_orbit = invariant_subspace(
             self.velocity_map_from_parent @ seed.differences, self.screw_actions[0]
         )
         point = self.velocity_map_from_parent @ seed.point
@@ -297,7 +297,7 @@ class RecursionStep:
         if len(self.screw_actions[0]) == 1:
             point = self.screw_actions[0][0].still @ point
         what = "gravity" if key == GRAVITY_SET else "velocities"
-        return AffineSet(point, self.run.span_basis(np.hstack([moved, swept]), self.i, what))
+        return AffineSet(point, self.run.span_basis(np.hstack([motion_orbit, swept]), self.i, what))
 
     def _propagate_functionals(self, k: Array) -> tuple[Array, Array]:
         """Functionals of the parent across the joint: the part that stays, the part that moves."""
@@ -311,12 +311,12 @@ class RecursionStep:
             return k, np.hstack([a.T for a in parameter_rate(screws)])
         if len(self.screw_actions[1]) == 1:
             return self.screw_actions[1][0].split_orbits(self.functional_map_from_parent @ k)
-        whole = run.span_basis(
+        span = run.span_basis(
             invariant_subspace(self.functional_map_from_parent @ k, self.screw_actions[1]),
             i,
             "parameters",
         )
-        return whole, np.hstack([a.split_orbits(whole)[1] for a in self.screw_actions[1]])
+        return span, np.hstack([a.split_orbits(span)[1] for a in self.screw_actions[1]])
 
     def _displacement_rates(self, k: Array) -> Array:
         """How functionals change with a displacement that a held joint does not make."""
@@ -324,12 +324,12 @@ class RecursionStep:
         turned = [a.T @ k[:10] for a in parameter_rate(run.frames.screws[self.i])]
         if rotor is None:
             return np.hstack(turned)
-        own = (
+        rotor_rate = (
             rotor.speed * parameter_rate(ROTOR_SPIN).T @ k[10:]
             if len(k) == 20
             else np.zeros_like(k[10:])
         )
-        return np.vstack([turned[0], own])
+        return np.vstack([turned[0], rotor_rate])
 
     # -- momentum rows -----------------------------------------------------------------------
 
@@ -365,17 +365,17 @@ class RecursionStep:
         points = self._base_points(seeds) if self.stacked_screws.shape[1] == 1 else []
         width = self.momentum_maps[0].shape[1]
         x_rows = np.zeros((len(points), width))
-        own = np.zeros((len(points), len(own_symbols)))
-        shared = np.zeros((len(points), len(run.shared_drive_columns)))
+        own_rows = np.zeros((len(points), len(own_symbols)))
+        shared_rows = np.zeros((len(points), len(run.shared_drive_columns)))
         for r, (v, symbol, key) in enumerate(points):
             x_rows[r] = v @ self.momentum_maps[0]
             if symbol in own_symbols:
-                own[r, own_symbols.index(symbol)] = 1.0
-            shared[r] = run.shared_drive_terms(i, key)
+                own_rows[r, own_symbols.index(symbol)] = 1.0
+            shared_rows[r] = run.shared_drive_terms(i, key)
             if key == i:  # the gear enters squared
                 x_rows[r] /= run.gear_ratio_sizes[i]
-                shared[r] /= run.gear_ratio_sizes[i]
-        return x_rows, own, shared
+                shared_rows[r] /= run.gear_ratio_sizes[i]
+        return x_rows, own_rows, shared_rows
 
     def _base_points(self, seeds: dict[int, AffineSet]) -> list[tuple[Array, str | None, int]]:
         """Base points with the own symbol they carry and the key that couples them."""
@@ -401,22 +401,24 @@ class RecursionStep:
         pair_functionals: Array | None,
     ) -> Spans:
         run, i = self.run, self.i
-        own = run.frames.screws[i].T
-        after = {k: AffineSet(s.point[:6], s.differences[:6]) for k, s in seeds.items()}
+        screw = run.frames.screws[i].T
+        body_sets = {k: AffineSet(s.point[:6], s.differences[:6]) for k, s in seeds.items()}
         motion = carried[:6]
         if i in run.coupled_joints:
-            after[i] = AffineSet(self.stacked_screws[:6], EMPTY_BASIS[6])
+            body_sets[i] = AffineSet(self.stacked_screws[:6], EMPTY_BASIS[6])
         elif self.moves:
-            motion = motion if motion is WHOLE_SPACE[6] else np.hstack([motion, own])
+            motion = motion if motion is WHOLE_SPACE[6] else np.hstack([motion, screw])
         if motion is not WHOLE_SPACE[6] and motion.shape[1]:
             motion = run.span_basis(motion, i, "velocities")
         if observed_motion is not None:
             more = [observed_motion[:6]]
             if self.is_measured:
-                more += [cross_matrix(phi) @ arriving[:6] for phi in own.T]
-                more += [self.lie_brackets] if i in run.coupled_joints else [own, self.lie_brackets]
+                more += [cross_matrix(phi) @ arriving[:6] for phi in screw.T]
+                more += (
+                    [self.lie_brackets] if i in run.coupled_joints else [screw, self.lie_brackets]
+                )
             observed_motion = run.span_basis(np.hstack(more), i, "velocities")
-        return Spans(motion, after, functionals, observed_motion, pair_functionals)
+        return Spans(motion, body_sets, functionals, observed_motion, pair_functionals)
 
 
 @dataclass(frozen=True, eq=False)
@@ -433,9 +435,9 @@ class Recursion(ScaledExperiment):
     ) -> Recursion:
         """Run for these measured joints; all of them when None."""
         every = range(len(robot.bodies))
-        chosen = frozenset(every if measured is None else measured)
-        whole = len(chosen) == len(every) and not held
-        return cls(robot, None if whole else chosen, static, frozenset(held))
+        measured_joints = frozenset(every if measured is None else measured)
+        whole = len(measured_joints) == len(every) and not held
+        return cls(robot, None if whole else measured_joints, static, frozenset(held))
 
     def with_robot(self, robot: Robot) -> Recursion:
         """Ask the question of another robot with the same joints."""

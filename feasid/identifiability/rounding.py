@@ -96,13 +96,13 @@ def file_rounding(robot: Robot) -> PoseRounding:
     description = reread_description(robot)
     if description is None:
         return PoseRounding()
-    angles, meant = [], []
+    angles, exact_angles = [], []
     for body in robot.bodies:
         chain = list(_links_between_bodies(description, body))
         errors = [angle_rounding_error(text) for link in chain for text in link.home.angles]
         angles.append(min(ACCUMULATION * sum(map(abs, errors)), COARSEST))
-        meant.append(_intended_pose(chain) if angles[-1] else None)
-    return PoseRounding(tuple(angles), tuple(meant)) if any(angles) else PoseRounding()
+        exact_angles.append(_intended_pose(chain) if angles[-1] else None)
+    return PoseRounding(tuple(angles), tuple(exact_angles)) if any(angles) else PoseRounding()
 
 
 def _links_between_bodies(description: Description, body: Body) -> Iterator[Link]:
@@ -110,9 +110,9 @@ def _links_between_bodies(description: Description, body: Body) -> Iterator[Link
     links = description.by_name
     moved = (k.name for k in description.links if any(j.name == body.joint for j in k.joints))
     name: str | None = body.name if body.name in links else next(moved, None)
-    seen = {body.parent}
-    while name is not None and name not in seen:
-        seen.add(name)
+    visited = {body.parent}
+    while name is not None and name not in visited:
+        visited.add(name)
         yield links[name]
         name = links[name].parent
 

@@ -148,12 +148,12 @@ class RandomMotions:
         v, a = np.zeros((n, self.count, 6)), np.zeros((n, self.count, 6))
         ground = np.broadcast_to(np.r_[0.0, 0, 0, -self.run.frames.gravity], (self.count, 6))
         for k, (p, i) in enumerate(zip(m.parents, m.joints, strict=True)):
-            own = (m.screws[k] @ dq[i]).T
+            joint_velocity = (m.screws[k] @ dq[i]).T
             x = self.motion_transforms[k]
             base_v, base_a = (v[p], a[p]) if p >= 0 else (np.zeros((self.count, 6)), ground)
-            v[k] = (x @ base_v[:, :, None])[:, :, 0] + own
+            v[k] = (x @ base_v[:, :, None])[:, :, 0] + joint_velocity
             a[k] = (x @ base_a[:, :, None])[:, :, 0] + (m.screws[k] @ ddq[i]).T
-            a[k] += (cross_matrix(v[k]) @ own[:, :, None])[:, :, 0]
+            a[k] += (cross_matrix(v[k]) @ joint_velocity[:, :, None])[:, :, 0]
         return v, a
 
     @cached_property
@@ -172,12 +172,12 @@ class RandomMotions:
         none = np.zeros((self.count, 6, 0))
         for i, p in enumerate(self.run.robot.parents):
             carried = self.motion_transforms[i] @ out[p] if p >= 0 else none
-            own = np.broadcast_to(
+            screws = np.broadcast_to(
                 self.moving_nodes.screws[i], (self.count, *self.moving_nodes.screws[i].shape)
             )
             if self.run.measured is not None and i not in self.run.measured:
-                own = none
-            out.append(np.concatenate([carried, own], axis=2)[:, :, -MAX_ROWS_PER_BODY:])
+                screws = none
+            out.append(np.concatenate([carried, screws], axis=2)[:, :, -MAX_ROWS_PER_BODY:])
         return out
 
     def _wrenches_at_parent(self, node: int) -> Array:
@@ -194,8 +194,8 @@ class RandomMotions:
         the same shape: size of the terms that make up each entry, for telling rounding from zero.
         """
         run, p = self.run, self.run.robot.parents[i]
-        seen = run.measured is None or i in run.measured
-        own, outer = (
+        is_measured = run.measured is None or i in run.measured
+        body_rows, outer = (
             [self.moving_nodes.screws[i].T @ self.wrenches_per_parameter[i]],
             [self._wrenches_at_parent(i)],
         )
@@ -203,13 +203,15 @@ class RandomMotions:
         if rotor is not None:
             k = self.rotor_nodes[i]
             reduce = SYMMETRIC_ROTOR if rotor.symmetric else np.eye(10)
-            own.append(self.moving_nodes.screws[k].T @ self.wrenches_per_parameter[k] @ reduce)
+            body_rows.append(
+                self.moving_nodes.screws[k].T @ self.wrenches_per_parameter[k] @ reduce
+            )
             outer.append(self._wrenches_at_parent(k) @ reduce)
         there = np.concatenate(outer, axis=2)
         floor = float(np.abs(there).max())
         rows, size = [], []
-        if seen:
-            pair_functionals = np.concatenate(own, axis=2)
+        if is_measured:
+            pair_functionals = np.concatenate(body_rows, axis=2)
             terms = self.drive_term_factors(i, drive)[:, None, :]
             terms = np.broadcast_to(terms, (*pair_functionals.shape[:2], len(drive)))
             rows.append(np.concatenate([pair_functionals, terms], axis=2))
@@ -330,9 +332,9 @@ def verify_ranks(
     for i, (block, transfer) in enumerate(zip(blocks, transfers, strict=True)):
         rows, size = samples.joint_rows(i, transfer, block.drive)
         if block.dependent.size and len(rows):
-            shown = np.abs(rows @ block.vectors)
+            torques = np.abs(rows @ block.vectors)
             terms = np.maximum(size @ np.abs(block.vectors), np.abs(rows).max())
-            off = float((shown / np.where(terms > 0, terms, 1.0)).max())
+            off = float((torques / np.where(terms > 0, terms, 1.0)).max())
             if off > MAX_HIDDEN_TORQUE:
                 raise RankError(
                     f"joint {joints[i]!r}: changes that are called hidden show in random motions, "

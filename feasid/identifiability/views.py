@@ -201,10 +201,10 @@ def symbol_rows(base: IdentifiedParameters) -> dict[str, list[str]]:
     ):
         mark[name] = MARKS.get(status, LEADING if column in leading else FOLLOWING)
     symbols = [*PAPER_SYMBOLS]
-    used = {symbol for _, symbol in mark}
-    symbols += [s for s in ("rotor_m", "rotor_lz", "rotor_Lxx", "rotor_Lzz") if s in used]
-    symbols += sorted({s for s in used if s.startswith("rotor_")} - set(symbols))
-    symbols += [s for s in DRIVE_SYMBOLS if s in used]
+    shown_symbols = {symbol for _, symbol in mark}
+    symbols += [s for s in ("rotor_m", "rotor_lz", "rotor_Lxx", "rotor_Lzz") if s in shown_symbols]
+    symbols += sorted({s for s in shown_symbols if s.startswith("rotor_")} - set(symbols))
+    symbols += [s for s in DRIVE_SYMBOLS if s in shown_symbols]
     return {
         s: [mark.get((owner, s), "") for owner in parameter_owners(base.robot)] for s in symbols
     }
@@ -252,9 +252,9 @@ def _format_table_columns(
     lines: Sequence[Sequence[str]], columns: Sequence[int], marks: int
 ) -> str:
     """Some columns of the table; an empty line between marks and dimensions."""
-    chosen = [[line[0], *(line[k] for k in columns)] for line in lines]
-    widths = [max(len(line[k]) for line in chosen) for k in range(len(columns) + 1)]
-    text = [_format_row(line, widths) for line in chosen]
+    cells = [[line[0], *(line[k] for k in columns)] for line in lines]
+    widths = [max(len(line[k]) for line in cells) for k in range(len(columns) + 1)]
+    text = [_format_row(line, widths) for line in cells]
     text.insert(marks + 1, "")
     return "\n".join(text)
 
@@ -262,12 +262,12 @@ def _format_table_columns(
 def _dimension_lines(
     base: IdentifiedParameters, without: IdentifiedParameters | None, columns: int
 ) -> list[list[str]]:
-    here = span_dimensions(base)
-    there = here if without is None else span_dimensions(without)
+    dimensions = span_dimensions(base)
+    there = dimensions if without is None else span_dimensions(without)
     pairs = (
-        ("dim V", here.motion, there.motion),
-        ("dim K", here.parameters, there.parameters),
-        ("dim T", here.transfers, there.transfers),
+        ("dim V", dimensions.motion, there.motion),
+        ("dim K", dimensions.parameters, there.parameters),
+        ("dim T", dimensions.transfers, there.transfers),
     )
     out = []
     for label, own, other in pairs:
@@ -295,9 +295,9 @@ def explain_parameter(base: IdentifiedParameters, name: str) -> str:
         return f"{label} is identifiable alone."
     if status == GIVEN:
         return f"{label} is no unknown: it is zero, known, or the same as another."
-    used = np.sort(base.matrix[:, [column]].tocoo().row)
+    combinations = np.sort(base.matrix[:, [column]].tocoo().row)
     if status == COMBINED and column in base.independent:
-        r = int(used[0])
+        r = int(combinations[0])
         return (
             f"{label} shows only in combination: it leads base parameter {r + 1}, "
             f"{base.expressions[r]}."
@@ -305,20 +305,20 @@ def explain_parameter(base: IdentifiedParameters, name: str) -> str:
     text = _explain_hidden_exchange(base, column)
     if status == NEVER:
         return f"{label} cannot be identified: {text}"
-    numbers = ", ".join(str(r + 1) for r in used.tolist())
-    plural = "s" if used.size > 1 else ""
+    numbers = ", ".join(str(r + 1) for r in combinations.tolist())
+    plural = "s" if combinations.size > 1 else ""
     return f"{label} shows only in combination, in base parameter{plural} {numbers}: {text}"
 
 
 def parameter_column(robot: Robot, name: str) -> int:
     """Column of a parameter by its printed name or ``body.symbol``; `InputError` otherwise."""
     names = robot.parameter_names
-    known = {parameter_label(n): k for k, n in enumerate(names)}
-    known |= {f"{body}.{symbol}": k for k, (body, symbol) in enumerate(names)}
-    if name not in known:
-        hint = did_you_mean(name, known)
+    columns = {parameter_label(n): k for k, n in enumerate(names)}
+    columns |= {f"{body}.{symbol}": k for k, (body, symbol) in enumerate(names)}
+    if name not in columns:
+        hint = did_you_mean(name, columns)
         raise InputError(f"robot {robot.name!r} has no parameter {name!r}{hint}")
-    return known[name]
+    return columns[name]
 
 
 def _explain_hidden_exchange(base: IdentifiedParameters, column: int) -> str:
@@ -330,19 +330,19 @@ def _explain_hidden_exchange(base: IdentifiedParameters, column: int) -> str:
         return f"drive {body!r} moves joints that have drives of their own."
     joint, parent = robot.bodies[owner].joint, robot.bodies[owner].parent
     vector = base.coefficients.null_vector(column)
-    others = [(k, v) for k, v in enumerate(vector.tolist()) if v and k != column]
+    exchanged = [(k, v) for k, v in enumerate(vector.tolist()) if v and k != column]
     label = parameter_label(names[column])
     where = "the base, which does not move" if parent is None else f"body {parent!r}"
-    if not others and names[column][1] in DRIVE_SYMBOLS:
+    if not exchanged and names[column][1] in DRIVE_SYMBOLS:
         run = base.coefficients.echelon.run
         term = TERMS.get(names[column][1])
         if run.static and term is not None and term.varies_with != "q":
             return f"it acts only while joint {joint!r} moves."
         return f"the torque of joint {joint!r} is not measured."
-    if not others:
+    if not exchanged:
         text = f"joint {joint!r} does not feel it and hands it on to {where}"
     else:
-        along = format_combination(names, others)
+        along = format_combination(names, exchanged)
         text = (
             f"joint {joint!r} hides an exchange with {where}: one unit of {label} together with "
             f"{along} leaves every torque as it is"
@@ -369,10 +369,10 @@ def describe_rounding(base: IdentifiedParameters) -> str:
     if not base.roundings:
         return "no rounding in the description"
     decide = base.deciding or base.roundings
-    shown = [str(s) for s in decide[:MAX_ROUNDINGS_SPELLED]]
+    spelled = [str(s) for s in decide[:MAX_ROUNDINGS_SPELLED]]
     if len(decide) > MAX_ROUNDINGS_SPELLED:
-        shown.append(f"and {len(decide) - MAX_ROUNDINGS_SPELLED} more")
-    text = "; ".join(shown)
+        spelled.append(f"and {len(decide) - MAX_ROUNDINGS_SPELLED} more")
+    text = "; ".join(spelled)
     if base.deciding:
         others = len(base.roundings) - len(base.deciding)
         text += f" (decisive; {others} other roundings are not)" if others else " (decisive)"
@@ -415,13 +415,13 @@ def identifiability_map(rows: Mapping[str, Sequence[str]], owners: Sequence[str]
 def base_display(base: IdentifiedParameters) -> Display:
     """Count, check and the combinations themselves, as many as fit."""
     count = {kind: base.status.count(kind) for kind in (ALONE, COMBINED, NEVER)}
-    given, unsure = base.robot.size - base.unknowns, base.check.unconfirmed
-    what = "unknown parameters" if given else "parameters"
-    known = f"{count[ALONE]} known alone, {count[COMBINED]} in sums, {count[NEVER]} never"
-    said = f"leave {', '.join(unsure)} open" if unsure else "confirm the count"
+    unknown_count, unsure = base.robot.size - base.unknowns, base.check.unconfirmed
+    what = "unknown parameters" if unknown_count else "parameters"
+    counts = f"{count[ALONE]} known alone, {count[COMBINED]} in sums, {count[NEVER]} never"
+    outcome = f"leave {', '.join(unsure)} open" if unsure else "confirm the count"
     measures = [
-        Measure("parameters", known + (f", {given} given" if given else "")),
-        Measure("random motions", said, "confirmed", not unsure),
+        Measure("parameters", counts + (f", {unknown_count} given" if unknown_count else "")),
+        Measure("random motions", outcome, "confirmed", not unsure),
     ]
     if base.roundings:
         measures.append(Measure("rounded geometry", f"{len(base.roundings)} taken as exact"))

@@ -70,8 +70,8 @@ class Cause:
 def causes(description: Description, verdicts: Mapping[str, LinkVerdict]) -> dict[str, list[Cause]]:
     """Probable mistakes per link name; links without any are absent."""
     copies = _copied_inertials(description)
-    known = {link.name: link for link in description.links}
-    found: dict[str, list[Cause]] = {}
+    links = {link.name: link for link in description.links}
+    causes_by_link: dict[str, list[Cause]] = {}
     for link in description.links:
         verdict = verdicts[link.name]
         mass, moments = link.mass, link.moments
@@ -80,12 +80,12 @@ def causes(description: Description, verdicts: Mapping[str, LinkVerdict]) -> dic
         hints = list(_causes_in_numbers(link, mass, moments, verdict))
         if mass > 0:
             hints += list(_causes_in_geometry(link, float(mass), moments))
-            hints += list(_causes_by_twin(known, link, mass, moments, verdicts))
+            hints += list(_causes_by_twin(links, link, mass, moments, verdicts))
         if link.name in copies:
             hints.append(copies[link.name])
         if hints:
-            found[link.name] = hints
-    return found
+            causes_by_link[link.name] = hints
+    return causes_by_link
 
 
 # -- the numbers themselves -----------------------------------------------------------------------
@@ -166,14 +166,14 @@ def _placeholder_cause(moments: Sequence[Fraction]) -> Iterator[Cause]:
 def _misplaced_product_cause(mass: Fraction, moments: Sequence[Fraction]) -> Iterator[Cause]:
     """A product that repeats a moment to the last digit, and without which all is well."""
     for k in (1, 2, 4):
-        same = [_NAMES[d] for d in (0, 3, 5) if moments[d] == moments[k] != 0]
+        equal_moments = [_NAMES[d] for d in (0, 3, 5) if moments[d] == moments[k] != 0]
         without = [Fraction(0) if n == k else x for n, x in enumerate(moments)]
-        if same and _is_possible(mass, without):
+        if equal_moments and _is_possible(mass, without):
             yield Cause(
                 "misplaced",
-                f"{_NAMES[k]} equals {same[0]} to the last digit, and without it the inertia is "
-                f"possible: written to the wrong attribute?",
-                {"attribute": _NAMES[k], "equals": same[0]},
+                f"{_NAMES[k]} equals {equal_moments[0]} to the last digit, and without it the "
+                f"inertia is possible: written to the wrong attribute?",
+                {"attribute": _NAMES[k], "equals": equal_moments[0]},
             )
 
 
@@ -390,21 +390,21 @@ def _copied_inertials(description: Description) -> dict[str, Cause]:
     for link in description.links:
         if link.mass and link.moments and any(link.moments):
             groups.setdefault((link.mass, *link.moments), []).append(link)
-    found = {}
+    copies = {}
     for group in groups.values():
         sizes = {_link_size(link) for link in group if link.shapes}
         if len(group) >= _MANY and len(sizes) > 1:
             few = [link.name for link in group[:_FEW]]
             for link in group:
-                shown = ", ".join([n for n in few if n != link.name][: _FEW - 1])
+                listed_names = ", ".join([n for n in few if n != link.name][: _FEW - 1])
                 more = ", ..." if len(group) > _FEW else ""
-                found[link.name] = Cause(
+                copies[link.name] = Cause(
                     "copied",
                     f"mass and inertia equal those of {len(group) - 1} other links "
-                    f"({shown}{more}), whose shapes differ: copied?",
+                    f"({listed_names}{more}), whose shapes differ: copied?",
                     {"count": len(group), "links": ", ".join(few)},
                 )
-    return found
+    return copies
 
 
 def _link_size(link: Link) -> float:

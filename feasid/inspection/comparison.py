@@ -181,9 +181,9 @@ def compare_robots(a: Robot, b: Robot, tolerance: float = TOLERANCE) -> Comparis
 
 def _joint_differences(a: Robot, b: Robot) -> Iterator[str]:
     """Joints that only one has, or that hang on others or have other degrees of freedom."""
-    for one, other, which in ((a, b, "second"), (b, a, "first")):
+    for one, counterpart, which in ((a, b, "second"), (b, a, "first")):
         for joint in one.joints:
-            if joint not in other.joints:
+            if joint not in counterpart.joints:
                 yield f"joint {joint!r} is missing in the {which} model"
     parents = [
         {body.joint: _joint_of(r, body.parent) for body in r.bodies if body.joint in a.joints}
@@ -225,11 +225,11 @@ def _with_same_terms(a: Robot, b: Robot) -> tuple[Robot, Robot]:
     names = {body.joint: body.name for body in a.bodies}
     drives: tuple[list[Drive], list[Drive]] = [], []
     for coupling in dict.fromkeys((*terms[0], *terms[1])):
-        given = [t.get(coupling, {}) for t in terms]
-        symbols = tuple(s for s in DRIVE_SYMBOLS if any(s in g for g in given))
+        terms_of_both = [t.get(coupling, {}) for t in terms]
+        symbols = tuple(s for s in DRIVE_SYMBOLS if any(s in g for g in terms_of_both))
         joints = [joint for joint, _ in coupling]
         name = names[joints[0]] if len(joints) == 1 else f"drive of {', '.join(joints)}"
-        for out, values in zip(drives, given, strict=True):
+        for out, values in zip(drives, terms_of_both, strict=True):
             numbers = np.array([values.get(s, 0.0) for s in symbols])
             out.append(Drive(name, dict(coupling), symbols, numbers))
     first, second = a.load_model, b.load_model
@@ -251,10 +251,10 @@ def _tie_differences(a: Robot, b: Robot) -> Iterator[str]:
 
 def _place_differences(a: Robot, b: Robot) -> Iterator[str]:
     """Joints whose frame or axis is placed otherwise."""
-    for one, other in zip(a.bodies, b.bodies, strict=True):
-        shift = float(np.linalg.norm(one.position - other.position))
-        turn = float(np.linalg.norm(one.rotation - other.rotation))
-        motion = float(np.abs(one.motion - other.motion).max())
+    for one, counterpart in zip(a.bodies, b.bodies, strict=True):
+        shift = float(np.linalg.norm(one.position - counterpart.position))
+        turn = float(np.linalg.norm(one.rotation - counterpart.rotation))
+        motion = float(np.abs(one.motion - counterpart.motion).max())
         if shift > POSE_TOLERANCE:
             yield f"joint {one.joint!r} is placed {shift:.3g} m apart"
         if turn > POSE_TOLERANCE:

@@ -82,10 +82,10 @@ class FileCheck(Displayed):
     @property
     def status(self) -> str:
         """The word "infeasible" when a link is, "inconclusive" when one is, or "feasible"."""
-        found = {r.verdict.status for r in (*self.bodies, self.base)}
-        found |= {r.verdict.status for r in self.links}
-        found |= {INCONCLUSIVE} if self.description.hidden else set()
-        return next((s for s in (INFEASIBLE, INCONCLUSIVE) if s in found), FEASIBLE)
+        statuses = {r.verdict.status for r in (*self.bodies, self.base)}
+        statuses |= {r.verdict.status for r in self.links}
+        statuses |= {INCONCLUSIVE} if self.description.hidden else set()
+        return next((s for s in (INFEASIBLE, INCONCLUSIVE) if s in statuses), FEASIBLE)
 
     @property
     def feasible(self) -> bool | None:
@@ -253,9 +253,9 @@ def headline(report: FileCheck) -> str:
     """One line per file."""
     links, bodies = len(report.links), len(report.bodies)
     wrong = len(report.infeasible)
-    moving = sum(r.verdict.status == INFEASIBLE for r in report.bodies)
+    moving_count = sum(r.verdict.status == INFEASIBLE for r in report.bodies)
     if report.status == INFEASIBLE:
-        text = f"{wrong} of {links} links are infeasible, {moving} of {bodies} moving bodies"
+        text = f"{wrong} of {links} links are infeasible, {moving_count} of {bodies} moving bodies"
     else:
         text = f"{links} links in {bodies} moving bodies"
     return f"{report.description.path}: {report.status} ({text})"
@@ -304,10 +304,10 @@ def _whole_body_lines(report: FileCheck, found: LinkReport) -> Iterator[str]:
     if body is None or sum(link.line > 0 for link in body.body.links) <= 1:
         return
     state = {True: "is possible", False: "is impossible too"}[body.verdict.possible]
-    others = sum(link.line > 0 for link in body.body.links) - 1
+    other_count = sum(link.line > 0 for link in body.body.links) - 1
     kind = "stands fixed" if body.body.joint is None else "moves"
-    plural = "s" if others > 1 else ""
-    yield f"      it {kind} with {others} other link{plural} as {found.body!r}, which {state}"
+    plural = "s" if other_count > 1 else ""
+    yield f"      it {kind} with {other_count} other link{plural} as {found.body!r}, which {state}"
 
 
 def describe_infeasible(found: LinkReport) -> str:
@@ -336,16 +336,17 @@ def _weightless_lines(report: FileCheck) -> Iterator[str]:
 
 def _warning_lines(report: FileCheck, verbose: bool) -> Iterator[str]:
     groups: dict[str, list[tuple[LinkReport, Cause]]] = {}
-    for found in report.links:
-        for cause in found.causes if found.verdict.possible else ():
-            groups.setdefault(cause.code, []).append((found, cause))
+    for link_report in report.links:
+        for cause in link_report.causes if link_report.verdict.possible else ():
+            groups.setdefault(cause.code, []).append((link_report, cause))
     for code, group in groups.items():
         if verbose or len(group) == 1:
-            for found, cause in group:
-                place = f"{found.link.path}:{found.link.line}"
-                yield f"  warning: {place}: link {found.link.name!r}: {cause.message} [{code}]"
+            for link_report, cause in group:
+                link = link_report.link
+                place = f"{link.path}:{link.line}"
+                yield f"  warning: {place}: link {link.name!r}: {cause.message} [{code}]"
         else:
-            names = _join_first([found.link.name for found, _ in group])
+            names = _join_first([link_report.link.name for link_report, _ in group])
             yield f"  warning: {RULES[code].lower()} in {len(group)} links: {names} [{code}]"
 
 
@@ -362,17 +363,17 @@ Finding = tuple[str, str, str, int, int, str]
 
 def findings(report: FileCheck) -> Iterator[Finding]:
     """Everything that was found, one entry each."""
-    for found in report.links:
-        link = found.link
+    for link_report in report.links:
+        link = link_report.link
         place = (link.path, link.line, link.column)
-        if not found.verdict.possible:
-            hints = "; ".join(c.message for c in found.causes)
-            message = f"link {link.name!r}: {describe_infeasible(found)}" + (
+        if not link_report.verdict.possible:
+            hints = "; ".join(c.message for c in link_report.causes)
+            message = f"link {link.name!r}: {describe_infeasible(link_report)}" + (
                 f"; {hints}" if hints else ""
             )
-            yield ("error", found.verdict.code, *place, message)
+            yield ("error", link_report.verdict.code, *place, message)
         else:
-            for cause in found.causes:
+            for cause in link_report.causes:
                 yield ("warning", cause.code, *place, f"link {link.name!r}: {cause.message}")
     for body in report.weightless:
         link = body.body.links[0]

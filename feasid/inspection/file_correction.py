@@ -116,19 +116,19 @@ def correct_file(
     text = parse_xml(read_bytes(path, limits), os.fspath(path), limits)
     form = format_of_text(text)
     description = form.read(text, limits)
-    before = check_description(description)
-    changes = tuple(Change(r.link, _correct_link(r, metric, margin)) for r in before.infeasible)
+    old_check = check_description(description)
+    changes = tuple(Change(r.link, _correct_link(r, metric, margin)) for r in old_check.infeasible)
     if fill:
-        changes += tuple(_fill_weightless(before, margin, {c.link.name for c in changes}))
+        changes += tuple(_fill_weightless(old_check, margin, {c.link.name for c in changes}))
     if total_mass is not None:
-        changes = _scaled_links(before, changes, total_mass)
-    data, after = _patched(form, description, changes, limits)
-    if total_mass is not None and after.infeasible:  # plates, whose decimals were rounded
-        flat = {r.link.name for r in after.infeasible}
+        changes = _scaled_links(old_check, changes, total_mass)
+    data, new_check = _patched(form, description, changes, limits)
+    if total_mass is not None and new_check.infeasible:  # plates, whose decimals were rounded
+        flat = {r.link.name for r in new_check.infeasible}
         changes = tuple(_thicker(c, metric, margin) if c.link.name in flat else c for c in changes)
-        data, after = _patched(form, description, changes, limits)
-    _verify(before, after, changes)
-    return FileCorrection(before, after, changes, data)
+        data, new_check = _patched(form, description, changes, limits)
+    _verify(old_check, new_check, changes)
+    return FileCorrection(old_check, new_check, changes, data)
 
 
 def _patched(
@@ -143,9 +143,9 @@ def _patched(
 def _thicker(change: Change, metric: str, margin: float) -> Change:
     """A change with the closest inertia of a body that has volume."""
     mass, *moments = (Fraction(repr(x)) for x in (change.new.mass, *change.new.moments))
-    near = closest_inertia(mass, moments, metric, margin)
-    distance = max(near.distance, change.new.distance)
-    return replace(change, new=replace(near, distance=distance, note=change.new.note))
+    inertia = closest_inertia(mass, moments, metric, margin)
+    distance = max(inertia.distance, change.new.distance)
+    return replace(change, new=replace(inertia, distance=distance, note=change.new.note))
 
 
 def _correct_link(report: LinkReport, metric: str, margin: float) -> CorrectedInertia:
@@ -211,11 +211,11 @@ def _verify(before: FileCheck, after: FileCheck, changes: Sequence[Change]) -> N
     if after.infeasible:
         names = [r.link.name for r in after.infeasible]
         raise OutputError(f"nothing was written: {names} would still be infeasible")
-    touched = {c.link.name for c in changes}
+    changed_names = {c.link.name for c in changes}
     for old, new in zip(before.links, after.links, strict=True):
         a, b = old.link, new.link
         kept = (a.name, a.mass, a.moments) == (b.name, b.mass, b.moments)
-        if (a.com != b.com).any() or not (kept or a.name in touched):
+        if (a.com != b.com).any() or not (kept or a.name in changed_names):
             raise OutputError(f"nothing was written: link {a.name!r} would change")
 
 

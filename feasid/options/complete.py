@@ -38,14 +38,15 @@ def check_options(options: type, given: Mapping[str, Any], function: str) -> dic
         needs = table[name].needs
         if needs is None or value is None or _is_default(value, table[name].default):
             continue
-        other, those = needs
-        has = values.get(other, table[other].default)
+        needed_option, those = needs
+        has = values.get(needed_option, table[needed_option].default)
         if not _is_among(has, those):
-            shown = f"{name}={quote(value)}"
-            shown = shown if len(shown) <= 60 else name
-            wanted = " or ".join(f"{other}={v!r}" for v in those if v is not ...)
+            spelled = f"{name}={quote(value)}"
+            spelled = spelled if len(spelled) <= 60 else name
+            alternatives = " or ".join(f"{needed_option}={v!r}" for v in those if v is not ...)
             raise InputError(
-                f"{shown} has no effect without {wanted} (here {other} is {has!r}): "
+                f"{spelled} has no effect without {alternatives} (here {needed_option} is "
+                f"{has!r}): "
                 f"give that too, or leave {name} out",
                 option=name,
             )
@@ -81,20 +82,20 @@ def document_options(options: type) -> Callable[[Function], Function]:
 
     def decorate(function: Function) -> Function:
         table = option_table(options)
-        own = inspect.signature(function)
-        fixed = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        signature = inspect.signature(function)
+        parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
         keyword = inspect.Parameter.KEYWORD_ONLY
-        taken = {p.name for p in fixed}
+        names = {p.name for p in parameters}
         more = [
             inspect.Parameter(name, keyword, default=option.default)
             for name, option in table.items()
-            if name not in taken
+            if name not in names
         ]
-        function.__signature__ = own.replace(parameters=[*fixed, *more])  # type: ignore[attr-defined]
+        function.__signature__ = signature.replace(parameters=[*parameters, *more])  # type: ignore[attr-defined]
         lines = [line for name, option in table.items() for line in _document_option(name, option)]
-        head, mark, rest = _split_at_options(inspect.getdoc(function) or "")
-        rest = "\n".join(_skip_entry(rest.split("\n")))
-        function.__doc__ = head + "\n".join(lines) + "\n" + rest if mark else function.__doc__
+        head, mark, tail = _split_at_options(inspect.getdoc(function) or "")
+        tail = "\n".join(_skip_entry(tail.split("\n")))
+        function.__doc__ = head + "\n".join(lines) + "\n" + tail if mark else function.__doc__
         return function
 
     return decorate

@@ -100,10 +100,10 @@ class _LoopEnd:
         twist = np.zeros((6, self.point.shape[1]))
         rate = np.zeros_like(twist)
         for k, row in enumerate(self.rows):
-            own = self.twists[:, k] * dq[row]
-            rate[:3] += _cross(twist[:3], own[:3])
-            rate[3:] += _cross(twist[:3], own[3:]) + _cross(twist[3:], own[:3])
-            twist += own
+            joint_twist = self.twists[:, k] * dq[row]
+            rate[:3] += _cross(twist[:3], joint_twist[:3])
+            rate[3:] += _cross(twist[:3], joint_twist[3:]) + _cross(twist[3:], joint_twist[:3])
+            twist += joint_twist
         velocity = twist[3:] + _cross(twist[:3], self.point)
         linear = rate[3:] + _cross(rate[:3], self.point)
         linear += _cross(twist[:3], velocity)
@@ -139,10 +139,10 @@ class LoopConditions:
             () if end is None else self.robot.ancestors[index[end]]
             for end in (loop.first, loop.second)
         )
-        shared = set(first) & set(second)
+        common_ancestors = set(first) & set(second)
         return (
-            tuple(i for i in first if i not in shared),
-            tuple(i for i in second if i not in shared),
+            tuple(i for i in first if i not in common_ancestors),
+            tuple(i for i in second if i not in common_ancestors),
         )
 
     @property
@@ -265,11 +265,11 @@ class Closure:
             if np.abs(residual).max() <= CLOSURE_TOLERANCE:
                 break
             z = z - np.linalg.lstsq(jacobian[:, :, 0] @ A, residual[:, 0], rcond=1e-6)[0]
-        left = float(np.abs(residual).max())
-        if not left <= ROUNDED_CLOSURE_TOLERANCE:
+        largest_residual = float(np.abs(residual).max())
+        if not largest_residual <= ROUNDED_CLOSURE_TOLERANCE:
             raise InputError(
                 f"the loops of robot {self.robot.name!r} do not close at the given configuration: "
-                f"{self._worst_loop(residual[:, 0])} stay {left:.3g} m (or rad) apart",
+                f"{self._worst_loop(residual[:, 0])} stay {largest_residual:.3g} m (or rad) apart",
             )
         return np.asarray(A @ z + b)
 
@@ -322,32 +322,32 @@ class Closure:
         order of the tree. None of `Robot.active` is taken where the others suffice.
         """
         names = self.names
-        wanted = [names.index(joint) for joint in self.robot.active if joint in names]
-        order = [*wanted, *(k for k in range(len(names)) if k not in wanted)]
-        rest = [k for k in order if k not in wanted]
+        active_places = [names.index(joint) for joint in self.robot.active if joint in names]
+        order = [*active_places, *(k for k in range(len(names)) if k not in active_places)]
+        rest = [k for k in order if k not in active_places]
         for columns, share in product((rest, order), PASSIVE_COLUMN_SHARES):
-            taken = self._choose_columns(columns[::-1], share)
-            if len(taken) == self.rank:
+            passive_columns = self._choose_columns(columns[::-1], share)
+            if len(passive_columns) == self.rank:
                 break
         else:
             raise InputError(
                 f"the loops of robot {self.robot.name!r} are nearly singular at the configuration "
                 "in which they are assembled: give another one"
             )
-        return np.sort(np.array(taken, dtype=np.intp))
+        return np.sort(np.array(passive_columns, dtype=np.intp))
 
     def _choose_columns(self, order: Sequence[int], share: float) -> list[int]:
         """Columns of C A that add at least this share of its size to those before them."""
-        rest = self._home_jacobian.copy()
-        least = share * np.linalg.norm(rest, axis=0).max()
-        taken: list[int] = []
+        remainder = self._home_jacobian.copy()
+        least = share * np.linalg.norm(remainder, axis=0).max()
+        columns_chosen: list[int] = []
         for k in order:
-            size = float(np.linalg.norm(rest[:, k]))
-            if len(taken) < self.rank and size > least:
-                unit = rest[:, k] / size
-                rest = rest - np.outer(unit, unit @ rest)
-                taken.append(k)
-        return taken
+            size = float(np.linalg.norm(remainder[:, k]))
+            if len(columns_chosen) < self.rank and size > least:
+                unit = remainder[:, k] / size
+                remainder = remainder - np.outer(unit, unit @ remainder)
+                columns_chosen.append(k)
+        return columns_chosen
 
     @property
     def names(self) -> list[str]:
@@ -372,12 +372,15 @@ class Closure:
         for loop in self.robot.loops:
             rows = [self.robot.rows[i].start for way in conditions.loop_chains(loop) for i in way]
             parts.append(set(np.flatnonzero(A[rows].any(axis=0)).tolist()))
-        whole: list[set[int]] = []
+        dependencies: list[set[int]] = []
         for part in parts:
-            apart = [w for w in whole if not w & part]
-            whole = [*apart, part.union(*(w for w in whole if w & part))]
+            apart = [w for w in dependencies if not w & part]
+            dependencies = [*apart, part.union(*(w for w in dependencies if w & part))]
         return np.array(
-            [[any(i in w and p in w for w in whole) for p in self.passive] for i in self.active]
+            [
+                [any(i in w and p in w for w in dependencies) for p in self.passive]
+                for i in self.active
+            ]
         ).reshape(len(self.active), len(self.passive))
 
     # -- motion ------------------------------------------------------------------------------
@@ -421,30 +424,37 @@ class Closure:
         z = np.repeat(self._assembled_coordinates[:, None], s.shape[1], axis=1)
         z[self.active] = np.where(self._moves_loops[:, None], start, s)
         length = np.abs(s - start)[self._moves_loops].max(axis=0, initial=0.0)
-        done, least = np.zeros(s.shape[1]), MIN_STRIDE / np.maximum(length, MIN_STRIDE)
+        progress, least = np.zeros(s.shape[1]), MIN_STRIDE / np.maximum(length, MIN_STRIDE)
         stride = np.minimum(1.0, MAX_STRIDE / np.maximum(length, MAX_STRIDE))
         jacobian = self.conditions.residual_and_jacobian(A @ z + b[:, None])[1]
         columns = np.einsum("can,az->ncz", jacobian, A)
-        moving = np.arange(s.shape[1])
-        while moving.size:
-            share = np.minimum(1.0, done[moving] + stride[moving])
-            wanted = start + share * (s - start)[:, moving]
-            part, now, closed = self._move_and_close_loops(z[:, moving], wanted, columns[moving])
+        unsolved = np.arange(s.shape[1])
+        while unsolved.size:
+            share = np.minimum(1.0, progress[unsolved] + stride[unsolved])
+            wanted = start + share * (s - start)[:, unsolved]
+            part, moved_state, closed = self._move_and_close_loops(
+                z[:, unsolved], wanted, columns[unsolved]
+            )
             change = _solve_least_squares(
-                columns[moving][:, :, self.passive], (now - columns[moving])[:, :, self.passive]
+                columns[unsolved][:, :, self.passive],
+                (moved_state - columns[unsolved])[:, :, self.passive],
             )
             closed &= np.linalg.norm(change, axis=(1, 2)) <= MAX_CHANGE
-            there = moving[closed]
-            z[:, there], columns[there], done[there] = part[:, closed], now[closed], share[closed]
-            stride[moving] = np.where(
+            there = unsolved[closed]
+            z[:, there], columns[there], progress[there] = (
+                part[:, closed],
+                moved_state[closed],
+                share[closed],
+            )
+            stride[unsolved] = np.where(
                 closed,
                 np.minimum(
-                    2.0 * stride[moving], MAX_STRIDE / np.maximum(length[moving], MAX_STRIDE)
+                    2.0 * stride[unsolved], MAX_STRIDE / np.maximum(length[unsolved], MAX_STRIDE)
                 ),
-                0.5 * (share - done[moving]),
+                0.5 * (share - progress[unsolved]),
             )
-            moving = moving[(done[moving] < 1.0) & (stride[moving] >= least[moving])]
-        return np.asarray(A @ z + b[:, None]), done >= 1.0
+            unsolved = unsolved[(progress[unsolved] < 1.0) & (stride[unsolved] >= least[unsolved])]
+        return np.asarray(A @ z + b[:, None]), progress >= 1.0
 
     def passes_singularity(self, s: Array, q: Array) -> npt.NDArray[np.bool_]:
         """Which samples that `solve_by_continuation` left at q could go on beyond where they are.
@@ -497,15 +507,15 @@ class Closure:
             residual, jacobian = self.conditions.residual_and_jacobian(A @ z + b[:, None])
             columns = np.einsum("can,az->ncz", jacobian, A)
             closed = np.abs(residual).max(axis=0) <= self._residual_tolerance
-            lost = np.abs(z[self.passive] - predicted).max(axis=0, initial=0.0) > MAX_CORRECTION
-            if (closed | lost).all():
+            jumped = np.abs(z[self.passive] - predicted).max(axis=0, initial=0.0) > MAX_CORRECTION
+            if (closed | jumped).all():
                 break
             step = _solve_least_squares(columns[:, :, self.passive], residual.T).T
             far = np.abs(step).max(axis=0)
             z[self.passive] -= np.where(closed, 0.0, step) * np.minimum(
                 1.0, MAX_NEWTON_STEP / np.maximum(far, MAX_NEWTON_STEP)
             )
-        return z, columns, closed & ~lost
+        return z, columns, closed & ~jumped
 
     @cached_property
     def _residual_tolerance(self) -> float:

@@ -58,7 +58,7 @@ def resolve_couplings(
     axes = rows[-1].stop
     place = {joint: row.start for joint, row in zip(joints, rows, strict=True)}
     several = {j for j, row in zip(joints, rows, strict=True) if row.stop - row.start > 1}
-    given: dict[str, Coupling] = {}
+    by_joint: dict[str, Coupling] = {}
     for coupling in couplings:
         for joint in (coupling.joint, *coupling.factors):
             what = f"coupling of joint {coupling.joint!r}"
@@ -67,17 +67,17 @@ def resolve_couplings(
                 raise DescriptionError(f"{what}: there is no joint {joint!r}{hint}")
             if joint in several:
                 raise DescriptionError(f"{what}: joint {joint!r} has several degrees of freedom")
-        if coupling.joint in given:
+        if coupling.joint in by_joint:
             raise DescriptionError(f"joint {coupling.joint!r} is coupled twice", joint=joint)
-        given[coupling.joint] = coupling
+        by_joint[coupling.joint] = coupling
     A, b = np.eye(axes), np.zeros(axes)
-    for joint in _leaders_first(given):
-        coupling, i = given[joint], place[joint]
+    for joint in _leaders_first(by_joint):
+        coupling, i = by_joint[joint], place[joint]
         leaders = [place[other] for other in coupling.factors]
         factors = np.array([*coupling.factors.values()])
         A[i] = factors @ A[leaders] if leaders else 0.0
         b[i] = factors @ b[leaders] + coupling.offset if leaders else coupling.offset
-    following = {place[j] for j in given}
+    following = {place[j] for j in by_joint}
     independent = np.array([k for k in range(axes) if k not in following], dtype=np.intp)
     return CouplingMap(A[:, independent], b, independent)
 

@@ -200,10 +200,10 @@ class Robot(RobotLayout):
         closure = closed.closure
         if closure is None:
             return closed
-        chosen = {closure.names[k] for k in closure.active}
-        missing = [joint for joint in active if joint not in chosen]
+        active_names = {closure.names[k] for k in closure.active}
+        missing = [joint for joint in active if joint not in active_names]
         if missing:
-            hint = did_you_mean(missing[0], chosen)
+            hint = did_you_mean(missing[0], active_names)
             raise InputError(
                 f"the loops of robot {self.name!r} leave {len(closure.active)} independent "
                 f"joint(s): with {', '.join(active)} asked for, {missing[0]!r} cannot be one{hint}",
@@ -267,7 +267,7 @@ class Robot(RobotLayout):
         parts = self.bodies, self.drives, self.fixed
         for name, position in positions.items():
             parts = hold_joint(*parts, name, position)
-        bodies, drives, fixed = parts
+        bodies, drives, members = parts
         load, source = self.load_model, self.source
         if load is not None:
             rows = zip(self.bodies, load, strict=True)
@@ -283,7 +283,7 @@ class Robot(RobotLayout):
             bodies=bodies,
             drives=drives,
             source=source,
-            fixed=fixed,
+            fixed=members,
             load_model=load,
             couplings=couplings,
             active=tuple(joint for joint in self.active if joint not in positions),
@@ -332,15 +332,15 @@ class Robot(RobotLayout):
             raise InputError(f"unknown friction term {unknown[0]!r}{hint}: choose of {[*FRICTION]}")
         wanted = {s for f in friction for s in FRICTION[f]} | ({"Ia"} if drive_inertia else set())
         symbols = tuple(s for s in DRIVE_SYMBOLS if s in wanted)
-        chosen = self.joints if joints is None else joints
-        known = {d.name: d for d in self.drives if len(d.coupling) == 1}
+        names = self.joints if joints is None else joints
+        drives_by_name = {d.name: d for d in self.drives if len(d.coupling) == 1}
         drives = []
         more = {self.joint_index(j): tuple(f) for j, f in (features or {}).items()}
-        for i in sorted({*(self.joint_index(j) for j in chosen), *more}):
-            body, own = self.bodies[i], known.get(self.bodies[i].name)
-            mine = more.get(i, own.features if own is not None else ())
-            if body.dof == 1 and (symbols or mine or (own is not None and "k" in own.symbols)):
-                drives.append(drive_with_terms(own, body, symbols, mine))
+        for i in sorted({*(self.joint_index(j) for j in names), *more}):
+            body, drive = self.bodies[i], drives_by_name.get(self.bodies[i].name)
+            mine = more.get(i, drive.features if drive is not None else ())
+            if body.dof == 1 and (symbols or mine or (drive is not None and "k" in drive.symbols)):
+                drives.append(drive_with_terms(drive, body, symbols, mine))
         load = self._load_parameters() if any(d.depends_on_load for d in drives) else None
         return replace(self, drives=(*drives, *couplings), load_model=load)
 
@@ -394,23 +394,23 @@ def hold_joint(
     q: Array,
 ) -> tuple[tuple[Body, ...], tuple[Drive, ...], tuple[Member, ...]]:
     """A robot's bodies, drives and fixed links with one joint held at q, shape (n_d,)."""
-    held = next(body for body in bodies if body.joint == joint)
-    turn, shift = exponential(held.motion @ q)
-    rotation, position = compose(held.rotation, held.position, turn, shift)
-    joined = [place_member(m, rotation, position) for m in _links(held)]
-    left = []
+    held_body = next(body for body in bodies if body.joint == joint)
+    turn, shift = exponential(held_body.motion @ q)
+    rotation, position = compose(held_body.rotation, held_body.position, turn, shift)
+    joined = [place_member(m, rotation, position) for m in _links(held_body)]
+    remaining = []
     for body in bodies:
-        if body is held:
+        if body is held_body:
             continue
-        if body.name == held.parent:
-            body = _merge_bodies(body, held, joined, q)
-        elif body.parent == held.name:
-            body = _reattach(body, held.parent, rotation, position)
-        left.append(body)
+        if body.name == held_body.parent:
+            body = _merge_bodies(body, held_body, joined, q)
+        elif body.parent == held_body.name:
+            body = _reattach(body, held_body.parent, rotation, position)
+        remaining.append(body)
     return (
-        tuple(left),
+        tuple(remaining),
         tuple(d for old in drives if (d := _drive_without_joint(old, joint)) is not None),
-        fixed if held.parent is not None else (*fixed, *joined),
+        fixed if held_body.parent is not None else (*fixed, *joined),
     )
 
 
@@ -441,13 +441,13 @@ def _links(body: Body) -> tuple[Member, ...]:
 
 def _merge_bodies(parent: Body, held: Body, joined: list[Member], q: Array) -> Body:
     """The parent with the held body's links, inertia and rotor added to its own."""
-    whole = Member(
+    member = Member(
         held.name,
         rotation=joined[0].rotation,
         position=joined[0].position,
         inertial=held.inertial,
     )
-    parts = [Member(parent.name, inertial=parent.inertial), whole]
+    parts = [Member(parent.name, inertial=parent.inertial), member]
     rotor = held.rotor
     if rotor is not None and rotor.values is not None:
         angle = 0.0 if rotor.symmetric else rotor.gear * float(q[0])

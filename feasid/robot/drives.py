@@ -52,14 +52,14 @@ class CustomJointTerm:
         InputError
             The function does not return one finite number per sample.
         """
-        found = np.asarray(self.function(q, dq, ddq, load), dtype=np.float64)
-        if found.shape != q.shape or not np.isfinite(found).all():
+        values = np.asarray(self.function(q, dq, ddq, load), dtype=np.float64)
+        if values.shape != q.shape or not np.isfinite(values).all():
             raise InputError(
                 f"feature {self.name!r} must return {q.shape[0]} finite numbers, one per sample; "
-                f"got an array of shape {found.shape}",
+                f"got an array of shape {values.shape}",
                 feature=self.name,
             )
-        return found
+        return values
 
 
 @checked
@@ -123,11 +123,11 @@ class Drive:
                 )
 
     def _check_features(self) -> None:
-        known = set(feature_symbols(self.features))
+        symbols = set(feature_symbols(self.features))
         named = {s for s in self.symbols if s in FEATURE_SYMBOLS}
-        if named - known:
+        if named - symbols:
             raise DescriptionError(
-                f"drive {self.name!r} has {sorted(named - known)}, but no such feature"
+                f"drive {self.name!r} has {sorted(named - symbols)}, but no such feature"
             )
 
     @property
@@ -177,11 +177,11 @@ class Drive:
 
     def feature(self, symbol: str) -> CustomJointTerm:
         """The feature that `symbol` multiplies; `InputError` when there is none."""
-        own = feature_symbols(self.features)
-        if symbol not in own:
-            has = f"it has {', '.join(own)}" if own else "it has none"
+        symbols = feature_symbols(self.features)
+        if symbol not in symbols:
+            has = f"it has {', '.join(symbols)}" if symbols else "it has none"
             raise InputError(f"drive {self.name!r} has no feature {symbol!r}; {has}")
-        return self.features[own.index(symbol)]
+        return self.features[symbols.index(symbol)]
 
 
 def feature_symbols(features: Sequence[CustomJointTerm]) -> list[str]:

@@ -155,9 +155,9 @@ def eliminate(equations: list[tuple[str, Row, Fraction]]) -> dict[int, tuple[Row
         row: Row = {}
         value = right
         for j, c in coefficients.items():
-            known, constant = solved.get(j, ({j: Fraction(1)}, Fraction(0)))
+            replacement, constant = solved.get(j, ({j: Fraction(1)}, Fraction(0)))
             value -= c * constant
-            for i, factor in known.items():
+            for i, factor in replacement.items():
                 row[i] = row.get(i, Fraction(0)) + c * factor
         row = {j: c for j, c in row.items() if c}
         if not row:
@@ -169,12 +169,12 @@ def eliminate(equations: list[tuple[str, Row, Fraction]]) -> dict[int, tuple[Row
         pivot = max(row)
         lead = row.pop(pivot)
         new = {j: -c / lead for j, c in row.items()}, value / lead
-        for j, (other, constant) in solved.items():
-            if pivot in other:
-                factor = other.pop(pivot)
+        for j, (solved_row, constant) in solved.items():
+            if pivot in solved_row:
+                factor = solved_row.pop(pivot)
                 for i, c in new[0].items():
-                    other[i] = other.get(i, Fraction(0)) + factor * c
-                solved[j] = {i: c for i, c in other.items() if c}, constant + factor * new[1]
+                    solved_row[i] = solved_row.get(i, Fraction(0)) + factor * c
+                solved[j] = {i: c for i, c in solved_row.items() if c}, constant + factor * new[1]
         solved[pivot] = new
     return solved
 
@@ -201,11 +201,11 @@ class Unknowns:
     def from_elimination(cls, n: int, solved: Mapping[int, tuple[Row, Fraction]]) -> Unknowns:
         """The unknowns beside those that are solved for."""
         roots = np.array([j for j in range(n) if j not in solved], dtype=np.intp)
-        T, fixed = np.zeros((n, len(roots))), np.zeros(n)
+        T, offset = np.zeros((n, len(roots))), np.zeros(n)
         T[roots, np.arange(len(roots))] = 1.0
         place = {int(j): k for k, j in enumerate(roots)}
         for j, (row, value) in solved.items():
-            fixed[j] = float(value)
+            offset[j] = float(value)
             for root, coefficient in row.items():
                 T[j, place[root]] = float(coefficient)
-        return cls(T, fixed, roots)
+        return cls(T, offset, roots)

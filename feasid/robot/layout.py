@@ -179,7 +179,7 @@ class RobotLayout(KinematicTree):
             names.extend((owner, symbol) for symbol in symbols)
             return first
 
-        own = {
+        drive_of_joint = {
             self.joint_index(next(iter(d.coupling))): k
             for k, d in enumerate(self.drives)
             if len(d.coupling) == 1 and d.name == self.bodies[self._first_joint(d)].name
@@ -187,8 +187,10 @@ class RobotLayout(KinematicTree):
         for i, body in enumerate(self.bodies):
             first_body.append(append_symbols(body.name, inertia.SYMBOLS))
             first_rotor.append(append_symbols(body.name, body.rotor.symbols) if body.rotor else -1)
-            if i in own:
-                first_drive[own[i]] = append_symbols(body.name, self.drives[own[i]].symbols)
+            if i in drive_of_joint:
+                first_drive[drive_of_joint[i]] = append_symbols(
+                    body.name, self.drives[drive_of_joint[i]].symbols
+                )
         for k, drive in enumerate(self.drives):
             if first_drive[k] < 0:
                 first_drive[k] = append_symbols(drive.name, drive.symbols)
@@ -395,7 +397,7 @@ def random_configurations(
         low, high = np.maximum(least, home - reach), np.minimum(most, home + reach)
         return np.asarray(low + (high - low) * rng.uniform(0, 1, (robot.dof, count)))
     home = robot.closure.closed_configuration[robot.independent][:, None]
-    found = np.zeros((robot.dof, 0))
+    configurations = np.zeros((robot.dof, 0))
     for share in LOOP_POSITION_RANGES:
         low = np.maximum(least, home - share * reach)
         high = np.minimum(most, home + share * reach)
@@ -406,9 +408,9 @@ def random_configurations(
         q[:, ~closed], closed[~closed] = robot.closure.solve_by_continuation(s[:, ~closed])
         closed &= ((lower <= q) & (q <= upper)).all(axis=0)
         closed[closed] &= robot.closure.is_regular(q[:, closed])
-        found = np.hstack([found, s[:, closed]])[:, :count]
-        if found.shape[1] == count:
-            return found
+        configurations = np.hstack([configurations, s[:, closed]])[:, :count]
+        if configurations.shape[1] == count:
+            return configurations
     raise InputError(
         f"the loops of robot {robot.name!r} close at too few configurations around the one in "
         "which they are assembled: nothing can be said of its base parameters"

@@ -110,15 +110,15 @@ class KinematicTree:
         InputError
             There is no such joint (with the closest name), or a position is no finite number.
         """
-        given = {}
+        values = {}
         for joint, position in (positions or {}).items():
             shape = () if np.ndim(position) == 0 else (self.bodies[self.joint_index(joint)].dof,)
-            given[self.joint_index(joint)] = require_finite(
+            values[self.joint_index(joint)] = require_finite(
                 position, shape, f"position of {joint!r}"
             )
         out: dict[str, tuple[Array, Array]] = {}
         for i, body in enumerate(self.bodies):
-            q = np.zeros(body.dof) + given.get(i, 0.0)
+            q = np.zeros(body.dof) + values.get(i, 0.0)
             home = compose(body.rotation, body.position, *exponential(body.motion @ q))
             base = (np.eye(3), np.zeros(3)) if body.parent is None else out[body.parent]
             out[body.name] = compose(*base, *home)
@@ -138,10 +138,10 @@ def parents_first(bodies: tuple[Body, ...]) -> tuple[Body, ...]:
         if len(set(names)) < len(names):
             doubled = sorted({n for n in names if names.count(n) > 1})
             raise DescriptionError(f"two bodies have the same {kind}: {doubled}")
-    known = {b.name for b in bodies}
+    body_names = {b.name for b in bodies}
     for body in bodies:
-        if body.parent is not None and body.parent not in known:
-            hint = did_you_mean(body.parent, known)
+        if body.parent is not None and body.parent not in body_names:
+            hint = did_you_mean(body.parent, body_names)
             raise DescriptionError(f"body {body.name!r} has unknown parent {body.parent!r}{hint}")
     index = {body.name: i for i, body in enumerate(bodies)}
     below: dict[str, list[int]] = {}

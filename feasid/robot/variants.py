@@ -101,9 +101,9 @@ def with_force_sensor(
         )
     if name in names or name in robot.joints:
         raise InputError(f"robot {robot.name!r} has a body or joint {name!r} already")
-    chosen = [b for b in robot.bodies if b.name == carries or (carries is None and not b.parent)]
+    carried = [b for b in robot.bodies if b.name == carries or (carries is None and not b.parent)]
     turn, place = np.asarray(rotation, dtype=np.float64), np.asarray(position, dtype=np.float64)
-    plate = Body(name, chosen[0].parent, turn, place, np.eye(6))
+    plate = Body(name, carried[0].parent, turn, place, np.eye(6))
 
     def move_body(body: Body) -> Body:
         rotor = body.rotor
@@ -120,9 +120,9 @@ def with_force_sensor(
 
     bodies: list[Body] = []
     for body in robot.bodies:
-        if body is chosen[0]:
+        if body is carried[0]:
             bodies.append(plate)
-        bodies.append(move_body(body) if any(body is b for b in chosen) else body)
+        bodies.append(move_body(body) if any(body is b for b in carried) else body)
     return replace(robot, bodies=tuple(bodies))
 
 
@@ -181,9 +181,9 @@ def parallelogram(
             f"{elbow!r} hangs on {fore.parent!r}",
             joint=elbow,
         )
-    taken = {motor, f"{motor}_rod"} & {*robot.joints, *(b.name for b in robot.bodies)}
-    if taken:
-        raise InputError(f"the name {min(taken)!r} is taken: give another motor=", joint=motor)
+    doubled = {motor, f"{motor}_rod"} & {*robot.joints, *(b.name for b in robot.bodies)}
+    if doubled:
+        raise InputError(f"the name {min(doubled)!r} is taken: give another motor=", joint=motor)
     axes = upper.motion[:3, 0], fore.rotation @ fore.motion[:3, 0]
     pitch = sum(abs(float(b.motion[:3, 0] @ b.motion[3:, 0])) for b in (upper, fore))
     hinged = axes[0].any() and axes[1].any() and pitch <= PARALLEL

@@ -61,20 +61,20 @@ class Elimination:
         ]
         solved = eliminate(equations)
         left = Unknowns.from_elimination(feasible.size, solved)
-        T, fixed, roots = left.T, left.fixed, left.roots
-        blocks = [_eliminate_in_block(b, T, fixed) for b in feasible.blocks]
-        rows = [_eliminate_in_linear(c, T, fixed) for c in feasible.linear]
-        inside = replace(
+        T, offset, roots = left.T, left.fixed, left.roots
+        blocks = [_eliminate_in_block(b, T, offset) for b in feasible.blocks]
+        rows = [_eliminate_in_linear(c, T, offset) for c in feasible.linear]
+        reduced = replace(
             feasible,
             names=tuple(feasible.names[j] for j in roots),
             blocks=tuple(b for b in blocks if len(b.columns)),
             linear=tuple(c for c in rows if len(c.columns)),
             equalities=(),
-            convex=tuple(c.substitute(T, fixed) for c in feasible.convex),
+            convex=tuple(c.substitute(T, offset) for c in feasible.convex),
         )
-        broken = [b.name for b in blocks if not len(b.columns) and not _constant_block_holds(b)]
-        broken += [c.name for c in rows if not len(c.columns) and c.constant < 0]
-        return cls(feasible, inside, T, fixed, roots, solved, tuple(broken))
+        violations = [b.name for b in blocks if not len(b.columns) and not _constant_block_holds(b)]
+        violations += [c.name for c in rows if not len(c.columns) and c.constant < 0]
+        return cls(feasible, reduced, T, offset, roots, solved, tuple(violations))
 
     def expand(self, z: Array) -> Array:
         """All parameters, shape (n,), in which the equalities hold exactly as decimals."""
@@ -100,9 +100,9 @@ class Elimination:
         if self.solved.keys().isdisjoint(row):
             return dict(row), constant
         for j, c in row.items():
-            known, value = self.solved.get(j, ({j: Fraction(1)}, Fraction(0)))
+            replacement, value = self.solved.get(j, ({j: Fraction(1)}, Fraction(0)))
             constant += c * value
-            for i, factor in known.items():
+            for i, factor in replacement.items():
                 out[i] = out.get(i, Fraction(0)) + c * factor
         return {j: c for j, c in out.items() if c}, constant
 

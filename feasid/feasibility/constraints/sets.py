@@ -138,12 +138,12 @@ class FeasibleSet:
         A double means the decimal that Python prints for it, as it would stand in a file.
         """
         exact = [printed_decimal(x) for x in delta]
-        broken = [
+        names = [
             b.name for b in self.blocks if _is_violated(_integer_block_value(b, exact)[0], b.strict)
         ]
-        broken += [c.name for c in self.linear if linear_value(c, exact) < 0]
-        broken += [e.name for e in self.equalities if equality_error(e, exact)]
-        return (*broken, *(c.name for c in self.convex if not c.is_satisfied(np.asarray(delta))))
+        names += [c.name for c in self.linear if linear_value(c, exact) < 0]
+        names += [e.name for e in self.equalities if equality_error(e, exact)]
+        return (*names, *(c.name for c in self.convex if not c.is_satisfied(np.asarray(delta))))
 
     @property
     def user_constraints(self) -> frozenset[str]:
@@ -365,13 +365,13 @@ def feasible_set_to_data(feasible: FeasibleSet) -> dict[str, Any]:
 
 def feasible_set_from_data(robot: Robot, data: Mapping[str, Any]) -> FeasibleSet:
     """The set of this robot; ValueError or TypeError for data that are not one."""
-    whole = feasible_set(robot, data["consistency"])
+    full_set = feasible_set(robot, data["consistency"])
     blocks = tuple(
         Block(
             str(b["name"]),
             "matrix",
             int(b["body"]),
-            _check_columns(b["columns"], whole.size),
+            _check_columns(b["columns"], full_set.size),
             np.array(b["basis"], dtype=np.float64),
             np.array(b["constant"], dtype=np.float64),
             tuple(b["powers"]),
@@ -382,7 +382,7 @@ def feasible_set_from_data(robot: Robot, data: Mapping[str, Any]) -> FeasibleSet
     linear = tuple(
         Linear(
             str(c["name"]),
-            _check_columns(c["columns"], whole.size),
+            _check_columns(c["columns"], full_set.size),
             np.array(c["coefficients"], dtype=np.float64),
             float(c["constant"]),
             int(c["opposite"]),
@@ -394,7 +394,10 @@ def feasible_set_from_data(robot: Robot, data: Mapping[str, Any]) -> FeasibleSet
         for e in data["equalities"]
     )
     return replace(
-        whole, blocks=(*whole.blocks, *blocks), linear=(*whole.linear, *linear), equalities=ties
+        full_set,
+        blocks=(*full_set.blocks, *blocks),
+        linear=(*full_set.linear, *linear),
+        equalities=ties,
     )
 
 

@@ -87,9 +87,9 @@ def body_lengths(robot: Robot) -> Array:
     longest = arms.max()
     if longest <= 0:
         return np.ones(len(arms))
-    known = arms > SMALLEST_LENGTH * longest
-    typical = float(np.exp(np.log(arms[known]).mean()))
-    return np.where(known, arms, typical)
+    usable = arms > SMALLEST_LENGTH * longest
+    typical = float(np.exp(np.log(arms[usable]).mean()))
+    return np.where(usable, arms, typical)
 
 
 def problem_units(
@@ -111,17 +111,17 @@ def problem_units(
     """
     n_bodies = len(robot.bodies)
     length, mass = body_lengths(robot), np.full(n_bodies, np.nan)
-    known = usable_inertials(robot) & inertials
+    usable = usable_inertials(robot) & inertials
     values = robot.values[robot.inertial_columns]
-    for i in np.flatnonzero(known):
+    for i in np.flatnonzero(usable):
         pseudo = inertia.pseudo_inertia(values[i])
         mass[i] = values[i, 9]
         length[i] = np.sqrt(np.trace(pseudo[:3, :3]) / mass[i])
-    if known.all():
+    if usable.all():
         typical = float(np.exp(np.log(mass).mean()))
     else:
         typical = _typical_mass(robot, A, b, length, torques)
-    mass = np.where(known, mass, typical)
+    mass = np.where(usable, mass, typical)
     parameters = _parameter_units(robot, A, b, mass, length, torques)
     return constraint_units(feasible, mass, length, parameters)
 
@@ -141,22 +141,24 @@ def units_from_values(
     """
     owner = np.full(robot.size, -1)
     per_mass = _inertial_units(robot, np.ones(len(scale.length)), scale.length)
-    for i, own in enumerate(robot.inertial_columns):
-        owner[own] = i
+    for i, body_columns in enumerate(robot.inertial_columns):
+        owner[body_columns] = i
     owner, per_mass = owner[columns], per_mass[columns]
     mass = np.zeros(len(scale.mass))
     for row, value in zip(K, b, strict=True):
         bodies = owner[(row != 0) & (owner >= 0)]
         if not bodies.size or not value:
             continue
-        own = owner == bodies.min()
-        visible_mass = abs(value) / float(np.max(np.abs(row[own]) * per_mass[own]))
+        body_columns = owner == bodies.min()
+        visible_mass = abs(value) / float(
+            np.max(np.abs(row[body_columns]) * per_mass[body_columns])
+        )
         mass[bodies.min()] = max(mass[bodies.min()], visible_mass)
     mass = np.where(mass > 0, mass, scale.mass)
     ratio = mass / scale.mass
     parameters = scale.parameters.copy()
-    for i, own in enumerate(robot.inertial_columns):
-        parameters[own] *= ratio[i]
+    for i, body_columns in enumerate(robot.inertial_columns):
+        parameters[body_columns] *= ratio[i]
         parameters[robot.rotor_columns(i)] *= ratio[i]
     return constraint_units(feasible, mass, scale.length, parameters)
 

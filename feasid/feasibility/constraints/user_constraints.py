@@ -91,10 +91,10 @@ class StandardParameters:
         if isinstance(key, str) and key in bodies:
             columns = robot.inertial_columns[bodies.index(key)]
             return BodyParameters(key, self.delta[[int(j) for j in columns]])
-        known = [*bodies, *(".".join(name) for name in robot.parameter_names)]
+        names = [*bodies, *(".".join(name) for name in robot.parameter_names)]
         label = ".".join(map(str, key)) if isinstance(key, tuple) else str(key)
         raise InputError(
-            f"constraints: no body or parameter {label!r}{did_you_mean(label, known)}; a parameter "
+            f"constraints: no body or parameter {label!r}{did_you_mean(label, names)}; a parameter "
             "is p[body, symbol]",
             option="constraints",
         )

@@ -87,29 +87,29 @@ def bind(certificate: Certificate, holdings: Sequence[HeldStatement]) -> Binding
 
 def _bind_one(certificate: Certificate, holding: HeldStatement) -> Binding:
     """For one holding, with all of its equations or without those that the others imply."""
-    whole = _compare(certificate, holding)
-    if not whole.refused or holding.data is not None:
-        return whole
+    comparison = _compare(certificate, holding)
+    if not comparison.refused or holding.data is not None:
+        return comparison
     question = holding.question
     if len(certificate.data["matrix"]) == len(question.rows):
-        return whole
+        return comparison
     dropped = PresolvedQuestion.from_question(question).redundant_rows
     if not dropped:
-        return whole
+        return comparison
     some = ", ".join(map(str, dropped))
     about = f"{holding.about}, of which equations {some} agree with the others within rounding,"
-    rest = _compare(
+    partial_comparison = _compare(
         certificate, replace(holding, question=question.without_equations(dropped), about=about)
     )
-    return whole if rest.refused else rest
+    return comparison if partial_comparison.refused else partial_comparison
 
 
 def _compare(certificate: Certificate, holding: HeldStatement) -> Binding:
     """For one statement, word by word."""
-    file, own = certificate.data, holding.statement
+    file, statement = certificate.data, holding.statement
     limits: list[Mapping[str, str] | None] = [None]
     limits += [holding.question.size_limits(mass) for mass in HEAVIEST]
-    refused = [*_describe_differences(file, own, _constraint_labels(holding.question))]
+    refused = [*_describe_differences(file, statement, _constraint_labels(holding.question))]
     if file.get("limit") not in limits:
         length = (limits[-1] or {})["length"]
         refused.append(
@@ -118,7 +118,7 @@ def _compare(certificate: Certificate, holding: HeldStatement) -> Binding:
         )
     if refused:
         return Binding(tuple(refused))
-    change = _largest_change(file, own)
+    change = _largest_change(file, statement)
     if change:
         again = _adapt_proof(certificate, holding)
         if again is None:
@@ -202,10 +202,10 @@ def _differing_coefficients(file: Sequence[Any], own: Sequence[Any]) -> Iterator
 
 def _row_change(file: Sequence[Any], own: Sequence[Any]) -> Fraction | float:
     """Largest difference of coefficients, relative to each; infinite where others are zero."""
-    there, here = ({j: checker.exact(c) for j, c in row} for row in (file, own))
-    if there.keys() != here.keys():
+    there, reader_row = ({j: checker.exact(c) for j, c in row} for row in (file, own))
+    if there.keys() != reader_row.keys():
         return np.inf
-    return max((abs(there[j] - c) / abs(c) for j, c in here.items()), default=Fraction(0))
+    return max((abs(there[j] - c) / abs(c) for j, c in reader_row.items()), default=Fraction(0))
 
 
 def _differing_values(file: Sequence[str], own: Sequence[str]) -> Iterator[str]:
@@ -223,9 +223,9 @@ def _differing_data(file: Statement, own: Statement) -> Iterator[str]:
     if len(file["rows"]) != len(own["rows"]):
         yield f"{len(file['rows'])} rows of data, not {len(own['rows'])}"
     else:
-        there, here = _data_as_array(file, own), _data_as_array(own, own)
-        sizes = np.maximum(np.linalg.norm(here, axis=0), np.finfo(np.float64).tiny)
-        changes = np.abs(there - here) / sizes
+        there, reader_data = _data_as_array(file, own), _data_as_array(own, own)
+        sizes = np.maximum(np.linalg.norm(reader_data, axis=0), np.finfo(np.float64).tiny)
+        changes = np.abs(there - reader_data) / sizes
         for row, column in np.argwhere(~(changes <= ROUNDING))[:1].tolist():
             yield f"row {row} of the data is another, first in column {column}"
     rest = checker.exact(own["rest"])
@@ -268,15 +268,15 @@ def _adapt_proof(certificate: Certificate, holding: HeldStatement) -> Certificat
         return None if point is None else question.certify_feasible(point)
     if file["claim"] == "boundary":
         return None
-    kept = {key: file[key] for key in checker.KEYS[file["claim"]].split() if key != "values"}
-    if "floor" in kept:
-        kept["floor"] = str(float(checker.exact(file["floor"]) * (1 - FLOOR_LOSS)))
-        kept["data"] = holding.statement["data"]
+    entries = {key: file[key] for key in checker.KEYS[file["claim"]].split() if key != "values"}
+    if "floor" in entries:
+        entries["floor"] = str(float(checker.exact(file["floor"]) * (1 - FLOOR_LOSS)))
+        entries["data"] = holding.statement["data"]
     first = [file["limit"]] if file["limit"] else []
     for limit in (*first, *(question.size_limits(mass) for mass in HEAVIEST)):
-        found = question.unchecked_certificate(file["claim"], **{**kept, "limit": limit})
-        if found.holds():
-            return found
+        adapted = question.unchecked_certificate(file["claim"], **{**entries, "limit": limit})
+        if adapted.holds():
+            return adapted
     return None
 
 

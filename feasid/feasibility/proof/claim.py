@@ -152,7 +152,7 @@ NAME_START = 60
 
 def robot_fingerprint(robot: Robot) -> str:
     """Fingerprint of what decides a robot's base parameters: geometry, gravity and joint terms."""
-    told = {
+    content = {
         "gravity": [repr(float(g)) for g in robot.gravity],
         "parameters": robot.parameter_names,
         "bodies": [
@@ -173,8 +173,8 @@ def robot_fingerprint(robot: Robot) -> str:
         ],
     }
     if not robot.is_tree:
-        told["ties"] = robot.constraint_texts
-    return "sha256 " + hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+        content["ties"] = robot.constraint_texts
+    return "sha256 " + hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _printed_numbers(*arrays: Array) -> list[str]:

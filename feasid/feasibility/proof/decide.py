@@ -77,15 +77,16 @@ def decide(
     if problem.wrong or any(s.outcome == "broken" for s in problem.settled):
         return ProvedAnswer(None, np.nan, None)
     if problem.redundant_rows and not again:
-        rest = question.without_equations(problem.redundant_rows)
+        reduced_question = question.without_equations(problem.redundant_rows)
         return replace(
-            decide(rest, scale, reference, solver, again=True), dropped=problem.redundant_rows
+            decide(reduced_question, scale, reference, solver, again=True),
+            dropped=problem.redundant_rows,
         )
     own = question.robot.values
     for delta in (reference, np.where(np.isfinite(own), own, reference), np.zeros(len(reference))):
-        found = _decide_by_point(problem, scale, delta)
-        if found is not None:
-            return found
+        answer = _decide_by_point(problem, scale, delta)
+        if answer is not None:
+            return answer
     flat = problem.singular_multipliers()
     if flat:
         certificate = prove_boundary(
@@ -111,16 +112,16 @@ def decide(
 
 def _units_to_try(problem: PresolvedQuestion, scale: Units) -> Iterator[Units]:
     """Units to try: the given ones, those of the bodies as far as they show, and slimmer ones."""
-    roots, inside = problem.elimination.roots, problem.feasible
-    first = constraint_units(inside, scale.mass, scale.length, scale.parameters[roots])
+    roots, reduced = problem.elimination.roots, problem.feasible
+    first = constraint_units(reduced, scale.mass, scale.length, scale.parameters[roots])
     yield first
     robot = problem.question.robot
-    whole = problem.question.feasible
-    shown = units_from_values(robot, whole, scale, problem.K, problem.beta, roots)
-    yield constraint_units(inside, shown.mass, shown.length, shown.parameters[roots])
+    feasible = problem.question.feasible
+    shown = units_from_values(robot, feasible, scale, problem.K, problem.beta, roots)
+    yield constraint_units(reduced, shown.mass, shown.length, shown.parameters[roots])
     for factor in SLIMMER:
-        slim = units_of_denser_bodies(whole, scale, factor)
-        yield constraint_units(inside, slim.mass, slim.length, slim.parameters[roots])
+        slim = units_of_denser_bodies(feasible, scale, factor)
+        yield constraint_units(reduced, slim.mass, slim.length, slim.parameters[roots])
 
 
 def _smallest_known_margin(
@@ -210,11 +211,11 @@ def _prove_answer(
     if not s < NEARLY:
         return None
     best: Certificate | None = None
-    for found in prover.from_solver(raw.multipliers, raw.prices):
+    for proof in prover.from_solver(raw.multipliers, raw.prices):
         certificate = None
-        if s > -NEARLY and found.proof_value == 0:
-            certificate = prove_boundary(problem, found, z)
-        certificate = certificate or question.certify_infeasible(found)
+        if s > -NEARLY and proof.proof_value == 0:
+            certificate = prove_boundary(problem, proof, z)
+        certificate = certificate or question.certify_infeasible(proof)
         if certificate is None:
             continue
         if certificate.limit is None or certificate.limit["mass"] == HEAVIEST[0]:
@@ -259,18 +260,18 @@ def minimal_conflict(
     proof says. Returns: empty when the given values clash without any bound, or nothing can be
     proved.
     """
-    asked = question.feasible.user_constraints
+    bounds = question.feasible.user_constraints
 
     def is_infeasible(subset: Collection[str]) -> bool:
-        part = question.feasible.without_constraints(asked - frozenset(subset))
+        part = question.feasible.without_constraints(bounds - frozenset(subset))
         units = constraint_units(part, scale.mass, scale.length, scale.parameters)
         return decide(replace(question, feasible=part), units, reference, solver).feasible is False
 
-    kept = [name for name in suspects if name in asked]
-    if not kept or is_infeasible(()):
+    conflict = [name for name in suspects if name in bounds]
+    if not conflict or is_infeasible(()):
         return ()
-    for name in tuple(kept):
-        rest = [k for k in kept if k != name]
-        if rest and is_infeasible(rest):
-            kept = rest
-    return tuple(kept)
+    for name in tuple(conflict):
+        remaining = [k for k in conflict if k != name]
+        if remaining and is_infeasible(remaining):
+            conflict = remaining
+    return tuple(conflict)

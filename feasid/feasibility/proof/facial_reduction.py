@@ -237,21 +237,21 @@ def _make_row_consistent(
     scales = [sum(map(abs, relation.values()), zero) * size for relation in relations]
     if not any(errors) or any(abs(e) > SAME * s for e, s in zip(errors, scales, strict=True)):
         return {}
-    for fixed in ({j for j, c in part.items() if not c or c == 1}, columns & leads):
+    for constants in ({j for j, c in part.items() if not c or c == 1}, columns & leads):
         equations: list[Equation] = [
             (
-                {(j,): c for j, c in relation.items() if j not in fixed},
-                -sum((c * part[j] for j, c in relation.items() if j in fixed), Fraction(0)),
+                {(j,): c for j, c in relation.items() if j not in constants},
+                -sum((c * part[j] for j, c in relation.items() if j in constants), Fraction(0)),
             )
             for relation in relations
         ]
-        start = {(j,): part[j] for j in columns - fixed}
-        near = solve_near(equations, start, lambda _: 1.0)
-        if near is None:
+        start = {(j,): part[j] for j in columns - constants}
+        solution = solve_near(equations, start, lambda _: 1.0)
+        if solution is None:
             continue
-        found = {j: Fraction(round(x * 10**DIGITS), 10**DIGITS) for (j,), x in near.items()}
-        if all(abs(x - part[j]) <= SAME * size for j, x in found.items()):
-            return found
+        digits = {j: Fraction(round(x * 10**DIGITS), 10**DIGITS) for (j,), x in solution.items()}
+        if all(abs(x - part[j]) <= SAME * size for j, x in digits.items()):
+            return digits
     return {}
 
 

@@ -81,19 +81,21 @@ class InfeasibilityProver:
         share = afforded / (abs(self._proof_value(energy, nothing)) or 1.0)
         mixed = [Z + share * E for Z, E in zip(blocks, energy, strict=True)]
         faces = self._motion_faces(si)
-        inside = [faces[k].project_multiplier(Z) if k in faces else Z for k, Z in enumerate(mixed)]
+        projected = [
+            faces[k].project_multiplier(Z) if k in faces else Z for k, Z in enumerate(mixed)
+        ]
         attempts = [
             (blocks, si, self._visible_faces(blocks, si)),
-            (inside, si, faces),
+            (projected, si, faces),
             (blocks, si, {}),
             (mixed, si, {}),
         ]
         if self._proof_value(energy, nothing) < 0:  # motions whose energy would be negative
             attempts.append((energy, nothing, {}))
         for attempt in attempts:
-            found = self._solve_on_faces(*attempt)
-            if found is not None:
-                yield found
+            proof = self._solve_on_faces(*attempt)
+            if proof is not None:
+                yield proof
 
     # -- in doubles --------------------------------------------------------------------------
 
@@ -151,11 +153,11 @@ class InfeasibilityProver:
     @cached_property
     def _columns_of_sign_constraints(self) -> dict[int, int]:
         """Column outside all blocks that each linear constraint on a single parameter owns."""
-        taken = {j for b in self.feasible.blocks for j in b.columns.tolist()}
+        block_columns = {j for b in self.feasible.blocks for j in b.columns.tolist()}
         owners: dict[int, int] = {}
         for i, row in enumerate(self.feasible.linear):
             (*columns,) = row.columns.tolist()
-            if len(columns) == 1 and columns[0] not in taken and row.coefficients[0] > 0:
+            if len(columns) == 1 and columns[0] not in block_columns and row.coefficients[0] > 0:
                 owners.setdefault(columns[0], i)
         return {i: j for j, i in owners.items()}
 
@@ -196,18 +198,18 @@ class InfeasibilityProver:
         # Without these faces the published estimates of the WAM (tests/papers) are not refuted, and
         # 2 of 137 random problems: first bodies turn about one or two axes only, and rounding
         # leaves more outside of their faces than the contradiction is worth.
-        touched = {
+        block_columns = {
             int(j)
             for i in self._priced_constraints(prices)
             for j in self.feasible.linear[i].columns
         }
         constraints = self.problem.question.feasible.constraints
-        own, faces = self.problem.question.face_relations.faces, {}
+        body_faces, faces = self.problem.question.face_relations.faces, {}
         for k, place in enumerate(self.problem.places[: len(self.feasible.blocks)]):
-            face = own.get(frozenset(constraints[place].columns.tolist()))
+            face = body_faces.get(frozenset(constraints[place].columns.tolist()))
             if face is not None:  # the one to which K is corrected: not a digit may differ
                 faces[k] = replace(face, unit=self.scale.blocks[k])
-        whole = {
+        body_columns = {
             j
             for k, block in enumerate(self.feasible.blocks)
             if k not in faces and block.role != "asked"
@@ -216,7 +218,7 @@ class InfeasibilityProver:
         return {
             k: face
             for k, face in faces.items()
-            if (touched | whole).isdisjoint(self.feasible.blocks[k].columns.tolist())
+            if (block_columns | body_columns).isdisjoint(self.feasible.blocks[k].columns.tolist())
         }
 
     def _solve_on_faces(
@@ -236,9 +238,9 @@ class InfeasibilityProver:
             for k in range(count)
             if k not in found and blocks[k].any()
         }
-        asked = {k: M for k, M in Z.items() if self.feasible.blocks[k].role == "asked"}
+        user_multipliers = {k: M for k, M in Z.items() if self.feasible.blocks[k].role == "asked"}
         solution = self._solve_exactly(
-            self._nearest_combination(blocks, prices), prices, blocks, found, asked
+            self._nearest_combination(blocks, prices), prices, blocks, found, user_multipliers
         )
         if solution is None:
             return None
@@ -249,10 +251,10 @@ class InfeasibilityProver:
         Z |= {count + i: [[solution["price", i]]] for i in self._priced_constraints(prices)}
         y = {row: solution["y", i] for i, row in enumerate(self.problem.kept)}
         # Fixed parameters take what is left there.
-        whole, _ = complete_multipliers(self.feasible, Z, self._remainders(y, Z), units)
+        multipliers, _ = complete_multipliers(self.feasible, Z, self._remainders(y, Z), units)
         places = self.problem.places
         return self.problem.lift_multipliers(
-            y, {places[k]: M for k, M in whole.items() if any(map(any, M))}
+            y, {places[k]: M for k, M in multipliers.items() if any(map(any, M))}
         )
 
     def _solve_exactly(
@@ -283,15 +285,15 @@ class InfeasibilityProver:
             for j, basis in zip(block.columns.tolist(), block.basis, strict=True):
                 for (a, b), value in face.linear_form(basis).items():
                     columns[j]["W", k, a, b] = columns[j].get(("W", k, a, b), Fraction(0)) - value
-        others = self._remainders({}, asked)
-        taken = {*self._columns_of_sign_constraints.values()} | {
+        remainders = self._remainders({}, asked)
+        owned = {*self._columns_of_sign_constraints.values()} | {
             j
             for k, b in enumerate(self.feasible.blocks)
             if k not in faces and k not in asked
             for j in b.columns.tolist()
         }
-        free = [j for j in range(self.feasible.size) if j not in taken]
-        equations: list[Equation] = [(columns[j], others[j]) for j in free]
+        free = [j for j in range(self.feasible.size) if j not in owned]
+        equations: list[Equation] = [(columns[j], remainders[j]) for j in free]
         return solve_near(
             equations, start, lambda unknown: self._unknown_unit(unknown, faces), ROUNDED_EQUATION
         )

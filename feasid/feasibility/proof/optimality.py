@@ -122,14 +122,16 @@ def prove_optimum(
     data = ExactData.from_doubles(R, rho)
     problem = CentralPath.from_question(question, *data.as_doubles, delta, reference, scale)
     points = list(problem.points())
-    whole = problem.unrestricted_parameters(question)
+    unrestricted = problem.unrestricted_parameters(question)
     if not points:
         return None
     least, best = 2 * problem.quadratic.value(points[-1][0]), None
     if least > ZERO_RESIDUAL**2 * float(problem.quadratic.b @ problem.quadratic.b):
         for x, mu in reversed(points):  # where rounding is in the way, further from the boundary
             w, multipliers = problem.multipliers(x, mu)
-            weights, dual = round_dual(question, data, w, multipliers, scale.blocks, whole=whole)
+            weights, dual = round_dual(
+                question, data, w, multipliers, scale.blocks, whole=unrestricted
+            )
             proved = _prove_lower_bound(data, weights, dual, delta)
             if best is not None and (proved is None or proved.floor <= best.floor):
                 break
@@ -189,14 +191,14 @@ class CentralPath:
     ) -> CentralPath:
         """For data (R, rho) and an answer delta, moved towards `reference` to start from."""
         elimination = question.elimination
-        roots, inside = elimination.roots, elimination.inside.with_margin(question.margin)
+        roots, tightened = elimination.roots, elimination.inside.with_margin(question.margin)
         unit, x, count = scale.parameters[roots], delta[roots], len(question.feasible.blocks)
         K = question.rows.as_doubles(len(delta))
         A, b = R @ (K @ elimination.T), rho - R @ (K @ elimination.fixed)
         places = _constraints_on_free_parameters(question)
         numbers = [
             (place, row, float(scale.linear[place - count]))
-            for place, row in zip(places[len(inside.blocks) :], inside.linear, strict=True)
+            for place, row in zip(places[len(tightened.blocks) :], tightened.linear, strict=True)
         ]
         numbers = [
             (place, row, size)
@@ -207,7 +209,7 @@ class CentralPath:
         seen = len(A) >= A.shape[1] > 0 and np.linalg.cond(A * unit) * UNSEEN < 1
         matrices = _blocks_on_faces(question, x, scale, [row for _, row, _ in numbers], seen)
         reduced = replace(
-            inside,
+            tightened,
             blocks=tuple(_restrict_to_face(block, Q) for _, block, Q in matrices),
             linear=tuple(
                 replace(row, coefficients=row.coefficients / size, constant=row.constant / size)
@@ -241,10 +243,10 @@ class CentralPath:
         mu = max(2 * self.quadratic.value(x), least) / order
         while True:
             terms: list[tuple[float, ConvexFunction]] = [(1 / mu, self.quadratic), (1.0, self.cone)]
-            found = minimise(terms, x, self.cone.directions, 0.5 * CENTRED**2)
-            if not found.settled:
+            minimum = minimise(terms, x, self.cone.directions, 0.5 * CENTRED**2)
+            if not minimum.settled:
                 return
-            x = found.delta
+            x = minimum.delta
             yield x, mu
             if order * mu <= max(RELATIVE_GAP * 2 * self.quadratic.value(x), least):
                 return
@@ -279,31 +281,31 @@ def _blocks_on_faces(
     Else a mass that no data show would grow for ever along the path. A face is given by Q, which
     lifts a multiplier on it to one in SI.
     """
-    inside = question.elimination.inside.with_margin(question.margin)
-    whole = question.feasible.constraints
-    pairs = list(zip(_constraints_on_free_parameters(question), inside.blocks, strict=False))
-    originals = [block for place, _ in pairs if isinstance(block := whole[place], Block)]
+    reduced = question.elimination.inside.with_margin(question.margin)
+    constraints = question.feasible.constraints
+    pairs = list(zip(_constraints_on_free_parameters(question), reduced.blocks, strict=False))
+    originals = [block for place, _ in pairs if isinstance(block := constraints[place], Block)]
     units = [scale.blocks[place] for place, _ in pairs]
     energy = kinetic_energy_multipliers(question.robot, originals, units)
     tight = [
         block.role == "asked" and _smallest_eigenvalue(block, x, unit) <= TIGHT
         for (_, block), unit in zip(pairs, units, strict=True)
     ]
-    touched = {
+    face_columns = {
         int(j) for (_, block), t in zip(pairs, tight, strict=True) if t for j in block.columns
     }
-    asked = [row for row in rows if row.role == "asked"]
+    user_rows = [row for row in rows if row.role == "asked"]
     out = []
     for (place, block), unit, E, close in zip(pairs, units, energy, tight, strict=True):
         if block.role == "asked" and not close:
             continue
         Q = np.eye(len(unit))
-        free = seen or block.role == "asked" or not touched.isdisjoint(block.columns.tolist())
+        free = seen or block.role == "asked" or not face_columns.isdisjoint(block.columns.tolist())
         face = None if free or not E.any() else Face.from_energy(E, unit)
         if face is not None:
             pushes = [
                 push * np.outer(unit, unit)
-                for row in asked
+                for row in user_rows
                 if (push := _bound_gradient_matrix(block, row)).any()
             ]
             left, singular, _ = np.linalg.svd(np.hstack([face.projector, *pushes]))
@@ -425,17 +427,20 @@ class RangeEndProver:
 
         `beyond` (n,): a model that exists and has more.
         """
-        whole, columns = self.question.feasible, np.flatnonzero(end.form)
+        feasible, columns = self.question.feasible, np.flatnonzero(end.form)
         over = Linear("at the end of the range", columns, end.form[columns], -end.bound)
-        asked = replace(whole, linear=(*whole.linear, over))
-        Z = {**end.dual.Z, len(whole.constraints): [[Fraction(1)]]}
+        extended = replace(feasible, linear=(*feasible.linear, over))
+        Z = {**end.dual.Z, len(feasible.constraints): [[Fraction(1)]]}
         robot, rows = self.question.robot, self.question.rows
         if not any(end.weights):
-            question = Question(robot, asked, ExactRows(), ())
+            question = Question(robot, extended, ExactRows(), ())
             return question.certify_infeasible(DualPoint(question, [], Z))
         if beyond is None:
             return None
-        question, point = Question(robot, asked, rows, None), [printed_decimal(x) for x in beyond]
+        question, point = (
+            Question(robot, extended, rows, None),
+            [printed_decimal(x) for x in beyond],
+        )
         dual, floor = DualPoint(question, end.dual.y, Z), printed_decimal(self.budget)
         return question.certify_lower_bound(self.data, end.weights, dual, floor, point, None)
 

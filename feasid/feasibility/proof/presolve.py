@@ -72,35 +72,35 @@ class PresolvedQuestion:
     @classmethod
     def from_question(cls, question: Question) -> PresolvedQuestion:
         """Settle what can be settled."""
-        fixed, at, active, wrong = _fix_singletons(question)
-        known = dict(at)
+        singletons, at, active, wrong = _fix_singletons(question)
+        values = dict(at)
         for j, (row, value) in question.elimination.solved.items():
             if all(i in at for i in row):
-                known[j] = value + sum((c * at[i] for i, c in row.items()), Fraction(0))
-        settled = tuple(_settle_constraints(question, known))
+                values[j] = value + sum((c * at[i] for i, c in row.items()), Fraction(0))
+        settled = tuple(_settle_constraints(question, values))
         numeric = question.feasible.with_margin(question.margin)
         # Constraints that are decided must not come back as numbers.
-        left = [
-            k for k, c in enumerate(numeric.constraints) if not _are_all_known(c.columns, known)
+        undecided = [
+            k for k, c in enumerate(numeric.constraints) if not _are_all_known(c.columns, values)
         ]
         count = len(numeric.blocks)
         numeric = replace(
             numeric,
-            blocks=tuple(numeric.blocks[k] for k in left if k < count),
-            linear=_pair_opposites(numeric, [k - count for k in left if k >= count]),
+            blocks=tuple(numeric.blocks[k] for k in undecided if k < count),
+            linear=_pair_opposites(numeric, [k - count for k in undecided if k >= count]),
         )
         elimination = Elimination.from_equalities(numeric, {j: float(v) for j, v in at.items()})
-        kept, dropped, K, beta = _independent_equations(active, elimination.roots)
+        places, dropped, K, beta = _independent_equations(active, elimination.roots)
         wrong += dropped
         return cls(
             question,
-            tuple(fixed),
-            known,
+            tuple(singletons),
+            values,
             tuple(wrong),
             settled,
-            kept,
+            places,
             elimination,
-            tuple(left),
+            tuple(undecided),
             K,
             beta,
         )
@@ -122,13 +122,13 @@ class PresolvedQuestion:
         """Multipliers of all equations: those of equations that fix something take what is left."""
         rows = self.question.reduced_rows
         out = [y.get(i, Fraction(0)) for i in range(len(rows))]
-        left = list(DualPoint(self.question, out, multipliers).remainders)
+        remainders = list(DualPoint(self.question, out, multipliers).remainders)
         for j, i, coefficient in reversed(self.fixed):
-            amount = left[j] / coefficient
+            amount = remainders[j] / coefficient
             if amount:
                 out[i] += amount
                 for other, c in rows[i][0].items():
-                    left[other] -= amount * c
+                    remainders[other] -= amount * c
         return DualPoint(self.question, out, multipliers)
 
     def refute(self) -> Certificate | None:
@@ -137,12 +137,12 @@ class PresolvedQuestion:
             parts = self._reduce_by_kept_equations(i)
             sign = -1 if error > 0 else 1
             dual = self.lift_multipliers({k: sign * v for k, v in parts.items()}, {})
-            found = self.question.certify_infeasible(dual)
-            if found is not None:
-                return found
-        broken = {s.place: s.multiplier for s in self.settled if s.outcome == "broken"}
-        if broken:
-            return self.question.certify_infeasible(self.lift_multipliers({}, broken))
+            certificate = self.question.certify_infeasible(dual)
+            if certificate is not None:
+                return certificate
+        multipliers = {s.place: s.multiplier for s in self.settled if s.outcome == "broken"}
+        if multipliers:
+            return self.question.certify_infeasible(self.lift_multipliers({}, multipliers))
         return None
 
     def singular_multipliers(self) -> dict[int, Exact]:
@@ -205,7 +205,7 @@ def _fix_singletons(
     question: Question,
 ) -> tuple[list[Fixed], dict[int, Fraction], Active, list[tuple[int, Fraction]]]:
     """Fix what single entries fix, again and again; what remains, and what is contradicted."""
-    fixed: list[Fixed] = []
+    settled: list[Fixed] = []
     at: dict[int, Fraction] = {}
     wrong: list[tuple[int, Fraction]] = []
     values = question.values or ()
@@ -224,12 +224,12 @@ def _fix_singletons(
             elif row:
                 ((j, c),) = row.items()
                 at[j] = right / c
-                fixed.append((j, i, c))
+                settled.append((j, i, c))
                 changed = True
             elif right and not _is_rounding_error(question.rows[i], right, values[i], at):
                 wrong.append((i, right))
         active = waiting
-    return fixed, at, active, wrong
+    return settled, at, active, wrong
 
 
 def _is_rounding_error(
@@ -295,20 +295,20 @@ def _independent_equations(
             K[k, place[j]] = float(c)
     sizes = np.abs(K).max(axis=1, initial=0.0)
     scaled, right = K / sizes[:, None], beta / sizes
-    kept: list[int] = []
+    places: list[int] = []
     wrong: list[tuple[int, Fraction]] = []
     full = len(K) == 0 or np.linalg.matrix_rank(scaled, ROUNDING) == len(K)
     for k in range(len(K)):
         if not full:
-            basis = scaled[kept]
+            basis = scaled[places]
             parts = np.linalg.lstsq(basis.T, scaled[k], rcond=None)[0]
             if np.abs(scaled[k] - parts @ basis).max() <= ROUNDING:
-                error = right[k] - parts @ right[kept]
+                error = right[k] - parts @ right[places]
                 if abs(error) > ROUNDING * np.abs(right).max(initial=1e-300):
                     wrong.append((active[k][0], Fraction(error)))
                 continue
-        kept.append(k)
-    return tuple(active[k][0] for k in kept), wrong, K[kept], beta[kept]
+        places.append(k)
+    return tuple(active[k][0] for k in places), wrong, K[places], beta[places]
 
 
 def negative_direction(matrix: Exact) -> list[Fraction] | None:

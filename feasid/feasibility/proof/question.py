@@ -179,9 +179,9 @@ class Question:
 
     def without_equations(self, dropped: Sequence[int]) -> Question:
         """Without these equations, which the others say, too."""
-        kept = [i for i in range(len(self.rows)) if i not in set(dropped)]
-        values = None if self.values is None else tuple(self.values[i] for i in kept)
-        return replace(self, rows=ExactRows(self.rows[i] for i in kept), values=values)
+        places = [i for i in range(len(self.rows)) if i not in set(dropped)]
+        values = None if self.values is None else tuple(self.values[i] for i in places)
+        return replace(self, rows=ExactRows(self.rows[i] for i in places), values=values)
 
     @cached_property
     def reduced_rows(self) -> list[tuple[Row, Fraction]]:
@@ -317,19 +317,19 @@ class DualPoint:
         numerators, over = common_denominator(self.y)
         sums = question.rows.transpose_times(numerators.tolist(), question.feasible.size)
         over *= question.rows.as_integers[1]
-        left = [Fraction(-x, over) if x else Fraction(0) for x in sums]
+        remainders = [Fraction(-x, over) if x else Fraction(0) for x in sums]
         for j, c in enumerate(() if self.form is None else self.form):
-            left[j] += printed_decimal(c)
+            remainders[j] += printed_decimal(c)
         for k, Z in self.Z.items():
             for j, part in adjoint(question.feasible.constraints[k], Z):
-                left[j] += part
-        tied = []
+                remainders[j] += part
+        tie_multipliers = []
         for j, (row, _) in question.elimination.solved.items():
-            amount, left[j] = left[j], Fraction(0)
-            tied.append(amount)
+            amount, remainders[j] = remainders[j], Fraction(0)
+            tie_multipliers.append(amount)
             for i, c in row.items():
-                left[i] += amount * c
-        return tied, left
+                remainders[i] += amount * c
+        return tie_multipliers, remainders
 
     @property
     def tie_multipliers(self) -> list[Fraction]:
@@ -366,9 +366,11 @@ class DualPoint:
         mass, length, terms = (Fraction(limit[k]) for k in checker.LIMITS)
         sizes = {"m": mass, "l": mass * length, "L": mass * length**2}
         total = Fraction(0)
-        for (_, symbol), rest in zip(self.question.feasible.names, self.remainders, strict=True):
+        for (_, symbol), remainder in zip(
+            self.question.feasible.names, self.remainders, strict=True
+        ):
             own = symbol.removeprefix("rotor_")
-            total += abs(rest) * (sizes[own[0]] if own in checker.BODY else terms)
+            total += abs(remainder) * (sizes[own[0]] if own in checker.BODY else terms)
         return total
 
     @property
@@ -412,25 +414,25 @@ _known: WeakKeyDictionary[Robot, dict[Any, Any]] = WeakKeyDictionary()
 
 def _face_relations(robot: Robot, feasible: FeasibleSet) -> FaceRelations:
     """Face relations of the bodies and rotors; remembered for the robot."""
-    known = _known.setdefault(robot, {})
+    cache = _known.setdefault(robot, {})
     blocks = [b for b in feasible.blocks if b.role != "asked"]
     key = feasible.consistency, len(blocks)
-    if key not in known:
-        known[key] = FaceRelations.from_blocks(robot, blocks)
-    out: FaceRelations = known[key]
+    if key not in cache:
+        cache[key] = FaceRelations.from_blocks(robot, blocks)
+    out: FaceRelations = cache[key]
     return out
 
 
 def _consistent_rows(robot: Robot, feasible: FeasibleSet, K: Array) -> ExactRows:
     """K as `plain` numbers, consistent with how bodies move; remembered for the robot."""
-    known = _known.setdefault(robot, {})
+    cache = _known.setdefault(robot, {})
     key = feasible.consistency, np.ascontiguousarray(K, dtype=np.float64).tobytes()
-    if key not in known:
+    if key not in cache:
         rows = [{int(j): simplest_number(row[j]) for j in np.flatnonzero(row)} for row in K]
         single = all(len(row) == 1 for row in rows)
         exact = rows if single else _face_relations(robot, feasible).make_rows_consistent(rows)
-        known[key] = ExactRows(exact)
-    out: ExactRows = known[key]
+        cache[key] = ExactRows(exact)
+    out: ExactRows = cache[key]
     return out
 
 

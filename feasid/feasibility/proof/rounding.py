@@ -109,7 +109,7 @@ def complete_multipliers(
     Returns: positive semidefinite where those given were; what is left now: zero in all columns but
     those that nothing owns and where a matrix that takes it exactly would be indefinite.
     """
-    out, rest = dict(Z), list(left)
+    out, remainders = dict(Z), list(left)
     owned: set[int] = set()
     for k in _most_definite_first(feasible, out, units):
         block = feasible.blocks[k]
@@ -117,27 +117,28 @@ def complete_multipliers(
         if block.role == "asked" or not owned.isdisjoint(columns):
             continue
         owned.update(columns)
-        if not any(rest[j] for j in columns):
+        if not any(remainders[j] for j in columns):
             continue
-        before = out.get(k) or [[Fraction(0)] * block.size for _ in range(block.size)]
-        face, wanted = (faces or {}).get(k), [-rest[j] for j in columns]
+        multiplier = out.get(k) or [[Fraction(0)] * block.size for _ in range(block.size)]
+        face, target = (faces or {}).get(k), [-remainders[j] for j in columns]
         change = add_remainder if face is None else face.add_remainder
-        out[k] = lift_to_semidefinite(change(block.basis, before, wanted), units[k])
+        out[k] = lift_to_semidefinite(change(block.basis, multiplier, target), units[k])
         added = [
-            [x - y for x, y in zip(*rows, strict=True)] for rows in zip(out[k], before, strict=True)
+            [x - y for x, y in zip(*rows, strict=True)]
+            for rows in zip(out[k], multiplier, strict=True)
         ]
         for j, part in adjoint(block, added):
-            rest[j] += part
+            remainders[j] += part
     for k, row in enumerate(feasible.linear, len(feasible.blocks)):
         (*columns,) = row.columns.tolist()
         if len(columns) > 1 or columns[0] in owned or not row.coefficients[0] > 0:
             continue
         owned.update(columns)
         c, old = printed_decimal(row.coefficients[0]), out.get(k, [[Fraction(0)]])[0][0]
-        share = max(old - rest[columns[0]] / c, Fraction(0))
-        rest[columns[0]] += (share - old) * c
+        share = max(old - remainders[columns[0]] / c, Fraction(0))
+        remainders[columns[0]] += (share - old) * c
         out[k] = [[share]]
-    return out, rest
+    return out, remainders
 
 
 def _most_definite_first(
@@ -181,30 +182,30 @@ def round_dual(
     Returns: w; the dual point's y is ``R'w``.
     """
     limits, constraints = limits or {}, question.feasible.constraints
-    taken = {place for pair in limits.values() for place in pair}
+    limit_places = {place for pair in limits.values() for place in pair}
     Z = {
         place: lift_to_semidefinite(round_matrix(M), units[place])
         if place < len(units)
         else round_matrix(M)
         for place, M in multipliers.items()
-        if place not in taken
+        if place not in limit_places
     }
-    asked = {place: M for place, M in Z.items() if constraints[place].role == "asked"}
-    touched = {j for i, (row, _) in question.elimination.solved.items() for j in (i, *row)}
-    touched |= {int(j) for place in asked for j in constraints[place].columns}
+    user_multipliers = {place: M for place, M in Z.items() if constraints[place].role == "asked"}
+    tied_columns = {j for i, (row, _) in question.elimination.solved.items() for j in (i, *row)}
+    tied_columns |= {int(j) for place in user_multipliers for j in constraints[place].columns}
     bodies = [
         (columns, relations)
         for columns, relations in question.face_relations.bodies
-        if whole is not None and columns.isdisjoint(touched | {*whole})
+        if whole is not None and columns.isdisjoint(tied_columns | {*whole})
     ]
     own = {int(j) for c in constraints if c.role != "asked" for j in c.columns} | {*limits}
-    free = [j for j in question.elimination.roots.tolist() if j not in own]
+    unowned = [j for j in question.elimination.roots.tolist() if j not in own]
     rows = [row for row, _ in question.reduced_rows]
-    wanted = DualPoint(question, [Fraction(0)] * len(rows), asked, form).remainders
+    targets = DualPoint(question, [Fraction(0)] * len(rows), user_multipliers, form).remainders
     lines = [data.matrix_times(pull) for pull in _face_equations(rows, bodies)]
-    right = [Fraction(0)] * len(lines) + [wanted[j] for j in free]
+    right = [Fraction(0)] * len(lines) + [targets[j] for j in unowned]
     lines += [
-        data.matrix_times({i: row[j] for i, row in enumerate(rows) if j in row}) for j in free
+        data.matrix_times({i: row[j] for i, row in enumerate(rows) if j in row}) for j in unowned
     ]
     weights = _solve_near(lines, right, [printed_decimal(x) for x in w], form is not None)
     y = data.transpose_times(weights)
@@ -214,11 +215,11 @@ def round_dual(
         if place in Z and block.kind == "semi" and frozenset(block.columns.tolist()) in dict(bodies)
     }
     Z |= {place: face.nearest_exact_matrix(multipliers[place]) for place, face in faces.items()}
-    left = DualPoint(question, y, Z, form).remainders
-    Z, left = complete_multipliers(question.feasible, Z, left, units, faces)
+    remainders = DualPoint(question, y, Z, form).remainders
+    Z, remainders = complete_multipliers(question.feasible, Z, remainders, units, faces)
     for j, pair in limits.items():
-        if left[j]:
-            Z[pair[left[j] < 0]] = [[abs(left[j])]]
+        if remainders[j]:
+            Z[pair[remainders[j] < 0]] = [[abs(remainders[j])]]
     return weights, DualPoint(question, y, Z, form)
 
 
@@ -262,11 +263,11 @@ def _solve_near(
         out = [a - printed_decimal(d) for a, d in zip(out, change, strict=True)]
     if not exactly and any(c.denominator > FEW_DIGITS for line in lines for c in line):
         return out
-    kept = _independent_columns(moves.T)
-    moved = _independent_columns(moves[kept])
-    left = [right[k] - _dot(lines[k], out) for k in kept]
-    exact = solve_square([[lines[k][r] for r in moved] for k in kept], left)
-    for r, d in zip(moved, exact or (), strict=False):
+    rows = _independent_columns(moves.T)
+    columns = _independent_columns(moves[rows])
+    left = [right[k] - _dot(lines[k], out) for k in rows]
+    exact = solve_square([[lines[k][r] for r in columns] for k in rows], left)
+    for r, d in zip(columns, exact or (), strict=False):
         out[r] += d
     return out
 

@@ -306,18 +306,18 @@ def actuator_torques(
 
     links = describe_mjmodel(model).links
     names = [joint.name for link in links for joint in link.joints]
-    held = {} if robot.source is None else dict(robot.source.reading.get("lock") or {})
+    locks = {} if robot.source is None else dict(robot.source.reading.get("lock") or {})
     data = mujoco.MjData(model)
-    for joint, position in held.items():
+    for joint, position in locks.items():
         data.qpos[model.jnt_qposadr[names.index(joint)]] = position
     places = [names.index(joint) for joint in robot.joints]
-    at, moved = model.jnt_qposadr[places], model.jnt_dofadr[places]
+    at, velocity_places = model.jnt_qposadr[places], model.jnt_dofadr[places]
     order = [controls[name] for name in actuator_names(model)]
     out = np.empty_like(q)
     for k, control in enumerate(np.column_stack(order)):
-        data.qpos[at], data.qvel[moved], data.ctrl[:] = q[k], dq[k], control
+        data.qpos[at], data.qvel[velocity_places], data.ctrl[:] = q[k], dq[k], control
         mujoco.mj_fwdPosition(model, data)
         mujoco.mj_fwdVelocity(model, data)
         mujoco.mj_fwdActuation(model, data)
-        out[k] = data.qfrc_actuator[moved]
+        out[k] = data.qfrc_actuator[velocity_places]
     return out

@@ -62,8 +62,8 @@ def describe_mjcf(text: XmlText, limits: ReadLimits = LIMITS) -> Description:
 
 
 def _link(mjcf: Mjcf, body: MjcfBody) -> Link:
-    given = body.inertial if uses_inertial_element(body, mjcf.compiler) else None
-    element = body.element if given is None else given.element
+    inertial_element = body.inertial if uses_inertial_element(body, mjcf.compiler) else None
+    element = body.element if inertial_element is None else inertial_element.element
     text = mjcf.files.text(element)
     derived = mjcf.compiler.from_geoms != "false" and any(
         geom.attributes.get("type", "sphere") not in WEIGHTLESS for geom in body.geoms
@@ -76,15 +76,15 @@ def _link(mjcf: Mjcf, body: MjcfBody) -> Link:
         body.parent,
         _pose(mjcf, body.pose, body),
         tuple(_joint(mjcf, joint) for joint in body.joints),
-        None if given is None else given.mass.exact,
-        None if given is None else tuple(n.exact for n in given.moments),
-        None if given is None else _pose(mjcf, given.pose),
+        None if inertial_element is None else inertial_element.mass.exact,
+        None if inertial_element is None else tuple(n.exact for n in inertial_element.moments),
+        None if inertial_element is None else _pose(mjcf, inertial_element.pose),
         collisions=partial(_collision_shapes, mjcf, body),
         visuals=partial(_visual_shapes, mjcf, body),
         has_geometry=bool(body.geoms),
         solid_visuals=True,
-        by_geometry=given is None and derived,
-        derive=partial(body_parameters, mjcf, body) if given is None else None,
+        by_geometry=inertial_element is None and derived,
+        derive=partial(body_parameters, mjcf, body) if inertial_element is None else None,
     )
 
 
@@ -124,12 +124,12 @@ def body_parameters(mjcf: Mjcf, body: MjcfBody) -> Array | None:
     Raises NeedsCompilerError: a mesh or a shell gives the body its mass. Raises DescriptionError: a
     geom's size or mass is wrong.
     """
-    given = body.inertial
-    if given is not None and uses_inertial_element(body, mjcf.compiler):
-        tensor = inertia.rotational_inertia([*(n.value for n in given.moments), 0, 0, 0, 0])
-        rotation = given.pose.rotation
+    element = body.inertial
+    if element is not None and uses_inertial_element(body, mjcf.compiler):
+        tensor = inertia.rotational_inertia([*(n.value for n in element.moments), 0, 0, 0, 0])
+        rotation = element.pose.rotation
         about_com = rotation @ tensor @ rotation.T
-        return inertia.from_mass_com_inertia(given.mass.value, given.pose.position, about_com)
+        return inertia.from_mass_com_inertia(element.mass.value, element.pose.position, about_com)
     if mjcf.compiler.from_geoms == "false":
         return None
     low, high = mjcf.compiler.group_range

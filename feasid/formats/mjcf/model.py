@@ -101,10 +101,10 @@ class MjcfFiles:
         for folder in (Path(self.main.path).parent, Path(including.path).parent):
             path = folder / name
             try:
-                inside = path.resolve().is_relative_to(self.folder)
+                in_folder = path.resolve().is_relative_to(self.folder)
             except (OSError, ValueError) as error:
                 self.fail(f"cannot include {name!r}: {error}", element, kind=InputError)
-            if Path(name).is_absolute() or not inside:
+            if Path(name).is_absolute() or not in_folder:
                 self.fail(
                     f"include of {name!r} is refused: it lies outside {self.folder}",
                     element,
@@ -298,7 +298,7 @@ def joint_terms(
     for name in ("springdamper", "springyield"):
         if is_nonzero(values.get(name, "0")):
             effects.append(("nonlinear", f"{name}={values[name]}"))
-    found = {}
+    converted = {}
     for name in ("armature", "damping", "frictionloss", "stiffness", "springref"):
         text = values.get(name, "0")
         first, *more = text.split() or [""]
@@ -307,16 +307,16 @@ def joint_terms(
                 effects.append(("nonlinear", f"{name}={text}"))
             text = first
         off = FLAGS.get(name) in disabled or (name == "frictionloss" and "constraint" in disabled)
-        found[name] = 0.0 if off else read(name, text)
+        converted[name] = 0.0 if off else read(name, text)
     terms = JointTerms(
-        found["armature"],
-        found["damping"],
-        found["frictionloss"],
-        found["stiffness"],
-        found["springref"] * unit,
+        converted["armature"],
+        converted["damping"],
+        converted["frictionloss"],
+        converted["stiffness"],
+        converted["springref"] * unit,
     )
     if kind not in ("hinge", "slide") and terms.values:
-        effects.append(("multidof", ", ".join(f"{k}={v:g}" for k, v in found.items() if v)))
+        effects.append(("multidof", ", ".join(f"{k}={v:g}" for k, v in converted.items() if v)))
     return terms, effects
 
 

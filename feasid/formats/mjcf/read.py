@@ -133,7 +133,7 @@ class _MjcfReader:
 
         self.effects += unmodelled_effects(self.files, sections, values)
         off = bool(self.disabled & {"equality", "constraint"})
-        bonds, others = read_equality(
+        bonds, effects = read_equality(
             self.files, () if off else sections, values, self.parse_numbers
         )
         return Mjcf(
@@ -144,7 +144,7 @@ class _MjcfReader:
             (0.0, 0.0, 0.0) if "gravity" in self.disabled else self.gravity,
             tuple(self.unknown),
             tuple(self.hidden),
-            (*self.effects, *others),
+            (*self.effects, *effects),
             tuple(unread_members(self.files, sections)),
             tuple(bonds),
             tuple(actuated_joints(self.files, sections, values)),
@@ -163,12 +163,12 @@ class _MjcfReader:
                     (self.disabled.add if value == "disable" else self.disabled.discard)(name)
 
     def read_compiler(self, element: Element) -> None:
-        given, settings = element.attributes, self.compiler
+        attributes, settings = element.attributes, self.compiler
         angle = self.attribute_choice(element, "angle", ("degree", "radian"))
         if angle:
             settings = replace(settings, degrees=angle == "degree")
-        if "eulerseq" in given:
-            sequence = given["eulerseq"]
+        if "eulerseq" in attributes:
+            sequence = attributes["eulerseq"]
             if len(sequence) != 3 or any(x not in "xyzXYZ" for x in sequence):
                 self.files.fail(f"eulerseq {quote(sequence)} is not three of xyzXYZ", element)
             settings = replace(settings, eulerseq=sequence)
@@ -177,16 +177,16 @@ class _MjcfReader:
         balances = self.attribute_choice(element, "balanceinertia", ("true", "false"))
         if balances:
             settings = replace(settings, balances=balances == "true")
-        if "inertiagrouprange" in given:
+        if "inertiagrouprange" in attributes:
             low, high = self.numbers(element, "inertiagrouprange", 2)
             settings = replace(settings, group_range=(int(low.value), int(high.value)))
         for name in ("boundmass", "boundinertia"):
-            if name in given and self.numbers(element, name, 1)[0].value > 0:
+            if name in attributes and self.numbers(element, name, 1)[0].value > 0:
                 self.note_for_compiler(element, f"compiler {name}=")
-        if "settotalmass" in given:
+        if "settotalmass" in attributes:
             total = self.numbers(element, "settotalmass", 1)[0].value
             settings = replace(settings, total_mass=max(total, 0.0))
-        if given.get("coordinate", "local") != "local":
+        if attributes.get("coordinate", "local") != "local":
             self.note_for_compiler(element, "compiler coordinate=global")
         self.compiler = settings
 
@@ -232,10 +232,10 @@ class _MjcfReader:
     def read_children(self, element: Element, scope: _Scope) -> list[Element]:
         """Read what hangs on a body or frame; returns the bodies and frames inside."""
         joints, inertials, geoms = self.parts[scope.body]
-        inside = []
+        children = []
         for child in self.files.children(element):
             if child.tag in ("body", "frame"):
-                inside.append(child)
+                children.append(child)
             elif child.tag in ("joint", "freejoint"):
                 joints.append(self.joint(child, scope, len(joints)))
             elif child.tag == "inertial":
@@ -249,7 +249,7 @@ class _MjcfReader:
                 self.add_unmodelled_effect("plugin", child, f"<plugin> of body {scope.body!r}")
             elif child.tag in NEEDS_COMPILER:
                 self.note_for_compiler(child, f"<{child.tag}>")
-        return inside
+        return children
 
     def body(self, element: Element, scope: _Scope) -> _Scope:
         name = element.attributes.get("name", "") or self.generate_name("body")
@@ -286,27 +286,31 @@ class _MjcfReader:
     # -- what hangs on a body -----------------------------------------------------------------
 
     def inertial(self, element: Element, scope: _Scope) -> MjcfInertial:
-        given = element.attributes
+        attributes = element.attributes
         for name in ("pos", "mass"):
-            if name not in given:
+            if name not in attributes:
                 self.fail(f"<inertial> lacks {name!r}", element, scope)
-        turns = [k for k in (*ORIENTATIONS, "fullinertia") if k in given]
-        if len(turns) > 1 or {"diaginertia", "fullinertia"} <= set(given):
+        turns = [k for k in (*ORIENTATIONS, "fullinertia") if k in attributes]
+        if len(turns) > 1 or {"diaginertia", "fullinertia"} <= set(attributes):
             self.fail(
                 f"<inertial> takes one of diaginertia and fullinertia, and no orientation "
                 f"beside fullinertia: has {', '.join([*turns, 'diaginertia'])}",
                 element,
                 scope,
             )
-        if "fullinertia" in given:
+        if "fullinertia" in attributes:
             six = self.numbers(element, "fullinertia", 6, scope)
             moments = tuple(six[k] for k in FULL_ORDER)
         else:
             zero = Number("0", 0.0)
-            d = self.numbers(element, "diaginertia", 3, scope) if "diaginertia" in given else ()
+            d = (
+                self.numbers(element, "diaginertia", 3, scope)
+                if "diaginertia" in attributes
+                else ()
+            )
             xx, yy, zz = d or (zero, zero, zero)
             moments = (xx, zero, zero, yy, zero, zz)
-        pose = scope.frame.compose(self.pose(element, given))
+        pose = scope.frame.compose(self.pose(element, attributes))
         return MjcfInertial(element, pose, self.numbers(element, "mass", 1, scope)[0], moments)
 
     def joint(self, element: Element, scope: _Scope, count: int) -> MjcfJoint:
@@ -381,10 +385,12 @@ class _MjcfReader:
     def pose(self, element: Element, values: dict[str, str]) -> MjcfPose:
         """Position and orientation of an element."""
         turns = [k for k in ORIENTATIONS if k in values]
-        own = [k for k in turns if k in element.attributes]
-        if len(own) > 1:
-            self.files.fail(f"<{element.tag}> takes one orientation, has {', '.join(own)}", element)
-        kind = (own or turns or [""])[0]
+        orientations = [k for k in turns if k in element.attributes]
+        if len(orientations) > 1:
+            self.files.fail(
+                f"<{element.tag}> takes one orientation, has {', '.join(orientations)}", element
+            )
+        kind = (orientations or turns or [""])[0]
         place = [to_decimal(n.exact) for n in self.parse_numbers(element, "pos", 3, values) or ()]
         if not kind:
             return MjcfPose(place=place) if place else MjcfPose()
@@ -420,9 +426,9 @@ class _MjcfReader:
             return ()
         tokens = values[name].split()
         if len(tokens) != count:
-            seen = quote(values[name])
+            quoted = quote(values[name])
             self.fail(
-                f"<{element.tag}> {name}={seen} has {len(tokens)} numbers, expected {count}",
+                f"<{element.tag}> {name}={quoted} has {len(tokens)} numbers, expected {count}",
                 element,
                 scope,
                 name,
@@ -464,19 +470,19 @@ def read_equality(
     ) -> tuple[float, ...]:
         return tuple(n.value for n in parse(element, name, count, values))
 
-    bonds, others = [], []
+    bonds, effects = [], []
     for section in sections:
         if section.tag != "equality":
             continue
         for element in files.children(section):
             values = attributes(element, ("equality", element.tag))
             if values.get("active", "true") != "false":
-                found = _bond(files, element, values, numbers)
-                if isinstance(found, Bond):
-                    bonds.append(found)
+                bond = _bond(files, element, values, numbers)
+                if isinstance(bond, Bond):
+                    bonds.append(bond)
                 else:
-                    others.append(found)
-    return bonds, others
+                    effects.append(bond)
+    return bonds, effects
 
 
 def _bond(

@@ -61,9 +61,9 @@ def patch_mjcf(description: Description, changes: Changes) -> bytes:
     for name, new in changes.inertials.items():
         _set_inertial(patch, mjcf, bodies[name], new)
     joints = {j.name: j for b in mjcf.bodies for j in b.joints}
-    for name, wanted in changes.terms.items():
+    for name, terms in changes.terms.items():
         if name in joints:
-            _set_terms(patch, mjcf, joints[name], wanted)
+            _set_terms(patch, mjcf, joints[name], terms)
     if changes.gravity is not None:
         _set_gravity(patch, mjcf, changes.gravity)
     _set_forces(patch, mjcf.files.main.root, changes.extras.forces)
@@ -76,11 +76,11 @@ def _set_servos(patch: Patch, root: Element, servos: Mapping[str, JointServo]) -
 
     Raises InputError: an actuator whose gear or damping ratio multiplies what would be written.
     """
-    left = dict(servos)
+    remaining = dict(servos)
     for section in root.all("actuator"):
         for element in section.children:
             joint, name = (element.attributes.get(k, "") for k in ("joint", "name"))
-            if element.tag not in ("position", "general") or joint not in left:
+            if element.tag not in ("position", "general") or joint not in remaining:
                 continue
             if name == _force_name(joint):
                 continue
@@ -89,9 +89,9 @@ def _set_servos(patch: Patch, root: Element, servos: Mapping[str, JointServo]) -
                     f"{patch.text.path}:{element.line}: the servo of joint {joint!r} cannot be "
                     f"written to actuator {name!r}, which has {attribute}: delete this attribute"
                 )
-            _set_servo(patch, element, left.pop(joint))
-    if left:
-        patch.insert_last(root, _servo_lines(left))
+            _set_servo(patch, element, remaining.pop(joint))
+    if remaining:
+        patch.insert_last(root, _servo_lines(remaining))
 
 
 def _set_servo(patch: Patch, element: Element, servo: JointServo) -> None:
@@ -137,14 +137,14 @@ def _servo_lines(servos: Mapping[str, JointServo]) -> list[str]:
 
 def _set_forces(patch: Patch, root: Element, forces: Mapping[str, float]) -> None:
     """Constant forces on joints: those that this package wrote before, and new ones."""
-    left = dict(forces)
+    remaining = dict(forces)
     for section in root.all("actuator"):
         for element in section.children:
             joint = element.attributes.get("joint", "")
             if element.attributes.get("name") == _force_name(joint):
-                patch.numbers(element, "biasprm", [left.pop(joint, 0.0)])
-    if left:
-        patch.insert_last(root, _force_lines(left))
+                patch.numbers(element, "biasprm", [remaining.pop(joint, 0.0)])
+    if remaining:
+        patch.insert_last(root, _force_lines(remaining))
 
 
 def _force_name(joint: str) -> str:
@@ -195,18 +195,18 @@ def _check_settings(mjcf: Mjcf) -> None:
 
 def _set_inertial(patch: Patch, mjcf: Mjcf, body: MjcfBody, new: NewInertial) -> None:
     """Write one body's inertia; without a new centre of mass only its mass and moments."""
-    given = body.inertial
-    element = body.element if given is None else given.element
+    inertial_element = body.inertial
+    element = body.element if inertial_element is None else inertial_element.element
     _check_in_main_file(mjcf, element, f"body {body.name!r}")
     xx, xy, xz, yy, yz, zz = new.moments
-    if given is not None and new.com is None:
+    if inertial_element is not None and new.com is None:
         patch.numbers(element, "mass", [new.mass])
         if "fullinertia" in element.attributes:
             patch.numbers(element, "fullinertia", [xx, yy, zz, xy, xz, yz])
         else:
             patch.numbers(element, "diaginertia", [xx, yy, zz])
         return
-    if given is None:
+    if inertial_element is None:
         patch.insert_first(element, _inertial_lines(new, np.eye(3)))
         return
     if element.parent is not None and element.parent.tag == "frame":
@@ -215,7 +215,7 @@ def _set_inertial(patch: Patch, mjcf: Mjcf, body: MjcfBody, new: NewInertial) ->
             f"<frame>: move it out of the frame to have it written",
             body=body.name,
         )
-    axes = np.eye(3) if new.reset_axes else given.pose.rotation
+    axes = np.eye(3) if new.reset_axes else inertial_element.pose.rotation
     end = patch.text.spans(element)[1]
     tag = _inertial_lines(new, axes)[0]
     if not patch.text.closes_itself(element):

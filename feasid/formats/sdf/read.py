@@ -104,11 +104,11 @@ class _SdfReader:
             for element in parent.all("include"):
                 text.fail("<include> is not read: only the file itself is opened", element)
         models = [*root.all("model"), *(m for world in worlds for m in world.all("model"))]
-        moving = [m for m in models if not self.child_flag(m, "static")] or models
-        if len(worlds) > 1 or len(moving) != 1:
-            names = ", ".join(quote(m.attributes.get("name", "")) for m in moving[:6])
-            text.fail(f"needs one model that is not static, has {len(moving)}: {names}", root)
-        return moving[0]
+        movable = [m for m in models if not self.child_flag(m, "static")] or models
+        if len(worlds) > 1 or len(movable) != 1:
+            names = ", ".join(quote(m.attributes.get("name", "")) for m in movable[:6])
+            text.fail(f"needs one model that is not static, has {len(movable)}: {names}", root)
+        return movable[0]
 
     def read(self) -> Description:
         model = self.model
@@ -141,7 +141,7 @@ class _SdfReader:
                 f"{roots[0]!r} is held (floating=True lets it float)"
             )
         gravity = next((w.find("gravity") for w in self.text.root.all("world")), None)
-        given = None if gravity is None else self.numbers(gravity, 3, "world")
+        vector = None if gravity is None else self.numbers(gravity, 3, "world")
         return Description(
             "sdf",
             self.text.path,
@@ -149,7 +149,7 @@ class _SdfReader:
             tuple(read.values()),
             tuple(self.parents_first(above, links)),
             world=WORLD if to_world else "",
-            gravity=None if given is None else tuple(n.value for n in given),
+            gravity=None if vector is None else tuple(n.value for n in vector),
             bonds=tuple(self.mimic_bonds(joints)),
             notes=tuple(notes),
             effects=tuple(self.unmodelled_effects(links)),
@@ -162,15 +162,15 @@ class _SdfReader:
     # -- numbers and names ----------------------------------------------------------------------
 
     def named_elements(self, parent: Element, tag: str) -> dict[str, Element]:
-        found: dict[str, Element] = {}
+        elements: dict[str, Element] = {}
         for element in parent.all(tag):
             name = element.attributes.get("name", "")
             if not name or len(name) > MAX_NAME:
                 self.text.fail(f"a <{tag}> needs a name of 1 to {MAX_NAME} characters", element)
-            if name in found or name in self.frames or name in (WORLD, MODEL):
+            if name in elements or name in self.frames or name in (WORLD, MODEL):
                 self.text.fail(f"{tag} {name!r}: the name is defined twice, or reserved", element)
-            found[name] = element
-        return found
+            elements[name] = element
+        return elements
 
     def fail(self, owner: str, message: str, element: Element, **data: Any) -> NoReturn:
         kind, _, name = owner.partition(" ")
@@ -197,10 +197,10 @@ class _SdfReader:
         return Number.parse(default)
 
     def single_child(self, parent: Element, tag: str, owner: str) -> Element | None:
-        found = parent.all(tag)
-        if len(found) > 1:
-            self.fail(owner, f"is there twice, first on line {found[0].line}", found[1])
-        return found[0] if found else None
+        children = parent.all(tag)
+        if len(children) > 1:
+            self.fail(owner, f"is there twice, first on line {children[0].line}", children[1])
+        return children[0] if children else None
 
     def child_text(self, parent: Element, tag: str, owner: str) -> str:
         element = self.single_child(parent, tag, owner)
@@ -218,21 +218,23 @@ class _SdfReader:
         element = self.single_child(parent, "pose", owner)
         if element is None:
             return (poses.identity(), [Decimal(0)] * 3), (), ""
-        given = element.attributes
-        if given.get("rotation_format", "euler_rpy") != "euler_rpy":
+        attributes = element.attributes
+        if attributes.get("rotation_format", "euler_rpy") != "euler_rpy":
             self.fail(
-                owner, f"rotation_format={quote(given['rotation_format'])} is not read", element
+                owner,
+                f"rotation_format={quote(attributes['rotation_format'])} is not read",
+                element,
             )
-        if given.get("frame"):
+        if attributes.get("frame"):
             self.fail(owner, "frame= is of SDF 1.6: write relative_to=", element)
         values = self.numbers(element, 6, owner)
-        degrees = given.get("degrees", "false") in ("1", "true")
+        degrees = attributes.get("degrees", "false") in ("1", "true")
         angles = [n.exact for n in values[3:]]
         if degrees:
             angles = [Fraction(poses.PI) * a / 180 for a in angles]
         place = [poses.to_decimal(n.exact) for n in values[:3]]
         tokens = () if degrees else tuple(n.text for n in values[3:])
-        return (poses.from_rpy(angles), place), tokens, given.get("relative_to", "")
+        return (poses.from_rpy(angles), place), tokens, attributes.get("relative_to", "")
 
     def place_frames(self, links: dict[str, Element], joints: dict[str, Element]) -> None:
         """Collect all frames, and place each in the model's."""
@@ -259,12 +261,12 @@ class _SdfReader:
     def place_frame(self, name: str) -> None:
         """Place a frame, and those that it is relative to, in the world."""
         chain: list[str] = []
-        seen: set[str] = set()
+        visited: set[str] = set()
         while name not in self.absolute:
-            if name in seen:
+            if name in visited:
                 element = self.frames[name].element
                 self.text.fail(f"the poses of {quote(name)} go in a circle", element)
-            seen.add(name)
+            visited.add(name)
             chain.append(name)
             base = self.frames[name].base
             if base != MODEL and base not in self.frames:
@@ -295,9 +297,9 @@ class _SdfReader:
 
     def link_of_frame(self, name: str, element: Element) -> str:
         """The link to which a name of a link, joint or frame is attached."""
-        seen: set[str] = set()
-        while name in self.frames and self.frames[name].attached and name not in seen:
-            seen.add(name)
+        visited: set[str] = set()
+        while name in self.frames and self.frames[name].attached and name not in visited:
+            visited.add(name)
             name = self.frames[name].attached
         if name == MODEL:
             first = next((e.attributes["name"] for e in self.model.all("link")), "")
@@ -324,9 +326,11 @@ class _SdfReader:
                 self.fail(f"joint {name}", f"carries {what}: loops are not read from SDF", element)
             above[child] = (parent, name)
         reached = set(self.parents_first(above, links))
-        lost = [n for n in links if n not in reached]
-        if lost:
-            self.text.fail(f"joints form a cycle through link {lost[0]!r}", links[lost[0]])
+        unreached = [n for n in links if n not in reached]
+        if unreached:
+            self.text.fail(
+                f"joints form a cycle through link {unreached[0]!r}", links[unreached[0]]
+            )
         return above
 
     def parents_first(
@@ -342,17 +346,17 @@ class _SdfReader:
             waiting.extend(reversed(below.get(name, [])))
 
     def joint_kind(self, name: str, element: Element) -> str:
-        given = element.attributes.get("type", "")
-        if given not in KINDS:
+        type_name = element.attributes.get("type", "")
+        if type_name not in KINDS:
             self.text.fail(
-                f"joint {name!r} has type {quote(given)}{did_you_mean(given, KINDS)}; "
+                f"joint {name!r} has type {quote(type_name)}{did_you_mean(type_name, KINDS)}; "
                 f"{', '.join(KINDS)} are read",
                 element,
                 "type",
                 UnsupportedJointError,
                 joint=name,
             )
-        return KINDS[given]
+        return KINDS[type_name]
 
     def link(
         self,
@@ -375,10 +379,10 @@ class _SdfReader:
             matrix = self.single_child(inertial, "inertia", owner)
             if matrix is None:
                 self.fail(owner, "needs an <inertia>", inertial)
-            given = (
+            six_moments = (
                 self.child_number(matrix, k, owner, "" if k[1] == k[2] else "0") for k in MOMENTS
             )
-            moments = tuple(n.exact for n in given)
+            moments = tuple(n.exact for n in six_moments)
             pose, angles, base = self.pose(inertial, owner)
             if base and base != name:
                 self.fail(owner, "takes no relative_to", inertial)
@@ -408,7 +412,7 @@ class _SdfReader:
         gear = self.child_number(element, "drake:gear_ratio", owner, "1").value
         rotor = self.child_number(element, "drake:rotor_inertia", owner, "0").value
         dynamics = None if axis is None else self.single_child(axis, "dynamics", owner)
-        damping, friction, stiffness, rest = (
+        damping, friction, stiffness, spring_reference = (
             self.child_number(dynamics, tag, owner, "0").value
             for tag in ("damping", "friction", "spring_stiffness", "spring_reference")
         )
@@ -425,7 +429,7 @@ class _SdfReader:
             self.axis(axis, name, frame, child, owner) if one else np.array([0.0, 0.0, 1.0]),
             frame.position,
             limits=Limits(*bounds) if one else Limits(),
-            terms=JointTerms(rotor * gear**2, damping, friction, stiffness, rest),
+            terms=JointTerms(rotor * gear**2, damping, friction, stiffness, spring_reference),
             place=f"{self.text.path}:{element.line}",
         )
 
@@ -446,19 +450,21 @@ class _SdfReader:
             direction = np.array([n.value for n in self.numbers(xyz, 3, owner)])
             if not direction.any():
                 self.fail(owner, "the axis is zero", xyz)
-        given = "" if xyz is None else xyz.attributes.get("expressed_in", "")
+        frame_name = "" if xyz is None else xyz.attributes.get("expressed_in", "")
         if self.version < MODEL_FRAME_AXES or (
             self.version < EXPRESSED_AXES
             and axis is not None
             and self.child_flag(axis, "use_parent_model_frame")
         ):
-            given = MODEL
-        if given and given not in self.absolute:
-            hint = did_you_mean(given, self.frames)
-            self.fail(owner, f"expressed_in={quote(given)} does not exist{hint}", xyz or self.model)
-        if not given or given == name:
+            frame_name = MODEL
+        if frame_name and frame_name not in self.absolute:
+            hint = did_you_mean(frame_name, self.frames)
+            self.fail(
+                owner, f"expressed_in={quote(frame_name)} does not exist{hint}", xyz or self.model
+            )
+        if not frame_name or frame_name == name:
             return np.asarray(frame.rotation @ direction)
-        turns = (np.array(self.absolute[f][0], dtype=np.float64) for f in (child, given))
+        turns = (np.array(self.absolute[f][0], dtype=np.float64) for f in (child, frame_name))
         own, other = turns
         return np.asarray(own.T @ other @ direction)
 
@@ -523,11 +529,11 @@ class _SdfReader:
                 out.append(None)
                 continue
             wanted = {"box": 3, "ellipsoid": 3, "sphere": 1}.get(solid.tag, 2)
-            known = not base and len(size) == wanted
+            readable = not base and len(size) == wanted
             placed = _exact_pose(pose, (), False)
             shape = (
                 primitive_shape(solid.tag, size, placed.rotation, placed.position)
-                if known
+                if readable
                 else None
             )
             out.append(shape)

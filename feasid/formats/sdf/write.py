@@ -104,15 +104,15 @@ def _set_terms(patch: Patch, joint: Element, wanted: JointTerms) -> bool:
             patch.content(rotor, [inertia])
     elif wanted.inertia:
         inserted += markup("drake:rotor_inertia", inertia)
-    given = {tag: getattr(wanted, field) for tag, field in DYNAMICS.items()}
+    values = {tag: getattr(wanted, field) for tag, field in DYNAMICS.items()}
     if not wanted.stiffness:
-        del given["spring_reference"]
+        del values["spring_reference"]
     axis = joint.find("axis")
     dynamics = None if axis is None else axis.find("dynamics")
     if dynamics is not None:
-        _set_child_numbers(patch, dynamics, given)
-    elif any(given.values()):
-        lines = markup("dynamics", _element_lines(given))
+        _set_child_numbers(patch, dynamics, values)
+    elif any(values.values()):
+        lines = markup("dynamics", _element_lines(values))
         if axis is not None:
             patch.insert_first(axis, lines)
         else:
@@ -140,14 +140,14 @@ def _inertial_lines(new: NewInertial) -> list[str]:
 
 def with_distinct_names(robot: Robot) -> Robot:
     """The robot with other names for bodies that are called like a joint, which SDF forbids."""
-    taken = {*robot.joints, *(b.name for b in robot.bodies)}
+    names = {*robot.joints, *(b.name for b in robot.bodies)}
     new = {}
     for body in robot.bodies:
         if body.name in robot.joints:
             name = f"{body.name}_link"
-            while name in taken:
+            while name in names:
                 name += "_"
-            taken.add(name)
+            names.add(name)
             new[body.name] = name
     bodies = (
         replace(b, name=new.get(b.name, b.name), parent=new.get(b.parent or "", b.parent))

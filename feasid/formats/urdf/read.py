@@ -94,8 +94,8 @@ class _UrdfReader:
         self.check_root()
         elements = self.named_elements("link")
         read = [self.link(name, element) for name, element in elements.items()]
-        moving = self.named_elements("joint")
-        joints = {name: self.joint(name, element) for name, element in moving.items()}
+        joint_elements = self.named_elements("joint")
+        joints = {name: self.joint(name, element) for name, element in joint_elements.items()}
         if not elements:
             text.fail("the robot has no links", root)
         self.check_tree(elements, joints)
@@ -112,7 +112,7 @@ class _UrdfReader:
             left_out=tuple(unread_elements(root)),
             has_frames=True,
             text=text,
-            document=NamedElements(text, elements, moving),
+            document=NamedElements(text, elements, joint_elements),
         )
 
     def place_in_parent(self, link: Link) -> Link:
@@ -148,7 +148,7 @@ class _UrdfReader:
                 )
 
     def named_elements(self, kind: str) -> dict[str, Element]:
-        found: dict[str, Element] = {}
+        elements: dict[str, Element] = {}
         for element in self.text.root.all(kind):
             name = element.attributes.get("name", "")
             if not name:
@@ -157,14 +157,14 @@ class _UrdfReader:
                 self.text.fail(
                     f"{kind} name {quote(name)} is longer than {MAX_NAME} characters", element
                 )
-            if name in found:
-                first = found[name].line
+            if name in elements:
+                first = elements[name].line
                 data: dict[str, Any] = {kind: name, "first_line": first}
                 self.text.fail(
                     f"{kind} {name!r} is defined twice: here and on line {first}", element, **data
                 )
-            found[name] = element
-        return found
+            elements[name] = element
+        return elements
 
     # -- numbers ------------------------------------------------------------------------------
 
@@ -199,18 +199,21 @@ class _UrdfReader:
         return pose_of_numbers(xyz, rpy)
 
     def single_child(self, parent: Element, tag: str, owner: Owner) -> Element | None:
-        found = parent.all(tag)
-        if len(found) > 1 and tag == "origin" and parent.tag == "joint":
-            where = f"{self.text.path}:{found[1].line}"
+        children = parent.all(tag)
+        if len(children) > 1 and tag == "origin" and parent.tag == "joint":
+            where = f"{self.text.path}:{children[1].line}"
             self.notes.append(
                 f"{where}: joint {owner['joint']!r} has a second <origin>; the first, on line "
-                f"{found[0].line}, counts, as in other readers"
+                f"{children[0].line}, counts, as in other readers"
             )
-        elif len(found) > 1:
+        elif len(children) > 1:
             self.fail(
-                f"a second <{tag}>; the first is on line {found[0].line}", found[1], None, owner
+                f"a second <{tag}>; the first is on line {children[0].line}",
+                children[1],
+                None,
+                owner,
             )
-        return found[0] if found else None
+        return children[0] if children else None
 
     def attribute_numbers(self, parent: Element, tag: str, owner: Owner) -> dict[str, float]:
         """The numbers of ``<limit>`` or ``<dynamics>``, those that are there."""
@@ -265,10 +268,10 @@ class _UrdfReader:
             )
         ends = {}
         for end in ("parent", "child"):
-            found = self.single_child(element, end, owner)
-            if found is None or not found.attributes.get("link"):
+            child = self.single_child(element, end, owner)
+            if child is None or not child.attributes.get("link"):
                 self.fail(f"needs a <{end} link=...>", element, None, owner)
-            ends[end] = found.attributes["link"]
+            ends[end] = child.attributes["link"]
         joint = _Joint(
             name, element, kind, ends["parent"], ends["child"], self.pose(element, owner)
         )
@@ -403,20 +406,20 @@ class _UrdfReader:
         safe: set[str] = set()
         for name in links:
             way: list[str] = []
-            seen: set[str] = set()
+            visited: set[str] = set()
             while name in carried and name not in safe:
-                if name in seen:
+                if name in visited:
                     cycle = [*way[way.index(name) :], name]
-                    joint, other = carried[name], carried[cycle[1]]
+                    joint, last_joint = carried[name], carried[cycle[1]]
                     self.text.fail(
                         f"joints form a cycle through links {' <- '.join(map(repr, cycle[:6]))}: "
-                        f"joint {joint.name!r} here and joint {other.name!r} on line "
-                        f"{other.element.line}",
+                        f"joint {joint.name!r} here and joint {last_joint.name!r} on line "
+                        f"{last_joint.element.line}",
                         joint.element,
                         joint=joint.name,
-                        first_line=other.element.line,
+                        first_line=last_joint.element.line,
                     )
-                seen.add(name)
+                visited.add(name)
                 way.append(name)
                 name = carried[name].parent
             safe.update(way)
@@ -482,9 +485,9 @@ def _meshes(link: Element) -> list[Mesh]:
         except ValueError:
             scale = []
         rotation, position = place or (np.eye(3), np.zeros(3))
-        known = place is not None and len(scale) == 3
-        name = element.attributes.get("filename", "") if known else ""
-        out.append(Mesh(name, np.array(scale if known else [1.0] * 3), rotation, position))
+        readable = place is not None and len(scale) == 3
+        name = element.attributes.get("filename", "") if readable else ""
+        out.append(Mesh(name, np.array(scale if readable else [1.0] * 3), rotation, position))
     return out
 
 

@@ -115,18 +115,18 @@ def _add_extensions(patch: Patch, root: Element, extras: Extras) -> None:
     """Extension elements at the end; numbers of Drake's that are there are replaced."""
     if not extras.extensions:
         return
-    left = dict(extras.armatures)
+    remaining = dict(extras.armatures)
     if "drake" in extras.extensions:
         for transmission in root.all("transmission"):
             joint, actuator = (transmission.find(tag) for tag in ("joint", "actuator"))
             name = "" if joint is None else joint.attributes.get("name", "")
-            if actuator is not None and name in left:
-                _set_rotor_inertia(patch, actuator, left.pop(name))
+            if actuator is not None and name in remaining:
+                _set_rotor_inertia(patch, actuator, remaining.pop(name))
         if "xmlns:drake" not in root.attributes:
             patch.new_attribute(root, *next(iter(DRAKE.items())))
     has = root.find("mujoco") is not None
     wanted = [x for x in extras.extensions if not (x == "mujoco" and has)]
-    lines = extension_lines(Extras(armatures=left, extensions=tuple(wanted)))
+    lines = extension_lines(Extras(armatures=remaining, extensions=tuple(wanted)))
     if lines:
         patch.insert_last(root, lines)
 
@@ -222,10 +222,10 @@ def _joint_type_and_axis(body: Body) -> tuple[str, Array | None]:
 
 def _limit_lines(body: Body, kind: str) -> list[str]:
     limits = body.limits
-    given = {"effort": limits.effort, "velocity": limits.velocity}
-    if kind == "continuous" and not any(v is not None for v in given.values()):
+    values = {"effort": limits.effort, "velocity": limits.velocity}
+    if kind == "continuous" and not any(v is not None for v in values.values()):
         return []
-    numbers = {k: UNLIMITED if v is None else v for k, v in given.items()}
+    numbers = {k: UNLIMITED if v is None else v for k, v in values.items()}
     if kind == "continuous":
         return markup("limit", **numbers)
     lower = -UNLIMITED if limits.lower is None else limits.lower
