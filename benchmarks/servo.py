@@ -1,5 +1,6 @@
 """Robots without torque sensors: gains, delay and motion from positions and commands, in MuJoCo.
 
+    python benchmarks/servo.py scale [--seeds 12] [--robots so101 ur5 panda leg]
     python benchmarks/servo.py arms [--seeds 20] [--first 0] [--robots so101 ur5 panda leg]
     python benchmarks/servo.py adverse [--seeds 5] [--servos rate zeros]
     python benchmarks/servo.py simulation [--seeds 1] [--robots so101]
@@ -12,6 +13,11 @@ a delay of 4 ms, of which MuJoCo's step takes back a quarter of a millisecond; 3
 gains (the joint that is most off) and their rms pull, delay, RMS of positions along other
 commands in closed loop, over that of the nominal model; torques of the links with armature on that
 motion up to the common factor, over the description's; gains with a known payload in a second log.
+"scale": gains over the true ones with only the description to fix their common factor, and over the
+factor by which the description's torques are off along the test motion, which no log tells. True
+masses have a further common factor of exp(N(0, .2)); servos carry none, half or all of the robot's
+weight; a last log has speeds with noise of .02 rad/s besides. With the rms pull of that factor, by
+what the fit reports but for the description's common error, and of the ratios.
 "adverse": servos and logs that do more or less, by what the fit makes of them. The fit's motion is
 that of a servo with the terms that it found, the nominal model's that of one with the true terms. A
 fit whose motion is more than a tenth of the nominal one's error off is silent unless what it names
@@ -40,6 +46,11 @@ import pandas as pd
 from scipy.optimize import least_squares
 
 import feasid
+from feasid.core.threads import one_thread
+from feasid.options.complete import complete_options
+from feasid.options.tables import FitOptions
+from feasid.regression.reduce import complete_filter_options, open_sources
+from feasid.servos.gains import ServoFit, identify_servo
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -77,14 +88,19 @@ def mass(world: ServoWorld) -> float:
     return sum(float(x.get("value", "0")) for x in world.described.iter("mass"))
 
 
-def rigid_torques(world: ServoWorld, fit: feasid.Fit) -> tuple[float, float]:
-    """Relative torque errors up to a factor: of the fit's links and armature, the description's."""
+def torque_test_motion(world: ServoWorld) -> tuple[np.ndarray, ...]:
+    """Positions, speeds and accelerations of the test motion at which torques are compared."""
     q = np.repeat(world.test_commands, 10, axis=0)
     width = np.hanning(41) / np.hanning(41).sum()
     q = np.stack([np.convolve(x, width, "valid") for x in q.T], axis=1)
     dq = np.gradient(q, 0.002, axis=0)
     rows = np.linspace(500, len(q) - 1, ROWS).astype(int)
-    q, dq, ddq = q[rows], dq[rows], np.gradient(dq, 0.002, axis=0)[rows]
+    return q[rows], dq[rows], np.gradient(dq, 0.002, axis=0)[rows]
+
+
+def rigid_torques(world: ServoWorld, fit: feasid.Fit) -> tuple[float, float]:
+    """Relative torque errors up to a factor: of the fit's links and armature, the description's."""
+    q, dq, ddq = torque_test_motion(world)
     truth = world.physics.rigid_torque(q, dq, ddq) + world.truth.armature * ddq
     size = np.sqrt(np.mean(truth**2, axis=0))
 
@@ -132,6 +148,74 @@ def measured(world: ServoWorld) -> dict[str, float]:
     }
 
 
+def described_factor(world: ServoWorld) -> float:
+    """Factor of the description's rigid torques that explains the true ones best."""
+    motion = torque_test_motion(world)
+    truth = world.physics.rigid_torque(*motion)
+    size = np.sqrt(np.mean(truth**2, axis=0))
+    a, b = (np.ravel(x / size) for x in (feasid.inverse_dynamics(world.robot, *motion), truth))
+    return float(a @ b / (a @ a))
+
+
+SCALES = {
+    "plain": {},
+    "half_weight": {"carried": 0.5},
+    "weight": {"carried": 1.0},
+    "noisy dq": {"speed_noise": 0.02},
+}
+
+
+def scale(options: argparse.Namespace) -> None:
+    ran: dict[tuple[str, str, str], list[tuple[float, ...]]] = {}
+    seeds = range(options.first, options.first + options.seeds)
+    for seed, robot, log, kind in product(seeds, options.robots, LOGS, SCALES):
+        how = replace(LOGS[log], heavier=0.2, **SCALES[kind])
+        world = make_servo_world(robot, seed, how)
+        table, started = world.log, time.process_time()
+        try:
+            servo = servo_fit(table, world.robot)
+        except feasid.FeasidError as error:
+            print(f"{robot}, {log}, {kind}, {seed}: refused: {error}", flush=True)
+            continue
+        seconds = time.process_time() - started
+        logs = np.log(np.array(servo.servo.kp) / world.truth.kp)
+        off = logs - logs.mean()
+        common = float(logs.mean() + np.log(described_factor(world)))
+        pulls = (
+            common / servo.from_log,
+            float(np.sqrt(np.mean((off / servo.ratio_deviations) ** 2))),
+        )
+        share = (servo.servo.terms or {}).get("weight", (0.0,))[0]
+        figures = (common, *pulls, share - how.carried, float(np.abs(off).max()), seconds)
+        ran.setdefault((robot, log, kind), []).append(figures)
+        print(
+            f"{robot}, {log}, {kind}, {seed}: kp {np.exp(common):.3f}, ratios "
+            f"{100 * np.abs(off).max():.2g} %, terms {[*(servo.servo.terms or {})]} share "
+            f"{share:.3f}, {seconds:.1f} s{' DOUBT' if any_doubt(servo) else ''}",
+            flush=True,
+        )
+    for (robot, log, kind), fits in ran.items():
+        common, pull, ratio_pull, share, ratio, seconds = np.array(fits).T
+        print(
+            f"{robot:6} {log:15} {kind:12} {len(fits)} of {options.seeds}: kp median "
+            f"{np.exp(np.median(common)):.3f}, {np.exp(common.min()):.2f} to "
+            f"{np.exp(common.max()):.2f}; rms pull {np.sqrt(np.mean(pull**2)):.2f}, of ratios "
+            f"{np.sqrt(np.mean(ratio_pull**2)):.2f}; ratios {100 * np.median(ratio):.2g} %; share "
+            f"off {np.abs(share).max():.3f}; {np.median(seconds):.1f} s"
+        )
+
+
+@one_thread()
+def servo_fit(log: pd.DataFrame, robot: feasid.Robot) -> ServoFit:
+    """The gains alone, as a fit finds them before it knows of encoder zeros."""
+    chosen = complete_options(FitOptions, {"command": "position"}, "fit")
+    return identify_servo(open_sources(log), robot, complete_filter_options(chosen, "fit"))
+
+
+def any_doubt(servo: ServoFit) -> bool:
+    return any(note.values.get("confirmed") for note in servo.notes)
+
+
 def arms(options: argparse.Namespace) -> None:
     found: dict[tuple[str, str], list[dict[str, float]]] = {}
     for seed in range(options.first, options.first + options.seeds):
@@ -169,6 +253,7 @@ def adverse(options: argparse.Namespace) -> None:
             named = [*(fit.servo.servo.terms or ())]
             named += ["limit"] if fit.servo.servo.limit else []
             named += ["zeros"] if fit.calibration.correction.values_by_joint("zero") else []
+            name = "weight" if SERVOS[name].carried else name
             told = fit.quality.level != "good" or (name in named and len(named) == 1)
             silent += share > SILENT and not told
             kp = np.array(fit.servo.servo.kp) / world.truth.kp
@@ -292,8 +377,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    kinds = {"arms": arms, "adverse": adverse, "simulation": simulation, "design": design,
-             "recordings": recordings}  # fmt: skip
+    kinds = {"scale": scale, "arms": arms, "adverse": adverse, "simulation": simulation,
+             "design": design, "recordings": recordings}  # fmt: skip
     parser.add_argument("what", choices=kinds)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first", type=int, default=0)

@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
         from feasid.regression.reduce import open_sources
     robot = read_robot(arguments)
     if options.get("command") and robot is not None and not arguments.json:
-        from feasid.servos.gains import describe_factors
+        from feasid.servos.prior import describe_factors
 
         weighed = any(options.get(name) for name in ("gains", "moments", "loaded"))
         lines = describe_factors(robot)[: 1 if weighed else None]

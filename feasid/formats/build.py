@@ -241,7 +241,9 @@ def _add_constraints(robot: Robot, description: Description) -> Robot:
     places, home = _link_places(robot), _home_poses(robot, references)
     loops = [_bond_to_loop(b, places, home) for b in bonds if b.kind != "joint"]
     start = {j: references.get(j, 0.0) for j in robot.joints if j in references}
-    tried = replace(robot, loops=tuple(loops), active=description.motors, configuration=start)
+    tried = replace(
+        robot, loops=tuple(loops), active=tuple(description.motors), configuration=start
+    )
     active = [joint for joint in description.motors if joint in tried.coordinates]
     return robot.with_loops(loops, active, start)
 

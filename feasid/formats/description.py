@@ -236,8 +236,10 @@ class Description:
     #: is the base itself.
     world: str = ""
     gravity: tuple[float, ...] | None = None  #: Where the file states it [m/s^2].
-    bonds: tuple[Bond, ...] = ()  #: Equality constraints, and the joints that actuators drive.
-    motors: tuple[str, ...] = ()  #: See `bonds`.
+    bonds: tuple[Bond, ...] = ()  #: Equality constraints.
+    #: Joints that actuators drive, with the gains of position servos [N m / rad, N / m], zero for
+    #: other actuators.
+    motors: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()  #: What was repaired while reading, naming file and line.
     #: What hides links from a reader without the format's own compiler.
     hidden: tuple[str, ...] = ()

@@ -235,6 +235,11 @@ def read_raw(
         for kind in WORDS
         if layout.columns[kind] is not None
     }
+    if law is not None and law.law == "position" and not several:
+        derived = [kind for kind in ("dq", "ddq") if values.pop(kind, None) is not None]
+        if derived:
+            text = f"columns {' and '.join(derived)} are not used: speeds follow from the positions"
+            notes.append(Note(f"{text}, whose noise and lag servo gains bear", "speeds-derived"))
     wrong = _find_corrupt_rows(values, t) if corrupt == "drop" else ()
     if not wrong:
         _refuse_absurd(values, layout)

@@ -26,17 +26,18 @@ SPEED_CUTOFF, SPEED_SHARE = 60.0, 0.4
 
 LAWS = ("position", "velocity", "current")
 
-TERMS = ("integral", "rate", "gravity")
+TERMS = ("integral", "rate", "gravity", "weight")
 """What a servo may do besides its proportional gain: integrate the error [1/s], act on the rate of
-the command behind a low-pass [s], and add the weight by its maker's model [rad / (N m)]; all times
-kp."""
+the command behind a low-pass [s], add the weight that the description has [rad / (N m)], all times
+kp; and carry a share of the robot's own weight."""
 
 
 def delay_commands(commands: Array, delay: float, period: float) -> Array:
-    """Means over the sampling periods around rows of commands that are held, `delay` later.
+    """Commands that are held, `delay` later, as slow signals see them at the rows.
 
     A command holds from its row to the next. Its mean over a period around a row is linear
-    interpolation between rows, half a period late.
+    interpolation between rows, half a period late; of a slow signal it is short by h^2 / 24 times
+    the second derivative, which is added.
 
     Parameters
     ----------
@@ -49,7 +50,10 @@ def delay_commands(commands: Array, delay: float, period: float) -> Array:
     ndarray, shape (N, k)
     """
     now, before, part = _commands_around_rows(commands, delay, period)
-    return np.asarray((1 - part) * now + part * before)
+    means = np.asarray((1 - part) * now + part * before)
+    out = means.copy()
+    out[1:-1] -= (means[2:] - 2 * means[1:-1] + means[:-2]) / 24
+    return out
 
 
 def _commands_around_rows(
@@ -173,6 +177,8 @@ class Servo:
     law : {"position", "velocity", "current"}
     terms : mapping of str to tuple of float
         Factors of further terms per joint, by `TERMS`.
+    carried : tuple of float
+        Inertial parameters of the bodies whose weight a term "weight" is a share of.
     limit, kd : tuple of float
         Torque limit, and the damping within it that is not friction, per joint; empty for none.
     rate_time : float
@@ -187,6 +193,7 @@ class Servo:
     limit: tuple[float, ...] = ()
     kd: tuple[float, ...] = ()
     rate_time: float = 0.0
+    carried: tuple[float, ...] = ()
 
     @property
     def has_only_gain_and_damping(self) -> bool:
@@ -210,7 +217,8 @@ class Servo:
         if isinstance(value, cls):
             given = value
         else:
-            known = ("joints", "kp", "delay", "law", "terms", "limit", "kd", "rate_time")
+            known = ("joints", "kp", "delay", "law", "terms", "limit", "kd", "rate_time",
+                     "carried")  # fmt: skip
             for name in value:
                 if name not in known:
                     raise InputError(f"servo has no {name!r}{did_you_mean(name, known)}")
@@ -220,9 +228,11 @@ class Servo:
             kp = tuple(map(float, named.values() if named else gains))
             terms = {k: tuple(map(float, v)) for k, v in (value.get("terms") or {}).items()}
             law = str(value.get("law", "position"))
-            limit, kd = (tuple(map(float, value.get(name, ()))) for name in ("limit", "kd"))
+            limit, kd, carried = (
+                tuple(map(float, value.get(name, ()))) for name in ("limit", "kd", "carried")
+            )
             delay, late = (float(value.get(name, 0.0)) for name in ("delay", "rate_time"))
-            given = cls(joints, kp, delay, law, terms, limit, kd, late)
+            given = cls(joints, kp, delay, law, terms, limit, kd, late, carried)
         missing = [j for j in robot.joints if j not in given.joints]
         if missing or len(given.joints) != robot.dof or len(given.kp) not in (0, robot.dof):
             raise InputError(
@@ -260,7 +270,24 @@ class Servo:
             cutoff = min(SPEED_CUTOFF, SPEED_SHARE / period)
             motion = smooth_and_differentiate(q, 1, cutoff, 1.0 / period)
             error = limits.limit_errors(error, motion, commands, self.delay, period)
-        extra, lags = self.terms or {}, (self.delay, self.rate_time)
+        extra, lags = dict(self.terms or {}), (self.delay, self.rate_time)
+        share = extra.pop("weight", None)
         for name, signal in servo_term_signals(extra, robot, q, commands, lags, period).items():
             error = error + np.asarray(extra[name])[order] * signal
-        return np.asarray(gains * error)
+        torque = gains * error
+        if share is not None:
+            torque = torque + np.asarray(share)[order] * self._carried_weight(robot, q)
+        return np.asarray(torque)
+
+    def _carried_weight(self, robot: Robot, q: Array) -> Array:
+        """Joint torques of the weight that the servo knows of, (N, dof)."""
+        bare = robot.without_joint_terms()
+        values = bare.values.copy()
+        if len(self.carried) != bare.inertial_columns.size:
+            raise InputError(
+                "servo has the term 'weight' and needs carried: the inertial parameters of "
+                f"{len(bare.bodies)} bodies, ten each",
+                option="servo",
+            )
+        values[bare.inertial_columns.ravel()] = self.carried
+        return np.asarray(inverse_dynamics(bare.with_values(values), q, 0 * q, 0 * q))

@@ -342,8 +342,9 @@ class CommandOptions(TypedDict, total=False):
     servo_terms: Annotated[
         Sequence[str] | None,
         Option("words", "what servos do besides kp and kd: integral of the error, rate of the "
-               "command, gravity of the description; None what held-out stretches ask for",
-               choices=("integral", "rate", "gravity"), needs=("command", ("position",)),
+               "command, gravity of the description, weight of the robot itself in a share that "
+               "is found; None what the evidence asks for",
+               choices=("integral", "rate", "gravity", "weight"), needs=("command", ("position",)),
                example="integral"),
     ]  # fmt: skip
     gains: Annotated[

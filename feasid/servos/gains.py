@@ -12,9 +12,8 @@ this factor follows from the log. The factor is the description's unless somethi
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -22,25 +21,18 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
-from feasid.dynamics.regressor import inverse_dynamics, regressor
 from feasid.errors import InputError, LogError
 from feasid.formats.fit_robot import with_fit_terms
-from feasid.identifiability.base import BaseParameters, base_parameters, servo_scale_groups
-from feasid.loads.description import FACTOR_SHARE, INERTIAL_SHARE
+from feasid.identifiability.base import base_parameters, servo_scale_groups
+from feasid.loads.description import FACTOR_SHARE
 from feasid.loads.payload import load_parameters
-from feasid.logs.servo import TERMS, Servo
+from feasid.logs.servo import Servo
 from feasid.regression.reduce import open_sources
 from feasid.robot.description import Robot
-from feasid.servos.equations import (
-    DELAY_STEP,
-    EARLIEST,
-    LONGEST_DELAY,
-    MOST_MISFIT,
-    GainEquations,
-    GainPrior,
-    GainSolution,
-)
-from feasid.servos.rows import CUTOFF, ServoRows, find_limits, refuse_dead_bands
+from feasid.servos.equations import EARLIEST, LONGEST_DELAY
+from feasid.servos.laws import GainProblem, LawFit, find_rival
+from feasid.servos.prior import DESCRIPTION, FILE_SHARE, gain_prior, weighing_instructions
+from feasid.servos.rows import CUTOFF, ServoRows, find_limits
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,17 +40,9 @@ if TYPE_CHECKING:
 LEAST_COUNTS = 2.0
 """RMS error in encoder counts below which a log says nothing about gains."""
 
-DESCRIPTION = "the description"
-"""What fixes the common factor where nothing was weighed."""
-
-WEIGHED = 33
-"""Positions of a joint of which the one with the largest moment is proposed for weighing."""
-
-SMALLEST_MOMENT = 1e-9
-"""Gravity moment [N m] below which there is nothing to weigh; a vertical axis gives 1e-17."""
-
-LARGE_MOMENT = 5.0
-"""Gravity moment [N m] from which the scale is proposed half a metre from the axis."""
+LEAST_SHAPE = 0.07
+"""Least relative deviation of the common factor beside the description's common error: those of
+the evidence alone were too small."""
 
 LIMITED = 0.01
 """Misfit above which torque limits are looked for."""
@@ -66,11 +50,16 @@ LIMITED = 0.01
 UNTOLD = 0.5
 """A gain with a larger relative deviation is not told by the log."""
 
+DOUBTFUL_MISFIT, LARGEST_MISFIT = 0.05, 0.6
+"""Unexplained share of an error from which a fit is in doubt, and from which there is none: dead
+bands, elasticity and profiles inside a servo left 9 to 70 %, modelled servos .1 to 3 %, real ones
+of hobby arms 20 %."""
+
+LATEST = LONGEST_DELAY - 0.01
+"""A delay from here [s] on is at the end of those that are sought."""
+
 LARGEST_ERROR = 1.0
 """RMS error [rad] of a turning joint from which a command is not followed at all."""
-
-BETTER = 0.8
-"""Share of the held-out squared misfit below which a candidate term is kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +88,12 @@ class ServoFit:
         Share of each joint's rows that was used.
     weighing : str
         What to weigh, and how, where only the description fixes the factor.
+    from_log : float
+        The part of `factor` that is not the description's common error.
+    stated : mapping of str to float
+        Gains that the robot's file states, by joint: a prior of `FILE_SHARE`.
+    other_law : str
+        Another law of the servo that is about as likely, with other gains; empty for none.
     """
 
     servo: Servo
@@ -113,6 +108,9 @@ class ServoFit:
     misfit: Array
     kept: Array
     weighing: str = ""
+    from_log: float = 0.0
+    stated: Mapping[str, float] = field(default_factory=dict)
+    other_law: str = ""
 
     @property
     def delay(self) -> float:
@@ -151,72 +149,91 @@ class ServoFit:
         free = "; ".join(", ".join(group) for group in self.groups)
         worst = float(np.max(self.ratio_deviations))
         factor = f"{100 * self.factor:.2g} %"
-        position = self.servo.law == "position"
-        damping = "damping of the servo" if position else "gain of the servo"
+        if self.fixed_by == DESCRIPTION:
+            factor += (
+                f" ({100 * self.from_log:.2g} % from this log, and {100 * FACTOR_SHARE:.0f} % that "
+                "descriptions are assumed to be off in common)"
+            )
+        damping = "gain" if self.servo.law == "velocity" else "damping"
         said = [
             Note(
                 f"gains and parameters are known up to one common factor of {free}: fixed by "
                 f"{self.fixed_by}, {factor}; ratios of gains to {100 * worst:.2g} %. "
-                "Torques, payloads and contact forces carry the factor, motion does not",
+                "Torques, torque limits, masses, payloads and contact forces carry the factor, "
+                "motion does not",
                 "servo-factor",
                 factor=self.factor,
                 fixed_by=self.fixed_by,
                 ratios=worst,
-            ),
-            *([Note(self.weighing, "servo-weighing")] if self.weighing else []),
+            )
         ]
-        acting = [
-            Note(
-                f"{damping} and viscous friction: their sum, as viscous friction", "servo-damping"
-            ),
-            Note(
+        said += [Note(self.weighing, "servo-weighing")] if self.weighing else []
+        if self.stated:
+            gains = ", ".join(f"{joint} {kp:.3g}" for joint, kp in self.stated.items())
+            text = (
+                f"gains that the file states are taken as known to {100 * FILE_SHARE:.0f} % each "
+                f"(gains= gives trusted ones): {gains}"
+            )
+            said.append(Note(text, "servo-stated"))
+        if self.servo.law != "current":
+            text = f"{damping} of the servo and viscous friction: their sum, as viscous friction"
+            said.append(Note(text, "servo-damping"))
+            text = (
                 f"commands act {1e3 * self.delay:.2f} +- {1e3 * self.delay_deviation:.2g} ms after "
-                "their rows, by the log's own clock",
-                "servo-delay",
-                delay=self.delay,
-            ),
-        ]
-        said += acting if self.servo.law != "current" else []
-        said += [
-            Note(
-                f"rows used of each joint, away from its reversals: "
-                f"{', '.join(f'{100 * k:.0f} %' for k in self.kept)}",
-                "servo-rows",
-            ),
-        ]
-        return [*said, *self._further_notes()]
+                "their rows, by the log's own clock"
+            )
+            said.append(Note(text, "servo-delay", delay=self.delay))
+        shares = ", ".join(f"{100 * k:.0f} %" for k in self.kept)
+        text = f"rows used of each joint, away from its reversals and stops: {shares}"
+        return [*said, Note(text, "servo-rows"), *self._law_notes(), *self._doubts()]
 
-    def _further_notes(self) -> list[Note]:
-        """Terms and limits that the log asked for, and gains that it does not tell."""
+    def _law_notes(self) -> list[Note]:
+        """Terms and limits that the log asked for."""
         said = []
         if self.servo.terms:
             names = ", ".join(self.servo.terms)
             if self.servo.rate_time:
                 names += f" (rate behind a low-pass of {1e3 * self.servo.rate_time:.2g} ms)"
+            if "weight" in self.servo.terms:
+                names += f" ({self.servo.terms['weight'][0]:.2f} of the robot's own is carried)"
             said.append(Note(f"terms of the servo that the log asked for: {names}", "servo-terms"))
         if self.servo.limit:
             ends = zip(self.servo.joints, self.servo.limit, strict=True)
             told = ", ".join(f"{j} {x:.3g} N m or N" for j, x in ends if np.isfinite(x))
-            said.append(
-                Note(
-                    f"torque limits that the log shows: {told}; closed-loop motion at a limit is "
-                    "hard to predict: record a slower motion that stays within them",
-                    "servo-limit",
-                    confirmed=True,
-                )
+            text = (
+                f"torque limits that the log shows: {told}; they carry the common factor, and "
+                "closed-loop motion at a limit is hard to predict: record a slower motion that "
+                "stays within them"
             )
-        lost = [
-            j for j, d in zip(self.servo.joints, self.ratio_deviations, strict=True) if d > UNTOLD
-        ]
+            said.append(Note(text, "servo-limit", confirmed=True))
+        return said
+
+    def _doubts(self) -> list[Note]:
+        """Gains that the log does not tell, another law that it does not exclude, and misfits."""
+        said, joints = [], self.servo.joints
+        lost = [j for j, d in zip(joints, self.ratio_deviations, strict=True) if d > UNTOLD]
         if lost:
-            said.append(
-                Note(
-                    f"gains that the log does not tell: {', '.join(lost)}; move these joints "
-                    "faster, or weigh the robot with a payload",
-                    "servo-untold",
-                    joints=lost,
-                )
+            text = (
+                f"gains that the log does not tell: {', '.join(lost)}; move these joints "
+                "faster, or weigh the robot with a payload"
             )
+            said.append(Note(text, "servo-untold", joints=lost, confirmed=True))
+        if self.other_law:
+            text = (
+                f"the log does not tell what else the servos do: {self.other_law}; record poses "
+                "at rest and fast motions of all joints, or name the law (servo_terms=)"
+            )
+            said.append(Note(text, "servo-law", confirmed=True))
+        left = {j: float(m) for j, m in zip(joints, self.misfit, strict=True)}
+        if max(left.values()) > DOUBTFUL_MISFIT:
+            worst = max(left, key=lambda j: left[j])
+            text = (
+                f"{100 * left[worst]:.0f} % of the error of joint {worst!r} are not explained by "
+                f"tau = kp (cmd - q) - kd dq with terms {[*(self.servo.terms or {})]}: a dead "
+                "band, backlash, a torque limit, contacts or a profile of speeds inside the servo; "
+                "log the interpolated command, or judge the model by fit.simulate() alone"
+            )
+            said.append(Note(text, "servo-unexplained", misfits=left, confirmed=True))
         return said
 
 
@@ -238,34 +255,22 @@ def identify_servo(logs: Sequence[Any], robot: Robot, chosen: Mapping[str, Any])
     model = _require_model(robot, chosen)
     base = base_parameters(model)
     law = str(chosen["command"])
-    prior = _gain_prior(base, chosen)
     data = [ServoRows.from_logs(logs, base, law, chosen)]
     if chosen["loaded"] is not None:
         shift = load_parameters(base, chosen["load"])
         data.append(ServoRows.from_logs(open_sources(chosen["loaded"]), base, law, chosen, shift))
     _refuse_silent(data[0], law)
-    task = GainEquations(base, tuple(data), prior, law, delayed=law != "current")
-    found = _solve_for_gains(task, chosen["servo_terms"])
-    _refuse_unexplained(found, law)
-    return _servo_fit(found)
-
-
-def _solve_for_gains(task: GainEquations, terms: Sequence[str] | None) -> GainSolution:
-    """Gains with these terms, else those that the log asks for, and with limits where they help."""
-
-    def solve_with_terms(task: GainEquations) -> GainSolution:
-        found = replace(task, terms=tuple(terms or ())).solve()
-        return found if terms is not None or task.law != "position" else _choose_terms(task, found)
-
-    found = solve_with_terms(task)
-    if task.law != "position" or (found.is_plausible and found.misfit.max() < LIMITED):
-        return found
-    limits = find_limits(task.data[0])
-    if limits is not None:
-        limited = solve_with_terms(replace(task, limits=limits))
-        found = limited if limited.step.score < found.step.score else found
-    refuse_dead_bands(task.data[0], found.delay)
-    return found
+    problem = GainProblem(base, tuple(data), gain_prior(base, chosen))
+    best, tried = problem.choose(law, chosen["servo_terms"])
+    if law == "position" and (_is_late(best) or _misfit(problem, best).max() > LIMITED):
+        limits = find_limits(data[0])
+        if limits is not None:
+            limited = replace(problem, limits=limits)
+            other, others = limited.choose(law, chosen["servo_terms"])
+            if other.equations.noise_score < best.equations.noise_score:
+                problem, best, tried = limited, other, others
+    _refuse_unexplained(problem, best)
+    return _servo_fit(problem, best, find_rival(best, tried))
 
 
 def _require_model(robot: Robot, chosen: Mapping[str, Any]) -> Robot:
@@ -306,221 +311,85 @@ def _require_model(robot: Robot, chosen: Mapping[str, Any]) -> Robot:
     return model
 
 
-def _gain_prior(base: BaseParameters, chosen: Mapping[str, Any]) -> GainPrior:
-    """The description's inertials, and what was weighed."""
-    robot = base.robot
-    described = robot.values
-    known = bool(np.isfinite(described[robot.inertial_columns]).all())
-    gains = _trusted_gains(robot, chosen["gains"])
-    weighed = {
-        "a known load": chosen["loaded"] is not None,
-        "trusted gains": bool(gains),
-        "moments that were weighed": bool(chosen["moments"]),
-    }
-    by = [what for what, given in weighed.items() if given]
-    if not known and not by:
-        raise InputError(
-            f"the description of robot {robot.name!r} lacks inertials, so that nothing fixes "
-            "the common factor of gains and parameters: give gains=, moments= or loaded= and "
-            "load="
-        )
-    rows, values = _description_rows(robot) if known else (np.zeros((0, robot.size + 1)), [])
-    moments = [_moment_row(base, *m) for m in chosen["moments"] or ()]
-    return GainPrior(
-        np.vstack([rows, *(m[:-1] for m in moments)]),
-        np.array([*values, *(m[-1] for m in moments)]),
-        gains,
-        " and ".join(by) or DESCRIPTION,
+def _servo_fit(problem: GainProblem, best: LawFit, rival: LawFit | None) -> ServoFit:
+    """Gains, deviations and what fixed them."""
+    robot, prior, equations = problem.base.robot, problem.prior, best.equations
+    posterior, law, limits = best.posterior, best.law, problem.limits
+    n, (lags, delay_deviation) = robot.dof, equations.lags
+    covariance, gains = posterior.covariance, np.exp(posterior.logs)
+    log_part = float(np.sqrt(covariance.mean()))
+    described = prior.fixed_by == DESCRIPTION
+    shape = max(log_part, LEAST_SHAPE) if described else log_part
+    factor = float(np.hypot(shape, FACTOR_SHARE)) if described else shape
+    spread = np.eye(n) - 1.0 / n
+    more = factor**2 - log_part**2
+    drives = [robot.drive_columns(k)["fv"] for k in range(n)]
+    parameters = _standard_parameters(problem, posterior.delta)
+    deviations = _standard_parameters(problem, posterior.spread)
+    _, factors = equations.unexplained(prior.unknowns @ posterior.delta, posterior.logs)
+    terms = {t: tuple(x.tolist()) for t, x in zip(law.terms, factors, strict=True)}
+    carried: tuple[float, ...] = ()
+    if law.share:
+        terms["weight"] = (law.share,) * n
+        carried = tuple(parameters[robot.inertial_columns.ravel()].tolist())
+    ends = (np.zeros(0),) * 2 if limits is None else (gains * limits.error, gains * limits.damping)
+    groups = servo_scale_groups(robot)
+    servo = Servo(
+        robot.joints,
+        tuple(gains.tolist()),
+        float(lags[0]),
+        law.kind,
+        terms,
+        tuple(ends[0].tolist()),
+        tuple(ends[1].tolist()),
+        float(lags[1]) if "rate" in law.terms else 0.0,
+        carried,
+    )
+    steps = [s for group in groups for s in weighing_instructions(robot, group)]
+    return ServoFit(
+        servo,
+        np.sqrt(np.diag(covariance) + more),
+        np.sqrt(np.diag(spread @ covariance @ spread)),
+        parameters[drives],
+        np.sqrt(deviations[drives] ** 2 + more * parameters[drives] ** 2),
+        factor,
+        prior.fixed_by,
+        groups,
+        delay_deviation,
+        _misfit(problem, best),
+        problem.data[0].use.mean(axis=0),
+        " ".join(steps) if described else "",
+        shape,
+        {robot.joints[j]: kp for j, (kp, _) in prior.stated.items()},
+        "" if rival is None else _compared(best, rival),
     )
 
 
-def _description_rows(robot: Robot) -> tuple[Array, list[float]]:
-    """Each inertial parameter near the description's times a factor, and the factor near one."""
-    rows = []
-    for columns in robot.inertial_columns:
-        ten = robot.values[columns]
-        mass, trace = max(ten[9], 1e-6), max(ten[0] + ten[3] + ten[5], 1e-12)
-        size = np.r_[[trace / 2] * 6, [mass * np.sqrt(trace / (2 * mass))] * 3, mass]
-        block = np.zeros((10, robot.size + 1))
-        block[np.arange(10), columns] = 1.0 / (INERTIAL_SHARE * size)
-        block[:, -1] = -ten / (INERTIAL_SHARE * size)
-        rows.append(block)
-    last = np.zeros((1, robot.size + 1))
-    last[0, -1] = 1.0 / FACTOR_SHARE
-    whole = np.vstack([*rows, last])
-    return whole, [0.0] * (len(whole) - 1) + [1.0 / FACTOR_SHARE]
+def _compared(best: LawFit, rival: LawFit) -> str:
+    """What another law says of the gains."""
+    times = np.exp(rival.mean_log - best.mean_log)
+    return f"{rival.law} is about as likely as {best.law}, with gains {times:.2g} times these"
 
 
-def describe_factors(robot: Robot) -> list[str]:
-    """What positions and commands of a robot's servos leave unknown, and how a scale tells it.
-
-    A sentence on the factors, and for each of them the steps of weighing, one by one, at the joint
-    and the posture with the largest gravity moment, where there is one.
-
-    Raises
-    ------
-    InputError
-        As `feasid.servo_scale_groups`.
-    """
-    groups = servo_scale_groups(robot)
-    shared = "; ".join(", ".join(group) for group in groups)
-    count = "one factor" if len(groups) == 1 else f"{len(groups)} factors"
-    lines = [
-        f"positions and commands tell gains and parameters up to {count}, shared by: {shared}. "
-        "Motion does not depend on it; torques, payloads and contact forces do. The description "
-        f"fixes it to about {100 * FACTOR_SHARE:.0f} %, the robot's total mass does not"
-    ]
-    return lines + [step for group in groups for step in _weighing_instructions(robot, group)]
-
-
-def _weighing_instructions(robot: Robot, group: Sequence[str]) -> list[str]:
-    """Steps by which a scale fixes the factor of these joints."""
-    limits = [(b.limits.lower, b.limits.upper) for b in robot.bodies]
-    ends = np.array([[-np.pi if a is None else a, np.pi if b is None else b] for a, b in limits])
-    low, high = np.clip(ends, -np.pi, np.pi).T
-    rest = np.clip(0.0, low, high)
-    bare, best = robot.without_joint_terms(), (0.0, 0, 0.0)
-    described = np.isfinite(robot.values[robot.inertial_columns]).all()
-    for j in (robot.joints.index(name) for name in group if described):
-        q = np.tile(rest, (WEIGHED, 1))
-        q[:, j] = np.linspace(low[j], high[j], WEIGHED)
-        moments = inverse_dynamics(bare, q, 0 * q, 0 * q)[:, j]
-        k = int(np.argmax(np.abs(moments)))
-        best = max(best, (float(abs(moments[k])), j, float(q[k, j])))
-    moment, j, position = best
-    if not moment > SMALLEST_MOMENT or not robot.bodies[j].motion[:3].any():
-        return [
-            f"to fix the factor of {', '.join(group)}: a gain that is trusted (gains=), or a "
-            "second log with a known load (loaded= and load=)"
-        ]
-    joint = robot.joints[j]
-    posture = {n: round(float(x), 4) for n, x in zip(robot.joints, rest, strict=True) if x}
-    posture[joint] = round(position, 4)
-    shown = ", ".join(f"{name} at {x:g}" for name, x in posture.items())
-    entry, arm = json.dumps([joint, posture])[1:-1], 0.1 if moment < LARGE_MOMENT else 0.5
-    return [
-        "to fix the factor by a scale:",
-        f"(1) bring the robot to {shown} [rad or m], all other joints to 0;",
-        f"(2) switch off the servo of {joint!r} and hold it by a scale that pushes at right "
-        "angles, r metres from the joint's axis;",
-        "(3) read it while lifting and while lowering slowly: the mean is free of friction, about "
-        f"{moment / 9.81 / arm:.2g} kg at r = {arm:g};",
-        f"(4) fit with moments= [[{entry}, M, D]]: M = 9.81 * kg * r [N m], positive where the "
-        "scale pushes towards larger positions, D its standard deviation",
-    ]
-
-
-def _trusted_gains(robot: Robot, given: Mapping[str, Any] | None) -> dict[int, tuple[float, float]]:
-    out = {}
-    for joint, (kp, deviation) in (given or {}).items():
-        if joint not in robot.joints or not (kp > 0 and deviation > 0):
-            raise InputError(
-                f"gains of {joint!r}: (kp, relative deviation), both above zero, of a joint among "
-                f"{', '.join(robot.joints)}",
-                option="gains",
-            )
-        out[robot.joints.index(joint)] = float(kp), float(deviation)
+def _standard_parameters(problem: GainProblem, values: Array) -> Array:
+    """Standard parameters of the unknowns; those that base parameters leave out are zero."""
+    base = problem.base
+    if len(values) == base.robot.size:
+        return values
+    out = np.zeros(base.robot.size)
+    out[[int(c) for c in base.independent]] = values
     return out
 
 
-def _moment_row(
-    base: BaseParameters, joint: str, posture: Mapping[str, float], moment: float, deviation: float
-) -> Array:
-    """The row of a gravity moment that was weighed, with its value last."""
-    robot = base.robot
-    if joint not in robot.joints or set(posture) - set(robot.joints) or not deviation > 0:
-        raise InputError(
-            f"moments has ({joint!r}, {posture!r}, {moment!r}, {deviation!r}): a joint, positions "
-            "by joint [rad or m], the moment that holds it [N m or N] and its deviation",
-            option="moments",
-        )
-    q = np.array([[posture.get(j, 0.0) for j in robot.joints]])
-    row = regressor(robot, q, 0 * q, 0 * q)[0, robot.joints.index(joint)]
-    free = np.concatenate([robot.inertial_columns.ravel()])
-    out = np.zeros(robot.size + 2)
-    out[free] = row[free]
-    out[-1] = moment
-    return out / deviation
+def _misfit(problem: GainProblem, found: LawFit) -> Array:
+    """Unexplained share of each joint's error, (dof,)."""
+    beta = problem.prior.unknowns @ found.posterior.delta
+    return found.equations.unexplained(beta, found.posterior.logs)[0]
 
 
-def _servo_fit(found: GainSolution) -> ServoFit:
-    """Gains, deviations and what fixed them."""
-    task, robot = found.task, found.task.base.robot
-    n = robot.dof
-    tail = len(found.step.covariance) - n - task.further_unknown_count
-    mean, spread = np.full((1, n), 1.0 / n), np.eye(n) - 1.0 / n
-
-    def deviations(forms: Array, first: int) -> Array:
-        """Of linear forms of unknowns, by white residuals or by stretches, whichever is larger."""
-        own = slice(first, first + forms.shape[1])
-        both = (
-            forms @ C[own, own] @ forms.T for C in (found.step.covariance, found.stretch_covariance)
-        )
-        return np.asarray(np.sqrt(np.max([np.diag(C) for C in both], axis=0)))
-
-    place = [robot.drive_columns(k)["fv"] for k in range(n)]
-    terms = zip(task.terms, found.step.extra, strict=True)
-    gains, limits = np.exp(found.place.logs), found.place.limits
-    groups, described = servo_scale_groups(robot), task.prior.fixed_by == DESCRIPTION
-    ends = (np.zeros(0),) * 2 if limits is None else (gains * limits.error, gains * limits.damping)
-    return ServoFit(
-        Servo(
-            robot.joints,
-            tuple(gains.tolist()),
-            found.delay,
-            task.law,
-            {t: tuple(x.tolist()) for t, x in terms},
-            tuple(ends[0].tolist()),
-            tuple(ends[1].tolist()),
-            float(found.place.lags[1]) if "rate" in task.terms else 0.0,
-        ),
-        deviations(np.eye(n), tail),
-        deviations(spread, tail),
-        found.step.delta[place],
-        deviations(np.eye(robot.size), 0)[place],
-        float(deviations(mean, tail)[0]),
-        task.prior.fixed_by,
-        groups,
-        float(deviations(np.eye(1), tail + n)[0]) if task.delayed else 0.0,
-        found.misfit,
-        task.data[0].use.mean(axis=0),
-        " ".join(s for group in groups for s in _weighing_instructions(robot, group))
-        if described
-        else "",
-    )
-
-
-def _choose_terms(task: GainEquations, found: GainSolution) -> GainSolution:
-    """Add the terms that make the misfit of held-out stretches clearly smaller, one by one."""
-
-    def judge(terms: tuple[str, ...]) -> float:
-        halves = (replace(task, terms=terms, folds=(half,)) for half in (0, 1))
-        return sum(half.solve(None if terms else found).held_out_misfit() for half in halves) / 2
-
-    clear = task.base.robot.dof * np.log(BETTER)
-    offered = [t for t in TERMS if t != "integral" or len(task.data[0].stretches) == 1]
-    best = None
-    while offered:
-        asked = [
-            t for t in offered if not found.is_plausible or found.misfit_change_by_term(t) < clear
-        ]
-        if not asked:
-            break
-        chosen = found.task.terms
-        best = judge(chosen) if best is None else best
-        scores = {t: judge((*chosen, t)) for t in asked}
-        term = min(scores, key=lambda t: scores[t])
-        if scores[term] > best + clear:
-            break
-        best, kept = scores[term], (*chosen, term)
-        offered.remove(term)
-        for other in chosen:  # which another term makes superfluous
-            without = tuple(t for t in kept if t != other)
-            score = judge(without)
-            if score < best - clear / 2:
-                best, kept = min(score, best), without
-        found = replace(task, terms=kept).solve()
-    return found
+def _is_late(found: LawFit) -> bool:
+    """Whether commands seem to act before they are given, or implausibly late."""
+    return found.law.kind != "current" and not EARLIEST < found.equations.lags[0][0] < LATEST
 
 
 def _refuse_silent(rows: ServoRows, law: str) -> None:
@@ -560,23 +429,24 @@ def _refuse_silent(rows: ServoRows, law: str) -> None:
             )
 
 
-def _refuse_unexplained(found: GainSolution, law: str) -> None:
-    """Refuse what a servo as modelled does not do."""
-    joints = found.task.base.robot.joints
-    if found.task.delayed and not EARLIEST < found.delay < LONGEST_DELAY - DELAY_STEP:
+def _refuse_unexplained(problem: GainProblem, found: LawFit) -> None:
+    """Refuse what no servo does."""
+    delay, misfit = float(found.equations.lags[0][0]), _misfit(problem, found)
+    if _is_late(found):
         raise LogError(
-            f"commands seem to act {1e3 * found.delay:.1f} ms after their rows, beyond "
-            f"{1e3 * EARLIEST:g} to {1e3 * (LONGEST_DELAY - DELAY_STEP):g} ms: the servo acts on "
+            f"commands seem to act {1e3 * delay:.1f} ms after their rows, beyond "
+            f"{1e3 * EARLIEST:g} to {1e3 * LATEST:g} ms: the servo acts on "
             "the command's rate or adds a feed-forward that servo_terms does not name, or the "
             "column holds other commands"
         )
-    worst = int(np.argmax(found.misfit))
-    if found.misfit[worst] > MOST_MISFIT:
+    worst = int(np.argmax(misfit))
+    joint = problem.base.robot.joints[worst]
+    if misfit[worst] > LARGEST_MISFIT:
         raise LogError(
-            f"{100 * found.misfit[worst]:.0f} % of the error of joint {joints[worst]!r} are not "
-            f"explained by tau = kp (cmd - q) - kd dq with terms {[*found.task.terms]}: a dead "
-            "band, a torque limit, elasticity, contacts, a profile of speeds inside the servo, or "
-            "columns in degrees, with the other sign, or of another joint; correct units= and "
-            "columns=, log the interpolated command, or measure torques",
-            joint=joints[worst],
+            f"{100 * misfit[worst]:.0f} % of the error of joint {joint!r} are not "
+            f"explained by tau = kp (cmd - q) - kd dq with terms {[*found.law.terms]}: columns in "
+            "degrees, with the other sign, or of another joint, a dead band, contacts, or a "
+            "profile of speeds inside the servo; correct units= and columns=, log the interpolated "
+            "command, or measure torques",
+            joint=joint,
         )

@@ -16,13 +16,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.interpolate import make_interp_spline
 from scipy.optimize import minimize
 from scipy.signal import oaconvolve
 
 from feasid.core.arrays import Array, Mask
-from feasid.errors import InputError, LogError, NotEnoughDataError
+from feasid.errors import InputError, NotEnoughDataError
 from feasid.identifiability.base import BaseParameters
-from feasid.logs.filters import low_pass, smooth_and_differentiate
+from feasid.logs.filters import low_pass
 from feasid.logs.motion import Run
 from feasid.logs.recording import Recording
 from feasid.logs.servo import Servo, TorqueLimits, delay_commands, servo_term_signals
@@ -57,9 +58,6 @@ SPEED_CUTOFF = 10.0
 LEAST_SECONDS = 10.0
 """Shorter logs are refused; 8 s gave gain ratios to 5 %, of a robot that moved fast."""
 
-FOLD = 2.0
-"""Seconds of one stretch when terms are judged; every second stretch is held out."""
-
 
 LIMIT_DELAYS = (0.002, 0.008, 0.02, 0.04)
 LIMIT_GRIDS = (
@@ -76,10 +74,7 @@ LIMIT_STEPS = 250
 """Evaluations by which they are refined."""
 
 LIMIT_GAIN = 3.0
-"""Factor by which a limit or a dead band must make a joint's misfit smaller."""
-
-DEAD_BANDS = np.geomspace(0.01, 1.0, 40)
-"""Half widths of dead bands that are tried, as shares of a joint's RMS error."""
+"""Factor by which a limit must make a joint's misfit smaller."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,23 +122,34 @@ class _ServoStretch:
         """The run as it was commanded, a lag later."""
         rate = self.run.rate
         cutoff = min(INSTRUMENT_CUTOFF, INSTRUMENT_SHARE * rate)
-        q, dq, ddq = smooth_and_differentiate(self.delayed_commands(lag), 2, cutoff, rate)
-        return replace(self.run, q=q, dq=dq, ddq=ddq, band=cutoff)
+        commands = low_pass(self.delayed_commands(lag), cutoff, rate)
+        return replace(with_derivatives(self.run, commands), band=cutoff)
+
+
+@dataclass(frozen=True, eq=False)
+class MotionRegressors:
+    """Filtered regressors of one motion, per joint (rows, nb): all of it, and its weight alone."""
+
+    full: tuple[Array, ...]
+    weight: tuple[Array, ...]
+
+    def less_weight(self, j: int, share: float) -> Array:
+        """A joint's regressor without this share of the weight, which its servo carries."""
+        return self.full[j] - share * self.weight[j] if share else self.full[j]
 
 
 @dataclass(frozen=True, eq=False)
 class ServoRows:
-    """Filtered equations of logs with one load; lists are per joint.
+    """Filtered equations of logs with one load.
 
     Attributes
     ----------
-    stretches : tuple of _Stretch
-    regressors : tuple of ndarray, shape (rows, nb)
-    instruments : tuple of tuple of ndarray, shape (rows, nb)
-        Of the commanded motion at each lag; those of a law without one are the regressors.
+    stretches : tuple of _ServoStretch
+    motion : MotionRegressors
+        Of the logged motion.
+    commanded : tuple of MotionRegressors
+        Of the commanded motion at each lag; those of a law without one are the logged motion's.
     use : ndarray, shape (rows, dof)
-    stretch : ndarray, shape (rows,)
-        Numbers of stretches of `FOLD` seconds.
     shift : ndarray, shape (nb,)
         What a known load adds to the base parameters.
     """
@@ -151,10 +157,9 @@ class ServoRows:
     stretches: tuple[_ServoStretch, ...]
     law: str
     robot: Robot
-    regressors: tuple[Array, ...]
-    instruments: tuple[tuple[Array, ...], ...]
+    motion: MotionRegressors
+    commanded: tuple[MotionRegressors, ...]
     use: Mask
-    stretch: npt.NDArray[np.intp]
     shift: Array
 
     @classmethod
@@ -169,8 +174,6 @@ class ServoRows:
         """Rows of all runs of these logs."""
         options = dict(select_options(LogOptions, chosen))
         options["cutoff"], options["filtering"] = options["cutoff"] or CUTOFF, "equations"
-        columns = [int(c) for c in base.independent]
-        equations = Equations(base.robot, columns, options["cutoff"])
         stretches: list[_ServoStretch] = []
         for log in logs:
             stretches += _read_stretches(log, base.robot, law, options)
@@ -183,32 +186,17 @@ class ServoRows:
         runs = [
             (s.run, *(s.commanded_run(lag) for lag in LAGS if law == "position")) for s in stretches
         ]
-        formed = [_form_rows(equations, kind, len(columns)) for kind in zip(*runs, strict=True)]
+        made = [_motion_regressors(base, options["cutoff"], r) for r in zip(*runs, strict=True)]
         use = np.concatenate([s.rows_in_motion() for s in stretches])
-        start = stretches[0].run.t[0]
-        time = np.concatenate([s.run.t[s.centres] for s in stretches]) - start
-        none = np.zeros(len(columns)) if shift is None else shift
-        return cls(
-            tuple(stretches),
-            law,
-            base.robot,
-            formed[0],
-            tuple(formed[1:] or formed),
-            use,
-            (time // FOLD).astype(np.intp),
-            none,
-        )
-
-    @property
-    def fold(self) -> npt.NDArray[np.intp]:
-        """Which of two halves of the time a row belongs to, (rows,)."""
-        return self.stretch % 2
+        none = np.zeros(len(base.independent)) if shift is None else shift
+        commanded = tuple(made[1:] or made)
+        return cls(tuple(stretches), law, base.robot, made[0], commanded, use, none)
 
     @cached_property
     def regressor_bases(self) -> list[Array]:
         """Per joint an orthonormal basis of its regressor's columns at the rows that are used."""
         made = []
-        for W, used in zip(self.regressors, self.use.T, strict=True):
+        for W, used in zip(self.motion.full, self.use.T, strict=True):
             A = W[used]
             norms = np.linalg.norm(A, axis=0)
             made.append(np.linalg.qr(A[:, norms > 0] / norms[norms > 0])[0])
@@ -254,17 +242,40 @@ def _read_stretches(
         if len(centres):
             whole = 2 * np.pi * np.round((run.tau - run.q) / (2 * np.pi))
             turns = np.array([b.motion[:3].any() for b in robot.bodies]) * (law == "position")
+            run = with_derivatives(run, run.q)
             yield _ServoStretch(run, counted[run.rows], run.tau - turns * whole, window, centres)
 
 
-def _form_rows(equations: Equations, runs: Sequence[Run], size: int) -> tuple[Array, ...]:
+def with_derivatives(run: Run, q: Array) -> Run:
+    """The run along these positions, with derivatives of the quintic spline through them.
+
+    Central differences are short by (w h)^2 / 6: at 50 Hz a delay of 4 ms was found as 3.
+    """
+    t = np.arange(len(q)) / run.rate
+    spline = make_interp_spline(t, q, k=5)
+    return replace(run, q=q, dq=spline(t, 1), ddq=spline(t, 2))
+
+
+def _motion_regressors(
+    base: BaseParameters, cutoff: float, runs: Sequence[Run]
+) -> MotionRegressors:
+    """Filtered regressors of these runs, of all and of inertial parameters at rest."""
+    columns = [int(c) for c in base.independent]
+    equations = Equations(base.robot, columns, cutoff)
+    at_rest = [replace(r, dq=np.zeros_like(r.q), ddq=np.zeros_like(r.q)) for r in runs]
+    inertial = np.isin(columns, base.robot.inertial_columns)
+    weight = (W * inertial for W in _form_rows(equations, at_rest))
+    return MotionRegressors(_form_rows(equations, runs), tuple(weight))
+
+
+def _form_rows(equations: Equations, runs: Sequence[Run]) -> tuple[Array, ...]:
     """Per joint the filtered regressor of these runs, (rows, nb)."""
     place = {c: k for k, c in enumerate(equations.plan.columns)}
     out = []
     groups = [rows for run in runs for rows in equations.run_rows(run)]
     for j, support in enumerate(equations.support):
         rows = np.concatenate([g.filtered[j][:-1] for g in groups], axis=1).T
-        wide = np.zeros((len(rows), size))
+        wide = np.zeros((len(rows), len(place)))
         wide[:, [place[c] for c in support]] = rows
         out.append(wide)
     return tuple(out)
@@ -306,30 +317,6 @@ def find_limits(rows: ServoRows) -> TorqueLimits | None:
     return TorqueLimits(
         np.where(cut, fitted[:, 2] * largest, np.inf), np.where(cut, fitted[:, 1], 0.0)
     )
-
-
-def refuse_dead_bands(rows: ServoRows, delay: float) -> None:
-    """Refuse servos that ignore small errors, where this explains a joint's errors better."""
-    late = [s.delayed_commands(delay) - s.run.q for s in rows.stretches]
-    for j, joint in enumerate(rows.robot.joints):
-        used, size = rows.use[:, j], np.sqrt(np.mean(np.concatenate(late)[:, j] ** 2))
-        Q, left = rows.regressor_bases[j], []
-        for width in (0.0, *(size * DEAD_BANDS)):
-            parts = (e[:, [j]] - np.clip(e[:, [j]], -width, width) for e in late)
-            e = np.concatenate(
-                [s.filter_rows(x) for s, x in zip(rows.stretches, parts, strict=True)]
-            )
-            e = e[used, 0]
-            left.append(float(np.linalg.norm(e - Q @ (Q.T @ e))))
-        best = int(np.argmin(left))
-        if left[best] < left[0] / LIMIT_GAIN:
-            raise LogError(
-                f"the servo of joint {joint!r} ignores errors below about "
-                f"{size * DEAD_BANDS[best - 1]:.2g} rad or m, a dead band: with it the log leaves "
-                f"{left[0] / left[best]:.0f} times less unexplained; set the servo's dead band to "
-                "zero, or measure torques",
-                joint=joint,
-            )
 
 
 def _limited_misfit(rows: ServoRows, j: int, delay: float, damping: float, limit: float) -> float:

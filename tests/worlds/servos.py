@@ -72,6 +72,12 @@ class Conditions:
     """The derivative gain acts on the error's rate, low-passed over `RATE_TIME`."""
     gravity: bool = False
     """The servo adds the described robot's weight."""
+    carried: float = 0.0
+    """Share of the robot's true weight that the servo adds."""
+    speed_noise: float = 0.0
+    """Standard deviation of logged speeds [rad/s or m/s]; 0: none are logged."""
+    heavier: float = 0.0
+    """Spread of the logarithm of a further factor of all true masses."""
     dead_band: float = 0.0
     """Half width [rad or m] of errors that the servo ignores."""
     spring: float = 0.0
@@ -83,6 +89,7 @@ class Conditions:
     def plain(self) -> bool:
         """Whether MuJoCo's position actuators do all that the servo does."""
         rest = (self.own_bits, self.integral, self.rate_gain, self.gravity, self.dead_band)
+        rest = (*rest, self.carried)
         return not any(np.any(x) for x in (*rest, self.spring, self.stribeck))
 
 
@@ -92,6 +99,8 @@ SERVOS: dict[str, Conditions] = {
     "integral": Conditions(integral=2.0),
     "rate": Conditions(rate_gain=True),
     "gravity": Conditions(gravity=True),
+    "weight": Conditions(carried=1.0),
+    "half_weight": Conditions(carried=0.5),
     "dead_band": Conditions(dead_band=0.01),
     "spring": Conditions(spring=0.1),
     "stribeck": Conditions(stribeck=1.0),
@@ -174,6 +183,8 @@ class ServoRobot:
         model.actuator_gainprm[:] = model.actuator_biasprm[:] = 0.0
         order, known = joint_order(model, self.joints), compile_model(described)
         weighed, middle = mujoco.MjData(known), held[0].copy()
+        own = compile_model(self.root)
+        heavy = mujoco.MjData(own)
         out, total, smoothed = np.empty_like(held), np.zeros(len(order)), held[0].copy()
         step = 2 * np.pi / 2**how.own_bits
         for k, command in enumerate(held):
@@ -190,6 +201,10 @@ class ServoRobot:
                 weighed.qpos[joint_order(known, self.joints)] = q
                 mujoco.mj_inverse(known, weighed)
                 torque += self.weight * weighed.qfrc_inverse[joint_order(known, self.joints)]
+            if how.carried:
+                heavy.qpos[:] = data.qpos
+                mujoco.mj_inverse(own, heavy)
+                torque += how.carried * heavy.qfrc_inverse[order]
             if how.stribeck:
                 dry = self.coulomb * (1 + how.stribeck * np.exp(-((dq / 0.1) ** 2)))
                 model.dof_frictionloss[order] = dry
@@ -256,6 +271,11 @@ class ServoWorld:
         for k, joint in enumerate(robot.joints):
             columns[f"q_{joint}"] = np.round((q[:, k] + zeros[k]) / count) * count
             columns[f"cmd_{joint}"] = asked[:, k] + zeros[k]
+            if how.speed_noise:
+                noise = np.random.default_rng([self.seed, 8, k]).standard_normal(len(q))
+                columns[f"dq_{joint}"] = (
+                    np.gradient(q[:, k], every * STEP) + how.speed_noise * noise
+                )
         return pd.DataFrame(columns)
 
     def rollout_error(self, robot: ServoRobot) -> float:
@@ -302,6 +322,7 @@ def fitted_servo_robot(world: ServoWorld, fit: feasid.Fit) -> ServoRobot:
             integral=np.array(terms_of.get("integral", 0.0)),
             rate_gain="rate" in terms_of,
             gravity="gravity" in terms_of,
+            carried=float(terms_of.get("weight", (0.0,))[0]),
         ),
         correction=correction,
     )
@@ -317,7 +338,8 @@ def make_servo_world(robot: str, seed: int, how: Conditions | None = None) -> Se
     described = make_description(robot, stream(0))
     model = feasid.load_robot(to_text(described)).without_joint_terms()
     true = with_other_inertials(described, stream(1), WRONG_CENTRE)
-    true = with_scaled_masses(true, lambda: HEAVIER)
+    common = HEAVIER * np.exp(how.heavier * stream(6).standard_normal())
+    true = with_scaled_masses(true, lambda: common)
     physics = make_physics(model, true, FAULTS[CLEAN], stream(2))
 
     def servo(root: ET.Element, off: float) -> ServoRobot:

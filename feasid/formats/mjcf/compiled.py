@@ -70,7 +70,7 @@ def describe_mjmodel(model: Any, path: str = "<compiled model>") -> Description:
     names = [model.body(i).name or f"body{i}" for i in range(model.nbody)]
     links = [_link(model, i, names, path) for i in range(1, model.nbody)]
     gravity = np.zeros(3) if _is_flag_off(model, "gravity") else np.array(model.opt.gravity)
-    bonds, driven = _bonds(model, names, [joint.name for link in links for joint in link.joints])
+    joints = [joint.name for link in links for joint in link.joints]
     return Description(
         "mjcf",
         path,
@@ -78,8 +78,8 @@ def describe_mjmodel(model: Any, path: str = "<compiled model>") -> Description:
         tuple(links),
         world="world",
         gravity=tuple(gravity.tolist()),
-        bonds=tuple(bonds),
-        motors=tuple(driven),
+        bonds=tuple(_bonds(model, names, joints)),
+        motors=_motors(model, joints),
         effects=tuple(_unmodelled_effects(model, path)),
         left_out=tuple(_unread_elements(model)),
     )
@@ -115,12 +115,21 @@ def _pose(position: Array, quaternion: Array) -> ExactPose:
     return ExactPose(rotation, place, lambda: precise, (), None)
 
 
-def _bonds(model: Any, names: list[str], joints: Sequence[str]) -> tuple[list[Bond], list[str]]:
-    """Equality constraints between joints, bodies or sites, and the joints of motors."""
-    driven = [joints[int(model.actuator_trnid[k, 0])] for k in range(model.nu)
-              if int(model.actuator_trntype[k]) == JOINT_TRANSMISSION]  # fmt: skip
+def _motors(model: Any, joints: Sequence[str]) -> dict[str, float]:
+    """Joints that actuators drive, with the gains of position servos; zero for others."""
+    out: dict[str, float] = {}
+    for k in range(model.nu):
+        if int(model.actuator_trntype[k]) == JOINT_TRANSMISSION:
+            kp, plain = float(model.actuator_gainprm[k, 0]), model.actuator_gear[k, 0] == 1.0
+            servo = plain and model.actuator_biasprm[k, 1] == -kp < 0
+            out.setdefault(joints[int(model.actuator_trnid[k, 0])], kp if servo else 0.0)
+    return out
+
+
+def _bonds(model: Any, names: list[str], joints: Sequence[str]) -> list[Bond]:
+    """Equality constraints between joints, bodies or sites."""
     if _is_flag_off(model, "equality") or _is_flag_off(model, "constraint"):
-        return [], driven
+        return []
     out = []
     for k in range(model.neq):
         if not model.eq_active0[k] or int(model.eq_type[k]) >= len(EQUALITIES):
@@ -141,7 +150,7 @@ def _bonds(model: Any, names: list[str], joints: Sequence[str]) -> tuple[list[Bo
             turn = from_quaternion(data[6:10])
             bodies_of = names[ids[0]], names[ids[1]]
             out.append(Bond(kind, name, *bodies_of, (0.0, 1.0), data[3:6], data[:3], turn))
-    return out, driven
+    return out
 
 
 def _site_bond(model: Any, names: list[str], kind: str, name: str, ids: tuple[int, int]) -> Bond:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -207,8 +207,8 @@ class Mjcf:
     left_out: tuple[LeftOut, ...] = ()
     bonds: tuple[Bond, ...] = ()
     """Equality constraints that are modelled."""
-    motors: tuple[str, ...] = ()
-    """Joints that actuators drive."""
+    motors: Mapping[str, float] = field(default_factory=dict)
+    """Joints that actuators drive, with the gains of their position servos."""
     """What the file holds besides bodies, joints and geoms, by name."""
 
 
@@ -322,12 +322,27 @@ def joint_terms(
 
 def actuated_joints(
     files: MjcfFiles, sections: Sequence[Element], attributes: Attributes
-) -> list[str]:
-    """Joints that actuators drive."""
-    out = []
+) -> dict[str, float]:
+    """Joints that actuators drive, with the gain kp of position servos; zero for others."""
+    out: dict[str, float] = {}
     for section in sections:
         if section.tag == "actuator":
             for element in files.children(section):
-                joint = attributes(element, (element.tag,)).get("joint", "")
-                out += [joint] if joint else []
+                values = attributes(element, (element.tag,))
+                if joint := values.get("joint", ""):
+                    out[joint] = out.get(joint) or _position_gain(element.tag, values)
     return out
+
+
+def _position_gain(tag: str, values: Mapping[str, str]) -> float:
+    """What a position servo without a gear multiplies its error with; zero for other actuators."""
+    try:
+        first = [float(values.get(k, "0").split()[0]) for k in ("kp", "gainprm", "gear")]
+        bias = float(values.get("biasprm", "0 0").split()[1])
+    except (ValueError, IndexError):
+        return 0.0
+    if values.get("gear") and first[2] != 1.0:
+        return 0.0
+    if tag == "position":
+        return first[0] if "kp" in values else 1.0
+    return first[1] if tag == "general" and bias == -first[1] < 0 else 0.0

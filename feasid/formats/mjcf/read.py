@@ -147,7 +147,7 @@ class _MjcfReader:
             (*self.effects, *effects),
             tuple(unread_members(self.files, sections)),
             tuple(bonds),
-            tuple(actuated_joints(self.files, sections, values)),
+            actuated_joints(self.files, sections, values),
         )
 
     # -- settings -----------------------------------------------------------------------------

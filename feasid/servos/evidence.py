@@ -1,0 +1,223 @@
+"""Gains by marginal likelihood: the robot's parameters are integrated out.
+
+Minimising over parameters and gains together draws both towards zero: deviations of many
+parameters lengthen the vector, and a smaller factor of all shortens it. With the parameters
+integrated out this cannot happen. The width of the prior on the description is found with the
+gains, by the same number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.optimize import minimize
+
+from feasid.core.arrays import Array
+from feasid.errors import LogError
+
+WIDTH, WIDTH_SPREAD = 0.2, 0.4
+"""Deviation of the masses of a description, as a share, and that of its logarithm: descriptions
+are found to be off by .09 to .45."""
+
+STEP = 1e-4
+"""Difference of logarithms by which gradients are differentiated."""
+
+GRADIENT = 1e-3
+"""Gradient at which the search ends; a nat is what differences are judged by."""
+
+FLAT = 1e-4
+"""Second derivative below which the log says nothing, and its share of the largest that is
+rounding."""
+
+PINNED = 1e-3
+"""Deviation of a factor that is not sought."""
+
+RIDGE = 1e-9
+"""Length, of columns of length one, that makes the equations regular where nothing is known."""
+
+TAILS = 3
+"""Degrees of freedom of what files state: some of it is wrong by a factor of fifty."""
+
+
+@dataclass(frozen=True, eq=False)
+class GainPrior:
+    """What is known before the log.
+
+    Attributes
+    ----------
+    unknowns : ndarray, shape (nb, n)
+        Base parameters by the unknowns: standard parameters, or base ones of no description.
+    described : ndarray, shape (k, n + 1)
+        Rows [parameters | factor] whose values are zero, up to the width.
+    rows, values : ndarray, shapes (k, n) and (k,)
+        Weighed moments, in units of their deviations.
+    trusted, stated : mapping of int to (float, float)
+        Gains by joint with relative deviation, normal ones and, of files, with Student's tails.
+    factor : float
+        Deviation of the factor that the whole description is off; zero where only the description
+        fixes it, and this factor is added to what is reported.
+    fixed_by : str
+        What fixes the common factor.
+    """
+
+    unknowns: Array
+    described: Array
+    rows: Array
+    values: Array
+    trusted: Mapping[int, tuple[float, float]]
+    stated: Mapping[int, tuple[float, float]]
+    factor: float
+    fixed_by: str
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Where the evidence is largest: logarithms of gains (dof,), and what follows.
+
+    ``score`` is the negative logarithm of the evidence, ``width`` the prior's, ``delta`` (n,) the
+    parameters' mean, ``covariance`` that of the logarithms, ``spread`` (n,) the deviations of the
+    parameters, those of the gains included.
+    """
+
+    logs: Array
+    score: float
+    width: float
+    delta: Array
+    covariance: Array
+    spread: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Value and gradient, and mean and variances of what is integrated out."""
+
+    value: float
+    slope: Array
+    x: Array
+    variances: Array
+
+
+@dataclass(frozen=True, eq=False)
+class JointBlock:
+    """Whitened equations of a joint, ``error = (parameters x + shift) / kp`` up to white noise.
+
+    ``rest`` is the square of what no parameters reach.
+    """
+
+    joint: int
+    parameters: Array
+    shift: Array
+    error: Array
+    rest: float
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The evidence for gains and width, given the equations of all joints.
+
+    Unknowns that are integrated out are [parameters | factor on the description].
+    """
+
+    prior: GainPrior
+    blocks: Sequence[JointBlock]
+    dof: int
+
+    @cached_property
+    def _known(self) -> tuple[Array, Array]:
+        """Rows and values of the weighed moments and of the factor, which is near one."""
+        rows = np.pad(self.prior.rows, ((0, 1), (0, 1)))
+        rows[-1, -1] = 1 / max(self.prior.factor, PINNED)
+        return rows, np.r_[self.prior.values, rows[-1, -1]]
+
+    @cached_property
+    def _padded(self) -> list[Array]:
+        return [np.pad(b.parameters, ((0, 0), (0, 1))) for b in self.blocks]
+
+    @cached_property
+    def _flat(self) -> Array:
+        """How many parameters without a prior a joint's equations determine, (dof,)."""
+        flat = np.asarray(~self.prior.described.any(axis=0))[:-1]
+        squares = np.array([np.sum(b.parameters**2, axis=0) * flat for b in self.blocks])
+        shares = squares / np.maximum(squares.sum(axis=0), 1e-300)
+        counts = np.bincount([b.joint for b in self.blocks], shares.sum(axis=1), self.dof)
+        return np.asarray(counts, dtype=np.float64)
+
+    def evaluate(self, y: Array) -> Evaluation:
+        """Value and gradient for [log kp | log width], and the parameters given these."""
+        k, described = np.exp(-y[:-1]), np.exp(-y[-1]) * self.prior.described
+        known, values = self._known
+        joints = [b.joint for b in self.blocks]
+        parts = [k[j] * A for j, A in zip(joints, self._padded, strict=True)]
+        ends = [b.error - k[b.joint] * b.shift for b in self.blocks]
+        M = np.vstack([*parts, described, known])
+        target = np.r_[(*ends, np.zeros(len(described)), values)]
+        scale = np.maximum(np.linalg.norm(M, axis=0), 1e-300)
+        Q, R = np.linalg.qr(np.vstack([M / scale, RIDGE * np.eye(len(scale))]))
+        inverse = solve_triangular(R, np.eye(len(R))) / scale[:, None]
+        x = inverse @ (Q[: len(M)].T @ target)
+        r = target - M @ x
+        value = 0.5 * (r @ r + sum(b.rest for b in self.blocks))
+        value += float(np.log(np.abs(np.diag(R)) * scale).sum())
+        value += self._flat @ y[:-1] + len(described) * y[-1]
+        slope, place = np.r_[self._flat, float(len(described))], 0
+        for block, part in zip(self.blocks, parts, strict=True):
+            j, left = block.joint, r[place : place + len(part)]
+            slope[j] += left @ (part @ x + k[j] * block.shift) - np.sum((part @ inverse) ** 2)
+            place += len(part)
+        left = r[place : place + len(described)]
+        slope[-1] += left @ (described @ x) - np.sum((described @ inverse) ** 2)
+        width = len(y) - 1, (WIDTH, WIDTH_SPREAD)
+        for j, (middle, deviation) in (*self.prior.trusted.items(), width):
+            off = (y[j] - np.log(middle)) / deviation
+            value, slope[j] = value + 0.5 * off**2, slope[j] + off / deviation
+        for j, (middle, deviation) in self.prior.stated.items():
+            off, more = (y[j] - np.log(middle)) / deviation, (TAILS + 1) / 2
+            value += more * np.log1p(off**2 / TAILS)
+            slope[j] += 2 * more * off / (TAILS + off**2) / deviation
+        return Evaluation(float(value), slope, x, np.sum(inverse**2, axis=1))
+
+    def hessian(self, y: Array) -> tuple[Array, Array]:
+        """Second derivatives, and derivatives of the mean, by differences of the gradient."""
+        here = self.evaluate(y)
+        ends = [self.evaluate(y + d) for d in STEP * np.eye(len(y))]
+        H = np.array([end.slope - here.slope for end in ends]) / STEP
+        return (H + H.T) / 2, np.array([end.x - here.x for end in ends]) / STEP
+
+    def maximise(self, start: Array) -> Posterior:
+        """Gains and width of the largest evidence, from [log kp | log width] on.
+
+        Raises
+        ------
+        LogError
+            The search ends nowhere.
+        """
+
+        def value_and_slope(y: Array) -> tuple[float, Array]:
+            made = self.evaluate(y)
+            return made.value, made.slope
+
+        options: Any = {"gtol": GRADIENT, "initial_trust_radius": 0.5, "max_trust_radius": 1.0}
+        how: Any = {"jac": True, "hess": lambda y: self.hessian(y)[0], "method": "trust-exact"}
+        y = np.asarray(minimize(value_and_slope, start, options=options, **how).x)
+        H, moved = self.hessian(y)
+        bends, axes = np.linalg.eigh(H)
+        if not (np.isfinite(y).all() and bends[0] > -FLAT * bends[-1]):
+            raise LogError(
+                "gains of the servos do not follow from the log: the search for them does not "
+                "end; check the columns cmd_<joint> and their unit"
+            )
+        spread, best = (axes / np.maximum(bends, FLAT)) @ axes.T, self.evaluate(y)
+        variances = best.variances + np.einsum("in,ij,jn->n", moved, spread, moved)
+        return Posterior(
+            y[:-1],
+            best.value,
+            float(np.exp(y[-1])),
+            best.x[:-1],
+            spread[:-1, :-1],
+            np.sqrt(variances[:-1]),
+        )
