@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,9 +14,11 @@ from scipy.optimize import lsq_linear
 from feasid.core.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics, mass_matrix
 from feasid.errors import InputError, did_you_mean
-from feasid.formats.description import Extras
+from feasid.formats.description import Extras, JointServo
 from feasid.formats.mjcf.write import HOLDING
+from feasid.formats.registry import format_named
 from feasid.formats.urdf.write import extension_lines
+from feasid.formats.write import format_of
 from feasid.formats.xml import decimals, markup
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import TERMS
@@ -23,6 +26,7 @@ from feasid.robot.joint_terms import TERMS
 if TYPE_CHECKING:
     from feasid.assessment.predictor import Predictor
     from feasid.logs.motion import Motion, Run
+    from feasid.logs.servo import Servo
     from feasid.uncertainty.ranges import ResidualRegion
 
 
@@ -324,3 +328,43 @@ TEXTS = {
     "drake": _drake_text,
 }
 """Text of a table of actuators, per program that reads it."""
+
+
+def servos_to_write(
+    robot: Robot, servo: Servo | None, path: str | os.PathLike[str]
+) -> dict[str, JointServo]:
+    """The position servos that a file of a fit holds beside its bodies, by joint.
+
+    Raises
+    ------
+    InputError
+        A servo that does more than the format's actuators, whose old gains would stay in the file
+        beside bodies in the scale of new ones.
+    """
+    if servo is None or not format_named(format_of(robot, path)).holds_servos:
+        return {}
+    more = [f"the term {name!r}" for name in servo.terms or ()]
+    if servo.law != "position":
+        more.append(f"commands of {servo.law}")
+    if more:
+        raise InputError(
+            f"{os.fspath(path)}: actuators of this format cannot hold the servos that were found, "
+            f"with {' and '.join(more)}; bodies without them would not follow commands as the "
+            "robot does. Write a URDF, which has no actuators, and build the servo from fit.servo"
+        )
+    viscous = dict(zip(robot.joints, joint_values(robot, robot.values)["fv"], strict=True))
+    none = [(0.0, np.inf)] * len(servo.kp)
+    ends = zip(servo.kd, servo.limit, strict=True) if servo.limit else none
+    return {
+        joint: JointServo(kp, max(servo.delay, 0.0), min(kd, float(viscous[joint])), limit)
+        for (joint, kp), (kd, limit) in zip(servo.gains.items(), ends, strict=True)
+    }
+
+
+def servo_damping(robot: Robot, servos: Mapping[str, JointServo]) -> Array:
+    """Standard parameters that are the servos' own damping: a part of viscous friction."""
+    out = np.zeros(robot.size)
+    for k, drive in enumerate(robot.drives):
+        for joint in drive.coupling.keys() & servos.keys():
+            out[robot.drive_columns(k)["fv"]] = servos[joint].kd
+    return out

@@ -32,9 +32,11 @@ from feasid.export.file_terms import (
     joint_values,
     missing_armature,
     sensor_offsets,
+    servo_damping,
+    servos_to_write,
 )
 from feasid.export.samples import Sampled
-from feasid.formats.description import Extras, JointServo
+from feasid.formats.description import Extras
 from feasid.formats.load import load_robot
 from feasid.formats.registry import format_named
 from feasid.formats.terms import sum_drives
@@ -285,8 +287,9 @@ def export(
     robot = fitted.with_values(friction_as_files_hold(fitted, model.residual))
     postures = random_configurations(fitted, np.random.default_rng(0), POSTURES).T
     lost = unrepresentable_terms(fitted, kind)
-    servos = _servos_of(model) if format_named(kind).holds_servos else {}
-    damping = _servo_damping(fitted, servos)
+    servo = None if model.servo is None else model.servo.servo
+    servos = servos_to_write(fitted, servo, path)
+    damping = servo_damping(fitted, servos)
     same = np.array_equal(robot.values, fitted.values) and not damping.any()
     whole = fitted if lost or not same else None
     armatures = dict(zip(robot.joints, joint_values(robot, robot.values)["Ia"], strict=True))
@@ -301,34 +304,14 @@ def export(
     part = representable_part(robot, kind)
     written = write(part, path, overwrite=overwrite, complete=whole, extras=extras)
     lines = missing_lines(fitted, lost, _armature_advice(robot, postures))
+    if servo is not None and not servos:
+        lines += (
+            "the servos' gains and delay: masses of this file carry the common factor of the gains "
+            "that were found (fit.servo.table); with other gains it does not follow commands as "
+            "the robot does",
+        )
     columns = _file_errors(model, robot, written.path, offsets, test, damping)
     return Export(written, lines, columns, offsets)
-
-
-def _servos_of(model: WritableModel) -> dict[str, JointServo]:
-    """The servos that were identified, where kp, damping and a limit are all they do."""
-    servo = None if model.servo is None else model.servo.servo
-    if servo is None or servo.law != "position" or servo.terms:
-        return {}
-    viscous = dict(
-        zip(model.robot.joints, joint_values(model.robot, model.robot.values)["fv"], strict=True)
-    )
-    ends = (
-        zip(servo.kd, servo.limit, strict=True) if servo.limit else [(0.0, np.inf)] * len(servo.kp)
-    )
-    return {
-        joint: JointServo(kp, max(servo.delay, 0.0), min(own, float(viscous[joint])), limit)
-        for (joint, kp), (own, limit) in zip(servo.gains.items(), ends, strict=True)
-    }
-
-
-def _servo_damping(robot: Robot, servos: Mapping[str, JointServo]) -> Array:
-    """Standard parameters that are the servos' own damping: a part of viscous friction."""
-    out = np.zeros(robot.size)
-    for k, drive in enumerate(robot.drives):
-        for joint in drive.coupling.keys() & servos.keys():
-            out[robot.drive_columns(k)["fv"]] = servos[joint].kd
-    return out
 
 
 TOLD_ACCELERATION = 0.05

@@ -22,9 +22,15 @@ from feasid.core.arrays import Array
 from feasid.core.files import check_writable
 from feasid.core.text import quote
 from feasid.errors import InputError, OutputError
-from feasid.export.file_terms import friction_as_files_hold, joint_values
+from feasid.export.file_terms import (
+    friction_as_files_hold,
+    joint_values,
+    servo_damping,
+    servos_to_write,
+)
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.constraints.units import usable_inertials
+from feasid.formats.description import Extras
 from feasid.formats.write import format_of, representable_part, write
 from feasid.robot.description import Robot
 from feasid.robot.inertia import from_pseudo_inertia, pseudo_inertia, to_mass_com_inertia
@@ -32,6 +38,8 @@ from feasid.robot.joint_terms import TERMS
 from feasid.uncertainty.posterior import Posterior, verify_draws
 
 if TYPE_CHECKING:
+    from feasid.logs.servo import Servo
+    from feasid.servos.gains import ServoFit
     from feasid.uncertainty.ranges import ResidualRegion
 
 WIDEST = 0.7
@@ -62,6 +70,8 @@ class Samples(Sequence[Robot]):
         How many independent draws the rows are worth, per parameter; NaN where one is fixed.
     residual : Residual or None
         The equations of the log by which friction is simplified for files; see `write`.
+    servo : Servo or None
+        The servos that were found with the robot, which files of formats with actuators hold.
     """
 
     robot: Robot
@@ -69,6 +79,7 @@ class Samples(Sequence[Robot]):
     acceptance: float
     effective: Array
     residual: ResidualRegion | None = None
+    servo: Servo | None = None
 
     def __len__(self) -> int:
         return len(self.parameters)
@@ -138,7 +149,7 @@ class Samples(Sequence[Robot]):
         Raises
         ------
         InputError
-            The pattern gives two robots one name.
+            The pattern gives two robots one name, or servos do more than the format's actuators.
         OutputError
             A file exists and `overwrite` is False, or cannot be written.
         """
@@ -161,7 +172,10 @@ class Samples(Sequence[Robot]):
             check_writable(path, overwrite=overwrite)
         for k, path in enumerate(paths):
             robot = self.robot.with_values(self._held(k))
-            write(representable_part(robot, format_of(robot, path)), path, overwrite=overwrite)
+            servos = servos_to_write(robot, self.servo, path)
+            robot = robot.with_values(robot.values - servo_damping(robot, servos))
+            part = representable_part(robot, format_of(robot, path))
+            write(part, path, overwrite=overwrite, extras=Extras(servos=servos))
         return [str(path) for path in paths]
 
     def arrays(self) -> dict[str, Array]:
@@ -209,6 +223,7 @@ class Sampled:
     """A fit from which robots can be drawn."""
 
     robot: Robot
+    servo: ServoFit | None
 
     @property
     def posterior(self) -> Posterior | None:
@@ -272,7 +287,8 @@ class Sampled:
                 "nothing is known of what the log leaves open: the fit had no prior, had "
                 "constraints that are not affine, or was saved by an earlier version; fit again"
             )
-        return Samples(self.robot, *found.draw(count, seed, scale), self.residual)
+        servo = None if self.servo is None else self.servo.servo
+        return Samples(self.robot, *found.draw(count, seed, scale), self.residual, servo)
 
 
 @checked

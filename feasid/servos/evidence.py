@@ -76,7 +76,7 @@ class GainPrior:
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior:
+class GainPosterior:
     """Where the evidence is largest: logarithms of gains (dof,), and what follows.
 
     ``score`` is the negative logarithm of the evidence, ``width`` the prior's, ``delta`` (n,) the
@@ -93,7 +93,7 @@ class Posterior:
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class EvidenceValue:
     """Value and gradient, and mean and variances of what is integrated out."""
 
     value: float
@@ -117,7 +117,7 @@ class JointBlock:
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class GainEvidence:
     """The evidence for gains and width, given the equations of all joints.
 
     Unknowns that are integrated out are [parameters | factor on the description].
@@ -147,7 +147,7 @@ class Evidence:
         counts = np.bincount([b.joint for b in self.blocks], shares.sum(axis=1), self.dof)
         return np.asarray(counts, dtype=np.float64)
 
-    def evaluate(self, y: Array) -> Evaluation:
+    def evaluate(self, y: Array) -> EvidenceValue:
         """Value and gradient for [log kp | log width], and the parameters given these."""
         k, described = np.exp(-y[:-1]), np.exp(-y[-1]) * self.prior.described
         known, values = self._known
@@ -179,7 +179,7 @@ class Evidence:
             off, more = (y[j] - np.log(middle)) / deviation, (TAILS + 1) / 2
             value += more * np.log1p(off**2 / TAILS)
             slope[j] += 2 * more * off / (TAILS + off**2) / deviation
-        return Evaluation(float(value), slope, x, np.sum(inverse**2, axis=1))
+        return EvidenceValue(float(value), slope, x, np.sum(inverse**2, axis=1))
 
     def hessian(self, y: Array) -> tuple[Array, Array]:
         """Second derivatives, and derivatives of the mean, by differences of the gradient."""
@@ -188,7 +188,7 @@ class Evidence:
         H = np.array([end.slope - here.slope for end in ends]) / STEP
         return (H + H.T) / 2, np.array([end.x - here.x for end in ends]) / STEP
 
-    def maximise(self, start: Array) -> Posterior:
+    def maximise(self, start: Array) -> GainPosterior:
         """Gains and width of the largest evidence, from [log kp | log width] on.
 
         Raises
@@ -213,7 +213,7 @@ class Evidence:
             )
         spread, best = (axes / np.maximum(bends, FLAT)) @ axes.T, self.evaluate(y)
         variances = best.variances + np.einsum("in,ij,jn->n", moved, spread, moved)
-        return Posterior(
+        return GainPosterior(
             y[:-1],
             best.value,
             float(np.exp(y[-1])),

@@ -16,7 +16,7 @@ from feasid.core.arrays import Array
 from feasid.identifiability.base import BaseParameters
 from feasid.logs.servo import TorqueLimits
 from feasid.servos.equations import LawEquations, ServoLaw
-from feasid.servos.evidence import WIDTH, Evidence, GainPrior, Posterior
+from feasid.servos.evidence import WIDTH, GainEvidence, GainPosterior, GainPrior
 from feasid.servos.rows import ServoRows
 
 NATS = 20.0
@@ -42,7 +42,7 @@ class LawFit:
     """Gains with one law: its equations, the posterior, the negative log evidence."""
 
     equations: LawEquations
-    posterior: Posterior
+    posterior: GainPosterior
     score: float
     coefficients: int
 
@@ -70,7 +70,9 @@ class GainProblem:
         """Gains with this law, with delays near those of another one."""
         start = None if near is None else near.equations.lags[0]
         equations = LawEquations(self.data, law, self.limits, start)
-        evidence = Evidence(self.prior, equations.blocks(self.prior.unknowns), self.base.robot.dof)
+        evidence = GainEvidence(
+            self.prior, equations.blocks(self.prior.unknowns), self.base.robot.dof
+        )
         if near is None or near.law.share != law.share:
             first = np.r_[self.first_gains(equations), np.log(WIDTH)]
         else:

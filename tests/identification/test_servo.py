@@ -342,6 +342,41 @@ def test_a_written_file_follows_commands_as_the_robot_does(leg, tmp_path):
     assert again.written.format == "mjcf"
 
 
+def test_servos_that_a_file_cannot_hold_are_refused_and_drawn_robots_hold_theirs(leg, tmp_path):
+    _, fit = leg
+    servo = replace(fit.servo.servo, terms={"weight": (0.5,) * 3})
+    carrying = replace(fit, servo=replace(fit.servo, servo=servo))
+    with pytest.raises(InputError, match=r"cannot hold the servos .* the term 'weight'"):
+        carrying.write(tmp_path / "leg.xml", force=True)
+    assert not [*tmp_path.iterdir()]
+    written = carrying.write(tmp_path / "leg.urdf", force=True)
+    assert "the servos' gains" in "".join(written.missing)
+    (path,) = fit.sample(1).write(tmp_path / "drawn")
+    model = mujoco.MjModel.from_xml_path(path)
+    np.testing.assert_allclose(model.actuator_gainprm[:, 0], fit.servo.servo.kp)
+    np.testing.assert_allclose(model.actuator_delay, fit.servo.delay)
+
+
+def test_gains_that_a_file_states_are_a_prior(leg, tmp_path):
+    """They hardly move what the log tells, by a factor of fifty too."""
+    world, fit = leg
+    stated = {}
+    for factor in (1.0, 50.0):
+        path = tmp_path / f"{factor}.xml"
+        servos = {
+            joint: JointServo(factor * kp, 0.0, 0.0, np.inf)
+            for joint, kp in zip(world.robot.joints, world.truth.kp, strict=True)
+        }
+        write(world.robot, path, extras=Extras(servos=servos))
+        robot = feasid.load_robot(path)
+        again = feasid.fit(world.log, robot, command="position", **QUICK).servo
+        assert list(again.stated.values()) == pytest.approx([s.kp for s in servos.values()])
+        assert "60 % each" in {n.code: n for n in again.notes}["servo-stated"]
+        stated[factor] = np.array(again.servo.kp) / fit.servo.servo.kp
+    np.testing.assert_allclose(stated[1.0], 1.0, atol=0.1)
+    np.testing.assert_allclose(stated[50.0], 1.0, atol=0.1)
+
+
 @pytest.mark.parametrize(
     "own",
     [
