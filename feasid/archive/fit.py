@@ -31,10 +31,13 @@ from feasid.core.arrays import MEANING, Array, read_arrays, require_version, unp
 from feasid.core.display import Display, Displayed, Measure, Summary
 from feasid.core.files import open_for_reading, write_atomically
 from feasid.core.notes import Note
+from feasid.core.text import quote
 from feasid.errors import CertificateError, DescriptionError, FeasidError, InputError, OutputError
 from feasid.export.robot_file import WritableModel
 from feasid.feasibility.constraints.sets import feasible_set_from_data, feasible_set_to_data
 from feasid.feasibility.proof.claim import Certificate
+from feasid.formats.mjcf.model import inline_includes
+from feasid.formats.xml import TEXT, parse_xml
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.fitted import FittedModel
 from feasid.logs.recording import content_digest
@@ -52,8 +55,9 @@ if TYPE_CHECKING:
 
 FORMAT, VERSION = "feasid model", 3
 
-READING = ("floating", "lock", "gravity", "use_mujoco", "ignore")
-"""Options of `feasid.load_robot` that are kept, by which a written file is read back alike."""
+READING = ("floating", "lock", "gravity", "ignore")
+"""Options of `feasid.load_robot` that are kept, by which a written file is read back alike. MuJoCo,
+which opens meshes, is not asked for by a file."""
 
 
 def save(
@@ -111,7 +115,7 @@ def save(
         if certificate is not None:
             archive.writestr("certificate.json", json.dumps(certificate.data))
         if source is not None:
-            archive.writestr("description", source.text)
+            archive.writestr("description", _standalone_text(source))
     write_atomically(path, buffer.getvalue(), overwrite=overwrite)
 
 
@@ -129,9 +133,17 @@ def provenance(fit: FittedModel) -> dict[str, Any]:
     }
 
 
+def _standalone_text(source: Source) -> bytes:
+    """A description with what it includes, as far as that is still there."""
+    if source.format == "mjcf":
+        with suppress(FeasidError):
+            return inline_includes(parse_xml(source.text, source.path))
+    return source.text
+
+
 def _describe_source(source: Source) -> dict[str, Any]:
     reading = {k: v for k, v in source.reading.items() if k in READING}
-    return {"path": source.path, "format": source.format, "reading": _to_json_data(reading)}
+    return {"format": source.format, "reading": _to_json_data(reading)}
 
 
 def _to_json_data(value: Any) -> Any:
@@ -350,8 +362,7 @@ def read_fit(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
     require_version(str(path), f"a fit saved by feasid {made['feasid']}; fit again", model, VERSION)
     robot, source = robot_from_data(model["robot"]), model["source"]
     if source is not None:
-        given = source["path"], source["format"], content["description"]
-        robot = with_source(robot, Source(*given, reading=source.get("reading", {})))
+        robot = with_source(robot, _read_source(source, content["description"]))
     numbers = _read_arrays(content["arrays.npz"], f"arrays.npz of {path}")
     spread, beta = numbers["covariance"], numbers["beta"]
     if spread.shape != 2 * beta.shape:
@@ -369,7 +380,7 @@ def read_fit(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
         certificate=None if proof is None else Certificate(json.loads(proof), outside),
         log_options=model["log_options"],
         notes=tuple(Note(text, code, **values) for text, code, values in model["notes"]),
-        fitted_errors=model["errors"],
+        fitted_errors=_read_errors(model["errors"]),
         stored_residual=region,
         delay=float(numbers.get("delay", 0.0)),
         stored_law=ErrorLaw.from_arrays(numbers),
@@ -380,6 +391,30 @@ def read_fit(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
         report_content=json.loads(content["report.json"]),
         quality=SavedQuality(*model["quality"]),
     )
+
+
+def _read_source(kept: Mapping[str, Any], text: bytes) -> Source:
+    """The description as text, which names no place from which anything could be opened."""
+    reading = {k: v for k, v in kept["reading"].items() if k in READING}
+    known = {
+        "floating": lambda v: v is None or isinstance(v, bool),
+        "lock": lambda v: isinstance(v, dict) and all(map(_is_number, v.values())),
+        "gravity": lambda v: v is None or (len(v) == 3 and all(map(_is_number, v))),
+        "ignore": lambda v: all(isinstance(name, str) for name in v),
+    }
+    if wrong := [k for k, v in reading.items() if not known[k](v)]:
+        raise ValueError(f"its description was read with {wrong[0]}={quote(reading[wrong[0]])}")
+    return Source(TEXT, str(kept["format"]), text, reading=reading)
+
+
+def _read_errors(kept: Mapping[str, Any]) -> dict[str, float]:
+    if not kept or not all(type(error) in (int, float) for error in kept.values()):
+        raise ValueError(f"its errors are {quote(kept)}")
+    return {name: float(error) for name, error in kept.items()}
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and np.isfinite(value)
 
 
 def _read_display(kept: Mapping[str, Any]) -> Display:

@@ -291,8 +291,10 @@ def run_sample(arguments: argparse.Namespace) -> int:
         from feasid.formats.load import load_robot
 
         found = sample(load_robot(arguments.model), arguments.count, seed=arguments.seed, **given)
-    source = found.robot.source
-    ending = Path(source.path).suffix if source is not None else ".urdf"
+    from feasid.formats.registry import NAMES, format_named
+
+    name = found.robot.source.format if found.robot.source is not None else ""
+    ending = format_named(name).suffixes[0] if name in NAMES else ".urdf"
     pattern = arguments.pattern or f"robot_{{:03}}{ending}"
     files = found.write(arguments.out, pattern, overwrite=arguments.overwrite)
     if arguments.json:

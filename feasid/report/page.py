@@ -165,7 +165,9 @@ def write_report_contents(
 ) -> None:
     """Write the page of one report that was kept, or of two side by side."""
     for told in reports:
-        if told.get("schema") != SCHEMA or int(told.get("version", 0)) > VERSION:
+        if not isinstance(told, Mapping) or told.get("schema") != SCHEMA:
+            raise InputError("a report that was kept is damaged, or of another format")
+        if told.get("version") not in range(1, VERSION + 1):
             raise InputError("a report of another format, or of a newer feasid: update it")
     name = "page.html" if len(reports) == 1 else "beside.html"
     check_writable(path, overwrite=overwrite)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import DescriptionError, missing_extra
+from feasid.errors import DescriptionError, SecurityError, missing_extra
 from feasid.formats.description import Bond, Description, ExactPose, Joint, Link
 from feasid.formats.mjcf.model import ACTUATOR_TERMS, TENDON_TERMS
 from feasid.formats.terms import NO_TERMS, JointTerms, LeftOut, UnmodelledEffect
@@ -48,6 +48,14 @@ def compile_mjcf(text: XmlText) -> Any:
     except ImportError as error:
         raise missing_extra("compiling MJCF", "mujoco", "mujoco") from error
     path = text.path
+    named = (e for e in text.root.walk() if any(a.startswith("file") for a in e.attributes))
+    if path == TEXT and (element := next(named, None)) is not None:
+        text.fail(
+            f"a description given as text, or in a saved fit, cannot name files, as "
+            f"<{element.tag}> does: MuJoCo would open them; give the description's own file",
+            element,
+            kind=SecurityError,
+        )
     try:
         if path == TEXT:
             return mujoco.MjModel.from_xml_string(text.data.decode())
@@ -269,7 +277,7 @@ def model_for_controls(columns: Sequence[Any], robot: Robot) -> Any:
     if not any(c.startswith("ctrl") for c in names) or any(c.startswith("tau") for c in names):
         return None
     if source.format == "mujoco":
-        return source.reading["model"]
+        return source.reading.get("model")
     return compile_mjcf(parse_xml(source.text, source.path))
 
 

@@ -91,6 +91,20 @@ class MjcfFiles:
         self.texts[id(text.root)] = text
         return text.root
 
+    def inline(self, element: Element) -> bytes:
+        """UTF-8 text inside an element, every ``<include>`` replaced by what it includes."""
+        text = self.text(element)
+        if text.closes_itself(element):
+            return b""
+        pieces, at = [], text.spans(element)[1]
+        for child in element.walk():
+            if child.tag != "include":
+                continue
+            pieces += [text.utf8[at : child.start], self.inline(self.include(child))]
+            end = text.spans(child)[1]
+            at = end if text.closes_itself(child) else text.utf8.index(b">", child.close) + 1
+        return b"".join([*pieces, text.utf8[at : element.close]])
+
     def _find(self, element: Element, name: str) -> Path:
         """The file, relative to the main file or to the including one."""
         if self.main.path == TEXT:
@@ -113,6 +127,15 @@ class MjcfFiles:
             if is_regular(path):
                 return path
         self.fail(f"included file {name!r} does not exist", element, kind=InputError)
+
+
+def inline_includes(text: XmlText) -> bytes:
+    """The file with what it includes, so that nothing else needs to be there."""
+    start, root = text.spans(text.root)[1], text.root
+    if text.closes_itself(root) or all(e.tag != "include" for e in root.walk()):
+        return text.data
+    inside = MjcfFiles(text).inline(root)
+    return text.encode(text.utf8[:start] + inside + text.utf8[root.close :])
 
 
 # -- what the files say ----------------------------------------------------------------------------
