@@ -88,6 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
             )
     options = read_options(arguments, FitOptions, "feasid fit")
     with report_step("loading solvers"):
+        from feasid.export.robot_file import reason_not_to_write
         from feasid.identification.fit import fit
         from feasid.regression.reduce import open_sources
     robot = read_robot(arguments)
@@ -116,8 +117,9 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"\n{spell_as_arguments(str(result.summary(test=errors)))}")
         if arguments.ranges:
             print(f"\n{result.ranges().explain()}")
-    if result.quality.level == "useless" and not arguments.force:
-        reason = spell_as_arguments(result.quality.reasons[0])
+    useless = reason_not_to_write(result.quality)
+    if useless and not arguments.force:
+        reason = spell_as_arguments(useless)
         print(f"feasid: this fit is useless: {reason}\n{NOTHING_WRITTEN}", file=sys.stderr)
         return EXIT_USELESS
     with redirect_sentences(arguments.json):

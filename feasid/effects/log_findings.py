@@ -60,7 +60,7 @@ def check_columns(recording: Recording, robot: Robot, asked: Mapping[str, Any]) 
             findings += check_period(raw, runs)
             moving = check_velocities(raw, runs, findings)
             findings += [in_log_columns(f, raw, asked) for f in moving]
-    span = float(np.ptp(raw.t)) if len(raw.t) else float("nan")
+    span = sum(float(np.ptp(raw.t[rows])) for rows in runs if len(rows)) if runs else float("nan")
     steps = np.diff(raw.t)
     rate = 1.0 / float(np.median(steps)) if steps.size and np.median(steps) > 0 else float("nan")
     return Diagnosis(tuple(findings), len(df), span, rate, raw.notes)

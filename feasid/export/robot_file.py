@@ -191,7 +191,7 @@ class WritableModel(Predictor, Ranged, Sampled):
         test : DataFrame, path or a sequence of these, optional
             Logs that were not fitted, to compare the file and the fit on.
         force : bool
-            Write a model even if `quality` calls it useless.
+            Write a model even if `quality` calls it useless, or its log held currents.
 
         Returns
         -------
@@ -424,6 +424,12 @@ def missing_lines(whole: Robot, lost: Sequence[str], armature: str) -> tuple[str
     return tuple(lines)
 
 
+def reason_not_to_write(verdict: FitVerdict) -> str:
+    """Why a model is no model of the robot: it predicts nothing, or its masses are of currents."""
+    currents = [str(r) for r in verdict.reasons if getattr(r, "code", "") == "currents"]
+    return str(verdict.reasons[0]) if verdict.level == "useless" else "".join(currents[:1])
+
+
 def refuse_useless(verdict: FitVerdict, path: str | os.PathLike[str]) -> None:
     """Refuse to write a model that is worth nothing.
 
@@ -432,9 +438,10 @@ def refuse_useless(verdict: FitVerdict, path: str | os.PathLike[str]) -> None:
     UselessFitError
         With the reason.
     """
-    if verdict.level == "useless":
+    reason = reason_not_to_write(verdict)
+    if reason:
         raise UselessFitError(
-            f"this fit is useless: {verdict.reasons[0]}. {path} was not written: correct the log, "
+            f"this fit is useless: {reason}. {path} was not written: correct the log, "
             f"as feasid.diagnose says, or write it all the same with force=True",
             path=str(path),
         )

@@ -106,8 +106,8 @@ class Recording:
         The path that was given; empty for what never was a file.
     streamed : bool
         Whether it is larger than memory may be, and prepared piece by piece.
-    source : path, DataFrame, mapping or tuple of arrays
-        What was given.
+    source : path, sequence of paths, DataFrame, mapping or tuple of arrays
+        What was given; of several paths each is a run.
     """
 
     def __init__(self, source: Any) -> None:
@@ -152,7 +152,7 @@ class Recording:
     @cached_property
     def frame(self) -> pd.DataFrame:
         """All of it, in memory, as it is called in its source; of bags see `table`."""
-        if self.name:
+        if self.name or _are_paths(self.source):
             return read_log(self.source)
         if isinstance(self.source, Mapping):
             return frame_of_arrays(self.source)
@@ -185,7 +185,7 @@ class Recording:
         """
         key = topic, robot.joints
         if key not in self._tables:
-            if self.name:
+            if self.name or _are_paths(self.source):
                 table = read_log(self.source, topic=topic, joints=robot.joints)
             else:
                 table = self.frame
@@ -286,8 +286,14 @@ class Recording:
 
 def _is_log(source: Any) -> bool:
     table = not hasattr(source, "collect") and hasattr(source, "columns")  # no lazy frames
-    return isinstance(source, Mapping) or table or hasattr(source, "dask") or is_tuple_of_arrays(
-        source
+    arrays = isinstance(source, Mapping) or is_tuple_of_arrays(source)
+    return arrays or table or hasattr(source, "dask") or _are_paths(source)
+
+
+def _are_paths(source: Any) -> bool:
+    """Whether these are several files, each of which is a run."""
+    return isinstance(source, list | tuple) and bool(source) and all(
+        isinstance(path, str | os.PathLike) for path in source
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ import feasid
 from feasid import datasets
 from feasid.cli import main
 from feasid.effects.log_findings import check_columns
-from feasid.errors import InputError
+from feasid.errors import InputError, UselessFitError
 from feasid.loads.description import scale_note
 from feasid.regression.reduce import reduce_groups
 
@@ -173,3 +173,24 @@ def test_a_motion_that_repeats_is_told_with_its_period():
     z1 = datasets.load("unitree_z1")
     found = check_columns(feasid.Recording(z1), z1.attrs["robot"], {})
     assert "periodic" not in [f.code for f in found]
+
+
+def test_a_fit_of_currents_writes_no_robot(tmp_path, capsys):
+    robot, log = arm()
+    (tmp_path / "arm.urdf").write_text(ARM)
+    named = {c: f"{c} [A]" for c in log if c.startswith("tau_")}
+    paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for path in paths:
+        log.rename(columns=named).to_csv(path, index=False)
+    out = tmp_path / "fitted.urdf"
+    words = ["fit", str(paths[0]), "--robot", str(tmp_path / "arm.urdf"), "--out", str(out)]
+    assert main([*words, "--diagnose", "no", "--calibration", "none"]) == 5
+    assert "currents of shoulder" in capsys.readouterr().err
+    assert not out.exists()
+    fit = feasid.fit(paths[0], robot, diagnose=False, **QUICK)
+    with pytest.raises(UselessFitError, match="currents of"):
+        fit.write(out)
+    found = check_columns(feasid.Recording(paths), robot, {})
+    assert "currents" in [f.code for f in found]
+    assert found.samples == 2 * len(log)
+    assert found.duration == pytest.approx(2 * np.ptp(log["t"]))
