@@ -23,6 +23,9 @@ REPEATED = 0.6
 ELSEWHERE = 0.1
 """Share of them below which the motion has left its places; before, it only is slow."""
 
+STILL = 1e-6
+"""Share of the largest joint's motion below which a joint stands."""
+
 SHORTEST, LONGEST = 16, 0.7
 """Samples of a period at least, and its share of the log at most."""
 
@@ -32,10 +35,11 @@ def check_period(raw: Signals, runs: Sequence[Rows]) -> list[Finding]:
     longest = max(runs, key=len, default=np.zeros(0, dtype=np.int64))
     rows = longest[:: max(1, -(-len(longest) // MOST_SAMPLES))]
     q = raw.values["q"][rows]
-    moved = q[:, q.std(axis=0) > 0]
-    if len(rows) < 4 * SHORTEST or not np.isfinite(q).all() or not moved.size:
+    if len(rows) < 4 * SHORTEST or not np.isfinite(q).all():
         return []
-    lag = _repetition(moved / moved.std(axis=0))
+    size = q.std(axis=0)
+    moved = size > STILL * size.max(initial=0.0)
+    lag = _repetition(q[:, moved] / size[moved]) if moved.any() else None
     if lag is None:
         return []
     period = float(lag * np.median(np.diff(raw.t[rows])))
