@@ -17,17 +17,8 @@ from feasid.feasibility.reference import NoInteriorError, interior_point
 def feasible_start(feasible: FeasibleSet, scale: Units, reference: Array) -> Array:
     """A model that keeps all constraints strictly, ties exactly: the reference if it does.
 
-    Parameters
-    ----------
-    feasible : FeasibleSet
-    scale : Units
-    reference : ndarray, shape (n,)
-        A model near which to look.
-
-    Raises
-    ------
-    InfeasibleConstraintsError
-        Names a minimal set of constraints that contradict each other.
+    `reference` (n,): a model near which to look. Raises InfeasibleConstraintsError: names a minimal
+    set of constraints that contradict each other.
     """
     if not feasible.equalities and feasible.contains_strictly(reference):
         return reference
