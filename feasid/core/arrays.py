@@ -158,7 +158,8 @@ def read_array(content: bytes) -> Any:
         raise DamagedError(f"is damaged: {error}") from error
     if dtype.hasobject:
         raise SecurityError("holds Python objects, which are not read: they can hold code")
-    if dtype.kind not in KINDS:
+    odd = not dtype.itemsize or (dtype.kind in "mM" and np.datetime_data(dtype)[1] != 1)
+    if dtype.kind not in KINDS or odd:
         raise DamagedError(f"has {dtype}, which are no numbers")
     count = int(np.prod(sizes, dtype=object))
     if count * dtype.itemsize != len(content) - start:

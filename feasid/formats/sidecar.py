@@ -277,7 +277,7 @@ def with_loop_table(robot: Robot, path: str | Path) -> Robot:
     data = _read_loop_table(file)
     try:
         closed = _add_couplings_and_loops(robot, data)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except MALFORMED as error:
         raise DescriptionError(
             f"{file}: not a table of loops: {type(error).__name__}: {error}", path=str(file)
         ) from error

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
@@ -31,6 +33,9 @@ Stamps: TypeAlias = Annotated[Array, array("samples", finite=False)]
 
 FALSE_ALARMS = 0.1
 """Changes reported per hour of motion though there were none."""
+
+MOST_WINDOW, MOST_BLOCK = 10**8, 10**6
+"""Samples: a day at 1 kHz, and a quarter of an hour, whose memory is taken at the start."""
 
 ROWS_PER_CYCLE = 8.0
 """Rows kept per period of the cut-off: four times what the sampling theorem asks."""
@@ -135,9 +140,9 @@ class OnlineFit(Learner):
         robot: Robot,
         rate: Rate,
         *,
-        window: Annotated[int, count(2)] | None = None,
+        window: Annotated[int, count(2, MOST_WINDOW)] | None = None,
         forgetting: Annotated[float, number(0.0, 0.999999, open=True)] | None = None,
-        block: Natural | None = None,
+        block: Annotated[int, count(1, MOST_BLOCK)] | None = None,
         cutoff: Positive = 10.0,
         derivative_cutoff: Rate = 40.0,
         smoother: Literal["polynomial", "moving-average"] = "polynomial",
@@ -246,13 +251,14 @@ class OnlineFit(Learner):
         OutputError
             `path` exists and `overwrite` is False, or cannot be written.
         """
-        self._jobs.wait()
-        save(self, path, overwrite=overwrite)
+        with self._jobs.lock:  # no samples meanwhile, and no jobs but this one
+            self._jobs.call(partial(save, self, path, overwrite=overwrite))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything, when what waits has been learnt."""
-        self._jobs.wait()
-        return super().__getstate__()
+        """A copy of everything, when what waits has been learnt; others may go on meanwhile."""
+        state = super().__getstate__
+        with self._jobs.lock:
+            return self._jobs.call(lambda: deepcopy(state()))
 
     # -- samples -----------------------------------------------------------------------------
 

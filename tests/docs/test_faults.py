@@ -1,4 +1,4 @@
-"""Every fault of docs/faults.md has a test that exists."""
+"""Every fault of docs/faults.md and promise of SECURITY.md has a test that exists."""
 
 import ast
 import re
@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/faults.md").read_text()
 ROWS = re.findall(r"^\| (\d+) \| .* \| `(.*?)::(.*?)` \|$", PAGE, re.M)
 FAULTS = 76
+PROMISES = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", (ROOT / "SECURITY.md").read_text())
 
 
 @cache
@@ -20,9 +21,10 @@ def functions_of(file):
 
 
 def test_every_fault_has_a_row():
+    assert len(PROMISES) > 15
     assert [int(number) for number, _, _ in ROWS] == list(range(1, FAULTS + 1))
 
 
-@pytest.mark.parametrize(("file", "name"), sorted({row[1:] for row in ROWS}))
+@pytest.mark.parametrize(("file", "name"), sorted({*(row[1:] for row in ROWS), *PROMISES}))
 def test_the_test_exists(file, name):
     assert name in functions_of(file)
