@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from feasid import datasets as datasets
     from feasid import errors as errors
     from feasid import floating as floating
-    from feasid.archive.fit import SavedFit as SavedFit
+    from feasid.archive.fit import load as load
     from feasid.assessment.simulation import Simulation as Simulation
     from feasid.assessment.simulation import simulate as simulate
     from feasid.codegen.c import export_c as export_c
@@ -69,7 +69,6 @@ if TYPE_CHECKING:
     from feasid.online.acceptance import AcceptanceRules as AcceptanceRules
     from feasid.online.acceptance import OnlineEstimate as OnlineEstimate
     from feasid.online.online_fit import OnlineFit as OnlineFit
-    from feasid.online.online_fit import load as load
     from feasid.online.replay import Replay as Replay
     from feasid.online.replay import replay as replay
     from feasid.options.tables import SOUSA_2014 as SOUSA_2014
@@ -93,8 +92,7 @@ __version__ = "0.1.0"
 _HOME = {
     "Fit": "identification.result",
     "Verdict": "feasibility.check",
-    "SavedFit": "archive.fit",
-    "load": "online.online_fit",
+    "load": "archive.fit",
     "Correction": "feasibility.correct",
     "Certificate": "feasibility.proof.claim",
     "Diagnosis": "logs.checks.findings",

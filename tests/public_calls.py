@@ -471,13 +471,12 @@ def calls(s):
     )
     for name in ("check", "gradient", "margins", "objective"):
         methods(f"ExcitationProblem.{name}", lambda: s.problem, lambda: {"z": s.problem.start})
-    for kind, of in (("Fit", lambda: s.fit), ("SavedFit", lambda: s.saved)):
+    for kind, of in (("Fit", lambda: s.fit),):
         methods(f"{kind}.errors", of, lambda: {"other": s.log})
         methods(f"{kind}.errors_of", of, lambda: {"reduced": s.reduced})
         methods(f"{kind}.predict", of, lambda: {"log": s.log})
         methods(f"{kind}.range", of, lambda: {"wanted": "upper.m"})
         methods(f"{kind}.ranges", of, lambda: {"wanted": ["upper.m"]})
-        methods(f"{kind}.raw_error", of, lambda: {"reduced": s.reduced})
         methods(f"{kind}.test_options", of, lambda: {"options": {}})
         methods(f"{kind}.export_c", of, lambda: {"path": s.new(".c")})
         methods(f"{kind}.verify", of, lambda: {"path": s.path, "client": "nonsense"})
@@ -486,16 +485,12 @@ def calls(s):
     methods("Fit.summary", lambda: s.fit, lambda: {})
     methods("Fit.report", lambda: s.fit, lambda: {"path": s.new(".html")})
     methods("Fit.save", lambda: s.fit, lambda: {"path": s.new(".feasid")})
-    methods("SavedFit.foretell", lambda: s.saved, lambda: {"reduced": s.reduced})
     methods("Fit.foretell", lambda: s.fit, lambda: {"reduced": s.reduced})
     methods("Fit.error_law", lambda: s.believing[0], lambda: {"gain": 30.0})
-    methods("SavedFit.error_law", lambda: s.believing[1], lambda: {"gain": 30.0})
     methods("Fit.sample", lambda: s.believing[0], lambda: {"count": 2})
-    methods("SavedFit.sample", lambda: s.believing[1], lambda: {"count": 2})
     methods("Samples.arrays", lambda: s.samples, lambda: {})
     methods("Samples.write", lambda: s.samples, lambda: {"folder": s.folder / "drawn"})
     methods("Fit.simulate", lambda: s.fit, lambda: {"log": s.log, "horizon": 0.1})
-    methods("SavedFit.simulate", lambda: s.saved, lambda: {"log": s.log, "horizon": 0.1})
     methods(
         "ExternalTorque.update",
         lambda: s.observer,

@@ -15,13 +15,12 @@ SOURCE = Path(feasid.__file__).parent
 LAZY = {
     "feasid.inspection.whole_robot": "pandas and the nullspace, only for a mass matrix",
     "feasid.feasibility.least_squares": "the proof of optimality, when it is asked for",
-    "feasid.export.robot_file": "tables of actuators, which are data frames",
     "feasid.identification.fitted": "the certificate, when it is asked for",
     "feasid.identification.fit": "momentum and robust weights, where options ask for them",
-    "feasid.assessment.predictor": "code generation, when code is written",
     "feasid.uncertainty.ranges": "regions and their proofs, when ranges are asked for",
     "feasid.online.problem": "corrections, when a description cannot exist",
-    "feasid.identification.result": "report, figures and archive, when they are asked for",
+    "feasid.identification.result": "what writes, draws, samples and saves, when it is asked for",
+    "feasid.archive.fit": "online fits, when a file holds one",
 }
 """Modules that import ours inside functions, and why; besides them only the command line."""
 

@@ -1,9 +1,9 @@
-"""Fits kept in files: `save` writes an archive that `load` reads, also in later versions.
+"""Fits kept in files: `save` writes an archive from which `load` makes the fit again.
 
-A ``.feasid`` file is a ZIP archive of ``model.json`` (the robot with its parameters, options,
-notes, errors, what the fit shows, versions, hashes), ``arrays.npz`` (covariance), ``reduced.npz``
-(the log, reduced), ``certificate.json`` (for ``feasid verify``) and the description as it was.
-Text and plain arrays only: nothing of it is executed or unpickled, and no log is needed.
+A ``.feasid`` file is a ZIP archive of ``model.json`` and ``arrays.npz`` (the values of the fit, see
+`feasid.core.codec`), ``reduced.npz`` (the log, reduced), ``certificate.json`` (for ``feasid
+verify``) and the description as it was. Text and plain arrays only: nothing of it is executed or
+unpickled, it names no other file, and no log is needed.
 """
 
 from __future__ import annotations
@@ -15,112 +15,246 @@ import platform
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 import feasid
+from feasid.assessment.residuals import Structure
 from feasid.control.external_torque import GAIN, ErrorLaw
-from feasid.core.arguments import checked, checked_methods
-from feasid.core.arrays import MEANING, Array, read_arrays, require_version, unpack_archive
-from feasid.core.display import Display, Displayed, Measure, Summary
+from feasid.core.arguments import checked
+from feasid.core.arrays import (
+    MEANING,
+    Array,
+    DamagedError,
+    read_arrays,
+    require_version,
+    unpack_archive,
+)
+from feasid.core.codec import decode, encode, kinds
 from feasid.core.files import open_for_reading, write_atomically
 from feasid.core.notes import Note
 from feasid.core.text import quote
+from feasid.effects.calibration import Calibrated, Calibration
+from feasid.effects.table import Mistake
 from feasid.errors import CertificateError, DescriptionError, FeasidError, InputError, OutputError
-from feasid.export.robot_file import WritableModel
+from feasid.estimation.bounds import PlausibleBound
+from feasid.estimation.estimate import Estimate
+from feasid.estimation.estimator import Estimator
+from feasid.estimation.noise import Noise
+from feasid.estimation.priors import PRIORS, GaussianPrior, find_prior
+from feasid.feasibility.constraints.affine import Linear
 from feasid.feasibility.constraints.sets import feasible_set_from_data, feasible_set_to_data
+from feasid.feasibility.constraints.units import problem_units
+from feasid.feasibility.least_squares import FeasibleFit, LeastSquares
 from feasid.feasibility.proof.claim import Certificate
 from feasid.formats.mjcf.model import inline_includes
 from feasid.formats.xml import TEXT, parse_xml
-from feasid.identifiability.base import BaseParameters, base_parameters
-from feasid.identification.fitted import FittedModel
+from feasid.identifiability.base import base_parameters
+from feasid.identification.fitted import FittedModel, LogEvidence
+from feasid.identification.result import Fit
 from feasid.logs.recording import content_digest
+from feasid.logs.servo import Servo
 from feasid.regression.triangle import Reduced
 from feasid.robot.bodies import Body, Limits, Member, Rotor
 from feasid.robot.couplings import Coupling, Loop
 from feasid.robot.description import Robot, Source
-from feasid.robot.drives import CustomJointTerm, Drive
-from feasid.uncertainty.posterior import Posterior
-from feasid.uncertainty.ranges import ResidualRegion
+from feasid.robot.drives import Drive
+from feasid.servos.gains import ServoFit
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-
-FORMAT, VERSION = "feasid model", 3
+FORMAT, VERSION = "feasid model", 4
 
 READING = ("floating", "lock", "gravity", "ignore")
 """Options of `feasid.load_robot` that are kept, by which a written file is read back alike. MuJoCo,
 which opens meshes, is not asked for by a file."""
 
+MAX_UNPACKED_BYTES = 256 * 1024 * 1024
+"""Bytes that an archive may unpack to."""
 
-def save(
-    fit: FittedModel,
-    path: str | Path,
-    text: str,
-    display: Display,
-    report: Mapping[str, Any],
-    *,
-    overwrite: bool = False,
-) -> None:
-    """Write a fit with what it shows and what its summary and report say; see `feasid.Fit.save`."""
-    try:
-        certificate: Certificate | None = fit.certificate
-    except CertificateError:
-        certificate = None
+CONTENT_ERRORS = (
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    np.linalg.LinAlgError,
+)
+"""What content raises that is not what `save` writes."""
+
+MEMBERS = ("model.json", "arrays.npz", "reduced.npz")
+
+ROBOT_KINDS = kinds(Robot, Body, Rotor, Drive, Member, Limits, Coupling, Loop)
+"""Parts of a robot; torques of the caller's own are code."""
+
+
+@dataclass(frozen=True, eq=False)
+class FitRecord:
+    """What a file keeps of a fit besides its reduced log and its description's text."""
+
+    robot: Robot
+    measured: tuple[str, ...] | None
+    constraints: Mapping[str, Any]  #: of `feasible_set_to_data`
+    prior: str | GaussianPrior | None
+    prior_weight: float
+    reference: Array | None
+    weights: str | Array
+    slack: float
+    bounds: tuple[PlausibleBound, ...]
+    active_bounds: tuple[PlausibleBound, ...]
+    rejected_bounds: tuple[PlausibleBound, ...]
+    excluded_bounds: tuple[PlausibleBound, ...]
+    noise: Noise
+    delta: Array  #: the solution
+    minimiser: Array
+    optimum: Array
+    raw: Array
+    triangle: tuple[Array, Array, float]
+    covariances: tuple[Array, Array | None, Array | None]
+    systematic: Array
+    numbers: Mapping[str, float]
+    evidence: tuple[tuple[float, float], ...]
+    joint_weights: Array
+    inconsistent: tuple[str, ...]
+    estimate_notes: tuple[Note, ...]
+    notes: tuple[Note, ...]
+    log_options: Mapping[str, Any]
+    options: Mapping[str, Any]
+    delay: float
+    calibration: Calibration
+    servo: ServoFit | None
+    structure: tuple[Structure, ...]
+    contact_errors: ErrorLaw | None
+    made: Mapping[str, Any]
+    outside: tuple[str, ...] = field(default=())  #: constraints that no certificate covers
+
+
+KNOWN = ROBOT_KINDS | kinds(
+    FitRecord,
+    Noise,
+    GaussianPrior,
+    PlausibleBound,
+    Linear,
+    Calibration,
+    Calibrated,
+    Mistake,
+    Servo,
+    ServoFit,
+    Structure,
+    ErrorLaw,
+)
+"""Every kind of value that a saved fit may hold."""
+
+NUMBERS = ("gap", "row_deviation", "evidence_weight", "likelihood_ratio")
+"""Plain numbers of an estimate."""
+
+
+def save(fit: FittedModel, path: str | Path, *, overwrite: bool = False) -> None:
+    """Write a fit; see `feasid.Fit.save`."""
+    arrays: dict[str, Any] = {}
+    record = _record(fit)
     source = fit.robot.source
     model = {
         "format": FORMAT,
         "version": VERSION,
         "meaning": MEANING,
-        "made": provenance(fit),
-        "robot": to_data(fit.robot),
+        "feasid": feasid.__version__,
         "source": None if source is None else _describe_source(source),
-        "quality": [fit.quality.level, [str(r) for r in fit.quality.reasons]],
-        "measured": _to_json_data(fit.base.experiment.measured),
-        "log_options": _to_json_data(fit.log_options),
-        "notes": [[str(n), n.code, _to_json_data(n.values)] for n in fit.notes],
-        "errors": {str(k): float(v) for k, v in fit.relative_error.items()},
-        "summary": text,
-        "outside": [] if certificate is None else [*certificate.outside],
-        "display": asdict(display),
-        "ranges": {
-            "deviation": fit.deviation,
-            "feasible": feasible_set_to_data(fit.feasible),
-            "believed": feasible_set_to_data(fit.plausible_set),
-        },
+        "fit": encode(record, arrays, KNOWN),
     }
-    arrays = io.BytesIO()
-    r, rho, _ = fit.triangle
-    numbers = {"covariance": fit.covariance, "beta": fit.beta, "r": r, "rho": rho}
-    numbers |= {"best": fit.optimum.delta} | (
-        {} if not fit.posterior else fit.posterior.to_arrays()
-    )
-    numbers["delay"] = np.array(fit.delay)
-    with suppress(InputError):  # logs that do not show it, and robots without an observer
-        numbers |= fit.error_law(GAIN).to_arrays()
-    np.savez_compressed(arrays, **numbers)  # type: ignore[arg-type] # 2.0 has no allow_pickle
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("model.json", json.dumps(model, indent=1, default=str))
-        archive.writestr("arrays.npz", arrays.getvalue())
-        archive.writestr("reduced.npz", replace(fit.reduced, strata=()).to_bytes())
-        archive.writestr("report.json", json.dumps(report, allow_nan=False))
-        if certificate is not None:
-            archive.writestr("certificate.json", json.dumps(certificate.data))
+        archive.writestr("model.json", json.dumps(model))
+        archive.writestr("arrays.npz", pack_arrays(arrays))
+        archive.writestr("reduced.npz", fit.reduced.to_bytes())
+        if fit.equations is not fit.reduced:
+            archive.writestr("equations.npz", fit.equations.to_bytes())
+        with suppress(CertificateError):
+            archive.writestr("certificate.json", json.dumps(fit.certificate.data))
         if source is not None:
             archive.writestr("description", _standalone_text(source))
     write_atomically(path, buffer.getvalue(), overwrite=overwrite)
 
 
+def pack_arrays(arrays: Mapping[str, Any]) -> bytes:
+    """Arrays by name as one archive."""
+    packed = io.BytesIO()
+    np.savez_compressed(packed, **arrays)  # type: ignore[arg-type, unused-ignore] # 2.0 has no allow_pickle
+    return packed.getvalue()
+
+
+def _record(fit: FittedModel) -> FitRecord:
+    """What is kept of a fit."""
+    estimator, estimate = fit.estimator, fit.estimate
+    law = fit.saved.contact_errors if fit.saved else None
+    with suppress(InputError):  # logs that do not show it, and robots without an observer
+        law = law or fit.error_law(GAIN)
+    prior = estimator.prior
+    if prior is not None and not isinstance(prior, GaussianPrior):
+        if PRIORS.get(prior.name) is not prior:
+            raise OutputError(
+                f"prior {prior.name!r} is code, which no file holds: register it "
+                "(feasid.estimation.priors.register) and fit with its name",
+                prior=prior.name,
+            )
+        prior = prior.name  # type: ignore[assignment]
+    return FitRecord(
+        robot=replace(fit.description, source=None),
+        measured=fit.base.experiment.measured_joints,
+        constraints=feasible_set_to_data(fit.feasible),
+        prior=prior,  # type: ignore[arg-type]
+        prior_weight=estimate.prior_weight,
+        reference=estimator.reference,
+        weights=estimator.weights,
+        slack=estimator.slack,
+        bounds=estimate.bounds,
+        active_bounds=estimate.active_bounds,
+        rejected_bounds=estimate.rejected_bounds,
+        excluded_bounds=estimate.excluded_bounds,
+        noise=estimate.noise,
+        delta=fit.delta,
+        minimiser=estimate.delta,
+        optimum=fit.optimum.delta,
+        raw=fit.optimum.raw,
+        triangle=fit.triangle,
+        covariances=(fit.covariance, estimate.covariance, estimate.prediction_covariance),
+        systematic=estimate.systematic,
+        numbers={name: float(getattr(estimate, name)) for name in NUMBERS},
+        evidence=estimate.evidence,
+        joint_weights=estimate.weights,
+        inconsistent=estimate.inconsistent,
+        estimate_notes=estimate.notes,
+        notes=fit.notes,
+        log_options=_plain(fit.log_options),
+        options=_plain(fit.options),
+        delay=fit.delay,
+        calibration=fit.calibration,
+        servo=fit.servo,
+        structure=fit.structure,
+        contact_errors=law,
+        made=provenance(fit),
+        outside=tuple(c.name for c in fit.feasible.convex),
+    )
+
+
+def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that a file can hold; functions and solvers are left out."""
+    out = {}
+    for name, value in options.items():
+        with suppress(OutputError):
+            encode(value, {}, KNOWN)
+            out[name] = value
+    return out
+
+
 def provenance(fit: FittedModel) -> dict[str, Any]:
     """Where a model came from: versions, time, hashes of its description and its logs."""
+    if fit.made:
+        return dict(fit.made)
     source = fit.robot.source
     return {
         "feasid": feasid.__version__,
@@ -148,8 +282,6 @@ def _describe_source(source: Source) -> dict[str, Any]:
 
 def _to_json_data(value: Any) -> Any:
     """Options and numbers as types that JSON can hold."""
-    if is_dataclass(value):
-        return _to_json_data(vars(value))
     if isinstance(value, Mapping):
         return {str(k): _to_json_data(v) for k, v in value.items()}
     if isinstance(value, np.ndarray | np.generic):
@@ -159,162 +291,9 @@ def _to_json_data(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
-MAX_UNPACKED_BYTES = 256 * 1024 * 1024
-"""Bytes that an archive may unpack to."""
-
-CONTENT_ERRORS = (
-    LookupError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    ArithmeticError,
-    RecursionError,
-)
-"""What content raises that is not what `save` writes."""
-
-MEMBERS = ("model.json", "arrays.npz", "reduced.npz", "report.json")
-
-
-@dataclass(frozen=True)
-class SavedQuality:
-    """The verdict that a fit had: its ``level`` ("good", "doubtful", "useless") and why."""
-
-    level: str = "good"
-    reasons: Sequence[str] = ()
-
-
-@checked_methods
-@dataclass(frozen=True, eq=False, repr=False)
-class SavedFit(WritableModel, Displayed):
-    """An identified model, read back from a file.
-
-    Attributes
-    ----------
-    robot : Robot
-        With the identified parameters as its own; `feasid.write` writes it to a file.
-    base : BaseParameters
-    covariance : ndarray, shape (nb, nb)
-        Of the base parameters; see `feasid.identification.fitted.FittedModel.base_table`.
-    reduced : Reduced
-        The fitted log.
-    certificate : Certificate or None
-        Proof that the parameters can exist; ``certificate.verify()`` checks it.
-    log_options : mapping
-        How the log was prepared; other logs are prepared alike.
-    notes : tuple of Note
-    fitted_errors : mapping
-        Relative torque error on the fitted log, per joint and "all".
-    stored_residual : Residual
-        What ranges are taken from: the region of all parameters that the log allows.
-    stored_posterior : Posterior or None
-        What robots are drawn from; see `feasid.Fit.sample`.
-    stored_law : ErrorLaw or None
-        By which `feasid.ExternalTorque` has its thresholds; None where the file does not keep it.
-    delay : float
-        By which the fit has torques shifted to their motion [s].
-    made : mapping
-        Versions, time, and hashes of the description and of the logs.
-    text : str
-        The fit's summary.
-    stored_display : Display
-        What the fit showed.
-    report_content : mapping
-        What its report says, see `feasid.report.contents`.
-    quality : SavedQuality
-    """
-
-    robot: Robot
-    base: BaseParameters
-    covariance: Array
-    reduced: Reduced
-    certificate: Certificate | None
-    log_options: Mapping[str, Any]
-    notes: tuple[Note, ...]
-    fitted_errors: Mapping[str, float]
-    stored_residual: ResidualRegion
-    stored_posterior: Posterior | None
-    stored_law: ErrorLaw | None
-    delay: float
-    made: Mapping[str, Any]
-    text: str = field(repr=False)
-    stored_display: Display = field(repr=False)
-    report_content: Mapping[str, Any] = field(repr=False)
-    quality: SavedQuality = SavedQuality()
-
-    @property
-    def delta(self) -> Array:
-        """All standard parameters, shape (n,)."""
-        return self.robot.values
-
-    @property
-    def residual(self) -> ResidualRegion:
-        """The region of all parameters that the log allows; see `range`."""
-        return self.stored_residual
-
-    @property
-    def posterior(self) -> Posterior | None:
-        """What the log and the prior leave open; None where the file does not keep it."""
-        return self.stored_posterior
-
-    def error_law(self, gain: float) -> ErrorLaw:
-        """How far an observer of external torques is off without contact; see `ErrorLaw`.
-
-        Parameters
-        ----------
-        gain : float
-            Of the observer [1/s].
-
-        Raises
-        ------
-        InputError
-            The file does not keep it for this gain.
-        """
-        law = self.stored_law
-        if law is None or law.gain != gain:
-            kept = "none" if law is None else f"those for gain={law.gain:g} only"
-            raise InputError(
-                f"thresholds need errors on stretches that were not fitted, of which this saved "
-                f"fit keeps {kept}: take the fit itself (feasid.fit) with its log",
-                option="gain",
-            )
-        return law
-
-    @cached_property
-    def relative_error(self) -> pd.Series[float]:
-        """Relative torque error on the fitted log, per joint and "all", as it was saved."""
-        import pandas as pd
-
-        index = pd.Index([*self.fitted_errors], name="joint")
-        return pd.Series([*self.fitted_errors.values()], index, name="relative torque error")
-
-    @cached_property
-    def base_table(self) -> pd.DataFrame:
-        """Base parameters: value and standard deviation."""
-        import pandas as pd
-
-        index = pd.Index(self.base.expressions, name="base parameter")
-        deviation = np.sqrt(np.diag(self.covariance))
-        return pd.DataFrame({"value": self.beta, "std": deviation}, index=index)
-
-    def summary(self) -> Summary:
-        """The fit's summary, and when and by what it was made."""
-        text = f"{self.text}\n\n{self.version_line}"
-        return Summary(text, {"base parameters": self.base_table})
-
-    def display(self) -> Display:
-        """The fit at a glance, as it showed itself, and when and by what it was saved."""
-        more = f"{self.version_line}\nmore: fit.summary(), fit.base_table, fit.errors(log)"
-        return replace(self.stored_display, more=more)
-
-    @property
-    def version_line(self) -> str:
-        """When the fit was saved and by which version of the package."""
-        return f"saved {self.made['created']} by feasid {self.made['feasid']}"
-
-
 @checked
-def load(path: str | Path) -> SavedFit:
-    """Read what ``fit.save`` wrote.
+def load(path: str | Path) -> Any:
+    """Read what ``fit.save`` wrote, or the ``save`` of an online fit.
 
     Parameters
     ----------
@@ -322,7 +301,8 @@ def load(path: str | Path) -> SavedFit:
 
     Returns
     -------
-    SavedFit
+    Fit or OnlineFit
+        A fit has everything but the samples of its logs; an online fit goes on where it was.
 
     Raises
     ------
@@ -331,7 +311,19 @@ def load(path: str | Path) -> SavedFit:
     LimitError
         It unpacks to more than 256 MB.
     """
-    return read_archive(path, read_fit)
+    return read_archive(path, _read)
+
+
+def _read(path: str | Path, content: Mapping[str, bytes]) -> Any:
+    """A fit, or an online fit, whose package is imported only then."""
+    if "model.json" not in content:
+        raise ValueError("it lacks model.json")
+    model = json.loads(content["model.json"])
+    if isinstance(model, dict) and model.get("format") == "feasid online":
+        from feasid.online.online_fit import read_online
+
+        return read_online(path, content)
+    return read_fit(path, content)
 
 
 T = TypeVar("T")
@@ -349,52 +341,47 @@ def read_archive(path: str | Path, read: Callable[[str | Path, Mapping[str, byte
         raise InputError(f"{path} is not a saved fit: {error}", path=str(path)) from error
 
 
-def read_fit(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
+def read_fit(path: str | Path, content: Mapping[str, bytes]) -> Fit:
     """The fit that the members of an archive hold."""
     if missing := [m for m in MEMBERS if m not in content]:
-        raise ValueError(f"it lacks {', '.join(missing)}")
+        raise DamagedError(f"it lacks {', '.join(missing)}")
     model = json.loads(content["model.json"])
     if model["format"] != FORMAT:
-        raise ValueError(f"its format is {model['format']!r}")
-    made = model["made"]
-    if not isinstance(made, dict) or not {"created", "feasid"} <= set(made):
-        raise ValueError("it does not say when and by what it was made")
-    require_version(str(path), f"a fit saved by feasid {made['feasid']}; fit again", model, VERSION)
-    robot, source = robot_from_data(model["robot"]), model["source"]
-    if source is not None:
-        robot = with_source(robot, _read_source(source, content["description"]))
-    numbers = _read_arrays(content["arrays.npz"], f"arrays.npz of {path}")
-    spread, beta = numbers["covariance"], numbers["beta"]
-    if spread.shape != 2 * beta.shape:
-        raise ValueError(f"its covariance has shape {spread.shape}, its values {beta.shape}")
-    base = base_parameters(robot, measured=model["measured"])
-    if base.size == len(beta) and not np.allclose(base.K @ robot.values, beta, rtol=1e-6):
-        raise ValueError("its parameters are not those of its base parameters")
-    proof, outside = content.get("certificate.json"), tuple(map(str, model["outside"]))
-    region = _read_residual(base, model["ranges"], numbers)
-    return SavedFit(
-        robot=robot,
-        base=base,
-        covariance=spread,
-        reduced=Reduced.from_file(io.BytesIO(content["reduced.npz"]), f"reduced.npz of {path}"),
-        certificate=None if proof is None else Certificate(json.loads(proof), outside),
-        log_options=model["log_options"],
-        notes=tuple(Note(text, code, **values) for text, code, values in model["notes"]),
-        fitted_errors=_read_errors(model["errors"]),
-        stored_residual=region,
-        delay=float(numbers.get("delay", 0.0)),
-        stored_law=ErrorLaw.from_arrays(numbers),
-        stored_posterior=Posterior.from_arrays(region.feasible, numbers),
-        made=model["made"],
-        text=model["summary"],
-        stored_display=_read_display(model["display"]),
-        report_content=json.loads(content["report.json"]),
-        quality=SavedQuality(*model["quality"]),
-    )
+        raise DamagedError(f"its format is {model['format']!r}")
+    writer = model.get("feasid") or model["made"]["feasid"]  # until format 3
+    kind = f"a fit saved by feasid {writer}; fit again"
+    require_version(str(path), kind, model, VERSION)
+    record = decode(model["fit"], _read_arrays(content["arrays.npz"], path), KNOWN)
+    if not isinstance(record, FitRecord):
+        raise DamagedError("it holds no fit")
+    reduced = _read_reduced(content, "reduced.npz", path)
+    same = "equations.npz" not in content
+    equations = reduced if same else _read_reduced(content, "equations.npz", path)
+    source = _read_source(model["source"], content)
+    fit = _fit(record, source, reduced, equations)
+    if "certificate.json" in content:
+        proof = Certificate(json.loads(content["certificate.json"]), record.outside)
+        vars(fit)["certificate"] = proof
+    return fit
 
 
-def _read_source(kept: Mapping[str, Any], text: bytes) -> Source:
+def _read_reduced(content: Mapping[str, bytes], member: str, path: str | Path) -> Reduced:
+    return Reduced.from_file(io.BytesIO(content[member]), f"{member} of {path}")
+
+
+def _read_arrays(data: bytes, path: str | Path) -> dict[str, Any]:
+    name = f"arrays.npz of {path}"
+    arrays = read_arrays(unpack_archive(io.BytesIO(data), name, MAX_UNPACKED_BYTES))
+    for key, array in arrays.items():
+        if array.dtype.kind not in "fiub":
+            raise DamagedError(f"{name} holds {key!r} of {array.dtype}, which are no numbers")
+    return arrays
+
+
+def _read_source(kept: Any, content: Mapping[str, bytes]) -> Source | None:
     """The description as text, which names no place from which anything could be opened."""
+    if kept is None:
+        return None
     reading = {k: v for k, v in kept["reading"].items() if k in READING}
     known = {
         "floating": lambda v: v is None or isinstance(v, bool),
@@ -403,88 +390,105 @@ def _read_source(kept: Mapping[str, Any], text: bytes) -> Source:
         "ignore": lambda v: all(isinstance(name, str) for name in v),
     }
     if wrong := [k for k, v in reading.items() if not known[k](v)]:
-        raise ValueError(f"its description was read with {wrong[0]}={quote(reading[wrong[0]])}")
-    return Source(TEXT, str(kept["format"]), text, reading=reading)
-
-
-def _read_errors(kept: Mapping[str, Any]) -> dict[str, float]:
-    if not kept or not all(type(error) in (int, float) for error in kept.values()):
-        raise ValueError(f"its errors are {quote(kept)}")
-    return {name: float(error) for name, error in kept.items()}
+        raise DamagedError(f"its description was read with {wrong[0]}={quote(reading[wrong[0]])}")
+    return Source(TEXT, str(kept["format"]), content["description"], reading=reading)
 
 
 def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and np.isfinite(value)
+    return type(value) in (int, float) and bool(np.isfinite(value))
 
 
-def _read_display(kept: Mapping[str, Any]) -> Display:
-    """What the fit showed."""
-    shown = Display(**{**kept, "measures": [Measure(**m) for m in kept["measures"]]})
-    shown.text()  # what is not text shows itself here
-    return shown
-
-
-def _read_arrays(data: bytes, name: str) -> dict[str, Any]:
-    arrays = read_arrays(unpack_archive(io.BytesIO(data), name, MAX_UNPACKED_BYTES))
-    for key, array in arrays.items():
-        if array.dtype.kind != "f":
-            raise ValueError(f"{name} holds {key!r} of {array.dtype}, which are no numbers")
-    return arrays
-
-
-def _read_residual(
-    base: BaseParameters, kept: Mapping[str, Any], numbers: Mapping[str, Array]
-) -> ResidualRegion:
-    """What ranges need."""
-    r, rho, best = (numbers[name] for name in ("r", "rho", "best"))
-    if r.shape != (base.size, base.size) or rho.shape != r.shape[:1]:
-        raise ValueError(f"its triangle has shape {r.shape} for {base.size} base parameters")
-    if best.shape != (base.robot.size,):
-        raise ValueError(f"its best model has {best.size} of {base.robot.size} parameters")
-    feasible, believed = (
-        feasible_set_from_data(base.robot, kept[k]) for k in ("feasible", "believed")
+def _fit(record: FitRecord, source: Source | None, reduced: Reduced, equations: Reduced) -> Fit:
+    """The fit of a record, its shapes and its feasibility checked."""
+    robot = replace(record.robot, source=source)
+    base = base_parameters(robot, measured=record.measured)
+    r, rho, _ = record.triangle
+    _require_shapes(record, robot.size, base.size)
+    feasible = feasible_set_from_data(robot, record.constraints)
+    if broken := feasible.violations(record.delta):
+        raise DamagedError(f"its parameters break {', '.join(broken)}")
+    units = problem_units(robot, feasible, r @ base.K, rho, torques=True)
+    problem = LeastSquares(r, rho, base, feasible, units)
+    covariance, full, predicted = record.covariances
+    estimate = Estimate(
+        FeasibleFit(problem, record.delta, record.raw, ()),
+        FeasibleFit(problem, record.optimum, record.raw, ()),
+        record.minimiser,
+        triangle=record.triangle,
+        weights=record.joint_weights,
+        noise=record.noise,
+        base_covariance=covariance,
+        prior_weight=record.prior_weight,
+        evidence=record.evidence,
+        covariance=full,
+        prediction_covariance=predicted,
+        systematic=record.systematic,
+        bounds=record.bounds,
+        active_bounds=record.active_bounds,
+        rejected_bounds=record.rejected_bounds,
+        excluded_bounds=record.excluded_bounds,
+        inconsistent=record.inconsistent,
+        notes=record.estimate_notes,
+        **{name: float(record.numbers[name]) for name in NUMBERS},
     )
-    return ResidualRegion(base, r, rho, float(kept["deviation"]), feasible, believed, best)
+    estimator = Estimator(
+        base,
+        feasible,
+        record.bounds,
+        True,
+        find_prior(record.prior),
+        record.prior_weight,
+        record.reference,
+        record.weights,
+        record.noise,
+        record.slack,
+    )
+    return Fit(
+        robot,
+        estimator,
+        estimate,
+        reduced,
+        equations,
+        record.notes,
+        record.log_options,
+        record.options,
+        record.delay,
+        record.calibration,
+        record.servo,
+        saved=LogEvidence(record.structure, record.contact_errors),
+        made=record.made,
+    )
 
 
-KINDS: dict[str, type[Any]] = {
-    kind.__name__: kind for kind in (Robot, Body, Rotor, Drive, Member, Limits, Coupling, Loop)
-}
-
-KIND, OWN_KIND = "kind", "own kind"
-"""What a part is, and a field of that name: a loop's."""
-
-UNSAVED_FIELDS = ("source",)
-"""The file that a robot was read from is kept beside its data, not inside."""
-
-
-def to_data(value: Any) -> Any:
-    """A robot, or a part of one, as what JSON can hold."""
-    if is_dataclass(value) and not isinstance(value, type):
-        kind = type(value).__name__
-        if isinstance(value, CustomJointTerm):
-            raise OutputError(
-                f"feature {value.name!r} is code, which no file holds: save a model without it",
-                feature=value.name,
-            )
-        if kind not in KINDS:
-            raise DescriptionError(f"a {kind} cannot be saved")
-        parts = {
-            f.name: getattr(value, f.name) for f in fields(value) if f.name not in UNSAVED_FIELDS
-        }
-        named = {OWN_KIND if name == KIND else name: to_data(v) for name, v in parts.items()}
-        return {KIND: kind, **named}
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, Mapping):
-        return {KIND: "mapping", "entries": {str(k): to_data(v) for k, v in value.items()}}
-    if isinstance(value, tuple | list):
-        return [to_data(v) for v in value]
-    return value.item() if isinstance(value, np.generic) else value
+def _require_shapes(record: FitRecord, n: int, nb: int) -> None:
+    """Refuse arrays that do not belong to a robot of n parameters and nb base parameters."""
+    covariance, full, predicted = record.covariances
+    r, rho, _ = record.triangle
+    expected: Sequence[tuple[str, Array | None, tuple[int, ...]]] = (
+        ("solution", record.delta, (n,)),
+        ("minimiser", record.minimiser, (n,)),
+        ("optimum", record.optimum, (n,)),
+        ("solver's point", record.raw, (n,)),
+        ("triangle", r, (nb, nb)),
+        ("right side", rho, (nb,)),
+        ("covariance", covariance, (nb, nb)),
+        ("covariance of all parameters", full, (n, n)),
+        ("covariance of predictions", predicted, (n, n)),
+    )
+    for what, array, shape in expected:
+        if array is not None and array.shape != shape:
+            raise DamagedError(f"its {what} has shape {array.shape}, not {shape}")
+    if set(record.numbers) != {*NUMBERS}:
+        raise DamagedError("its numbers are not those of an estimate")
 
 
-def robot_from_data(data: Any) -> Robot:
-    """The robot that `to_data` made plain.
+def robot_to_data(robot: Robot, arrays: dict[str, Any]) -> Any:
+    """A robot as plain data; the text of its file is kept beside it, not inside."""
+    return encode(replace(robot, source=None), arrays, ROBOT_KINDS)
+
+
+def robot_from_data(data: Any, arrays: Mapping[str, Any]) -> Robot:
+    """The robot that `robot_to_data` made plain.
 
     Raises
     ------
@@ -492,40 +496,9 @@ def robot_from_data(data: Any) -> Robot:
         Something is missing, of another kind, or not known to this version.
     """
     try:
-        robot = _from_data(data)
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        robot = decode(data, arrays, ROBOT_KINDS)
+    except (DamagedError, *CONTENT_ERRORS) as error:
         raise DescriptionError(f"this is not a saved robot: {error}") from error
     if not isinstance(robot, Robot):
         raise DescriptionError("this is not a saved robot")
     return robot
-
-
-def _from_data(data: Any) -> Any:
-    if isinstance(data, list):
-        parts = tuple(_from_data(v) for v in data)
-        numbers = bool(parts) and all(isinstance(v, int | float | np.ndarray) for v in parts)
-        return np.array(parts, dtype=np.float64) if numbers else parts
-    if not isinstance(data, dict):
-        return data
-    named = {KIND if name == OWN_KIND else name: v for name, v in data.items() if name != KIND}
-    if data[KIND] == "mapping":
-        return {k: _from_data(v) for k, v in data["entries"].items()}
-    kind = KINDS[data[KIND]]
-    known = {f.name: f for f in fields(kind)}
-    unknown = set(named) - set(known)
-    if unknown:
-        raise DescriptionError(
-            f"a saved {data[KIND]} has {sorted(unknown)}, unknown to this feasid: update it"
-        )
-    needed = {n for n, f in known.items() if f.default is MISSING and f.default_factory is MISSING}
-    if needed - set(named):
-        raise ValueError(f"a {data[KIND]} lacks {sorted(needed - set(named))}")
-    for name, value in named.items():
-        if known[name].type == "str" and not isinstance(value, str):
-            raise ValueError(f"the {name} of a {data[KIND]} is {value!r}, which is no text")
-    return kind(**{name: _from_data(value) for name, value in named.items()})
-
-
-def with_source(robot: Robot, source: Any) -> Robot:
-    """The robot with the file that it came from."""
-    return replace(robot, source=source)

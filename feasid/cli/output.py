@@ -25,7 +25,7 @@ from feasid.core.notes import as_json
 if TYPE_CHECKING:
     import pandas as pd
 
-    from feasid.assessment.predictor import Predictor
+    from feasid.identification.fitted import FittedModel
 
 SCHEMA = 2
 """Version of what ``--json`` prints; higher where a key changed its meaning or is gone."""
@@ -49,10 +49,10 @@ def redirect_sentences(instead: bool) -> redirect_stdout[Any]:
     return redirect_stdout(sys.stderr if instead else sys.stdout)
 
 
-def fit_as_data(model: Predictor) -> dict[str, Any]:
+def fit_as_data(model: FittedModel) -> dict[str, Any]:
     """A fit, saved or not."""
     robot = model.robot
-    table = model.base_table  # type: ignore[attr-defined]
+    table = model.base_table
     names = [".".join(name) for name in robot.parameter_names]
     return {
         "robot": robot.name,
@@ -63,7 +63,7 @@ def fit_as_data(model: Predictor) -> dict[str, Any]:
             for e, v, s in zip(table.index, table["value"], table["std"], strict=True)
         ],
         "errors": {"fitted": errors_as_data(model.relative_error)},
-        "notes": [str(n) for n in getattr(model, "notes", ())],
+        "notes": [str(n) for n in model.notes],
     }
 
 

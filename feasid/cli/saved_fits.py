@@ -215,6 +215,7 @@ def add_report_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "models", metavar="MODEL.feasid", nargs="+", help="what feasid fit --save wrote: one or two"
     )
+    add("--log", metavar="LOG", action="append", default=[], help="draw this log's torques, too")
     add("--out", metavar="HTML", default="report.html", help="default report.html")
     add("--overwrite", action="store_true", help="replace an existing file")
     add_json(parser)
@@ -226,10 +227,12 @@ def run_report(arguments: argparse.Namespace) -> int:
         raise InputError(f"a page shows one fit or two, not {len(arguments.models)}")
     check_outputs({"--out": arguments.out}, arguments.models, overwrite=arguments.overwrite)
     from feasid.archive.fit import load
+    from feasid.regression.reduce import open_sources
+    from feasid.report.contents import report_contents
     from feasid.report.page import write_report_contents
 
-    models = [load(path) for path in arguments.models]
-    contents = [m.report_content for m in models]
+    logs = open_sources(arguments.log) if arguments.log else []
+    contents = [report_contents(load(path), fitted=logs) for path in arguments.models]
     write_report_contents(contents, arguments.out, overwrite=arguments.overwrite)
     with redirect_sentences(arguments.json):
         print(f"wrote {arguments.out}")

@@ -423,7 +423,7 @@ class ExternalTorque:
 
     Parameters
     ----------
-    fit : feasid.Fit or feasid.SavedFit
+    fit : feasid.Fit
         Of a tree of joints of one degree of freedom, with its log in memory. A saved fit keeps
         what is needed for the default `gain`.
     rate : float

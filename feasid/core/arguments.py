@@ -264,19 +264,19 @@ Vector: TypeAlias = Annotated[npt.ArrayLike, array("n")]
 # -- from annotations -----------------------------------------------------------------------------
 
 
-class _UnimportedName(type):
+class UnimportedName(type):
     """A name of an annotation that is imported for type checkers only."""
 
     def __getattr__(cls, name: str) -> type:
         if name.startswith("_"):
             raise AttributeError(name)
-        return _UnimportedName(name, (_Named,), {})
+        return UnimportedName(name, (_Named,), {})
 
     def __getitem__(cls, _: Any) -> type:
         return cls
 
 
-class _Named(metaclass=_UnimportedName):
+class _Named(metaclass=UnimportedName):
     """Stands for a class that is known by its name alone."""
 
 
@@ -284,7 +284,7 @@ class _ArrayLike:
     """Stands for ``npt.ArrayLike``, which is a union of a dozen types."""
 
 
-class _Names(dict[str, Any]):
+class AnnotationNames(dict[str, Any]):
     """Meanings of the names in a module's annotations."""
 
     def __init__(self, module: str) -> None:
@@ -300,7 +300,7 @@ class _Names(dict[str, Any]):
         return (
             globals().get(name)
             or getattr(typing, name, None)
-            or _UnimportedName(name, (_Named,), {})
+            or UnimportedName(name, (_Named,), {})
         )
 
 
@@ -468,7 +468,7 @@ class _ParameterKinds:
     @classmethod
     def from_function(cls, function: Callable[..., Any]) -> _ParameterKinds:
         signature = inspect.signature(function, follow_wrapped=False)
-        names = _Names(function.__module__)
+        names = AnnotationNames(function.__module__)
         hints = function.__annotations__
         kinds = {}
         for name, hint in hints.items():

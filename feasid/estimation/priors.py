@@ -269,7 +269,7 @@ class GaussianPrior(Prior):
 
         Parameters
         ----------
-        fit : feasid.Fit or feasid.SavedFit
+        fit : feasid.Fit
             Fitted with a prior.
 
         Returns

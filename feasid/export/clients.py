@@ -32,7 +32,7 @@ from feasid.robot.description import Robot
 if TYPE_CHECKING:
     import pandas as pd
 
-    from feasid.assessment.predictor import Predictor
+    from feasid.identification.fitted import FittedModel
 
 SIGNALS = ("tau", "rigid", "Ia", "fv", "sign", "ahead", "fo")
 """Torque, the rigid bodies' and springs' torque, and what multiplies each joint term."""
@@ -59,7 +59,7 @@ class ClientRows:
     products: Array
 
     @classmethod
-    def from_logs(cls, model: Predictor, robot: Robot, logs: Iterable[Recording]) -> ClientRows:
+    def from_logs(cls, model: FittedModel, robot: Robot, logs: Iterable[Recording]) -> ClientRows:
         """Of a robot's bodies and springs on logs, prepared as the fitted one was."""
         springs = (_only_spring(d) for d in robot.drives if "k" in d.symbols)
         bodies = replace(robot, drives=tuple(springs), load_model=None)
@@ -124,7 +124,7 @@ def _only_spring(drive: Any) -> Any:
 
 
 def iterate_prepared_runs(
-    model: Predictor, logs: Iterable[Recording]
+    model: FittedModel, logs: Iterable[Recording]
 ) -> Iterable[tuple[Motion, Run]]:
     """The runs of logs, prepared as the fitted one was."""
     torque = model.base.experiment.measured_joints
@@ -155,7 +155,7 @@ CLIENTS = ("pinocchio", "mujoco")
 
 
 def client_errors(
-    fit: Predictor,
+    fit: FittedModel,
     path: str | os.PathLike[str],
     client: str,
     log: Any = None,

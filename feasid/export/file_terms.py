@@ -24,7 +24,7 @@ from feasid.robot.description import Robot
 from feasid.robot.joint_terms import TERMS
 
 if TYPE_CHECKING:
-    from feasid.assessment.predictor import Predictor
+    from feasid.identification.fitted import FittedModel
     from feasid.logs.motion import Motion, Run
     from feasid.logs.servo import Servo
     from feasid.uncertainty.ranges import ResidualRegion
@@ -117,7 +117,7 @@ class Offset:
 
 
 def classify_offsets(
-    model: Predictor, asked: str | Mapping[str, str] | None, runs: Iterable[tuple[Motion, Run]]
+    model: FittedModel, asked: str | Mapping[str, str] | None, runs: Iterable[tuple[Motion, Run]]
 ) -> tuple[Offset, ...]:
     """The offsets of a model's joints, each of its sensor or of the joint.
 
@@ -157,7 +157,7 @@ def classify_offsets(
 
 
 def _torques_at_rest(
-    model: Predictor, offsets: Array, runs: Iterable[tuple[Motion, Run]]
+    model: FittedModel, offsets: Array, runs: Iterable[tuple[Motion, Run]]
 ) -> dict[str, float]:
     """Median torque of joints where the whole robot rests and they carry little load."""
     robot = model.robot

@@ -15,12 +15,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from feasid.assessment.predictor import Predictor
-from feasid.core.arguments import checked_methods
+from feasid.assessment.quality import Quality
 from feasid.core.arrays import Array
 from feasid.errors import OutputError, UselessFitError
 from feasid.export.clients import LAWS, ClientRows, client_errors, iterate_prepared_runs
@@ -35,7 +34,6 @@ from feasid.export.file_terms import (
     servo_damping,
     servos_to_write,
 )
-from feasid.export.samples import Sampled
 from feasid.formats.description import Extras
 from feasid.formats.load import load_robot
 from feasid.formats.registry import format_named
@@ -47,6 +45,7 @@ from feasid.formats.write import (
     unrepresentable_terms,
     write,
 )
+from feasid.identification.fitted import FittedModel
 from feasid.logs.recording import Recording
 from feasid.regression.reduce import reduce
 from feasid.regression.triangle import Reduced
@@ -54,12 +53,10 @@ from feasid.robot.description import Robot
 from feasid.robot.inertia import change_frame
 from feasid.robot.joint_terms import TERMS
 from feasid.robot.layout import random_configurations
-from feasid.uncertainty.ranges import Ranged
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from feasid.export.file_terms import Actuators
 
 GEOMETRY_TOLERANCE = 1e-9
 """Difference of axes and positions [m] up to which a file read back has the robot's geometry."""
@@ -136,145 +133,25 @@ class Export:
     __repr__ = __str__
 
 
-class FitVerdict(Protocol):
-    """A verdict on a fit, as `feasid.assessment.quality.Quality` is one."""
-
-    @property
-    def level(self) -> str:
-        """One of "good", "doubtful" and "useless"."""
-
-    @property
-    def reasons(self) -> Sequence[Any]:
-        """Why it is not good, the gravest first."""
+def find_offsets(fit: FittedModel, origin: str | Mapping[str, str] | None) -> tuple[Offset, ...]:
+    """What the offsets of a fit are of; `origin` is `offset_origin` of `Fit.write`."""
+    return classify_offsets(fit, origin, iterate_prepared_runs(fit, fit.recordings))
 
 
-@checked_methods
-class WritableModel(Predictor, Ranged, Sampled):
-    """An identified model that can be written as a model file."""
-
-    recordings: tuple[Recording, ...] = ()
-
-    @property
-    def quality(self) -> FitVerdict:
-        """How good the model is; a useless one is not written unless forced."""
-        raise NotImplementedError
-
-    def write(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        offset_origin: str | Mapping[str, str] | None = None,
-        extensions: Sequence[str] = (),
-        overwrite: bool = False,
-        test: Any = None,
-        force: bool = False,
-    ) -> Export:
-        """Write the identified robot, and measure the file as clients read it.
-
-        The format follows from the path: ``.urdf``, ``.xml`` (MJCF), ``.sdf``, else that of the
-        robot's own file, whose text is kept but for the numbers that change. Masses, first moments
-        and inertias in the file are those of the fit. Viscous and Coulomb friction in it stand for
-        friction that formats lack. What the format lacks is listed and goes into a sidecar, which
-        `load_robot` reads with the file.
-
-        Parameters
-        ----------
-        path : path
-        offset_origin : {"sensor", "joint"} or mapping of joint to these, optional
-            What offset friction is of: the torque sensor, to be subtracted from what it measures,
-            or a force on the joint, which MJCF holds as a constant force. By default torques at
-            rest without load decide where the log has some, else the sensor.
-        extensions : sequence of {"drake", "mujoco"}
-            Extension elements of URDF: drive inertia as Drake reads it; settings with which
-            MuJoCo's compiler keeps the bodies.
-        overwrite : bool
-        test : DataFrame, path or a sequence of these, optional
-            Logs that were not fitted, to compare the file and the fit on.
-        force : bool
-            Write a model even if `quality` calls it useless, or its log held currents.
-
-        Returns
-        -------
-        Export
-            What was written, what the file lacks, and the torque errors of the fit and of the
-            file; prints itself.
-
-        Raises
-        ------
-        UselessFitError
-            The fit is useless, with the reason, and `force` is False.
-        InputError
-            An option that does not exist.
-        OutputError
-            `path` exists and `overwrite` is False, or the file does not read back.
-        """
-        if not force:
-            refuse_useless(self.quality, path)
-        told = self._offsets(offset_origin)
-        return export(self, path, told, tuple(extensions), overwrite=overwrite, test=test)
-
-    def actuators(self) -> Actuators:
-        """What simulators need of each joint besides the bodies of a file.
-
-        Returns
-        -------
-        Actuators
-            A DataFrame by joint: ``armature`` (drive inertia) [kg m^2 or kg], ``damping`` [N m s
-            or N s/m], ``frictionloss`` (dry friction) [N m or N], as a written file has them, and
-            ``effort_limit`` of the description [N m or N], NaN where it has none. Its ``to_text``
-            gives it as "mjcf", "isaaclab", "gazebo" or "drake" read it.
-        """
-        from feasid.export.file_terms import Actuators
-
-        return Actuators.of_robot(self.robot, friction_as_files_hold(self.robot, self.residual))
-
-    def verify(
-        self,
-        path: str | os.PathLike[str],
-        client: str,
-        log: Any = None,
-        *,
-        offset_origin: str | Mapping[str, str] | None = None,
-    ) -> pd.DataFrame:
-        """Replay a log through a written file as another program reads it.
-
-        Offsets of torque sensors are subtracted from what they measured.
-
-        Parameters
-        ----------
-        path : path
-            What `write` wrote.
-        client : {"pinocchio", "mujoco"}
-            Pinocchio's ``rnea`` plus the model's damping, armature, and friction with the sign of
-            the velocity, or MuJoCo's ``mj_inverse``. Must be installed.
-        log : DataFrame, path or a list of these, optional
-            Default the fitted logs, which a saved fit does not have.
-        offset_origin
-            As of `write`.
-
-        Returns
-        -------
-        DataFrame
-            Relative torque errors of the fit and of the client, per joint and "all".
-
-        Raises
-        ------
-        MissingExtraError
-            The client is not installed.
-        InputError
-            Another client, a robot that clients do not replay, no log, or the client refuses the
-            file.
-        """
-        told = self._offsets(offset_origin)
-        sensors = sensor_offsets(told, self.robot)
-        return client_errors(self, path, client, log, self.recordings, sensors)
-
-    def _offsets(self, asked: str | Mapping[str, str] | None) -> tuple[Offset, ...]:
-        return classify_offsets(self, asked, iterate_prepared_runs(self, self.recordings))
+def verify_file(
+    fit: FittedModel,
+    path: str | os.PathLike[str],
+    client: str,
+    log: Any,
+    origin: str | Mapping[str, str] | None,
+) -> pd.DataFrame:
+    """Replay a log through a written file as another program reads it; see `Fit.verify`."""
+    sensors = sensor_offsets(find_offsets(fit, origin), fit.robot)
+    return client_errors(fit, path, client, log, fit.recordings, sensors)
 
 
-def export(
-    model: WritableModel,
+def write_fit(
+    model: FittedModel,
     path: str | os.PathLike[str],
     offsets: tuple[Offset, ...],
     extensions: tuple[str, ...],
@@ -333,16 +210,14 @@ def _armature_advice(robot: Robot, postures: Array) -> str:
     )
 
 
-def _client_rows(
-    model: WritableModel, robot: Robot, logs: Sequence[Recording]
-) -> ClientRows | None:
+def _client_rows(model: FittedModel, robot: Robot, logs: Sequence[Recording]) -> ClientRows | None:
     """What clients compute from, of robots that they replay and of logs whose rows are kept."""
     one = robot.is_tree and robot.dof == len(robot.joints)
     return ClientRows.from_logs(model, robot, logs) if one and logs else None
 
 
 def _file_errors(
-    model: WritableModel,
+    model: FittedModel,
     robot: Robot,
     path: str,
     offsets: tuple[Offset, ...],
@@ -366,10 +241,24 @@ def _file_errors(
     for where, (reduced, recordings) in logs.items():
         rows = _client_rows(model, reread, recordings)
         if rows is None:
-            columns[f"file{where}"] = model.errors_of(reduced, model.base.K @ seen)
+            # Without samples friction changes its sign as in the fit.
+            read = seen + _subtracted_offsets(model.robot, offsets, path)
+            columns[f"file{where}"] = model.errors_of(reduced, model.base.K @ read)
         else:
             columns |= _errors_by_law(rows, robot, reread, offsets, path, where)
     return pd.DataFrame(columns)
+
+
+def _subtracted_offsets(robot: Robot, offsets: tuple[Offset, ...], path: str) -> Array:
+    """Standard parameters of what clients subtract from measured torques, or read as forces."""
+    held = format_named(format_of(robot, path)).holds_forces
+    values = {x.joint: x.value for x in offsets if held or x.origin == "sensor"}
+    out = np.zeros(robot.size)
+    for k, drive in enumerate(robot.drives):
+        columns = robot.drive_columns(k)
+        if "fo" in columns and len(drive.coupling) == 1:
+            out[columns["fo"]] = values.get(next(iter(drive.coupling)), 0.0)
+    return out
 
 
 def _errors_by_law(
@@ -424,13 +313,13 @@ def missing_lines(whole: Robot, lost: Sequence[str], armature: str) -> tuple[str
     return tuple(lines)
 
 
-def reason_not_to_write(verdict: FitVerdict) -> str:
+def reason_not_to_write(verdict: Quality) -> str:
     """Why a model is no model of the robot: it predicts nothing, or its masses are of currents."""
     currents = [str(r) for r in verdict.reasons if getattr(r, "code", "") == "currents"]
     return str(verdict.reasons[0]) if verdict.level == "useless" else "".join(currents[:1])
 
 
-def refuse_useless(verdict: FitVerdict, path: str | os.PathLike[str]) -> None:
+def refuse_useless(verdict: Quality, path: str | os.PathLike[str]) -> None:
     """Refuse to write a model that is worth nothing.
 
     Raises
@@ -447,7 +336,7 @@ def refuse_useless(verdict: FitVerdict, path: str | os.PathLike[str]) -> None:
         )
 
 
-def parameters_read_by_client(fit: Predictor, path: str | os.PathLike[str]) -> Array:
+def parameters_read_by_client(fit: FittedModel, path: str | os.PathLike[str]) -> Array:
     """Standard parameters, in the fit's order, of a file as clients read it: without the sidecar.
 
     Raises

@@ -35,11 +35,11 @@ from feasid.formats.write import format_of, representable_part, write
 from feasid.robot.description import Robot
 from feasid.robot.inertia import from_pseudo_inertia, pseudo_inertia, to_mass_com_inertia
 from feasid.robot.joint_terms import TERMS
-from feasid.uncertainty.posterior import Posterior, verify_draws
+from feasid.uncertainty.posterior import verify_draws
 
 if TYPE_CHECKING:
+    from feasid.identification.fitted import FittedModel
     from feasid.logs.servo import Servo
-    from feasid.servos.gains import ServoFit
     from feasid.uncertainty.ranges import ResidualRegion
 
 WIDEST = 0.7
@@ -218,77 +218,16 @@ class Samples(Sequence[Robot]):
         }
 
 
-@checked_methods
-class Sampled:
-    """A fit from which robots can be drawn."""
-
-    robot: Robot
-    servo: ServoFit | None
-
-    @property
-    def posterior(self) -> Posterior | None:
-        """What the log leaves open; None without a prior."""
-        raise NotImplementedError
-
-    @property
-    def residual(self) -> ResidualRegion:
-        """The region of all parameters that the log allows."""
-        raise NotImplementedError
-
-    def sample(
-        self,
-        count: Natural,
-        *,
-        seed: Count = 0,
-        scale: Annotated[float, number(0.0, MOST_WIDENING, open=True)] = 1.0,
-    ) -> Samples:
-        """Draw robots from what the log leaves open: models to train and test controllers on.
-
-        The posterior density of all standard parameters, joint terms included: the whitened
-        equations with the log's mistakes marginalised, and the entropic prior, on the feasible
-        set. Hamiltonian Monte Carlo with the metric of Laplace's approximation and Metropolis'
-        correction; see `feasid.uncertainty.posterior`. Every robot is verified in exact
-        arithmetic. The prior is believed at a weight of 1 at most, as in the fit's covariance,
-        unless ``prior_weight`` was given to the fit as a number.
-
-        Parameters
-        ----------
-        count : int
-            Robots.
-        seed : int
-        scale : float
-            Factor on the log's standard deviations, at most 1000: above 1 robots spread more, up to
-            the prior.
-
-        Returns
-        -------
-        Samples
-            A sequence of `Robot`, with ``write``, ``arrays``, ``parameters`` and diagnostics.
-
-        Raises
-        ------
-        InputError
-            The fit had no prior, or was saved by a version that did not keep its posterior; or the
-            log leaves so much open that chains do not mix.
-        SolverError
-            A draw is not feasible in exact arithmetic.
-
-        Examples
-        --------
-        >>> import feasid
-        >>> fit = feasid.fit(feasid.datasets.load("unitree_z1"), calibration=None)
-        >>> robots = fit.sample(100)
-        >>> len(robots), robots.arrays()["body_mass"].shape
-        (100, (100, 6))
-        """
-        found = self.posterior
-        if found is None:
-            raise InputError(
-                "nothing is known of what the log leaves open: the fit had no prior, had "
-                "constraints that are not affine, or was saved by an earlier version; fit again"
-            )
-        servo = None if self.servo is None else self.servo.servo
-        return Samples(self.robot, *found.draw(count, seed, scale), self.residual, servo)
+def sample_posterior(fit: FittedModel, count: int, seed: int, scale: float) -> Samples:
+    """Draw robots from what a log leaves open; see `feasid.Fit.sample`."""
+    posterior = fit.posterior
+    if posterior is None:
+        raise InputError(
+            "nothing is known of what the log leaves open: the fit had no prior, or had "
+            "constraints that are not affine"
+        )
+    servo = None if fit.servo is None else fit.servo.servo
+    return Samples(fit.robot, *posterior.draw(count, seed, scale), fit.residual, servo)
 
 
 @checked

@@ -6,7 +6,7 @@ import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,10 @@ COEFFICIENT_DIGITS = 12
 """Significant digits of a printed coefficient; what is further away is rounding."""
 
 Name = tuple[str, str]
+
+Wanted: TypeAlias = "str | tuple[str, str] | Mapping[Any, float]"
+"""A parameter, or a sum of some: "forearm.m", ("forearm", "m"), "m3", "forearm.m + 2 hand.m",
+{"forearm.m": 1, "hand.m": 2}."""
 
 
 def parameter_label(name: Name) -> str:

@@ -1,16 +1,16 @@
-"""What a fit found: parameters, errors and quality, computed from what they describe."""
+"""The values of a fit and the numbers that follow from them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from feasid.assessment.quality import Quality, foretell, judge_fit
-from feasid.assessment.residuals import held_out_errors, unexplained_structure
+from feasid.assessment.residuals import Structure, held_out_errors, unexplained_structure
 from feasid.core.arguments import Positive, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
@@ -19,93 +19,74 @@ from feasid.errors import CertificateError, InputError
 from feasid.estimation.cross_validation import CrossValidation
 from feasid.estimation.estimate import Estimate
 from feasid.estimation.estimator import Estimator
-from feasid.estimation.noise import condition_number, least_squares
-from feasid.export.robot_file import WritableModel
+from feasid.estimation.noise import condition_number
 from feasid.feasibility import problems
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.least_squares import FeasibleFit
 from feasid.identifiability.base import BaseParameters, base_parameters
+from feasid.identification.tables import base_table, bodies_table, joint_terms_table
 from feasid.logs.motion import Run
 from feasid.logs.recording import Recording
-from feasid.regression.triangle import Reduced
+from feasid.options.tables import LogOptions
+from feasid.regression.triangle import Reduced, relative_errors
 from feasid.robot.description import Robot
-from feasid.robot.inertia import to_mass_com_inertia
-from feasid.robot.joint_terms import DRIVE_SYMBOLS
 from feasid.servos.gains import ServoFit
-from feasid.uncertainty.posterior import Posterior
-from feasid.uncertainty.ranges import ResidualRegion
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from feasid.control.external_torque import ErrorLaw
     from feasid.feasibility.proof.claim import Certificate
+    from feasid.uncertainty.posterior import Posterior
+    from feasid.uncertainty.ranges import ResidualRegion
 
 UNPROVED = 1e-3
 """Share of the squared residual by which the proved bound may be below the smallest one found."""
 
 
-@checked_methods
 @dataclass(frozen=True, eq=False)
-class FittedModel(WritableModel):
-    """The numbers of a fit.
+class LogEvidence:
+    """What only the log's samples show, kept for a fit that was saved without them."""
 
-    Attributes
-    ----------
-    description : Robot
-        What went in, with the joint terms that were fitted.
-    estimator : Estimator
-        What was decided about the model.
-    estimate : Estimate
-        Parameters, their covariance, noise, prior and bounds.
-    reduced : Reduced
-        The log.
-    equations : Reduced
-        What was fitted: `reduced`, with robust weights when these were asked for.
-    notes : tuple of Note
-        What was assumed, derived, filtered and left out.
-    log_options : mapping
-        How the log was prepared; other logs are prepared alike.
-    options : mapping
-        `feasid.options.tables.FitOptions`, completed.
-    recordings : tuple of Recording
-        The logs that were fitted, as far as they were not reduced before.
-    delay : float
-        By which `reduced` has torques shifted to their motion [s].
-    calibration : Calibration
-        Mistakes of the log that the fit took out, and those that its covariance allows for.
-    servo : ServoFit or None
-        Gains and delay of the servos, where the log has commands in place of torques.
-    """
+    structure: tuple[Structure, ...] = ()  #: predictable share of each joint's residual
+    contact_errors: ErrorLaw | None = None  #: errors of an observer at its default gain
 
-    description: Robot
-    estimator: Estimator
-    estimate: Estimate
-    reduced: Reduced
-    equations: Reduced
-    notes: tuple[Note, ...] = ()
-    log_options: Mapping[str, Any] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
-    recordings: tuple[Recording, ...] = ()
-    delay: float = 0.0
-    calibration: Calibration = field(default_factory=Calibration)
-    servo: ServoFit | None = None
 
-    # -- parameters --------------------------------------------------------------------------
+@checked_methods
+@dataclass(frozen=True, eq=False, repr=False)
+class FittedModel:
+    """What a fit decided and estimated, and the numbers that follow; `Fit` has the ways on."""
+
+    description: Robot  #: what went in, with the joint terms that were fitted
+    estimator: Estimator  #: what was decided about the model
+    estimate: Estimate  #: parameters, their covariance, noise, prior and bounds
+    reduced: Reduced  #: the log, its torques shifted by `delay`
+    equations: Reduced  #: what was fitted: `reduced`, or with robust weights or of the momentum
+    notes: tuple[Note, ...] = ()  #: what was assumed, derived, filtered and left out
+    log_options: Mapping[str, Any] = field(default_factory=dict)  #: how the log was prepared
+    options: Mapping[str, Any] = field(default_factory=dict)  #: `FitOptions`, completed
+    delay: float = 0.0  #: by which `reduced` has torques shifted to their motion [s]
+    calibration: Calibration = field(default_factory=Calibration)  #: errors of the log
+    servo: ServoFit | None = None  #: of logs that have commands in place of torques
+    recordings: tuple[Recording, ...] = ()  #: the logs; empty for reduced data and after `load`
+    saved: LogEvidence | None = None  #: in place of the recordings, after `load`
+    made: Mapping[str, Any] = field(default_factory=dict)  #: versions, time and hashes of a file
+
+    # -- parameters ----------------------------------------------------------------------------
 
     @cached_property
-    def robot(self) -> Robot:  # type: ignore[override]
+    def robot(self) -> Robot:
         """With the identified parameters as its own; ready for `feasid.inverse_dynamics`."""
         return self.description.with_values(self.delta)
 
     @property
-    def base(self) -> BaseParameters:  # type: ignore[override]
+    def base(self) -> BaseParameters:
         """Base parameters of the robot."""
         return self.estimator.base
 
     @property
     def feasible(self) -> FeasibleSet:
-        """The constraints that were asked for, and that parameters exist."""
+        """Consistent bodies, and the constraints that were asked for."""
         return self.estimator.feasible
 
     @property
@@ -115,7 +96,7 @@ class FittedModel(WritableModel):
 
     @property
     def solution(self) -> FeasibleFit:
-        """With ``delta`` (n standard parameters), ``beta`` and what was verified."""
+        """The answer with what was verified of it."""
         return self.estimate.solution
 
     @property
@@ -125,7 +106,7 @@ class FittedModel(WritableModel):
 
     @property
     def triangle(self) -> tuple[Array, Array, float]:
-        """The weighted equations that were solved: (R, rho, residual)."""
+        """The weighted equations that were solved: R (nb, nb), rho (nb,) and the residual."""
         return self.estimate.triangle
 
     @property
@@ -135,13 +116,8 @@ class FittedModel(WritableModel):
 
     @property
     def covariance(self) -> Array:
-        """Of the base parameters as they are printed, shape (nb, nb)."""
+        """Covariance of the base parameters as they are printed, shape (nb, nb)."""
         return self.estimate.base_covariance
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of a row of `triangle`; 1 where these are in units of the noise."""
-        return self.estimate.row_deviation
 
     @property
     def delta(self) -> Array:
@@ -153,17 +129,14 @@ class FittedModel(WritableModel):
         """Base parameters, shape (nb,)."""
         return self.solution.beta
 
-    def _described_robot(self) -> Robot:
-        return self.description
-
     @cached_property
     def unknowns(self) -> BaseParameters:
         """Base parameters of what was unknown: without parameters that `known` names, or tied."""
         given = {name: self.options.get(name) for name in ("known", "equal", "mirrored")}
         asked = {name: value for name, value in given.items() if value}
-        measured = self.base.experiment.measured
         if not asked:
             return self.base
+        measured = self.base.experiment.measured
         return base_parameters(self.description, measured=measured, **asked)
 
     @cached_property
@@ -176,47 +149,17 @@ class FittedModel(WritableModel):
         Cortesao (2014) for the weighted equations, a lower bound where rows are not independent.
         ``ols`` is weighted least squares, which neither feasibility nor a prior constrains.
         """
-        import pandas as pd
-
-        r, rho, _ = self.triangle
-        deviation = np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            relative = 100 * deviation / np.abs(self.beta)
-        return pd.DataFrame(
-            {
-                "value": self.beta,
-                "std": deviation,
-                "relative_std_percent": relative,
-                "ols": least_squares(r, rho)[0],
-            },
-            index=pd.Index(self.base.expressions, name="base parameter"),
-        )
+        return base_table(self.base, self.beta, self.covariance, self.triangle)
 
     @cached_property
     def bodies(self) -> pd.DataFrame:
         """Per body: mass [kg], centre of mass [m], inertia about it [kg m^2]; none if massless."""
-        import pandas as pd
-
-        heavy = [i for i, body in enumerate(self.robot.bodies) if not body.massless]
-        ten = self.delta[self.robot.inertial_columns[heavy]]
-        mass, com, inertia = to_mass_com_inertia(ten)
-        columns = {"mass": mass} | {f"com_{a}": com[:, k] for k, a in enumerate("xyz")}
-        for r, c in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)):
-            columns[f"I{'xyz'[r]}{'xyz'[c]}"] = inertia[:, r, c]
-        names = [self.robot.bodies[i].name for i in heavy]
-        return pd.DataFrame(columns, index=pd.Index(names, name="body"))
+        return bodies_table(self.robot)
 
     @cached_property
     def joint_terms(self) -> pd.DataFrame:
         """Per drive: drive inertia and friction coefficients; NaN where a term is not fitted."""
-        import pandas as pd
-
-        rows = {
-            drive.name: {s: self.delta[c] for s, c in self.robot.drive_columns(k).items()}
-            for k, drive in enumerate(self.robot.drives)
-        }
-        frame = pd.DataFrame.from_dict(rows, orient="index", columns=[*DRIVE_SYMBOLS])
-        return frame.rename_axis(index="drive").dropna(axis="columns", how="all")
+        return joint_terms_table(self.robot)
 
     def problem(self) -> Any:
         """The convex program whose optimum the fit reports, as a `cvxpy.Problem`.
@@ -240,7 +183,17 @@ class FittedModel(WritableModel):
             elimination = problem.elimination
         return problems.name_variables(program, self.description, elimination.T, elimination.fixed)
 
-    # -- quality -----------------------------------------------------------------------------
+    @cached_property
+    def certificate(self) -> Certificate:
+        """Proof, in rationals, that the identified parameters can exist; see its ``verify``."""
+        from feasid.feasibility.check import check
+
+        certificate = check(self, feasible=self.feasible).certificate
+        if certificate is None:
+            raise CertificateError("the identified parameters could not be certified")
+        return certificate
+
+    # -- quality -------------------------------------------------------------------------------
 
     @cached_property
     def condition_number(self) -> float:
@@ -255,7 +208,7 @@ class FittedModel(WritableModel):
     @property
     def best_fitting(self) -> FeasibleFit:
         """The verified model of the smallest residual: the optimum, or the solution."""
-        return min(self.optimum, self.solution, key=lambda found: found.objective)
+        return min(self.optimum, self.solution, key=lambda model: model.objective)
 
     @cached_property
     def price(self) -> float:
@@ -271,20 +224,26 @@ class FittedModel(WritableModel):
 
     @cached_property
     def quality(self) -> Quality:
-        """How good the fit is on stretches that it did not see, and why."""
-        models = self._cross_validation
-        structure = unexplained_structure(models, self._runs(), self.delay) if models.folds else ()
+        """How good the fit is on parts of the log that it did not see, and why."""
+        structure = self.structure if self._cross_validation.folds else ()
         return judge_fit(
-            models,
+            self._cross_validation,
             self.beta,
             doubts=self.notes,
             structure=structure,
-            variance=self.covariance_for_foretelling,
+            variance=self.prediction_covariance,
         )
 
     @cached_property
+    def structure(self) -> tuple[Structure, ...]:
+        """The predictable share of each joint's held-out residual."""
+        if self.saved is not None:
+            return self.saved.structure
+        return tuple(unexplained_structure(self._cross_validation, self._runs(), self.delay))
+
+    @cached_property
     def _cross_validation(self) -> CrossValidation:
-        """Models of all stretches of the log but one."""
+        """Models of all folds of the log but one."""
         noise = None if self.estimator.prior is None else self.estimate.noise
         return self.estimator.cross_validate(self.reduced, noise)
 
@@ -299,7 +258,7 @@ class FittedModel(WritableModel):
         Raises
         ------
         InputError
-            Stretches that were not fitted do not show it.
+            Parts of the log that were not fitted do not show it.
         """
         from feasid.control.external_torque import ErrorLaw
 
@@ -309,19 +268,27 @@ class FittedModel(WritableModel):
                 "thresholds follow from stretches of the log that were not fitted: fit to a log "
                 "of several seconds with the torques of all joints"
             )
+        if self.saved is not None:
+            law = self.saved.contact_errors
+            if law is None or law.gain != gain:
+                kept = "none" if law is None else f"those for gain={law.gain:g} only"
+                raise InputError(
+                    "thresholds need errors on stretches that were not fitted, of which this "
+                    f"saved fit keeps {kept}: fit again (feasid.fit) with the log",
+                    option="gain",
+                )
+            return law
         errors = held_out_errors(models, self._runs())
         return ErrorLaw.from_errors(errors, gain, self.delay, self.robot.coordinates)
 
     @property
-    def covariance_for_foretelling(self) -> Array | None:
-        """Covariance of the base parameters with which errors are foretold, (nb, nb).
+    def prediction_covariance(self) -> Array | None:
+        """Covariance of the base parameters with which errors are predicted, (nb, nb).
 
         None without a prior.
         """
         covariance = self.estimate.prediction_covariance
-        if covariance is None:
-            return None
-        return np.asarray(self.base.K @ covariance @ self.base.K.T)
+        return None if covariance is None else np.asarray(self.base.K @ covariance @ self.base.K.T)
 
     def _runs(self) -> Iterator[Run]:
         """The fitted logs' runs, as far as they are in memory and were not reduced before."""
@@ -332,6 +299,41 @@ class FittedModel(WritableModel):
                 motion = recording.motion(self.base.robot, torque=torque, **self.test_options())
                 warmed = self.calibration.correction.with_warm_friction
                 yield from (warmed(run, self.base.robot) for run in motion.runs if run.free is None)
+
+    # -- other logs ----------------------------------------------------------------------------
+
+    @cached_property
+    def relative_error(self) -> pd.Series[float]:
+        """Relative torque error on the fitted log, per joint and "all"; see `errors`."""
+        errors = self.errors_of(self.reduced)
+        errors.attrs["raw"] = raw_error(self.robot, self.beta, self.reduced)
+        return errors
+
+    def errors_of(self, reduced: Reduced, beta: Array | None = None) -> pd.Series[float]:
+        """Relative torque errors on reduced data.
+
+        Parameters
+        ----------
+        reduced : Reduced
+            For the same base parameters.
+        beta : ndarray, shape (nb,), optional
+            Default the fitted ones.
+
+        Returns
+        -------
+        Series
+            Per joint and "all"; NaN where there is no torque.
+        """
+        chosen = self.beta if beta is None else beta
+        squares = reduced.residuals(chosen) ** 2, reduced.torque_norms**2
+        return self._by_joint(relative_errors(self.robot, *squares))
+
+    def _by_joint(self, values: Sequence[float] | Array) -> pd.Series[float]:
+        """Relative torque errors of every joint and of all, shape (dof + 1,), with their names."""
+        import pandas as pd
+
+        index = pd.Index([*self.robot.coordinates, "all"], name="joint")
+        return pd.Series(np.asarray(values), index=index, name="relative torque error")
 
     def foretell(self, reduced: Reduced) -> pd.Series[float] | None:
         """Errors to expect on a motion, relative to its torques, per joint and "all".
@@ -351,37 +353,67 @@ class FittedModel(WritableModel):
         InputError
             `reduced` is something else.
         """
-        if self.covariance_for_foretelling is None:
+        covariance = self.prediction_covariance
+        if covariance is None:
             return None
-        return self._errors_by_joint(
-            foretell(self.quality.errors, reduced, self.covariance_for_foretelling, self.robot)
-        )
+        return self._by_joint(foretell(self.quality.errors, reduced, covariance, self.robot))
+
+    def test_options(self, options: LogOptions | None = None) -> LogOptions:
+        """Options for another log: those of the fitted one, at the cut-off that it got.
+
+        Parameters
+        ----------
+        options : mapping, optional
+            Replace those of the fitted log.
+
+        Returns
+        -------
+        mapping
+            `feasid.options.tables.LogOptions`.
+        """
+        chosen = cast(LogOptions, {**self.log_options, **(options or {})})
+        if chosen.get("cutoff") is None and self.reduced.cutoff is not None:
+            chosen["cutoff"] = self.reduced.cutoff
+        return chosen
+
+    # -- what the log leaves open ----------------------------------------------------------------
 
     @property
     def residual(self) -> ResidualRegion:
         """The region of all parameters that the log allows; see `range`."""
+        from feasid.uncertainty.ranges import ResidualRegion
+
         r, rho, _ = self.triangle
+        sets = self.feasible, self.plausible_set
         best = self.best_fitting.delta
-        return ResidualRegion(
-            self.base, r, rho, self.deviation, self.feasible, self.plausible_set, best
-        )
+        return ResidualRegion(self.base, r, rho, self.estimate.row_deviation, *sets, best)
 
     @cached_property
     def posterior(self) -> Posterior | None:
-        """What the log and the prior leave open; None without a prior or where no file keeps it."""
+        """The density of the parameters given the log; None without a prior.
+
+        None, too, with constraints that are not affine.
+        """
+        from feasid.uncertainty.posterior import Posterior
+
         if self.estimator.prior is None or self.feasible.convex:
             return None
         problem = replace(self.estimator, bounds=()).problem(self.equations)
-        given = self.options["prior_weight"]
-        number = float(given) if isinstance(given, int | float) else None
-        return Posterior.from_estimate(problem, self.equations, self.estimate, number)
+        given = self.options.get("prior_weight")
+        weight = float(given) if isinstance(given, int | float) else None
+        return Posterior.from_estimate(problem, self.equations, self.estimate, weight)
 
-    @cached_property
-    def certificate(self) -> Certificate:
-        """Proof, in rationals, that the identified parameters can exist; see its ``verify``."""
-        from feasid.feasibility.check import check
 
-        certificate = check(self, feasible=self.feasible).certificate
-        if certificate is None:
-            raise CertificateError("the identified parameters could not be certified")
-        return certificate
+def raw_error(robot: Robot, beta: Array, reduced: Reduced) -> float | None:
+    """Relative error of all joints at the kept rows, unfiltered.
+
+    None without strata, and where contacts push, whose forces no model predicts.
+    """
+    if not reduced.strata or reduced.power is not None:
+        return None
+    squared, torque = np.zeros((2, len(reduced.strata)))
+    for j, (strata, support) in enumerate(zip(reduced.strata, reduced.supports, strict=True)):
+        v = np.append(beta[list(support)], -1.0)
+        squared[j] = float(np.sum((strata.raw @ v) ** 2))
+        torque[j] = float(np.sum(strata.raw[:, -1] ** 2))
+    return float(relative_errors(robot, squared, torque)[-1]) if torque.any() else None

@@ -1,21 +1,387 @@
-"""What a fit returns: its numbers, and the ways on from them."""
+"""The result of a fit, and the ways on from there.
+
+What writes, draws, samples, reports and saves is imported when it is asked for: none of these rooms
+is needed to fit.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
 
-from feasid.core.arguments import checked_methods
+from feasid.core.arguments import Count, Natural, checked_methods, number
 from feasid.core.display import Display, Displayed, Page, Summary
+from feasid.identifiability.views import Wanted
 from feasid.identification.fitted import FittedModel
+from feasid.identification.prediction import errors_on_log, predict_torques, simulate_fit
+from feasid.options.complete import document_options
+from feasid.options.tables import LogOptions, RangeOptions
+from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
+    import os
+
+    import pandas as pd
+
+    from feasid.assessment.simulation import Simulation
+    from feasid.codegen.c import CCode
+    from feasid.export.file_terms import Actuators
+    from feasid.export.robot_file import Export
+    from feasid.export.samples import Samples
     from feasid.report.figures import Plots
+    from feasid.uncertainty.ranges import ParameterRanges, Range
+
+MAX_WIDENING = 1e3
+"""Largest factor on the log's deviations of robots that are drawn."""
 
 
 @checked_methods
+@dataclass(frozen=True, eq=False, repr=False)
 class Fit(Displayed, FittedModel):
-    """A dynamic model that can exist, identified from a log."""
+    """A physically consistent dynamic model, identified from a log; `feasid.load` returns one too.
+
+    Made by `feasid.fit`. Parameters are ``delta`` (standard, in the order of ``robot.names``) and
+    ``beta`` (base parameters); ``robot`` has them as its own.
+    """
+
+    # -- other logs ----------------------------------------------------------------------------
+
+    def errors(self, other: Any, **options: Unpack[LogOptions]) -> pd.Series[float]:
+        """Relative torque errors on another log, which the fit has not seen.
+
+        Parameters
+        ----------
+        other : DataFrame, path or Reduced
+            Prepared like the fitted log, at the same cut-off.
+        **options
+            Replace options of `feasid.logs.frame.prepare`.
+
+        Returns
+        -------
+        Series
+            ``|tau - tau_hat| / |tau|``, eq. (84) of Sousa and Cortesao (2014), per joint and "all".
+            Of joints of a floating robot tau is what their motors apply, of its base what contacts
+            do. Where units differ "all" is the root of the mean square of those of each unit,
+            weighted with their number of joints.
+            Torques and prediction are filtered alike; ``attrs["raw"]`` is the error of all joints
+            before any low-pass, None where the log's signals were filtered, ``attrs["foretold"]``
+            the error predicted of this motion before its torques were seen, None without a prior;
+            see `feasid.assessment.quality.foretell`. ``attrs["leakage"]`` says so when the log
+            holds the fitted rows or repeats the fitted motion.
+
+        Raises
+        ------
+        LogError, InputError
+            What is wrong with the log or an option, by name.
+        """
+        return errors_on_log(self, other, self.test_options(options))
+
+    def predict(self, log: Any, **options: Unpack[LogOptions]) -> pd.DataFrame:
+        """Torques that the identified model predicts for the motion of a log.
+
+        Parameters
+        ----------
+        log : DataFrame or path
+            Positions at least; prepared like the fitted log. Torques are not needed.
+        **options
+            Replace options of `feasid.logs.frame.prepare`.
+
+        Returns
+        -------
+        DataFrame
+            ``tau_<joint>`` [N m or N], with the labels of the log's rows that are in its runs.
+
+        Raises
+        ------
+        LogError, InputError
+            What is wrong with the log or an option, by name.
+        """
+        return predict_torques(self, log, self.test_options(options))
+
+    def simulate(
+        self,
+        log: Any = None,
+        horizon: Sequence[float] | float = (0.1, 0.3),
+        *,
+        robot: Robot | str | Path | None = None,
+        command: Literal["position"] | None = None,
+        kp: Any = None,
+        kd: Any = None,
+        **options: Any,
+    ) -> Simulation:
+        """Simulate windows of a log, beside the description with fitted joint terms.
+
+        Parameters
+        ----------
+        log : DataFrame, path or Recording, optional
+            Default the first fitted one.
+        horizon : float or sequence of float
+            Lengths of the windows [s].
+        robot : Robot or path, optional
+            What is simulated in place of the fitted model: a file written of it, for example.
+        command : {"position"}, optional
+            What the log's columns ``cmd_<joint>`` are: they drive the robot through its servos,
+            ``kp (cmd - q) - kd dq``; default of a fit of commands, with its gains and delay.
+            By default of other fits measured torques drive it, and errors are those of
+            torques as much as of the model: ``.verdict`` is then "cannot tell".
+        kp, kd : float, sequence or mapping by joint, optional
+            Gains of the servos.
+        **options
+            `delay` and `windows` of `feasid.simulate`; others replace options of
+            `feasid.logs.frame.prepare`.
+
+        Returns
+        -------
+        Simulation
+            ``.table`` per joint and horizon, ``.verdict``, ``.plot()``.
+
+        Raises
+        ------
+        InputError, LogError, NotEnoughDataError
+            What is wrong with an option, the log or the robot, by name.
+        """
+        drive = {"command": command, "kp": kp, "kd": kd}
+        return simulate_fit(self, log, horizon, robot, drive, options)
+
+    # -- what the log leaves open --------------------------------------------------------------
+
+    @document_options(RangeOptions)
+    def range(self, wanted: Wanted, **options: Unpack[RangeOptions]) -> Range:
+        """The values of a parameter, or of a sum, over all models that exist and fit the log.
+
+        Parameters
+        ----------
+        wanted : str, (body, symbol), or mapping of these to factors
+            ``"forearm.m"``, ``("forearm", "m")``, ``"m3"``, ``"forearm.m + 2 hand.m"``, a base
+            parameter's expression, ``{"forearm.m": 1, "hand.m": 2}``.
+        **options
+            See `feasid.options.tables.RangeOptions`.
+
+        Returns
+        -------
+        Range
+            Both ends proved in rationals; see its `certificate`.
+
+        Raises
+        ------
+        InputError
+            When there is no such parameter.
+        SolverError
+            When an end could not be proved.
+        """
+        return self.ranges([wanted], **options).items[0]
+
+    @document_options(RangeOptions)
+    def ranges(
+        self, wanted: Iterable[Wanted] | None = None, **options: Unpack[RangeOptions]
+    ) -> ParameterRanges:
+        """`range` of several; of all standard parameters by default.
+
+        Parameters
+        ----------
+        wanted : iterable, optional
+        **options
+            See `feasid.options.tables.RangeOptions`.
+
+        Returns
+        -------
+        ParameterRanges
+
+        Raises
+        ------
+        InputError
+            When there is no such parameter.
+        SolverError
+            When an end could not be proved.
+        """
+        from feasid.uncertainty.ranges import find_ranges
+
+        return find_ranges(self.residual, self.delta, wanted, **options)
+
+    def sample(
+        self,
+        count: Natural,
+        *,
+        seed: Count = 0,
+        scale: Annotated[float, number(0.0, MAX_WIDENING, open=True)] = 1.0,
+    ) -> Samples:
+        """Draw robots from what the log leaves open: models to train and test controllers on.
+
+        From the posterior density of all standard parameters on the feasible set, by Hamiltonian
+        Monte Carlo; see `feasid.uncertainty.posterior`. Every robot is verified in exact
+        arithmetic.
+
+        Parameters
+        ----------
+        count : int
+            Robots.
+        seed : int
+        scale : float
+            Factor on the log's standard deviations, at most 1000: above 1 robots spread more, up to
+            the prior.
+
+        Returns
+        -------
+        Samples
+            A sequence of `Robot`, with ``write``, ``arrays``, ``parameters`` and diagnostics.
+
+        Raises
+        ------
+        InputError
+            The fit had no prior, or the log leaves so much open that chains do not mix.
+        SolverError
+            A draw is not feasible in exact arithmetic.
+
+        Examples
+        --------
+        >>> import feasid
+        >>> fit = feasid.fit(feasid.datasets.load("unitree_z1"), calibration=None)
+        >>> robots = fit.sample(100)
+        >>> len(robots), robots.arrays()["body_mass"].shape
+        (100, (100, 6))
+        """
+        from feasid.export.samples import sample_posterior
+
+        return sample_posterior(self, count, seed, scale)
+
+    # -- files ---------------------------------------------------------------------------------
+
+    def write(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        offset_origin: str | Mapping[str, str] | None = None,
+        extensions: Sequence[str] = (),
+        overwrite: bool = False,
+        test: Any = None,
+        force: bool = False,
+    ) -> Export:
+        """Write the identified robot, and measure the file as clients read it.
+
+        The format follows from the path: ``.urdf``, ``.xml`` (MJCF), ``.sdf``, else that of the
+        robot's own file, whose text is kept but for the numbers that change. Masses, first moments
+        and inertias in the file are those of the fit. Viscous and Coulomb friction in it stand for
+        friction that formats lack. What the format lacks is listed and goes into a sidecar, which
+        `load_robot` reads with the file.
+
+        Parameters
+        ----------
+        path : path
+        offset_origin : {"sensor", "joint"} or mapping of joint to these, optional
+            What offset friction is of: the torque sensor, to be subtracted from what it measures,
+            or a force on the joint, which MJCF holds as a constant force. By default torques at
+            rest without load decide where the log has some, else the sensor.
+        extensions : sequence of {"drake", "mujoco"}
+            Extension elements of URDF: drive inertia as Drake reads it; settings with which
+            MuJoCo's compiler keeps the bodies.
+        overwrite : bool
+        test : DataFrame, path or a sequence of these, optional
+            Logs that were not fitted, to compare the file and the fit on.
+        force : bool
+            Write a model even if `quality` calls it useless, or its log held currents.
+
+        Returns
+        -------
+        Export
+            What was written, what the file lacks, and the torque errors of the fit and of the
+            file; prints itself.
+
+        Raises
+        ------
+        UselessFitError
+            The fit is useless, with the reason, and `force` is False.
+        InputError
+            An option that does not exist.
+        OutputError
+            `path` exists and `overwrite` is False, or the file does not read back.
+        """
+        from feasid.export.robot_file import find_offsets, refuse_useless, write_fit
+
+        if not force:
+            refuse_useless(self.quality, path)
+        offsets = find_offsets(self, offset_origin)
+        return write_fit(self, path, offsets, tuple(extensions), overwrite=overwrite, test=test)
+
+    def actuators(self) -> Actuators:
+        """What simulators need of each joint besides the bodies of a file.
+
+        Returns
+        -------
+        Actuators
+            A DataFrame by joint: ``armature`` (drive inertia) [kg m^2 or kg], ``damping`` [N m s
+            or N s/m], ``frictionloss`` (dry friction) [N m or N], as a written file has them, and
+            ``effort_limit`` of the description [N m or N], NaN where it has none. Its ``to_text``
+            gives it as "mjcf", "isaaclab", "gazebo" or "drake" read it.
+        """
+        from feasid.export.file_terms import Actuators, friction_as_files_hold
+
+        return Actuators.of_robot(self.robot, friction_as_files_hold(self.robot, self.residual))
+
+    def verify(
+        self,
+        path: str | os.PathLike[str],
+        client: str,
+        log: Any = None,
+        *,
+        offset_origin: str | Mapping[str, str] | None = None,
+    ) -> pd.DataFrame:
+        """Replay a log through a written file as another program reads it.
+
+        Offsets of torque sensors are subtracted from what they measured.
+
+        Parameters
+        ----------
+        path : path
+            What `write` wrote.
+        client : {"pinocchio", "mujoco"}
+            Pinocchio's ``rnea`` plus the model's damping, armature, and friction with the sign of
+            the velocity, or MuJoCo's ``mj_inverse``. Must be installed.
+        log : DataFrame, path or a list of these, optional
+            Default the fitted logs, which a fit that was read from a file does not have.
+        offset_origin
+            As of `write`.
+
+        Returns
+        -------
+        DataFrame
+            Relative torque errors of the fit and of the client, per joint and "all".
+
+        Raises
+        ------
+        MissingExtraError
+            The client is not installed.
+        InputError
+            Another client, a robot that clients do not replay, no log, or the client refuses the
+            file.
+        """
+        from feasid.export.robot_file import verify_file
+
+        return verify_file(self, path, client, log, offset_origin)
+
+    def export_c(self, path: str | Path, **options: Any) -> CCode:
+        """Write the model as C99; see `feasid.export_c` for the options.
+
+        Parameters
+        ----------
+        path : path
+            Of the source; the header is written beside it.
+        **options
+            Of `feasid.export_c`.
+
+        Returns
+        -------
+        CCode
+
+        Raises
+        ------
+        InputError, OutputError
+            As of `feasid.export_c`.
+        """
+        from feasid.codegen.c import export_c
+
+        return export_c(self.robot, path, **options)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Keep the fit in a small file that `feasid.load` reads, also in later versions.
@@ -35,10 +401,8 @@ class Fit(Displayed, FittedModel):
             `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
         """
         from feasid.archive.fit import save
-        from feasid.report.contents import report_contents
 
-        content = report_contents(self, fitted=self.recordings)
-        save(self, path, str(self.summary()), self.display(), content, overwrite=overwrite)
+        save(self, path, overwrite=overwrite)
 
     def summary(self, test: Any = None) -> Summary:
         """All there is to say: prints as text; ``.tables``, ``.markdown()``, ``.latex()``.
@@ -136,4 +500,10 @@ class Fit(Displayed, FittedModel):
         """
         from feasid.report.summary import display
 
-        return display(self, test)
+        shown = display(self, test)
+        return replace(shown, more=f"{self.version_line}\n{shown.more}") if self.made else shown
+
+    @property
+    def version_line(self) -> str:
+        """When the fit was saved and by which version of the package; empty before."""
+        return f"saved {self.made['created']} by feasid {self.made['feasid']}" if self.made else ""

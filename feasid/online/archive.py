@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import feasid
-from feasid.archive.fit import robot_from_data, to_data
+from feasid.archive.fit import pack_arrays, robot_from_data, robot_to_data
 from feasid.core.arrays import MEANING, read_arrays, require_version, unpack_archive
 from feasid.core.files import write_atomically
 from feasid.feasibility.constraints.sets import feasible_set_from_data, feasible_set_to_data
@@ -74,7 +74,7 @@ def save(fit: Any, path: str | Path, *, overwrite: bool = False) -> None:
         "version": VERSION,
         "meaning": MEANING,
         "feasid": feasid.__version__,
-        "robot": to_data(fit.robot),
+        "robot": robot_to_data(fit.robot, arrays),
         "rate": fit.rate,
         "options": fit.options,
         "rules": asdict(fit.gate.rules),
@@ -92,16 +92,15 @@ def save(fit: Any, path: str | Path, *, overwrite: bool = False) -> None:
         },
         "last": None if last is None else _to_plain(_values(last), arrays),
     }
-    packed, buffer = io.BytesIO(), io.BytesIO()
-    np.savez_compressed(packed, **arrays)
+    buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("model.json", json.dumps(model))
-        archive.writestr("arrays.npz", packed.getvalue())
+        archive.writestr("arrays.npz", pack_arrays(arrays))
     write_atomically(path, buffer.getvalue(), overwrite=overwrite)
 
 
-def saved_model(path: str | Path, content: Mapping[str, bytes]) -> dict[str, Any] | None:
-    """What an archive says of an online fit: robot, rate, options; None when it holds another.
+def saved_model(path: str | Path, content: Mapping[str, bytes]) -> dict[str, Any]:
+    """What an archive says of an online fit: robot, rate, options and arrays.
 
     Raises
     ------
@@ -109,22 +108,20 @@ def saved_model(path: str | Path, content: Mapping[str, bytes]) -> dict[str, Any
         It was written by another version.
     """
     model: dict[str, Any] = json.loads(content["model.json"])
-    if model["format"] != FORMAT:
-        return None
     kind = f"an online fit saved by feasid {model['feasid']}; learn again"
     require_version(str(path), kind, model, VERSION)
-    robot = robot_from_data(model["robot"])
+    packed = io.BytesIO(content["arrays.npz"])
+    arrays = read_arrays(unpack_archive(packed, f"arrays.npz of {path}", MAX_ARRAY_BYTES))
+    robot = robot_from_data(model["robot"], arrays)
     rules = model["rules"] | {"inertia": tuple(model["rules"]["inertia"])}
     chosen = {
         "rules": AcceptanceRules(**rules),
         "feasible": feasible_set_from_data(robot, model["feasible"]),
     }
-    return model | {"robot": robot, "options": model["options"] | chosen}
+    return model | {"robot": robot, "options": model["options"] | chosen, "arrays": arrays}
 
 
-def restore(
-    fit: Any, model: Mapping[str, Any], path: str | Path, content: Mapping[str, bytes]
-) -> None:
+def restore(fit: Any, model: Mapping[str, Any]) -> None:
     """Give a new fit what a saved one had learnt.
 
     Raises
@@ -132,8 +129,7 @@ def restore(
     ValueError, LookupError, TypeError
         The archive is damaged.
     """
-    packed = io.BytesIO(content["arrays.npz"])
-    arrays = read_arrays(unpack_archive(packed, f"arrays.npz of {path}", MAX_ARRAY_BYTES))
+    arrays = model["arrays"]
     for part, values in model["state"].items():
         owner = getattr(fit, part, fit)
         for name, value in values.items():

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from feasid.archive.fit import SavedFit, read_archive, read_fit
 from feasid.core.arguments import Measured, Natural, Positive, Rate, array, checked, count, number
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
@@ -383,33 +382,9 @@ class OnlineFit(Learner):
         return f"<OnlineFit of {self.robot.name!r}: {self.samples} samples{faults}>"
 
 
-@checked
-def load(path: str | Path) -> SavedFit | Any:
-    """Read what ``fit.save`` or ``online.save`` wrote.
-
-    Parameters
-    ----------
-    path : path
-
-    Returns
-    -------
-    SavedFit or OnlineFit
-        An online fit goes on where it was: its next samples begin a run.
-
-    Raises
-    ------
-    InputError
-        The file does not exist, is damaged, or was written by another version.
-    LimitError
-        It unpacks to more than 256 MB.
-    """
-    return read_archive(path, _read)
-
-
-def _read(path: str | Path, content: Mapping[str, bytes]) -> SavedFit | OnlineFit:
+def read_online(path: str | Path, content: Mapping[str, bytes]) -> OnlineFit:
+    """The online fit that the members of an archive hold; see `feasid.load`."""
     model = saved_model(path, content)
-    if model is None:
-        return read_fit(path, content)
     fit = OnlineFit(model["robot"], model["rate"], **model["options"])
-    restore(fit, model, path, content)
+    restore(fit, model)
     return fit

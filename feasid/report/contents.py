@@ -23,7 +23,7 @@ from feasid.core.arrays import Array
 from feasid.core.notes import as_json
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError
-from feasid.identification.fitted import FittedModel
+from feasid.identification.result import Fit
 from feasid.logs.motion import Motion, Run
 from feasid.logs.recording import Recording
 from feasid.regression.equations import GaussianLowPass
@@ -55,7 +55,7 @@ class PredictedLog:
     motion: Motion
 
     @classmethod
-    def from_fit(cls, fit: FittedModel, log: Any = None) -> PredictedLog:
+    def from_fit(cls, fit: Fit, log: Any = None) -> PredictedLog:
         """Predict the torques of a log, or of the first fitted one; see `Fit.plot` for errors."""
         if not measured_rows(fit.reduced).all():
             raise InputError(
@@ -130,7 +130,7 @@ class PredictedLog:
         return np.concatenate(list(parts))
 
 
-def select_recording(fit: FittedModel, log: Any) -> Recording:
+def select_recording(fit: Fit, log: Any) -> Recording:
     """The given log, or the first one of the fit."""
     if log is not None:
         return Recording.from_source(log)
@@ -152,7 +152,7 @@ DIGITS = 5
 
 
 def report_contents(
-    fit: FittedModel,
+    fit: Fit,
     tested: pd.Series[float] | None = None,
     tests: Sequence[Source] = (),
     fitted: Sequence[Source] = (),
@@ -202,7 +202,7 @@ def report_contents(
     return told
 
 
-def _feasibility(fit: FittedModel) -> dict[str, Any]:
+def _feasibility(fit: Fit) -> dict[str, Any]:
     solution = fit.solution
     where, margin = min(solution.margins.items(), key=lambda item: item[1])
     return {
@@ -217,7 +217,7 @@ def _feasibility(fit: FittedModel) -> dict[str, Any]:
     }
 
 
-def _prediction(fit: FittedModel, tested: pd.Series[float] | None) -> dict[str, Any]:
+def _prediction(fit: Fit, tested: pd.Series[float] | None) -> dict[str, Any]:
     quality, errors = fit.quality, fit.quality.errors
     rows = []
     for k, joint in enumerate(quality.joints):
@@ -244,7 +244,7 @@ def _prediction(fit: FittedModel, tested: pd.Series[float] | None) -> dict[str, 
     }
 
 
-def _evidence_entries(fit: FittedModel, tested: pd.Series[float] | None) -> list[dict[str, str]]:
+def _evidence_entries(fit: Fit, tested: pd.Series[float] | None) -> list[dict[str, str]]:
     """Evidence for the results, and how to check it."""
     quality = fit.quality
     missed = 100 * quality.errors.overall_error(quality.errors.model)
@@ -309,7 +309,7 @@ def _table_to_data(frame: pd.DataFrame) -> dict[str, Any]:
 
 
 def _log_curves(
-    fit: FittedModel, tests: Sequence[Source], fitted: Sequence[Source]
+    fit: Fit, tests: Sequence[Source], fitted: Sequence[Source]
 ) -> list[dict[str, Any]]:
     """Measured and predicted torques of every log that has samples; reduced data have none.
 

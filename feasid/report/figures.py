@@ -13,7 +13,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.display import BLUE, GREY, RED, YELLOW, add_legend, new_figure, truncate
-from feasid.identification.fitted import FittedModel
+from feasid.identification.result import Fit
 from feasid.report.contents import PredictedLog, select_recording
 from feasid.robot.description import Robot
 from feasid.robot.inertia import pseudo_inertia, to_mass_com_inertia
@@ -28,7 +28,7 @@ MAX_TITLE_CHARACTERS = 32
 """Characters of a joint's name in a panel."""
 
 
-def draw_torques(fit: FittedModel, log: Any = None, title: str = "") -> Figure:
+def draw_torques(fit: Fit, log: Any = None, title: str = "") -> Figure:
     """Measured torque, predicted torque and their difference, a panel per joint.
 
     As the fit compares them: behind the same low-pass. The torque as it was logged is paler.
@@ -106,7 +106,7 @@ MAX_LAG = 1.0
 """Longest lag of the autocorrelation [s]."""
 
 
-def draw_histograms(fit: FittedModel, log: Any = None) -> Figure:
+def draw_histograms(fit: Fit, log: Any = None) -> Figure:
     """Distribution of the residual torque per joint, beside a normal one of the same spread.
 
     Behind the low-pass of the fit, as the fit compares torques.
@@ -129,7 +129,7 @@ def draw_histograms(fit: FittedModel, log: Any = None) -> Figure:
     return figure
 
 
-def draw_spectra(fit: FittedModel, log: Any = None) -> Figure:
+def draw_spectra(fit: Fit, log: Any = None) -> Figure:
     """Spectra of measured and residual torque, and the residual's autocorrelation, per joint.
 
     White noise has a flat spectrum and no memory; what the residual remembers is not noise, and
@@ -190,7 +190,7 @@ FRICTION_BINS, MIN_BIN_SAMPLES = 40, 5
 """Bins of a mean, and samples that one needs."""
 
 
-def draw_friction(fit: FittedModel, log: Any = None) -> Figure:
+def draw_friction(fit: Fit, log: Any = None) -> Figure:
     """Torque that rigid bodies do not explain, and the fitted friction, per joint.
 
     Dots are samples, the blue line their mean in bins, the red line the mean of the fitted law at
@@ -240,7 +240,7 @@ KINDS = ("q", "dq", "ddq", "tau")
 TITLES = ("position", "velocity", "acceleration", "torque")
 
 
-def draw_excitation(fit: FittedModel, log: Any = None) -> Figure:
+def draw_excitation(fit: Fit, log: Any = None) -> Figure:
     """Positions, velocities, accelerations and torques with the description's limits."""
     prediction = PredictedLog.from_fit(fit, log)
     names = prediction.joints
@@ -285,7 +285,7 @@ MAX_EXPRESSION_CHARACTERS = 44
 """Characters of an expression beside the axis."""
 
 
-def draw_parameters(fit: FittedModel) -> Figure:
+def draw_parameters(fit: Fit) -> Figure:
     """Base parameters with intervals, against the description and unconstrained least squares.
 
     Every row is in its own standard deviations from the fitted value, so that metres and
@@ -327,7 +327,7 @@ def draw_parameters(fit: FittedModel) -> Figure:
     return figure
 
 
-def draw_eigenvalues(fit: FittedModel) -> Figure:
+def draw_eigenvalues(fit: Fit) -> Figure:
     """Eigenvalues of every body's pseudo-inertia against the smallest one allowed.
 
     In units of the body's own mass and length, where a body with volume has four positive ones.
@@ -372,7 +372,7 @@ RINGS, SPOKES = 9, 12
 """Lines of an ellipsoid."""
 
 
-def draw_bodies(fit: FittedModel, pose: Mapping[str, float] | None = None) -> Figure:
+def draw_bodies(fit: Fit, pose: Mapping[str, float] | None = None) -> Figure:
     """The robot before and after: joints, links, centres of mass, equimomental ellipsoids.
 
     An ellipsoid is that of constant density with the body's mass and inertia: it exists exactly
@@ -455,7 +455,7 @@ class Plots:
     has no torques; all raise `MissingExtraError` without matplotlib.
     """
 
-    fit: FittedModel
+    fit: Fit
 
     def __call__(self, log: Any = None) -> Figure:
         """Measured and predicted torque and their difference [N m or N] over time [s]."""

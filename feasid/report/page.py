@@ -23,7 +23,7 @@ from feasid import __version__
 from feasid.core.display import plain
 from feasid.core.files import check_writable, with_ending, write_atomically
 from feasid.errors import InputError, missing_extra
-from feasid.identification.fitted import FittedModel
+from feasid.identification.result import Fit
 from feasid.logs.recording import Recording
 from feasid.regression.reduce import measured_rows, open_sources
 from feasid.report.contents import SCHEMA, VERSION, report_contents
@@ -112,7 +112,7 @@ REPORT_WINDOWS = 24
 
 
 def write_report(
-    fit: FittedModel,
+    fit: Fit,
     path: str | Path,
     *,
     test: Any = None,
@@ -141,7 +141,7 @@ def write_report(
     write_atomically(numbers, json.dumps(told, allow_nan=False).encode(), overwrite=overwrite)
 
 
-def _simulate(fit: FittedModel, logs: Sequence[Any]) -> Simulation | str:
+def _simulate(fit: Fit, logs: Sequence[Any]) -> Simulation | str:
     """Windows of the first log that has samples, or why none can be simulated."""
     log = next((log for log in logs if isinstance(log, Recording)), None)
     if log is None:
@@ -232,7 +232,7 @@ def _render(
     )
 
 
-def _encode_figures(fit: FittedModel, fitted: Sequence[Any]) -> list[dict[str, str]]:
+def _encode_figures(fit: Fit, fitted: Sequence[Any]) -> list[dict[str, str]]:
     """Plots as data for image tags."""
     plots = Plots(fit)
     out = [_encode_figure(getattr(plots, name)(), caption) for name, caption in PICTURES.items()]

@@ -20,7 +20,7 @@ from feasid.assessment.quality import (
 )
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Measure, Summary, plain
-from feasid.identification.fitted import FittedModel
+from feasid.identification.result import Fit
 from feasid.robot.joint_terms import TERMS
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ SURE = 30.0
 """Relative standard deviation [%] below which a base parameter counts as identified."""
 
 
-def summary(fit: FittedModel, test: Any = None) -> Summary:
+def summary(fit: Fit, test: Any = None) -> Summary:
     """The fit as text and tables: data, errors, verdict, coefficients, and what was assumed."""
     import pandas as pd
 
@@ -59,14 +59,14 @@ def summary(fit: FittedModel, test: Any = None) -> Summary:
     return Summary("\n\n".join(map(str, sections)), tables)
 
 
-def test_errors(fit: FittedModel, test: Any) -> pd.Series[float]:
+def test_errors(fit: Fit, test: Any) -> pd.Series[float]:
     """Errors on a test log, computed unless they are given as a Series."""
     import pandas as pd
 
     return test if isinstance(test, pd.Series) else fit.errors(test)
 
 
-def _headline(fit: FittedModel) -> str:
+def _headline(fit: Fit) -> str:
     size, base = fit.unknowns.unknowns, fit.unknowns.size
     total = "standard" if fit.unknowns is fit.base else "unknown standard"
     reduced = f"\n{fit.robot.constraint_summary}" if fit.robot.constraint_summary else ""
@@ -80,7 +80,7 @@ def _headline(fit: FittedModel) -> str:
     )
 
 
-def _verdict_text(fit: FittedModel) -> str:
+def _verdict_text(fit: Fit) -> str:
     solution = fit.solution
     name, margin = min(solution.margins.items(), key=lambda item: item[1])
     towards = {
@@ -121,7 +121,7 @@ def _error_table(errors: dict[str, pd.Series[float]]) -> str:
     return "\n".join([*lines, *(f"  note: {w}" for w in warned)])
 
 
-def _bodies_text(fit: FittedModel) -> str:
+def _bodies_text(fit: Fit) -> str:
     frame = fit.bodies[["mass", "com_x", "com_y", "com_z", "Ixx", "Iyy", "Izz"]]
     text = frame.to_string(float_format=lambda x: f"{x:.4g}")
     terms = fit.joint_terms
@@ -138,7 +138,7 @@ QUANTILE = 1.96
 """Standard errors on each side of a 95 % interval of a normal distribution."""
 
 
-def linear_form_table(fit: FittedModel, rows: Array, names: Sequence[str]) -> pd.DataFrame:
+def linear_form_table(fit: Fit, rows: Array, names: Sequence[str]) -> pd.DataFrame:
     """Linear forms of the standard parameters: value, precision, and where the value comes from.
 
     Parameters
@@ -162,7 +162,7 @@ def linear_form_table(fit: FittedModel, rows: Array, names: Sequence[str]) -> pd
     r, K = fit.triangle[0], np.asarray(fit.base.K, dtype=np.float64)
     forms = np.asarray(np.linalg.lstsq(K.T, rows.T, rcond=None)[0].T, dtype=np.float64)
     told = np.linalg.norm(forms @ K - rows, axis=1) <= TOLD * np.linalg.norm(rows, axis=1)
-    alone = np.where(told, _data_variance(r, forms) * fit.deviation**2, np.inf)
+    alone = np.where(told, _data_variance(r, forms) * fit.estimate.row_deviation**2, np.inf)
     variance = np.einsum("ij,jk,ik->i", forms, fit.covariance, forms)
     covariance = fit.estimate.covariance
     if covariance is not None:
@@ -232,7 +232,7 @@ def _coefficient_text(frame: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def _coefficient_tables(fit: FittedModel) -> dict[str, pd.DataFrame]:
+def _coefficient_tables(fit: Fit) -> dict[str, pd.DataFrame]:
     K = np.asarray(fit.base.K, dtype=np.float64)
     names = [".".join(name) for name in fit.robot.names]
     return {
@@ -241,7 +241,7 @@ def _coefficient_tables(fit: FittedModel) -> dict[str, pd.DataFrame]:
     }
 
 
-def _precision_text(fit: FittedModel, tables: Mapping[str, pd.DataFrame]) -> str:
+def _precision_text(fit: Fit, tables: Mapping[str, pd.DataFrame]) -> str:
     """The base parameters, then joint terms and masses, with what each value comes from."""
     base, standard = tables["base parameters"], tables["standard parameters"]
     inertial = np.delete(fit.robot.inertial_columns, -1, axis=1)  # all but the masses
@@ -261,7 +261,7 @@ def _precision_text(fit: FittedModel, tables: Mapping[str, pd.DataFrame]) -> str
     return "\n".join(lines)
 
 
-def _symbol_legend(fit: FittedModel) -> str:
+def _symbol_legend(fit: Fit) -> str:
     """What the symbols of the parameters stand for."""
     symbols = dict.fromkeys(symbol for _, symbol in fit.robot.names)
     words = {k: TERMS[k].name for k in symbols if k in TERMS}
@@ -269,7 +269,7 @@ def _symbol_legend(fit: FittedModel) -> str:
     return f"Lxx..Lzz inertia about the joint frame, lx ly lz mass times centre, m mass; {terms}"
 
 
-def _count_precise(fit: FittedModel) -> str:
+def _count_precise(fit: Fit) -> str:
     """How many base parameters have a small relative standard error."""
     table = fit.base_table
     sure = int((table["relative_std_percent"] < SURE).sum())
@@ -282,7 +282,7 @@ LEVELS = ("error", "warning")
 """Levels of notes that are troubles."""
 
 
-def display(fit: FittedModel, test: Any = None) -> Display:
+def display(fit: Fit, test: Any = None) -> Display:
     """What there is to see of a fit; `test` is a log that was not fitted, or its `errors`."""
     base, bodies = len(fit.beta), len(fit.robot.bodies)
     measures = [
@@ -318,7 +318,7 @@ def error_limit(errors: HeldOut) -> float:
     return min(limits)
 
 
-def _consistency_measure(fit: FittedModel) -> Measure:
+def _consistency_measure(fit: Fit) -> Measure:
     """Whether the model is physically consistent, and with which margin."""
     margin = min(fit.solution.margins.values())
     meaning = {"full": "", "semi": ", semi-consistent only"}[fit.solution.consistency]
@@ -347,11 +347,11 @@ def _error_measure(name: str, errors: pd.Series[float]) -> Measure:
     return Measure(name, f"{100 * errors['all']:.3g} %{_range_text(joints)}")
 
 
-def _precision_measure(fit: FittedModel) -> Measure:
+def _precision_measure(fit: Fit) -> Measure:
     return Measure("well identified", _count_precise(fit))
 
 
-def _mass_measures(fit: FittedModel) -> list[Measure]:
+def _mass_measures(fit: Fit) -> list[Measure]:
     mass = fit.bodies["mass"]
     if not len(mass):
         return []
@@ -367,7 +367,7 @@ def _range_text(values: pd.Series[float]) -> str:
     return f" ({' to '.join(ends)})"
 
 
-def _main_warnings(fit: FittedModel) -> list[str]:
+def _main_warnings(fit: Fit) -> list[str]:
     first = [str(n) for n in fit.notes if n.code in REJECTED]
     grave = sorted(
         (n for n in fit.notes if n.values.get("level") in LEVELS),

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from scipy.stats import chi2
@@ -28,8 +28,8 @@ from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import problem_units
 from feasid.feasibility.least_squares import feasible_least_squares
 from feasid.identifiability.base import BaseParameters
-from feasid.identifiability.views import parameter_label
-from feasid.options.complete import complete_options, document_options
+from feasid.identifiability.views import Wanted, parameter_label
+from feasid.options.complete import complete_options
 from feasid.options.tables import RangeOptions
 from feasid.robot.description import Robot
 
@@ -38,10 +38,6 @@ if TYPE_CHECKING:
 
     from feasid.feasibility.proof.claim import Certificate
     from feasid.feasibility.region import FormBound, Region
-
-Wanted: TypeAlias = "str | tuple[str, str] | Mapping[Any, float]"
-"""A parameter, or a sum of some: "forearm.m", ("forearm", "m"), "m3", "forearm.m + 2 hand.m",
-{"forearm.m": 1, "hand.m": 2}."""
 
 COUNTS = 0.1
 """Share of the way from the identified model to an end from which a source counts as ending it."""
@@ -275,77 +271,20 @@ class ParameterRanges(Displayed, Sequence[Range]):
         return Display(self._title, measures, self.notes, rows, more)
 
 
-@checked_methods
-class Ranged:
-    """A model with the region that its log allows."""
-
-    @property
-    def delta(self) -> Array:
-        """All standard parameters, shape (n,)."""
-        raise NotImplementedError
-
-    @property
-    def residual(self) -> ResidualRegion:
-        """The region that the log allows, and what else is known."""
-        raise NotImplementedError
-
-    @document_options(RangeOptions)
-    def range(self, wanted: Wanted, **options: Unpack[RangeOptions]) -> Range:
-        """The values of a parameter, or of a sum, over all models that exist and fit the log.
-
-        Parameters
-        ----------
-        wanted : str, (body, symbol), or mapping of these to factors
-            ``"forearm.m"``, ``("forearm", "m")``, ``"m3"``, ``"forearm.m + 2 hand.m"``, a base
-            parameter's expression, ``{"forearm.m": 1, "hand.m": 2}``.
-        **options
-            See `feasid.options.tables.RangeOptions`.
-
-        Returns
-        -------
-        Range
-            Both ends proved in rationals; see its `certificate`.
-
-        Raises
-        ------
-        InputError
-            When there is no such parameter.
-        SolverError
-            When an end could not be proved.
-        """
-        return self.ranges([wanted], **options).items[0]
-
-    @document_options(RangeOptions)
-    @one_thread()
-    def ranges(
-        self, wanted: Iterable[Wanted] | None = None, **options: Unpack[RangeOptions]
-    ) -> ParameterRanges:
-        """`range` of several; of all standard parameters by default.
-
-        Parameters
-        ----------
-        wanted : iterable, optional
-        **options
-            See `feasid.options.tables.RangeOptions`.
-
-        Returns
-        -------
-        Ranges
-
-        Raises
-        ------
-        InputError
-            When there is no such parameter.
-        SolverError
-            When an end could not be proved.
-        """
-        chosen = complete_options(RangeOptions, options, "ranges")
-        residual = self.residual
-        every = residual.base.robot.parameter_names
-        forms = [linear_form(residual.base, one) for one in (every if wanted is None else wanted)]
-        region, notes = residual.region_within_budget(chosen["level"], chosen["plausible"])
-        found = tuple(_find_range(region, self.delta, name, form) for name, form in forms)
-        return ParameterRanges(found, chosen["level"], region.budget, notes)
+@one_thread()
+def find_ranges(
+    residual: ResidualRegion,
+    delta: Array,
+    wanted: Iterable[Wanted] | None = None,
+    **options: Unpack[RangeOptions],
+) -> ParameterRanges:
+    """Ranges of parameters or sums; of all standard parameters by default; see `Fit.ranges`."""
+    chosen = complete_options(RangeOptions, options, "ranges")
+    every = residual.base.robot.parameter_names
+    forms = [linear_form(residual.base, one) for one in (every if wanted is None else wanted)]
+    region, notes = residual.region_within_budget(chosen["level"], chosen["plausible"])
+    items = tuple(_find_range(region, delta, name, form) for name, form in forms)
+    return ParameterRanges(items, chosen["level"], region.budget, notes)
 
 
 def _find_range(region: Region, delta: Array, name: str, form: Array) -> Range:

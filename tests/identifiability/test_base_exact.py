@@ -13,7 +13,6 @@ from mechanisms import HARD, mechanism_of, random_mechanism
 from robots import wam, yoshida
 
 import feasid
-from feasid.archive.fit import with_source
 from feasid.cli import main
 from feasid.errors import InputError
 from feasid.identifiability import exact
@@ -166,7 +165,7 @@ def test_a_saved_description_that_goes_in_circles_ends(tmp_path):
     text = robot.source.text.decode()
     for before, link in (("base", "b"), ("a", "b"), ("b", "c")):
         turned = text.replace(f'<parent link="{before}"/>', f'<parent link="{link}"/>')
-        circle = with_source(robot, replace(robot.source, text=turned.encode()))
+        circle = replace(robot, source=replace(robot.source, text=turned.encode()))
         assert len(file_rounding(circle).angles) in (0, len(robot.bodies))
         assert base_parameters(circle).size >= base_parameters(robot).size
 

@@ -122,6 +122,9 @@ def test_two_saved_fits_stand_side_by_side(case, monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     model = str(folder / "arm.feasid")
     assert main(["report", model]) == 0
+    assert (tmp_path / "report.html").read_text().count("<svg") == 0
+    fit.recordings[0].frame.to_csv(tmp_path / "log.csv", index=False)
+    assert main(["report", model, "--log", "log.csv", "--overwrite"]) == 0
     assert (tmp_path / "report.html").read_text().count("<svg") == fit.robot.dof
     assert main(["report", model, model, "--out", "two.html"]) == 0
     text = (tmp_path / "two.html").read_text()

@@ -79,7 +79,7 @@ RESULTS = (
     "BaseParameters", "Choice", "Comparison", "Correction", "Diagnosis", "ExcitationProblem",
     "Finding", "Fit", "ControllerPayload", "OnlineEstimate", "Payload", "Replay", "Range",
     "ContactEstimate", "ParameterRanges", "Reduced", "FileCheck", "FileCorrection", "Samples",
-    "SavedFit", "Simulation", "TorqueConstants",
+    "Simulation", "TorqueConstants",
     "Trajectory", "Verdict",
 )  # fmt: skip
 """Constructors that are not called: plain records, which functions fill with what they computed."""

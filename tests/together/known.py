@@ -6,17 +6,12 @@ Whoever cures one takes its line out here; a line whose rows pass fails the suit
 from __future__ import annotations
 
 RAW_SIGNALS = "observers take torques as they are logged, without what the fit corrected"
-SAVED = "a saved fit is another class with fewer parts"
 
 ONE_FIT = {
     "momentum of a late log": "method='momentum' notes a delay and does not take it out",
     "robust weights of a late log": "robust weighs rows that hold the delay which the fit found",
     "contact of a log with wrong gains": RAW_SIGNALS,
     "contact of a log with a turned sign": RAW_SIGNALS,
-    "a saved fit has all that a fit has": SAVED,
-    "a saved fit expects the same errors": SAVED,
-    "a saved fit writes with the same errors": SAVED,
-    "a saved fit is a prior": SAVED,
 }
 """By the name of a case in `test_one_fit`."""
 

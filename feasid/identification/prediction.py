@@ -1,0 +1,88 @@
+"""What a fit predicts of other logs, and how wrong that is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from feasid.assessment.simulation import Simulation, robot_as_described, simulate
+from feasid.dynamics.regressor import inverse_dynamics
+from feasid.errors import InputError
+from feasid.identification.fitted import FittedModel, raw_error
+from feasid.logs.floating import robot_floats
+from feasid.logs.recording import Recording
+from feasid.regression.duplicates import find_leakage, find_shared_rows
+from feasid.regression.reduce import open_sources, reduce
+from feasid.robot.description import Robot
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def errors_on_log(fit: FittedModel, other: Any, options: Mapping[str, Any]) -> pd.Series[float]:
+    """See `Fit.errors`."""
+    sources = open_sources(other)
+    reduced = reduce(sources, base=fit.base, **options)
+    errors = fit.errors_of(reduced)
+    errors.attrs["raw"] = raw_error(fit.robot, fit.beta, reduced)
+    errors.attrs["foretold"] = fit.foretell(reduced)
+    rows = None
+    if not robot_floats(fit.base.robot):
+        both, measured = (fit.test_options(), options), fit.base.experiment.measured_joints
+        rows = find_shared_rows(fit.recordings, sources, fit.base.robot, both, measured)
+    errors.attrs["leakage"] = rows or find_leakage(fit.reduced, reduced)
+    return errors
+
+
+def predict_torques(fit: FittedModel, log: Any, options: Mapping[str, Any]) -> pd.DataFrame:
+    """See `Fit.predict`."""
+    import pandas as pd
+
+    recording = Recording.from_source(log)
+    if options.get("contacts"):
+        raise InputError(
+            "predict gives what motors and contacts do together: leave contacts out "
+            "(contacts=None) and subtract feasid.floating.contact_torques",
+            option="contacts",
+        )
+    motion = recording.motion(fit.robot, torque=False, **options)
+    labels = recording.table(fit.robot, options.get("topic")).index
+    columns = [f"tau_{c}" for c in motion.coordinates]
+    parts = [
+        pd.DataFrame(
+            inverse_dynamics(fit.robot, run.q, run.dq, run.ddq),
+            index=labels[run.rows],
+            columns=columns,
+        )
+        for run in motion.runs
+    ]
+    return pd.concat(parts)
+
+
+def simulate_fit(
+    fit: FittedModel,
+    log: Any,
+    horizon: Sequence[float] | float,
+    robot: Robot | str | Path | None,
+    drive: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> Simulation:
+    """See `Fit.simulate`; `drive` has its command, kp and kd."""
+    if log is None and not fit.recordings:
+        raise InputError("reduced data hold no samples to simulate: pass the log")
+    servo = None if fit.servo is None else fit.servo.servo
+    undriven = all(x is None for x in drive.values())
+    if undriven and servo is not None and servo.has_only_gain_and_damping:
+        drive = {"command": "position", "kp": servo.gains, "kd": None}
+        options = {"delay": max(servo.delay, 0.0), **options}
+    return simulate(
+        fit.robot if robot is None else robot,
+        fit.recordings[0] if log is None else log,
+        fitted=fit.robot,
+        reference=robot_as_described(fit.base, fit.description, fit.reduced),
+        horizon=horizon,
+        name="the fit" if robot is None else "",
+        **drive,
+        **{**fit.test_options(), **options},
+    )
