@@ -324,7 +324,7 @@ def floating_runs(
     ``tau`` of a run are the generalised forces: of the joints' motors and of the contacts.
     """
     for name in UNUSED:
-        if chosen[name] not in (None, (), False):
+        if np.ndim(chosen[name]) > 1 or chosen[name] not in (None, (), False):
             raise InputError(f"{name} has no effect on the log of a floating robot", option=name)
     imu = imu_from_option(chosen["imu"])
     contacts = {str(k): contact_from_option(v) for k, v in (chosen["contacts"] or {}).items()}

@@ -182,6 +182,10 @@ class World:
     motion: tuple[np.ndarray, np.ndarray, np.ndarray]
     """Of the test log, exactly: q, dq, ddq of the independent coordinates."""
     options: dict
+    live: pd.DataFrame
+    """The test log sample by sample as the same sensors give it, whatever its file looks like."""
+    honest: bool = True
+    """Whether what the fit is told of the robot is true."""
 
     @cached_property
     def torque(self):
@@ -190,8 +194,9 @@ class World:
 
     @cached_property
     def driven(self):
-        """Rows of the coordinates that motors drive."""
-        return slice(6 if self.robot == "floating" else 0, None)
+        """Rows of the coordinates whose motors' torques or commands are in the log."""
+        names = [j for j in self.description.coordinates if {f"tau_{j}", f"cmd_{j}"} & {*self.log}]
+        return [self.description.coordinates.index(j) for j in names]
 
     def error(self, robot):
         """Relative error of a robot's torques on the test motion, whatever the fit says of it.
@@ -215,7 +220,7 @@ class World:
     @property
     def joints(self):
         """Names of the joints that motors drive."""
-        return self.description.coordinates[self.driven]
+        return self.description.coordinates[6 if self.robot == "floating" else 0 :]
 
 
 def true_robot(kind):
@@ -317,7 +322,8 @@ def world(robot, kind="clean", seed=0):
         made[name] = pd.DataFrame({"t": t, **columns, **signals})
     if robot == "floating":
         options = {**options, "imu": feasid.floating.Imu("base"), "contacts": FEET}
-    return World(robot, kind, described, truth, made["log"], made["test_log"], motion, options)
+    logs = made["log"], made["test_log"]
+    return World(robot, kind, described, truth, *logs, motion, options, made["test_log"])
 
 
 def fixed_record(kind, truth, rng, t):

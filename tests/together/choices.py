@@ -41,6 +41,24 @@ class Choice:
     def option(self):
         return self.label.split(":")[0]
 
+    @property
+    def honest(self):
+        """Whether it is true of the robot."""
+        return not any(word in self.label for word in UNTRUE)
+
+
+UNTRUE = (
+    "wrong",
+    "half",
+    "a tenth",
+    "a third",
+    "small",
+    "friction:none",
+    "drive_inertia:no",
+    "belt",
+)
+"""In labels of what is not true of the robot."""
+
 
 # -- what values are about -------------------------------------------------------------------------
 
@@ -100,8 +118,8 @@ def turned(frame, arm):
 
 
 def shifted(frame, arm):
-    column = f"q_{arm.joints[1]}"
-    return frame.assign(**{column: frame[column] - 0.3})
+    columns = {f"{kind}_{arm.joints[1]}" for kind in ("q", "cmd")} & {*frame}
+    return frame.assign(**{column: frame[column] - 0.3 for column in columns})
 
 
 def without_time(frame, arm):
@@ -134,20 +152,31 @@ def pushed(frame, arm):
 
 def motor_side(frame, arm):
     """Motors geared by two: half of the torque, twice the angle."""
-    angles = {f"q_{j}": 2.0 * frame[f"q_{j}"] for j in arm.joints}
+    angles = {c: 2.0 * frame[c] for c in frame if c.startswith(("q_", "cmd_"))}
     torques = {f"tau_{j}": frame[f"tau_{j}"] / 2.0 for j in arm.joints if f"tau_{j}" in frame}
     return frame.assign(**angles, **torques)
 
 
 def without_hand_torque(frame, arm):
-    return frame.drop(columns=f"tau_{arm.joints[-1]}", errors="ignore")
+    return frame.drop(columns=[f"{s}_{arm.joints[-1]}" for s in ("tau", "cmd")], errors="ignore")
 
+
+OF_SENSORS = (in_degrees, turned, shifted, motor_side)
+"""Changes that sensors make while the robot runs, besides those of the file."""
 
 # -- the values ------------------------------------------------------------------------------------
 
 
 def fixed(**options):
     return lambda arm: options
+
+
+def geared(arm):
+    """By two at every joint; a servo's gain is that of its motor."""
+    options = {"transmission": 2.0 * np.eye(len(arm.joints))}
+    gains = arm.options.get("gains", {})
+    return options | ({"gains": {j: (kp / 4.0, share) for j, (kp, share) in gains.items()}} if gains
+                      else {})  # fmt: skip
 
 
 def right_masses(arm):
@@ -299,8 +328,7 @@ CHOICES = [
     # signals
     Choice("units:degrees", fixed(units={"q": "deg"}), in_degrees),
     Choice("units:a sign", lambda arm: {"units": {f"tau_{arm.joints[1]}": -1}}, turned),
-    Choice("transmission:geared", lambda arm: {"transmission": 2.0 * np.eye(len(arm.joints))},
-           motor_side),
+    Choice("transmission:geared", geared, motor_side),
     Choice("offsets:one joint", lambda arm: {"offsets": {arm.joints[1]: 0.3}}, shifted),
     Choice("delay:8 ms", fixed(delay=-0.008)),
     Choice("delay:-8 ms", fixed(delay=0.008)),

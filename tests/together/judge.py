@@ -15,7 +15,7 @@ SAMPLES_OF_SPEED = 10
 """Every so many rows of a motion, of which means are taken."""
 
 PRIVATE = re.compile(
-    r"Clarabel|CVXPY|iter\s+pcost|-{8}|\n\n\n|singular|positive definite|of  |None of|\bnan\b", re.I
+    r"Clarabel|CVXPY|iter\s+pcost|-{8}|\n\n\n|singular|positive definite|of  |None of", re.I
 )
 """What no refusal may say: a solver's log, a library's error, an empty list."""
 

@@ -5,6 +5,10 @@ Whoever cures one takes its line out here; a line whose rows pass fails the suit
 
 from __future__ import annotations
 
+from fnmatch import fnmatch
+from functools import cache
+from pathlib import Path
+
 RAW_SIGNALS = "observers take torques as they are logged, without what the fit corrected"
 
 ONE_FIT = {
@@ -17,3 +21,38 @@ ONE_FIT = {
 
 CONTRADICTIONS: dict[str, str] = {}
 """By the name of a pair of bounds that cannot both hold."""
+
+CAUSES = {
+    "GAINS_OF_LOOPS": "effects/corrected_log.py (make_uncorrected_log): of robots with loops no "
+    "mistakes are looked for, and wrong gains are called good",
+    "OVERFLOW": "uncertainty/posterior.py:145 (Density.evaluate): floats overflow, large misfit",
+    "FLOATING_SIGNALS": "assessment/quality.py:194: zip of runs with contacts and their residuals",
+    "LATE_CONTACT": "control/external_torque.py: thresholds of a late log are too narrow",
+    "RAW_SIGNALS": RAW_SIGNALS,
+    "ROTOR_FRICTION": "filtering='signals' biases friction, and ranges do not count that",
+    "OUTSIDE": "uncertainty/ranges.py: a range of what fits the log, which the fit itself does not",
+}
+
+KNOWN = Path(__file__).with_name("known.txt")
+"""Rows of the array that fail, with their cause: option's value | robot | log | act | cause.
+
+Each of the first four may be a pattern as `fnmatch` takes it."""
+
+NOT_RUN = " | not run yet"
+"""Behind a row of ``array.txt`` whose end nobody has looked at: it is slow, and not drawn."""
+
+
+@cache
+def patterns():
+    lines = KNOWN.read_text(encoding="utf-8").splitlines()
+    return [line.split(" | ") for line in lines]
+
+
+def reason(row):
+    """Why a row is known to fail; None where it is not."""
+    for label, *rest, cause in patterns():
+        if all(map(fnmatch, (row.robot, row.log, row.act), rest)) and any(
+            fnmatch(one, label) for one in row.labels
+        ):
+            return CAUSES[cause]
+    return None

@@ -7,23 +7,22 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import combinations, cycle
-
-from allpairspy import AllPairs
+from pathlib import Path
 
 import feasid
 from feasid.errors import FeasidError
 
 from .acts import ACTS
 from .arms import LOGS, ROBOTS, World, world
-from .choices import CHOICES
+from .choices import CHOICES, OF_SENSORS
 from .judge import assert_refusal, assert_right_or_in_doubt, assert_shown, is_right
+from .known import NOT_RUN
 
 BY_LABEL = {choice.label: choice for choice in CHOICES}
 
 APART = {
     ("floating", "tilted"): "the pose of a floating base is what its log says",
     ("mimic", "commands"): "gains are identified of joints that move by themselves",
-    ("locked", "commands"): "",
     ("loop", "commands"): "",
     ("floating", "commands"): "",
 }
@@ -50,9 +49,10 @@ class Row:
         """With the logs that go with the options."""
         arm = world(self.robot, self.log)
         for choice in self.choices:
-            arm = replace(
-                arm, log=choice.change(arm.log, arm), test_log=choice.change(arm.test_log, arm)
-            )
+            logs = (choice.change(log, arm) for log in (arm.log, arm.test_log))
+            live = choice.change(arm.live, arm) if choice.change in OF_SENSORS else arm.live
+            both = dict(zip(("log", "test_log"), logs, strict=True))
+            arm = replace(arm, **both, live=live, honest=arm.honest and choice.honest)
         return arm
 
     def run(self, folder):
@@ -60,7 +60,8 @@ class Row:
         arm, asked = self.world(), {}
         for choice in self.choices:
             asked |= choice.options(arm)
-        words = [*self.words(arm), *asked]
+        named = [key for value in asked.values() if isinstance(value, dict) for key in value]
+        words = [*self.words(arm), *asked, *named]
         try:
             fit = feasid.fit(arm.log, arm.description, **{**arm.options, **asked})
         except FeasidError as error:
@@ -93,14 +94,44 @@ def fits_together(values):
     return len(values) < 3 or (values[1], values[2]) not in APART
 
 
+ARRAY = Path(__file__).with_name("array.txt")
+"""Rows of the covering array, a line each; ``python -m tests.together`` writes them anew."""
+
 WORLDS = [(robot, log) for robot in ROBOTS for log in LOGS if (robot, log) not in APART]
 
 
 def covering_array():
     """Rows in which every two of an option's value, a robot, a log and an act meet."""
+    from allpairspy import AllPairs
+
     factors = [[c.label for c in CHOICES], [*ROBOTS], [*LOGS], [*ACTS]]
     rows = [tuple(values) for values in AllPairs(factors, filter_func=fits_together)]
     return [Row((label,), *rest) for label, *rest in spread(rows)]
+
+
+def read_array():
+    """The rows of the file, which is there because finding them takes seconds."""
+    lines = ARRAY.read_text().splitlines()
+    parts = [line.removesuffix(NOT_RUN).split(" | ") for line in lines]
+    return [Row((label,), *rest) for label, *rest in parts]
+
+
+def not_run():
+    """Names of the rows whose end nobody has looked at."""
+    lines = ARRAY.read_text().splitlines()
+    return {line.removesuffix(NOT_RUN) for line in lines if line.endswith(NOT_RUN)}
+
+
+def uncovered(rows):
+    """Pairs of an option's value, a robot, a log and an act that are in no row."""
+    wanted = {
+        pair
+        for label in (c.label for c in CHOICES)
+        for robot, log in WORLDS
+        for act in ACTS
+        for pair in pairs((label, robot, log, act))
+    }
+    return wanted - {p for r in rows for p in pairs((*r.labels, r.robot, r.log, r.act))}
 
 
 def spread(rows):
