@@ -191,7 +191,17 @@ def contact_of(kind):
     return lambda folder: contact(*fitted(kind), folder)
 
 
+def commands_of(kind):
+    def judge_commands(folder):
+        arm = world(kind, "commands")
+        assert is_right(arm, fit_with(arm))
+
+    return judge_commands
+
+
 CASES = {
+    "commands of a serial arm": commands_of("serial"),
+    "commands of an arm with rotors": commands_of("rotors"),
     "a bound far below what the log needs": a_bound_far_below,
     "a total mass far below what the log needs": a_total_mass_far_below,
     "a prior that outweighs the log": a_strong_prior,
