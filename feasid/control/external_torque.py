@@ -32,6 +32,7 @@ from feasid.codegen.algorithms import Algorithms
 from feasid.codegen.c import CCode, compile_routines, find_compiler, write_code
 from feasid.codegen.expression import Expression, Graph
 from feasid.codegen.routine import BaseParameterModel, Routine, python_function
+from feasid.control.live_signals import LiveSignals
 from feasid.core.arguments import Measured, Positive, Rate, checked, checked_methods
 from feasid.core.arrays import Array, Mask
 from feasid.core.text import quote
@@ -477,8 +478,8 @@ class ExternalTorque:
         self.robot: Robot = fit.robot
         levels = (law := fit.error_law(gain)).crossing_levels(alarm_rate(false_alarms))
         plain = BaseParameterModel.from_robot(self.robot, fit.base)
-        logged = float(fit.delay) - float(fit.log_options.get("delay") or 0.0)
-        late = logged if delay is None else delay
+        self.signals = LiveSignals.from_fit(fit, delay)
+        late = self.signals.delay
         if abs(late) * rate > LONGEST_DELAY:
             raise InputError(
                 f"torques are {1e3 * late:.3g} ms behind the motion, more than "
@@ -520,7 +521,8 @@ class ExternalTorque:
         t : float
             Time [s]. After a gap of several periods the observer starts again.
         q, dq, tau : array_like, shape (dof,)
-            Measured positions, velocities and torques [rad or m, per s; N m or N].
+            Measured positions, velocities and torques, in the units of the fitted log's columns:
+            the units, signs and torque gains of the fit are applied [rad or m, per s; N m or N].
 
         Returns
         -------
@@ -531,15 +533,7 @@ class ExternalTorque:
         InputError
             An input has another shape, or a number of a joint is not finite.
         """
-        dof, arrays = self.robot.dof, []
-        for name, values in (("q", q), ("dq", dq), ("tau", tau)):
-            array = np.asarray(values, dtype=np.float64)
-            if array.shape != (dof,):
-                raise InputError(f"{name} has shape {array.shape}, needed is ({dof},)")
-            if not np.isfinite(array).all():
-                joint = self.robot.coordinates[int(np.argmin(np.isfinite(array)))]
-                raise InputError(f"{name} of joint {joint} is not finite", joint=joint)
-            arrays.append(array)
+        dof, arrays = self.robot.dof, self.signals.read(q, dq, tau)
         gap = self._last is not None and not 0.0 < (t - self._last) * self.rate < GAP
         self.restarts += gap
         begins, self._last = gap or self._last is None, t
@@ -580,9 +574,12 @@ class ExternalTorque:
 
         Raises
         ------
+        InputError
+            The fitted log has other units, signs or torque gains, which the code does not apply.
         OutputError
             A file exists and `overwrite` is False.
         """
+        self.signals.require_plain("the C code of an observer")
         kinds = ("observer", "gravity", "friction")
         return write_code(self.model, path, precision, kinds, overwrite=overwrite)
 

@@ -1,0 +1,98 @@
+"""Signals of a running robot, converted as the log of a fit was.
+
+What a fit corrects about its log (units, signs, torque gains, a common delay) holds for samples
+that the same sensors deliver later. What cannot be converted sample by sample is refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.errors import InputError
+from feasid.logs.units import unit_factor
+
+KINDS = ("q", "dq", "tau")
+"""Signals of a sample, in the order in which consumers take them."""
+
+NOT_LIVE = ("joint-delay",)
+"""Corrections that no consumer of single samples can make."""
+
+
+@dataclass(frozen=True, eq=False)
+class LiveSignals:
+    """Factors and delay of the samples that a fit's sensors deliver."""
+
+    joints: tuple[str, ...]
+    factors: Mapping[str, Array]  #: to SI and to the model's torques, by kind, (dof,) each
+    delay: float  #: by which torques are behind the motion [s]
+
+    @classmethod
+    def from_fit(cls, fit: Any, delay: float | None = None) -> LiveSignals:
+        """The conversion of a fit's log; `delay` [s] in place of its own.
+
+        Raises
+        ------
+        InputError
+            The fit corrected what single samples cannot be corrected of, or read commands.
+        """
+        wrong = [e for e in fit.calibration.confirmed if e.mistake.kind in NOT_LIVE]
+        if wrong:
+            names = ", ".join(e.joint for e in wrong)
+            raise InputError(
+                f"the torques of {names} have delays of their own in the fitted log, which single "
+                "samples cannot be corrected of: align them in the controller, and fit its log",
+                joints=tuple(e.joint for e in wrong),
+            )
+        if fit.servo is not None:
+            raise InputError(
+                "the fit took torques from commands; an observer needs measured torques: fit a "
+                "log that has them"
+            )
+        units, joints = fit.log_options.get("units"), fit.robot.coordinates
+        factors = {k: np.array([unit_factor(units, k, j) for j in joints]) for k in KINDS}
+        logged = float(fit.delay) - float(fit.log_options.get("delay") or 0.0)
+        return cls(tuple(joints), factors, logged if delay is None else delay)
+
+    @property
+    def converts(self) -> bool:
+        """Whether any signal is not the model's own."""
+        return any((factor != 1.0).any() for factor in self.factors.values())
+
+    def read(self, *signals: Any) -> list[Array]:
+        """A sample q, dq, tau as the model has it, shape (dof,) each.
+
+        Raises
+        ------
+        InputError
+            A signal has another shape, or a number of a joint is not finite.
+        """
+        arrays = []
+        for name, values in zip(KINDS, signals, strict=True):
+            array = np.asarray(values, dtype=np.float64)
+            if array.shape != (len(self.joints),):
+                raise InputError(f"{name} has shape {array.shape}, needed is ({len(self.joints)},)")
+            if not np.isfinite(array).all():
+                joint = self.joints[int(np.argmin(np.isfinite(array)))]
+                raise InputError(f"{name} of joint {joint} is not finite", joint=joint)
+            arrays.append(array * self.factors[name])
+        return arrays
+
+    def require_plain(self, consumer: str) -> None:
+        """Raise InputError where a consumer takes SI units and the model's torques only."""
+        if self.converts:
+            listed = ", ".join(
+                f"{k}_{j}: {factor:.6g}"
+                for k in KINDS
+                for j, factor in zip(self.joints, self.factors[k], strict=True)
+                if factor != 1.0
+            )
+            raise InputError(
+                f"{consumer} takes rad or m, per s, and N m or N of the model, but the fitted log "
+                f"is converted by factors ({listed}): multiply signals by them before the call, "
+                "and fit a log that is converted already"
+            )
