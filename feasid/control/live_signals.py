@@ -29,6 +29,7 @@ class LiveSignals:
 
     joints: tuple[str, ...]
     factors: Mapping[str, Array]  #: to SI and to the model's torques, by kind, (dof,) each
+    zeros: Array  #: added to positions, (dof,) [rad or m]
     delay: float  #: by which torques are behind the motion [s]
 
     @classmethod
@@ -53,15 +54,23 @@ class LiveSignals:
                 "the fit took torques from commands; an observer needs measured torques: fit a "
                 "log that has them"
             )
+        if fit.log_options.get("transmission"):
+            raise InputError(
+                "the fitted log is of motors (transmission=): an observer takes signals of joints; "
+                "fit a log of joints"
+            )
         units, joints = fit.log_options.get("units"), fit.robot.coordinates
+        offsets = fit.log_options.get("offsets") or {}
+        zeros = np.array([float(offsets.get(j, 0.0)) for j in joints])
         factors = {k: np.array([unit_factor(units, k, j) for j in joints]) for k in KINDS}
         logged = float(fit.delay) - float(fit.log_options.get("delay") or 0.0)
-        return cls(tuple(joints), factors, logged if delay is None else delay)
+        return cls(tuple(joints), factors, zeros, logged if delay is None else delay)
 
     @property
     def converts(self) -> bool:
         """Whether any signal is not the model's own."""
-        return any((factor != 1.0).any() for factor in self.factors.values())
+        scaled = any((factor != 1.0).any() for factor in self.factors.values())
+        return scaled or bool(self.zeros.any())
 
     def read(self, *signals: Any) -> list[Array]:
         """A sample q, dq, tau as the model has it, shape (dof,) each.
@@ -80,16 +89,20 @@ class LiveSignals:
                 joint = self.joints[int(np.argmin(np.isfinite(array)))]
                 raise InputError(f"{name} of joint {joint} is not finite", joint=joint)
             arrays.append(array * self.factors[name])
+        arrays[0] = arrays[0] + self.zeros
         return arrays
 
     def require_plain(self, consumer: str) -> None:
         """Raise InputError where a consumer takes SI units and the model's torques only."""
         if self.converts:
-            listed = ", ".join(
-                f"{k}_{j}: {factor:.6g}"
-                for k in KINDS
-                for j, factor in zip(self.joints, self.factors[k], strict=True)
-                if factor != 1.0
+            listed = (
+                ", ".join(
+                    f"{k}_{j}: {factor:.6g}"
+                    for k in KINDS
+                    for j, factor in zip(self.joints, self.factors[k], strict=True)
+                    if factor != 1.0
+                )
+                or "offsets of positions"
             )
             raise InputError(
                 f"{consumer} takes rad or m, per s, and N m or N of the model, but the fitted log "
