@@ -38,7 +38,7 @@ QUICK = (
 
 
 SLOW_EXAMPLES = (
-    "feasid.export.samples.Sampled.sample",
+    "feasid.identification.result.Fit.sample",
     "feasid.control.external_torque.ExternalTorque",
 )
 """Examples in docstrings that fit a real log, as examples on pages of the documentation do."""

@@ -237,7 +237,7 @@ class Fit(Displayed, FittedModel):
         Examples
         --------
         >>> import feasid
-        >>> fit = feasid.fit(feasid.datasets.load("unitree_z1"), calibration=None)
+        >>> fit = feasid.fit(feasid.datasets.load("unitree_z1"))
         >>> robots = fit.sample(100)
         >>> len(robots), robots.arrays()["body_mass"].shape
         (100, (100, 6))

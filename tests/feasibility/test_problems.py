@@ -140,7 +140,7 @@ def test_wrong_shapes_and_numbers_are_named():
     robot, base, R, rho, _ = problem(0, bodies=2)
     with pytest.raises(InputError, match="shape"):
         feasible_least_squares(R, rho[:-1], base, feasible_set(robot))
-    with pytest.raises(InputError, match="not finite"):
+    with pytest.raises(InputError, match="finite numbers"):
         feasible_least_squares(R, rho * np.nan, base, feasible_set(robot))
     other = random_robot(np.random.default_rng(1), 3)
     with pytest.raises(InputError, match="different robots"):

@@ -276,7 +276,7 @@ def test_nothing_is_replaced_unless_told(fitted, tmp_path):
 
 def test_a_format_that_cannot_be_told_and_a_client_that_is_not_there(fitted, tmp_path, monkeypatch):
     dh = feasid.Robot.from_dh([(0, 1, 0, 0)])
-    with pytest.raises(InputError, match="MJCF, SDF or URDF"):
+    with pytest.raises(InputError, match="MJCF, SDF, URDF or USD"):
         feasid.write(dh, tmp_path / "out.txt")
     with pytest.raises(InputError, match="'1' has no inertial parameters"):
         feasid.write(dh, tmp_path / "out.urdf")

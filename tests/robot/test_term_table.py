@@ -92,6 +92,18 @@ def arm(symbol, transition=0.0):
     return feasid.Robot(bodies, drives=(own,), load_model=load)
 
 
+DOUBLE, SINGLE = 1e-9, 2e-6
+"""Differences of torques by rounding: attributes of USD are numbers of 32 bits."""
+
+
+def named(robot):
+    """With names that every format has: those of prims in USD begin with a letter."""
+    first, second = robot.bodies
+    bodies = replace(first, name="a", joint="a"), replace(second, name="b", joint="b", parent="a")
+    drives = tuple(replace(d, name="a", coupling={"a": d.coupling["1"]}) for d in robot.drives)
+    return replace(robot, bodies=bodies, drives=drives)
+
+
 def column(robot, symbol):
     return robot.drive_columns(0)[symbol]
 
@@ -295,14 +307,15 @@ def test_the_page_on_fitting_has_every_word_with_its_symbols(word):
 @pytest.mark.parametrize("symbol", SYMBOLS)
 def test_files_keep_every_term(symbol, form, tmp_path):
     """In the format's own place, or in the sidecar."""
-    robot = arm(symbol)
+    robot = named(arm(symbol))
     path = tmp_path / f"arm{form.suffixes[0]}"
     feasid.write(robot, path)
     again = feasid.load_robot(path)
     q, dq, ddq = np.random.default_rng(6).uniform(-2, 2, (3, SAMPLES, 2))
     wanted = feasid.inverse_dynamics(robot, q, dq, ddq)
+    size = SINGLE if form.name == "usd" else DOUBLE
     np.testing.assert_allclose(
-        feasid.inverse_dynamics(again, q, dq, ddq), wanted, rtol=1e-9, atol=1e-9
+        feasid.inverse_dynamics(again, q, dq, ddq), wanted, rtol=size, atol=size
     )
     bare = feasid.load_robot(path, sidecar=False)
     given = {s for d in bare.drives for s in d.symbols}

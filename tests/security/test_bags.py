@@ -33,7 +33,9 @@ try:
     print(len(feasid.read_log(sys.argv[1])))
 except feasid.FeasidError as error:
     print(type(error).__name__, error)
-print(time.process_time() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+with open("/proc/self/status") as file:  # ru_maxrss would count the parent's memory, too
+    peak = next(line.split()[1] for line in file if line.startswith("VmHWM"))
+print(time.process_time() - begun, int(peak) * 1024)
 """
 
 
