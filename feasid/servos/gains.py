@@ -184,7 +184,7 @@ class ServoFit:
             )
             said.append(Note(text, "servo-delay", delay=self.delay))
         shares = ", ".join(f"{100 * k:.0f} %" for k in self.kept)
-        text = f"rows used of each joint, away from its reversals and stops: {shares}"
+        text = f"rows used of each joint, away from its reversals: {shares}"
         return [*said, Note(text, "servo-rows"), *self._law_notes(), *self._doubts()]
 
     def _law_notes(self) -> list[Note]:
