@@ -490,10 +490,7 @@ def robot_to_data(robot: Robot, arrays: dict[str, Any]) -> Any:
 def robot_from_data(data: Any, arrays: Mapping[str, Any]) -> Robot:
     """The robot that `robot_to_data` made plain.
 
-    Raises
-    ------
-    DescriptionError
-        Something is missing, of another kind, or not known to this version.
+    Raises DescriptionError: something is missing, of another kind, or not known to this version.
     """
     try:
         robot = decode(data, arrays, ROBOT_KINDS)

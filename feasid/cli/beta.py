@@ -56,10 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def read_beta(path: str) -> pd.Series[float]:
     """The values in a CSV file, its column "value" or its only one of numbers, by their names.
 
-    Raises
-    ------
-    InputError
-        Names the file, and the row that has no number, or the columns of which one is meant.
+    Raises InputError: names the file, and the row that has no number, or the columns of which one
+    is meant.
     """
     import numpy as np
     import pandas as pd
@@ -126,10 +124,7 @@ def robots_with_terms(robot: Robot, names: Iterable[tuple[str, str]]) -> Iterato
 def find_matching_base(robot: Robot, values: pd.Series[float]) -> BaseParameters:
     """The robot's base parameters of these names, or of which there are that many.
 
-    Raises
-    ------
-    InputError
-        Says how many there are with which joint terms.
+    Raises InputError: says how many there are with which joint terms.
     """
     from feasid.identifiability.base import base_parameters
 

@@ -165,10 +165,7 @@ def run_torque_constants(arguments: argparse.Namespace) -> int:
 def _read_load(path: str) -> tuple[Array, str | None]:
     """Ten parameters of the load that a file tells, and the body in whose frame they are.
 
-    Raises
-    ------
-    InputError
-        Names the file and what it lacks.
+    Raises InputError: names the file and what it lacks.
     """
     try:
         data: Any = json.loads(read_whole(path))

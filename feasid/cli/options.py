@@ -125,10 +125,7 @@ def _default_text(default: Any) -> str:
 def read_options(arguments: argparse.Namespace, options: type, function: str) -> dict[str, Any]:
     """The options that were typed, by their Python names, each checked.
 
-    Raises
-    ------
-    InputError
-        In the prompt's spelling.
+    Raises InputError: in the prompt's spelling.
     """
     from feasid.options.complete import check_options, option_table
 

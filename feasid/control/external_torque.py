@@ -75,10 +75,7 @@ GAP = 2.5
 def alarm_rate(text: str | float) -> float:
     """Alarms per second of "1/hour", "0.5 / minute" or a number of them [Hz].
 
-    Raises
-    ------
-    InputError
-        It is neither.
+    Raises InputError: it is neither.
     """
     if isinstance(text, str):
         match = re.fullmatch(r"\s*(\d*\.?\d+)\s*/\s*([a-z]+)\s*", text)
@@ -115,33 +112,18 @@ class ErrorLaw:
     rate to expect beyond is
 
         n / T (1 + (u^2 - u_0^2) / sum of excesses)^-n.
-
-    Attributes
-    ----------
-    gain : float
-        Of the observer [1/s].
-    coefficients : ndarray, shape (dof, 4)
-        c [(N m)^2 or N^2].
-    fastest : ndarray, shape (dof,)
-        Largest speeds of the log [rad/s or m/s].
-    most : float
-        The largest W.
-    levels, crossings : ndarray, shape (dof, k)
-        Levels up to the largest error, and how often they or a higher one were crossed.
-    excesses : ndarray, shape (dof,)
-        Sums of excesses over u_0.
-    seconds : float
-        T.
     """
 
-    gain: float
-    coefficients: Array
-    fastest: Array
-    most: float
+    gain: float  #: Of the observer [1/s].
+    coefficients: Array  #: Shape (dof, 4): c [(N m)^2 or N^2].
+    fastest: Array  #: Shape (dof,): largest speeds of the log [rad/s or m/s].
+    most: float  #: The largest W.
+    #: Shape (dof, k): levels up to the largest error, and how often they or a higher one were
+    #: crossed.
     levels: Array
-    crossings: Array
-    excesses: Array
-    seconds: float
+    crossings: Array  #: See `levels`.
+    excesses: Array  #: Shape (dof,): sums of excesses over u_0.
+    seconds: float  #: T.
 
     @classmethod
     def from_errors(
@@ -153,17 +135,8 @@ class ErrorLaw:
     ) -> ErrorLaw:
         """The law of runs with their torques' errors, shape (N, dof) each.
 
-        Parameters
-        ----------
-        parts : iterable of (Run, ndarray)
-        gain, delay : float
-            Of the observer [1/s]; by which the runs' torques are behind the motion [s].
-        joints : sequence of str
-
-        Raises
-        ------
-        InputError
-            There is too little to count.
+        `parts`: iterable of (Run, ndarray); `gain`, `delay`: of the observer [1/s]; by which the
+        runs' torques are behind the motion [s]. Raises InputError: there is too little to count.
         """
         runs = [(run, e) for run, e in parts if len(run) > SETTLED / gain * run.rate]
         if not runs:
@@ -209,10 +182,7 @@ class ErrorLaw:
 
         Every joint crosses its own equally often, or as often as it does any.
 
-        Raises
-        ------
-        InputError
-            No levels are crossed so often.
+        Raises InputError: no levels are crossed so often.
         """
         most = float(self.crossings[:, 0].sum()) / self.seconds
         if rate > most:
@@ -358,32 +328,17 @@ class ObserverModel(BaseParameterModel):
 @checked_methods
 @dataclass(frozen=True, eq=False)
 class ContactEstimate:
-    """External torques at one sample.
+    """External torques at one sample."""
 
-    Attributes
-    ----------
-    t : float
-        [s]
-    torque : ndarray, shape (dof,)
-        What pushes the joints from outside, behind the observer's low-pass [N m or N].
-    threshold : ndarray, shape (dof,)
-        Beyond which it is contact.
-    joints : ndarray of bool, shape (dof,)
-        Where it is.
-    extrapolated : bool
-        Whether the motion is faster than the fitted log's anywhere: no rate is promised there.
-    robot : Robot
-    q : ndarray, shape (dof,)
-        The posture, by which `wrench` is computed.
-    """
-
-    t: float
+    t: float  #: [s]
+    #: Shape (dof,): what pushes the joints from outside, behind the observer's low-pass [N m or N].
     torque: Array
-    threshold: Array
-    joints: Mask
+    threshold: Array  #: Shape (dof,): beyond which it is contact.
+    joints: Mask  #: Shape (dof,): where it is.
+    #: Whether the motion is faster than the fitted log's anywhere: no rate is promised there.
     extrapolated: bool
-    robot: Robot
-    q: Array
+    robot: Robot  #: Whose forces they are.
+    q: Array  #: Shape (dof,): the posture, by which `wrench` is computed.
 
     @property
     def contact(self) -> bool:

@@ -36,10 +36,8 @@ class LiveSignals:
     def from_fit(cls, fit: Any, delay: float | None = None) -> LiveSignals:
         """The conversion of a fit's log; `delay` [s] in place of its own.
 
-        Raises
-        ------
-        InputError
-            The fit corrected what single samples cannot be corrected of, or read commands.
+        Raises InputError: the fit corrected what single samples cannot be corrected of, or read
+        commands.
         """
         wrong = [e for e in fit.calibration.confirmed if e.mistake.kind in NOT_LIVE]
         if wrong:
@@ -75,10 +73,7 @@ class LiveSignals:
     def read(self, *signals: Any) -> list[Array]:
         """A sample q, dq, tau as the model has it, shape (dof,) each.
 
-        Raises
-        ------
-        InputError
-            A signal has another shape, or a number of a joint is not finite.
+        Raises InputError: a signal has another shape, or a number of a joint is not finite.
         """
         arrays = []
         for name, values in zip(KINDS, signals, strict=True):

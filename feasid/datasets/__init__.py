@@ -30,31 +30,17 @@ CHECKOUT = HERE.parents[1] / "datasets"
 
 @dataclass(frozen=True)
 class Recorded:
-    """A dataset of log files and a robot description.
-
-    Attributes
-    ----------
-    folder : Path
-    logs : tuple of str
-        Files within the folder; several become runs.
-    robot : str
-        File within the folder.
-    lock : dict
-        Joints that were not logged, held at this position.
-    origin, licence : str
-    couplings : tuple of Drive
-        Motors that move several joints.
-    options : dict
-        How the log is to be prepared; kept in ``df.attrs["options"]``.
-    """
+    """A dataset of log files and a robot description."""
 
     folder: Path
-    logs: tuple[str, ...]
-    robot: str
+    logs: tuple[str, ...]  #: Files within the folder; several become runs.
+    robot: str  #: File within the folder.
     origin: str
     licence: str
+    #: Joints that were not logged, held at this position.
     lock: dict[str, float] = field(default_factory=dict)
-    couplings: tuple[Drive, ...] = ()
+    couplings: tuple[Drive, ...] = ()  #: Motors that move several joints.
+    #: How the log is to be prepared; kept in ``df.attrs["options"]``.
     options: dict[str, Any] = field(default_factory=dict)
 
     def __call__(self) -> pd.DataFrame:

@@ -91,23 +91,12 @@ def load(folder: str | Path | None = None) -> pd.DataFrame:
 def recorded(folder: str | Path) -> pd.DataFrame:
     """The authors' own logs, from a folder with a download of their repository.
 
-    Parameters
-    ----------
-    folder : path
-        A clone of the repository, or the folder of the logs themselves: text files without a
-        header, whose lines have `COLUMNS` numbers. ``data/robotparams/wam7_cad.json``, or a file
-        of that name beside the logs, gives the robot the datasheet's inertial parameters.
-
-    Returns
-    -------
-    DataFrame
-        Columns ``t`` [s], ``q_1`` to ``q_7`` [rad], ``tau_1`` to ``tau_7`` [N m] and ``run``, the
-        file's name without its ending.
-
-    Raises
-    ------
-    InputError
-        The folder has no such log; names the file and what is wrong with it.
+    `folder`: a clone of the repository, or the folder of the logs themselves: text files without a
+    header, whose lines have `COLUMNS` numbers. ``data/robotparams/wam7_cad.json``, or a file of
+    that name beside the logs, gives the robot the datasheet's inertial parameters. Returns: columns
+    ``t`` [s], ``q_1`` to ``q_7`` [rad], ``tau_1`` to ``tau_7`` [N m] and ``run``, the file's name
+    without its ending. Raises InputError: the folder has no such log; names the file and what is
+    wrong with it.
     """
     import pandas as pd
 

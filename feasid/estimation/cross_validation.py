@@ -57,12 +57,8 @@ class CrossValidation:
     ) -> Array:
         """Squared errors of every fold, shape (folds, dof) [(N m)^2 or N^2].
 
-        Parameters
-        ----------
-        models : mapping of int to ndarray, optional
-            Other models of the folds' rests; -1 stands for all of the log.
-        tested : Reduced, optional
-            Another preparation of the same folds.
+        `models`: other models of the folds' rests; -1 stands for all of the log; `tested`: another
+        preparation of the same folds.
         """
         log = self.reduced if tested is None else tested
         parameters = self.models if models is None else models

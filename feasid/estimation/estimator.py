@@ -154,9 +154,7 @@ class Estimator:
     def start(self, problem: EstimationProblem, near: Array | None = None) -> Array:
         """A strictly feasible model: the reference if it is one, else `near` (n,), else found.
 
-        Raises
-        ------
-        InfeasibleConstraintsError
+        Raises InfeasibleConstraintsError.
         """
         feasible, inside = problem.feasible, problem.elimination.inside
         described = not feasible.equalities and feasible.contains_strictly(problem.reference)
@@ -167,12 +165,8 @@ class Estimator:
     def fit(self, equations: Reduced) -> Estimate:
         """The parameters: feasible in exact arithmetic, and optimal up to `Estimate.gap`.
 
-        Raises
-        ------
-        InfeasibleConstraintsError
-            With a minimal set of contradictory constraints by the caller's names.
-        SolverError
-            When no answer is verified.
+        Raises InfeasibleConstraintsError: with a minimal set of contradictory constraints by the
+        caller's names. Raises SolverError: when no answer is verified.
         """
         if self.prior is None:
             return self._without_prior(equations)
@@ -243,11 +237,7 @@ class Estimator:
     def cross_validate(self, reduced: Reduced, noise: Noise | None = None) -> CrossValidation:
         """For every fold the model of the other folds, with everything that was decided.
 
-        Parameters
-        ----------
-        reduced : Reduced
-        noise : Noise, optional
-            Default the kept one, else that of the log.
+        `noise`: default the kept one, else that of the log.
         """
         chosen = noise or self.noise or estimate_noise(reduced)[0]
         return CrossValidation(self.base, reduced, chosen, self._fold_solver(reduced))
@@ -417,10 +407,7 @@ def verify_minimum(
 ) -> FeasibleFit:
     """A minimum as the answer in place of the optimum of the same equations, verified exactly.
 
-    Raises
-    ------
-    SolverError
-        When it breaks a constraint.
+    Raises SolverError: when it breaks a constraint.
     """
     delta = minimum.delta
     small = np.abs(delta) < NEGLIGIBLE_TERM * problem.scale.parameters

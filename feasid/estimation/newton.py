@@ -63,25 +63,13 @@ GRID = tuple(float(w) for w in 10.0 ** np.arange(-2.0, 3.25, 0.25))
 
 @dataclass(frozen=True, eq=False)
 class EntropicProblem:
-    """The problem: whitened rows, a feasible set, and the reference.
+    """The problem: whitened rows, a feasible set, and the reference."""
 
-    Attributes
-    ----------
-    A, b : ndarray, shapes (m, n) and (m,)
-        Whitened equations of the standard parameters, ``R K`` and ``rho``.
-    feasible : FeasibleSet
-        Without equalities.
-    reference : ndarray, shape (n,)
-        Its inertia blocks positive definite.
-    unit : ndarray, shape (n,)
-        Size of one unit of each parameter.
-    """
-
-    A: Array
-    b: Array
-    feasible: FeasibleSet
-    reference: Array
-    unit: Array
+    A: Array  #: Shape (m, n): whitened equations of the standard parameters, ``R K`` and ``rho``.
+    b: Array  #: Shape (m,): see `A`.
+    feasible: FeasibleSet  #: Without equalities.
+    reference: Array  #: Shape (n,): its inertia blocks positive definite.
+    unit: Array  #: Shape (n,): size of one unit of each parameter.
 
     @cached_property
     def _directions(self) -> Array:

@@ -60,19 +60,11 @@ TINY = 1e-300
 
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """Variances per joint [(N m)^2 or N^2].
+    """Variances per joint [(N m)^2 or N^2]."""
 
-    Attributes
-    ----------
-    quick, slow : ndarray, shape (dof,)
-        a and b.
-    correlation : ndarray, shape (dof,)
-        Rows per independent row, at least 1.
-    """
-
-    quick: Array
-    slow: Array
-    correlation: Array
+    quick: Array  #: Shape (dof,): a and b.
+    slow: Array  #: See `quick`.
+    correlation: Array  #: Shape (dof,): rows per independent row, at least 1.
 
     def deviations(self, joint: int, slowness: Array) -> Array:
         """Standard deviation of rows with this squared slowness, counted as independent."""
@@ -93,11 +85,7 @@ class Noise:
     ) -> tuple[Array, Array, float]:
         """Triangle of all rows divided by their standard deviations, as of `Reduced.triangle`.
 
-        Parameters
-        ----------
-        reduced : Reduced
-        folds : sequence of int, optional
-            Only these stretches of time.
+        `folds`: only these stretches of time.
         """
         size = len(reduced.columns)
         r = self.whitened_triangle_with_slope(reduced, folds)
@@ -167,22 +155,10 @@ def estimate_noise(
 ) -> tuple[Noise, Array]:
     """Noise and the solver's estimate, alternating.
 
-    Parameters
-    ----------
-    reduced : Reduced
-    solver : callable
-        Weighted least squares, or an estimator with a prior: on short logs the former follows
-        the noise, and what is left of it says little.
-    folds : sequence of int, optional
-        Only these stretches of time.
-    correlated : bool
-        Whether to count effective rows; without strata rows count as independent.
-
-    Returns
-    -------
-    Noise
-    ndarray, shape (nb,)
-        Base parameters.
+    `solver`: weighted least squares, or an estimator with a prior: on short logs the former follows
+    the noise, and what is left of it says little; `folds`: only these stretches of time;
+    `correlated`: whether to count effective rows; without strata rows count as independent. Returns
+    (nb,): base parameters.
     """
     dof = len(reduced.triangles)
     power = np.array([np.sum(t[:, -1] ** 2) for t in reduced.triangles]) / max(reduced.rows, 1)
@@ -270,22 +246,11 @@ data say nothing about the directions they belong to."""
 def standard_deviations(triangle: Array, residual: float, rows: int) -> Array:
     """Standard deviations of least-squares estimates.
 
-    Parameters
-    ----------
-    triangle : ndarray, shape (nb, nb)
-        R with R'R = W'W.
-    residual : float
-        Norm of the residual of the estimate, |omega - W beta|.
-    rows : int
-        Rows of W.
-
-    Returns
-    -------
-    ndarray, shape (nb,)
-        ``sqrt(diag(s^2 (W'W)^-1))`` with ``s^2 = |omega - W beta|^2 / (rows - nb)``, eq. (81) and
-        (82) of Sousa and Cortesao (2014). Infinite for a parameter that the data do not fix. The
-        formula assumes independent errors; filtered logs have fewer independent samples than
-        rows, so these are lower bounds.
+    `triangle` (nb, nb): R with R'R = W'W; `residual`: norm of the residual of the estimate, |omega
+    - W beta|; `rows`: rows of W. Returns (nb,): ``sqrt(diag(s^2 (W'W)^-1))`` with ``s^2 = |omega -
+    W beta|^2 / (rows - nb)``, eq. (81) and (82) of Sousa and Cortesao (2014). Infinite for a
+    parameter that the data do not fix. The formula assumes independent errors; filtered logs have
+    fewer independent samples than rows, so these are lower bounds.
     """
     size = len(triangle)
     if rows <= size:
@@ -322,19 +287,12 @@ NOTABLE_DELAY = 3.0
 
 @dataclass(frozen=True)
 class Delay:
-    """How late torques are, and how well that is known [s].
+    """How late torques are, and how well that is known [s]."""
 
-    Attributes
-    ----------
-    value, deviation : float
-        What was taken out, and its standard deviation.
-    left : float
-        What was measured and is too long to be taken out, then the others are 0. A lower bound:
-        the expansion shortens delays of several samples.
-    """
-
-    value: float = 0.0
-    deviation: float = 0.0
+    value: float = 0.0  #: What was taken out, and its standard deviation.
+    deviation: float = 0.0  #: See `value`.
+    #: What was measured and is too long to be taken out, then the others are 0. A lower bound: the
+    #: expansion shortens delays of several samples.
     left: float = 0.0
 
     def notes(self, period: float) -> list[Note]:
@@ -361,10 +319,7 @@ class Delay:
 def align_torques(reduced: Reduced) -> tuple[Reduced, Delay]:
     """Torques shifted to their motion, and by how much.
 
-    Parameters
-    ----------
-    reduced : Reduced
-        Returned as it is where its equations were not filtered.
+    `reduced`: returned as it is where its equations were not filtered.
     """
     if not reduced.strata or not reduced.period:
         return reduced, Delay()

@@ -219,24 +219,16 @@ class ScaledPrior(EuclideanPrior):
 class GaussianPrior(Prior):
     """Parameters with a mean and a covariance, such as those of an earlier fit.
 
-    Attributes
-    ----------
-    parameters : tuple of (str, str)
-        (body, symbol) of each; those that a robot does not have are left out (marginalised).
-    mean : ndarray, shape (k,)
-        SI units.
-    matrix : ndarray, shape (k, k)
-        Covariance, positive semidefinite.
-
     Raises
     ------
     InputError
         When shapes do not fit, or the covariance is not one.
     """
 
+    #: (body, symbol) of each; those that a robot does not have are left out (marginalised).
     parameters: tuple[tuple[str, str], ...]
-    mean: Array
-    matrix: Array
+    mean: Array  #: Shape (k,): SI units.
+    matrix: Array  #: Shape (k, k): covariance, positive semidefinite.
     name = "gaussian"
     weight = 1.0
 
@@ -341,10 +333,7 @@ for _prior in (EntropicPrior(), EuclideanPrior(), ScaledPrior()):
 def find_prior(given: str | Prior | None) -> Prior | None:
     """The prior of an option's value; None for none.
 
-    Raises
-    ------
-    InputError
-        For a name that nobody registered, with the nearest.
+    Raises InputError: for a name that nobody registered, with the nearest.
     """
     if given is None or isinstance(given, Prior):
         return given

@@ -200,10 +200,8 @@ class Minimiser:
     def minimum(self, r: Array, rho: Array) -> Minimum:
         """The verified minimum over all standard parameters, with a bound of its gap.
 
-        Raises
-        ------
-        SolverError
-            When neither Newton's method nor a solver of the program comes as close as that.
+        Raises SolverError: when neither Newton's method nor a solver of the program comes as close
+        as that.
         """
         minimum, problem, divergence = self.solve(r, rho)
         if not _is_close(minimum, problem, divergence):

@@ -47,16 +47,10 @@ at least twice the default time step."""
 
 @dataclass(frozen=True, eq=False)
 class ClientRows:
-    """Inner products of `SIGNALS` per joint over the rows of logs, behind the fit's low-pass.
-
-    Attributes
-    ----------
-    robot : Robot
-    products : ndarray, shape (dof, 7, 7)
-    """
+    """Inner products of `SIGNALS` per joint over the rows of logs, behind the fit's low-pass."""
 
     robot: Robot
-    products: Array
+    products: Array  #: Shape (dof, 7, 7).
 
     @classmethod
     def from_logs(cls, model: FittedModel, robot: Robot, logs: Iterable[Recording]) -> ClientRows:

@@ -54,17 +54,8 @@ def friction_as_files_hold(robot: Robot, equations: ResidualRegion) -> Array:
     fitted model predicts for the fitted log with and without that friction. All other parameters
     are kept.
 
-    Parameters
-    ----------
-    robot : Robot
-        With the fitted parameters.
-    equations : Residual
-        The weighted equations that were solved.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        The friction that files do not hold is zero.
+    `robot`: with the fitted parameters; `equations`: the weighted equations that were solved.
+    Returns (n,): the friction that files do not hold is zero.
     """
     fitted = robot.values
     delta, touched = fitted.copy(), set()
@@ -125,10 +116,7 @@ def classify_offsets(
     the offset, the sensor has none, and the offset is a force that acts in motion. A torque at
     rest that equals the offset contradicts neither; without evidence an offset is of the sensor.
 
-    Raises
-    ------
-    InputError
-        `asked` names a joint or an origin that does not exist.
+    Raises InputError: `asked` names a joint or an origin that does not exist.
     """
     named = {**asked} if isinstance(asked, Mapping) else {}
     if isinstance(asked, str):
@@ -242,21 +230,10 @@ class Actuators(pd.DataFrame):
     def to_text(self, program: str) -> str:
         """The table as text that a program reads.
 
-        Parameters
-        ----------
-        program : {"mjcf", "isaaclab", "gazebo", "drake"}
-            ``<joint>`` elements of MJCF; an ``ImplicitActuatorCfg`` of Isaac Lab; joints of SDF,
-            of which Gazebo reads damping and friction but has no armature; transmissions of URDF
-            with Drake's rotor inertia.
-
-        Returns
-        -------
-        str
-
-        Raises
-        ------
-        InputError
-            Another program.
+        `program`: {"mjcf", "isaaclab", "gazebo", "drake"}, ``<joint>`` elements of MJCF; an
+        ``ImplicitActuatorCfg`` of Isaac Lab; joints of SDF, of which Gazebo reads damping and
+        friction but has no armature; transmissions of URDF with Drake's rotor inertia. Raises
+        InputError: another program.
         """
         if program not in TEXTS:
             hint = did_you_mean(str(program), TEXTS)
@@ -335,11 +312,8 @@ def servos_to_write(
 ) -> dict[str, JointServo]:
     """The position servos that a file of a fit holds beside its bodies, by joint.
 
-    Raises
-    ------
-    InputError
-        A servo that does more than the format's actuators, whose old gains would stay in the file
-        beside bodies in the scale of new ones.
+    Raises InputError: a servo that does more than the format's actuators, whose old gains would
+    stay in the file beside bodies in the scale of new ones.
     """
     if servo is None or not format_named(format_of(robot, path)).holds_servos:
         return {}

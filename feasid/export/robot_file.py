@@ -91,29 +91,19 @@ def _missing_term(symbol: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, eq=False)
 class Export:
-    """A fit that was written to a file.
+    """A fit that was written to a file."""
 
-    Attributes
-    ----------
-    written : Written
-        Path, format, sidecar, and the terms that clients of the file do not see.
-    missing : tuple of str
-        One line for each kind of term that the file does not hold: what, of which joints, and
-        what a client has to do about it. What a simulation lacks comes first.
-    errors : DataFrame
-        Relative torque errors, joints and "all" by row: of the fit, and of the file as clients
-        read it that change the sign of dry friction at once ("file, hard sign") and as MuJoCo does
-        ("file, MuJoCo's law"), offsets of sensors subtracted; where drive inertia is lacking also
-        with `feasid.Fit.actuators` beside it ("with actuators, ..."); on the fitted log and on the
-        test. Where no rows of a log are kept, "file" changes signs as the fit does.
-    offsets : tuple of Offset
-        Of which joints there are offsets, and what of.
-    """
-
-    written: Written
+    written: Written  #: Path, format, sidecar, and the terms that clients of the file do not see.
+    #: One line for each kind of term that the file does not hold: what, of which joints, and what a
+    #: client has to do about it. What a simulation lacks comes first.
     missing: tuple[str, ...]
+    #: Relative torque errors, joints and "all" by row: of the fit, and of the file as clients read
+    #: it that change the sign of dry friction at once ("file, hard sign") and as MuJoCo does
+    #: ("file, MuJoCo's law"), offsets of sensors subtracted; where drive inertia is lacking also
+    #: with `feasid.Fit.actuators` beside it ("with actuators, ..."); on the fitted log and on the
+    #: test. Where no rows of a log are kept, "file" changes signs as the fit does.
     errors: pd.DataFrame
-    offsets: tuple[Offset, ...] = ()
+    offsets: tuple[Offset, ...] = ()  #: Of which joints there are offsets, and what of.
 
     def __str__(self) -> str:
         w = self.written
@@ -322,10 +312,7 @@ def reason_not_to_write(verdict: Quality) -> str:
 def refuse_useless(verdict: Quality, path: str | os.PathLike[str]) -> None:
     """Refuse to write a model that is worth nothing.
 
-    Raises
-    ------
-    UselessFitError
-        With the reason.
+    Raises UselessFitError: with the reason.
     """
     reason = reason_not_to_write(verdict)
     if reason:
@@ -339,10 +326,7 @@ def refuse_useless(verdict: Quality, path: str | os.PathLike[str]) -> None:
 def parameters_read_by_client(fit: FittedModel, path: str | os.PathLike[str]) -> Array:
     """Standard parameters, in the fit's order, of a file as clients read it: without the sidecar.
 
-    Raises
-    ------
-    OutputError
-        The file has other joints or another geometry than the fitted robot.
+    Raises OutputError: the file has other joints or another geometry than the fitted robot.
     """
     source = fit.robot.source
     own = source is not None and source.format == format_of(fit.robot, path)

@@ -55,30 +55,19 @@ MOST_WIDENING = 1e3
 @checked_methods
 @dataclass(frozen=True, eq=False, repr=False)
 class Samples(Sequence[Robot]):
-    """Robots that were drawn: a sequence, each with its parameters as its own.
+    """Robots that were drawn: a sequence, each with its parameters as its own."""
 
-    Attributes
-    ----------
-    robot : Robot
-        The one around which they were drawn.
-    parameters : ndarray, shape (draws, n)
-        Standard parameters in the order of ``robot.names``; each row was verified in exact
-        arithmetic to be feasible.
-    acceptance : float
-        Share of proposals that were accepted; 1 for independent draws.
-    effective : ndarray, shape (n,)
-        How many independent draws the rows are worth, per parameter; NaN where one is fixed.
-    residual : Residual or None
-        The equations of the log by which friction is simplified for files; see `write`.
-    servo : Servo or None
-        The servos that were found with the robot, which files of formats with actuators hold.
-    """
-
-    robot: Robot
+    robot: Robot  #: The one around which they were drawn.
+    #: Shape (draws, n): standard parameters in the order of ``robot.names``; each row was verified
+    #: in exact arithmetic to be feasible.
     parameters: Array
-    acceptance: float
+    acceptance: float  #: Share of proposals that were accepted; 1 for independent draws.
+    #: Shape (n,): how many independent draws the rows are worth, per parameter; NaN where one is
+    #: fixed.
     effective: Array
+    #: The equations of the log by which friction is simplified for files; see `write`.
     residual: ResidualRegion | None = None
+    #: The servos that were found with the robot, which files of formats with actuators hold.
     servo: Servo | None = None
 
     def __len__(self) -> int:

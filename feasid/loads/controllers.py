@@ -64,23 +64,13 @@ class Load(NamedTuple):
 @checked_methods
 @dataclass(frozen=True)
 class ControllerPayload:
-    """A load as one maker's controller takes it.
+    """A load as one maker's controller takes it."""
 
-    Attributes
-    ----------
-    maker : str
-        ``"franka"``, ``"ur"``, ``"kuka"``, ``"kinova"`` or ``"ros2"``.
-    text : str
-        To paste: a call, a line of KRL or a link of a URDF.
-    values : Mapping
-        The same numbers under the maker's names, in the maker's units, frame and order.
-    notes : tuple of str
-        What the maker's model leaves out, and limits of its interface that the load exceeds.
-    """
-
-    maker: str
-    text: str
+    maker: str  #: ``"franka"``, ``"ur"``, ``"kuka"``, ``"kinova"`` or ``"ros2"``.
+    text: str  #: To paste: a call, a line of KRL or a link of a URDF.
+    #: The same numbers under the maker's names, in the maker's units, frame and order.
     values: MappingProxyType[str, Any]
+    #: What the maker's model leaves out, and limits of its interface that the load exceeds.
     notes: tuple[str, ...]
 
     def to_json(self) -> str:

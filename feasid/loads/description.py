@@ -34,28 +34,18 @@ UNSEEN = 0.5
 @checked_methods
 @dataclass(frozen=True, eq=False)
 class TorqueConstants:
-    """Torque per unit of current, per joint.
+    """Torque per unit of current, per joint."""
 
-    Attributes
-    ----------
-    joints : tuple of str
-    constants, deviations : ndarray, shape (dof,)
-        [N m / A] and their standard deviations, which from a description alone count what it may
-        be wrong by; NaN where the logs do not determine them.
-    beta : ndarray, shape (nb,)
-        Base parameters identified with them.
-    from_load : bool
-        Whether a known load fixes them, rather than the description's inertials.
-    ampere : tuple of float
-        What one unit of each joint's column is [A], 1e-3 where ``units={"tau": "mA"}``; empty
-        for amperes.
-    """
-
-    joints: tuple[str, ...]
+    joints: tuple[str, ...]  #: Names of the joints.
+    #: Shape (dof,): [N m / A] and their standard deviations, which from a description alone count
+    #: what it may be wrong by; NaN where the logs do not determine them.
     constants: Array
-    deviations: Array
-    beta: Array
+    deviations: Array  #: See `constants`.
+    beta: Array  #: Shape (nb,): base parameters identified with them.
+    #: Whether a known load fixes them, rather than the description's inertials.
     from_load: bool = True
+    #: What one unit of each joint's column is [A], 1e-3 where ``units={"tau": "mA"}``; empty for
+    #: amperes.
     ampere: tuple[float, ...] = ()
 
     @property

@@ -73,37 +73,19 @@ SEEN = 1e-8
 @checked_methods
 @dataclass(frozen=True, eq=False)
 class Payload:
-    """A load that can exist, fixed to a body of a robot.
+    """A load that can exist, fixed to a body of a robot."""
 
-    Attributes
-    ----------
-    body : str
-        The body or link that carries it; all vectors are in its frame.
-    mass, mass_std : float
-        [kg]
-    centre, centre_std : ndarray, shape (3,)
-        Centre of mass [m].
-    inertia : ndarray, shape (3, 3)
-        About the centre of mass [kg m^2].
-    parameters : ndarray, shape (10,)
-        Lxx .. Lzz, lx, ly, lz, m about the body frame's origin.
-    residual : tuple of float
-        Relative torque error on the log with the load: without the load in the model, and with it.
-    verified : str
-        What was checked in exact arithmetic.
-    notes : tuple of Note
-    """
-
-    body: str
-    mass: float
-    mass_std: float
-    centre: Array
-    centre_std: Array
-    inertia: Array
-    parameters: Array
+    body: str  #: The body or link that carries it; all vectors are in its frame.
+    mass: float  #: [kg]
+    mass_std: float  #: See `mass`.
+    centre: Array  #: Shape (3,): centre of mass [m].
+    centre_std: Array  #: See `centre`.
+    inertia: Array  #: Shape (3, 3): about the centre of mass [kg m^2].
+    parameters: Array  #: Shape (10,): lxx .. Lzz, lx, ly, lz, m about the body frame's origin.
+    #: Relative torque error on the log with the load: without the load in the model, and with it.
     residual: tuple[float, float]
-    verified: str
-    notes: tuple[Note, ...] = ()
+    verified: str  #: What was checked in exact arithmetic.
+    notes: tuple[Note, ...] = ()  #: What was assumed and what to be aware of.
 
     @classmethod
     def from_fit(

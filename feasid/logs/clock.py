@@ -65,10 +65,7 @@ def read_time(
     float64 would lose 100 ns. `header` is the unit that the column's header said, from which it is
     converted already. Texts are times of day or dates as ISO 8601 writes them.
 
-    Raises
-    ------
-    LogError
-        Without a time column, a usable index or `rate`; for cells that are not finite.
+    Raises LogError: without a time column, a usable index or `rate`; for cells that are not finite.
     """
     import pandas as pd
 
@@ -216,15 +213,9 @@ def split_at_gaps(
 ) -> tuple[list[Stretch], list[Note]]:
     """Split one run where samples are missing; report jitter.
 
-    Parameters
-    ----------
-    t : ndarray, shape (N,)
-        Increasing times of the run's rows [s].
-    rows : ndarray, shape (N,)
-        Row numbers in the log.
-    bridge : float
-        Gaps of at most this time [s], and single missing samples when it is positive, are left
-        for `feasid.logs.clock` to bridge.
+    `t` (N,): increasing times of the run's rows [s]; `rows` (N,): row numbers in the log; `bridge`:
+    gaps of at most this time [s], and single missing samples when it is positive, are left for
+    `feasid.logs.clock` to bridge.
     """
     if len(t) < 2:
         return [Stretch(label, rows, np.nan)], []
@@ -282,24 +273,13 @@ SMOOTH = ("q", "dq", "ddq")
 
 @dataclass(frozen=True, eq=False)
 class ResamplingGrid:
-    """Where the even samples of a stretch come from.
+    """Where the even samples of a stretch come from."""
 
-    Attributes
-    ----------
-    t : ndarray, shape (M,)
-        Even times [s].
-    nearest : ndarray of int, shape (M,)
-        Sample of the stretch that is closest to each.
-    bridged : int
-        Times of the grid that have no sample of their own.
-    uneven : bool
-        Whether the stamps leave the grid by more than their rounding, so that every sample is
-        interpolated.
-    """
-
-    t: Array
-    nearest: npt.NDArray[np.intp]
-    bridged: int
+    t: Array  #: Shape (M,): even times [s].
+    nearest: npt.NDArray[np.intp]  #: Shape (M,): sample of the stretch that is closest to each.
+    bridged: int  #: Times of the grid that have no sample of their own.
+    #: Whether the stamps leave the grid by more than their rounding, so that every sample is
+    #: interpolated.
     uneven: bool
     stamps: Array
 

@@ -98,24 +98,12 @@ def find_columns(
 ) -> ColumnLayout:
     """Find the columns of every joint.
 
-    Parameters
-    ----------
-    df : DataFrame
-    robot : Robot
-    columns : dict, optional
-        Other names: ``{"t": "stamp", "q_elbow": "pos3"}`` for single columns, or a pattern for
-        all joints, ``{"q": "position_{}"}``, where ``{}`` stands for the joint.
-    torque : bool or collection of str
-        Whether torque columns are required, or the joints of which they are; those of the others
-        are not looked at.
-    effort : {"tau", "cmd"}
-        Whether the columns of torques are the log's own, or of commands.
-
-    Raises
-    ------
-    LogError
-        Names the joint whose column is missing, with the closest column; a column that occurs
-        twice, with both positions; a mapping to a column that the log does not have.
+    `columns`: other names: ``{"t": "stamp", "q_elbow": "pos3"}`` for single columns, or a pattern
+    for all joints, ``{"q": "position_{}"}``, where ``{}`` stands for the joint; `torque`: whether
+    torque columns are required, or the joints of which they are; those of the others are not looked
+    at; `effort`: {"tau", "cmd"}, whether the columns of torques are the log's own, or of commands.
+    Raises LogError: names the joint whose column is missing, with the closest column; a column that
+    occurs twice, with both positions; a mapping to a column that the log does not have.
     """
     names = robot.coordinates
     mapping = check_column_mapping(df, names, dict(columns or {}))
@@ -399,10 +387,8 @@ def _join_columns(columns: Any, most: int = 12) -> str:
 def read_numbers(df: pd.DataFrame, column: Any, joint: str | None = None) -> Array:
     """One column as float64, NaN where cells are missing; objects and text are refused.
 
-    Raises
-    ------
-    LogError
-        Names the column, the first row whose cell is not a number, and the cell's text.
+    Raises LogError: names the column, the first row whose cell is not a number, and the cell's
+    text.
     """
     import pandas as pd
 
@@ -420,10 +406,7 @@ def read_numbers(df: pd.DataFrame, column: Any, joint: str | None = None) -> Arr
 def cells_to_numbers(cells: pd.Series[Any]) -> pd.Series[Any]:
     """Cells of any kind as numbers, NaN where they are none.
 
-    Raises
-    ------
-    LogError
-        For an integer that no floating-point number can hold; names column and row.
+    Raises LogError: for an integer that no floating-point number can hold; names column and row.
     """
     import pandas as pd
 

@@ -73,12 +73,8 @@ def find_cutoff(
 def equation_cutoff(stretches: Sequence[Stretch], cutoff: float | None) -> float:
     """The cut-off of both sides of the equations [Hz].
 
-    Raises
-    ------
-    InputError
-        When a cut-off is given that is not below half the sampling rate.
-    LogError
-        When the usual one is not.
+    Raises InputError: when a cut-off is given that is not below half the sampling rate. Raises
+    LogError: when the usual one is not.
     """
     longest = max(stretches, key=lambda s: len(s.rows), default=None)
     rate = longest.rate if longest is not None else np.nan

@@ -66,16 +66,9 @@ def low_pass(signal: Array, cutoff: float, rate: float) -> Array:
     cut-off is 1/2, section 5.2.2 of Sousa and Cortesao (2014). The ends are extended by point
     reflection over three periods of the cut-off, or as far as there are samples.
 
-    Parameters
-    ----------
-    signal : ndarray, shape (N,) or (N, k)
-    cutoff, rate : float
-        Cut-off and sampling rate [Hz]; ``0 < cutoff < rate / 2``.
-
-    Raises
-    ------
-    InputError
-        When the cut-off is not below half the rate, or the signal is shorter than three samples.
+    `signal` (N,) or (N, k); `cutoff`, `rate`: cut-off and sampling rate [Hz]; ``0 < cutoff < rate /
+    2``. Raises InputError: when the cut-off is not below half the rate, or the signal is shorter
+    than three samples.
     """
     from scipy.signal import butter, sosfiltfilt
 
@@ -144,10 +137,7 @@ def choose_cutoff(positions: Array, rate: float) -> Cutoff:
     times the highest of all joints, at least 5 Hz, at most three times the frequency
     where the last joint sinks into the noise, and a fifth of the sampling rate.
 
-    Parameters
-    ----------
-    positions : ndarray, shape (N, dof)
-        One run, sampled at `rate` [Hz].
+    `positions` (N, dof): one run, sampled at `rate` [Hz].
     """
     ceiling = HIGHEST_SHARE * rate
     measured = [_motion_band(q, rate) for q in positions.T]
@@ -203,19 +193,8 @@ def smooth_and_differentiate(
 ) -> tuple[Array, ...]:
     """The smoothed signal followed by its first so many derivatives.
 
-    Parameters
-    ----------
-    signal : ndarray, shape (N, k)
-    derivatives : int
-        0, 1 or 2.
-    cutoff : float or None
-        Frequency of gain 1/2 [Hz]; None smooths nothing and differentiates by central differences.
-    rate : float
-        Sampling rate [Hz].
-
-    Returns
-    -------
-    tuple of ndarray, shape (N, k)
+    `signal` (N, k); `derivatives`: 0, 1 or 2; `cutoff`: frequency of gain 1/2 [Hz]; None smooths
+    nothing and differentiates by central differences; `rate`: sampling rate [Hz]. Returns (N, k).
     """
     if cutoff is None:
         smoothed = signal

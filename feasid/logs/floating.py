@@ -53,41 +53,23 @@ Part = TypeVar("Part")
 @checked
 @dataclass(frozen=True)
 class ContactSensor:
-    """Where a logged force acts.
+    """Where a logged force acts."""
 
-    Attributes
-    ----------
-    body : str
-        A body, or a link that is fixed to one, such as a foot.
-    position : (float, float, float)
-        Of the point in the frame of that body or link [m].
-    axes : {"world", "base"}
-        In whose axes the force is logged.
-    """
-
-    body: str
+    body: str  #: A body, or a link that is fixed to one, such as a foot.
+    #: Of the point in the frame of that body or link [m].
     position: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    axes: Literal["world", "base"] = "world"
+    axes: Literal["world", "base"] = "world"  #: In whose axes the force is logged.
 
 
 @checked
 @dataclass(frozen=True)
 class Imu:
-    """Where an IMU sits on a floating base.
+    """Where an IMU sits on a floating base."""
 
-    Attributes
-    ----------
-    link : str
-        A link of the base.
-    rotation : array_like, shape (3, 3)
-        The IMU's axes in the base's frame.
-    position : array_like, shape (3,)
-        In the base's frame [m].
-    """
-
-    link: str
+    link: str  #: A link of the base.
+    #: Shape (3, 3): the IMU's axes in the base's frame.
     rotation: Matrix3 = ((1.0, 0, 0), (0, 1, 0), (0, 0, 1))
-    position: Vector3 = (0.0, 0.0, 0.0)
+    position: Vector3 = (0.0, 0.0, 0.0)  #: Shape (3,): in the base's frame [m].
 
 
 def contact_from_option(given: Any) -> ContactSensor:
@@ -219,23 +201,13 @@ UNUSED = ("columns", "units", "transmission", "offsets", "exclude", "sort", "del
 
 @dataclass(frozen=True, eq=False)
 class FloatingLog:
-    """A log as equations: ``Y(motion) delta = forces``.
-
-    Attributes
-    ----------
-    motion : FloatingMotion
-    forces : ndarray, shape (samples, dof)
-        Joint torques plus what contacts add; the base gets contacts only.
-    contacts : ndarray, shape (samples, dof)
-        The contacts' part.
-    cutoff : float
-        Of the low-pass on all signals [Hz].
-    """
+    """A log as equations: ``Y(motion) delta = forces``."""
 
     motion: FloatingMotion
+    #: Shape (samples, dof): joint torques plus what contacts add; the base gets contacts only.
     forces: Array
-    contacts: Array
-    cutoff: float
+    contacts: Array  #: Shape (samples, dof): the contacts' part.
+    cutoff: float  #: Of the low-pass on all signals [Hz].
 
 
 @checked
@@ -299,10 +271,7 @@ def robot_floats(robot: Robot) -> bool:
 def is_floating_log(df: pd.DataFrame, robot: Robot) -> bool:
     """Whether a log is that of a floating robot, in the columns of this module.
 
-    Raises
-    ------
-    LogError
-        The log says how a base moves, and the robot's base is fixed.
+    Raises LogError: the log says how a base moves, and the robot's base is fixed.
     """
     base = next((b for b in robot.bodies if b.floats), None)
     names = {str(c) for c in df.columns}

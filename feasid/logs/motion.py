@@ -16,47 +16,30 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One stretch of evenly spaced samples without gaps.
+    """One stretch of evenly spaced samples without gaps."""
 
-    Attributes
-    ----------
-    label : str
-        The run it belongs to.
-    rate : float
-        Sampling rate [Hz].
-    rows : ndarray, shape (N,)
-        Row numbers in the log.
-    t : ndarray, shape (N,)
-        Time from the log's first row [s].
-    q, dq, ddq, tau : ndarray, shape (N, dof)
-        Joint position, velocity, acceleration and torque, SI; `tau` is NaN when the log has none.
-    anchor : int
-        Place of the first sample in the log, counted in samples.
-    own : (int, int) or None
-        Samples that are the run's own; the others surround them and belong to another piece of
-        the log. None when all are.
-    free : ndarray, shape (N, dof, dof), or None
-        Projectors that equations are multiplied with, so that unknown contact forces drop out.
-    band : float or None
-        Cut-off [Hz] of the low-pass behind which positions and their derivatives were taken;
-        None when there was none.
-    applied : ndarray, shape (N, dof), or None
-        Forces that a model is to predict where `tau` holds more: of joints what their motors
-        apply, without what contacts add. None when `tau` is that.
-    """
-
-    label: str
-    rate: float
-    rows: Rows
-    t: Array
+    label: str  #: The run it belongs to.
+    rate: float  #: Sampling rate [Hz].
+    rows: Rows  #: Shape (N,): row numbers in the log.
+    t: Array  #: Shape (N,): time from the log's first row [s].
+    #: Shape (N, dof): joint position, velocity, acceleration and torque, SI; `tau` is NaN when the
+    #: log has none.
     q: Array
-    dq: Array
-    ddq: Array
-    tau: Array
-    anchor: int = 0
+    dq: Array  #: See `q`.
+    ddq: Array  #: See `q`.
+    tau: Array  #: See `q`.
+    anchor: int = 0  #: Place of the first sample in the log, counted in samples.
+    #: Samples that are the run's own; the others surround them and belong to another piece of the
+    #: log. None when all are.
     own: tuple[int, int] | None = None
+    #: Shape (N, dof, dof): projectors that equations are multiplied with, so that unknown contact
+    #: forces drop out.
     free: Array | None = None
+    #: Cut-off [Hz] of the low-pass behind which positions and their derivatives were taken; None
+    #: when there was none.
     band: float | None = None
+    #: Shape (N, dof): forces that a model is to predict where `tau` holds more: of joints what
+    #: their motors apply, without what contacts add. None when `tau` is that.
     applied: Array | None = None
 
     def __len__(self) -> int:
@@ -83,31 +66,17 @@ class ExcludedRows:
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """What a log says about a robot's motion, ready for the regressor.
+    """What a log says about a robot's motion, ready for the regressor."""
 
-    Attributes
-    ----------
-    coordinates : tuple of str
-        Names of the columns of q, dq, ddq and tau, in the robot's order.
-    runs : tuple of Run
-    cutoff : float or None
-        Cut-off of the low-pass [Hz]; None when nothing was filtered.
-    said : tuple of Note
-        What was derived, filtered, split, unwrapped or trimmed.
-    excluded : tuple of Excluded
-        Every row of the log that is in no run.
-    rows : int
-        Rows of the log, used or not.
-    filtering : {"signals", "equations"}
-        What the low-pass is for: the signals went through it, or the equations are yet to go.
-    """
-
+    #: Names of the columns of q, dq, ddq and tau, in the robot's order.
     coordinates: tuple[str, ...]
     runs: tuple[Run, ...]
-    cutoff: float | None
-    said: tuple[Note, ...]
-    excluded: tuple[ExcludedRows, ...] = ()
-    rows: int = 0
+    cutoff: float | None  #: Cut-off of the low-pass [Hz]; None when nothing was filtered.
+    said: tuple[Note, ...]  #: What was derived, filtered, split, unwrapped or trimmed.
+    excluded: tuple[ExcludedRows, ...] = ()  #: Every row of the log that is in no run.
+    rows: int = 0  #: Rows of the log, used or not.
+    #: One of "signals", "equations": what the low-pass is for: the signals went through it, or the
+    #: equations are yet to go.
     filtering: str = "signals"
 
     @property

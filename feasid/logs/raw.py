@@ -62,18 +62,9 @@ Column = Callable[[str, str], Array | None]
 def check_followers(robot: Robot, values: dict[str, Array], column: Column) -> list[Note]:
     """Compare the log's other joints with what they follow; adds their torques in place.
 
-    Parameters
-    ----------
-    robot : Robot
-    values : dict
-        Signals of the independent coordinates, (N, dof).
-    column : callable
-
-    Raises
-    ------
-    LogError
-        Names the joint that is not where its coupling or loop puts it, with row and numbers, or a
-        passive joint of a loop that has a torque.
+    `values`: signals of the independent coordinates, (N, dof). Raises LogError: names the joint
+    that is not where its coupling or loop puts it, with row and numbers, or a passive joint of a
+    loop that has a torque.
     """
     free = set(robot.independent.tolist())
     others = {
@@ -160,25 +151,16 @@ TURN_TOLERANCE = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Signals:
-    """A log as arrays.
+    """A log as arrays."""
 
-    Attributes
-    ----------
-    layout : Layout
-        The columns that were found.
-    t : ndarray, shape (N,)
-        Seconds since the first row.
-    values : dict of str to ndarray, shape (N, dof)
-        ``q`` and whichever of ``dq``, ``ddq``, ``tau`` the log has; NaN where cells are missing.
-    notes : tuple of Note
-    corrupt : tuple of (str, ndarray of bool, shape (N,))
-        Rows that are left out, by what is wrong with them.
-    """
-
-    layout: ColumnLayout
-    t: Array
+    layout: ColumnLayout  #: The columns that were found.
+    t: Array  #: Shape (N,): seconds since the first row.
+    #: Shape (N, dof): ``q`` and whichever of ``dq``, ``ddq``, ``tau`` the log has; NaN where cells
+    #: are missing.
     values: dict[str, Array]
     notes: tuple[Note, ...]
+    #: Tuple of (str, ndarray of bool, shape (N,)): rows that are left out, by what is wrong with
+    #: them.
     corrupt: tuple[tuple[str, Mask], ...] = ()
 
     @property
@@ -519,12 +501,7 @@ def _motor_to_joint_side(
 def unwrap_angles(q: Array, robot: Robot, stretches: Iterable[Rows]) -> list[Note]:
     """Undo jumps by whole turns in the angles of revolute joints, in place; says where.
 
-    Parameters
-    ----------
-    q : ndarray, shape (N, dof)
-    robot : Robot
-    stretches : iterable of int arrays
-        Row numbers of stretches without gaps.
+    `q` (N, dof); `stretches`: row numbers of stretches without gaps.
     """
     notes = []
     parts = list(stretches)

@@ -63,12 +63,7 @@ def acceleration_noise(steps: Mapping[str, Array], rate: float, cutoff: float) -
     Rounding to steps h is white noise of variance h^2 / 12 where a signal crosses many of them; its
     n-th derivative has below f the variance ``h^2 / 12 (2 pi)^2n 2 f^(2n + 1) / ((2n + 1) rate)``.
 
-    Parameters
-    ----------
-    steps : mapping of str to ndarray, shape (dof,)
-        As of `signal_resolution`.
-    rate, cutoff : float
-        [Hz]
+    `steps` (dof,): as of `signal_resolution`; `rate`, `cutoff`: [Hz].
     """
     kind = max(steps, key=lambda k: -ORDERS[k])
     n = ORDERS[kind]
@@ -379,24 +374,10 @@ def find_missing_torques(
     where all are: both are errors of reading. Of Parquet files, which may be longer than memory,
     only the names of columns are looked at.
 
-    Parameters
-    ----------
-    log : Recording
-    robot : Robot
-        Robots with couplings, loops or several degrees of freedom per joint have none.
-    columns : mapping, optional
-        Other names, see `feasid.logs.columns.find_columns`.
-    topic : str, optional
-        Of a bag.
-
-    Returns
-    -------
-    dict of str to {"no column", "an empty column"}
-
-    Raises
-    ------
-    LogError
-        The file cannot be read, or another column is wrong.
+    `robot`: robots with couplings, loops or several degrees of freedom per joint have none;
+    `columns`: other names, see `feasid.logs.columns.find_columns`; `topic`: of a bag. Returns dict
+    of str to {"no column", "an empty column"}. Raises LogError: the file cannot be read, or another
+    column is wrong.
     """
     alone = robot.dof == len(robot.bodies) and not robot.couplings and not robot.loops
     if not alone or robot_floats(robot):

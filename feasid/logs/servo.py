@@ -39,15 +39,7 @@ def delay_commands(commands: Array, delay: float, period: float) -> Array:
     interpolation between rows, half a period late; of a slow signal it is short by h^2 / 24 times
     the second derivative, which is added.
 
-    Parameters
-    ----------
-    commands : ndarray, shape (N, k)
-    delay, period : float
-        [s]
-
-    Returns
-    -------
-    ndarray, shape (N, k)
+    `commands` (N, k); `delay`, `period`: [s]. Returns (N, k).
     """
     now, before, part = _commands_around_rows(commands, delay, period)
     means = np.asarray((1 - part) * now + part * before)
@@ -73,17 +65,7 @@ def command_rates(commands: Array, lags: Array | tuple[float, float], period: fl
     The low-pass ``T dx/dt = c - x`` approaches each command exponentially, and the mean of dx/dt
     over a period is the change of x.
 
-    Parameters
-    ----------
-    commands : ndarray, shape (N, k)
-    lags : ndarray, shape (2,)
-        Delay and time constant T [s].
-    period : float
-        [s]
-
-    Returns
-    -------
-    ndarray, shape (N, k)
+    `commands` (N, k); `lags` (2,): delay and time constant T [s]; `period`: [s]. Returns (N, k).
     """
     delay, time = lags
     whole, part = divmod(delay / period + 0.5, 1.0)
@@ -117,16 +99,10 @@ def servo_term_signals(
 
 @dataclass(frozen=True, eq=False)
 class TorqueLimits:
-    """Where torques are cut off, ``|kp e - kd dq| <= limit``, over the gains kp.
+    """Where torques are cut off, ``|kp e - kd dq| <= limit``, over the gains kp."""
 
-    Attributes
-    ----------
-    error, damping : ndarray, shape (dof,)
-        limit / kp [rad or m], infinite for none; kd / kp [s].
-    """
-
-    error: Array
-    damping: Array
+    error: Array  #: Shape (dof,): limit / kp [rad or m], infinite for none; kd / kp [s].
+    damping: Array  #: See `error`.
 
     def scale(self, error: Array | float, damping: Array | float) -> TorqueLimits:
         """Limits with their attributes times these factors."""
@@ -163,36 +139,22 @@ def _interpolate_after_rows(signal: Array, later: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Servo:
-    """What turns logged commands into torques.
-
-    Attributes
-    ----------
-    joints : tuple of str
-    kp : tuple of float
-        Torque per unit of the error (position), of the command (velocity) or of the current:
-        [N m / rad], [N m s / rad], [N m / A], and with N and m for sliding joints. Empty leaves
-        commands as they are logged.
-    delay : float
-        From a command's row to its effect, by the log's clock [s].
-    law : {"position", "velocity", "current"}
-    terms : mapping of str to tuple of float
-        Factors of further terms per joint, by `TERMS`.
-    carried : tuple of float
-        Inertial parameters of the bodies whose weight a term "weight" is a share of.
-    limit, kd : tuple of float
-        Torque limit, and the damping within it that is not friction, per joint; empty for none.
-    rate_time : float
-        Time constant of the low-pass of the command's rate [s].
-    """
+    """What turns logged commands into torques."""
 
     joints: tuple[str, ...]
+    #: Torque per unit of the error (position), of the command (velocity) or of the current: [N m /
+    #: rad], [N m s / rad], [N m / A], and with N and m for sliding joints. Empty leaves commands as
+    #: they are logged.
     kp: tuple[float, ...] = ()
-    delay: float = 0.0
-    law: str = "position"
+    delay: float = 0.0  #: From a command's row to its effect, by the log's clock [s].
+    law: str = "position"  #: One of "position", "velocity", "current".
+    #: Factors of further terms per joint, by `TERMS`.
     terms: Mapping[str, tuple[float, ...]] | None = None
+    #: Torque limit, and the damping within it that is not friction, per joint; empty for none.
     limit: tuple[float, ...] = ()
-    kd: tuple[float, ...] = ()
-    rate_time: float = 0.0
+    kd: tuple[float, ...] = ()  #: See `limit`.
+    rate_time: float = 0.0  #: Time constant of the low-pass of the command's rate [s].
+    #: Inertial parameters of the bodies whose weight a term "weight" is a share of.
     carried: tuple[float, ...] = ()
 
     @property
@@ -209,10 +171,7 @@ class Servo:
     def from_option(cls, value: Any, robot: Robot) -> Servo:
         """A servo as it is, or of a mapping of its attributes with ``kp`` by joint.
 
-        Raises
-        ------
-        InputError
-            Names the attribute or joint.
+        Raises InputError: names the attribute or joint.
         """
         if isinstance(value, cls):
             given = value
@@ -251,12 +210,7 @@ class Servo:
     def torques(self, robot: Robot, t: Array, q: Array, commands: Array) -> Array:
         """Torques [N m or N] but for damping, shape (N, dof).
 
-        Parameters
-        ----------
-        robot : Robot
-        t : ndarray, shape (N,)
-            [s]
-        q, commands : ndarray, shape (N, dof)
+        `t` (N,): [s]; `q`, `commands` (N, dof).
         """
         if not self.kp:
             return commands

@@ -55,26 +55,9 @@ def stream_log(
 ) -> Iterator[Motion]:
     """Prepare a file of any length that is read in batches, in bounded memory.
 
-    Parameters
-    ----------
-    path : path
-    robot : Robot
-    options : mapping
-        Those of `feasid.logs.frame.prepare`. An automatic cut-off is chosen from the first piece.
-    rows : int
-        Rows of a piece.
-    torque : bool or collection of str
-        As for `feasid.logs.frame.prepare`.
-
-    Yields
-    ------
-    Motion
-        The own rows of one piece after the other.
-
-    Raises
-    ------
-    LogError
-        With the row of the file.
+    `options`: those of `feasid.logs.frame.prepare`. An automatic cut-off is chosen from the first
+    piece; `rows`: rows of a piece; `torque`: as for `feasid.logs.frame.prepare`. Yields: the own
+    rows of one piece after the other. Raises LogError: with the row of the file.
     """
     options = dict(options)
     around = BARE

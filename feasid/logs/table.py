@@ -54,25 +54,11 @@ def standard_table(
 
     Applied to its own result it changes nothing; the table that is given is not changed.
 
-    Parameters
-    ----------
-    df : DataFrame
-        ``q_j1 [deg]``, ``q_j1 (deg)`` and ``q_j1_deg`` become ``q_j1``.
-    joints : sequence of str, optional
-        Those of the robot: their names hold no units, and units of one letter after an underscore
-        are looked for.
-    padded : bool
-        Whether rows without any cell at the end are padding, and left out.
-
-    Returns
-    -------
-    DataFrame
-        ``attrs["notes"]`` says what was converted, ``attrs["units"]`` from which unit, by column.
-
-    Raises
-    ------
-    LogError
-        A column holds lists of different lengths.
+    `df`: ``q_j1 [deg]``, ``q_j1 (deg)`` and ``q_j1_deg`` become ``q_j1``; `joints`: those of the
+    robot: their names hold no units, and units of one letter after an underscore are looked for;
+    `padded`: whether rows without any cell at the end are padding, and left out. Returns:
+    ``attrs["notes"]`` says what was converted, ``attrs["units"]`` from which unit, by column.
+    Raises LogError: a column holds lists of different lengths.
     """
     attrs = {**df.attrs}
     notes = [*attrs.pop("notes", ())]

@@ -28,36 +28,23 @@ if TYPE_CHECKING:
 @checked
 @dataclass(frozen=True)
 class AcceptanceRules:
-    """What is asked of an identified model.
+    """What is asked of an identified model."""
 
-    Attributes
-    ----------
-    r2, r2_closing : float
-        Coefficient of determination over the window: to open, and below which an open gate closes.
-    ratio, ratio_closing : float
-        Error of prediction over the nominal model's, all joints, each in units of its noise.
-    worst : float
-        The same for any single joint whose error is above its noise.
-    inertia : (float, float)
-        Smallest and largest eigenvalue of the mass matrix over the nominal one's.
-    patience : int
-        Decisions in a row that must agree before the gate moves.
-    bad : float
-        Share of unusable samples, of the last second, above which it closes at once.
-    known : float
-        Share of the directions of parameter space that the log has to determine before the gate
-        opens, see `feasid.online.problem.FeasibleProblem.determined_share`. Moving arms of 4 and 7
-        joints reach 0.97 within two seconds, the same arms at rest 0.3 (tests/online).
-    """
-
+    #: Coefficient of determination over the window: to open, and below which an open gate closes.
     r2: float = 0.95
-    r2_closing: float = 0.9
+    r2_closing: float = 0.9  #: See `r2`.
+    #: Error of prediction over the nominal model's, all joints, each in units of its noise.
     ratio: float = 0.9
-    ratio_closing: float = 1.2
-    worst: float = 1.5
+    ratio_closing: float = 1.2  #: See `ratio`.
+    worst: float = 1.5  #: The same for any single joint whose error is above its noise.
+    #: Smallest and largest eigenvalue of the mass matrix over the nominal one's.
     inertia: tuple[float, float] = (0.1, 10.0)
-    patience: int = 3
+    patience: int = 3  #: Decisions in a row that must agree before the gate moves.
+    #: Share of unusable samples, of the last second, above which it closes at once.
     bad: float = 0.1
+    #: Share of the directions of parameter space that the log has to determine before the gate
+    #: opens, see `feasid.online.problem.FeasibleProblem.determined_share`. Moving arms of 4 and 7
+    #: joints reach 0.97 within two seconds, the same arms at rest 0.3 (tests/online).
     known: float = 0.7
 
     def __post_init__(self) -> None:
@@ -69,47 +56,24 @@ class AcceptanceRules:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What a decision is made from.
+    """What a decision is made from."""
 
-    Attributes
-    ----------
-    time : float
-    full : bool
-        Whether as many rows as were asked for are in.
-    r2 : float
-    error, nominal_error : ndarray, shape (dof,)
-        Root mean square of predictions in units of each joint's noise.
-    inertia : (float, float)
-        Smallest and largest eigenvalue of the mass matrix, over those of the nominal model's, at
-        the latest posture.
-    bad : float
-        Share of unusable samples lately.
-    verified : bool
-        Whether there is an estimate, verified in exact arithmetic.
-    known : float
-        Share of the directions of parameter space that the rows determine.
-    still : float
-        Time for which nothing has moved, so that nothing was learnt [s].
-    clock : str
-        What time stamps say against the rate; empty when nothing.
-    converged : bool
-        Whether the estimate is the optimum, not a feasible model on the way to it.
-    changed : bool
-        Whether the robot has changed, and it is not known yet how: the model is that from before.
-    """
-
-    time: float
-    full: bool
+    time: float  #: Clock of the newest sample [s].
+    full: bool  #: Whether as many rows as were asked for are in.
     r2: float
-    error: Array
-    nominal_error: Array
+    error: Array  #: Shape (dof,): root mean square of predictions in units of each joint's noise.
+    nominal_error: Array  #: See `error`.
+    #: Smallest and largest eigenvalue of the mass matrix, over those of the nominal model's, at the
+    #: latest posture.
     inertia: tuple[float, float]
-    bad: float
-    verified: bool
-    known: float = 1.0
-    still: float = 0.0
-    clock: str = ""
+    bad: float  #: Share of unusable samples lately.
+    verified: bool  #: Whether there is an estimate, verified in exact arithmetic.
+    known: float = 1.0  #: Share of the directions of parameter space that the rows determine.
+    still: float = 0.0  #: Time for which nothing has moved, so that nothing was learnt [s].
+    clock: str = ""  #: What time stamps say against the rate; empty when nothing.
+    #: Whether the estimate is the optimum, not a feasible model on the way to it.
     converged: bool = True
+    #: Whether the robot has changed, and it is not known yet how: the model is that from before.
     changed: bool = False
 
     @property
@@ -203,49 +167,25 @@ class ModelGate:
 @checked_methods
 @dataclass(frozen=True, eq=False)
 class OnlineEstimate:
-    """A model that can exist, from the samples so far.
+    """A model that can exist, from the samples so far."""
 
-    Attributes
-    ----------
-    base : BaseParameters
-    time : float
-        Clock of the newest sample that is in it [s].
-    rows : float
-        CausalEquations per joint that are in it, weights counted.
-    delta : ndarray, shape (n,)
-        Standard parameters.
-    covariance : ndarray, shape (nb, nb)
-        Of the base parameters, as in `feasid.fit`.
-    noise : ndarray, shape (dof,)
-        Standard deviation of each joint's filtered torques [N m or N].
-    r2 : float
-        Coefficient of determination over the same rows, all joints: against zero torque, not
-        against the mean, as the Valkyrie identification paper defines it.
-    r2_joints : ndarray, shape (dof,)
-    decision : Decision
-        Whether the gate lets the model be used, and why not.
-    verified : str
-        What holds in exact arithmetic.
-    seconds : float
-        What the estimate took.
-    age : float
-        Time since the newest motion that is in it, while the robot stands still [s].
-    fresh : bool
-        False when the newest problem had no verified answer, and the last one that had stands.
-    """
-
-    base: BaseParameters
-    time: float
-    rows: float
-    delta: Array
+    base: BaseParameters  #: Base parameters of `beta`.
+    time: float  #: Clock of the newest sample that is in it [s].
+    rows: float  #: CausalEquations per joint that are in it, weights counted.
+    delta: Array  #: Shape (n,): standard parameters.
+    #: Shape (nb, nb): of the base parameters, as in `feasid.fit`.
     covariance: Array = field(repr=False)
-    noise: Array
+    noise: Array  #: Shape (dof,): standard deviation of each joint's filtered torques [N m or N].
+    #: Coefficient of determination over the same rows, all joints: against zero torque, not against
+    #: the mean, as the Valkyrie identification paper defines it.
     r2: float
-    r2_joints: Array
-    decision: Decision
-    verified: str
-    seconds: float
+    r2_joints: Array  #: Shape (dof,).
+    decision: Decision  #: Whether the gate lets the model be used, and why not.
+    verified: str  #: What holds in exact arithmetic.
+    seconds: float  #: What the estimate took.
+    #: Time since the newest motion that is in it, while the robot stands still [s].
     age: float = 0.0
+    #: False when the newest problem had no verified answer, and the last one that had stands.
     fresh: bool = True
 
     @cached_property

@@ -102,10 +102,7 @@ def save(fit: Any, path: str | Path, *, overwrite: bool = False) -> None:
 def saved_model(path: str | Path, content: Mapping[str, bytes]) -> dict[str, Any]:
     """What an archive says of an online fit: robot, rate, options and arrays.
 
-    Raises
-    ------
-    InputError
-        It was written by another version.
+    Raises InputError: it was written by another version.
     """
     model: dict[str, Any] = json.loads(content["model.json"])
     kind = f"an online fit saved by feasid {model['feasid']}; learn again"
@@ -124,10 +121,7 @@ def saved_model(path: str | Path, content: Mapping[str, bytes]) -> dict[str, Any
 def restore(fit: Any, model: Mapping[str, Any]) -> None:
     """Give a new fit what a saved one had learnt.
 
-    Raises
-    ------
-    ValueError, LookupError, TypeError
-        The archive is damaged.
+    Raises ValueError, LookupError, TypeError: the archive is damaged.
     """
     arrays = model["arrays"]
     for part, values in model["state"].items():

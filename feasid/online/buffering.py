@@ -95,12 +95,9 @@ class StuckSignal:
 class SampleChecks:
     """Judges blocks of samples and counts what is wrong with them.
 
-    Attributes
-    ----------
-    faults : Counter
-        Samples left out, by cause: "not finite", "time jump" (the first after it), "same time",
-        "wrong rate", "stale", "queue full", and for any joint "stuck torque" and, where velocities
-        are measured, "stuck position".
+    `faults`: samples left out, by cause: "not finite", "time jump" (the first after it), "same
+    time", "wrong rate", "stale", "queue full", and for any joint "stuck torque" and, where
+    velocities are measured, "stuck position".
     """
 
     def __init__(self, dof: int, rate: float) -> None:
@@ -124,11 +121,7 @@ class SampleChecks:
     def find_usable(self, q: Array, tau: Array, dq: Array | None, t: Array) -> tuple[Mask, Mask]:
         """Which samples can be used, and which of them do not follow on the one before.
 
-        Parameters
-        ----------
-        q, tau, dq : ndarray, shape (N, dof)
-        t : ndarray, shape (N,)
-            NaN where no time was given.
+        `q`, `tau`, `dq` (N, dof); `t` (N,): NaN where no time was given.
         """
         rows = np.hstack([q, tau] if dq is None else [q, tau, dq])
         finite = np.isfinite(rows).all(axis=1)
@@ -228,10 +221,7 @@ class EvenGrid:
 
     As the even grid of a log (`feasid.logs.clock.even_grid`), but causal: two samples late.
 
-    Parameters
-    ----------
-    rate : float
-        Of the grid [Hz].
+    `rate`: of the grid [Hz].
     """
 
     def __init__(self, rate: float) -> None:
@@ -246,18 +236,9 @@ class EvenGrid:
     def resample(self, smooth: Array, tau: Array, t: Array) -> tuple[Array, Array, Array]:
         """Values at the grid's times that these samples reach.
 
-        Parameters
-        ----------
-        smooth : ndarray, shape (N, k)
-            Positions, and velocities where they are measured.
-        tau : ndarray, shape (N, dof)
-        t : ndarray, shape (N,)
-            Increasing stamps [s]; all NaN where there are none, and the samples are even.
-
-        Returns
-        -------
-        tuple of ndarray, shapes (M, k), (M, dof) and (M,)
-            Both at even times, and these times [s].
+        `smooth` (N, k): positions, and velocities where they are measured; `tau` (N, dof); `t`
+        (N,): increasing stamps [s]; all NaN where there are none, and the samples are even. Returns
+        (M, k), (M, dof) and (M,): both at even times, and these times [s].
         """
         if np.isnan(t).all():
             return smooth, tau, t
@@ -299,49 +280,23 @@ def _cubic_weights(times: Array, nodes: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class SampleBlock:
-    """Samples that came one after the other.
+    """Samples that came one after the other."""
 
-    Attributes
-    ----------
-    q, tau : ndarray, shape (N, dof)
-    dq : ndarray, shape (N, dof), or None
-    t : ndarray, shape (N,)
-        NaN where no time was given.
-    has_stamps : bool
-    time : float
-        Of the newest one: its stamp, or their number over the rate [s].
-    lost : int
-        Samples just before these that were left out because too many blocks were waiting.
-    """
-
-    q: Array
-    tau: Array
-    dq: Array | None
-    t: Array
+    q: Array  #: Shape (N, dof).
+    tau: Array  #: Shape (N, dof).
+    dq: Array | None  #: Shape (N, dof).
+    t: Array  #: Shape (N,): NaN where no time was given.
     has_stamps: bool
-    time: float
-    lost: int
+    time: float  #: Of the newest one: its stamp, or their number over the rate [s].
+    lost: int  #: Samples just before these that were left out because too many blocks were waiting.
 
 
 class SampleBuffer:
     """Takes one sample at a time and hands over full blocks.
 
-    Parameters
-    ----------
-    dof : int
-    block : int
-        Samples per block.
-    rate : float
-        [Hz]
-
-    Attributes
-    ----------
-    received : int
-        Samples that came.
-    lost : int
-        Samples of blocks that were given up since the last one that was handed over.
-    newest : ndarray, shape (dof,)
-        Position of the newest sample; zero before the first.
+    `block`: samples per block; `rate`: [Hz]; `received`: samples that came; `lost`: samples of
+    blocks that were given up since the last one that was handed over; `newest` (dof,): position of
+    the newest sample; zero before the first.
     """
 
     def __init__(self, dof: int, block: int, rate: float) -> None:

@@ -76,27 +76,15 @@ TINY_MASS = 1e-12
 
 @dataclass(frozen=True)
 class ModelChange:
-    """A load that came or went, or friction that is not what it was.
+    """A load that came or went, or friction that is not what it was."""
 
-    Attributes
-    ----------
-    time : float
-        When it was noticed, by the samples' clock [s].
-    kind : {"load", "friction"}
-    where : str
-        Body that the load is fixed to, or joint.
-    size : float
-        Of a load the estimate of its mass, negative when it went [kg]; of friction its change, as a
-        share of what it was.
-    deviations : float
-        The same in units of the usual scatter of such estimates.
-    """
-
-    time: float
+    time: float  #: When it was noticed, by the samples' clock [s].
     kind: Literal["load", "friction"]
-    where: str
+    where: str  #: Body that the load is fixed to, or joint.
+    #: Of a load the estimate of its mass, negative when it went [kg]; of friction its change, as a
+    #: share of what it was.
     size: float
-    deviations: float
+    deviations: float  #: The same in units of the usual scatter of such estimates.
 
     def __str__(self) -> str:
         what = (
@@ -110,15 +98,7 @@ class ModelChange:
 class PossibleChanges:
     """What may change: a load on one body, and friction of each drive.
 
-    Parameters
-    ----------
-    base : BaseParameters
-    carrier : str or None
-        Body that a load is fixed to; default the last.
-
-    Attributes
-    ----------
-    names : tuple of (kind, where)
+    `carrier`: body that a load is fixed to; default the last; `names`: tuple of (kind, where).
     """
 
     def __init__(self, base: BaseParameters, carrier: str | None) -> None:
@@ -156,20 +136,10 @@ class PossibleChanges:
 class ChangeDetector:
     """Tests whether something changed.
 
-    Parameters
-    ----------
-    possible : PossibleChanges
-        Half of the false alarms are left to the load.
-    supports : sequence of sequence of int
-        Base parameters in each joint's rows.
-    false_alarms : float
-        Expected number of them per hour of motion, of all changes together.
-
-    Attributes
-    ----------
-    alarm : tuple or None
-        Since something is known to have changed, until it is known what: the time, the deviations,
-        and the parameters and directions by which errors are judged.
+    `possible`: half of the false alarms are left to the load; `supports`: base parameters in each
+    joint's rows; `false_alarms`: expected number of them per hour of motion, of all changes
+    together; `alarm`: since something is known to have changed, until it is known what: the time,
+    the deviations, and the parameters and directions by which errors are judged.
     """
 
     def __init__(
@@ -212,20 +182,10 @@ class ChangeDetector:
     ) -> ModelChange | None:
         """Take rows that were not learnt yet; the change when there is one.
 
-        Parameters
-        ----------
-        rows : sequence of ndarray, shapes (len(support) + 1, n)
-            Per joint.
-        noise : ndarray, shape (dof,)
-            Smallest standard deviation of their torques [N m or N].
-        seconds : float
-            Length of the motion that they are from [s].
-        directions : ndarray, shape (nb, k)
-            Changes of the base parameters of size one.
-        beta, covariance : ndarray, shapes (nb,) and (nb, nb)
-            What predicts them.
-        time : float
-            [s]
+        `rows` (len(support) + 1, n): per joint; `noise` (dof,): smallest standard deviation of
+        their torques [N m or N]; `seconds`: length of the motion that they are from [s];
+        `directions` (nb, k): changes of the base parameters of size one; `beta` (nb,), `covariance`
+        (nb, nb): what predicts them; `time`: [s].
         """
         self._moved += seconds
         if self._moved < LEARNING_SECONDS:
@@ -310,10 +270,7 @@ class ChangeDetector:
 class InvariantEquations:
     """Equations from before the last change; they fade over a window.
 
-    Parameters
-    ----------
-    fading : int
-        Samples after which their squares have fallen to 1/e.
+    `fading`: samples after which their squares have fallen to 1/e.
     """
 
     def __init__(self, fading: int) -> None:

@@ -45,23 +45,12 @@ identify themselves with, and above what the steps of a 12-bit encoder look like
 class CausalEquations:
     """Causal, block by block; the result does not depend on how a run is cut into blocks.
 
-    Parameters
-    ----------
-    base : BaseParameters
-    rate : float
-        Samples per second [Hz].
-    cutoff : float
-        Of the low-pass on both sides [Hz].
-    derivative_cutoff : float
-        Of the smoother before derivatives [Hz].
-    every : int
-        Keep every n-th row.
-    slow_weight : float
-        Factor on rows of a joint that has just turned or rests, where friction is least certain.
-    smoother : {"polynomial", "moving-average"}
-        Derivatives by the symmetric polynomial, or by backward differences and an exponential
-        moving average of the same cut-off, as in the Valkyrie experiment: without delay in name,
-        with its lag uncompensated in fact.
+    `rate`: samples per second [Hz]; `cutoff`: of the low-pass on both sides [Hz];
+    `derivative_cutoff`: of the smoother before derivatives [Hz]; `every`: keep every n-th row;
+    `slow_weight`: factor on rows of a joint that has just turned or rests, where friction is least
+    certain; `smoother`: {"polynomial", "moving-average"}, derivatives by the symmetric polynomial,
+    or by backward differences and an exponential moving average of the same cut-off, as in the
+    Valkyrie experiment: without delay in name, with its lag uncompensated in fact.
     """
 
     def __init__(

@@ -46,17 +46,8 @@ MAX_KEPT_DECISIONS = 1000
 class JobQueue:
     """Jobs of one owner.
 
-    Parameters
-    ----------
-    threaded : bool
-        Whether a thread does them, which begins with the first one.
-    most : int
-        Jobs that may wait for it.
-
-    Attributes
-    ----------
-    lock : RLock
-        Held by whoever changes what the owner's callers share.
+    `threaded`: whether a thread does them, which begins with the first one; `most`: jobs that may
+    wait for it; `lock`: held by whoever changes what the owner's callers share.
     """
 
     def __init__(self, threaded: bool, most: int) -> None:

@@ -67,41 +67,21 @@ MIN_RESIDUAL_ROWS_SHARE = 0.05
 
 @dataclass(frozen=True, eq=False)
 class VerifiedModel:
-    """A verified model.
+    """A verified model."""
 
-    Attributes
-    ----------
-    delta : ndarray, shape (n,)
-    covariance : ndarray, shape (nb, nb)
-        Of the base parameters.
-    verified : str
-        What holds in exact arithmetic.
-    converged : bool
-        Whether it is the optimum; if not, the next call goes on from it.
-    """
-
-    delta: Array
-    covariance: Array
-    verified: str
-    converged: bool
+    delta: Array  #: Shape (n,).
+    covariance: Array  #: Shape (nb, nb): of the base parameters.
+    verified: str  #: What holds in exact arithmetic.
+    converged: bool  #: Whether it is the optimum; if not, the next call goes on from it.
 
 
 class FeasibleProblem:
     """See the module.
 
-    Parameters
-    ----------
-    base : BaseParameters
-        Its robot is the nominal model; what it does not say is taken generic, joint terms zero.
-    feasible : FeasibleSet
-    weight : float
-        Of the divergence from the nominal model, in units of the whitened residual.
-
-    Attributes
-    ----------
-    nominal : ndarray, shape (n,)
-    corrected : tuple of str
-        Bodies and drives of the description that cannot exist: the nominal model has the closest.
+    `base`: its robot is the nominal model; what it does not say is taken generic, joint terms zero;
+    `weight`: of the divergence from the nominal model, in units of the whitened residual; `nominal`
+    (n,); `corrected`: bodies and drives of the description that cannot exist: the nominal model has
+    the closest.
     """
 
     def __init__(self, base: BaseParameters, feasible: FeasibleSet, weight: float) -> None:
@@ -146,10 +126,7 @@ class FeasibleProblem:
         nominal model, each joint's in units of its own root mean square. One is determined when
         its standard deviation is below `DETERMINED_DEVIATION` of that unit.
 
-        Parameters
-        ----------
-        R : ndarray, shape (k, nb)
-            Equations in units of their noise.
+        `R` (k, nb): equations in units of their noise.
         """
         precision = np.linalg.svd(R @ self._from_usual, compute_uv=False)
         return float(np.count_nonzero(precision * DETERMINED_DEVIATION > 1.0) / self.base.size)
@@ -157,10 +134,8 @@ class FeasibleProblem:
     def solve(self, R: Array, rho: Array) -> VerifiedModel:
         """The most probable model, from where the last one was.
 
-        Raises
-        ------
-        SolverError
-            When the answer does not verify; the next call starts from the nominal model again.
+        Raises SolverError: when the answer does not verify; the next call starts from the nominal
+        model again.
         """
         problem = self.problem(R, rho)
         found, near = problem.resume(self._start, self.weight, NEWTON_STEPS)

@@ -33,17 +33,10 @@ ESTIMATE_INTERVAL = 1.0
 @checked_methods
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """Estimates of a log in the order of time.
+    """Estimates of a log in the order of time."""
 
-    Attributes
-    ----------
-    online : OnlineFit
-        As it was at the end.
-    estimates : tuple of OnlineEstimate
-    """
-
-    online: OnlineFit
-    estimates: tuple[OnlineEstimate, ...]
+    online: OnlineFit  #: As it was at the end.
+    estimates: tuple[OnlineEstimate, ...]  #: In the order of time.
 
     @property
     def table(self) -> pd.DataFrame:

@@ -23,10 +23,7 @@ from feasid.robot.description import Robot
 def refuse_repeated_logs(sources: Sequence[Recording | Reduced]) -> None:
     """Raise when two of the logs hold the same; only those of one extent are compared.
 
-    Raises
-    ------
-    InputError
-        Names both.
+    Raises InputError: names both.
     """
     known: dict[Hashable, list[int]] = {}
     inside = {d: k for k, s in enumerate(sources) if isinstance(s, Reduced) for d in s.digests}
@@ -94,15 +91,8 @@ THE_SAME = "the test log is the fitted log: its errors say nothing about other m
 def find_leakage(fitted: Reduced, test: Reduced) -> str | None:
     """Say so when a test log holds the fitted rows or repeats the fitted motion.
 
-    Parameters
-    ----------
-    fitted, test : Reduced
-        Of one robot and the same base parameters.
-
-    Returns
-    -------
-    str or None
-        A sentence for the reader of the errors.
+    `fitted`, `test`: of one robot and the same base parameters. Returns: a sentence for the reader
+    of the errors.
     """
     if fitted.fingerprint != test.fingerprint:
         return None

@@ -75,14 +75,7 @@ class DecimatingFilter:
     def filter_rows(self, block: Array, count: int) -> Array:
         """Filtered values at `count` rows of a block whose first sample has the first weight.
 
-        Parameters
-        ----------
-        block : ndarray, shape (k, at least (count - 1) spacing + len(taps))
-        count : int
-
-        Returns
-        -------
-        ndarray, shape (k, count)
+        `block` (k, at least (count - 1) spacing + len(taps)). Returns (k, count).
         """
         out = np.empty((block.shape[0], count))
         for k in range(0, count, TILE):
@@ -99,10 +92,7 @@ class DecimatingFilter:
 class GaussianLowPass:
     """A Gaussian low-pass with gain 1/2 at `cutoff` for signals sampled at `rate` [Hz].
 
-    Raises
-    ------
-    InputError
-        When the cut-off is not below half the rate.
+    Raises InputError: when the cut-off is not below half the rate.
     """
 
     cutoff: float
@@ -159,14 +149,9 @@ class GaussianLowPass:
     ) -> npt.NDArray[np.intp]:
         """Rows that are kept of a run with this number of samples; windows lie inside it.
 
-        Parameters
-        ----------
-        samples : int
-        anchor : int
-            Place of the run's first sample in its log: kept rows are multiples of `spacing`
-            there, so that a log read in pieces keeps the rows of one read whole.
-        own : (int, int), optional
-            Only rows in this range; the others are surroundings.
+        `anchor`: place of the run's first sample in its log: kept rows are multiples of `spacing`
+        there, so that a log read in pieces keeps the rows of one read whole; `own`: only rows in
+        this range; the others are surroundings.
         """
         first, last = (0, samples) if own is None else own
         low, high = max(self.half_width, first), min(samples - self.half_width, last)
@@ -193,16 +178,9 @@ def low_pass_motion(motion: Motion) -> Motion:
     Filtered signals fulfil the filtered equations only as far as the motion is slow beside the
     cut-off, and friction smooth: good for looking at a log, not for fitting it.
 
-    Parameters
-    ----------
-    motion : Motion
-        Returned as it is when its signals were filtered already, or nothing is.
-
-    Returns
-    -------
-    Motion
-        Without the samples at the ends of runs that the window does not cover, which the fit
-        does not use either.
+    `motion`: returned as it is when its signals were filtered already, or nothing is. Returns:
+    without the samples at the ends of runs that the window does not cover, which the fit does not
+    use either.
     """
     if motion.filtering != "equations" or not motion.cutoff:
         return motion
@@ -230,24 +208,13 @@ EDGE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class EquationRows:
-    """Consecutive equations, one entry per generalised coordinate.
+    """Consecutive equations, one entry per generalised coordinate."""
 
-    Attributes
-    ----------
-    filtered, raw : list of ndarray, shapes (k, M)
-        [w | tau] behind the low-pass, and without it.
-    slope : list of ndarray, shape (M,)
-        Time derivative of the filtered torque.
-    slowness : list of ndarray, shape (M,)
-    t : ndarray, shape (M,)
-        [s]
-    """
-
-    filtered: list[Array]
-    raw: list[Array]
-    slope: list[Array]
-    slowness: list[Array]
-    t: Array
+    filtered: list[Array]  #: Shape (k, M): [w | tau] behind the low-pass, and without it.
+    raw: list[Array]  #: See `filtered`.
+    slope: list[Array]  #: Shape (M,): time derivative of the filtered torque.
+    slowness: list[Array]  #: Shape (M,).
+    t: Array  #: Shape (M,): [s]
 
     def select(self, chosen: Mask) -> EquationRows:
         """Some of them."""
@@ -274,15 +241,8 @@ class FilterPair:
 class Equations:
     """Forms the equations of runs at the rows that are kept.
 
-    Parameters
-    ----------
-    robot : Robot
-    columns : sequence of int
-        ``base.independent``.
-    cutoff : float
-        Where the window's gain is 1/2 [Hz].
-    free : bool
-        Whether runs have projectors, with which every equation has all columns.
+    `columns`: ``base.independent``; `cutoff`: where the window's gain is 1/2 [Hz]; `free`: whether
+    runs have projectors, with which every equation has all columns.
     """
 
     def __init__(
@@ -427,10 +387,7 @@ class EquationReducer:
     def result(self, notes: Sequence[str] = ()) -> Reduced:
         """The reduction of everything added so far.
 
-        Raises
-        ------
-        NotEnoughDataError
-            When no run was as long as the window.
+        Raises NotEnoughDataError: when no run was as long as the window.
         """
         cutoff, plan = self.equations.cutoff, self.equations.plan
         if not self._rows:

@@ -72,30 +72,18 @@ LAGS = (0, 1, 2, 3, 4, 6, 8, 11, 15, 20)
 
 @dataclass(frozen=True, eq=False)
 class Strata:
-    """Triangles of one generalised coordinate's rows [w | tau | dtau/dt], k + 1 entries each.
+    """Triangles of one generalised coordinate's rows [w | tau | dtau/dt], k + 1 entries each."""
 
-    Attributes
-    ----------
-    triangles : ndarray, shape (CLASSES, FOLDS, k + 1, k + 1)
-        Of the rows in each class and fold; that of [w | tau] is its leading block.
-    counts : ndarray, shape (CLASSES, FOLDS)
-        How many rows.
-    slowness : ndarray, shape (CLASSES, FOLDS)
-        Sums of squared slowness.
-    products : ndarray, shape (len(LAGS), k + 1, k + 1)
-        Symmetric parts of ``sum_t u_t u_(t+l) z_t z_(t+l)'`` with u = 1 - slowness.
-    pairs : ndarray, shape (len(LAGS),)
-        ``sum_t u_t u_(t+l)``.
-    raw : ndarray, shape (k, k)
-        Triangle of [w | tau] of the same rows without the low-pass.
-    """
-
+    #: Shape (CLASSES, FOLDS, k + 1, k + 1): of the rows in each class and fold; that of [w | tau]
+    #: is its leading block.
     triangles: Array
-    counts: Array
-    slowness: Array
+    counts: Array  #: Shape (CLASSES, FOLDS): how many rows.
+    slowness: Array  #: Shape (CLASSES, FOLDS): sums of squared slowness.
+    #: Shape (len(LAGS), k + 1, k + 1): symmetric parts of ``sum_t u_t u_(t+l) z_t z_(t+l)'`` with u
+    #: = 1 - slowness.
     products: Array
-    pairs: Array
-    raw: Array
+    pairs: Array  #: Shape (len(LAGS),): ``sum_t u_t u_(t+l)``.
+    raw: Array  #: Shape (k, k): triangle of [w | tau] of the same rows without the low-pass.
 
     @classmethod
     def empty(cls, size: int) -> Strata:
@@ -187,12 +175,8 @@ class Strata:
         Summed up to the first lag whose correlation is not positive, trapezoids between lags that
         are not there; rows at standstill do not count.
 
-        Parameters
-        ----------
-        beta : ndarray, shape (k - 1,)
-        followed : ndarray, shape (k - 1, k - 1), optional
-            Covariance of beta: what an estimate follows of the noise is missing in its residual,
-            slow waves above all.
+        `beta` (k - 1,); `followed` (k - 1, k - 1): covariance of beta: what an estimate follows of
+        the noise is missing in its residual, slow waves above all.
         """
         v = np.r_[beta, -1.0, 0.0]
         power = (self.products @ v) @ v
@@ -240,10 +224,7 @@ def triangularise(rows: Array) -> Array:
 class StrataBuilder:
     """Accumulates the rows of one coordinate.
 
-    Parameters
-    ----------
-    size : int
-        Entries of a row [w | tau].
+    `size`: entries of a row [w | tau].
     """
 
     def __init__(self, size: int) -> None:

@@ -47,22 +47,10 @@ def reduce_momentum(
 ) -> Reduced:
     """Reduce prepared runs through their momentum; consecutive windows overlap by half.
 
-    Parameters
-    ----------
-    motions : iterable of Motion
-        A log, whole or in pieces; accelerations are not used.
-    robot : Robot
-        Joints of one degree of freedom.
-    columns : sequence of int
-        ``base.independent``.
-    window : float
-        [s]; at least two samples long.
-
-    Returns
-    -------
-    Reduced
-        Of equations in N m s (N s), one per window and joint, divided by the window's length so
-        that they compare with torques.
+    `motions`: a log, whole or in pieces; accelerations are not used; `robot`: joints of one degree
+    of freedom; `columns`: ``base.independent``; `window`: [s]; at least two samples long. Returns:
+    of equations in N m s (N s), one per window and joint, divided by the window's length so that
+    they compare with torques.
     """
     several = [b.joint for b in robot.bodies if b.dof > 1]
     if several:

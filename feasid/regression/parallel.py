@@ -62,18 +62,8 @@ Job = Callable[[Any], Any]
 def run_jobs(job: Job, logs: Sequence[Any], workers: int) -> Iterator[tuple[int, Any]]:
     """Yield (number of the log, result) as they come.
 
-    Parameters
-    ----------
-    job : callable
-        Picklable; what it returns too.
-    logs : sequence
-        Picklable.
-    workers : int
-        Processes at once.
-
-    Yields
-    ------
-    A log whose workers died gives a `LogError`.
+    `job`: picklable; what it returns too; `logs`: picklable; `workers`: processes at once. Yields A
+    log whose workers died gives a `LogError`.
     """
     waiting: SimpleQueue[int] = SimpleQueue()
     for k in range(len(logs)):
@@ -277,10 +267,7 @@ def reduce_with_checkpoint(
 def make_checkpoint_folder(folder: Path, fresh: bool) -> None:
     """Make the folder; when `fresh`, nothing in it is used again.
 
-    Raises
-    ------
-    OutputError
-        It cannot be made.
+    Raises OutputError: it cannot be made.
     """
     try:
         folder.mkdir(exist_ok=True)
@@ -331,10 +318,7 @@ class FleetSum:
     def require_total(self, on_error: str) -> Reduced:
         """The sum; failures are an error, or with ``on_error="skip"`` notes.
 
-        Raises
-        ------
-        LogError
-            With attributes ``failed`` and ``partial``, the sum of the others.
+        Raises LogError: with attributes ``failed`` and ``partial``, the sum of the others.
         """
         listed = "; ".join(f"{f.log}: {f.message}" for f in self.failed)
         if self.total is None or (self.failed and on_error != "skip"):
@@ -360,17 +344,9 @@ def reduce_all(
 ) -> FleetSum:
     """Apply `job` to every log and add the results.
 
-    Parameters
-    ----------
-    job : callable
-        From a log to reduced data; must be picklable for more than one worker.
-    logs : sequence
-    workers : int
-        Processes on this machine; 1 works in this one.
-    client : dask.distributed.Client, optional
-        Work there instead.
-    progress : callable, optional
-        Called with (done, all) after each log.
+    `job`: from a log to reduced data; must be picklable for more than one worker; `workers`:
+    processes on this machine; 1 works in this one; `client`: dask.distributed.Client, work there
+    instead; `progress`: called with (done, all) after each log.
     """
     parts: list[Reduced | None] = [None] * len(logs)
     failed: list[tuple[int, LogFailure]] = []

@@ -146,15 +146,8 @@ def reduce_groups(
 ) -> tuple[BaseParameters, list[Reduced], list[Note]]:
     """Logs of one robot in several states, such as without and with a load, reduced alike.
 
-    Parameters
-    ----------
-    groups : sequence of logs, or of sequences of logs
-    robot : Robot or path, optional
-        Default what travels with the first group.
-    options : mapping
-        `feasid.options.tables.LoadOptions`.
-    function : str
-        Whose options they are.
+    `robot`: default what travels with the first group; `options`:
+    `feasid.options.tables.LoadOptions`; `function`: whose options they are.
     """
     chosen = complete_filter_options(check_options(LoadOptions, options, function), function)
     terms = select_options(TermOptions, chosen)
@@ -349,18 +342,8 @@ def reduce_tasks(
 def restrict_terms(reduced: Reduced, wide: Robot, base: BaseParameters) -> Reduced:
     """The reduction that the robot of `base` would have got from the same log.
 
-    Parameters
-    ----------
-    reduced : Reduced
-        Of `wide`.
-    wide : Robot
-    base : BaseParameters
-        Of the same robot with some of its joint terms left out.
-
-    Raises
-    ------
-    InputError
-        When `base` has a parameter that `wide` does not have.
+    `reduced`: of `wide`; `base`: of the same robot with some of its joint terms left out. Raises
+    InputError: when `base` has a parameter that `wide` does not have.
     """
     columns = tuple(int(c) for c in base.independent)
     change = _column_transformation(reduced, wide, base)

@@ -127,19 +127,8 @@ def reweight(
 ) -> tuple[Reduced, Array]:
     """Iterate weights and estimates until they agree.
 
-    Parameters
-    ----------
-    blocks : sequence of TimeSpan
-    kind : {"huber", "tukey"}
-    solve : callable
-        From reduced data to base parameters beta.
-
-    Returns
-    -------
-    Reduced
-        The weighted equations.
-    ndarray, shape (blocks, dof)
-        Weight of each block for each joint, 0 to 1.
+    `kind`: {"huber", "tukey"}; `solve`: from reduced data to base parameters beta. Returns the
+    weighted equations; (blocks, dof): weight of each block for each joint, 0 to 1.
     """
     if len(blocks) < FEWEST:
         most = sum(b.end - b.start for b in blocks) / (FEWEST + 1)

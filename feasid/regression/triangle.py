@@ -78,54 +78,29 @@ LARGEST_FILE = 2**28
 @checked_methods
 @dataclass(frozen=True, eq=False)
 class Reduced:
-    """A log reduced to one triangle per generalised coordinate; add two with ``+``.
+    """A log reduced to one triangle per generalised coordinate; add two with ``+``."""
 
-    Attributes
-    ----------
-    fingerprint : str
-        Of the robot's structure and of the columns: only equal ones add.
-    columns : tuple of int
-        Standard parameters that the columns belong to (``base.independent``).
-    supports : tuple of tuple of int
-        Per row the positions in `columns` that it touches.
-    triangles : tuple of ndarray, shapes (k + 1, k + 1)
-        Per row the triangle of [W_r | tau_r], upper triangular.
-    samples : int
-        Rows of the log that went in.
-    notes : tuple of Note
-        What was done to the signals on the way.
-    cutoff : float or None
-        Cut-off of the low-pass [Hz], when all of the log was filtered alike.
-    robot : Robot or None
-        The robot it belongs to; not kept in files.
-    sources : tuple of str
-        Names of the files that went in.
-    digests : tuple of str
-        SHA-256 of their content.
-    rows : int
-        Equations per coordinate; `samples` unless a low-pass on both sides left fewer to keep.
-    strata : tuple of Strata
-        Per row its triangles by slowness and time; empty when the equations were not filtered.
-    period : float
-        Longest time between two samples of the logs [s]; 0 when it is not known.
-    power : ndarray, shape (dof,), or None
-        Sum of squares of what is to be predicted, where torques hold the forces of contacts, too
-        [(N m)^2 or N^2]; None where torques are that.
-    """
-
-    fingerprint: str
+    fingerprint: str  #: Of the robot's structure and of the columns: only equal ones add.
+    #: Standard parameters that the columns belong to (``base.independent``).
     columns: tuple[int, ...]
-    supports: tuple[tuple[int, ...], ...]
+    supports: tuple[tuple[int, ...], ...]  #: Per row the positions in `columns` that it touches.
+    #: Shape (k + 1, k + 1): per row the triangle of [W_r | tau_r], upper triangular.
     triangles: tuple[Array, ...]
-    samples: int
-    notes: tuple[Note, ...] = ()
+    samples: int  #: Rows of the log that went in.
+    notes: tuple[Note, ...] = ()  #: What was done to the signals on the way.
+    #: Cut-off of the low-pass [Hz], when all of the log was filtered alike.
     cutoff: float | None = None
-    robot: Robot | None = None
-    sources: tuple[str, ...] = ()
-    digests: tuple[str, ...] = ()
+    robot: Robot | None = None  #: The robot it belongs to; not kept in files.
+    sources: tuple[str, ...] = ()  #: Names of the files that went in.
+    digests: tuple[str, ...] = ()  #: SHA-256 of their content.
+    #: Equations per coordinate; `samples` unless a low-pass on both sides left fewer to keep.
     rows: int = -1
+    #: Per row its triangles by slowness and time; empty when the equations were not filtered.
     strata: tuple[Strata, ...] = ()
+    #: Longest time between two samples of the logs [s]; 0 when it is not known.
     period: float = 0.0
+    #: Shape (dof,): sum of squares of what is to be predicted, where torques hold the forces of
+    #: contacts, too [(N m)^2 or N^2]; None where torques are that.
     power: Array | None = None
 
     def __post_init__(self) -> None:
@@ -369,11 +344,7 @@ class Reduced:
 class Reducer:
     """Accumulates samples into triangles with memory that does not depend on how many come.
 
-    Parameters
-    ----------
-    robot : Robot
-    columns : sequence of int, optional
-        Default ``base_parameters(robot).independent``.
+    `columns`: default ``base_parameters(robot).independent``.
     """
 
     def __init__(self, robot: Robot, columns: Sequence[int] | None = None) -> None:
@@ -436,17 +407,9 @@ class Reducer:
 def relative_errors(robot: Robot, missed: Array, squares: Array) -> Array:
     """Roots of squared errors over squared torques, of every coordinate and then of all.
 
-    Parameters
-    ----------
-    robot : Robot
-    missed, squares : ndarray, shape (dof,)
-        Sums of squared errors, and of squared torques or forces [(N m)^2 or N^2].
-
-    Returns
-    -------
-    ndarray, shape (dof + 1,)
-        NaN where there is no torque. Units are kept apart: see
-        `feasid.robot.layout.squares_in_common_unit`.
+    `missed`, `squares` (dof,): sums of squared errors, and of squared torques or forces [(N m)^2 or
+    N^2]. Returns (dof + 1,): NaN where there is no torque. Units are kept apart: see
+    `feasid.robot.layout.squares_in_common_unit`.
     """
     share = np.maximum(missed, 0.0) / np.where(squares > 0, squares, np.nan)
     power = squares_in_common_unit(robot, squares)
@@ -488,12 +451,7 @@ def archive_bytes(reduced: Reduced) -> bytes:
 def values_from_archive(archive: Any, name: str) -> dict[str, Any]:
     """The attributes of a `Reduced` that an archive holds, by name.
 
-    Raises
-    ------
-    InputError
-        Its version is another one.
-    ValueError, LookupError
-        It is damaged.
+    Raises InputError: its version is another one. Raises ValueError, LookupError: it is damaged.
     """
     found = archive if "version" in archive else {"version": archive["format"]}
     require_version(name, "reduced data; reduce the log again", found, FILE_VERSION)

@@ -41,18 +41,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PredictedLog:
-    """Runs of a log and the torques that a robot with parameters has there.
+    """Runs of a log and the torques that a robot with parameters has there."""
 
-    Attributes
-    ----------
-    robot : Robot
-        With the identified parameters.
-    motion : Motion
-        The log, prepared as the fitted one was.
-    """
-
-    robot: Robot
-    motion: Motion
+    robot: Robot  #: With the identified parameters.
+    motion: Motion  #: The log, prepared as the fitted one was.
 
     @classmethod
     def from_fit(cls, fit: Fit, log: Any = None) -> PredictedLog:
@@ -161,17 +153,8 @@ def report_contents(
 ) -> dict[str, Any]:
     """What there is to say of a fit.
 
-    Parameters
-    ----------
-    fit : Fitted
-    tested : Series, optional
-        Errors on logs that were not fitted.
-    tests, fitted : sequence of logs
-        Drawn as far as they have samples.
-    command : str
-        What was typed to get here.
-    simulation : Simulation or str, optional
-        Of a log, or why there is none.
+    `tested`: errors on logs that were not fitted; `tests`, `fitted`: drawn as far as they have
+    samples; `command`: what was typed to get here; `simulation`: of a log, or why there is none.
     """
     told: dict[str, Any] = as_json(
         {

@@ -45,16 +45,9 @@ ROOM = 0.06
 def torque_curves(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Paths of measured and predicted torque and their difference, and their ranges.
 
-    Parameters
-    ----------
-    runs : sequence of mapping
-        With numbers ``t``, ``measured`` and ``predicted``.
-
-    Returns
-    -------
-    dict
-        ``paths``, a mapping from a name to SVG path data in units of the picture, and ``x`` and
-        ``y``, the ranges that width and height stand for.
+    `runs`: with numbers ``t``, ``measured`` and ``predicted``. Returns: ``paths``, a mapping from a
+    name to SVG path data in units of the picture, and ``x`` and ``y``, the ranges that width and
+    height stand for.
     """
     times = [float(t) for run in runs for t in run["t"]]
     if not times:

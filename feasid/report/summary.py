@@ -141,21 +141,11 @@ QUANTILE = 1.96
 def linear_form_table(fit: Fit, rows: Array, names: Sequence[str]) -> pd.DataFrame:
     """Linear forms of the standard parameters: value, precision, and where the value comes from.
 
-    Parameters
-    ----------
-    fit : Fitted
-    rows : ndarray, shape (m, n)
-        A form's coefficients of the n standard parameters.
-    names : sequence of str
-
-    Returns
-    -------
-    DataFrame
-        Columns ``value``; ``std. err.``, infinite where nothing limits it; ``[2.5 %`` and
-        ``97.5 %]``, the normal 95 % interval, which does not count constraints; ``description``,
-        NaN where it says nothing; ``source``: "data", "prior" (that the log alone leaves at least
-        `PRIOR_SHARE`-times less certain, or says nothing of), "bound" (zero, by a constraint) or
-        "given".
+    `rows` (m, n): a form's coefficients of the n standard parameters. Returns: columns ``value``;
+    ``std. err.``, infinite where nothing limits it; ``[2.5 %`` and ``97.5 %]``, the normal 95 %
+    interval, which does not count constraints; ``description``, NaN where it says nothing;
+    ``source``: "data", "prior" (that the log alone leaves at least `PRIOR_SHARE`-times less
+    certain, or says nothing of), "bound" (zero, by a constraint) or "given".
     """
     import pandas as pd
 

@@ -46,33 +46,23 @@ TAILS = 3
 
 @dataclass(frozen=True, eq=False)
 class GainPrior:
-    """What is known before the log.
+    """What is known before the log."""
 
-    Attributes
-    ----------
-    unknowns : ndarray, shape (nb, n)
-        Base parameters by the unknowns: standard parameters, or base ones of no description.
-    described : ndarray, shape (k, n + 1)
-        Rows [parameters | factor] whose values are zero, up to the width.
-    rows, values : ndarray, shapes (k, n) and (k,)
-        Weighed moments, in units of their deviations.
-    trusted, stated : mapping of int to (float, float)
-        Gains by joint with relative deviation, normal ones and, of files, with Student's tails.
-    factor : float
-        Deviation of the factor that the whole description is off; zero where only the description
-        fixes it, and this factor is added to what is reported.
-    fixed_by : str
-        What fixes the common factor.
-    """
-
+    #: Shape (nb, n): base parameters by the unknowns: standard parameters, or base ones of no
+    #: description.
     unknowns: Array
+    #: Shape (k, n + 1): rows [parameters | factor] whose values are zero, up to the width.
     described: Array
-    rows: Array
-    values: Array
+    rows: Array  #: Shape (k, n): weighed moments, in units of their deviations.
+    values: Array  #: Shape (k,): see `rows`.
+    #: Mapping of int to (float, float): gains by joint with relative deviation, normal ones and, of
+    #: files, with Student's tails.
     trusted: Mapping[int, tuple[float, float]]
-    stated: Mapping[int, tuple[float, float]]
+    stated: Mapping[int, tuple[float, float]]  #: See `trusted`.
+    #: Deviation of the factor that the whole description is off; zero where only the description
+    #: fixes it, and this factor is added to what is reported.
     factor: float
-    fixed_by: str
+    fixed_by: str  #: What fixes the common factor.
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,10 +181,7 @@ class GainEvidence:
     def maximise(self, start: Array) -> GainPosterior:
         """Gains and width of the largest evidence, from [log kp | log width] on.
 
-        Raises
-        ------
-        LogError
-            The search ends nowhere.
+        Raises LogError: the search ends nowhere.
         """
 
         def value_and_slope(y: Array) -> tuple[float, Array]:

@@ -64,52 +64,29 @@ LARGEST_ERROR = 1.0
 
 @dataclass(frozen=True, eq=False)
 class ServoFit:
-    """What a log of positions and commands tells of the servos.
+    """What a log of positions and commands tells of the servos."""
 
-    Attributes
-    ----------
-    servo : Servo
-        With which commands are read as torques.
-    kp_deviations, ratio_deviations : ndarray, shape (dof,)
-        Relative standard deviations of the gains, and of their ratios to the mean gain.
-    damping, damping_deviations : ndarray, shape (dof,)
-        Derivative gain and viscous friction, which the log tells in sum only [N m s or N s / m].
-    factor : float
-        Relative standard deviation of the factor that all gains and parameters share.
-    fixed_by : str
-        What fixed it.
-    groups : tuple of tuple of str
-        Joints that share one factor, see `feasid.servo_scale_groups`.
-    delay_deviation : float
-        [s]
-    misfit : ndarray, shape (dof,)
-        Share of each error that is not explained.
-    kept : ndarray, shape (dof,)
-        Share of each joint's rows that was used.
-    weighing : str
-        What to weigh, and how, where only the description fixes the factor.
-    from_log : float
-        The part of `factor` that is not the description's common error.
-    stated : mapping of str to float
-        Gains that the robot's file states, by joint: a prior of `FILE_SHARE`.
-    other_law : str
-        Another law of the servo that is about as likely, with other gains; empty for none.
-    """
-
-    servo: Servo
+    servo: Servo  #: With which commands are read as torques.
+    #: Shape (dof,): relative standard deviations of the gains, and of their ratios to the mean
+    #: gain.
     kp_deviations: Array
-    ratio_deviations: Array
+    ratio_deviations: Array  #: See `kp_deviations`.
+    #: Shape (dof,): derivative gain and viscous friction, which the log tells in sum only [N m s or
+    #: N s / m].
     damping: Array
-    damping_deviations: Array
-    factor: float
-    fixed_by: str
+    damping_deviations: Array  #: See `damping`.
+    factor: float  #: Relative standard deviation of the factor that all gains and parameters share.
+    fixed_by: str  #: What fixed it.
+    #: Joints that share one factor, see `feasid.servo_scale_groups`.
     groups: tuple[tuple[str, ...], ...]
-    delay_deviation: float
-    misfit: Array
-    kept: Array
-    weighing: str = ""
-    from_log: float = 0.0
+    delay_deviation: float  #: [s]
+    misfit: Array  #: Shape (dof,): share of each error that is not explained.
+    kept: Array  #: Shape (dof,): share of each joint's rows that was used.
+    weighing: str = ""  #: What to weigh, and how, where only the description fixes the factor.
+    from_log: float = 0.0  #: The part of `factor` that is not the description's common error.
+    #: Gains that the robot's file states, by joint: a prior of `FILE_SHARE`.
     stated: Mapping[str, float] = field(default_factory=dict)
+    #: Another law of the servo that is about as likely, with other gains; empty for none.
     other_law: str = ""
 
     @property
@@ -240,17 +217,9 @@ class ServoFit:
 def identify_servo(logs: Sequence[Any], robot: Robot, chosen: Mapping[str, Any]) -> ServoFit:
     """Gains and delay of the servos behind logs of positions and commands.
 
-    Parameters
-    ----------
-    logs : sequence of Recording
-    robot : Robot
-    chosen : mapping
-        `feasid.options.tables.FitOptions`, completed.
-
-    Raises
-    ------
-    InputError, LogError, NotEnoughDataError
-        What is wrong with the log, or that a servo does more than is modelled, by name.
+    `chosen`: `feasid.options.tables.FitOptions`, completed. Raises InputError, LogError,
+    NotEnoughDataError: what is wrong with the log, or that a servo does more than is modelled, by
+    name.
     """
     model = _require_model(robot, chosen)
     base = base_parameters(model)

@@ -46,10 +46,7 @@ LARGE_MOMENT = 5.0
 def gain_prior(base: BaseParameters, chosen: Mapping[str, Any]) -> GainPrior:
     """What the description and the options say.
 
-    Raises
-    ------
-    InputError
-        A joint or deviation that cannot be, or nothing that fixes the common factor.
+    Raises InputError: a joint or deviation that cannot be, or nothing that fixes the common factor.
     """
     robot = base.robot
     known = bool(np.isfinite(robot.values[robot.inertial_columns]).all())
@@ -148,10 +145,7 @@ def describe_factors(robot: Robot) -> list[str]:
     A sentence on the factors, and for each of them the steps of weighing, one by one, at the joint
     and the posture with the largest gravity moment, where there is one.
 
-    Raises
-    ------
-    InputError
-        As `feasid.servo_scale_groups`.
+    Raises InputError: as `feasid.servo_scale_groups`.
     """
     groups = servo_scale_groups(robot)
     shared = "; ".join(", ".join(group) for group in groups)

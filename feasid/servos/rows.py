@@ -140,27 +140,16 @@ class MotionRegressors:
 
 @dataclass(frozen=True, eq=False)
 class ServoRows:
-    """Filtered equations of logs with one load.
-
-    Attributes
-    ----------
-    stretches : tuple of _ServoStretch
-    motion : MotionRegressors
-        Of the logged motion.
-    commanded : tuple of MotionRegressors
-        Of the commanded motion at each lag; those of a law without one are the logged motion's.
-    use : ndarray, shape (rows, dof)
-    shift : ndarray, shape (nb,)
-        What a known load adds to the base parameters.
-    """
+    """Filtered equations of logs with one load."""
 
     stretches: tuple[_ServoStretch, ...]
     law: str
     robot: Robot
-    motion: MotionRegressors
+    motion: MotionRegressors  #: Of the logged motion.
+    #: Of the commanded motion at each lag; those of a law without one are the logged motion's.
     commanded: tuple[MotionRegressors, ...]
-    use: Mask
-    shift: Array
+    use: Mask  #: Shape (rows, dof).
+    shift: Array  #: Shape (nb,): what a known load adds to the base parameters.
 
     @classmethod
     def from_logs(

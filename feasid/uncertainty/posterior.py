@@ -71,33 +71,16 @@ SEEN = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class Density:
-    """``-log p`` and its gradient at many models at once, over the free parameters.
+    """``-log p`` and its gradient at many models at once, over the free parameters."""
 
-    Attributes
-    ----------
-    A, b : ndarray, shapes (m, n) and (m,)
-    feasible : FeasibleSet
-        Without equalities.
-    means : mapping of str to ndarray, shape (s, s)
-        Inertia blocks of the reference, by name.
-    weights : mapping of str to float
-        Of the prior.
-    start : ndarray, shape (n,)
-        A model inside, from which differences are taken.
-    unit : ndarray, shape (n,)
-        Size of one unit of each parameter.
-    centred : bool
-        Whether the reference is the prior's mean, else its mode.
-    """
-
-    A: Array
-    b: Array
-    feasible: FeasibleSet
-    means: Mapping[str, Array]
-    weights: Mapping[str, float]
-    start: Array
-    unit: Array
-    centred: bool = True
+    A: Array  #: Shape (m, n).
+    b: Array  #: Shape (m,).
+    feasible: FeasibleSet  #: Without equalities.
+    means: Mapping[str, Array]  #: Shape (s, s): inertia blocks of the reference, by name.
+    weights: Mapping[str, float]  #: Of the prior.
+    start: Array  #: Shape (n,): a model inside, from which differences are taken.
+    unit: Array  #: Shape (n,): size of one unit of each parameter.
+    centred: bool = True  #: Whether the reference is the prior's mean, else its mode.
     concordance: ClassVar[float] = 0.0  # mirrored at zero: no bound of a gap is taken from it
 
     @cached_property
@@ -350,10 +333,7 @@ def effective_draws(draws: Array) -> Array:
 def verify_draws(feasible: FeasibleSet, parameters: Array) -> Array:
     """The draws, each checked in exact arithmetic.
 
-    Raises
-    ------
-    SolverError
-        One breaks a constraint.
+    Raises SolverError: one breaks a constraint.
     """
     for k, delta in enumerate(parameters):
         if broken := feasible.violations(delta):
@@ -364,32 +344,18 @@ def verify_draws(feasible: FeasibleSet, parameters: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """What a log and a prior leave open; see the module.
+    """What a log and a prior leave open; see the module."""
 
-    Attributes
-    ----------
-    feasible : FeasibleSet
-        Known and tied parameters included; what follows is about the free ones.
-    A, b : ndarray, shapes (m, n) and (m,)
-        Whitened equations with the log's mistakes marginalised, and the prior's rows.
-    unit, start : ndarray, shape (n,)
-        The size of one unit of each parameter, and the fit.
-    reference : ndarray, shape (all parameters,)
-        The prior's.
-    weights : ndarray, shape (k,)
-        Of the prior, per inertia block.
-    centred : bool
-        See `Density`.
-    """
-
+    #: Known and tied parameters included; what follows is about the free ones.
     feasible: FeasibleSet
+    #: Shape (m, n): whitened equations with the log's mistakes marginalised, and the prior's rows.
     A: Array
-    b: Array
-    unit: Array
-    start: Array
-    reference: Array
-    weights: Array
-    centred: bool
+    b: Array  #: Shape (m,): see `A`.
+    unit: Array  #: Shape (n,): the size of one unit of each parameter, and the fit.
+    start: Array  #: See `unit`.
+    reference: Array  #: Shape (all parameters,): the prior's.
+    weights: Array  #: Shape (k,): of the prior, per inertia block.
+    centred: bool  #: See `Density`.
 
     @classmethod
     def from_estimate(

@@ -55,30 +55,16 @@ TERM = re.compile(r"(?:(?P<factor>\d[\d.]*(?:[eE][-+]?\d+)?)\s*\*?\s+|(?P<plain>
 
 @dataclass(frozen=True, eq=False)
 class ResidualRegion:
-    """The region of base parameters that a log allows, and what else is known.
-
-    Attributes
-    ----------
-    base : BaseParameters
-    r, rho : ndarray, shapes (nb, nb) and (nb,)
-        The weighted triangle that was solved.
-    deviation : float
-        Standard deviation of one of its rows; 1 when they are in units of the noise.
-    feasible : FeasibleSet
-        What can exist, within the bounds that were asked for.
-    plausible_set : FeasibleSet
-        The same within the plausible bounds of the fit, too.
-    best : ndarray, shape (n,)
-        The feasible model with the smallest residual.
-    """
+    """The region of base parameters that a log allows, and what else is known."""
 
     base: BaseParameters
-    r: Array
-    rho: Array
+    r: Array  #: Shape (nb, nb): the weighted triangle that was solved.
+    rho: Array  #: Shape (nb,): see `r`.
+    #: Standard deviation of one of its rows; 1 when they are in units of the noise.
     deviation: float
-    feasible: FeasibleSet
-    plausible_set: FeasibleSet
-    best: Array
+    feasible: FeasibleSet  #: What can exist, within the bounds that were asked for.
+    plausible_set: FeasibleSet  #: The same within the plausible bounds of the fit, too.
+    best: Array  #: Shape (n,): the feasible model with the smallest residual.
 
     def budget(self, level: float) -> float:
         """Largest squared residual: the best model's, and the chi-square bound of this level."""
@@ -118,36 +104,25 @@ class Range:
 
     Attributes
     ----------
-    name : str
-    value : float
-        Of the identified model.
-    lower, upper : float
-        No model has less or more: proved; where the end is `limited`, no model within the region's
-        ``largest`` size. Infinite where nothing of the log, of feasibility and of plausible bounds
-        decides the end.
     mark : {"from data", "from feasibility", "from prior", "not determined"}
         The weakest that an end needs. "from prior": bounds that were asked for or are plausible.
-    marks : (str, str)
-        Of the lower and of the upper end.
-    limited : (bool, bool)
-        Whether the proof of the lower and of the upper end is about models within our limit on
-        sizes only. The limit is then a constraint in the end's certificate, too.
-    models : (ndarray, ndarray)
-        Models that fit and exist, shape (n,) each, near the ends.
-    region : Region
-        The models that fit and exist.
-    ends : (End, End)
-        The lower and the upper end with their proofs.
     """
 
-    name: str
-    value: float
+    name: str  #: The parameter, or the sum.
+    value: float  #: Of the identified model.
+    #: No model has less or more: proved; where the end is `limited`, no model within the region's
+    #: ``largest`` size. Infinite where nothing of the log, of feasibility and of plausible bounds
+    #: decides the end.
     lower: float
-    upper: float
-    marks: tuple[str, str]
+    upper: float  #: See `lower`.
+    marks: tuple[str, str]  #: Of the lower and of the upper end.
+    #: Whether the proof of the lower and of the upper end is about models within our limit on sizes
+    #: only. The limit is then a constraint in the end's certificate, too.
     limited: tuple[bool, bool]
+    #: (ndarray, ndarray): models that fit and exist, shape (n,) each, near the ends.
     models: tuple[Array, Array]
-    region: Region = field(repr=False)
+    region: Region = field(repr=False)  #: The models that fit and exist.
+    #: (End, End): the lower and the upper end with their proofs.
     ends: tuple[FormBound, FormBound] = field(repr=False)
 
     @property
@@ -197,22 +172,12 @@ class Range:
 @checked_methods
 @dataclass(frozen=True, eq=False, repr=False)
 class ParameterRanges(Displayed, Sequence[Range]):
-    """Ranges of several parameters; a sequence, and a table.
+    """Ranges of several parameters; a sequence, and a table."""
 
-    Attributes
-    ----------
-    items : tuple of Range
-    level : float
-        Confidence level of the budget.
-    budget : float
-        Largest squared residual of a model that fits.
-    notes : tuple of Note
-    """
-
-    items: tuple[Range, ...]
-    level: float
-    budget: float
-    notes: tuple[Note, ...] = ()
+    items: tuple[Range, ...]  #: One range per parameter.
+    level: float  #: Confidence level of the budget.
+    budget: float  #: Largest squared residual of a model that fits.
+    notes: tuple[Note, ...] = ()  #: What was assumed and what to be aware of.
 
     def __len__(self) -> int:
         return len(self.items)
@@ -323,11 +288,8 @@ def limit_text(largest: float) -> str:
 def linear_form(base: BaseParameters, wanted: Wanted) -> tuple[str, Array]:
     """A name and the coefficients (n,) of what is wanted.
 
-    Raises
-    ------
-    InputError
-        For a parameter that the robot does not have, with the nearest that it has, and for a sum
-        of nothing.
+    Raises InputError: for a parameter that the robot does not have, with the nearest that it has,
+    and for a sum of nothing.
     """
     robot = base.robot
     form = np.zeros(robot.size)

@@ -19,45 +19,27 @@ LEVELS = ("error", "warning", "note")
 @checked_methods
 @dataclass(frozen=True)
 class Finding:
-    """One thing about a log.
+    """One thing about a log."""
 
-    Attributes
-    ----------
-    code : str
-        What it is, in one word: "degrees", "swap", "sign", "gear", "lag", "stuck" ...
-    level : {"error", "warning", "note"}
-    message : str
-        What was seen, with numbers.
-    remedy : str
-        What to do about it, as an option of `feasid.fit` where there is one.
-    joints, columns : tuple of str
-    rows : tuple of (first, last)
-        Row numbers of the log, both included.
-    times : tuple of (start, end)
-        The same in seconds since the log's first row.
-    options : mapping
-        Options of `feasid.fit` with which it predicts better: see `gain`.
-    values : mapping
-        The numbers of the message, by name.
-    gain : float or None
-        Share by which the error of a fit on stretches that it did not see falls with the
-        finding's remedy, as the geometric mean over joints; 1 when no fit is possible without
-        it. None where nothing could be tried.
-    evidence : {"signals", "dynamics"}
-        Whether the columns themselves show it, or the torques that the robot's model explains.
-    """
-
-    code: str
-    level: str
-    message: str
-    remedy: str = ""
-    joints: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
+    code: str  #: What it is, in one word: "degrees", "swap", "sign", "gear", "lag", "stuck" ...
+    level: str  #: One of "error", "warning", "note".
+    message: str  #: What was seen, with numbers.
+    remedy: str = ""  #: What to do about it, as an option of `feasid.fit` where there is one.
+    joints: tuple[str, ...] = ()  #: Names of the joints that it is about.
+    columns: tuple[str, ...] = ()  #: Names of the columns that it is about.
+    #: Tuple of (first, last): row numbers of the log, both included.
     rows: tuple[tuple[int, int], ...] = ()
+    #: Tuple of (start, end): the same in seconds since the log's first row.
     times: tuple[tuple[float, float], ...] = ()
+    #: Options of `feasid.fit` with which it predicts better: see `gain`.
     options: Mapping[str, Any] = field(default_factory=dict)
-    values: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)  #: The numbers of the message, by name.
+    #: Share by which the error of a fit on stretches that it did not see falls with the finding's
+    #: remedy, as the geometric mean over joints; 1 when no fit is possible without it. None where
+    #: nothing could be tried.
     gain: float | None = None
+    #: One of "signals", "dynamics": whether the columns themselves show it, or the torques that the
+    #: robot's model explains.
     evidence: str = "signals"
 
     def __str__(self) -> str:
@@ -78,24 +60,13 @@ class Finding:
 @checked_methods
 @dataclass(frozen=True, repr=False)
 class Diagnosis(Displayed):
-    """All findings about a log, the gravest first.
+    """All findings about a log, the gravest first."""
 
-    Attributes
-    ----------
-    findings : tuple of Finding
-    samples : int
-        Rows of the log.
-    duration, rate : float
-        [s] and [Hz]; NaN when the log has no usable time.
-    notes : tuple of str
-        How the log was prepared for the tests.
-    """
-
-    findings: tuple[Finding, ...]
-    samples: int
-    duration: float = float("nan")
-    rate: float = float("nan")
-    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...]  #: The gravest first.
+    samples: int  #: Rows of the log.
+    duration: float = float("nan")  #: [s] and [Hz]; NaN when the log has no usable time.
+    rate: float = float("nan")  #: See `duration`.
+    notes: tuple[str, ...] = ()  #: How the log was prepared for the tests.
 
     @property
     def ok(self) -> bool:

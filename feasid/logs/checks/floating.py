@@ -84,43 +84,24 @@ ROWS = 4000
 
 @dataclass(frozen=True, eq=False)
 class LimbEquations:
-    """The longest stretch of a log, thinned, with the force of every contact by itself.
-
-    Attributes
-    ----------
-    motion : FloatingMotion
-    torques : ndarray, shape (N, dof)
-        Of the motors, zero for the base.
-    contacts : mapping of str to ContactSensor
-    forces, whole_forces : mapping of str to ndarray, shapes (N, 3) and (M, 3)
-        In the axes of `motion`'s world, thinned and not.
-    flags : mapping of str to ndarray, shape (N,)
-        Columns ``contact_`` of contacts with forces.
-    joints, rows : ndarray of int
-        Coordinates without the base's; places of the N rows among the M.
-    rate : float
-        Of the M rows [Hz].
-    aloft : float
-        Share of the stretch in which no contact bears the robot.
-    turn, spin, gyro, acc : ndarray or None
-        The base's orientation (N, 3, 3) and its rate of change in the base's axes [rad/s]; what
-        the IMU shows in its own.
-    """
+    """The longest stretch of a log, thinned, with the force of every contact by itself."""
 
     motion: FloatingMotion
-    torques: Array
+    torques: Array  #: Shape (N, dof): of the motors, zero for the base.
     contacts: Mapping[str, ContactSensor]
-    forces: Mapping[str, Array]
-    whole_forces: Mapping[str, Array]
-    flags: Mapping[str, Array]
-    joints: Rows
-    rows: Rows
-    rate: float
-    aloft: float
+    forces: Mapping[str, Array]  #: Shape (N, 3): in the axes of `motion`'s world, thinned and not.
+    whole_forces: Mapping[str, Array]  #: Shape (M, 3): see `forces`.
+    flags: Mapping[str, Array]  #: Shape (N,): columns ``contact_`` of contacts with forces.
+    joints: Rows  #: Coordinates without the base's; places of the N rows among the M.
+    rows: Rows  #: See `joints`.
+    rate: float  #: Of the M rows [Hz].
+    aloft: float  #: Share of the stretch in which no contact bears the robot.
+    #: The base's orientation (N, 3, 3) and its rate of change in the base's axes [rad/s]; what the
+    #: IMU shows in its own.
     turn: Array | None = None
-    spin: Array | None = None
-    gyro: Array | None = None
-    acc: Array | None = None
+    spin: Array | None = None  #: See `turn`.
+    gyro: Array | None = None  #: See `turn`.
+    acc: Array | None = None  #: See `turn`.
 
     @classmethod
     def from_log(

@@ -51,12 +51,7 @@ DEGREE = np.pi / 180
 def check_signals(raw: Signals, robot: Robot, runs: Sequence[Rows]) -> list[Finding]:
     """Findings that need one column at a time.
 
-    Parameters
-    ----------
-    raw : Signals
-    robot : Robot
-    runs : sequence of int arrays
-        Row numbers of each run, in order of time.
+    `runs`: row numbers of each run, in order of time.
     """
     findings = _check_time(raw, runs) + _check_missing_cells(raw)
     names, tau = raw.layout.coordinates, raw.values.get("tau")

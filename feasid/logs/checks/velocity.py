@@ -32,12 +32,7 @@ SMOOTHING = 21
 def check_velocities(raw: Signals, runs: Sequence[Rows], known: Sequence[Finding]) -> list[Finding]:
     """Scale, sign and order of the velocities in the log.
 
-    Parameters
-    ----------
-    raw : Signals
-    runs : sequence of int arrays
-    known : sequence of Finding
-        What is known already: positions in degrees, stretches that are stuck or missing.
+    `known`: what is known already: positions in degrees, stretches that are stuck or missing.
     """
     if "dq" not in raw.values:
         return []

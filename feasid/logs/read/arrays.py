@@ -47,10 +47,7 @@ def is_tuple_of_arrays(source: Any) -> bool:
 def frame_of_tuple(arrays: Sequence[Any]) -> pd.DataFrame:
     """``(t, q, tau)``, ``(t, q, dq, tau)`` or ``(t, q, dq, ddq, tau)``; ``(t, q)`` to predict from.
 
-    Raises
-    ------
-    LogError
-        Another number of arrays, or arrays of different lengths.
+    Raises LogError: another number of arrays, or arrays of different lengths.
     """
     names = MEMBERS.get(len(arrays))
     if names is None:
@@ -100,16 +97,8 @@ def frame_of_arrays(arrays: Mapping[str, Any], where: str = "the arrays") -> pd.
     Arrays that have their samples in columns, as the length of the others shows, are transposed;
     masked cells are empty.
 
-    Parameters
-    ----------
-    arrays : mapping of name to array_like or frame, shape (N,) or (N, k)
-    where : str
-        What messages call them.
-
-    Raises
-    ------
-    LogError
-        When there is no array with samples.
+    `arrays` (N,) or (N, k); `where`: what messages call them. Raises LogError: when there is no
+    array with samples.
     """
     import pandas as pd
 
@@ -218,12 +207,8 @@ def open_parquet(source: IO[bytes], path: str, most: int) -> Iterator[tuple[Any,
 
     Texts are kept as dictionaries, so that a long text in many rows stays one text.
 
-    Raises
-    ------
-    LimitError
-        It says that it holds more than `most` bytes, or `MAX_EXPANSION` times its size.
-    LogError
-        It is damaged, or no Parquet file.
+    Raises LimitError: it says that it holds more than `most` bytes, or `MAX_EXPANSION` times its
+    size. Raises LogError: it is damaged, or no Parquet file.
     """
     try:
         pa: Any = import_module("pyarrow")

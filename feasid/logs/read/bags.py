@@ -60,31 +60,15 @@ def read_bag(
 ) -> pd.DataFrame:
     """Read the joint states of a bag, merged by joint name and time.
 
-    Parameters
-    ----------
-    path : path
-        An ``.mcap`` or ``.db3`` file, or the folder of a ROS 2 bag.
-    topic : str, optional
-        Needed when there are joint states on several topics, and `joints` does not tell which.
-    joints : collection of str
-        Those of the robot: without a `topic`, the one that holds them all is taken, with efforts
-        where only one has these.
-
-    Returns
-    -------
-    DataFrame
-        ``t`` [s] from the first message, ``q_<joint>``, ``dq_<joint>``, ``tau_<joint>`` for what
-        the messages hold. Joints that come in messages of their own are matched by the nearest
-        time within half a period; nothing is interpolated. ``attrs["notes"]`` says what was done.
-
-    Raises
-    ------
-    InputError
-        No joint states (with the topics that exist), several topics, compressed bags.
-    LogError
-        Damaged files, or messages whose arrays do not match their names.
-    LimitError
-        Files that unpack beyond reason.
+    `path`: an ``.mcap`` or ``.db3`` file, or the folder of a ROS 2 bag; `topic`: needed when there
+    are joint states on several topics, and `joints` does not tell which; `joints`: those of the
+    robot: without a `topic`, the one that holds them all is taken, with efforts where only one has
+    these. Returns: ``t`` [s] from the first message, ``q_<joint>``, ``dq_<joint>``, ``tau_<joint>``
+    for what the messages hold. Joints that come in messages of their own are matched by the nearest
+    time within half a period; nothing is interpolated. ``attrs["notes"]`` says what was done.
+    Raises InputError: no joint states (with the topics that exist), several topics, compressed
+    bags. Raises LogError: damaged files, or messages whose arrays do not match their names. Raises
+    LimitError: files that unpack beyond reason.
     """
     found: dict[str, dict[str, JointTrack]] = {}
     clocks: dict[str, set[str]] = {}

@@ -58,31 +58,15 @@ INDEX = "index"
 
 @dataclass(frozen=True)
 class CsvScan:
-    """What a CSV file looks like.
+    """What a CSV file looks like."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Column names.
-    units : tuple of str or None
-        The row of units below the header.
-    delimiter : str
-    start, end : int
-        Byte range of the data rows.
-    first_line : int
-        Line number of the first data row, from 1.
-    trailing : int
-        Empty columns at the end of the header and of every row.
-    notes : tuple of str
-    """
-
-    names: tuple[str, ...]
-    units: tuple[str, ...] | None
+    names: tuple[str, ...]  #: Column names.
+    units: tuple[str, ...] | None  #: The row of units below the header.
     delimiter: str
-    start: int
-    end: int
-    first_line: int
-    trailing: int
+    start: int  #: Byte range of the data rows.
+    end: int  #: See `start`.
+    first_line: int  #: Line number of the first data row, from 1.
+    trailing: int  #: Empty columns at the end of the header and of every row.
     notes: tuple[str, ...]
 
 
@@ -96,25 +80,10 @@ def scan_csv(
 ) -> CsvScan:
     """Find header, units and data rows, and count every row's fields.
 
-    Parameters
-    ----------
-    data : bytes
-        The file, UTF-8.
-    path : str
-        For messages.
-    delimiter : str, optional
-        Default: the most frequent of comma, semicolon, tab and bar in the header.
-    decimal : {".", ","}
-        Decimal mark.
-    names : sequence of str, optional
-        Column names of a file without a header.
-    allow_truncated : bool
-        Drop a last line that was cut off, instead of refusing it.
-
-    Raises
-    ------
-    LogError
-        Names file, line, expected and found count, or the text at fault.
+    `data`: the file, UTF-8; `path`: for messages; `delimiter`: default: the most frequent of comma,
+    semicolon, tab and bar in the header; `decimal`: {".", ","}, decimal mark; `names`: column names
+    of a file without a header; `allow_truncated`: drop a last line that was cut off, instead of
+    refusing it. Raises LogError: names file, line, expected and found count, or the text at fault.
     """
     if b"\0" in data:
         at = data.index(b"\0")

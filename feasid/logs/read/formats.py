@@ -38,53 +38,29 @@ MAX_EXPANSION = 200
 
 @dataclass(frozen=True)
 class LogReading:
-    """What a reader may be told besides the path.
+    """What a reader may be told besides the path."""
 
-    Attributes
-    ----------
-    max_bytes : int
-        Files that are or grow larger are refused.
-    topic : str or None
-        Which recording of a file that holds several.
-    joints : collection of str
-        Those of the robot, by which a recording may be chosen.
-    csv : mapping
-        How text is written; see `feasid.logs.read.csv.read_csv`.
-    """
-
-    max_bytes: int = MOST_BYTES
-    topic: str | None = None
-    joints: Collection[str] = ()
+    max_bytes: int = MOST_BYTES  #: Files that are or grow larger are refused.
+    topic: str | None = None  #: Which recording of a file that holds several.
+    joints: Collection[str] = ()  #: Those of the robot, by which a recording may be chosen.
+    #: How text is written; see `feasid.logs.read.csv.read_csv`.
     csv: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class LogFormat:
-    """A format of logs in files.
-
-    Attributes
-    ----------
-    name : str
-    suffixes : tuple of str
-        Endings of its files, in lower case with the dot.
-    read : callable
-        From a path and a `LogReading` to a DataFrame with the columns that the file has, and
-        ``attrs["notes"]`` for what was dropped or converted. Raises a `LogError` that names the
-        file and the place.
-    is_folder : callable, optional
-        Whether a folder is such a log.
-    topics : bool
-        Whether one file may hold several recordings.
-    batches : callable, optional
-        From an open file, its path, a number of rows and one of bytes to DataFrames of at most so
-        many rows: files may then be larger than memory.
-    """
+    """A format of logs in files."""
 
     name: str
-    suffixes: tuple[str, ...]
+    suffixes: tuple[str, ...]  #: Endings of its files, in lower case with the dot.
+    #: From a path and a `LogReading` to a DataFrame with the columns that the file has, and
+    #: ``attrs["notes"]`` for what was dropped or converted. Raises a `LogError` that names the file
+    #: and the place.
     read: Callable[[Path, LogReading], pd.DataFrame]
-    is_folder: Callable[[Path], bool] | None = None
-    topics: bool = False
+    is_folder: Callable[[Path], bool] | None = None  #: Whether a folder is such a log.
+    topics: bool = False  #: Whether one file may hold several recordings.
+    #: From an open file, its path, a number of rows and one of bytes to DataFrames of at most so
+    #: many rows: files may then be larger than memory.
     batches: Callable[[IO[bytes], str, int, int], Iterator[pd.DataFrame]] | None = None
 
 
@@ -107,12 +83,8 @@ def _import_readers() -> None:
 def format_of(source: str | os.PathLike[str]) -> LogFormat:
     """The format of a log's file, by its ending.
 
-    Raises
-    ------
-    InputError
-        Folders and endings that nothing reads; reduced data, which are no log.
-    SecurityError
-        Files that can hold code.
+    Raises InputError: folders and endings that nothing reads; reduced data, which are no log.
+    Raises SecurityError: files that can hold code.
     """
     _import_readers()
     path = Path(source)

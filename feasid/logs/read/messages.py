@@ -46,19 +46,9 @@ Message: TypeAlias = tuple[str, int, bytes]
 class BagReader:
     """Messages of one type.
 
-    Parameters
-    ----------
-    path : path
-        An ``.mcap`` or ``.db3`` file, or a folder of some.
-    kind : str
-        Type of the messages.
-    topic : str, optional
-        The only one that is read.
-
-    Attributes
-    ----------
-    topics : dict
-        As keys, (topic, type) of all that have been seen so far.
+    `path`: an ``.mcap`` or ``.db3`` file, or a folder of some; `kind`: type of the messages;
+    `topic`: the only one that is read; `topics`: as keys, (topic, type) of all that have been seen
+    so far.
     """
 
     def __init__(self, path: Path, kind: str, topic: str | None = None) -> None:
@@ -71,12 +61,8 @@ class BagReader:
     def messages(self) -> Iterator[Message]:
         """The messages, file after file, in the order in which they were written.
 
-        Raises
-        ------
-        LogError
-            Damaged; `sqlite3.Error`, `struct.error` and errors of decompressors come through.
-        LimitError
-            It unpacks beyond reason.
+        Raises LogError: damaged; `sqlite3.Error`, `struct.error` and errors of decompressors come
+        through. Raises LimitError: it unpacks beyond reason.
         """
         for file in self.files:
             read = self._mcap_messages if file.suffix.lower() == ".mcap" else self._rows
@@ -163,12 +149,8 @@ class BagReader:
 def storage_files(path: Path) -> list[Path]:
     """The files of a bag, in the order of their names.
 
-    Raises
-    ------
-    InputError
-        Compressed files, links to files outside of the folder, or files of two kinds.
-    LogError
-        None.
+    Raises InputError: compressed files, links to files outside of the folder, or files of two
+    kinds. Raises LogError: none.
     """
     if not is_folder(path):
         return [path]
@@ -196,10 +178,7 @@ def storage_files(path: Path) -> list[Path]:
 def top_level_records(file: BinaryIO, path: Path) -> Iterator[tuple[int, int, int]]:
     """Kind, length and start of every top-level record of an MCAP file.
 
-    Raises
-    ------
-    LogError
-        It is none, or cut short.
+    Raises LogError: it is none, or cut short.
     """
     end = os.fstat(file.fileno()).st_size - len(MAGIC)
     if file.read(len(MAGIC)) != MAGIC:
@@ -223,10 +202,7 @@ def top_level_records(file: BinaryIO, path: Path) -> Iterator[tuple[int, int, in
 def unpack(data: memoryview, compression: str, most: int) -> bytes:
     """Unpack frame after frame in small steps; stop when there are more than `most` bytes.
 
-    Raises
-    ------
-    LogError
-        An unknown compression; damaged data are errors of the decompressors.
+    Raises LogError: an unknown compression; damaged data are errors of the decompressors.
     """
     pieces, total, rest = [], 0, bytes(data)
     while rest and total <= most:
