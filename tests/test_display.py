@@ -10,7 +10,7 @@ from logs import arm_parameters, simulate
 from robots import ARM
 
 import feasid
-from feasid.assessment.quality import HeldOut, judge_errors
+from feasid.assessment.quality import ComparedErrors, judge_errors
 from feasid.core.display import HEIGHT, WIDTH, Display, Measure, _latex_text
 from feasid.core.notes import Note
 from feasid.logs.checks.findings import Diagnosis, Finding
@@ -71,7 +71,7 @@ base parameters of 'robot': 6 of 20 parameters
 def fitted(error, notes=()):
     """What a display asks of a fit, with numbers by hand."""
     model, squares, told = np.full(2, error), np.full(2, 0.04), np.full(2, 0.9)
-    quality = judge_errors(HeldOut(model, squares, told, np.ones(2), True), ("a", "b"))
+    quality = judge_errors(ComparedErrors(model, squares, told, np.ones(2), True), ("a", "b"))
     return SimpleNamespace(
         robot=SimpleNamespace(name="arm", bodies=(0,)),
         beta=np.zeros(3),

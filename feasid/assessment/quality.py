@@ -77,7 +77,7 @@ CONTRADICTED = 2.0
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOut:
+class ComparedErrors:
     """Relative torque errors per coordinate, shape (dof,) each.
 
     Attributes
@@ -135,7 +135,7 @@ class Quality:
     reasons : tuple of Note
         Why it is not good, the gravest first.
     joints : tuple of JointQuality
-    errors : HeldOut
+    errors : ComparedErrors
     foretold : ndarray, shape (dof + 1,), or None
         Relative error to expect on a motion like the log's, per joint and of all; see `foretell`.
         None where the parameters' covariance is not known.
@@ -144,7 +144,7 @@ class Quality:
     level: str
     reasons: tuple[Note, ...]
     joints: tuple[JointQuality, ...]
-    errors: HeldOut
+    errors: ComparedErrors
     foretold: Array | None = None
 
     def __repr__(self) -> str:
@@ -195,7 +195,7 @@ def judge_fit(
     return judge_errors(errors, robot.coordinates, doubts, structure, foretold)
 
 
-def held_out_errors(models: CrossValidation, beta: Array) -> HeldOut:
+def held_out_errors(models: CrossValidation, beta: Array) -> ComparedErrors:
     """Errors on every stretch from the others; without strata, of `beta` where it was fitted."""
     reduced, base = models.reduced, models.base
     unseen = len(models.folds) >= FEWEST
@@ -214,10 +214,10 @@ def held_out_errors(models: CrossValidation, beta: Array) -> HeldOut:
         error = relative_error(models.squared_errors(betas).sum(axis=0), norms)
         relative[name] = np.where(measured_rows(reduced), error, np.nan)
     power = squares_in_common_unit(base.robot, norms**2)
-    return HeldOut(**relative, power=power, unseen=unseen)
+    return ComparedErrors(**relative, power=power, unseen=unseen)
 
 
-def foretell(errors: HeldOut, reduced: Reduced, variance: Array, robot: Robot) -> Array:
+def foretell(errors: ComparedErrors, reduced: Reduced, variance: Array, robot: Robot) -> Array:
     """Errors to expect on a motion, relative to its torques: per joint, then of all, (dof + 1,).
 
     ``hypot(held-out error, rms of Y C Y' / rms torque)``: what the model lacks where it was not
@@ -225,7 +225,7 @@ def foretell(errors: HeldOut, reduced: Reduced, variance: Array, robot: Robot) -
 
     Parameters
     ----------
-    errors : HeldOut
+    errors : ComparedErrors
     reduced : Reduced
         Of the motion; its torques only scale the errors.
     variance : ndarray, shape (nb, nb)
@@ -266,7 +266,7 @@ def baseline_parameters(base: BaseParameters, r: Array, rho: Array) -> Array:
 
 
 def judge_errors(
-    errors: HeldOut,
+    errors: ComparedErrors,
     joints: Sequence[str],
     doubts: Iterable[Note] = (),
     structure: Sequence[Structure] = (),

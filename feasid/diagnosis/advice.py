@@ -21,7 +21,6 @@ from feasid.core.threads import one_thread
 from feasid.effects.columns import HARMONICS
 from feasid.effects.corrected_log import CorrectedLog, UncorrectedLog
 from feasid.effects.log_check import (
-    LEAST_GAIN,
     AdviceSearch,
     LogCheck,
     check_log,
@@ -31,6 +30,7 @@ from feasid.effects.log_findings import check_excitation
 from feasid.effects.score import ScoreTest
 from feasid.effects.table import KINDS, NOTHING, POSITION, Mistake, missing_features
 from feasid.errors import FeasidError
+from feasid.estimation.held_out import RULES
 from feasid.formats.fit_robot import GEAR_FRICTION, resolve_robot, with_shared_motors
 from feasid.identification.fit import fit
 from feasid.identification.result import Fit
@@ -67,16 +67,8 @@ LEFT, EITHER = 0.6, 0.95
 """Such a motor must leave at most the square of the first share of the product of its joints'
 held-out errors, and of neither more than the second, in which another motor may have a part."""
 
-WORTH = 0.05
-"""Share by which a feature must lower a held-out error to be a warning; below, it is a note."""
-
 UNBOUNDED = ("spring",)
 """Terms that run away outside the positions of a log."""
-
-LEAST_UNBOUNDED_GAIN = 0.1
-"""Share by which they must lower the held-out error beyond what the others do. Springs that were
-chosen on a half of a KUKA arm's log promised 5 % more than sines of the position, and were 1.8
-times as wrong on the whole; a cable in simulation promises 18 %."""
 
 LONG_STRETCHES = 3
 """Parts of a log, each predicted by a model of the others, on which further terms may not be worse:
@@ -313,7 +305,7 @@ def _feature_findings(
     kinds = [group[0].mistake.kind for group in groups]
     kept = len(kinds)
     terms = [
-        () if group[0].gain < LEAST_GAIN or (kind == "position" and "ripple" in kinds)
+        () if group[0].gain < RULES["advice"].share or (kind == "position" and "ripple" in kinds)
         else KINDS[kind].terms
         for group, kind in zip(groups, kinds, strict=True)
     ]  # fmt: skip  # springs would take a part of a ripple, and be wrong elsewhere
@@ -324,7 +316,7 @@ def _feature_findings(
         terms.append(KINDS["position"].terms)
     wanted = tuple(dict.fromkeys((*offered, *(t for own in terms for t in own))))
     chosen, gain = judge.best_candidates(wanted)
-    if gain < LEAST_GAIN:
+    if gain < RULES["advice"].share:
         return findings[:kept]
     more = {"candidates": chosen}
     return [
@@ -357,7 +349,7 @@ class _CandidateJudge:
             if candidates == self.offered:
                 continue
             own = self._gain_of(candidates)
-            least = LEAST_UNBOUNDED_GAIN if candidates != bounded else 0.0
+            least = RULES["spring"].share if candidates != bounded else 0.0
             if own > 0 and 1.0 - own < (1.0 - least) * (1.0 - gain):
                 best, gain = candidates, own
         return best, gain
@@ -408,7 +400,7 @@ def _feature_finding(group: Sequence[ScoreTest], names: Sequence[str]) -> Findin
         text += f", {sizes} rad/(N m)"
     text += f"; with it the cross-validation error falls by {gain:.0%}"
     joints = tuple(names[t.mistake.joint] for t in group)
-    level = "warning" if gain >= WORTH else "note"
+    level = "warning" if gain >= RULES["feature"].share else "note"
     return Finding(kind.name, level, text, joints=joints, values=values, evidence="dynamics")
 
 

@@ -19,14 +19,7 @@ from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed
 from feasid.core.notes import Note
 from feasid.effects.corrected_log import CorrectedLog, UncorrectedLog
-from feasid.effects.score import (
-    FALSE_ALARMS,
-    HELD_OUT_LEVEL,
-    LEAST_GAIN,
-    LEAST_OWN_GAIN,
-    ScoreTest,
-    held_out_gain,
-)
+from feasid.effects.score import FALSE_ALARMS, ScoreTest
 from feasid.effects.table import (
     FEATURES,
     KINDS,
@@ -40,6 +33,7 @@ from feasid.effects.table import (
 )
 from feasid.errors import FeasidError
 from feasid.estimation.estimate import Estimate
+from feasid.estimation.held_out import RULES
 from feasid.identifiability.base import base_parameters
 from feasid.regression.reduce import restrict_terms
 from feasid.robot.description import Robot
@@ -71,20 +65,6 @@ LEAST_DEVIATIONS = 3.0
 """Deviations by which a fitted mistake must differ from none. Score tests take the model for right;
 a torque gain that the log of a KUKA arm supported at once, but not the arm's other log, came out as
 1.2 deviations. Tilts, zeros and delays of simulated mistakes are beyond 3.5."""
-
-LEAST_GAIN_OF_GAINS = 0.1
-"""Share by which torque gains, and long delays, must lower the held-out error. No log tells the
-factor that gains share, and those of one joint hardly from masses: gains off by 5 % in simulation
-lower it by 0.1 to 0.4 at one joint alone and by more at all, those that stood for elastic joints or
-for friction that grows with the load by 0.05."""
-
-LEAST_GAIN_OF_A_TERM, LEAST_SHOWN = 0.1, 0.2
-"""Share by which joint terms that all joints get must lower the held-out error, for each of their
-coefficients, and from which score tests of them are worth a fit. Stribeck friction, friction with
-the weight and cables in simulation lower it by 0.25 to 0.69; score tests of clean logs promise 0.02
-at most, those of five real ones 0.04, and a ripple that poses as a cable 0.25. With springs on all
-joints but without such a gate, other halves of logs of a Staubli TX40 and a Kinova Gen3 are
-predicted by two to six times worse."""
 
 UNTOUCHED = 0.9
 """Share of a feature's gain that is left once a long delay is taken out, beyond which the delay did
@@ -297,7 +277,7 @@ def _explains_more(better: Found, linear: float, least: float) -> bool:
     """
     mistake = better.active[-1]
     gain = better.gains[mistake]
-    if mistake.kind == "delay" and gain >= LEAST_GAIN_OF_GAINS:
+    if mistake.kind == "delay" and gain >= RULES["gain"].share:
         return gain >= least or _gain_of_features(better) > UNTOUCHED * least
     return min(gain, linear) >= least
 
@@ -362,13 +342,9 @@ def _confirm(
         return None
     if not _is_credible(trial, group, covariance):
         return None
-    unit = found.trial.row_deviations
-    before, after = found.trial.held_out_residuals / unit, trial.held_out_residuals / unit
-    gain, most, p = held_out_gain(before, after, trial.rows)
-    enough = gain > LEAST_GAIN or (most > LEAST_OWN_GAIN and gain > 0)
-    if group[0].kind == "gain":
-        least = max(least, LEAST_GAIN_OF_GAINS)
-    if not enough or gain < least or p >= HELD_OUT_LEVEL:
+    held_out = trial.held_out.gain(over=found.trial.held_out)
+    rule, gain = RULES["gain" if group[0].kind == "gain" else "sensor"], held_out.share
+    if gain < least or not rule.accepts(held_out):
         return None
     names, first = trial.base.robot.joints, group[0]
     alike = [t for t in supported if t.mistake.kind == first.kind]
@@ -455,9 +431,9 @@ def missing_terms(found: Found) -> list[str]:
     gains = {}
     for kind in FEATURES:
         if kind.terms and kind.name != "load":
-            gain, _, p = score.joint_gain([Mistake(kind.name, j) for j in joints])
-            if gain > LEAST_SHOWN and p < HELD_OUT_LEVEL:
-                gains[kind.terms[0]] = gain
+            gain = score.joint_gain([Mistake(kind.name, j) for j in joints])
+            if RULES["term worth a fit"].accepts(gain):
+                gains[kind.terms[0]] = gain.share
     return sorted(gains, key=lambda word: -gains[word])
 
 

@@ -22,6 +22,7 @@ from feasid.effects.columns import LogRows
 from feasid.effects.score import ScoreTests
 from feasid.effects.table import LogCorrection, Mistake
 from feasid.estimation.estimator import Estimator
+from feasid.estimation.held_out import HeldOut
 from feasid.estimation.noise import Noise
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.logs.floating import robot_floats
@@ -187,6 +188,12 @@ class CorrectedLog:
             active,
             self._columns,
         )
+
+    @property
+    def held_out(self) -> HeldOut:
+        """Errors of rows by a feasible model of the other stretches, in units of the noise."""
+        residual = self.held_out_residuals / self.row_deviations
+        return HeldOut.from_rows(residual, self.rows.block, self.rows.joint)
 
     @cached_property
     def held_out_residuals(self) -> Array:

@@ -21,8 +21,9 @@ from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
 from feasid.core.notes import Note
 from feasid.dynamics.kinematics import coordinate_map
-from feasid.estimation.cross_validation import CrossValidation, relative_error
+from feasid.estimation.cross_validation import CrossValidation
 from feasid.estimation.estimator import Estimator
+from feasid.estimation.held_out import RULES, HeldOut
 from feasid.estimation.noise import Noise, estimate_noise, squared_residuals
 from feasid.formats.fit_robot import FIT_TRANSITION_SPEED
 from feasid.identifiability.base import base_parameters
@@ -34,12 +35,6 @@ from feasid.robot.joint_terms import FRICTION, JOINT_TERMS
 
 if TYPE_CHECKING:
     import pandas as pd
-
-GAIN = 0.05
-"""A larger set must make the held-out error of its joint smaller by this share.
-
-Torque ripple, which repeats with the motion, promised up to 3 % in simulation for terms that the
-truth does not have."""
 
 LEAST_COULOMB, LEAST_VISCOUS = 0.2, 0.01
 """Shares of the coefficients without further terms, at least, that Coulomb and viscous friction
@@ -193,19 +188,21 @@ def prefers_abrupt_friction(smooth: Reduced, abrupt: Reduced) -> list[Note]:
         The same log and terms with a transition velocity and without.
     """
     noise, _ = estimate_noise(smooth)
-    before, after = (_linear_held_out_error(log, noise) for log in (smooth, abrupt))
-    gain = 1.0 - after / before
-    return [Note(ABRUPT.format(gain=gain), "abrupt-friction", gain=gain)] if gain > GAIN else []
+    before, after = (_linear_held_out(log, noise) for log in (smooth, abrupt))
+    gain = after.gain(over=before)
+    if not RULES["abrupt friction"].accepts(gain):
+        return []
+    return [Note(ABRUPT.format(gain=gain.share), "abrupt-friction", gain=gain.share)]
 
 
-def _linear_held_out_error(reduced: Reduced, noise: Noise) -> float:
-    """The same of least squares without constraints."""
+def _linear_held_out(reduced: Reduced, noise: Noise) -> HeldOut:
+    """Errors of folds by least squares without constraints."""
     joints, squares = range(len(reduced.triangles)), []
     for fold in range(FOLDS):
         r, rho, _ = noise.whitened_triangle(reduced, [f for f in range(FOLDS) if f != fold])
         beta = np.asarray(np.linalg.lstsq(r, rho, rcond=SINGULAR)[0], dtype=np.float64)
         squares.append([squared_residuals(reduced, j, beta, [fold]).sum() for j in joints])
-    return _geometric_mean(relative_error(np.sum(squares, axis=0), reduced.torque_norms))
+    return HeldOut(np.array(squares))
 
 
 def _geometric_mean(errors: Array) -> float:
@@ -343,7 +340,8 @@ def _drop_useless_sets(trial: _Trial, chosen: Sequence[int]) -> list[int]:
             continue
         fewer = [*out[:drive], 0, *out[drive + 1 :]]
         less, rows = trial.errors(fewer), _rows_of_drive(trial.estimator.base.robot, drive)
-        if (1 - GAIN) * np.linalg.norm(less[rows]) <= np.linalg.norm(error[rows]):
+        least = 1 - RULES["friction"].share
+        if least * np.linalg.norm(less[rows]) <= np.linalg.norm(error[rows]):
             out, error = fewer, less
     return out
 
@@ -377,12 +375,12 @@ def _rows_of_drive(robot: Robot, drive: int) -> list[int]:
 
 
 def _best_set(table: Array, robot: Robot, drive: int, allowed: Array) -> int:
-    """The set whose held-out errors of the drive's joints are smallest, by more than `GAIN`."""
+    """The set with the smallest held-out errors of the drive's joints, larger ones by `RULES`."""
     rows = _rows_of_drive(robot, drive)
     error = np.sqrt(np.mean(table[:, rows] ** 2, axis=1))
     best = 0
     for k in np.flatnonzero(allowed[1:]) + 1:
-        if error[k] < (1 - GAIN) * error[best]:
+        if error[k] < (1 - RULES["friction"].share) * error[best]:
             best = int(k)
     return best
 

@@ -26,6 +26,7 @@ from feasid.effects.preparations import (
 from feasid.errors import FeasidError
 from feasid.estimation.cross_validation import CrossValidation
 from feasid.estimation.estimator import Estimator
+from feasid.estimation.held_out import RULES
 from feasid.estimation.noise import align_torques
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.formats.fit_robot import CandidateTerms
@@ -52,18 +53,6 @@ from feasid.robot.description import Robot
 if TYPE_CHECKING:
     import pandas as pd
 
-
-LEAST_GAIN = 0.03
-"""Share of the held-out error that advice must save, as the geometric mean over joints."""
-
-LEAST_LARGE_GAIN = 0.25
-"""The same of large mistakes, of which many are tried: on stretches of the log of a KUKA arm whose
-wrist torques are mostly noise, a right angle that is not there promised 0.2."""
-
-LEAST_WHOLE_GAIN = 0.15
-"""Share by which an exchange of two must lower the error of all torques together where the mean
-over joints falls by less: it leaves the other joints as they are. Exchanges that were none promised
-up to 0.12 on logs of the KUKA, one of two torques of a Unitree Z1 0.2."""
 
 MAX_JOINT_LOSS = 0.5
 """Share of what all joints gain together (in logarithms of their held-out errors) that any one of
@@ -161,7 +150,7 @@ def _check_dynamics(search: AdviceSearch, thorough: bool) -> list[Finding]:
         raw = search.log.raw(search.robot, **select_options(ReadOptions, search.options))
         suspects = [in_log_columns(f, raw, search.options) for f in likely]
         taken = next(
-            (f for f in suspects[:MOST_TRIED] if search.accept([f], LEAST_LARGE_GAIN)), None
+            (f for f in suspects[:MOST_TRIED] if search.accept([f], "preparation")), None
         ) or next((f for f in suspects[:MOST_TRIED] if search.accept_exchange(f)), None)
         if taken is None:
             found += [_without_advice(f, search) for f in suspects[:1] if f.code in SCALES]
@@ -282,17 +271,18 @@ class AdviceSearch:
         best = int(np.argmax(gains))
         return advised[best] if self.accept([advised[best]]) else None
 
-    def accept(self, findings: Sequence[Finding], least: float = LEAST_GAIN) -> bool:
+    def accept(self, findings: Sequence[Finding], rule: str = "advice") -> bool:
         """Whether these findings' remedies lower the held-out error; if so they are kept."""
-        return self._keep(*self._evaluate(findings), least)
+        return self._keep(*self._evaluate(findings), RULES[rule].share)
 
     def accept_exchange(self, finding: Finding) -> bool:
         """Whether two exchanged signals are kept: by the error of all torques together."""
         if len(finding.joints) != 2 or finding.code != "swap" or self.trial is None:
             return False
-        before, tried = self.trial.squared_errors().sum(), self._evaluate([finding])
+        rule, tried = RULES["exchange"], self._evaluate([finding])
+        before = self.trial.squared_errors().sum()
         fall = 0.0 if tried[2] is None else 1.0 - np.sqrt(tried[2].squared_errors().sum() / before)
-        return bool(fall > LEAST_WHOLE_GAIN) and self._keep(*tried, LEAST_GAIN)
+        return bool(fall > rule.total) and self._keep(*tried, rule.share)
 
     def _keep(
         self,

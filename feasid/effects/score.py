@@ -17,22 +17,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.stats import chi2, f, wilcoxon
+from scipy.stats import chi2, f
 
 from feasid.core.arrays import Array
 from feasid.effects.columns import LogRows
 from feasid.effects.table import Mistake
+from feasid.estimation.held_out import RULES, Gain, HeldOut
 from feasid.regression.folds import FOLDS
 from feasid.robot.description import Robot
 
 FALSE_ALARMS = 0.01
 """Probability of a false alarm per log, shared by all mistakes that are tested (Bonferroni)."""
-
-HELD_OUT_LEVEL = 0.01
-"""Level of the signed-rank test of what blocks gain that were held out."""
-
-LEAST_GAIN, LEAST_OWN_GAIN = 0.01, 0.04
-"""Share by which the held-out error must fall: the geometric mean over joints, or a joint's own."""
 
 LEAST_SHARE = 1e-5
 """Share of a column that parameters leave unexplained, below which a log cannot see it."""
@@ -57,10 +52,8 @@ class ScoreTest:
         First Gauss-Newton step and its standard deviation [SI].
     p : float
         Probability of so much by chance, multiplied by the number of tests.
-    gain, own_gain : float
-        Shares by which the error of held-out stretches falls: the geometric mean over joints, and
-        the joint that gains most.
-    p_gain : float
+    held_out : Gain, optional
+        Of the errors of stretches that were held out; None where the test is too weak.
     share : float
         Of the column that no other parameter explains.
     statistic : float
@@ -71,17 +64,21 @@ class ScoreTest:
     value: Array
     deviation: Array
     p: float = 1.0
-    gain: float = 0.0
-    own_gain: float = 0.0
-    p_gain: float = 1.0
+    held_out: Gain | None = None
     share: float = 1.0
     statistic: float = 0.0
 
     @property
+    def gain(self) -> float:
+        """Share by which held-out errors fall."""
+        return 0.0 if self.held_out is None else self.held_out.share
+
+    @property
     def supported(self) -> bool:
         """Whether the mistake is worth a fit."""
-        better = self.gain > LEAST_GAIN or self.own_gain > LEAST_OWN_GAIN
-        return better and self.p < FALSE_ALARMS and self.p_gain < HELD_OUT_LEVEL
+        if self.held_out is None or self.p >= FALSE_ALARMS:
+            return False
+        return RULES["sensor"].accepts(self.held_out)
 
 
 class ScoreTests:
@@ -168,11 +165,11 @@ class ScoreTests:
         return out
 
     @cached_property
-    def _held_out_residuals(self) -> Array:
+    def _held_out_without(self) -> HeldOut:
         out = np.zeros(len(self.e))
         for own, Wf, ef, L, g in self._fold_equations:
             out[own] = ef - Wf @ (L @ g)
-        return out
+        return self._held_out(out)
 
     def tests(self, mistakes: Sequence[Mistake], count: int | None = None) -> list[ScoreTest]:
         """What the log says of each mistake that it can see, beside the active ones.
@@ -183,8 +180,8 @@ class ScoreTests:
         found = [self._test(mistake, number) for mistake in mistakes]
         return [test for test in found if test is not None]
 
-    def joint_gain(self, mistakes: Sequence[Mistake]) -> tuple[float, float, float]:
-        """How much held-out residuals fall with all these mistakes at once, by `held_out_gain`.
+    def joint_gain(self, mistakes: Sequence[Mistake]) -> Gain:
+        """How much held-out residuals fall with all these mistakes at once.
 
         A term that all joints lack spoils the bodies that they share, and no joint alone shows it.
         """
@@ -245,8 +242,7 @@ class ScoreTests:
         p = min(1.0, tests * self._robust_probability(statistic, score, projected, after))
         if p > 0.5:
             return ScoreTest(**found)
-        gains = self._held_out_gain_of_columns(X, WX)
-        return ScoreTest(**found, p=p, gain=gains[0], own_gain=gains[1], p_gain=gains[2])
+        return ScoreTest(**found, p=p, held_out=self._held_out_gain_of_columns(X, WX))
 
     def _robust_probability(
         self, statistic: float, score: Array, projected: Array, after: Array
@@ -268,7 +264,7 @@ class ScoreTests:
             max(f.sf(robust / size * left / blocks, size, left), chi2.sf(statistic / excess, size))
         )
 
-    def _held_out_gain_of_columns(self, X: Array, WX: Array) -> tuple[float, float, float]:
+    def _held_out_gain_of_columns(self, X: Array, WX: Array) -> Gain:
         after = np.zeros(len(self.e))
         for own, Wf, ef, L, g in self._fold_equations:
             Xf = X[own]
@@ -277,7 +273,10 @@ class ScoreTests:
             S = X.T @ X - Xf.T @ Xf - b.T @ Lb + RIDGE * np.eye(X.shape[1])
             step = np.linalg.solve(S, X.T @ self.e - Xf.T @ ef - b.T @ (L @ g))
             after[own] = ef - Wf @ (L @ g - Lb @ step) - Xf @ step
-        return held_out_gain(self._held_out_residuals, after, self.rows)
+        return self._held_out(after).gain(over=self._held_out_without)
+
+    def _held_out(self, residual: Array) -> HeldOut:
+        return HeldOut.from_rows(residual, self.rows.block, self.rows.joint)
 
     def gauss_newton_step(
         self, mistakes: Sequence[Mistake], values: Array, widths: Array
@@ -353,32 +352,3 @@ def without_negative_part(matrix: Array) -> Array:
     """A difference of large matrices that is positive semidefinite but for rounding."""
     values, vectors = np.linalg.eigh(matrix)
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
-
-
-def held_out_gain(before: Array, after: Array, rows: LogRows) -> tuple[float, float, float]:
-    """How much held-out residuals fall.
-
-    Returns
-    -------
-    gain : float
-        Of the geometric mean over joints: it does not depend on their scales.
-    own : float
-        Of the joint that gains most.
-    p : float
-        Of Wilcoxon's signed-rank test over blocks of a second.
-    """
-    joints = rows.joints
-    old, new = (
-        np.array([np.sum(x[rows.joint == j] ** 2) for j in joints]) for x in (before, after)
-    )
-    alive = (old > 0) & (new > 0)
-    if not alive.any():
-        return 0.0, 0.0, 1.0
-    ratio = np.sqrt(new[alive] / old[alive])
-    weight = np.zeros(max(joints) + 1)
-    weight[list(joints)] = 1.0 / np.maximum(old + new, 1e-300)
-    falls = np.bincount(rows.block, (before**2 - after**2) * weight[rows.joint])
-    p = 1.0
-    if np.any(falls) and len(falls) > FOLDS:
-        p = float(wilcoxon(falls, alternative="greater").pvalue)
-    return 1.0 - float(np.exp(np.mean(np.log(ratio)))), 1.0 - float(ratio.min()), p

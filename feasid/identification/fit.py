@@ -15,7 +15,6 @@ from feasid.core.notes import Note
 from feasid.core.notes import as_notes as as_notes
 from feasid.core.threads import one_thread
 from feasid.effects.calibration import (
-    LEAST_GAIN_OF_A_TERM,
     Calibration,
     Found,
     allow,
@@ -43,6 +42,7 @@ from feasid.errors import InputError, NotEnoughDataError
 from feasid.estimation.cross_validation import CrossValidation
 from feasid.estimation.estimate import Estimate
 from feasid.estimation.estimator import Estimator
+from feasid.estimation.held_out import RULES
 from feasid.estimation.noise import Delay, align_torques
 from feasid.estimation.priors import COVARIANCE_WEIGHT, find_prior
 from feasid.feasibility.constraints.sets import feasible_set
@@ -233,7 +233,7 @@ def _add_missing_terms(
         again = _identify(tasks, described, wider, reduced, chosen, align_torques)
         before, after = (held_out_error(a.solved.cross_validation) for a in (answer, again))
         gain = 1.0 - after / before
-        if gain < LEAST_GAIN_OF_A_TERM * len(FRICTION[word]):
+        if gain < RULES["term"].share * len(FRICTION[word]):
             continue
         added.append(_term_note(word, gain))
         robot, answer = wider.robot, replace(again, notes=[*added, *again.notes])

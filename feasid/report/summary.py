@@ -15,7 +15,7 @@ from feasid.assessment.quality import (
     CONSTRAINED_MORE,
     LITTLE,
     WORSE,
-    HeldOut,
+    ComparedErrors,
     Quality,
 )
 from feasid.core.arrays import Array
@@ -299,7 +299,7 @@ def display(fit: Fit, test: Any = None) -> Display:
     )
 
 
-def error_limit(errors: HeldOut) -> float:
+def error_limit(errors: ComparedErrors) -> float:
     """The error up to which a fit counts as good, of all joints; see `quality`."""
     squares = errors.overall_error(errors.least_squares)
     limits = [LITTLE, max(CONSTRAINED * squares, squares + CONSTRAINED_MORE)]

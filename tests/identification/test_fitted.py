@@ -10,7 +10,7 @@ from robots import ARM
 from second_checker import holds
 
 import feasid
-from feasid.assessment.quality import HeldOut, held_out_errors, judge_errors
+from feasid.assessment.quality import ComparedErrors, held_out_errors, judge_errors
 from feasid.certificate import exact
 from feasid.errors import CertificateError, OutputError, UselessFitError
 
@@ -136,7 +136,7 @@ def test_every_way_of_writing_hands_on_what_was_told(fit, monkeypatch):
 
 
 def useless(fit):
-    worse = HeldOut(*(np.full(3, x) for x in (1.2, 1.2, 0.1)), np.ones(3), True)
+    worse = ComparedErrors(*(np.full(3, x) for x in (1.2, 1.2, 0.1)), np.ones(3), True)
     copy = replace(fit)
     vars(copy)["quality"] = judge_errors(worse, fit.robot.joints)
     assert copy.quality.level == "useless"

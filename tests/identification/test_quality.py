@@ -11,7 +11,7 @@ from thorough import some
 import feasid
 from feasid.assessment.quality import (
     STRUCTURED,
-    HeldOut,
+    ComparedErrors,
     baseline_parameters,
     judge_errors,
     judge_fit,
@@ -32,7 +32,7 @@ from feasid.regression.triangle import relative_errors
 def verdict(model, least_squares, description, *more):
     """Of a robot whose second joint carries ten times the first's torque."""
     power = np.array([1.0, 100.0])
-    errors = HeldOut(*(np.asarray(x, float) for x in (model, least_squares, description)),
+    errors = ComparedErrors(*(np.asarray(x, float) for x in (model, least_squares, description)),
                      power, True)  # fmt: skip
     return judge_errors(errors, ("a", "b"), *more)
 
