@@ -40,7 +40,7 @@ from feasid.core.files import open_for_reading, write_atomically
 from feasid.core.notes import Note
 from feasid.core.text import quote
 from feasid.effects.calibration import Calibrated, Calibration
-from feasid.effects.table import Mistake
+from feasid.effects.functions import Mistake
 from feasid.errors import CertificateError, DescriptionError, FeasidError, InputError, OutputError
 from feasid.estimation.bounds import PlausibleBound
 from feasid.estimation.estimate import Estimate

@@ -20,6 +20,8 @@ from feasid.core.arguments import checked
 from feasid.core.threads import one_thread
 from feasid.effects.columns import HARMONICS
 from feasid.effects.corrected_log import CorrectedLog, UncorrectedLog
+from feasid.effects.corrections import NOTHING
+from feasid.effects.functions import Mistake
 from feasid.effects.log_check import (
     AdviceSearch,
     LogCheck,
@@ -28,7 +30,7 @@ from feasid.effects.log_check import (
 )
 from feasid.effects.log_findings import check_excitation
 from feasid.effects.score import ScoreTest
-from feasid.effects.table import KINDS, NOTHING, POSITION, Mistake, missing_features
+from feasid.effects.table import EFFECTS, POSITION, missing_features
 from feasid.errors import FeasidError
 from feasid.estimation.held_out import RULES
 from feasid.formats.fit_robot import GEAR_FRICTION, resolve_robot, with_shared_motors
@@ -213,7 +215,7 @@ def _feature_candidates(trial: CorrectedLog) -> list[Mistake]:
 
 
 def _has_physical_value(test: ScoreTest) -> bool:
-    return not KINDS[test.mistake.kind].positive or bool(test.value[0] > 0)
+    return not EFFECTS[test.mistake.kind].positive or bool(test.value[0] > 0)
 
 
 def _tests_of_same_kind(best: ScoreTest, supported: Sequence[ScoreTest]) -> list[ScoreTest]:
@@ -306,14 +308,14 @@ def _feature_findings(
     kept = len(kinds)
     terms = [
         () if group[0].gain < RULES["advice"].share or (kind == "position" and "ripple" in kinds)
-        else KINDS[kind].terms
+        else EFFECTS[kind].terms
         for group, kind in zip(groups, kinds, strict=True)
     ]  # fmt: skip  # springs would take a part of a ripple, and be wrong elsewhere
     left = [j for j in fitted.quality.joints if j.reason.values.get("correlate") == "position"]
     if left and not {"position", "ripple"} & {*kinds}:
         joints = tuple(j.joint for j in left)
         findings.append(Finding("position", "warning", POSITION, joints=joints))
-        terms.append(KINDS["position"].terms)
+        terms.append(EFFECTS["position"].terms)
     wanted = tuple(dict.fromkeys((*offered, *(t for own in terms for t in own))))
     chosen, gain = judge.best_candidates(wanted)
     if gain < RULES["advice"].share:
@@ -388,7 +390,7 @@ def long_stretch_error(trial: CorrectedLog) -> float:
 
 
 def _feature_finding(group: Sequence[ScoreTest], names: Sequence[str]) -> Finding:
-    kind, gain = KINDS[group[0].mistake.kind], group[0].gain
+    kind, gain = EFFECTS[group[0].mistake.kind], group[0].gain
     text, values = kind.text, dict[str, Any](gain=gain)
     if kind.name == "ripple":
         values["periods"] = [t.mistake.number for t in group]
@@ -444,7 +446,7 @@ def _chosen_term_findings(fitted: Fit, robot: Robot) -> list[Finding]:
     deviations = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     sure = np.abs(fitted.delta) > CERTAIN * deviations
     places = [(d, fitted.robot.drive_columns(k)) for k, d in enumerate(fitted.robot.drives)]
-    for kind in KINDS.values():
+    for kind in EFFECTS.values():
         own = {s for term in kind.terms for s in FRICTION[term]} - known
         told = [d for d, columns in places if any(sure[columns[s]] for s in own & columns.keys())]
         if told:

@@ -19,18 +19,10 @@ from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed
 from feasid.core.notes import Note
 from feasid.effects.corrected_log import CorrectedLog, UncorrectedLog
+from feasid.effects.corrections import NOTHING, LogCorrection, usual_widths, wide_widths
+from feasid.effects.functions import Mistake
 from feasid.effects.score import FALSE_ALARMS, ScoreTest
-from feasid.effects.table import (
-    FEATURES,
-    KINDS,
-    NOTHING,
-    USUAL,
-    LogCorrection,
-    Mistake,
-    missing_features,
-    usual_widths,
-    wide_widths,
-)
+from feasid.effects.table import EFFECTS, USUAL, missing_features, size_of
 from feasid.errors import FeasidError
 from feasid.estimation.estimate import Estimate
 from feasid.estimation.held_out import RULES
@@ -101,12 +93,12 @@ class Calibrated:
     alternatives: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return KINDS[self.mistake.kind].text.format(sizes=self.size)
+        return EFFECTS[self.mistake.kind].text.format(sizes=self.size)
 
     @property
     def size(self) -> str:
         """The value with its deviation and unit, and whose it is."""
-        kind = KINDS[self.mistake.kind]
+        kind = EFFECTS[self.mistake.kind]
         value, deviation = kind.factor * self.value, kind.factor * self.deviation
         way = kind.ways[int(value[0] < 0)]
         own = slice(1 if kind.first else None)
@@ -153,17 +145,17 @@ class Calibration(Displayed):
         for kind in dict.fromkeys(e.mistake.kind for e in self.confirmed):
             own = [e for e in self.confirmed if e.mistake.kind == kind]
             sizes = ", ".join(e.size for e in own)
+            effect = EFFECTS[kind]
             text = (
-                f"{KINDS[kind].text.format(sizes=sizes)}; the fit takes this out, which lowers the "
-                f"cross-validation error by {own[0].gain:.0%}"
+                f"{effect.text.format(sizes=sizes)}; the fit takes this out, which lowers the "
+                f"cross-validation error by {own[0].gain:.0%}{effect.remark}"
             )
-            text += KINDS[kind].remark
             numbers = {
                 "joints": [e.joint for e in own],
                 "sizes": [e.value.tolist() for e in own],
                 "deviations": [e.deviation.tolist() for e in own],
             }
-            doubt = {"confirmed": True} if KINDS[kind].doubtful else {}
+            doubt = {"confirmed": True} if effect.doubtful else {}
             out.append(Note(text, "calibrated", kind=kind, gain=own[0].gain, **numbers, **doubt))
         return out
 
@@ -181,7 +173,7 @@ class Calibration(Displayed):
         data = [
             [e.mistake.kind, e.joint, k.factor * v, k.factor * d, k.unit, e.confirmed, e.gain]
             for e in self.entries
-            for k in (KINDS[e.mistake.kind],)
+            for k in (EFFECTS[e.mistake.kind],)
             for v, d in zip(e.value, e.deviation, strict=True)
         ]
         return pd.DataFrame(data, columns=columns)
@@ -429,7 +421,7 @@ def missing_terms(found: Found) -> list[str]:
     """
     score, joints = found.trial.score_tests(found.active), found.trial.rows.joints
     gains = {}
-    for kind in FEATURES:
+    for kind in EFFECTS.values():
         if kind.terms and kind.name != "load":
             gain = score.joint_gain([Mistake(kind.name, j) for j in joints])
             if RULES["term worth a fit"].accepts(gain):
@@ -496,15 +488,15 @@ def allow(found: Found, believed: float) -> Allowance:
         return Allowance(Calibration((), robot.gravity), np.zeros((robot.size, 0)))
     prior = np.array(
         [
-            KINDS[m.kind].width if m in found.active else widths[m.kind]
+            EFFECTS[m.kind].width if m in found.active else widths[m.kind]
             for m in mistakes
-            for _ in range(m.size)
+            for _ in range(size_of(m))
         ]
     )
     mean, covariance, pull = trial.score_tests().posterior(mistakes, prior, trial.weight / believed)
     entries, at = [], 0
     for m in mistakes:
-        part = slice(at, at + m.size)
+        part = slice(at, at + size_of(m))
         deviation = np.sqrt(np.diag(covariance)[part])
         confirmed = m in found.active
         value = trial.correction.values[m] if confirmed else mean[part]
@@ -513,11 +505,11 @@ def allow(found: Found, believed: float) -> Allowance:
         entries.append(
             Calibrated(m, name, value, deviation, confirmed, gain, found.alternatives.get(m, ()))
         )
-        at += m.size
+        at += size_of(m)
     asked = setup.chosen["calibration"]
     scaled = isinstance(asked, Mapping) and bool(asked.get("gain"))
     counted = [
-        scaled or m.kind != "gain" or m in found.active for m in mistakes for _ in range(m.size)
+        scaled or m.kind != "gain" or m in found.active for m in mistakes for _ in range(size_of(m))
     ]
     pull = pull[:, counted]
     # The model stands where nothing more is taken out, as far from the mean as the mean is.

@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics
-from feasid.effects.table import KINDS, Mistake, cold_friction, horizontal_axes, sign_of_speed
 from feasid.logs.motion import Run
 from feasid.regression.equations import (
     EDGE,
@@ -32,21 +31,11 @@ from feasid.regression.reduce import without_rows
 from feasid.regression.triangle import Reduced
 from feasid.robot.description import Robot
 
-BREAKAWAY, STICKING = 0.1, 0.02
-"""Speeds of columns of Stribeck friction and of a slower transition [rad/s or m/s]. Friction that
-decays over 0.03 to 0.3 rad/s correlates with the first column by more than 0.8."""
-
-SOFT = 0.05
-"""Share of a joint's largest torque over which play changes sides in columns."""
-
 HARMONICS = range(6, 201)
 """Periods per 2 pi rad of ripple that are looked for. Fewer are no ripple: a smooth function of
 the position is looked for besides."""
 
 Places = npt.NDArray[np.intp]
-
-STEP = 1e-4
-"""Step of joint zeros in difference quotients [rad or m]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,9 +198,9 @@ class LogRows:
         e = np.concatenate([x[-1] - beta[self.supports[joint]] @ x[:-1] for x in raw])
         found: list[int] = []
         for _ in range(count):
-            power = [_explained_squares(e, _harmonic_columns(at, number)) for number in HARMONICS]
+            power = [_explained_squares(e, harmonic_columns(at, number)) for number in HARMONICS]
             found.append(HARMONICS[int(np.argmax(power))])
-            waves = np.hstack([_harmonic_columns(at, number) for number in found])
+            waves = np.hstack([harmonic_columns(at, number) for number in found])
             e = e - waves @ np.linalg.lstsq(waves, e, rcond=None)[0]
         return found
 
@@ -227,25 +216,6 @@ class LogRows:
                 if own.any():
                     out[own] = np.mean(slow[own] ** 2)
         return out
-
-    def mistake_columns(self, mistake: Mistake, model: Robot, beta: Array) -> Array:
-        """Columns of a mistake around a fitted model, shape (rows, size).
-
-        Parameters
-        ----------
-        mistake : Mistake
-        model : Robot
-            With the fitted values.
-        beta : ndarray, shape (nb,)
-            Its base parameters.
-        """
-        kind = mistake.kind
-        own = (self.joint == mistake.joint) if mistake.joint >= 0 else np.ones(len(self.t), bool)
-        if kind in ("delay", "joint-delay"):
-            return np.asarray(np.where(own, -self.slope, 0.0)[:, None])
-        if kind == "gain":
-            return np.asarray(np.where(own, self.regressor @ beta, 0.0)[:, None])
-        return self._stack_rows([COLUMNS[kind](self, p, mistake, model) for p in self.parts])
 
     def reduced(self, torque: Array, like: Reduced) -> Reduced:
         """The rows with other filtered torques, reduced; notes and sources are those of `like`."""
@@ -272,7 +242,7 @@ class LogRows:
         kept = {name: getattr(like, name) for name in ("notes", "sources", "digests", "samples")}
         return replace(found, **kept, period=like.period)
 
-    def _stack_rows(self, parts: Sequence[Array]) -> Array:
+    def stack_rows(self, parts: Sequence[Array]) -> Array:
         """Columns (k, dof, M) per run as rows of all, shape (rows, k)."""
         return np.concatenate([p[:, j].T for p in parts for j in self.joints])
 
@@ -302,7 +272,8 @@ class LogRows:
         return self._rigid[key]
 
 
-def _harmonic_columns(q: Array, number: float) -> Array:
+def harmonic_columns(q: Array, number: float) -> Array:
+    """Sine and cosine of a position, shape (N, 2)."""
     return np.stack([np.sin(number * q), np.cos(number * q)], axis=1)
 
 
@@ -335,102 +306,3 @@ def _run_rows(equations: Equations, run: Run) -> RunRows | None:
         slope,
         slowness,
     )
-
-
-Columns = Callable[[LogRows, RunRows, Mistake, Robot], Array]
-
-
-def _tilt_columns(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
-    rigid = model.without_joint_terms()
-    out = []
-    for axis in horizontal_axes(rows.robot.gravity):
-        change = rigid.with_gravity(np.cross(axis, model.gravity))
-        out.append(
-            part.filter_smooth_function(
-                lambda q, g=change: inverse_dynamics(g, q, 0 * q, 0 * q).T, part.run.q
-            )
-        )
-    return np.array(out)
-
-
-def _joint_zero_columns(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
-    run, step = part.run, STEP * np.eye(rows.robot.dof)[mistake.joint]
-    rigid = model.without_joint_terms()
-
-    def moved(q: Array, dq: Array, ddq: Array) -> Array:
-        return inverse_dynamics(rigid, q + step, dq, ddq).T
-
-    after = part.filter_smooth_function(moved, run.q, run.dq, run.ddq)
-    return np.asarray(after - rows.rigid_torque(part, model))[None] / STEP
-
-
-def _compliance_columns(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
-    """Motion of the link behind a spring of small compliance, q - c tau, or behind play, which
-    changes sides with the torque's sign.
-    """
-    run, rigid, j = part.run, model.without_joint_terms(), mistake.joint
-    period = part.smooth_spacing / run.rate
-
-    def softened(q: Array, dq: Array, ddq: Array) -> Array:
-        stiff = rows.unfiltered_torque(part, model)
-        tau = stiff[:, j]
-        if mistake.kind == "backlash":
-            tau = np.tanh(tau / max(SOFT * float(np.abs(tau).max()), 1e-300))
-        rate = np.gradient(tau, period)
-        c = STEP / max(float(np.abs(tau).max()), 1e-300)
-        unit = np.eye(rows.robot.dof)[j]
-        moved = (
-            x - c * np.outer(d, unit)
-            for x, d in zip((q, dq, ddq), (tau, rate, np.gradient(rate, period)), strict=True)
-        )
-        return np.asarray((inverse_dynamics(rigid, *moved) - stiff).T / c)
-
-    return part.filter_smooth_function(softened, run.q, run.dq, run.ddq)[None]
-
-
-def _coupling_columns(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
-    run, j, k = part.run, mistake.joint, mistake.other
-    v, a = (x[:, j] + mistake.number * x[:, k] for x in (run.dq, run.ddq))
-    own = part.filter_signal(np.stack([a, v, sign_of_speed(v, rows.robot)]))
-    out = np.zeros((3, rows.robot.dof, len(part.t)))
-    out[:, j], out[:, k] = own, mistake.number * own
-    return out
-
-
-def _joint_function_columns(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
-    """Functions of the joint's own motion, the load on it, or time."""
-    run, j = part.run, mistake.joint
-    q, v = run.q[:, j], run.dq[:, j]
-    sign = sign_of_speed(v, rows.robot)
-    if mistake.kind == "position":
-        low, high = rows.position_range(j)
-        x = (2.0 * q - low - high) / max(high - low, STEP)
-        found = np.polynomial.chebyshev.chebvander(x, KINDS["position"].size)[:, 1:].T
-    elif mistake.kind == "stribeck":
-        found = np.stack([sign * np.exp(-((v / BREAKAWAY) ** 2)), np.tanh(v / STICKING)])
-    elif mistake.kind == "direction":
-        found = np.abs(v)[None]
-    elif mistake.kind in ("load", "weight"):
-        load = rows.load(part, model, at_rest=mistake.kind == "weight")[:, j]
-        found = (sign * np.abs(load))[None]
-    elif mistake.kind == "warm-up":
-        found = cold_friction(run, rows.robot, mistake)
-    else:
-        found = _harmonic_columns(q, mistake.number).T
-    out = np.zeros((len(found), rows.robot.dof, len(part.t)))
-    out[:, j] = part.filter_signal(np.ascontiguousarray(found))
-    return out
-
-
-COLUMNS: dict[str, Columns] = {
-    "tilt": _tilt_columns,
-    "zero": _joint_zero_columns,
-    "elastic": _compliance_columns,
-    "backlash": _compliance_columns,
-    "coupling": _coupling_columns,
-    **dict.fromkeys(
-        ("position", "stribeck", "direction", "load", "weight", "warm-up", "ripple"),
-        _joint_function_columns,
-    ),
-}
-"""Columns (k, dof, M) by kind, but for those that follow from the rows themselves."""

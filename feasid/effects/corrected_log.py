@@ -19,8 +19,9 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
 from feasid.effects.columns import LogRows
+from feasid.effects.corrections import LogCorrection
+from feasid.effects.functions import Mistake
 from feasid.effects.score import ScoreTests
-from feasid.effects.table import LogCorrection, Mistake
 from feasid.estimation.estimator import Estimator
 from feasid.estimation.held_out import HeldOut
 from feasid.estimation.noise import Noise

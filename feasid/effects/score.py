@@ -21,7 +21,8 @@ from scipy.stats import chi2, f
 
 from feasid.core.arrays import Array
 from feasid.effects.columns import LogRows
-from feasid.effects.table import Mistake
+from feasid.effects.functions import Mistake
+from feasid.effects.table import columns_of
 from feasid.estimation.held_out import RULES, Gain, HeldOut
 from feasid.regression.folds import FOLDS
 from feasid.robot.description import Robot
@@ -124,7 +125,7 @@ class ScoreTests:
     def whitened_columns(self, mistake: Mistake) -> Array:
         """Whitened columns of a mistake, shape (rows, size)."""
         if mistake not in self._columns:
-            found = self.rows.mistake_columns(mistake, self.model, self.beta)
+            found = columns_of(self.rows, mistake, self.model, self.beta)
             self._columns[mistake] = found / self.deviations[:, None]
         return self._columns[mistake]
 
@@ -201,7 +202,7 @@ class ScoreTests:
 
         They are not kept: who looks for the best of many asks once for each.
         """
-        found = [self.rows.mistake_columns(m, self.model, self.beta) for m in mistakes]
+        found = [columns_of(self.rows, m, self.model, self.beta) for m in mistakes]
         X = np.hstack(found) / self.deviations[:, None]
         scale = np.linalg.norm(X, axis=0)
         X = X[:, scale > SMALLEST_COLUMN] / scale[scale > SMALLEST_COLUMN]

@@ -29,6 +29,7 @@ from feasid.effects.corrected_log import (
     make_uncorrected_log,
     resolution_bias,
 )
+from feasid.effects.corrections import corrected_options
 from feasid.effects.joint_terms import (
     Choice,
     candidate_sets,
@@ -37,7 +38,6 @@ from feasid.effects.joint_terms import (
     prefers_abrupt_friction,
 )
 from feasid.effects.log_check import diagnose_logs
-from feasid.effects.table import corrected_options
 from feasid.errors import InputError, NotEnoughDataError
 from feasid.estimation.cross_validation import CrossValidation
 from feasid.estimation.estimate import Estimate

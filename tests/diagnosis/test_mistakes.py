@@ -5,16 +5,11 @@ import pytest
 from robots import random_robot
 
 import feasid
+from feasid.effects.corrections import LogCorrection, corrected_options
+from feasid.effects.functions import horizontal_axes
 from feasid.effects.log_findings import in_log_columns
 from feasid.effects.score import without_negative_part
-from feasid.effects.table import (
-    KINDS,
-    LogCorrection,
-    Mistake,
-    corrected_options,
-    horizontal_axes,
-    missing_features,
-)
+from feasid.effects.table import EFFECTS, Mistake, missing_features, size_of
 from feasid.logs.checks.findings import Finding
 from feasid.logs.motion import Run
 
@@ -100,7 +95,7 @@ def test_steps_are_limited_and_stay_with_their_mistakes():
     start = LogCorrection({zero: np.array([0.1])})
     found = start.add_step([tilt, zero], np.array([0.01, -9.0, 0.05]))
     np.testing.assert_allclose(
-        found.parameters_of([zero, tilt]), [0.15, 0.01, -KINDS["tilt"].limit]
+        found.parameters_of([zero, tilt]), [0.15, 0.01, -EFFECTS["tilt"].limit]
     )
     assert found.parameters_of([]).shape == (0,)
     assert found.values_by_joint("zero") == {2: pytest.approx(0.15)}
@@ -113,7 +108,7 @@ def test_every_joint_may_lack_every_feature_but_those_with_a_number():
     kinds = {m.kind for m in found}
     assert {"ripple", "coupling", "tilt"}.isdisjoint(kinds)
     assert len(found) == 2 * len(kinds)
-    assert Mistake("position").size == 5
+    assert size_of(Mistake("position")) == 5
 
 
 def test_remedies_are_on_top_of_what_was_given():

@@ -7,7 +7,8 @@ import pytest
 
 import feasid
 from feasid.effects.calibration import _is_credible
-from feasid.effects.table import LogCorrection, Mistake
+from feasid.effects.corrections import LogCorrection
+from feasid.effects.functions import Mistake
 from feasid.errors import InputError
 from feasid.robot.joint_terms import FRICTION
 
