@@ -1,7 +1,8 @@
 """Reducing one log or many: in this process, in others of this machine, or on a Dask cluster.
 
-Every log becomes a few kilobytes of reduced data, and reduced data add, so all that is shared is
-a tree of additions. A log that fails, or whose worker process dies twice, is reported; the others
+Every log becomes about a megabyte of reduced data, and reduced data add, so all that is shared is
+a tree of additions, of which a process keeps what waits for its sibling: as many parts as the tree
+has levels. A log that fails, or whose worker process dies twice, is reported; the others
 are kept. With a folder of checkpoints, interrupted work goes on where it was and gives the same
 bits: each log's result is kept by the content of the log, and they are added in the same order.
 
@@ -22,9 +23,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from threading import Lock, Thread
+from threading import Lock, Semaphore, Thread
 from typing import IO, Any, TypeAlias
 
 import numpy as np
@@ -53,6 +55,9 @@ PACKAGE_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(feasid.__file__
 TRIES = 2
 """How often a log is tried whose worker died: the death may have been another's fault."""
 
+AHEAD = 2
+"""Results per worker that may wait for delivery; a worker that dies loses no more than these."""
+
 BLOCK = 31 * 2**20
 """Released at the start, it teaches glibc to keep blocks of its size for other arrays [bytes]."""
 
@@ -69,13 +74,16 @@ def run_jobs(job: Job, logs: Sequence[Any], workers: int) -> Iterator[tuple[int,
     for k in range(len(logs)):
         waiting.put(k)
     done: SimpleQueue[tuple[int, Any]] = SimpleQueue()
-    crew = [_Worker(job, logs, waiting, done) for _ in range(min(workers, len(logs)))]
+    count = min(workers, len(logs))
+    room = Semaphore(AHEAD * count)
+    crew = [_Worker(job, logs, waiting, done, room) for _ in range(count)]
     threads = [Thread(target=worker.run, daemon=True) for worker in crew]
     for thread in threads:
         thread.start()
     try:
         for _ in logs:
             yield done.get()
+            room.release()
     finally:
         for worker in crew:
             worker.stop()
@@ -92,16 +100,17 @@ class _Worker:
         logs: Sequence[Any],
         waiting: SimpleQueue[int],
         done: SimpleQueue[tuple[int, Any]],
+        room: Semaphore,
     ) -> None:
         self.job, self.logs = job, logs
-        self.waiting, self.done = waiting, done
+        self.waiting, self.done, self.room = waiting, done, room
         self.process: subprocess.Popen[bytes] | None = None
         self.stopped = False
         self.lock = Lock()
 
     def run(self) -> None:
         with suppress(Empty):
-            while not self.stopped:
+            while self.room.acquire() and not self.stopped:
                 k = self.waiting.get_nowait()
                 self.done.put((k, self._result_of_log(k)))
         self._kill()
@@ -110,6 +119,7 @@ class _Worker:
         """From another thread: whatever runs is killed, and nothing is started any more."""
         with self.lock:
             self.stopped = True
+            self.room.release()
             if self.process is not None:
                 self.process.kill()
 
@@ -348,26 +358,39 @@ def reduce_all(
     processes on this machine; 1 works in this one; `client`: dask.distributed.Client, work there
     instead; `progress`: called with (done, all) after each log.
     """
-    parts: list[Reduced | None] = [None] * len(logs)
+    tree = _Tree(len(logs))
     failed: list[tuple[int, LogFailure]] = []
     for done, (k, result) in enumerate(_run_all(job, logs, workers, client), start=1):
-        if isinstance(result, Reduced):
-            parts[k] = result
-        else:
+        tree.add(k, result if isinstance(result, Reduced) else None)
+        if not isinstance(result, Reduced):
             failed.append((k, LogFailure(_log_name(logs[k], k), str(result))))
         if progress is not None:
             progress(done, len(logs))
     failed.sort(key=lambda item: item[0])
-    return FleetSum(sum_pairwise([p for p in parts if p is not None]), tuple(f for _, f in failed))
+    return FleetSum(tree.total, tuple(f for _, f in failed))
 
 
-def sum_pairwise(parts: Sequence[Reduced]) -> Reduced | None:
-    """Sum as a balanced tree, in the order given: the same whatever finished first."""
-    level = list(parts)
-    while len(level) > 1:
-        pairs = [level[k : k + 2] for k in range(0, len(level), 2)]
-        level = [pair[0] + pair[1] if len(pair) == 2 else pair[0] for pair in pairs]
-    return level[0] if level else None
+class _Tree:
+    """A balanced sum in the order of the logs, the same bits whatever finishes first."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.waiting: dict[tuple[int, int], Reduced | None] = {}
+        self.total: Reduced | None = None
+
+    def add(self, k: int, part: Reduced | None) -> None:
+        """Add log `k` (None: it failed) and all sums that it completes."""
+        level, width = 0, self.count
+        while width > 1:
+            if k ^ 1 < width:
+                if (level, k ^ 1) not in self.waiting:
+                    self.waiting[level, k] = part
+                    return
+                sibling = self.waiting.pop((level, k ^ 1))
+                left, right = (sibling, part) if k % 2 else (part, sibling)
+                part = left + right if left is not None and right is not None else left or right
+            level, k, width = level + 1, k // 2, (width + 1) // 2
+        self.total = part
 
 
 def _run_all(
@@ -394,13 +417,24 @@ def _run_on_cluster(
     job: ReduceJob, logs: Sequence[Any], client: Any
 ) -> Iterator[tuple[int, Reduced | Exception]]:
     completed: Any = import_module("distributed").as_completed
-    futures = client.map(result_or_error, [job] * len(logs), list(logs), pure=False)
-    place = {future.key: k for k, future in enumerate(futures)}
-    for future in completed(futures):
-        if future.status == "finished":
-            yield place[future.key], future.result()
-        else:
-            yield place[future.key], LogError(f"its worker died: {future.exception()}")
+    places: dict[Any, int] = {}
+    queue = completed([])
+
+    def submit(k: int) -> None:
+        future = client.submit(result_or_error, job, logs[k], pure=False)
+        places[future.key] = k
+        queue.add(future)
+
+    following = iter(range(len(logs)))
+    for k in islice(following, AHEAD * max(1, sum(client.nthreads().values()))):
+        submit(k)
+    for future in queue:  # which is let go here, so that no worker keeps what was delivered
+        k, finished = places.pop(future.key), future.status == "finished"
+        result = future.result() if finished else LogError(f"its worker died: {future.exception()}")
+        del future
+        for another in islice(following, 1):
+            submit(another)
+        yield k, result
 
 
 def _log_name(log: Any, k: int) -> str:

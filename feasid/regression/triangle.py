@@ -1,4 +1,4 @@
-"""Reduced data: everything a least-squares fit needs of a log, in a few kilobytes.
+"""Reduced data: everything a least-squares fit needs of a log, in about a megabyte.
 
 Row r of the regressor touches only the parameters of what joint r carries, so each row keeps a
 triangle of its own,

@@ -7,6 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from logs import arm_parameters, simulate
 from robots import ARM
 
@@ -150,12 +152,25 @@ def test_all_logs_get_one_cutoff(case, tmp_path):
     assert total.cutoff == feasid.reduce(paths[0], robot).cutoff
 
 
-def test_addition_is_a_tree_in_the_order_given(case, files):
-    _, robot, _ = case
-    parts = [feasid.reduce(f, robot) for f in files]
-    total = fleet.sum_pairwise(parts)
-    assert distance(total, functools.reduce(Reduced.__add__, parts)) < EXACT
-    assert fleet.sum_pairwise([]) is None
+@functools.cache
+def numbered():
+    return [small(k) for k in range(11)]
+
+
+@given(st.permutations(range(11)), st.sets(st.integers(0, 10), max_size=3))
+def test_addition_is_a_tree_in_the_order_given(order, failed):
+    """The same bits whatever arrives first; what comes in turn waits once per level at most."""
+    parts = [None if k in failed else numbered()[k] for k in range(len(order))]
+    tree, turn = fleet._Tree(len(order)), fleet._Tree(len(order))
+    for k, p in enumerate(parts):
+        tree.add(order[k], parts[order[k]])
+        turn.add(k, p)
+        assert len(turn.waiting) <= 4  # levels of eleven logs
+    added = functools.reduce(Reduced.__add__, [p for p in parts if p is not None])
+    assert distance(tree.total, added) < EXACT
+    for a, b in zip(tree.total.triangles, turn.total.triangles, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert not tree.waiting
 
 
 def test_reduce_command_resumes_and_reports_what_failed(case, files, monkeypatch, capsys):
@@ -188,28 +203,41 @@ def small(log):
 class Cluster:
     """What a Dask client does with jobs: equal ones that are pure are one, the last ends first."""
 
-    def map(self, function, jobs, logs, pure=True):
-        self.futures = [
-            self.future(k, *x, pure) for k, x in enumerate(zip(jobs, logs, strict=True))
-        ]
-        self.work = function
-        return self.futures
+    submitted = 0
 
-    def future(self, k, job, log, pure):
-        status = "error" if log == 13 else "finished"
+    def nthreads(self):
+        return {"first": 1, "second": 1}
+
+    def submit(self, function, job, log, pure=True):
+        self.submitted += 1
         return SimpleNamespace(
-            key=log if pure else k,
-            status=status,
-            result=lambda: self.work(job, log),
+            key=log if pure else self.submitted,
+            status="error" if log == 13 else "finished",
+            result=lambda: function(job, log),
             exception=lambda: "killed",
         )
 
 
+class Backwards(list):
+    """Completed futures, the last first."""
+
+    most = 0
+
+    def add(self, future):
+        self.append(future)
+        type(self).most = max(self.most, len(self))
+
+    def __iter__(self):
+        while self:
+            yield self.pop()
+
+
 def test_a_cluster_says_which_logs_failed_in_the_order_given(monkeypatch):
-    backwards = SimpleNamespace(as_completed=lambda futures: futures[::-1])
+    backwards = SimpleNamespace(as_completed=Backwards)
     monkeypatch.setitem(sys.modules, "distributed", backwards)
     logs, told = [5, 13, 5, -2, 6], []
     found = fleet.reduce_all(small, logs, client=Cluster(), progress=lambda *x: told.append(x))
+    assert Backwards.most == 2 * fleet.AHEAD  # so many may be lost with the workers
     assert told == [(k, 5) for k in range(1, 6)]
     assert [f.log for f in found.failed] == ["log 2", "log 4"]
     assert [f.message for f in found.failed] == ["its worker died: killed", "no log -2"]

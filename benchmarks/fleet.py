@@ -1,0 +1,97 @@
+"""Many logs and many robots.
+
+    python benchmarks/fleet.py memory [--logs 2000]
+
+``memory`` reduces files of two seconds through two worker processes, one of which is killed on the
+way, and through one process, and prints the parent's largest memory, how many logs were tried
+again, and whether the sums are equal to the last bit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+import feasid
+
+SEVEN = "kuka_lwr4"
+PERIOD = 0.01
+
+
+def write_logs(folder: Path, count: int) -> None:
+    """Short logs of seven joints, each with a motion of its own."""
+    robot = feasid.datasets.load(SEVEN).attrs["robot"]
+    t = np.arange(200) * PERIOD
+    for k in range(count):
+        rng = np.random.default_rng(k)
+        w, phase = rng.uniform(1.0, 5.0, robot.dof), rng.uniform(0, 2 * np.pi, robot.dof)
+        q = np.sin(np.outer(t, w) + phase)
+        dq, ddq = w * np.cos(np.outer(t, w) + phase), -(w**2) * q
+        tau = feasid.inverse_dynamics(robot, q, dq, ddq) + rng.normal(size=q.shape)
+        columns = {f"{n}_{j}": v[:, i] for n, v in (("q", q), ("tau", tau))
+                   for i, j in enumerate(robot.joints)}  # fmt: skip
+        np.savez(folder / f"log_{k:05d}.npz", t=t, **columns)
+
+
+def reduce_folder(folder: Path, workers: int, kill: bool) -> None:
+    """Reduce all logs; print a digest of the sum, the parent's peak and the seconds."""
+    killed = []
+
+    def kill_one(done: int, count: int) -> None:
+        if kill and done == count // 2 and not killed:
+            listed = subprocess.run(["pgrep", "-P", str(os.getpid())], stdout=subprocess.PIPE)
+            killed.append(int(listed.stdout.split()[0]))
+            os.kill(killed[0], signal.SIGKILL)
+
+    start = time.perf_counter()
+    total = feasid.reduce(sorted(folder.glob("*.npz")), feasid.datasets.load(SEVEN).attrs["robot"],
+                          workers=workers, progress=kill_one)  # fmt: skip
+    bits = hashlib.sha256()
+    for array in (*total.triangles, *(s.triangles for s in total.strata)):
+        bits.update(array.tobytes())
+    status = Path("/proc/self/status").read_text()
+    peak = int(status.split("VmHWM:")[1].split()[0]) / 1024
+    print(f"{bits.hexdigest()[:16]} {peak:.0f} {time.perf_counter() - start:.0f} {len(killed)}")
+
+
+def memory(count: int) -> None:
+    """See the module."""
+    with tempfile.TemporaryDirectory() as name:
+        write_logs(Path(name), count)
+        results = {}
+        for workers, kill in ((2, True), (1, False)):
+            command = [sys.executable, __file__, "part", name, str(workers), str(int(kill))]
+            done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+            bits, peak, seconds, killed = done.stdout.split()
+            results[workers] = bits
+            print(
+                f"{count} logs, {workers} workers, {killed} killed: parent {peak} MB, {seconds} s"
+            )
+    print("equal to the last bit" if results[1] == results[2] else "SUMS DIFFER")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("memory").add_argument("--logs", type=int, default=2000)
+    part = commands.add_parser("part")
+    for name in ("folder", "workers", "kill"):
+        part.add_argument(name)
+    chosen = parser.parse_args()
+    if chosen.command == "memory":
+        memory(chosen.logs)
+    else:
+        reduce_folder(Path(chosen.folder), int(chosen.workers), chosen.kill == "1")
+
+
+if __name__ == "__main__":
+    main()
