@@ -57,10 +57,10 @@ if TYPE_CHECKING:
     from feasid.inspection.file_check import FileCheck as FileCheck
     from feasid.inspection.file_correction import FileCorrection as FileCorrection
     from feasid.loads.controllers import ControllerPayload as ControllerPayload
-    from feasid.loads.description import TorqueConstants as TorqueConstants
     from feasid.loads.payload import Payload as Payload
     from feasid.loads.payload import payload as payload
     from feasid.loads.payload import payload_from_wrench as payload_from_wrench
+    from feasid.loads.torque_constants import TorqueConstants as TorqueConstants
     from feasid.loads.torque_constants import torque_constants as torque_constants
     from feasid.logs.checks.findings import Diagnosis as Diagnosis
     from feasid.logs.checks.findings import Finding as Finding
@@ -128,7 +128,7 @@ _HOME = {
     "payload_from_wrench": "loads.payload",
     "simulate": "assessment.simulation",
     "Simulation": "assessment.simulation",
-    "TorqueConstants": "loads.description",
+    "TorqueConstants": "loads.torque_constants",
     "torque_constants": "loads.torque_constants",
     "compare_models": "identification.fit",
     "Choice": "effects.joint_terms",

@@ -28,9 +28,9 @@ from feasid.estimation.cross_validation import CrossValidation
 from feasid.estimation.estimator import Estimator
 from feasid.estimation.held_out import RULES
 from feasid.estimation.noise import align_torques
+from feasid.estimation.torque_scale import scale_note
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.formats.fit_robot import CandidateTerms
-from feasid.loads.description import scale_note
 from feasid.logs.checks.findings import (
     Diagnosis,
     Finding,

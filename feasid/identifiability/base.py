@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -51,8 +51,8 @@ from feasid.identifiability.views import (
     symbol_rows,
     symbol_table,
 )
-from feasid.robot.description import Robot
-from feasid.robot.inertia import SYMBOLS
+from feasid.robot.description import Robot, find_link
+from feasid.robot.inertia import SYMBOLS, change_frame
 from feasid.robot.known import Equality, Known, Unknowns, equalities
 
 if TYPE_CHECKING:
@@ -528,3 +528,23 @@ def servo_scale_groups(robot: Robot | str | PathLike[str]) -> tuple[tuple[str, .
         else:
             group.append(j)
     return tuple(tuple(model.joints[j] for j in group) for group in groups)
+
+
+def load_columns(base: BaseParameters, body: str | None = None) -> tuple[str, Array]:
+    """The body or link that carries a load (default: the last), and what it adds per parameter.
+
+    Shape (nb, 10): change of the base parameters by the load's ten, in that link's frame.
+    """
+    k, link = find_link(base.robot, body)
+    columns = np.asarray(base.K, dtype=np.float64)[:, base.robot.inertial_columns[k]]
+    return link.name, columns @ change_frame(link.rotation, link.position)
+
+
+def load_parameters(base: BaseParameters, load: Any, body: str | None = None) -> Array:
+    """What a known load on a body (default: the last) adds to the base parameters, (nb,)."""
+    ten = np.asarray(getattr(load, "parameters", load), dtype=np.float64)
+    if ten.shape != (10,) or not np.isfinite(ten).all() or ten[9] <= 0:
+        raise InputError(
+            "a load is ten finite parameters with a positive mass, the last one", option="load"
+        )
+    return np.asarray(load_columns(base, body)[1] @ ten)

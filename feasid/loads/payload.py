@@ -39,19 +39,21 @@ from feasid.dynamics.kinematics import nodes, propagate
 from feasid.dynamics.newton_euler import WrenchRegressor
 from feasid.errors import InputError, LogError
 from feasid.estimation import noise
+from feasid.estimation.torque_scale import scale_note
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares
 from feasid.formats.fit_robot import resolve_robot
-from feasid.identifiability.base import BaseParameters
+from feasid.identifiability.base import BaseParameters, load_columns
+from feasid.identification.fit import fit
+from feasid.identification.result import Fit
 from feasid.loads.controllers import ControllerPayload, Load, controller_payload
-from feasid.loads.description import scale_note
 from feasid.logs.columns import read_numbers
 from feasid.logs.filters import low_pass
 from feasid.logs.motion import Run
 from feasid.logs.recording import Recording
 from feasid.options.complete import document_options
 from feasid.options.tables import LoadOptions, LogOptions
-from feasid.regression.reduce import Log, reduce_groups
+from feasid.regression.reduce import Log, open_sources, reduce, restrict_terms
 from feasid.regression.triangle import Reduced
 from feasid.robot.bodies import Body
 from feasid.robot.description import Robot, find_link
@@ -191,7 +193,7 @@ class Payload:
 @one_thread()
 def payload(
     loaded: Log | Reduced | Sequence[Log | Reduced],
-    unloaded: Log | Reduced | Sequence[Log | Reduced],
+    unloaded: Log | Reduced | Sequence[Log | Reduced] | Fit,
     robot: Robot | str | Path | None = None,
     *,
     body: str | None = None,
@@ -199,13 +201,17 @@ def payload(
 ) -> Payload:
     """Identify a tool or load from a log with it and one without it.
 
-    The same motion twice is best: errors of the friction model then cancel.
+    The robot is fitted to the log without the load, and the log with it is read as that fit reads
+    logs: with its friction terms, and with the delay, joint zeros and torque gains that it
+    corrects. The same motion twice is best: errors of the friction model then cancel.
 
     Parameters
     ----------
-    loaded, unloaded : DataFrame, mapping of arrays, path, Reduced, or a sequence of these
+    loaded : DataFrame, mapping of arrays, path, Reduced, or a sequence of these
+    unloaded : the same, or Fit
+        A fit of the robot without the load; `robot` and `options` are then its own.
     robot : Robot or path, optional
-        Without the load; its own inertials are not used. Default what travels with `loaded`.
+        Without the load. Default what travels with `loaded`.
     body : str, optional
         The body or link that carries the load, in whose frame the answer is; default the last body.
         A link that is fixed to a body, such as a flange, may be named.
@@ -224,31 +230,49 @@ def payload(
     SolverError
         When no answer passed verification.
     """
-    base, parts, said = reduce_groups([loaded, unloaded], robot, options, "payload")
-    found = load_from_reduced(parts[0], parts[1], base, body)
-    scale = scale_note(parts[1], base, options.get("units"))
-    return replace(found, notes=as_notes([*([scale] if scale else []), *said, *parts[0].notes]))
+    without = _fit_unloaded(loaded, unloaded, robot, options)
+    base, reduced = without.base, _reduce_like(without, loaded)
+    load = load_from_reduced(reduced, without.reduced, base, body)
+    scale = scale_note(without.reduced, base, without.options["units"])
+    said = [n for n in (*without.notes, *reduced.notes) if n.code != "scale"]
+    return replace(load, notes=as_notes([*([scale] if scale else []), *said]))
+
+
+def _fit_unloaded(loaded: Any, unloaded: Any, robot: Any, options: LoadOptions) -> Fit:
+    """The fit of the robot without the load; a given one as it is."""
+    if isinstance(unloaded, Fit):
+        given = [*options, *(["robot"] if robot is not None else [])]
+        if given:
+            raise InputError(f"{given[0]} is the fit's own: leave it out", option=given[0])
+        return unloaded
+    return fit(unloaded, resolve_robot(loaded, robot), **options)
+
+
+def _reduce_like(without: Fit, loaded: Any) -> Reduced:
+    """The log with the load, read and reduced as the fit reads logs."""
+    sources = [
+        restrict_terms(s, s.robot, without.base)
+        if isinstance(s, Reduced) and s.robot is not None
+        else s
+        for s in open_sources(loaded)
+    ]
+    return reduce(sources, base=without.base, **without.test_options())
 
 
 def load_from_reduced(
     loaded: Reduced, unloaded: Reduced, base: BaseParameters, body: str | None = None
 ) -> Payload:
-    """The same from reduced data."""
-    robot = base.robot
-    k, link = find_link(robot, body)
-    name, columns = link.name, robot.inertial_columns[k]
-    added = np.asarray(base.K, dtype=np.float64)[:, columns]
-    added = added @ change_frame(link.rotation, link.position)
+    """The load from reduced data."""
+    name, added = load_columns(base, body)
     r, rho, beta_of = _eliminate_robot_parameters(loaded, unloaded, added)
     covariance, free = least_squares_covariance(r, rho)
     refuse_negative_mass(free[9], covariance[9, 9], name, "are the logs exchanged?")
-    fit = fit_feasible_body(r, rho)
-    beta = beta_of(fit.delta)
+    solution = fit_feasible_body(r, rho)
+    beta = beta_of(solution.delta)
     size = float(np.linalg.norm(loaded.torque_norms))
-    before, after = (
-        float(np.linalg.norm(loaded.residuals(x))) / size for x in (beta, beta + added @ fit.delta)
-    )
-    return Payload.from_fit(name, fit, covariance, (before, after))
+    models = beta, beta + added @ solution.delta
+    before, after = (float(np.linalg.norm(loaded.residuals(x))) / size for x in models)
+    return Payload.from_fit(name, solution, covariance, (before, after))
 
 
 def refuse_negative_mass(mass: float, variance: float, body: str, hint: str) -> None:
@@ -260,18 +284,6 @@ def refuse_negative_mass(mass: float, variance: float, body: str, hint: str) -> 
             body=body,
             mass=mass,
         )
-
-
-def load_parameters(base: BaseParameters, load: Any, body: str | None = None) -> Array:
-    """What a known load on a body (default: the last) adds to the base parameters, (nb,)."""
-    ten = load.parameters if isinstance(load, Payload) else np.asarray(load, dtype=np.float64)
-    if ten.shape != (10,) or not np.isfinite(ten).all() or ten[9] <= 0:
-        raise InputError(
-            "a load is ten finite parameters with a positive mass, the last one", option="load"
-        )
-    k, link = find_link(base.robot, body)
-    columns = np.asarray(base.K, dtype=np.float64)[:, base.robot.inertial_columns[k]]
-    return np.asarray(columns @ change_frame(link.rotation, link.position) @ ten)
 
 
 def _eliminate_robot_parameters(

@@ -14,32 +14,91 @@ inertials are right: the deviations count that.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import least_squares
 
-from feasid.core.arguments import checked
+from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.threads import one_thread
 from feasid.errors import InputError
-from feasid.identifiability.base import BaseParameters
-from feasid.loads.description import (
-    TorqueConstants,
-    build_torque_constants,
+from feasid.estimation.torque_scale import (
+    FACTOR_SHARE,
+    INERTIAL_SHARE,
+    UNSEEN,
     constants_of_description,
+    where_determined,
     whitened_joint_equations,
 )
-from feasid.loads.payload import Payload, load_parameters
+from feasid.identifiability.base import BaseParameters, load_parameters
+from feasid.loads.payload import Payload
 from feasid.logs.units import unit_factor
 from feasid.options.complete import document_options
 from feasid.options.tables import LoadOptions
 from feasid.regression.reduce import Log, reduce_groups
 from feasid.regression.triangle import Reduced
 from feasid.robot.description import Robot
+
+
+@checked_methods
+@dataclass(frozen=True, eq=False)
+class TorqueConstants:
+    """Torque per unit of current, per joint."""
+
+    joints: tuple[str, ...]  #: Names of the joints.
+    #: Shape (dof,): [N m / A] and their standard deviations, which from a description alone count
+    #: what it may be wrong by; NaN where the logs do not determine them.
+    constants: Array
+    deviations: Array  #: See `constants`.
+    beta: Array  #: Shape (nb,): base parameters identified with them.
+    #: Whether a known load fixes them, rather than the description's inertials.
+    from_load: bool = True
+    #: What one unit of each joint's column is [A], 1e-3 where ``units={"tau": "mA"}``; empty for
+    #: amperes.
+    ampere: tuple[float, ...] = ()
+
+    @property
+    def units(self) -> dict[str, float]:
+        """As option of `feasid.fit`, with which the same columns are read as torques.
+
+        Joints of `undetermined` are not among them: their columns stay currents.
+        """
+        ampere = self.ampere or (1.0,) * len(self.joints)
+        rows = zip(self.joints, self.constants, ampere, strict=True)
+        return {f"tau_{j}": float(k * unit) for j, k, unit in rows if k > 0}
+
+    @property
+    def undetermined(self) -> tuple[str, ...]:
+        """Joints whose constant the log does not show, or shows as negative."""
+        return tuple(j for j, k in zip(self.joints, self.constants, strict=True) if not k > 0)
+
+    def __repr__(self) -> str:
+        rows = zip(self.joints, self.constants, self.deviations, strict=True)
+        lines = [f"  {j:20} {_describe_constant(k, s)}" for j, k, s in rows]
+        if left := self.undetermined:
+            measured = [j for j in self.joints if j not in left]
+            lines.append(
+                f"{', '.join(left)} cannot be read as torques: leave them out of a fit, measured="
+                f"{measured}"
+            )
+        if not self.from_load:
+            lines.append(
+                f"The description's inertials fix them, taken as right to {FACTOR_SHARE:.0%} in "
+                f"common and {INERTIAL_SHARE:.0%} per body; a log with a known load (loaded=, "
+                "load=) fixes them better."
+            )
+        return "\n".join(["torque constants", *lines])
+
+
+def _describe_constant(constant: float, deviation: float) -> str:
+    if not np.isfinite(constant):
+        return f"not determined to {UNSEEN:.0%}"
+    wrong = ": negative, its column counts the other way or the load is on another body (body=)"
+    return f"{constant:10.4g} +- {deviation:.2g} N m/A{wrong if constant < 0 else ''}"
 
 
 @checked
@@ -89,13 +148,15 @@ def torque_constants(
     units = options.get("units")
     ampere = tuple(unit_factor(units, "tau", j) for j in base.robot.coordinates)
     if load is None:
-        return replace(constants_of_description(parts[0], base), ampere=ampere)
-    ten = load.parameters if isinstance(load, Payload) else np.asarray(load, dtype=np.float64)
-    return replace(constants_of_load(parts[0], parts[1], ten, base, body), ampere=ampere)
+        names, described = base.robot.coordinates, base.robot.inertial_columns.ravel()
+        rigid = base.K[:, described] @ base.robot.values[described]
+        constants = constants_of_description(parts[0], base)
+        return TorqueConstants(names, *constants, rigid, from_load=False, ampere=ampere)
+    return replace(constants_of_load(parts[0], parts[1], load, base, body), ampere=ampere)
 
 
 def constants_of_load(
-    log: Reduced, loaded: Reduced, load: Array, base: BaseParameters, body: str | None = None
+    log: Reduced, loaded: Reduced, load: Any, base: BaseParameters, body: str | None = None
 ) -> TorqueConstants:
     """Constants from reduced currents without and with a known load."""
     robot = base.robot
@@ -137,4 +198,5 @@ def constants_of_load(
     J = jacobian(found.x)
     covariance = np.linalg.pinv(J.T @ J, rcond=1e-13)
     spread = np.sqrt(np.maximum(np.diag(covariance)[size:], 0.0))
-    return build_torque_constants(robot, found.x[size:], spread, found.x[:size] / scale)
+    constants = where_determined(found.x[size:], spread)
+    return TorqueConstants(robot.coordinates, *constants, found.x[:size] / scale)

@@ -22,10 +22,9 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
 from feasid.errors import InputError, LogError
+from feasid.estimation.torque_scale import FACTOR_SHARE
 from feasid.formats.fit_robot import with_fit_terms
-from feasid.identifiability.base import base_parameters, servo_scale_groups
-from feasid.loads.description import FACTOR_SHARE
-from feasid.loads.payload import load_parameters
+from feasid.identifiability.base import base_parameters, load_parameters, servo_scale_groups
 from feasid.logs.servo import Servo
 from feasid.regression.reduce import open_sources
 from feasid.robot.description import Robot

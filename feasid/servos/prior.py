@@ -15,10 +15,10 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics, regressor
 from feasid.errors import InputError
+from feasid.estimation.torque_scale import FACTOR_SHARE
 from feasid.formats.load import describe_mjmodel
 from feasid.formats.registry import reread_description
 from feasid.identifiability.base import BaseParameters, servo_scale_groups
-from feasid.loads.description import FACTOR_SHARE
 from feasid.robot.description import Robot
 from feasid.servos.evidence import GainPrior
 

@@ -17,7 +17,7 @@ from feasid import datasets
 from feasid.cli import main
 from feasid.effects.log_findings import check_columns
 from feasid.errors import InputError, UselessFitError
-from feasid.loads.description import scale_note
+from feasid.estimation.torque_scale import scale_note
 from feasid.regression.reduce import reduce_groups
 
 SAME = 1e-6

@@ -67,6 +67,40 @@ def load_logs(name, mass, centre, seed=0):
     return out
 
 
+def late(log, seconds=0.01):
+    """Torques that come later than the positions."""
+    torques = [c for c in log if c.startswith("tau_")]
+    times = log["t"].to_numpy()
+    return log.assign(**{c: np.interp(times - seconds, times, log[c]) for c in torques})
+
+
+def displaced(log, joint=2, zero=0.05):
+    """The zero of a joint's encoder is off [rad]."""
+    column = [c for c in log if c.startswith("q_")][joint]
+    return log.assign(**{column: log[column] + zero})
+
+
+@pytest.mark.parametrize("fault", [late, displaced])
+def test_what_the_fit_corrects_is_corrected_in_both_logs(fault):
+    without, loaded = (fault(log) for log in logs("ur5"))
+    mass, centre = LOADS["ur5"]
+    fit = feasid.fit(without, arm("ur5"))
+    load = feasid.payload(loaded, fit)
+    assert abs(load.mass / mass - 1) < MASS_ERROR
+    assert load.mass_std < 0.001 * mass  # six times as large with torques that come late
+    assert np.linalg.norm(load.centre - centre) < CENTRE_ERROR  # 7 mm with a wrong zero
+    assert {n.code for n in load.notes} >= {n.code for n in fit.notes} - {"scale"}
+
+
+def test_a_fit_has_its_own_robot_and_options():
+    without, loaded = logs("ur5")
+    fit = feasid.fit(without, arm("ur5"), diagnose=False)
+    with pytest.raises(InputError, match="cutoff is the fit's own"):
+        feasid.payload(loaded, fit, cutoff=5.0)
+    with pytest.raises(InputError, match="robot is the fit's own"):
+        feasid.payload(loaded, fit, arm("ur5"))
+
+
 @pytest.mark.parametrize("name", ["ur5", pytest.param("panda", marks=pytest.mark.slow)])
 def test_the_load_of_an_arm(name):
     without, loaded = logs(name)

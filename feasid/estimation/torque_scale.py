@@ -7,19 +7,16 @@ columns of a log and torques well enough to tell currents and wrong units from n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
 from feasid.errors import InputError
 from feasid.estimation import noise
 from feasid.identifiability.base import BaseParameters
 from feasid.regression.triangle import Reduced
-from feasid.robot.description import Robot
 
 INERTIAL_SHARE = 0.3
 """Standard deviation of the description's inertials from a common factor, as a share."""
@@ -29,63 +26,6 @@ FACTOR_SHARE = 0.2
 
 UNSEEN = 0.5
 """A constant with a larger relative deviation is not told by the logs."""
-
-
-@checked_methods
-@dataclass(frozen=True, eq=False)
-class TorqueConstants:
-    """Torque per unit of current, per joint."""
-
-    joints: tuple[str, ...]  #: Names of the joints.
-    #: Shape (dof,): [N m / A] and their standard deviations, which from a description alone count
-    #: what it may be wrong by; NaN where the logs do not determine them.
-    constants: Array
-    deviations: Array  #: See `constants`.
-    beta: Array  #: Shape (nb,): base parameters identified with them.
-    #: Whether a known load fixes them, rather than the description's inertials.
-    from_load: bool = True
-    #: What one unit of each joint's column is [A], 1e-3 where ``units={"tau": "mA"}``; empty for
-    #: amperes.
-    ampere: tuple[float, ...] = ()
-
-    @property
-    def units(self) -> dict[str, float]:
-        """As option of `feasid.fit`, with which the same columns are read as torques.
-
-        Joints of `undetermined` are not among them: their columns stay currents.
-        """
-        ampere = self.ampere or (1.0,) * len(self.joints)
-        rows = zip(self.joints, self.constants, ampere, strict=True)
-        return {f"tau_{j}": float(k * unit) for j, k, unit in rows if k > 0}
-
-    @property
-    def undetermined(self) -> tuple[str, ...]:
-        """Joints whose constant the log does not show, or shows as negative."""
-        return tuple(j for j, k in zip(self.joints, self.constants, strict=True) if not k > 0)
-
-    def __repr__(self) -> str:
-        rows = zip(self.joints, self.constants, self.deviations, strict=True)
-        lines = [f"  {j:20} {_describe_constant(k, s)}" for j, k, s in rows]
-        if left := self.undetermined:
-            measured = [j for j in self.joints if j not in left]
-            lines.append(
-                f"{', '.join(left)} cannot be read as torques: leave them out of a fit, measured="
-                f"{measured}"
-            )
-        if not self.from_load:
-            lines.append(
-                f"The description's inertials fix them, taken as right to {FACTOR_SHARE:.0%} in "
-                f"common and {INERTIAL_SHARE:.0%} per body; a log with a known load (loaded=, "
-                "load=) fixes them better."
-            )
-        return "\n".join(["torque constants", *lines])
-
-
-def _describe_constant(constant: float, deviation: float) -> str:
-    if not np.isfinite(constant):
-        return f"not determined to {UNSEEN:.0%}"
-    wrong = ": negative, its column counts the other way or the load is on another body (body=)"
-    return f"{constant:10.4g} +- {deviation:.2g} N m/A{wrong if constant < 0 else ''}"
 
 
 SCALES = (0.2, 5.0)
@@ -108,7 +48,7 @@ def scale_note(log: Reduced, base: BaseParameters, units: Mapping[str, Any] | No
     ):
         return None
     try:
-        constants = np.abs(constants_of_description(log, base).constants)
+        constants = np.abs(constants_of_description(log, base)[0])
     except InputError:
         return None
     known = np.isfinite(constants) & (constants > 0)
@@ -128,8 +68,11 @@ def scale_note(log: Reduced, base: BaseParameters, units: Mapping[str, Any] | No
     return Note(text, "scale", level="warning", confirmed=True, factor=factor, joints=joints)
 
 
-def constants_of_description(log: Reduced, base: BaseParameters) -> TorqueConstants:
-    """Constants that make a log of currents agree with the description's inertials."""
+def constants_of_description(log: Reduced, base: BaseParameters) -> tuple[Array, Array]:
+    """Constants that make a log of currents agree with the description's inertials, (dof,).
+
+    Also their standard deviations. NaN where the log hardly shows a constant.
+    """
     robot = base.robot
     values = robot.values.copy()
     inertial = robot.inertial_columns.ravel()
@@ -158,7 +101,13 @@ def constants_of_description(log: Reduced, base: BaseParameters) -> TorqueConsta
         wrong = np.hypot(FACTOR_SHARE, INERTIAL_SHARE * np.linalg.norm(bodies))
         noisy = deviation / abs(per) if per else np.nan
         spread[j] = abs(constants[j]) * np.hypot(noisy, wrong)
-    return build_torque_constants(robot, constants, spread, rigid, from_load=False)
+    return where_determined(constants, spread)
+
+
+def where_determined(constants: Array, spread: Array) -> tuple[Array, Array]:
+    """Constants and their standard deviations; NaN where the log hardly shows them."""
+    known = spread < UNSEEN * np.abs(constants)
+    return np.where(known, constants, np.nan), np.where(known, spread, np.nan)
 
 
 def whitened_joint_equations(reduced: Reduced) -> list[tuple[int, Array, Array]]:
@@ -174,17 +123,3 @@ def whitened_joint_equations(reduced: Reduced) -> list[tuple[int, Array, Array]]
         r[:, list(support)] = triangle[:-1, :-1] / max(spread[j], noise.TINY)
         out.append((j, r, triangle[:-1, -1] / max(spread[j], noise.TINY)))
     return out
-
-
-def build_torque_constants(
-    robot: Robot, constants: Array, spread: Array, beta: Array, from_load: bool = True
-) -> TorqueConstants:
-    """The constants; those that the log hardly shows are NaN."""
-    known = spread < UNSEEN * np.abs(constants)
-    return TorqueConstants(
-        robot.coordinates,
-        np.where(known, constants, np.nan),
-        np.where(known, spread, np.nan),
-        beta,
-        from_load,
-    )
