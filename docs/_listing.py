@@ -1,14 +1,23 @@
 """Directives that list public names and commands, so that no list is kept by hand."""
 
 import ast
+import inspect
+import subprocess
+import sys
+import tempfile
+from argparse import ArgumentParser
 from operator import attrgetter
 from pathlib import Path
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
+from docutils.utils.math import latex2mathml
+from sphinx import addnodes
 
 import feasid
 from feasid.cli import COMMANDS, load_command
+from feasid.options.complete import option_groups
+from feasid.options.tables import FitOptions
 
 
 def first_sentence(text):
@@ -17,20 +26,34 @@ def first_sentence(text):
 
 
 class NameList(Directive):
-    """Every public name with the first line of its docstring and a link to it."""
+    """The public names of the content, with links and the first lines of their docstrings."""
+
+    has_content = True
 
     def run(self):
         """A definition list."""
-        text = []
-        names = [n for n in feasid.__all__ if not n.startswith("_")]
-        names += [f"floating.{n}" for n in feasid.floating.__all__]
-        for name in names:
+        out = nodes.definition_list()
+        for name in self.content:
             value = attrgetter(name)(feasid)
             said = first_sentence(getattr(value, "__doc__", ""))
-            role = "any"
-            target = f":{role}:`feasid.{name}`"
-            text.append(f"{target}\n   {said if not isinstance(value, dict) else 'Options.'}\n")
-        return parsed(self, "\n".join(text))
+            link = addnodes.pending_xref(
+                "", refdomain="std", reftype="doc", reftarget=f"/reference/{page_of(name)}",
+                refexplicit=True, refwarn=True, refdoc=self.state.document.settings.env.docname,
+            )  # fmt: skip
+            link += nodes.literal(text=f"feasid.{name}")
+            term = nodes.term("", "", link)
+            text = said if not isinstance(value, dict) else "Options of the published method."
+            out += nodes.definition_list_item(
+                "", term, nodes.definition("", nodes.paragraph(text=text))
+            )
+        return [out]
+
+
+def page_of(name):
+    """The page of a name. File systems that ignore case hold ``fit`` and ``Fit`` apart."""
+    last = name.rpartition(".")[2]
+    kind = inspect.isclass(attrgetter(name)(feasid))
+    return f"class-{last.lower()}" if kind else last.lower().replace("_", "-")
 
 
 class CommandList(Directive):
@@ -48,9 +71,39 @@ class CommandList(Directive):
             section = nodes.section(ids=[f"command-{name}"])
             section += nodes.title(text=f"feasid {name}")
             section += nodes.paragraph(text=f"{line[0].upper()}{line[1:]}.")
-            section += nodes.literal_block(text=parser.format_help(), language="none")
+            section += nodes.literal_block(text=ArgumentParser.format_help(parser), language="none")
             out.append(section)
         return out
+
+
+class OptionList(Directive):
+    """The options of a fit in groups: name, default, meaning."""
+
+    def run(self):
+        """A section per group."""
+        out = []
+        for title, options in option_groups(FitOptions).items():
+            section = nodes.section(ids=[f"options-{title.split()[0].lower()}"])
+            section += nodes.title(text=title.capitalize())
+            items = nodes.definition_list()
+            for name, option in options.items():
+                term = nodes.term("", "", nodes.literal(text=name))
+                said = nodes.paragraph(text=f"{option.doc}; default {option.default!r}")
+                items += nodes.definition_list_item("", term, nodes.definition("", said))
+            section += items
+            out.append(section)
+        return out
+
+
+class Demo(Directive):
+    """What ``feasid demo`` prints."""
+
+    def run(self):
+        """A literal block."""
+        command = [sys.executable, "-m", "feasid", "demo"]
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+        return [nodes.literal_block(text=done.stdout.strip(), language="none")]
 
 
 class ConstantList(Directive):
@@ -123,9 +176,25 @@ def parsed(directive, text):
     return node.children
 
 
+def formula(translator, node, block):
+    """MathML, which browsers show without a script."""
+    text = node.astext()
+    number = f"<span class=eqno>({node['number']})</span>" if node.get("number") else ""
+    shown = latex2mathml.tex2mathml(text, as_block=block)
+    translator.body.append(f'<div class="math">{number}{shown}</div>' if block else shown)
+    raise nodes.SkipNode
+
+
 def setup(app):
     """Tell Sphinx."""
+    app.add_html_math_renderer(
+        "mathml",
+        inline_renderers=(lambda t, n: formula(t, n, False), None),
+        block_renderers=(lambda t, n: formula(t, n, True), None),
+    )
     app.add_directive("name-list", NameList)
     app.add_directive("command-list", CommandList)
+    app.add_directive("demo", Demo)
+    app.add_directive("option-list", OptionList)
     app.add_directive("constant-list", ConstantList)
     return {"parallel_read_safe": True}

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import tomllib
 
 sys.path.insert(0, os.path.dirname(__file__))
 
@@ -33,13 +34,17 @@ autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
-myst_enable_extensions = ["colon_fence", "deflist"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 nb_execution_mode = "auto"
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_execution_timeout = 300
 nb_merge_streams = True
+
+with open(os.path.join(os.path.dirname(__file__), "..", "pyproject.toml"), "rb") as file:
+    SOURCE = tomllib.load(file)["project"]["urls"]["Source"]
+SOURCE = "" if "OWNER" in SOURCE else SOURCE
 
 html_theme = "pydata_sphinx_theme"
 html_title = "feasid"
@@ -51,14 +56,24 @@ html_copy_source = False
 html_theme_options = {
     "show_prev_next": True,
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 4,
+    "header_links_before_dropdown": 6,
+    "logo": {"text": "feasid", "alt_text": "feasid"},
+    "icon_links": [
+        {"name": "PyPI", "url": "https://pypi.org/project/feasid", "icon": "fa-brands fa-python"},
+        *([{"name": "Source", "url": SOURCE, "icon": "fa-brands fa-github"}] if SOURCE else []),
+    ],
+    "navbar_end": ["version", "theme-switcher", "navbar-icon-links"],
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"design": [], "changelog": []}
+html_logo = "_static/logo.svg"
+html_math_renderer = "mathml"
+ALONE = ("start", "choose", "faq", "comparison", "troubleshooting", "changelog", "citing", "more")
+html_sidebars = {page: [] for page in ALONE}
+"""Pages without neighbours; a bar without entries would take a quarter of the width."""
 
 # Pages run in folders of their own and find the example files' maker here.
 nb_execution_in_temp = True

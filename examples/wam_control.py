@@ -286,22 +286,27 @@ def plot_tracking(done: dict[str, object]) -> Figure:
     import matplotlib.pyplot as plt
 
     motion = done["motions"]["A"]
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
     for model, (label, color) in SHOWN.items():
         run = done["runs"][model]
         t = run["t"].to_numpy()
         away = np.abs(run.filter(regex="^q_").to_numpy() - motion.at(t)[0]).max(axis=1)
-        left.semilogy(t, 1e3 * np.maximum(away, 1e-5), color=color, lw=1, label=label)
+        left.semilogy(t, np.degrees(np.maximum(away, 1e-5)), color=color, lw=1.2)
         least = np.sort(done["smallest eigenvalues"][model])
-        share = np.linspace(0, 100, len(least))
-        right.plot(share, least, color=color, lw=2, label=label)
-    left.set(xlabel="time [s]", ylabel="largest joint error [mrad]", xlim=(0, 20), ylim=(0.5, 3e4))
-    left.set_title("computed torque with the identified model", fontsize=10)
+        right.plot(np.linspace(0, 100, len(least)), least, color=color, lw=2.5, label=label)
+        if not np.isfinite(done["tracking"][model]):
+            left.text(t[-1] + 0.4, 400, "lost control", color=color, fontweight="bold")
+    left.set(xlabel="time [s]", ylabel="largest joint error [degrees]", ylim=(0.03, 2e3))
+    left.set_xlim(0, 20)
+    left.set_title("Tracking: least squares diverges", fontsize=10)
+    negative = 100 * (1 - done["share"]["OLS"])
+    right.axhspan(-1, 0, color="#ee6677", alpha=0.12, lw=0)
     right.axhline(0, color="k", lw=0.8)
-    right.set(xlabel="random postures, sorted [%]", ylabel="[kg m²]")
+    right.set(xlabel="random postures, sorted [%]", ylabel="smallest eigenvalue [kg m²]")
     right.set_yscale("symlog", linthresh=1e-3)
-    right.set_title("smallest eigenvalue of its mass matrix", fontsize=10)
-    left.legend(fontsize=9)
+    right.set_title(f"Mass matrix not positive in {negative:.0f} % of postures", fontsize=10)
+    handles = right.get_legend_handles_labels()
+    figure.legend(*handles, fontsize=10, loc="outside upper center", ncols=3, frameon=False)
     return figure
 
 

@@ -1,8 +1,9 @@
-"""Make pictures of the documentation: ``python docs/pictures/make.py [report] [loads] [leader]``.
+"""Make pictures of the documentation: ``python docs/pictures/make.py [NAME ...]``.
 
 "report": a fit of the packaged Z1 log, its report photographed in headless Chromium; needs the
 extra "browser". "loads": loads of arms in MuJoCo as they are found, beside the true ones. "leader":
 the leader arm of docs/codegen.md without a hand, with the description's weight and with the fit's.
+The others are figures of the concept pages, see concepts.py.
 """
 
 import contextlib
@@ -10,11 +11,13 @@ import io
 import shutil
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+from concepts import FIGURES, draw
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
@@ -86,13 +89,14 @@ def leader() -> None:
     The page's own example is run up to the moment when the arm is left alone.
     """
     import mujoco
-    import workshop
+
+    from feasid.datasets import arm
 
     page = (HERE.parent / "codegen.md").read_text()
     code = page.split("## A leader arm")[1].split("```python\n")[1].split("mujoco.mj_resetData")[0]
     names: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        workshop.set_up()
+        arm.write_files()
         exec(code, names)
         described = feasid.load_robot("arm.urdf")
     real, fit = names["real"], names["fit"]
@@ -114,6 +118,9 @@ def leader() -> None:
     figure.savefig(HERE / "leader.png", dpi=90)
 
 
+MAKERS = {"report": report, "loads": loads, "leader": leader}
+MAKERS |= {name: partial(draw, name) for name in FIGURES}
+
 if __name__ == "__main__":
-    for name in sys.argv[1:] or ("report", "loads", "leader"):
-        {"report": report, "loads": loads, "leader": leader}[name]()
+    for name in sys.argv[1:] or MAKERS:
+        MAKERS[name]()

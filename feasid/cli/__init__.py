@@ -22,30 +22,39 @@ from feasid.core.threads import limit_before_numpy
 from feasid.errors import FeasidError, did_you_mean
 
 COMMANDS = {
-    "fit": "identify a robot from its log, feasibly, and write it back as URDF",
-    "reduce": "shrink logs to a small file that adds and is fitted later",
-    "demo": "do that on a real log inside the package",
-    "diagnose": "say what is wrong with a log and what mends it",
-    "payload": "identify a tool or load, from logs with and without it or a wrist sensor",
-    "torque-constants": "torque per unit of motor current, by a known load or the description",
-    "report": "a saved fit as an HTML page, or two side by side",
-    "show": "what a saved fit says, and whether its proof holds",
-    "errors": "torque errors of a saved fit on other logs",
-    "models": "which friction a log shows: joint terms compared on stretches held out",
-    "ranges": "the values that parameters can have, given a saved fit's log: ends proved",
-    "predict": "torques of a saved fit for the motion of a log",
-    "simulate": "how a saved fit, or a file written of it, simulates a log",
-    "replay": "a log played back: what is learnt while the robot runs, and when to use it",
-    "sample": "robots drawn from what a saved fit's log leaves open, or around a description",
-    "export": "the model as C code: dynamics, mass matrix, regressor",
-    "check": "is this model physically consistent? exact verdicts on URDF, MJCF and SDF files",
-    "correct": "the closest feasible model, with a minimal change of the file",
-    "compare": "two models' base parameters side by side: do they move alike?",
-    "excite": "a motion that makes the log worth fitting",
-    "base-parameters": "which parameter combinations of a robot can be identified",
-    "verify": "check a certificate exactly, without any solver",
-    "completion": "a script that completes commands and options in bash, zsh or fish",
+    "fit": "identify physically consistent parameters from logs and write a URDF, MJCF or SDF file",
+    "reduce": "compress logs for later or combined fits",
+    "demo": "fit a real log that is shipped with the package",
+    "diagnose": "find problems in logs and suggest fixes",
+    "payload": "identify a payload from logs with and without it, or from a wrist sensor",
+    "torque-constants": "estimate the torque per unit of motor current",
+    "report": "write an HTML page of a saved fit, or of two side by side",
+    "show": "print a saved fit and verify its certificate",
+    "errors": "print the torque errors of a saved fit on other logs, one row a log",
+    "models": "compare friction models by cross-validation",
+    "ranges": "certified ranges of parameters of a saved fit",
+    "predict": "predict torques for the motion of a log",
+    "simulate": "simulate a log with a saved fit or a written file",
+    "replay": "replay a log through the online identifier",
+    "sample": "draw robots from a saved fit or around a description",
+    "export": "generate C code: dynamics, mass matrix, regressor",
+    "check": "check URDF, MJCF and SDF files for physical consistency",
+    "correct": "write the closest consistent model",
+    "compare": "compare the base parameters of two models",
+    "excite": "design an exciting trajectory",
+    "base-parameters": "list the identifiable parameter combinations of a robot",
+    "verify": "verify a certificate without a solver",
+    "completion": "print a completion script for bash, zsh or fish",
 }
+
+GROUPS = {
+    "identify": ("fit", "demo", "ranges", "payload", "torque-constants", "base-parameters"),
+    "logs": ("diagnose", "excite", "reduce", "replay"),
+    "model files": ("check", "correct", "compare"),
+    "saved fits": ("show", "errors", "report", "predict", "simulate", "sample", "export"),
+    "other": (),
+}
+"""Commands by what they are for; "other" has all that no group names."""
 
 SHARED_MODULES = {
     **dict.fromkeys(("models", "demo"), "fit"),
@@ -177,7 +186,13 @@ def _dispatch(argv: list[str]) -> int:
 
 
 def _usage() -> str:
-    lines = [f"  {name:16} {text}" for name, text in COMMANDS.items()]
-    return "\n".join(
-        ["usage: feasid COMMAND ... (feasid COMMAND --help shows its options)", *lines]
-    )
+    lines = [
+        "usage: feasid COMMAND ...",
+        "",
+        "feasid COMMAND --help shows the options of a command",
+    ]
+    grouped = {name for names in GROUPS.values() for name in names}
+    for title, names in GROUPS.items():
+        shown = names or [name for name in COMMANDS if name not in grouped]
+        lines += ["", f"{title}:", *(f"  {n:16} {COMMANDS[n]}" for n in shown if n in COMMANDS)]
+    return "\n".join(lines)

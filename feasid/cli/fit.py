@@ -31,6 +31,13 @@ if TYPE_CHECKING:
 
 OUTPUTS = ("out", "save", "report", "parameters", "certificate", "optimality")
 
+FREQUENT = (
+    *("help", "logs", "robot", "lock", "out", "save", "report", "test", "json", "verbose"),
+    *("overwrite", "columns", "units", "cutoff", "nan", "friction", "couplings", "prior_weight"),
+    *("robust", "mass", "total_mass", "command"),
+)
+"""Arguments that ``feasid fit --help`` shows."""
+
 EXIT_USELESS = 5
 """Exit status of a fit that is useless and was not written."""
 
@@ -47,33 +54,46 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("logs", nargs="+", metavar="LOG", help="CSV, Parquet, NPZ, bags, reduced")
     add_robot_arguments(parser)
-    add("--out", metavar="FILE", help="write the identified robot here")
+    add("--out", metavar="FILE", help="write the identified robot")
     add(
         "--verify-with",
         action="append",
         choices=("pinocchio", "mujoco"),
         help="replay the log in this program",
     )
-    add("--save", metavar="FILE.feasid", help="keep the fit: feasid show, errors, predict")
+    add("--save", metavar="FILE.feasid", help="save the fit, for feasid show, errors, predict")
     add_json(parser)
-    add("--offset-origin", choices=("sensor", "joint"), help="--out: what offset friction is of")
+    add(
+        "--offset-origin",
+        choices=("sensor", "joint"),
+        help="whether a constant torque offset belongs to the sensor or the joint",
+    )
     add(
         "--extensions",
         nargs="+",
         default=(),
         choices=("drake", "mujoco"),
-        help="--out: extension elements of URDF",
+        help="extension elements in a written URDF",
     )
-    add("--verbose", action="store_true", help="print coefficient tables and notes too")
-    add("--ranges", action="store_true", help="the values that each parameter can have, proved")
-    add("--test", metavar="LOG", action="append", help="log for errors, not fitted")
-    add("--report", metavar="HTML", help="write a report page here")
-    add("--parameters", metavar="CSV", help="write base parameters here")
-    add("--certificate", metavar="JSON", help="write the proof of feasibility here")
-    add("--optimality", metavar="JSON", help="write the proof that nothing fits much better here")
+    add("--verbose", action="store_true", help="print coefficient tables and notes, too")
+    add("--ranges", action="store_true", help="certified range of each parameter")
+    add(
+        "--test",
+        metavar="LOG",
+        action="append",
+        help="compute errors on this log, which is not fitted",
+    )
+    add("--report", metavar="HTML", help="write a report page")
+    add("--parameters", metavar="CSV", help="write the base parameters")
+    add("--certificate", metavar="JSON", help="write the certificate of physical consistency")
+    add(
+        "--optimality",
+        metavar="JSON",
+        help="write the certificate that no consistent model fits much better",
+    )
     add("--overwrite", action="store_true", help="replace existing output files")
-    add("--force", action="store_true", help="write a model even if it is useless")
-    add_options(parser, FitOptions)
+    add("--force", action="store_true", help="write the model even if it is useless")
+    add_options(parser, FitOptions, FREQUENT)
 
 
 def run(arguments: argparse.Namespace) -> int:

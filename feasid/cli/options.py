@@ -44,11 +44,20 @@ class _Formatter(argparse.HelpFormatter):
         super().__init__(prog, width=(width or NO_TERMINAL) - 2)
 
 
+class _HelpAll(argparse.Action):
+    """Print the help with all arguments."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        print(argparse.ArgumentParser.format_help(parser), end="")
+        parser.exit()
+
+
 class Parser(argparse.ArgumentParser):
     """Refuses abbreviations, and names the nearest argument for one that does not exist."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings, allow_abbrev=False, formatter_class=_Formatter)
+        self.rare: list[argparse.Action] = []  #: Arguments that ``--help`` leaves out.
         self._typed: list[str] = []
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -62,6 +71,19 @@ class Parser(argparse.ArgumentParser):
                 joined.append(word)
         self._typed = [word.partition("=")[0] for word in joined if word.startswith("--")]
         return super().parse_args(joined, namespace)
+
+    def format_help(self) -> str:
+        """The usage and the arguments, without those that are rare."""
+        texts = [action.help for action in self.rare]
+        for action in self.rare:
+            action.help = argparse.SUPPRESS
+        self.usage = f"{self.prog} LOG ... --robot FILE [options]" if self.rare else None
+        try:
+            return super().format_help()
+        finally:
+            self.usage = None
+            for action, text in zip(self.rare, texts, strict=True):
+                action.help = text
 
     def error(self, message: str) -> NoReturn:
         """What is wrong, what was perhaps meant, and where to read on; exit status 2."""
@@ -85,13 +107,25 @@ def add_robot_arguments(parser: argparse.ArgumentParser, what: str | None = None
     add("--sidecar", choices=("yes", "no"), help="read FILE.feasid.json too; default yes")
 
 
-def add_options(parser: argparse.ArgumentParser, options: type) -> None:
-    """One argument per option of a table, and ``--option NAME=VALUE`` for any of them."""
-    from feasid.options.complete import option_table
+def add_options(
+    parser: argparse.ArgumentParser, options: type, frequent: Sequence[str] = ()
+) -> None:
+    """One argument per option of a table, and ``--option NAME=VALUE`` for any of them.
 
-    group = parser.add_argument_group("options, as in Python")
-    for name, option in option_table(options).items():
-        group.add_argument(argument_name(name), dest=f"option_{name}", **_argument_settings(option))
+    ``--help`` shows the `frequent` ones, where there are any, and ``--help-all`` all.
+    """
+    from feasid.options.complete import option_groups
+
+    for title, table in option_groups(options).items():
+        group = parser.add_argument_group(title)
+        for name, option in table.items():
+            settings = _argument_settings(option)
+            group.add_argument(argument_name(name), dest=f"option_{name}", **settings)
+    group = parser.add_argument_group("any option")
+    if frequent and isinstance(parser, Parser):
+        group.add_argument("--help-all", action=_HelpAll, nargs=0, help="all options, and exit")
+        seldom = (a for a in parser._actions if a.dest.removeprefix("option_") not in frequent)
+        parser.rare = [action for action in seldom if action.dest != "help_all"]
     group.add_argument(
         "--option", metavar="NAME=VALUE", action="append", help="any of these by its Python name"
     )

@@ -145,6 +145,7 @@ DATASETS: dict[str, Callable[..., Any]] = {
         licence="BSD-3-Clause",
         lock={"jointGripper": -0.44},
     ),
+    "arm": _module("arm"),
     "wam7": _module("wam"),
 }
 
@@ -161,8 +162,8 @@ def load(name: str, *, folder: str | Path | None = None) -> pd.DataFrame:
     Parameters
     ----------
     name : str
-        One of `names`: "unitree_z1" and "wam7" come with the package, the others with a checkout
-        of the repository.
+        One of `names`: "unitree_z1", "arm" (simulated, three joints) and "wam7" come with the
+        package, the others with a checkout of the repository.
     folder : path, optional
         Of "wam7": a download of the authors' recorded logs, instead of the log that is
         reconstructed from the published tables; see `feasid.datasets.wam.recorded`.

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, get_type_hints
 from feasid.core.text import quote
 from feasid.errors import InputError, did_you_mean
 from feasid.options.option import Option
+from feasid.options.tables import GROUPS
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -19,6 +20,15 @@ def option_table(options: type) -> dict[str, Option]:
     """The options of a typed dictionary by name, in order."""
     hints = get_type_hints(options, include_extras=True)
     return {name: hint.__metadata__[0] for name, hint in hints.items()}
+
+
+def option_groups(options: type) -> dict[str, dict[str, Option]]:
+    """The options of a typed dictionary by the groups of `feasid.options.tables.GROUPS`."""
+    groups: dict[str, dict[str, Option]] = {"estimate": {}, **{title: {} for title in GROUPS}}
+    for name, option in option_table(options).items():
+        homes = (t for t, parts in GROUPS.items() if any(name in option_table(p) for p in parts))
+        groups[next(homes, "estimate")][name] = option
+    return {title: table for title, table in groups.items() if table}
 
 
 def check_options(options: type, given: Mapping[str, Any], function: str) -> dict[str, Any]:

@@ -540,3 +540,13 @@ formed of central differences; all equations count alike; and the optimum of fea
 under the 6x6 condition is returned as it is. The cut-off is ten times the highest frequency of the
 motion of Table 5; other motions need another:
 ``{**feasid.SOUSA_2014, "cutoff": 10 * highest}``."""
+
+
+GROUPS: dict[str, tuple[type, ...]] = {
+    "log": (ReadOptions, SignalOptions, MeasuredOptions),
+    "joints and friction": (TermOptions, ChoiceOptions),
+    "bounds": (SetOptions, SolverOptions),
+    "position commands": (CommandOptions,),
+    "floating base": (FloatingOptions,),
+}
+"""Tables of options by what they are about, for help and reference; others: "estimate"."""

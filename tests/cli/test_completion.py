@@ -18,7 +18,7 @@ $complete_function feasid "${{COMP_WORDS[-1]}}" "${{COMP_WORDS[-2]}}"
 echo "${{COMPREPLY[@]}}"
 """
 
-LINES, COLUMNS = 24, 100
+LINES, COLUMNS = 38, 100
 
 
 @pytest.fixture

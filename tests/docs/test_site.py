@@ -4,6 +4,8 @@ The pages run when the site is built (``sphinx-build -W docs docs/_build/html``)
 checks every link between them.
 """
 
+import doctest
+import inspect
 import re
 from operator import attrgetter
 from pathlib import Path
@@ -17,6 +19,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 REFERENCE = {p.name: p.read_text() for p in sorted((DOCS / "reference").glob("*.md"))}
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
 MODULES = ("datasets", "errors", "floating", "problems")
+"""Public names that are modules; all but `floating` have pages, too."""
+
 NAMES = [n for n in feasid.__all__ if not n.startswith("_") and n not in MODULES]
 NAMES += [f"floating.{n}" for n in feasid.floating.__all__]
 
@@ -25,15 +29,35 @@ LARGEST = 300_000
 
 
 def cells(text):
-    return "\n".join(re.findall(r"^```\{code-cell\}[^\n]*\n(.*?)^```", text, re.S | re.M))
+    return "\n".join(re.findall(r"^```\{code-cell\}[^\n]*\n(?::.*\n)*(.*?)^```", text, re.S | re.M))
+
+
+def page_of(name):
+    kind = inspect.isclass(attrgetter(name)(feasid))
+    last = name.rpartition(".")[2].lower().replace("_", "-")
+    return f"class-{last}.md" if kind else f"{last}.md"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_public_name_has_its_entry_and_an_example(name):
-    pages = [t for t in REFERENCE.values() if re.search(rf"auto\w+:: feasid\.{name}\n", t)]
-    assert len(pages) == 1
-    assert re.search(rf"\bfeasid\.{name}\b", cells(pages[0]))
+def test_every_public_name_has_its_page_and_an_example(name):
+    page = REFERENCE[page_of(name)]
+    assert re.search(rf"auto\w+:: feasid\.{name}\n", page)
+    assert ">>> " in page.partition("## Example")[2]
     assert (attrgetter(name)(feasid).__doc__ or "").strip()
+    assert name in REFERENCE["index.md"]
+
+
+@pytest.mark.sampled(0.3)
+@pytest.mark.parametrize("page", [n for n in REFERENCE if ">>> " in REFERENCE[n]])
+def test_the_example_of_a_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = REFERENCE[page].replace("```", "")
+    example = doctest.DocTestParser().get_doctest(text, {}, page, page, 0)
+    printed = []
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    failed, tried = doctest.DocTestRunner(optionflags=flags).run(example, out=printed.append)
+    assert tried
+    assert not failed, "".join(printed)
 
 
 def test_every_page_is_in_the_tree():
@@ -58,7 +82,7 @@ def test_pages_run_and_say_more_than_their_code():
 
 
 def test_the_prompt_has_its_own_list():
-    assert "```{command-list}" in REFERENCE["index.md"]
+    assert "```{command-list}" in REFERENCE["commands.md"]
     assert all(COMMANDS.values())
 
 
@@ -75,7 +99,6 @@ def test_the_tutorial_of_servos_runs(tmp_path, monkeypatch):
     pytest.importorskip("mujoco")
     pytest.importorskip("pyarrow")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(DOCS))
     names = {}
     exec(compile(cells((DOCS / "tutorials" / "servos.md").read_text()), "servos.md", "exec"), names)
     kp = names["known"].servo.table["kp"].to_numpy()

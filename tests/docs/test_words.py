@@ -22,7 +22,16 @@ OPTIONS = {
     for name, option in option_table(table).items()
 }
 
-OTHERS = {"--arguments", "--counts", "--help", "--keep-going", "--minutes", "--moments", "--user"}
+OTHERS = {
+    "--arguments",
+    "--counts",
+    "--help",
+    "--help-all",
+    "--keep-going",
+    "--minutes",
+    "--moments",
+    "--user",
+}
 OTHERS |= {"--python", "--write"}
 """Flags of the package as a whole, of its campaign and versions, and of pip and Sphinx."""
 

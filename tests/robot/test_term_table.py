@@ -293,7 +293,7 @@ def test_every_term_but_drive_inertia_has_a_word():
     assert [t.symbol for t in JOINT_TERMS if not t.word] == ["Ia"]
 
 
-PAGE = Path(__file__).parents[2] / "docs" / "fitting.md"
+PAGE = Path(__file__).parents[2] / "docs" / "friction.md"
 
 
 @pytest.mark.parametrize("word", [*FRICTION])
