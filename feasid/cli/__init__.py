@@ -22,7 +22,7 @@ from feasid.core.threads import limit_before_numpy
 from feasid.errors import FeasidError, did_you_mean
 
 COMMANDS = {
-    "fit": "identify physically consistent parameters from logs and write a URDF, MJCF or SDF file",
+    "fit": "identify physically consistent parameters from logs; write URDF, MJCF, SDF",
     "reduce": "compress logs for later or combined fits",
     "demo": "fit a real log that is shipped with the package",
     "diagnose": "find problems in logs and suggest fixes",

@@ -16,6 +16,7 @@ import numpy as np
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.errors import MissingExtraError
 from feasid.formats.load import load_robot
+from feasid.formats.write import write
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -83,8 +84,6 @@ def lerobot_dataset(path: str = "episodes.parquet", episodes: int = 2) -> None:
         raise MissingExtraError(
             f"simulated episodes need {error.name}: pip install 'feasid[mujoco,parquet]'"
         ) from error
-
-    from feasid.formats.write import write
 
     robot = load_robot("arm.urdf")
     write(truth(robot), "true_arm.xml", overwrite=True)
