@@ -146,7 +146,8 @@ class GainEvidence:
         ends = [b.error - k[b.joint] * b.shift for b in self.blocks]
         M = np.vstack([*parts, described, known])
         target = np.r_[(*ends, np.zeros(len(described)), values)]
-        scale = np.maximum(np.linalg.norm(M, axis=0), 1e-300)
+        norms = np.linalg.norm(M, axis=0)
+        scale = np.where(norms > 0, norms, 1.0)  # what no row knows is left to the ridge
         Q, R = np.linalg.qr(np.vstack([M / scale, RIDGE * np.eye(len(scale))]))
         inverse = solve_triangular(R, np.eye(len(R))) / scale[:, None]
         x = inverse @ (Q[: len(M)].T @ target)
@@ -190,14 +191,18 @@ class GainEvidence:
 
         options: Any = {"gtol": GRADIENT, "initial_trust_radius": 0.5, "max_trust_radius": 1.0}
         how: Any = {"jac": True, "hess": lambda y: self.hessian(y)[0], "method": "trust-exact"}
-        y = np.asarray(minimize(value_and_slope, start, options=options, **how).x)
-        H, moved = self.hessian(y)
-        bends, axes = np.linalg.eigh(H)
+        endless = LogError(
+            "gains of the servos do not follow from the log: the search for them does not "
+            "end; check the columns cmd_<joint> and their unit"
+        )
+        try:
+            y = np.asarray(minimize(value_and_slope, start, options=options, **how).x)
+            H, moved = self.hessian(y)
+            bends, axes = np.linalg.eigh(H)
+        except (ValueError, np.linalg.LinAlgError) as error:  # curvature that is not finite
+            raise endless from error
         if not (np.isfinite(y).all() and bends[0] > -FLAT * bends[-1]):
-            raise LogError(
-                "gains of the servos do not follow from the log: the search for them does not "
-                "end; check the columns cmd_<joint> and their unit"
-            )
+            raise endless
         spread, best = (axes / np.maximum(bends, FLAT)) @ axes.T, self.evaluate(y)
         variances = best.variances + np.einsum("in,ij,jn->n", moved, spread, moved)
         return GainPosterior(

@@ -319,7 +319,12 @@ def _servo_fit(problem: GainProblem, best: LawFit, rival: LawFit | None) -> Serv
         np.sqrt(np.diag(covariance) + more),
         np.sqrt(np.diag(spread @ covariance @ spread)),
         parameters[drives],
-        np.sqrt(deviations[drives] ** 2 + more * parameters[drives] ** 2),
+        # kp (cmd(t - delay) - q): a delay off by d acts as a damping that is off by kp d.
+        np.sqrt(
+            deviations[drives] ** 2
+            + more * parameters[drives] ** 2
+            + (gains * delay_deviation) ** 2
+        ),
         factor,
         prior.fixed_by,
         groups,

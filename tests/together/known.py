@@ -10,9 +10,6 @@ from functools import cache
 from pathlib import Path
 
 ONE_FIT = {
-    "commands of a serial arm": "servos/gains.py: damping is told to .002 N m s, off by .08 with "
-    "a delay .2 ms off",
-    "commands of an arm with rotors": "servos/evidence.py:206: ValueError, NaN in the curvature",
     "momentum of a late log": "method='momentum' notes a delay and does not take it out",
     "robust weights of a late log": "robust weighs rows that hold the delay which the fit found",
 }
