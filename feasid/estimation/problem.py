@@ -30,7 +30,7 @@ from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, constraint_units, problem_units
 from feasid.feasibility.problems import Program
-from feasid.feasibility.reference import interior_point, reference_model
+from feasid.feasibility.reference import interior_point, nearest_inside, reference_model
 from feasid.identifiability.base import BaseParameters
 from feasid.regression.triangle import Reduced
 
@@ -46,9 +46,6 @@ MAX_GAP_SHARE = 1e-7
 RESUMED_BARRIERS = 2
 """So many of the last `BARRIERS` are gone through for similar equations, from the point that the
 first of them has: later ones lie so close to the bounds that Newton's steps are short."""
-
-BISECTIONS = 40
-"""Halvings of the way from a solver's point to a strictly feasible one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +221,7 @@ class Minimiser:
         if raw is None:
             raise solve.solver_error("no solver gave a model for this problem", attempts)
         point = raw.x[: len(feasible.names)] * program.parameters.scale.parameters
-        return _drawn_inside(feasible, point, self.problem.reduce(self.start))
+        return nearest_inside(feasible, point, self.problem.reduce(self.start))
 
     def _from_program(
         self, r: Array, rho: Array, problem: EntropicProblem, divergence: float
@@ -266,18 +263,6 @@ def _is_close(minimum: Minimum, problem: EntropicProblem, divergence: float) -> 
     """Whether a minimum is close enough to be an answer."""
     cost = abs(problem.cost(minimum.delta, divergence))
     return minimum.gap <= max(MAX_GAP, MAX_GAP_SHARE * cost)
-
-
-def _drawn_inside(feasible: FeasibleSet, point: Array, anchor: Array) -> Array:
-    """The strictly feasible point nearest to `point` on the way to a strictly feasible anchor."""
-    if feasible.contains_strictly(point):
-        return point
-    low, high = 0.0, 1.0
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (low + high)
-        inside = feasible.contains_strictly(point + middle * (anchor - point))
-        low, high = (low, middle) if inside else (middle, high)
-    return np.asarray(point + high * (anchor - point))
 
 
 def _tangents(constraint: Any, point: Array) -> list[Linear]:

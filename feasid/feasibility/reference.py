@@ -91,17 +91,22 @@ class Anchor:
         """The nearest strictly feasible point on the way from `delta` to the anchor."""
         if self._feasible.contains_strictly(delta):
             return delta
-        anchor = self.delta()
-        low, high = 0.0, 1.0
-        for _ in range(60):
-            middle = np.sqrt(max(low, 1e-15) * high) if high > 1e-3 else 0.5 * (low + high)
-            if self._feasible.contains_strictly((1 - middle) * delta + middle * anchor):
-                high = middle
-            else:
-                low = middle
-        # A little further than the first strictly feasible point: that one may be a rounding away.
-        theta = min(1.0, high * (1 + 1e-3) + 1e-12)
-        return np.asarray((1 - theta) * delta + theta * anchor)
+        return nearest_inside(self._feasible, delta, self.delta())
+
+
+def nearest_inside(feasible: FeasibleSet, point: Array, anchor: Array) -> Array:
+    """The strictly feasible point nearest to `point` on the way to a strictly feasible anchor."""
+    if feasible.contains_strictly(point):
+        return point
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        # By orders of magnitude first: a solver's point is often a rounding outside.
+        middle = np.sqrt(max(low, 1e-15) * high) if high > 1e-3 else 0.5 * (low + high)
+        inside = feasible.contains_strictly((1 - middle) * point + middle * anchor)
+        low, high = (low, middle) if inside else (middle, high)
+    # A little further than the first strictly feasible point: that one may be a rounding away.
+    theta = min(1.0, high * (1 + 1e-3) + 1e-12)
+    return np.asarray((1 - theta) * point + theta * anchor)
 
 
 def interior_point(feasible: FeasibleSet, scale: Units, reference: Array) -> Array:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-import numpy as np
-
 from feasid.core.arrays import Array
 from feasid.errors import InfeasibleConstraintsError, InputError
 from feasid.feasibility.constraints.elimination import Elimination
@@ -46,14 +44,13 @@ def contradiction(
     The deletion filter (Chinneck and Dravnieks 1991): each constraint is left out for good if the
     others still contradict each other. Consistent bodies and signs of joint terms always stay.
     """
-    names = [*dict.fromkeys(c.name for c in feasible.constraints if c.role == "asked")]
-    names += [e.name for e in feasible.equalities] + [c.name for c in feasible.convex]
-    names = [*dict.fromkeys(names)]
+    asked = [c for c in feasible.constraints if c.role == "asked"]
+    names = [*dict.fromkeys(c.name for c in (*asked, *feasible.equalities, *feasible.convex))]
 
     def contradict(subset: Collection[str]) -> bool:
         part = feasible.without_constraints({*names} - {*subset})
         try:
-            _phase_one(part, constraint_units(part, *_body_units(scale)), reference)
+            _phase_one(part, scale, reference)
         except (NoInteriorError, InputError):
             return True
         return False
@@ -69,7 +66,3 @@ def contradiction(
         "leave out one of them",
         conflict=tuple(conflict),
     )
-
-
-def _body_units(scale: Units) -> tuple[Array, Array, Array]:
-    return scale.mass, scale.length, np.asarray(scale.parameters)
