@@ -18,7 +18,7 @@ from feasid.errors import FeasidError
 from . import mutators
 from .registry import KINDS
 
-SECONDS = 10.0
+SECONDS = 5.0
 """Of processor time that an input may take."""
 
 HANGS = 120.0
