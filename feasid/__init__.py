@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from feasid import datasets as datasets
     from feasid import errors as errors
     from feasid import floating as floating
-    from feasid.archive.fit import load as load
+    from feasid.archive.load import load as load
     from feasid.assessment.simulation import Simulation as Simulation
     from feasid.assessment.simulation import simulate as simulate
     from feasid.codegen.c import export_c as export_c
@@ -92,7 +92,7 @@ __version__ = "0.1.0"
 _HOME = {
     "Fit": "identification.result",
     "Verdict": "feasibility.check",
-    "load": "archive.fit",
+    "load": "archive.load",
     "Correction": "feasibility.correct",
     "Certificate": "feasibility.proof.claim",
     "Diagnosis": "logs.checks.findings",

@@ -20,7 +20,8 @@ LAZY = {
     "feasid.uncertainty.ranges": "regions and their proofs, when ranges are asked for",
     "feasid.online.problem": "corrections, when a description cannot exist",
     "feasid.identification.result": "what writes, draws, samples and saves, when it is asked for",
-    "feasid.archive.fit": "online fits, when a file holds one",
+    "feasid.archive.load": "what a file turns out to hold",
+    "feasid.online.online_fit": "what writes, when it is asked for",
 }
 """Modules that import ours inside functions, and why; besides them only the command line."""
 

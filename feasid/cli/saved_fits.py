@@ -45,7 +45,7 @@ CERTIFICATE = {
 
 def run_show(arguments: argparse.Namespace) -> int:
     """Show a saved fit: at a glance, as it showed itself, and whether its proof holds."""
-    from feasid.archive.fit import load
+    from feasid.archive.load import load
 
     model = load(arguments.model)
     holds = None if model.certificate is None else model.certificate.holds()
@@ -73,7 +73,7 @@ def add_errors_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_errors(arguments: argparse.Namespace) -> int:
     """Relative torque errors of a saved fit on logs, per joint and over all of them."""
-    from feasid.archive.fit import load
+    from feasid.archive.load import load
 
     model = load(arguments.model)
     found = {log: model.errors(log) for log in arguments.logs}
@@ -105,7 +105,7 @@ def run_predict(arguments: argparse.Namespace) -> int:
     """Joint torques that a saved fit predicts for the motion of a log, as CSV."""
     inputs = arguments.model, arguments.log
     check_outputs({"--out": arguments.out}, inputs, overwrite=arguments.overwrite)
-    from feasid.archive.fit import load
+    from feasid.archive.load import load
 
     torques = load(arguments.model).predict(arguments.log)
     content = torques.to_csv(index_label="row", float_format="%.9g").encode()
@@ -134,7 +134,7 @@ def add_simulate_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_simulate(arguments: argparse.Namespace) -> int:
     """Windows of a log simulated by a saved fit, beside its description with fitted friction."""
-    from feasid.archive.fit import load
+    from feasid.archive.load import load
 
     given: dict[str, Any] = {
         name: _parse_numbers(f"--{name}", getattr(arguments, name))
@@ -177,7 +177,7 @@ def add_ranges_arguments(parser: argparse.ArgumentParser) -> None:
 def run_ranges(arguments: argparse.Namespace) -> int:
     """The values that parameters have over all models that exist and fit the log, ends proved."""
     options = read_options(arguments, RangeOptions, "feasid ranges")
-    from feasid.archive.fit import load
+    from feasid.archive.load import load
 
     with report_step("computing ranges"):
         found = load(arguments.model).ranges(arguments.parameters or None, **options)
@@ -226,7 +226,7 @@ def run_report(arguments: argparse.Namespace) -> int:
     if len(arguments.models) > MAX_REPORT_FITS:
         raise InputError(f"a page shows one fit or two, not {len(arguments.models)}")
     check_outputs({"--out": arguments.out}, arguments.models, overwrite=arguments.overwrite)
-    from feasid.archive.fit import load
+    from feasid.archive.load import load
     from feasid.regression.reduce import open_sources
     from feasid.report.contents import report_contents
     from feasid.report.page import write_report_contents
@@ -285,7 +285,7 @@ def run_sample(arguments: argparse.Namespace) -> int:
         what = "a saved fit, whose log decides" if saved else "a description, which has no log"
         raise InputError(f"--{wrong[0].replace('_', '-')} has no effect on {what}")
     if saved:
-        from feasid.archive.fit import load
+        from feasid.archive.load import load
 
         with report_step("drawing robots"):
             found = load(arguments.model).sample(arguments.count, seed=arguments.seed, **given)
@@ -333,7 +333,7 @@ def run_export(arguments: argparse.Namespace) -> int:
     target = Path(arguments.c)
     outputs = {"the source": target, "its header": with_ending(target, ".h")}
     check_outputs(outputs, [arguments.model], overwrite=arguments.overwrite)
-    from feasid.archive.fit import load
+    from feasid.archive.load import load
     from feasid.codegen.c import export_c
     from feasid.formats.load import load_robot
 

@@ -22,7 +22,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, wraps
+from functools import lru_cache, wraps
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
 
 import numpy as np
@@ -304,7 +304,7 @@ class AnnotationNames(dict[str, Any]):
         )
 
 
-@cache
+@lru_cache(1024)
 def kind_from_annotation(hint: Any) -> ArgumentKind:
     """The kind of argument that an annotation describes."""
     origin, inner = get_origin(hint), get_args(hint)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import types
 import typing
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
@@ -17,7 +18,12 @@ from typing import Any, Literal, Union, get_args, get_origin
 import numpy as np
 import numpy.typing as npt
 
-from feasid.core.arguments import AnnotationNames, UnimportedName
+from feasid.core.arguments import (
+    AnnotationNames,
+    UnfitError,
+    UnimportedName,
+    kind_from_annotation,
+)
 from feasid.core.arrays import DamagedError
 from feasid.core.notes import Note
 from feasid.errors import OutputError
@@ -62,7 +68,7 @@ def encode(value: Any, arrays: dict[str, Any], known: Kinds) -> Any:
     if isinstance(value, Mapping):
         items = [[encode(k, arrays, known), encode(v, arrays, known)] for k, v in value.items()]
         return {KIND: "mapping", "items": items}
-    if isinstance(value, tuple | list):
+    if isinstance(value, tuple | list | deque):
         return [encode(v, arrays, known) for v in value]
     if isinstance(value, np.generic):
         return value.item()
@@ -128,15 +134,22 @@ def _note(data: Mapping[str, Any], arrays: Mapping[str, Any], known: Kinds) -> N
 def _dataclass(kind: type, parts: Any, arrays: Mapping[str, Any], known: Kinds) -> Any:
     if not isinstance(parts, dict):
         raise DamagedError(f"a {kind.__name__} in it is damaged")
+    return construct(kind, {name: decode(value, arrays, known) for name, value in parts.items()})
+
+
+def construct(kind: type, values: Mapping[str, Any]) -> Any:
+    """A dataclass of these fields, each of which must be what its annotation says.
+
+    Raises DamagedError: one is missing, unknown, or something else.
+    """
     saved = {f.name: f for f in _saved_fields(kind)}
-    if unknown := sorted(set(parts) - set(saved)):
+    if unknown := sorted(set(values) - set(saved)):
         raise DamagedError(f"a {kind.__name__} in it has {unknown}, unknown here: update feasid")
     needed = {
         name for name, f in saved.items() if f.default is MISSING and f.default_factory is MISSING
     }
-    if lacking := sorted(needed - set(parts)):
+    if lacking := sorted(needed - set(values)):
         raise DamagedError(f"a {kind.__name__} in it lacks {lacking}")
-    values = {name: decode(value, arrays, known) for name, value in parts.items()}
     for name, value in values.items():
         if not fits(value, _hints(kind).get(name, Any)):
             shown = type(value).__name__
@@ -165,7 +178,7 @@ def fits(value: Any, hint: Any) -> bool:
     if origin in (Union, types.UnionType):
         return any(fits(value, part) for part in inner)
     if origin is typing.Annotated:
-        return fits(value, inner[0])
+        return fits(value, inner[0]) and _is_of_kind(value, hint)
     if origin is Literal:
         return value in inner
     if hint is None or hint is type(None):
@@ -185,6 +198,15 @@ def fits(value: Any, hint: Any) -> bool:
     if hint is int:
         return isinstance(value, int) and not isinstance(value, bool)
     return isinstance(value, hint) if isinstance(hint, type) else True
+
+
+def _is_of_kind(value: Any, hint: Any) -> bool:
+    """Whether a value has the range or shape that an annotation asks for."""
+    try:
+        kind_from_annotation(hint).convert(value)
+    except UnfitError:
+        return False
+    return True
 
 
 def _fits_sequence(value: Any, origin: Any, inner: tuple[Any, ...]) -> bool:

@@ -16,6 +16,7 @@ from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
 from feasid.errors import InputError
+from feasid.feasibility.constraints.affine import Consistency
 from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
 from feasid.feasibility.constraints.units import Units, problem_units
 from feasid.feasibility.proof.claim import Certificate
@@ -96,7 +97,7 @@ def check(
 
 def feasible_set_from_options(
     robot: Robot,
-    consistency: str | None,
+    consistency: Consistency | None,
     feasible: FeasibleSet | None,
     bounds: Mapping[str, Any],
 ) -> FeasibleSet:
@@ -119,7 +120,7 @@ def feasible_set_from_options(
 def _merge_constraints(
     fitted: FeasibleSet,
     robot: Robot,
-    consistency: str | None,
+    consistency: Consistency | None,
     feasible: FeasibleSet | None,
     bounds: Mapping[str, Any],
 ) -> FeasibleSet:

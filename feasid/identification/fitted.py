@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+import feasid
 from feasid.assessment.quality import Quality, foretell, judge_fit
 from feasid.assessment.residuals import Structure, held_out_errors, unexplained_structure
 from feasid.core.arguments import Positive, checked_methods
@@ -26,7 +31,7 @@ from feasid.feasibility.least_squares import FeasibleFit
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.tables import base_table, bodies_table, joint_terms_table
 from feasid.logs.motion import Run
-from feasid.logs.recording import Recording
+from feasid.logs.recording import Recording, content_digest
 from feasid.options.tables import LogOptions
 from feasid.regression.triangle import Reduced, relative_errors
 from feasid.robot.description import Robot
@@ -417,3 +422,19 @@ def raw_error(robot: Robot, beta: Array, reduced: Reduced) -> float | None:
         squared[j] = float(np.sum((strata.raw @ v) ** 2))
         torque[j] = float(np.sum(strata.raw[:, -1] ** 2))
     return float(relative_errors(robot, squared, torque)[-1]) if torque.any() else None
+
+
+def provenance(fit: FittedModel) -> dict[str, Any]:
+    """Where a model came from: versions, time, hashes of its description and its logs."""
+    if fit.made:
+        return dict(fit.made)
+    source = fit.robot.source
+    return {
+        "feasid": feasid.__version__,
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("numpy", "scipy", "pandas")},
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "description": None if source is None else hashlib.sha256(source.text).hexdigest(),
+        "logs": [{"name": r.name, "sha256": content_digest(r)} for r in fit.recordings],
+        "samples": fit.reduced.samples,
+    }

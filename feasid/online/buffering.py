@@ -42,6 +42,9 @@ RATE_SECONDS = 1.0
 MIN_BLOCKS_PER_WINDOW = 16
 """Blocks of a window: each new one renews four triangles per joint."""
 
+MAX_BLOCKS_PER_WINDOW = 2**20
+"""Blocks of a window: their table takes memory from the start."""
+
 MAX_BLOCK_SECONDS = 0.125
 """Time that the newest sample waits until it is learnt, at most [s]."""
 
@@ -49,16 +52,17 @@ MAX_BLOCK_SECONDS = 0.125
 def choose_block(rate: float, window: int | None, block: int | None) -> int:
     """Samples per block: a divisor of the window, and not too long a wait."""
     longest = max(1, round(MAX_BLOCK_SECONDS * rate))
-    if block is not None:
-        if not block >= 1 or (window is not None and window % block):
-            raise InputError(f"a window of {window} samples is no multiple of a block of {block}")
-        return int(block)
     if window is None:
-        return longest
-    fitting = [
-        b for b in range(1, longest + 1) if window % b == 0 and window // b >= MIN_BLOCKS_PER_WINDOW
-    ]
-    return max(fitting, default=1)
+        return longest if block is None else block
+    if block is None:
+        most = min(longest, window // MIN_BLOCKS_PER_WINDOW)
+        block = next((b for b in range(most, 1, -1) if window % b == 0), 1)
+    if window % block or window // block > MAX_BLOCKS_PER_WINDOW:
+        raise InputError(
+            f"a window of {window} samples must be a multiple of its block, here of {block}, and "
+            f"at most {MAX_BLOCKS_PER_WINDOW} of them"
+        )
+    return block
 
 
 class StuckSignal:

@@ -275,16 +275,14 @@ class InvariantEquations:
 
     def __init__(self, fading: int) -> None:
         self.fading = fading
-        self._rows: tuple[Array, Array] | None = None
+        self._rows: Array | None = None
         self._left = 1.0
 
-    def set_from(self, R: Array, rho: Array, changed: Array) -> None:
-        """Take over whitened equations, without what may have changed: columns, shape (nb, m)."""
-        wide = np.column_stack([R @ changed, R, rho])
-        triangle = np.asarray(np.linalg.qr(wide, mode="r"))
+    def set_from(self, rows: Array, changed: Array) -> None:
+        """Take over whitened [R | rho] but for what may have changed: columns, shape (nb, m)."""
+        wide = np.column_stack([rows[:, :-1] @ changed, rows])
         width = changed.shape[1]
-        kept = triangle[width:]
-        self._rows = kept[:, width:-1], kept[:, -1]
+        self._rows = np.asarray(np.linalg.qr(wide, mode="r"))[width:, width:]
         self._left = 1.0
 
     def fade(self, samples: int) -> None:
@@ -296,10 +294,7 @@ class InvariantEquations:
         """Equations with those from before the change, R and rho of their triangle."""
         if self._rows is None:
             return R, rho
-        factor = np.sqrt(self._left)
-        wide = np.vstack(
-            [np.column_stack([R, rho]), factor * np.column_stack([self._rows[0], self._rows[1]])]
-        )
+        wide = np.vstack([np.column_stack([R, rho]), np.sqrt(self._left) * self._rows])
         triangle = np.asarray(np.linalg.qr(wide, mode="r"))
         size = R.shape[1]
         return triangle[:size, :size], triangle[:size, size]

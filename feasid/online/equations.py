@@ -35,7 +35,8 @@ POLYNOMIAL_DEGREE = 3
 MIN_FILTERED_SIGN = 0.95
 """Filtered sign of a joint's velocity above which it has not turned or rested lately."""
 
-SMOOTHERS = ("polynomial", "moving-average")
+MAX_HALF_WIDTH = 10**5
+"""Samples on either side of the smoother, by which torques are delayed."""
 
 REST_SPEED = 0.02
 """Low-passed speed [rad/s or m/s] below which a joint rests: a hundredth to a tenth of what robots
@@ -188,7 +189,13 @@ def half_width(rate: float, cutoff: float) -> int:
 
     R. W. Schafer (2011), What is a Savitzky-Golay filter?, IEEE Signal Processing Magazine 28(4).
     """
-    return max(2, round(((POLYNOMIAL_DEGREE + 1) * 0.5 * rate / cutoff + 4.6) / 3.2))
+    half = max(2, round(((POLYNOMIAL_DEGREE + 1) * 0.5 * rate / cutoff + 4.6) / 3.2))
+    if half > MAX_HALF_WIDTH:
+        raise InputError(
+            f"a derivative_cutoff of {cutoff:g} Hz at {rate:g} samples per second needs a smoother "
+            f"of {2 * half + 1} samples; at most {2 * MAX_HALF_WIDTH + 1} are allowed: raise it"
+        )
+    return half
 
 
 def _sliding(x: Array, taps: Array) -> Array:

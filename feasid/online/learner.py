@@ -179,7 +179,7 @@ class Learner:
         self._supports = supports = tuple(tuple(place[c] for c in s) for s in nonzero)
         self._detector = ChangeDetector(possible, supports, false_alarms)
         self._unsuited: OnlineEstimate | None = None
-        self._before = np.zeros((0, self.base.size)), np.zeros(0)
+        self._before = np.zeros((0, self.base.size + 1))
         self.changes: tuple[ModelChange, ...] = ()
         self.decisions: tuple[Decision, ...] = ()
         self._last: OnlineEstimate | None = None
@@ -286,11 +286,11 @@ class Learner:
         )
         if change is not None:
             k = self._possible.names.index((change.kind, change.where))
-            self._invariant.set_from(*self._before, self._possible.subspace(k))
+            self._invariant.set_from(self._before, self._possible.subspace(k))
             self._unsuited = last
             self.changes = (*self.changes, change)[-MAX_KEPT_DECISIONS:]
         elif alarm is None and self._detector.alarm is not None:
-            self._before = self._whiten(self._reduce_remembered())[1:]
+            self._before = np.column_stack(self._whiten(self._reduce_remembered())[1:])
             self._store.clear()
             newest = self._errors.pop()
             self._errors.clear()

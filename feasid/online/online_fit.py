@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,6 @@ from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
 from feasid.formats.fit_robot import with_fit_terms
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.online.acceptance import AcceptanceRules, ModelGate, OnlineEstimate
-from feasid.online.archive import restore, save, saved_model
 from feasid.online.buffering import SampleBuffer, choose_block
 from feasid.online.changes import InvariantEquations, PossibleChanges
 from feasid.online.equations import CausalEquations, make_store
@@ -250,6 +249,8 @@ class OnlineFit(Learner):
         OutputError
             `path` exists and `overwrite` is False, or cannot be written.
         """
+        from feasid.archive.online import save
+
         with self._jobs.lock:  # no samples meanwhile, and no jobs but this one
             self._jobs.call(partial(save, self, path, overwrite=overwrite))
 
@@ -380,11 +381,3 @@ class OnlineFit(Learner):
     def __repr__(self) -> str:
         faults = f", {sum(self.faults.values())} left out" if self.faults else ""
         return f"<OnlineFit of {self.robot.name!r}: {self.samples} samples{faults}>"
-
-
-def read_online(path: str | Path, content: Mapping[str, bytes]) -> OnlineFit:
-    """The online fit that the members of an archive hold; see `feasid.load`."""
-    model = saved_model(path, content)
-    fit = OnlineFit(model["robot"], model["rate"], **model["options"])
-    restore(fit, model)
-    return fit

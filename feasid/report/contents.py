@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.signal import fftconvolve
 
-from feasid.archive.fit import provenance
 from feasid.core.arrays import Array
 from feasid.core.notes import as_json
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError
+from feasid.identification.fitted import provenance
 from feasid.identification.result import Fit
 from feasid.logs.motion import Motion, Run
 from feasid.logs.recording import Recording

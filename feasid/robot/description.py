@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from feasid.core.arguments import Measured, Numbers, checked
 from feasid.core.arrays import Array
+from feasid.core.codec import TRANSIENT
 from feasid.errors import DescriptionError, InputError, did_you_mean
 from feasid.robot.bodies import (
     Body,
@@ -62,7 +63,7 @@ class Robot(RobotLayout):
     gravity: Numbers = field(default_factory=lambda: np.array(GRAVITY))
     name: str = "robot"  #: As messages call it.
     drives: tuple[Drive, ...] = ()  #: Joint terms; see `with_joint_terms`.
-    source: Source | None = None  #: The file it came from.
+    source: Source | None = field(default=None, metadata=TRANSIENT)  #: The file it came from.
     #: Links that do not move (fixed to the world), remembered for writing back.
     fixed: tuple[Member, ...] = ()
     #: Shape (n_bodies, 10): inertial parameters from which the load of load friction (fl) is

@@ -28,6 +28,7 @@ from feasid.logs.read import arrays
 from feasid.logs.read.csv import scan_csv
 from feasid.logs.read.formats import read_log
 from feasid.logs.read.messages import top_level_records
+from feasid.online.changes import ModelChange
 from feasid.regression.triangle import Reduced
 
 from . import mutators
@@ -270,6 +271,16 @@ def database(folder):
     return Kind(file.name, (file.read_bytes(),), mutators.flipped, stages)
 
 
+def bag_folder(folder):
+    """The description of a bag whose database stays as it is, read as a folder."""
+    where = bag(folder, "SQLITE3")
+    content = {f"bag/{f.name}": f.read_bytes() for f in where.iterdir()}
+    seed = content.pop("bag/metadata.yaml")
+    read = ("table", lambda path, _: read_log(path.parent))
+    stages = (("text", refused(lambda path, _: path.read_text(), ValueError)), read, READ[1])
+    return Kind("bag/metadata.yaml", (seed,), mutators.xml, stages, content)
+
+
 def reduced(folder):
     stages = ARCHIVE, ("loaded", lambda path, _: Reduced.load(path)), ("summed", _summed)
     return Kind(
@@ -281,6 +292,38 @@ def saved(folder):
     stages = ARCHIVE, ("loaded", lambda path, _: feasid.load(path)), ("told", _told)
     seed = bytes_of(fitted().save, folder, "seed.feasid")
     return Kind("input.feasid", (seed,), mutators.archive, stages)
+
+
+def online(folder):
+    """Online fits that learn from a window and from everything, with an estimate and a change."""
+    q, tau = (log()[[f"{name}_{j}" for j in arm().joints]].to_numpy() for name in ("q", "tau"))
+    seeds = []
+    for memory in ({"window": 128, "block": 8}, {"forgetting": 0.999}):
+        fit = feasid.OnlineFit(arm(), 100.0, cutoff=CUTOFF, **memory)
+        fit.extend(q, tau)
+        fit.estimate()
+        fit.extend(q, tau)
+        detector, names = fit._detector, fit._possible.names
+        detector.alarm = (
+            1.0,
+            np.ones(len(names)),
+            fit._last.beta,
+            fit._possible.directions(fit._last.delta),
+        )
+        fit.changes = (ModelChange(0.5, *names[0], 0.1, 9.0),)
+        fit._before = np.column_stack(fit._whiten(fit.reduced)[1:])
+        fit._invariant.set_from(fit._before, fit._possible.subspace(0))
+        seeds.append(bytes_of(fit.save, folder, f"seed{len(seeds)}.feasid"))
+
+    def goes_on(path, fit):
+        repr(fit.estimate())
+        fit.extend(q, tau)
+        repr(fit.estimate())
+        fit.save(path, overwrite=True)
+        repr((fit, fit.reduced, fit.faults, fit.decisions, fit.changes))
+
+    stages = ARCHIVE, ("loaded", lambda path, _: feasid.load(path)), ("goes on", goes_on)
+    return Kind("input.feasid", tuple(seeds), mutators.archive, stages)
 
 
 def certificate(folder):

@@ -11,8 +11,10 @@ KINDS = {
     "parquet": kinds.parquets,
     "mcap": kinds.mcap,
     "bag database": kinds.database,
+    "bag folder": kinds.bag_folder,
     "reduced": kinds.reduced,
     "saved fit": kinds.saved,
+    "online fit": kinds.online,
     "certificate": kinds.certificate,
     "command": commands.command,
 }

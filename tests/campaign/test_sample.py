@@ -12,7 +12,7 @@ pytest.importorskip("rosbags")
 
 NAMES = (
     "urdf", "mjcf", "sidecar", "csv", "npz", "parquet", "mcap", "bag database",
-    "reduced", "saved fit", "certificate",
+    "bag folder", "reduced", "saved fit", "online fit", "certificate",
 )  # fmt: skip
 
 

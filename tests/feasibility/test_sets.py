@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 
 import feasid
 from feasid import Body, Robot, Rotor, certificate
+from feasid.archive.members import MODEL_KINDS
+from feasid.core.codec import decode, encode
 from feasid.errors import InputError
 from feasid.exact.numbers import printed_decimal
 from feasid.feasibility.constraints.affine import Block
 from feasid.feasibility.constraints.sets import (
+    UserConstraints,
     feasible_set,
-    feasible_set_from_data,
-    feasible_set_to_data,
 )
 from feasid.feasibility.constraints.units import constraint_units, problem_units
 from feasid.feasibility.problems import normalise_constraints
@@ -291,7 +292,9 @@ def test_what_a_caller_asked_for_is_added_to_another_set_and_taken_out_again():
 
 def test_sets_are_the_same_after_they_were_written():
     asked = everything()
-    again = feasible_set_from_data(ROBOT, json.loads(json.dumps(feasible_set_to_data(asked))))
+    arrays = {}
+    text = json.dumps(encode(UserConstraints.of(asked), arrays, MODEL_KINDS))
+    again = decode(json.loads(text), arrays, MODEL_KINDS).on(ROBOT)
     delta = random_parameters(np.random.default_rng(0), ROBOT)
     assert [c.name for c in again.constraints] == [c.name for c in asked.constraints]
     for one, other in zip(asked.blocks, again.blocks, strict=True):

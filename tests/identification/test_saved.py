@@ -16,12 +16,14 @@ from mechanisms import random_mechanism
 from robots import ARM
 
 import feasid
-from feasid.archive.fit import VERSION, robot_from_data, robot_to_data
+from feasid.archive.fit import VERSION
+from feasid.archive.members import ROBOT_KINDS
 from feasid.cli import main
 from feasid.cli.output import SCHEMA
-from feasid.core.arrays import MEANING
+from feasid.core.arrays import MEANING, DamagedError
+from feasid.core.codec import decode, encode
 from feasid.core.display import HEIGHT
-from feasid.errors import DescriptionError, InputError, LimitError, OutputError
+from feasid.errors import InputError, LimitError, OutputError
 from feasid.feasibility.constraints.sets import feasible_set
 
 RTOL = 1e-9
@@ -31,7 +33,7 @@ RTOL = 1e-9
 def plain(robot):
     """A robot as JSON and arrays, and back."""
     arrays = {}
-    return json.loads(json.dumps(robot_to_data(robot, arrays))), arrays
+    return json.loads(json.dumps(encode(robot, arrays, ROBOT_KINDS))), arrays
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +122,7 @@ def test_files_of_an_older_version_are_refused_by_both_versions(folder, fit, tmp
             data = new.read(name)
             if name == "model.json":
                 model = json.loads(data)
-                del model["fit"], model["source"]["reading"]
+                del model["record"]
                 data = json.dumps({**model, "version": 1})
             old.writestr(name, data)
     with pytest.raises(InputError) as refused:
@@ -170,11 +172,11 @@ def test_damaged_newer_and_foreign_files_are_named(folder, fit, tmp_path):
     newer = json.dumps({**model, "version": 99})
     older = json.dumps({k: v for k, v in model.items() if k != "meaning"} | {"version": 2})
     foreign = json.dumps({**model, "format": "else"})
-    kept = model["fit"]["of"]
+    kept = model["record"]["of"]
     place = int(kept["delta"]["name"].removeprefix("a"))
 
     def with_part(**parts):
-        return json.dumps({**model, "fit": {**model["fit"], "of": {**kept, **parts}}})
+        return json.dumps({**model, "record": {**model["record"], "of": {**kept, **parts}}})
 
     def with_arrays(**arrays):
         with zipfile.ZipFile(source) as archive:
@@ -210,7 +212,7 @@ def test_damaged_newer_and_foreign_files_are_named(folder, fit, tmp_path):
         fit.save(source)
     big = changed(source, tmp_path / "big.feasid", description=b"0" * 1000)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("feasid.archive.fit.MAX_UNPACKED_BYTES", 1000)
+        patch.setattr("feasid.archive.members.MAX_UNPACKED_BYTES", 1000)
         with pytest.raises(LimitError, match="limit of 1000"):
             feasid.load(big)
 
@@ -223,7 +225,7 @@ def test_robots_of_every_part_go_round():
     )
     drive = feasid.Drive("a", {"a": 2.0}, ("fv", "k"), [0.5, 3.0], rest=0.25)
     robot = feasid.Robot(bodies, (0, 0, -1.62), "both", (drive,))
-    again = robot_from_data(*plain(robot))
+    again = decode(*plain(robot), ROBOT_KINDS)
     assert again.parameter_names == robot.parameter_names
     np.testing.assert_array_equal(again.values, robot.values)
     rng = np.random.default_rng(0)
@@ -254,7 +256,7 @@ def test_saved_descriptions_equal_themselves():
     robots += [feasid.load_robot(text) for text in MECHANISMS.values()]
     assert any(robot.loops for robot in robots)
     for robot in robots:
-        again = robot_from_data(*plain(robot))
+        again = decode(*plain(robot), ROBOT_KINDS)
         assert parts_that_differ(robot, again) == []
 
 
@@ -262,8 +264,8 @@ def test_saved_descriptions_equal_themselves():
 def test_names_are_texts(name):
     data, arrays = plain(feasid.load_robot(ARM))
     data["of"]["bodies"][1]["of"]["name"] = name
-    with pytest.raises(DescriptionError, match="not a saved robot"):
-        robot_from_data(data, arrays)
+    with pytest.raises(DamagedError, match=r"the (name|parent) of a Body in it is of type"):
+        decode(data, arrays, ROBOT_KINDS)
 
 
 # -- at the prompt ------------------------------------------------------------------------------

@@ -147,7 +147,7 @@ def test_only_what_a_load_changes_is_forgotten():
     load = np.asarray(base.K)[:, robot.inertial_columns[2]] @ rng.standard_normal(10)
     R = np.linalg.qr(rng.standard_normal((80, base.size)), mode="r")
     kept, possible = InvariantEquations(100), PossibleChanges(base, None)
-    kept.set_from(R, R @ before, possible.subspace(0))
+    kept.set_from(np.column_stack([R, R @ before]), possible.subspace(0))
     empty = np.zeros((base.size, base.size)), np.zeros(base.size)
     A, b = kept.combined_with(*empty)
     scale = np.abs(b).max()

@@ -183,7 +183,8 @@ def test_a_damaged_file_is_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.feasid") as file:
         members = {name: file.read(name) for name in file.namelist()}
     model = json.loads(members["model.json"])
-    model["state"]["_detector"]["_information"] = [1.0]
+    state = dict(model["record"]["of"]["state"]["items"])
+    dict(state["_detector"]["items"])["_scatter"]["name"] = "a0"
     for name, text in (("b", json.dumps(model)), ("c", "[]"), ("d", json.dumps(model)[:99])):
         with zipfile.ZipFile(tmp_path / f"{name}.feasid", "w") as file:
             for member, content in (members | {"model.json": text}).items():
@@ -510,7 +511,7 @@ def test_lost_samples_and_jitter_are_no_wrong_rate():
     [
         ({"window": 100, "forgetting": 0.9}, "two ways to forget"),
         ({"window": 1}, "at least 2"),
-        ({"window": 100, "block": 30}, "no multiple"),
+        ({"window": 100, "block": 30}, "must be a multiple"),
         ({"forgetting": 1.0}, "forgetting must be a number above 0"),
         ({"cutoff": 150.0}, "need a rate above twice"),
         ({"smoother": "spline"}, "smoother must be 'polynomial' or"),

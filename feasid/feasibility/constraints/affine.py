@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.robot import inertia
 
-CONSISTENCY = ("full", "semi")
+Consistency: TypeAlias = Literal["full", "semi"]
 
 FULL_POWERS = (1, 1, 1, 0)
 """Power of length in the unit sqrt(kg) m^p of each row of the 4x4 pseudo-inertia."""
@@ -34,16 +35,21 @@ class Block:
     """``constant + sum_j delta[columns[j]] basis[j]`` must be positive (semi)definite."""
 
     name: str
-    kind: str  #: "full" or "semi" for inertia matrices, else "matrix".
+    kind: Literal["full", "semi", "matrix"]  #: The first two of inertia matrices.
     body: int  #: Index of the body whose mass and length give the units.
     columns: npt.NDArray[np.intp]  #: Shape (c,).
     basis: Array  #: Shape (c, s, s).
     constant: Array  #: Shape (s, s).
     powers: tuple[int, ...]  #: Row i has the unit sqrt(kg) m^powers[i].
     strict: bool = True  #: Positive definite is asked; semidefinite is not enough.
-    #: One of "body", "rotor", "asked": what it is about: the inertia of a body or of its rotor, or
-    #: a limit that the caller asks.
-    role: str = "asked"
+    #: What it is about: the inertia of a body or of its rotor, or a limit that the caller asks.
+    role: Literal["body", "rotor", "asked"] = "asked"
+
+    def __post_init__(self) -> None:
+        rows, count = self.size, len(self.columns)
+        shapes = self.columns.shape, self.basis.shape, self.constant.shape
+        if shapes != ((count,), (count, rows, rows), (rows, rows)) or not _are_numbers(self):
+            raise InputError(f"constraint {self.name!r} has arrays of other shapes or no numbers")
 
     @property
     def inertial(self) -> bool:
@@ -74,11 +80,27 @@ class Linear:
     coefficients: Array
     constant: float = 0.0
     opposite: int = 0
-    role: str = "asked"
+    role: Literal["sign", "asked"] = "asked"
+
+    def __post_init__(self) -> None:
+        one = self.columns.ndim == 1 and self.columns.shape == self.coefficients.shape
+        if not one or not _are_numbers(self):
+            raise InputError(f"constraint {self.name!r} has arrays of other shapes or no numbers")
+
+
+def _are_numbers(constraint: Block | Linear) -> bool:
+    """Whether its columns are whole numbers, and everything else is finite."""
+    factors = constraint.basis if isinstance(constraint, Block) else constraint.coefficients
+    whole = constraint.columns.dtype.kind == "i" or not len(constraint.columns)
+    return whole and bool(np.isfinite(factors).all() and np.isfinite(constraint.constant).all())
 
 
 def inertia_block(
-    name: str, body: int, columns: npt.NDArray[np.intp], consistency: str, role: str = "body"
+    name: str,
+    body: int,
+    columns: npt.NDArray[np.intp],
+    consistency: Consistency,
+    role: Literal["body", "rotor"] = "body",
 ) -> Block:
     """The consistency condition of one body or rotor.
 

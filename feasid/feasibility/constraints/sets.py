@@ -6,17 +6,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from feasid.certificate import definiteness
-from feasid.core.arguments import checked
-from feasid.core.arrays import Array
-from feasid.errors import InputError, did_you_mean
+from feasid.core.arguments import Measured, checked, checked_methods
+from feasid.core.arrays import Array, require_finite
+from feasid.errors import InputError
 from feasid.exact.numbers import Integers, common_denominator, decimals_to_integers, printed_decimal
-from feasid.feasibility.constraints.affine import CONSISTENCY, Block, Linear, inertia_block
+from feasid.feasibility.constraints.affine import Block, Consistency, Linear, inertia_block
 from feasid.feasibility.constraints.limits import CONSTRAINTS
 from feasid.feasibility.constraints.user_constraints import ConvexConstraint
 from feasid.options.complete import complete_options, document_options
@@ -48,6 +48,7 @@ class BlockGroup:
         return np.asarray((change[self.columns][:, None] @ flat).reshape(self.constant.shape))
 
 
+@checked_methods
 @dataclass(frozen=True, eq=False)
 class FeasibleSet:
     """Standard parameters that can exist: affine matrices and numbers that must be positive.
@@ -57,7 +58,7 @@ class FeasibleSet:
 
     names: tuple[tuple[str, str], ...]  #: The robot's parameter names.
     bodies: tuple[str, ...]
-    consistency: str  #: One of "full", "semi".
+    consistency: Consistency
     #: The inertia blocks come first, of the bodies that have mass, and of general rotors.
     blocks: tuple[Block, ...]
     linear: tuple[Linear, ...] = ()
@@ -66,6 +67,14 @@ class FeasibleSet:
     #: Kept in floating point, outside all certificates; see
     #: `feasid.feasibility.constraints.user_constraints`.
     convex: tuple[ConvexConstraint, ...] = ()
+
+    def __post_init__(self) -> None:
+        for constraint in (*self.constraints, *self.equalities):
+            if not all(0 <= j < self.size for j in constraint.columns):
+                raise InputError(
+                    f"constraint {constraint.name!r} is on parameters {[*constraint.columns]} of "
+                    f"{self.size}"
+                )
 
     @property
     def size(self) -> int:
@@ -113,17 +122,21 @@ class FeasibleSet:
         """Constants of the linear constraints, shape (m,)."""
         return np.array([c.constant for c in self.linear], dtype=np.float64)
 
-    def linear_values(self, delta: Array) -> Array:
+    def linear_values(self, delta: Measured) -> Array:
         """Values that must not be negative, shape (m,)."""
+        delta = require_finite(delta, (self.size,), "parameters")
         return np.asarray(self.linear_matrix @ delta + self.linear_constant)
 
-    def contains_strictly(self, delta: Array) -> bool:
+    def contains_strictly(self, delta: Measured) -> bool:
         """True when every block is positive definite and every number positive, in floats."""
         return self.contains(delta) and bool((self.linear_values(delta) > 0).all())
 
-    def contains(self, delta: Array) -> bool:
+    def contains(self, delta: Measured) -> bool:
         """Whether parameters satisfy all constraints, where numbers may be zero."""
-        if not np.isfinite(delta).all() or (self.linear_values(delta) < 0).any():
+        delta = np.asarray(delta, dtype=np.float64)
+        if delta.shape == (self.size,) and not np.isfinite(delta).all():
+            return False
+        if (self.linear_values(delta) < 0).any():
             return False
         try:
             for group in self.groups:
@@ -132,18 +145,19 @@ class FeasibleSet:
             return False
         return all(c.is_satisfied(delta) for c in self.convex)
 
-    def violations(self, delta: Array) -> tuple[str, ...]:
+    def violations(self, delta: Measured) -> tuple[str, ...]:
         """Names of the constraints that these numbers break, in exact rationals.
 
         A double means the decimal that Python prints for it, as it would stand in a file.
         """
+        delta = require_finite(delta, (self.size,), "parameters")
         exact = [printed_decimal(x) for x in delta]
         names = [
             b.name for b in self.blocks if _is_violated(_integer_block_value(b, exact)[0], b.strict)
         ]
         names += [c.name for c in self.linear if linear_value(c, exact) < 0]
         names += [e.name for e in self.equalities if equality_error(e, exact)]
-        return (*names, *(c.name for c in self.convex if not c.is_satisfied(np.asarray(delta))))
+        return (*names, *(c.name for c in self.convex if not c.is_satisfied(delta)))
 
     @property
     def user_constraints(self) -> frozenset[str]:
@@ -228,7 +242,7 @@ def _is_violated(matrix: Integers, strict: bool) -> bool:
 @checked
 @document_options(BoundOptions)
 def feasible_set(
-    robot: Robot, consistency: str = "full", **bounds: Unpack[BoundOptions]
+    robot: Robot, consistency: Consistency = "full", **bounds: Unpack[BoundOptions]
 ) -> FeasibleSet:
     """Everything that a robot's standard parameters must satisfy to exist.
 
@@ -252,9 +266,6 @@ def feasible_set(
     InputError
         Names the unknown body or parameter, or the bound that is empty.
     """
-    if consistency not in CONSISTENCY:
-        hint = did_you_mean(str(consistency), CONSISTENCY)
-        raise InputError(f"consistency {consistency!r} is not one of {CONSISTENCY}{hint}")
     values = complete_options(BoundOptions, bounds, "feasible_set")
     blocks = [
         inertia_block(body.name, i, robot.inertial_columns[i], consistency)
@@ -296,7 +307,7 @@ def _sign_constraints(robot: Robot) -> list[Linear]:
     return rows
 
 
-def _rotor_blocks(robot: Robot, consistency: str) -> list[Block]:
+def _rotor_blocks(robot: Robot, consistency: Consistency) -> list[Block]:
     """Consistency of rotors.
 
     A balanced rotor has Lxx = Lyy, Lzz, lz and m. Its pseudo-inertia is diagonal but for the
@@ -323,86 +334,41 @@ def _rotor_blocks(robot: Robot, consistency: str) -> list[Block]:
     return blocks
 
 
-def feasible_set_to_data(feasible: FeasibleSet) -> dict[str, Any]:
-    """Lists, numbers and strings that `feasible_set_from_data` reads back."""
-    return {
-        "consistency": feasible.consistency,
-        "blocks": [
-            {
-                "name": b.name,
-                "body": b.body,
-                "columns": b.columns.tolist(),
-                "basis": b.basis.tolist(),
-                "constant": b.constant.tolist(),
-                "powers": list(b.powers),
-                "strict": b.strict,
-            }
-            for b in feasible.blocks
-            if b.role == "asked"
-        ],
-        "linear": [
-            {
-                "name": c.name,
-                "columns": c.columns.tolist(),
-                "coefficients": c.coefficients.tolist(),
-                "constant": c.constant,
-                "opposite": c.opposite,
-            }
-            for c in feasible.linear
-            if c.role == "asked" and not c.name.startswith(DISSIPATES)
-        ],
-        "equalities": [
-            {
-                "name": e.name,
-                "columns": [int(j) for j in e.columns],
-                "coefficients": [float(c) for c in e.coefficients],
-                "value": e.value,
-            }
-            for e in feasible.equalities
-        ],
-    }
+@dataclass(frozen=True, eq=False)
+class UserConstraints:
+    """What a caller asks of a robot's parameters, without the robot: what files keep."""
 
+    consistency: Consistency
+    blocks: tuple[Block, ...]
+    linear: tuple[Linear, ...]
+    equalities: tuple[Equality, ...]
 
-def feasible_set_from_data(robot: Robot, data: Mapping[str, Any]) -> FeasibleSet:
-    """The set of this robot; ValueError or TypeError for data that are not one."""
-    full_set = feasible_set(robot, data["consistency"])
-    blocks = tuple(
-        Block(
-            str(b["name"]),
-            "matrix",
-            int(b["body"]),
-            _check_columns(b["columns"], full_set.size),
-            np.array(b["basis"], dtype=np.float64),
-            np.array(b["constant"], dtype=np.float64),
-            tuple(b["powers"]),
-            bool(b["strict"]),
+    @classmethod
+    def of(cls, feasible: FeasibleSet) -> UserConstraints:
+        """Those of a set; convex ones are code, which no file holds."""
+        return cls(
+            feasible.consistency,
+            tuple(b for b in feasible.blocks if b.role == "asked"),
+            tuple(
+                c
+                for c in feasible.linear
+                if c.role == "asked" and not c.name.startswith(DISSIPATES)
+            ),
+            feasible.equalities,
         )
-        for b in data["blocks"]
-    )
-    linear = tuple(
-        Linear(
-            str(c["name"]),
-            _check_columns(c["columns"], full_set.size),
-            np.array(c["coefficients"], dtype=np.float64),
-            float(c["constant"]),
-            int(c["opposite"]),
+
+    def on(self, robot: Robot) -> FeasibleSet:
+        """The set of this robot with these constraints.
+
+        Raises InputError: a matrix is not about a body of this robot.
+        """
+        for b in self.blocks:
+            if not 0 <= b.body < len(robot.bodies) or len(b.powers) != b.size:
+                raise InputError(f"constraint {b.name!r} is on no body of this robot")
+        whole = feasible_set(robot, self.consistency)
+        return replace(
+            whole,
+            blocks=(*whole.blocks, *self.blocks),
+            linear=(*whole.linear, *self.linear),
+            equalities=self.equalities,
         )
-        for c in data["linear"]
-    )
-    ties = tuple(
-        Equality(str(e["name"]), tuple(e["columns"]), tuple(e["coefficients"]), float(e["value"]))
-        for e in data["equalities"]
-    )
-    return replace(
-        full_set,
-        blocks=(*full_set.blocks, *blocks),
-        linear=(*full_set.linear, *linear),
-        equalities=ties,
-    )
-
-
-def _check_columns(places: list[int], size: int) -> np.ndarray[Any, np.dtype[np.intp]]:
-    index = np.array(places, dtype=np.intp)
-    if not len(index) or index.min() < 0 or index.max() >= size:
-        raise ValueError(f"a constraint is on parameters {places} of {size}")
-    return index
