@@ -86,10 +86,10 @@ def alarm_rate(text: str | float) -> float:
                 option="false_alarms",
             )
         text = float(match[1]) / SECONDS[match[2]]
-    found = float(text)
-    if not (np.isfinite(found) and found > 0):
+    rate = float(text)
+    if not (np.isfinite(rate) and rate > 0):
         raise InputError(f"false_alarms must be positive, not {text!r}", option="false_alarms")
-    return found
+    return rate
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,11 +145,11 @@ class ErrorLaw:
             )
         fastest = np.max([np.abs(run.dq).max(axis=0) for run, _ in runs], axis=0)
         fastest = np.where(fastest > 0, fastest, 1.0)
-        seen = [observer_errors(run, e, gain, delay, fastest) for run, e in runs]
-        errors, features = (np.concatenate(x) for x in zip(*seen, strict=True))
+        observed = [observer_errors(run, e, gain, delay, fastest) for run, e in runs]
+        errors, features = (np.concatenate(x) for x in zip(*observed, strict=True))
         columns = zip(errors.T, features.transpose(1, 0, 2), strict=True)
-        found = np.array([_fit_variance(f, e**2) for e, f in columns])
-        scaled = [np.abs(e) / _deviations(found, f) for e, f in seen]
+        variances = np.array([_fit_variance(f, e**2) for e, f in columns])
+        scaled = [np.abs(e) / _deviations(variances, f) for e, f in observed]
         reach = np.max([z.max(axis=0) for z in scaled], axis=0)
         levels = np.linspace(0.0, reach, LEVELS, axis=1)
         counts = np.array([sum(_crossings(z, u).sum(axis=0) for z in scaled) for u in levels.T]).T
@@ -168,13 +168,13 @@ class ErrorLaw:
         ]
         return cls(
             gain,
-            found,
+            variances,
             fastest,
             float(np.sqrt(features[:, 0, 3].max())),
             levels,
             counts,
             np.array([np.sum(p**2 - u**2) for p, u in zip(peaks, tops, strict=True)]),
-            float(sum(len(e) / run.rate for (e, _), (run, _) in zip(seen, runs, strict=True))),
+            float(sum(len(e) / run.rate for (e, _), (run, _) in zip(observed, runs, strict=True))),
         )
 
     def crossing_levels(self, rate: float) -> Array:
@@ -196,11 +196,11 @@ class ErrorLaw:
             self.levels, self.crossings, _tail_ends(self.crossings), self.excesses, strict=True
         )
         for levels, crossings, tail, excess in rows:
-            left = crossings[tail]
-            if share >= left:
+            remaining = crossings[tail]
+            if share >= remaining:
                 out.append(levels[np.flatnonzero(crossings >= min(share, crossings[0]))[-1]])
             else:
-                beyond = excess * ((left / share) ** (1.0 / left) - 1.0)
+                beyond = excess * ((remaining / share) ** (1.0 / remaining) - 1.0)
                 out.append(np.sqrt(levels[tail] ** 2 + beyond))
         return np.array(out)
 
@@ -211,11 +211,13 @@ class ErrorLaw:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Array]) -> ErrorLaw | None:
         """What a file keeps; None where it keeps nothing, ValueError if it is damaged."""
-        own = {k.removeprefix("observer_"): x for k, x in arrays.items() if "observer_" in k}
-        if not own:
+        fields_of_law = {
+            k.removeprefix("observer_"): x for k, x in arrays.items() if "observer_" in k
+        }
+        if not fields_of_law:
             return None
         single = ("gain", "most", "seconds")
-        law = cls(**{k: float(x) if k in single else x for k, x in own.items()})  # type: ignore
+        law = cls(**{k: float(x) if k in single else x for k, x in fields_of_law.items()})  # type: ignore
         dof, steps = law.levels.shape
         shapes = (law.coefficients.shape, law.crossings.shape, law.fastest.shape)
         if shapes != ((dof, 4), (dof, steps), (dof,)):
@@ -229,25 +231,25 @@ def observer_errors(
     """What the observer makes of errors (N, dof), and what their variance follows, (N, dof, 4)."""
     step = gain / run.rate / (1.0 + 0.5 * gain / run.rate)
     decay = [1.0, step - 1.0]
-    found = lfilter([0.5 * step, 0.5 * step], decay, errors, axis=0)
-    found += lfilter([step, -step], decay, delay * run.rate * (run.tau - run.tau[0]), axis=0)
+    observed = lfilter([0.5 * step, 0.5 * step], decay, errors, axis=0)
+    observed += lfilter([step, -step], decay, delay * run.rate * (run.tau - run.tau[0]), axis=0)
     slow = lfilter([step], decay, np.exp(-((run.dq / SLOW) ** 2)), axis=0)
     speed = lfilter([step], decay, (run.dq / fastest) ** 2, axis=0)
     every = np.repeat(speed.sum(axis=1)[:, None], speed.shape[1], axis=1)
     features = np.stack([np.ones_like(slow), slow**2, speed, every**2], axis=2)
     begin = round(SETTLED / gain * run.rate)
-    return found[begin:], features[begin:]
+    return observed[begin:], features[begin:]
 
 
 def _fit_variance(features: Array, squares: Array) -> Array:
     """Coefficients >= 0 with which features (N, 4) explain squares (N,), each by its own size."""
     unit = max(float(squares.mean()), np.finfo(np.float64).tiny)
-    found, size = np.array([unit, 0.0, 0.0, 0.0]), np.full(len(squares), unit)
+    coefficients, size = np.array([unit, 0.0, 0.0, 0.0]), np.full(len(squares), unit)
     for _ in range(REWEIGHTING_STEPS):
-        found = nnls(features * (unit / size)[:, None], squares / size)[0] * unit
-        size = np.maximum(features @ found, SMALLEST * unit)
-    found[0] = max(found[0], SMALLEST * unit)
-    return np.asarray(found)
+        coefficients = nnls(features * (unit / size)[:, None], squares / size)[0] * unit
+        size = np.maximum(features @ coefficients, SMALLEST * unit)
+    coefficients[0] = max(coefficients[0], SMALLEST * unit)
+    return np.asarray(coefficients)
 
 
 def _deviations(coefficients: Array, features: Array) -> Array:
@@ -302,15 +304,15 @@ class ObserverModel(BaseParameterModel):
         slowness: list[Expression] = []
         speeds: list[Expression] = []
         for k, (momentum, rate) in enumerate(zip(*model.momentum(), strict=True)):
-            found = follow * (momentum - (state[k] + (half + self.delay) * tau[k] + half * rate))
-            torque.append(found)
-            integral.append(state[k] + self.period * (tau[k] + rate + found))
+            residual = follow * (momentum - (state[k] + (half + self.delay) * tau[k] + half * rate))
+            torque.append(residual)
+            integral.append(state[k] + self.period * (tau[k] + rate + residual))
             ratio, share = dq[k] * (1.0 / SLOW), dq[k] * (1.0 / float(law.fastest[k]))
-            for own, now, into in (
+            for filter_state, now, into in (
                 (state[dof + k], graph.apply_function("exp", -(ratio * ratio)), slowness),
                 (state[2 * dof + k], share * share, speeds),
             ):
-                into.append(own + follow * self.period * (now - own))
+                into.append(filter_state + follow * self.period * (now - filter_state))
         every = graph.sum_terms(speeds)
         ahead = every * (1.0 / law.most) - 1.0
         growth = 1.0 + 0.5 * (ahead + graph.apply_function("abs", ahead))
@@ -318,8 +320,10 @@ class ObserverModel(BaseParameterModel):
         assert self.levels is not None
         scaled = law.coefficients * self.levels[:, None] ** 2
         for c, s, w in zip(scaled.tolist(), slowness, speeds, strict=True):
-            own = c[2] * graph.apply_function("abs", w)  # the self-test's state has negative ones
-            variance = c[0] + c[1] * (s * s) + own + c[3] * (every * every)
+            filter_state = c[2] * graph.apply_function(
+                "abs", w
+            )  # the self-test's state has negative ones
+            variance = c[0] + c[1] * (s * s) + filter_state + c[3] * (every * every)
             limit.append(growth * graph.apply_function("sqrt", variance))
         inputs = (("q", dof), ("dq", dof), ("tau", dof), ("state", 3 * dof))
         return Routine(kind, inputs, (*torque, *limit, *integral, *slowness, *speeds))

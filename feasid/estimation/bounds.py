@@ -156,16 +156,16 @@ def select_bounds(
     critical = float(chi2.ppf(REJECTION_LEVEL, len(violated)))
     objective, divergence = problem.problem(*triangle[:2], weight)
     free = objective.cost(problem.reduce(minimum.delta), divergence)
-    rest = tuple(b for b in allowed if b not in violated)
+    allowed_rest = tuple(b for b in allowed if b not in violated)
     # Least squares without the prior bound the increase from below at a tenth of the time; where
     # they reject the bounds already, the long Newton path into their corner is not walked.
     least = feasible_least_squares(*triangle[:2], problem.base, bounded.feasible).objective
     if least - 2.0 * free > critical:
-        return BoundsTest(minimum, rest, violated, excluded, least - 2.0 * free)
+        return BoundsTest(minimum, allowed_rest, violated, excluded, least - 2.0 * free)
     within = Minimiser(bounded, weight, start, solver).minimum(*triangle[:2])
     ratio = 2.0 * (objective.cost(problem.reduce(within.delta), divergence) - free)
     if ratio > critical:
-        return BoundsTest(minimum, rest, violated, excluded, ratio)
+        return BoundsTest(minimum, allowed_rest, violated, excluded, ratio)
     return BoundsTest(within, allowed, (), excluded, ratio)
 
 

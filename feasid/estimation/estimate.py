@@ -74,7 +74,7 @@ def estimate_notes(estimate: Estimate, prior: str, feasible: FeasibleSet) -> tup
 
 def _bound_notes(estimate: Estimate) -> list[Note]:
     """Bodies at their plausible bounds, or beyond them, and what the bounds cost."""
-    ratio, kept, rejected = (
+    ratio, kept_bounds, rejected = (
         estimate.likelihood_ratio,
         estimate.active_bounds,
         estimate.rejected_bounds,
@@ -89,13 +89,13 @@ def _bound_notes(estimate: Estimate) -> list[Note]:
     notes = [
         (
             "mass-bound",
-            bodies_of(kept, "mass"),
+            bodies_of(kept_bounds, "mass"),
             f"at its bound, {MASS_RATIO:g} times the description's or a third of it (plausible="
             f"True), {at_bound}",
         ),
         (
             "shape-bound",
-            bodies_of(kept, "shape"),
+            bodies_of(kept_bounds, "shape"),
             f"its centre is at the edge of the collision or visual shape (plausible=True), "
             f"{at_bound}",
         ),

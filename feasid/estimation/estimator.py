@@ -339,25 +339,25 @@ class Estimator:
         """The prior's weight, the one of the largest evidence, and the curve it was read from."""
         assert self.prior is not None
         number = isinstance(self.prior_weight, int | float)
-        given = float(self.prior_weight) if number else None  # type: ignore[arg-type]
+        fixed_weight = float(self.prior_weight) if number else None  # type: ignore[arg-type]
         known = self.prior.evidence(
             problem.problem(*triangle[:2], WEIGHT)[0], problem.reduce(start)
         )
         if known is None:
-            if given is None and self.prior_weight is None:
-                given = self.prior.weight
-            if given is None:
+            if fixed_weight is None and self.prior_weight is None:
+                fixed_weight = self.prior.weight
+            if fixed_weight is None:
                 raise InputError(
                     f"prior={self.prior.name!r} needs a number as prior_weight (the evidence of "
                     "this prior is not known)"
                 )
-            return given, given, ()
+            return fixed_weight, fixed_weight, ()
         evidence_weight, curve = known
         if self.prior_weight == "evidence":
             return evidence_weight, evidence_weight, curve
-        if given is None:
-            given = self.prior.clip_weight(evidence_weight)
-        return given, evidence_weight, curve
+        if fixed_weight is None:
+            fixed_weight = self.prior.clip_weight(evidence_weight)
+        return fixed_weight, evidence_weight, curve
 
     def _without_prior(self, equations: Reduced) -> Estimate:
         """Feasible least squares, Sousa and Cortesao (2014) eq. (64)-(75), and its slack."""

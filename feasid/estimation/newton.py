@@ -127,22 +127,24 @@ class EntropicProblem:
         returned is the point that was passed, away from the constraints, to resume from there.
         """
         barriers = RESUMED if self._has_others else RESUMED[-1:]
-        path, left = [Minimum(start, np.inf, 0, "unfinished")], steps
+        path, steps_left = [Minimum(start, np.inf, 0, "unfinished")], steps
         for other in barriers:
             enough = DECREMENT if other == barriers[-1] else max(PASSING * other, DECREMENT)
-            path.append(self._tried(path[-1].delta, weight, other / OTHER_WEIGHT, enough, left))
-            left -= path[-1].steps
-        near, found = path[1].delta, path[-1]
-        if not found.settled:
-            return found, near
-        delta, terms = found.delta, self._terms(weight, barriers[-1] / OTHER_WEIGHT)
+            path.append(
+                self._tried(path[-1].delta, weight, other / OTHER_WEIGHT, enough, steps_left)
+            )
+            steps_left -= path[-1].steps
+        resumable, minimum = path[1].delta, path[-1]
+        if not minimum.settled:
+            return minimum, resumable
+        delta, terms = minimum.delta, self._terms(weight, barriers[-1] / OTHER_WEIGHT)
         parts = [(w, *term.derivatives(delta)) for w, term in terms]
         gradient = sum(w * g for w, g, _ in parts)
         hessian = np.asarray(sum(w * h for w, _, h in parts))
         polished = delta + self.unit * newton_step(hessian, -np.asarray(gradient))
         before, after = (sum(w * t.value(at) for w, t in terms) for at in (delta, polished))
         better = after <= before + DECREMENT
-        return replace(found, delta=polished) if better else found, near
+        return replace(minimum, delta=polished) if better else minimum, resumable
 
     @property
     def _has_others(self) -> bool:
@@ -213,10 +215,10 @@ class EntropicProblem:
         beside an active one larger than they are.
         """
         each = self._body_curvatures(delta)
-        own = np.array([*each.values()]).reshape(-1, *self._curvature.shape)
-        H = self._curvature + weight * np.sum(own, axis=0)
+        curvatures = np.array([*each.values()]).reshape(-1, *self._curvature.shape)
+        H = self._curvature + weight * np.sum(curvatures, axis=0)
         weights = np.minimum([*self.body_prior_weights(delta, weight, each).values()], believed)
-        drawn = np.einsum("k,kij->ij", weight**2 / weights, own)
+        drawn = np.einsum("k,kij->ij", weight**2 / weights, curvatures)
         return self._sandwich(H, self._curvature + drawn)
 
     def _body_curvatures(self, delta: Array) -> dict[str, Array]:

@@ -100,9 +100,9 @@ class Noise:
         for j, support in enumerate(reduced.supports):
             rows, counts, slowness = _slowness_classes(reduced, j, folds)
             scaled = rows / self.deviations(j, slowness)[:, None, None]
-            own = np.linalg.qr(scaled[counts > 0].reshape(-1, rows.shape[2]), mode="r")
-            wide = np.zeros((len(own), size + 2))
-            wide[:, [*support, size, size + 1]] = own
+            part = np.linalg.qr(scaled[counts > 0].reshape(-1, rows.shape[2]), mode="r")
+            wide = np.zeros((len(part), size + 2))
+            wide[:, [*support, size, size + 1]] = part
             parts.append(wide)
         r = np.zeros((size + 2, size + 2))
         full = np.asarray(np.linalg.qr(np.vstack(parts), mode="r"))
@@ -197,13 +197,13 @@ def variances(
         inner = spread[np.ix_(support, support)]
         white = triangles[..., :-2] / noise.deviations(j, slowness)[:, None, None]
         followed = np.sum((white @ inner) * white, axis=(1, 2))
-        left = np.maximum(counts - followed, LEAST_FREEDOM * counts)
+        degrees_of_freedom = np.maximum(counts - followed, LEAST_FREEDOM * counts)
         power = np.sum(triangles[..., -2] ** 2) / max(float(counts.sum()), 1.0)
         floor = max(SMALLEST_DEVIATION**2 * float(power), TINY)
-        seen = counts > 0
-        mean = squared_residuals(reduced, j, beta, folds)[seen] / left[seen]
+        has_rows = counts > 0
+        mean = squared_residuals(reduced, j, beta, folds)[has_rows] / degrees_of_freedom[has_rows]
         quick[j], slow[j] = _fit_variances(
-            np.maximum(mean, floor), left[seen], slowness[seen], floor
+            np.maximum(mean, floor), degrees_of_freedom[has_rows], slowness[has_rows], floor
         )
     return Noise(quick, slow, noise.correlation)
 
@@ -213,12 +213,12 @@ def _fit_variances(mean: Array, rows: Array, slowness: Array, floor: float) -> t
     model = np.column_stack([np.ones(len(mean)), slowness])
     spread = np.full(len(mean), max(float(rows @ mean / rows.sum()), floor))
     unit = float(np.median(mean))  # both columns near one: nnls stops at absolute tolerances
-    found = np.array([floor, 0.0])
+    solution = np.array([floor, 0.0])
     for _ in range(REWEIGHTING_STEPS):
         weight = np.sqrt(rows) / spread
-        found = nnls(weight[:, None] * model * unit, weight * mean)[0] * unit
-        spread = np.maximum(model @ found, floor)
-    return max(float(found[0]), floor), float(found[1])
+        solution = nnls(weight[:, None] * model * unit, weight * mean)[0] * unit
+        spread = np.maximum(model @ solution, floor)
+    return max(float(solution[0]), floor), float(solution[1])
 
 
 def correlation_times(reduced: Reduced, beta: Array, spread: Array) -> Array:
@@ -229,12 +229,12 @@ def correlation_times(reduced: Reduced, beta: Array, spread: Array) -> Array:
     """
     out = []
     for strata, support in zip(reduced.strata, reduced.supports, strict=True):
-        own = list(support)
-        found = 1.0
+        columns = list(support)
+        time = 1.0
         for _ in range(CORRELATION_STEPS):
-            followed = found * spread[np.ix_(own, own)]
-            found = strata.correlation_time(beta[own], followed)
-        out.append(found)
+            followed = time * spread[np.ix_(columns, columns)]
+            time = strata.correlation_time(beta[columns], followed)
+        out.append(time)
     return np.array(out)
 
 
@@ -258,10 +258,10 @@ def standard_deviations(triangle: Array, residual: float, rows: int) -> Array:
     norms = np.linalg.norm(triangle, axis=0)
     scale = np.where(norms > 0, norms, 1.0)
     _, singular, right = np.linalg.svd(triangle / scale)
-    seen = singular > RANK_TOLERANCE * max(singular[0], 1e-300)
-    variance = ((right[seen] / singular[seen, None]) ** 2).sum(axis=0)
+    determined = singular > RANK_TOLERANCE * max(singular[0], 1e-300)
+    variance = ((right[determined] / singular[determined, None]) ** 2).sum(axis=0)
     # A parameter is fixed when its axis has no part in the unseen directions.
-    blind = (right[~seen] ** 2).sum(axis=0) > RANK_TOLERANCE
+    blind = (right[~determined] ** 2).sum(axis=0) > RANK_TOLERANCE
     deviation = residual / np.sqrt(rows - size) * np.sqrt(variance) / scale
     return np.where(blind, np.inf, deviation)
 
@@ -335,8 +335,8 @@ def align_torques(reduced: Reduced) -> tuple[Reduced, Delay]:
 def _next_delay(reduced: Reduced, already: float) -> Delay:
     """The most probable delay, next to any base parameters."""
     noise, _ = estimate_noise(reduced)
-    left = noise.whitened_triangle_with_slope(reduced)[-2:, -2:]
+    residuals = noise.whitened_triangle_with_slope(reduced)[-2:, -2:]
     pull = 1.0 / (EXPECTED_DELAY * reduced.period) ** 2
-    known = float(left[:, 1] @ left[:, 1]) + pull
-    further = -(float(left[:, 0] @ left[:, 1]) + pull * already) / known
+    known = float(residuals[:, 1] @ residuals[:, 1]) + pull
+    further = -(float(residuals[:, 0] @ residuals[:, 1]) + pull * already) / known
     return Delay(already + further, 1.0 / np.sqrt(known))

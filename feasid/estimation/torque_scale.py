@@ -81,10 +81,10 @@ def constants_of_description(log: Reduced, base: BaseParameters) -> tuple[Array,
             f"the description of robot {robot.name!r} lacks inertials: give a known load, loaded= "
             "and load="
         )
-    own = np.zeros(robot.size)
-    own[inertial] = values[inertial]
+    inertials = np.zeros(robot.size)
+    inertials[inertial] = values[inertial]
     K = np.asarray(base.K, dtype=np.float64)
-    rigid, others = K @ own, np.setdiff1d(np.arange(robot.size), inertial)
+    rigid, others = K @ inertials, np.setdiff1d(np.arange(robot.size), inertial)
     constants, spread = np.full(robot.dof, np.nan), np.full(robot.dof, np.nan)
     for j, r, rho in whitened_joint_equations(log):
         columns = np.c_[r @ rigid, r @ K[:, others]]
@@ -97,7 +97,7 @@ def constants_of_description(log: Reduced, base: BaseParameters) -> tuple[Array,
         constants[j] = 1.0 / per if per else np.nan
         deviation = np.sqrt(np.linalg.pinv(columns.T @ columns)[0, 0]) / size[0]
         projection = np.linalg.pinv(columns, rcond=1e-10)[0] / size[0]
-        bodies = [projection @ (r @ (K[:, c] @ own[c])) for c in robot.inertial_columns]
+        bodies = [projection @ (r @ (K[:, c] @ inertials[c])) for c in robot.inertial_columns]
         wrong = np.hypot(FACTOR_SHARE, INERTIAL_SHARE * np.linalg.norm(bodies))
         noisy = deviation / abs(per) if per else np.nan
         spread[j] = abs(constants[j]) * np.hypot(noisy, wrong)

@@ -241,9 +241,9 @@ def payload(
 def _fit_unloaded(loaded: Any, unloaded: Any, robot: Any, options: LoadOptions) -> Fit:
     """The fit of the robot without the load; a given one as it is."""
     if isinstance(unloaded, Fit):
-        given = [*options, *(["robot"] if robot is not None else [])]
-        if given:
-            raise InputError(f"{given[0]} is the fit's own: leave it out", option=given[0])
+        ignored = [*options, *(["robot"] if robot is not None else [])]
+        if ignored:
+            raise InputError(f"{ignored[0]} is the fit's own: leave it out", option=ignored[0])
         return unloaded
     return fit(unloaded, resolve_robot(loaded, robot), **options)
 
@@ -297,10 +297,14 @@ def _eliminate_robot_parameters(
     above = np.c_[first[0] / scale, np.zeros((size, 10)), first[1]]
     below = np.c_[second[0] / scale, second[0] @ added, second[1]]
     triangle = np.asarray(np.linalg.qr(np.vstack([above, below]), mode="r"))
-    own, coupling, right = triangle[:size, :size], triangle[:size, size:-1], triangle[:size, -1]
+    of_robot, coupling, right = (
+        triangle[:size, :size],
+        triangle[:size, size:-1],
+        triangle[:size, -1],
+    )
 
     def beta(load: Array) -> Array:
-        found = np.linalg.lstsq(own, right - coupling @ load, rcond=1e-10)[0]
+        found = np.linalg.lstsq(of_robot, right - coupling @ load, rcond=1e-10)[0]
         return np.asarray(found / scale)
 
     return triangle[size : size + 10, size:-1], triangle[size : size + 10, -1], beta
@@ -310,11 +314,11 @@ def least_squares_covariance(r: Array, rho: Array) -> tuple[Array, Array]:
     """Covariance of the seen directions of ten parameters, and their least squares."""
     norms = np.linalg.norm(r, axis=0)
     scale = np.where(norms > 0, norms, 1.0)
-    left, singular, right = np.linalg.svd(r / scale)
-    seen = singular > SEEN * max(float(singular[0]), 1e-300)
-    inverse = right[seen].T / singular[seen]
+    U, singular, V = np.linalg.svd(r / scale)
+    observable = singular > SEEN * max(float(singular[0]), 1e-300)
+    inverse = V[observable].T / singular[observable]
     covariance = inverse @ inverse.T / np.outer(scale, scale)
-    return covariance, inverse @ (left[:, seen].T @ rho) / scale
+    return covariance, inverse @ (U[:, observable].T @ rho) / scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -463,8 +467,8 @@ def _solve_payload(columns: Array, felt: Array, body: str) -> Payload:
     )
     fit = fit_feasible_body(r, rho)
     varying = felt - felt.mean(axis=0)
-    left = felt - columns @ fit.delta
-    left = left - left.mean(axis=0)
+    residuals = felt - columns @ fit.delta
+    residuals = residuals - residuals.mean(axis=0)
     size = float(np.linalg.norm(varying * weight))
-    residual = (1.0, float(np.linalg.norm(left * weight)) / max(size, 1e-300))
+    residual = (1.0, float(np.linalg.norm(residuals * weight)) / max(size, 1e-300))
     return Payload.from_fit(body, fit, covariance, residual)

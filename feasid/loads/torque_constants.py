@@ -194,9 +194,9 @@ def constants_of_load(
             ]
         )
 
-    found = least_squares(residuals, start, jac=jacobian, x_scale="jac", method="trf")
-    J = jacobian(found.x)
+    solution = least_squares(residuals, start, jac=jacobian, x_scale="jac", method="trf")
+    J = jacobian(solution.x)
     covariance = np.linalg.pinv(J.T @ J, rcond=1e-13)
     spread = np.sqrt(np.maximum(np.diag(covariance)[size:], 0.0))
-    constants = where_determined(found.x[size:], spread)
-    return TorqueConstants(robot.coordinates, *constants, found.x[:size] / scale)
+    constants = where_determined(solution.x[size:], spread)
+    return TorqueConstants(robot.coordinates, *constants, solution.x[:size] / scale)

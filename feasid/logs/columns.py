@@ -69,9 +69,9 @@ class ColumnLayout:
         return [j for k, j in enumerate(self.coordinates) if self._is_current(k, j, units)]
 
     def _is_current(self, k: int, joint: str, units: Mapping[str, Any]) -> bool:
-        said = units.get(f"tau_{joint}", units.get("tau"))
-        if said is not None:  # a number is a torque constant
-            return isinstance(said, str) and standard_unit_spelling(said) in CURRENTS
+        unit = units.get(f"tau_{joint}", units.get("tau"))
+        if unit is not None:  # a number is a torque constant
+            return isinstance(unit, str) and standard_unit_spelling(unit) in CURRENTS
         if header := self.header_unit("tau", k):
             return standard_unit_spelling(header) in CURRENTS
         column = self.column_name("tau", k)
@@ -107,32 +107,32 @@ def find_columns(
     """
     names = robot.coordinates
     mapping = check_column_mapping(df, names, dict(columns or {}))
-    found: dict[str, list[Any | None]] = {}
+    matches: dict[str, list[Any | None]] = {}
     numbered = False
     measured = names if isinstance(torque, bool) else torque
     for kind in KINDS:
-        found[kind] = []
+        matches[kind] = []
         for k, name in enumerate(names):
             if kind == "tau" and name not in measured:
-                found[kind].append(UNMEASURED)
+                matches[kind].append(UNMEASURED)
                 continue
             prefix = effort if kind == "tau" else kind
             column, by_number = find_column(df, prefix, names, k, mapping)
             numbered |= by_number
-            found[kind].append(column)
-    _refuse_absent_joints(df, names, found, effort if torque else "")
-    chosen: dict[str, tuple[Any, ...] | None] = {}
+            matches[kind].append(column)
+    _refuse_absent_joints(df, names, matches, effort if torque else "")
+    layout: dict[str, tuple[Any, ...] | None] = {}
     for kind in KINDS:
         required = kind == "q" or (kind == "tau" and bool(torque))
         prefix = effort if kind == "tau" else kind
-        chosen[kind] = _columns_of_kind(df, prefix, names, found[kind], required)
+        layout[kind] = _columns_of_kind(df, prefix, names, matches[kind], required)
     time = mapping.get("t", time_column(df))
     run = mapping.get("run", "run" if "run" in df.columns else None)
-    used = [c for kind in KINDS for c in chosen[kind] or () if c is not UNMEASURED]
+    used = [c for kind in KINDS for c in layout[kind] or () if c is not UNMEASURED]
     used += [c for c in (time, run) if c is not None]
     _refuse_columns_used_twice(df, used)
     units = {c: u for c, u in df.attrs.get(HEADER_UNITS, {}).items() if c in df.columns}
-    return ColumnLayout(names, chosen, time, run, numbered, units)
+    return ColumnLayout(names, layout, time, run, numbered, units)
 
 
 def time_column(df: pd.DataFrame) -> Any | None:
@@ -230,42 +230,42 @@ def _refuse_absent_joints(
     ]
     if not absent:
         return
-    wanted = [f"q_{absent[0]}", *([f"{effort}_{absent[0]}"] if effort else [])]
+    expected = [f"q_{absent[0]}", *([f"{effort}_{absent[0]}"] if effort else [])]
     if len(absent) == len(names):
         alike = suggest_columns(df, names)
         if alike and "t" not in df and (time := find_growing_column(df)) is not None:
             alike = {"t": time, **alike}
         example = {"q": "position_{}", "tau": "effort_{}"}
         raise LogError(
-            f"the log has no column of any joint: expected {' and '.join(wanted)} and so on "
+            f"the log has no column of any joint: expected {' and '.join(expected)} and so on "
             f"by joint name or number; it has {_join_columns(df.columns)}. Map other names "
             f"with columns={alike or example}{_torque_constant_hint(alike, names)}",
             joint=absent[0],
-            column=wanted[0],
+            column=expected[0],
         )
     unused = _unused_columns(df, found)
-    hint = did_you_mean(wanted[0], unused)
+    hint = did_you_mean(expected[0], unused)
     if hint:
-        hint += f": columns={_nearest_columns(wanted, unused)}"
+        hint += f": columns={_nearest_columns(expected, unused)}"
     lock = ", ".join(f"{n!r}: 0.0" for n in absent)
     raise LogError(
-        f"joint {absent[0]!r} has no columns in the log: expected {' and '.join(wanted)}{hint}; "
+        f"joint {absent[0]!r} has no columns in the log: expected {' and '.join(expected)}{hint}; "
         f"unused columns: {_join_columns(_unused_columns(df, found))}. A joint that did not "
         f"move can be locked: load_robot(..., lock={{{lock}}})",
         joint=absent[0],
-        column=wanted[0],
+        column=expected[0],
         joints=tuple(absent),
     )
 
 
 def _nearest_columns(wanted: Sequence[str], rest: Sequence[Any]) -> str:
     """A mapping of names that are looked for to the nearest columns, as it is written."""
-    left = [str(c) for c in rest]
+    candidates = [str(c) for c in rest]
     pairs = []
     for name in wanted:
-        close = get_close_matches(name, left, n=1)
+        close = get_close_matches(name, candidates, n=1)
         pairs.append(f"{name!r}: {repr(close[0]) if close else '...'}")
-        left = [c for c in left if c not in close]
+        candidates = [c for c in candidates if c not in close]
     return f"{{{', '.join(pairs)}}}"
 
 
@@ -284,23 +284,23 @@ def _columns_of_kind(
         return None
     if kind in ("tau", COMMAND) and not required:
         return None
-    wanted = f"{kind}_{names[missing[0]]}"
-    rest = [c for c in df.columns if c not in set(columns)]
+    expected = f"{kind}_{names[missing[0]]}"
+    unused = [c for c in df.columns if c not in set(columns)]
     alike = {k: v for k, v in suggest_columns(df, names).items() if k == kind}
-    hint = "" if alike else did_you_mean(wanted, rest)
+    hint = "" if alike else did_you_mean(expected, unused)
     why = (
         "" if required else f", while other joints have one (drop {kind}_... to derive it for all)"
     )
     rest_of = [n for n, c in zip(names, columns, strict=True) if c not in (None, UNMEASURED)]
     else_ = f", or fit without its torque: measured={rest_of}" if kind == "tau" and rest_of else ""
     what = WORDS.get(kind, "command")
-    places = alike or _nearest_columns([f"{kind}_{names[k]}" for k in missing], rest)
+    places = alike or _nearest_columns([f"{kind}_{names[k]}" for k in missing], unused)
     raise LogError(
-        f"joint {names[missing[0]]!r} has no {what} column {wanted!r}{hint}{why}; "
-        f"unused columns: {_join_columns(rest)}. Map other names with "
+        f"joint {names[missing[0]]!r} has no {what} column {expected!r}{hint}{why}; "
+        f"unused columns: {_join_columns(unused)}. Map other names with "
         f"columns={places}{_torque_constant_hint(alike, names)}{else_}",
         joint=names[missing[0]],
-        column=wanted,
+        column=expected,
     )
 
 
@@ -318,7 +318,7 @@ def suggest_columns(df: pd.DataFrame, names: Sequence[str]) -> dict[str, str]:
     patterns = dict.fromkeys(c.replace(n, "{}", 1) for n in names[:1] for c in columns if n in c)
     numbers = (re.sub(r"[01](?=\D*$)", "{}", c, count=1) for c in columns)
     patterns |= dict.fromkeys(p for p in numbers if "{}" in p)
-    found: dict[str, str] = {}
+    mapping: dict[str, str] = {}
     for pattern in sorted(patterns, key=len):
         first = first_number(columns, pattern, last)
         words = {*words_of(pattern)}
@@ -329,8 +329,8 @@ def suggest_columns(df: pd.DataFrame, names: Sequence[str]) -> dict[str, str]:
             continue
         for kind, known in NAMES_OF_KINDS.items():
             if words & {*known}:
-                found.setdefault(kind, pattern)
-    return found
+                mapping.setdefault(kind, pattern)
+    return mapping
 
 
 def find_growing_column(df: pd.DataFrame) -> str | None:

@@ -104,12 +104,12 @@ def equation_cutoff(stretches: Sequence[Stretch], cutoff: float | None) -> float
 def _typical_cutoff(positions: Array, stretches: Sequence[Stretch]) -> signals.Cutoff:
     """The middle one of the cut-offs that the longest stretches ask for."""
     longest = sorted(stretches, key=lambda s: len(s.rows), reverse=True)[:MAX_JUDGED_STRETCHES]
-    asked = [
+    cutoffs = [
         signals.choose_cutoff(positions[s.rows], s.rate)
         for s in longest
         if len(s.rows) >= len(longest[0].rows) / 2
     ]
-    return sorted(asked, key=lambda c: c.frequency)[len(asked) // 2]
+    return sorted(cutoffs, key=lambda c: c.frequency)[len(cutoffs) // 2]
 
 
 @dataclass(frozen=True)

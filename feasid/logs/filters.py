@@ -114,9 +114,11 @@ def delay_signal(signal: Array, samples: float) -> Array:
     """The signal later by so many samples, interpolated linearly; the ends repeat."""
     n = len(signal)
     at = np.clip(np.arange(n) - samples, 0, n - 1)
-    left = at.astype(np.intp)
-    share = (at - left)[:, None]
-    return np.asarray((1 - share) * signal[left] + share * signal[np.minimum(left + 1, n - 1)])
+    earlier = at.astype(np.intp)
+    share = (at - earlier)[:, None]
+    return np.asarray(
+        (1 - share) * signal[earlier] + share * signal[np.minimum(earlier + 1, n - 1)]
+    )
 
 
 @dataclass(frozen=True)
@@ -141,16 +143,16 @@ def choose_cutoff(positions: Array, rate: float) -> Cutoff:
     """
     ceiling = HIGHEST_SHARE * rate
     measured = [_motion_band(q, rate) for q in positions.T]
-    found = [band for band in measured if band is not None]
-    if not found:
+    bands = [band for band in measured if band is not None]
+    if not bands:
         return Cutoff(min(LOWEST_CUTOFF, ceiling), "no joint moves above its noise")
-    motion = max(highest for highest, _ in found)
-    visible = max(limit for _, limit in found)
-    wanted = max(MARGIN * motion, LOWEST_CUTOFF)
-    frequency = min(wanted, max(HEADROOM * visible, LOWEST_CUTOFF), ceiling)
+    motion = max(highest for highest, _ in bands)
+    visible = max(limit for _, limit in bands)
+    cutoff = max(MARGIN * motion, LOWEST_CUTOFF)
+    frequency = min(cutoff, max(HEADROOM * visible, LOWEST_CUTOFF), ceiling)
     if frequency == ceiling:
         why = f"a fifth of the sampling rate {rate:.4g} Hz"
-    elif frequency < wanted:
+    elif frequency < cutoff:
         why = "where the motion sinks into the noise"
     elif frequency == LOWEST_CUTOFF:
         why = f"the least that keeps friction's reversals; the motion ends at {motion:.3g} Hz"
@@ -179,10 +181,10 @@ def _motion_band(position: Array, rate: float) -> tuple[float, float] | None:
     stands_out = power > SIGNAL_TO_NOISE * floor * noise_shape
     if not stands_out.any():
         return None
-    seen = frequencies[stands_out]
+    excited = frequencies[stands_out]
     # Lines of a periodic motion leave gaps; what stands out an octave further is something else.
-    breaks = np.flatnonzero(seen[1:] > 2 * seen[:-1] + OCTAVE_FROM)
-    last = float(seen[breaks[0]] if breaks.size else seen[-1])
+    breaks = np.flatnonzero(excited[1:] > 2 * excited[:-1] + OCTAVE_FROM)
+    last = float(excited[breaks[0]] if breaks.size else excited[-1])
     share = np.cumsum(np.where(stands_out & (frequencies <= last), power, 0.0))
     highest = frequencies[int(np.searchsorted(share, POWER * share[-1]))]
     return float(highest), last

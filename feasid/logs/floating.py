@@ -159,14 +159,14 @@ def log_arrays(
 ) -> dict[str, Array]:
     """The log's signals as arrays; orientation as matrices, flattened."""
     joints = [b.joint for b in robot.bodies if b.dof == 1]
-    wanted = {"q": [f"q_{j}" for j in joints], "tau": [f"tau_{j}" for j in joints]}
+    expected = {"q": [f"q_{j}" for j in joints], "tau": [f"tau_{j}" for j in joints]}
     if imu is not None:
-        wanted |= {kind: [f"{kind}_{a}" for a in XYZ] for kind in ("gyro", "acc")}
+        expected |= {kind: [f"{kind}_{a}" for a in XYZ] for kind in ("gyro", "acc")}
     else:
-        wanted["place"] = [f"base_{a}" for a in XYZ]
-    wanted |= {f"force_{name}": [f"force_{name}_{a}" for a in XYZ] for name in contacts}
-    absent = [] if torque else wanted.pop("tau")
-    out = {kind: stack_columns(df, names) for kind, names in wanted.items()}
+        expected["place"] = [f"base_{a}" for a in XYZ]
+    expected |= {f"force_{name}": [f"force_{name}_{a}" for a in XYZ] for name in contacts}
+    absent = [] if torque else expected.pop("tau")
+    out = {kind: stack_columns(df, names) for kind, names in expected.items()}
     if absent:
         out["tau"] = np.full((len(df), len(absent)), np.nan)
     if imu is None or any(touch.axes == "world" for touch in contacts.values()):
@@ -275,12 +275,12 @@ def is_floating_log(df: pd.DataFrame, robot: Robot) -> bool:
     """
     base = next((b for b in robot.bodies if b.floats), None)
     names = {str(c) for c in df.columns}
-    told = [c for c in (*POSE, *IMU) if c in names]
+    pose = [c for c in (*POSE, *IMU) if c in names]
     if base is None and (names >= {*POSE} or names >= {*IMU}):
         raise LogError(
-            f"the log says how a base moves ({', '.join(told[:3])}, ...), but the base of robot "
+            f"the log says how a base moves ({', '.join(pose[:3])}, ...), but the base of robot "
             f"{robot.name!r} is fixed: load_robot(..., floating=True)",
-            column=told[0],
+            column=pose[0],
         )
     return base is not None and f"q_{base.joint}_1" not in names
 
@@ -298,9 +298,9 @@ def floating_runs(
     imu = imu_from_option(chosen["imu"])
     contacts = {str(k): contact_from_option(v) for k, v in (chosen["contacts"] or {}).items()}
     table = FloatingColumns.read(df, robot, imu, contacts, chosen["rate"], torque=torque)
-    whole = chosen["filtering"] == "equations"
+    keeps_ends = chosen["filtering"] == "equations"
     longest = max(table.stretches, key=lambda s: len(s.rows))
-    if whole:
+    if keeps_ends:
         frequency = equation_cutoff(table.stretches, chosen["cutoff"])
         wide = chosen["derivative_cutoff"] or min(
             DERIVATIVE_CUTOFF, DERIVATIVE_SHARE * longest.rate
@@ -310,7 +310,7 @@ def floating_runs(
         frequency = wide = chosen["cutoff"] or found
     runs = []
     for stretch in table.stretches:
-        part = table.equations(stretch, wide, forces=not whole)
+        part = table.equations(stretch, wide, forces=not keeps_ends)
         if part is not None:
             cut = slice(settling_samples(wide, stretch.rate), -settling_samples(wide, stretch.rate))
             rows = stretch.rows[cut]
@@ -323,7 +323,11 @@ def floating_runs(
             runs.append(replace(run, anchor=anchor, free=free, applied=applied))
     if not runs:
         raise too_short_stretch(wide)
-    how = "both sides of the equations through one Gaussian" if whole else "all signals through a"
+    how = (
+        "both sides of the equations through one Gaussian"
+        if keeps_ends
+        else "all signals through a"
+    )
     source = f"an IMU on {imu.link}" if imu is not None else "its pose"
     notes = [Note(f"{how} low-pass at {frequency:g} Hz", "filter", cutoff=frequency)]
     notes.append(Note(f"the base's motion: from {source}", "base"))
@@ -333,7 +337,7 @@ def floating_runs(
         text = f"forces of {', '.join(spare)} are in the log, so that columns contact_ are not used"
         notes.append(Note(text, "contacts", contacts=spare))
     if table.unknown:
-        if not whole:
+        if not keeps_ends:
             raise InputError("unknown contact forces need filtering='equations'")
         text = (
             f"forces of {', '.join(table.unknown)} are unknown: equations free of them are fitted"

@@ -93,9 +93,9 @@ def prepare(
     NotEnoughDataError
         When no stretch is long enough for the filter and the trimmed ends.
     """
-    chosen = complete_options(LogOptions, options, "prepare")
-    raw = read_raw(df, robot, torque=torque, **select_options(ReadOptions, chosen))
-    return motion_from_signals(df, raw, robot, chosen)
+    complete = complete_options(LogOptions, options, "prepare")
+    raw = read_raw(df, robot, torque=torque, **select_options(ReadOptions, complete))
+    return motion_from_signals(df, raw, robot, complete)
 
 
 def motion_from_signals(
@@ -105,7 +105,7 @@ def motion_from_signals(
     for name in select_options(FloatingOptions, chosen):
         if chosen[name] is not None:
             raise InputError(f"{name} is for the log of a robot with a floating base", option=name)
-    t, values, said = raw.t, {k: x.copy() for k, x in raw.values.items()}, list(raw.notes)
+    t, values, notes = raw.t, {k: x.copy() for k, x in raw.values.items()}, list(raw.notes)
     bad = rows_with_missing_cells(raw)
     if chosen["nan"] == "error" and bad.any():
         refuse_missing_cells(df, raw)
@@ -117,21 +117,21 @@ def motion_from_signals(
     if chosen["servo"] is None:
         unpowered = _unpowered_rows(raw, run_labels(df, raw.layout.run)[0])
     excluded += excluded_blocks(np.flatnonzero(unpowered), "unpowered")
-    said += _unpowered_notes(unpowered, t)
+    notes += _unpowered_notes(unpowered, t)
     bad |= unpowered
     chosen = {**chosen, "filtering": chosen["filtering"] or "signals"}
-    whole = chosen["filtering"] == "equations"
-    if chosen["derivative_cutoff"] is not None and not whole:
+    keeps_ends = chosen["filtering"] == "equations"
+    if chosen["derivative_cutoff"] is not None and not keeps_ends:
         raise InputError("derivative_cutoff has no effect where signals are filtered: cutoff has")
-    bridge = BRIDGED_SHARE / (chosen["cutoff"] or EQUATION_CUTOFF) if whole else 0.0
+    bridge = BRIDGED_SHARE / (chosen["cutoff"] or EQUATION_CUTOFF) if keeps_ends else 0.0
     stretches, repeated = _find_stretches(
-        df, raw, ~(bad | raw.corrupt_rows), chosen["sort"], said, bridge
+        df, raw, ~(bad | raw.corrupt_rows), chosen["sort"], notes, bridge
     )
     excluded += repeated
-    said += unwrap_angles(values["q"], robot, (s.rows for s in stretches))
+    notes += unwrap_angles(values["q"], robot, (s.rows for s in stretches))
     frequency: float | None
     choice: list[Note] = []
-    if whole:
+    if keeps_ends:
         frequency = equation_cutoff(stretches, chosen["cutoff"])
     else:
         frequency, choice = find_cutoff(values, stretches, chosen["cutoff"])
@@ -142,11 +142,11 @@ def motion_from_signals(
         run, left_out = process_stretch(t, values, stretch, how, mask)
         runs += run
         excluded += left_out
-    said += choice + _derivation_notes(raw, how)
+    notes += choice + _derivation_notes(raw, how)
     _check_enough_samples(runs, stretches, frequency)
     if frequency is not None:
-        said += _rest_notes(runs, raw.layout.coordinates)
-    head = raw.layout.coordinates, tuple(runs), frequency, as_notes(said), tuple(excluded), len(df)
+        notes += _rest_notes(runs, raw.layout.coordinates)
+    head = raw.layout.coordinates, tuple(runs), frequency, as_notes(notes), tuple(excluded), len(df)
     return Motion(*head, chosen["filtering"])
 
 

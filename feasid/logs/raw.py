@@ -72,20 +72,20 @@ def check_followers(robot: Robot, values: dict[str, Array], column: Column) -> l
         for body, row in zip(robot.bodies, robot.rows, strict=True)
         if body.dof == 1 and row.start not in free
     }
-    found = {j: x for j in others if (x := column("q", j)) is not None}
+    columns = {j: x for j in others if (x := column("q", j)) is not None}
     notes = []
-    if found:
+    if columns:
         q = values["q"]
         finite = np.flatnonzero(np.isfinite(q).all(axis=1))
         rows = finite[:: max(1, len(finite) // CHECKED)]
         expected = _joint_coordinates(robot, q[rows])
         offs = {
             j: _follower_deviation(robot, j, x[rows], expected[others[j]], rows)
-            for j, x in found.items()
+            for j, x in columns.items()
         }
-        said = ", ".join(f"{j} ({off:.2g})" for j, off in offs.items())
+        deviations = ", ".join(f"{j} ({off:.2g})" for j, off in offs.items())
         notes.append(
-            Note(f"joints that follow others agree with the log to (rms): {said}", "follows")
+            Note(f"joints that follow others agree with the log to (rms): {deviations}", "follows")
         )
     for joint, row in others.items():
         tau = column("tau", joint) if "tau" in values else None
@@ -309,25 +309,25 @@ def _control_columns(
     """Which column holds the control of which actuator: by its name, its number or as asked."""
     pattern = str(columns.get(CONTROL, f"{CONTROL}_{{}}"))
     first = first_number(df.columns, pattern, len(names))
-    found: dict[str, Any] = {}
+    controls: dict[str, Any] = {}
     for k, name in enumerate(names):
         asked = columns.get(f"{CONTROL}_{name}")
         named = [asked] if asked is not None else []
         named += [pattern.replace("{}", str(x)) for x in (name, k + first)]
-        found[name] = next((c for c in named if c in df.columns), None)
-    missing = [name for name, column in found.items() if column is None]
+        controls[name] = next((c for c in named if c in df.columns), None)
+    missing = [name for name, column in controls.items() if column is None]
     if missing:
-        rest = {str(c).lower(): str(c) for c in df.columns if c not in found.values()}
-        close = {n: get_close_matches(f"{CONTROL}_{n}".lower(), rest, n=1) for n in missing}
-        said = ", ".join(
-            f"'{CONTROL}_{n}': {repr(rest[c[0]]) if c else '...'}" for n, c in close.items()
+        unused = {str(c).lower(): str(c) for c in df.columns if c not in controls.values()}
+        close = {n: get_close_matches(f"{CONTROL}_{n}".lower(), unused, n=1) for n in missing}
+        suggestion = ", ".join(
+            f"'{CONTROL}_{n}': {repr(unused[c[0]]) if c else '...'}" for n, c in close.items()
         )
         raise LogError(
             f"actuator {missing[0]!r} has no column '{CONTROL}_{missing[0]}'; unused columns: "
-            f"{', '.join(rest.values())}. Map other names with columns={{{said}}}",
+            f"{', '.join(unused.values())}. Map other names with columns={{{suggestion}}}",
             column=f"{CONTROL}_{missing[0]}",
         )
-    return found
+    return controls
 
 
 def _torques_from_controls(
@@ -407,9 +407,9 @@ def _check_units(
 def _used_columns(layout: ColumnLayout, effort: str) -> list[tuple[str, str, Any]]:
     """Kind, key in options, and column of everything that is read."""
     pairs = [("t", "t", layout.time)]
-    for place, found in layout.columns.items():
-        names, kind = layout.coordinates if found else (), effort if place == "tau" else place
-        pairs += [(kind, f"{kind}_{j}", c) for j, c in zip(names, found or (), strict=True)]
+    for place, columns in layout.columns.items():
+        names, kind = layout.coordinates if columns else (), effort if place == "tau" else place
+        pairs += [(kind, f"{kind}_{j}", c) for j, c in zip(names, columns or (), strict=True)]
     return pairs
 
 
@@ -425,12 +425,12 @@ def _unit_error(layout: ColumnLayout, wrong: Mapping[str, tuple[Any, str]]) -> L
     for key, (_, unit) in wrong.items():
         kind = key.partition("_")[0]
         alike = {u for k, (_, u) in wrong.items() if k.partition("_")[0] == kind}
-        whole = len(alike) == 1 and all(f"{kind}_{j}" in wrong for j in layout.coordinates)
+        is_common = len(alike) == 1 and all(f"{kind}_{j}" in wrong for j in layout.coordinates)
         if unit.lower() in TICKS and kind in ("q", "dq", COMMAND):
             said = "2 * numpy.pi / 4096"
         else:
             said = repr(unit) if standard_unit_spelling(unit) in UNITS[kind] else "..."
-        options[kind if whole else key] = said
+        options[kind if is_common else key] = said
     key, (column, unit) = next(iter(wrong.items()))
     kind = key.partition("_")[0]
     remedy = ", ".join(f"{k!r}: {v}" for k, v in options.items())

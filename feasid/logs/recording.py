@@ -209,11 +209,11 @@ class Recording:
         LogError, InputError
             What is wrong with the log or an option, by name.
         """
-        chosen = complete_options(ReadOptions, options, "a log")
-        key = _signal_key(robot, torque, chosen)
+        complete = complete_options(ReadOptions, options, "a log")
+        key = _signal_key(robot, torque, complete)
         if key not in self._raws:
-            table = self.table(robot, chosen["topic"])
-            self._raws[key] = robot, read_raw(table, robot, torque=torque, **chosen)
+            table = self.table(robot, complete["topic"])
+            self._raws[key] = robot, read_raw(table, robot, torque=torque, **complete)
         return self._raws[key][1]
 
     def motion(
@@ -238,10 +238,10 @@ class Recording:
         LogError, InputError
             What is wrong with the log or an option, by name.
         """
-        chosen = complete_options(LogOptions, options, "a log")
-        key = _signal_key(robot, torque, chosen)
+        complete = complete_options(LogOptions, options, "a log")
+        key = _signal_key(robot, torque, complete)
         if key not in self._motions:
-            self._motions[key] = robot, self._compute_motion(robot, torque, chosen)
+            self._motions[key] = robot, self._compute_motion(robot, torque, complete)
         return self._motions[key][1]
 
     def _compute_motion(self, robot: Robot, torque: Torque, options: dict[str, Any]) -> Motion:
@@ -335,28 +335,28 @@ def content_digest(log: Recording) -> str:
 
 def _digest_of_file(path: str) -> str:
     """Of a file's bytes; of a folder's files, names included."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     inside = sorted(p for p in Path(path).rglob("*") if is_regular(p)) if is_folder(path) else []
     for file in inside or [Path(path)]:
         if inside:
-            found.update(os.fsencode(f"{file.relative_to(path)}\0"))
+            digest.update(os.fsencode(f"{file.relative_to(path)}\0"))
         with open_for_reading(file, sys.maxsize) as stream:
             while block := stream.read(BLOCK):
-                found.update(block)
-    return found.hexdigest()
+                digest.update(block)
+    return digest.hexdigest()
 
 
 def _digest_of_frame(frame: pd.DataFrame) -> str:
     """Of names and cells."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for name in frame.columns:
         column = frame[name].to_numpy()
-        found.update(str(name).encode("utf-8", "surrogatepass"))
+        digest.update(str(name).encode("utf-8", "surrogatepass"))
         plain = column.dtype.kind in "fiub"
-        found.update(
+        digest.update(
             np.ascontiguousarray(column).tobytes() if plain else repr(column.tolist()).encode()
         )
-    return found.hexdigest()
+    return digest.hexdigest()
 
 
 ABSENT, EMPTY = "no column", "an empty column"
@@ -413,8 +413,8 @@ def blur_recording(
 
     None where rounding makes less than `LEAST_BLUR` of every joint's acceleration.
     """
-    chosen = complete_options(LogOptions, options, "a log")
-    raw = log.raw(robot, torque=torque, **select_options(ReadOptions, chosen))
+    complete = complete_options(LogOptions, options, "a log")
+    raw = log.raw(robot, torque=torque, **select_options(ReadOptions, complete))
     known, steps = log.motion(robot, torque=torque, **options), signal_resolution(raw)
     rate = max(run.rate for run in known.runs)
     if not (known.cutoff and np.isfinite(rate)):
@@ -425,5 +425,5 @@ def blur_recording(
     if not (noise > LEAST_BLUR * size).any():
         return None
     return motion_from_signals(
-        log.table(robot, chosen["topic"]), blur_signals(raw, steps, SEED), robot, chosen
+        log.table(robot, complete["topic"]), blur_signals(raw, steps, SEED), robot, complete
     )

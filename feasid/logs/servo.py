@@ -68,13 +68,13 @@ def command_rates(commands: Array, lags: Array | tuple[float, float], period: fl
     `commands` (N, k); `lags` (2,): delay and time constant T [s]; `period`: [s]. Returns (N, k).
     """
     delay, time = lags
-    whole, part = divmod(delay / period + 0.5, 1.0)
+    steps, part = divmod(delay / period + 0.5, 1.0)
     decay = np.exp(-period * np.array([1.0, 1.0 - part]) / max(time, 1e-6 * period))
     first = commands[:1]
     behind = lfilter([1.0 - decay[0]], [1.0, -decay[0]], commands - first, axis=0) + first
     behind = np.vstack([first, behind[:-1]])
     ends = commands + (behind - commands) * decay[1]
-    rows = np.clip(np.arange(len(commands)) - int(whole), 0, len(commands) - 1)
+    rows = np.clip(np.arange(len(commands)) - int(steps), 0, len(commands) - 1)
     return np.asarray((ends[rows] - ends[np.maximum(rows - 1, 0)]) / period)
 
 
@@ -174,7 +174,7 @@ class Servo:
         Raises InputError: names the attribute or joint.
         """
         if isinstance(value, cls):
-            given = value
+            servo = value
         else:
             known = ("joints", "kp", "delay", "law", "terms", "limit", "kd", "rate_time",
                      "carried")  # fmt: skip
@@ -191,21 +191,21 @@ class Servo:
                 tuple(map(float, value.get(name, ()))) for name in ("limit", "kd", "carried")
             )
             delay, late = (float(value.get(name, 0.0)) for name in ("delay", "rate_time"))
-            given = cls(joints, kp, delay, law, terms, limit, kd, late, carried)
-        missing = [j for j in robot.joints if j not in given.joints]
-        if missing or len(given.joints) != robot.dof or len(given.kp) not in (0, robot.dof):
+            servo = cls(joints, kp, delay, law, terms, limit, kd, late, carried)
+        missing = [j for j in robot.joints if j not in servo.joints]
+        if missing or len(servo.joints) != robot.dof or len(servo.kp) not in (0, robot.dof):
             raise InputError(
                 f"servo needs a gain kp for each of {', '.join(robot.joints)}, and has "
-                f"{', '.join(given.joints) or 'none'}",
+                f"{', '.join(servo.joints) or 'none'}",
                 option="servo",
             )
-        if given.law not in LAWS or not set(given.terms or {}) <= set(TERMS):
+        if servo.law not in LAWS or not set(servo.terms or {}) <= set(TERMS):
             raise InputError(
-                f"servo has the law {given.law!r} and terms {[*(given.terms or {})]}: laws are "
+                f"servo has the law {servo.law!r} and terms {[*(servo.terms or {})]}: laws are "
                 f"{', '.join(LAWS)}, terms {', '.join(TERMS)}",
                 option="servo",
             )
-        return given
+        return servo
 
     def torques(self, robot: Robot, t: Array, q: Array, commands: Array) -> Array:
         """Torques [N m or N] but for damping, shape (N, dof).

@@ -91,9 +91,9 @@ def join_header_units(tables: Sequence[pd.DataFrame], labels: Sequence[str]) -> 
     read = [table.attrs.get(HEADER_UNITS, {}) for table in tables]
     joined = {}
     for column in dict.fromkeys(c for units in read for c in units):
-        said = [units.get(column, "no unit") for units in read]
-        places = (f"{unit} in {label}" for unit, label in zip(said, labels, strict=True))
-        joined[column] = said[0] if len({*said}) == 1 else ", ".join(places)
+        units_as_text = [units.get(column, "no unit") for units in read]
+        places = (f"{unit} in {label}" for unit, label in zip(units_as_text, labels, strict=True))
+        joined[column] = units_as_text[0] if len({*units_as_text}) == 1 else ", ".join(places)
     return joined
 
 
@@ -128,10 +128,10 @@ def _stack_lists(column: pd.Series[Any], length: int) -> Any:
     """Lists of one length beside each other, shape (rows, length)."""
     wrong = [k for k, cell in enumerate(column) if np.shape(cell) != (length,)]
     if wrong:
-        found = np.shape(column.iloc[wrong[0]])
+        shape = np.shape(column.iloc[wrong[0]])
         raise LogError(
             f"column {column.name!r} holds lists of {length} numbers, but in row {wrong[0]} "
-            f"{f'one of {found[0]}' if found else 'none'} ({len(wrong)} such row(s)); leave these "
+            f"{f'one of {shape[0]}' if shape else 'none'} ({len(wrong)} such row(s)); leave these "
             "rows out",
             column=column.name,
             row=wrong[0],
@@ -150,17 +150,17 @@ def _name_lerobot_columns(df: pd.DataFrame) -> tuple[pd.DataFrame, list[Note]]:
     if not by_list["observation.state"]:
         return df, []
     torque = next((n for n, k in LEROBOT.items() if k == "tau" and by_list[n]), "")
-    chosen = {n: m for n, m in by_list.items() if m and (LEROBOT[n] != "tau" or n == torque)}
+    renamed = {n: m for n, m in by_list.items() if m and (LEROBOT[n] != "tau" or n == torque)}
     names = {old: new for old, new in LEROBOT_NAMES.items() if new not in columns}
-    for name, members in chosen.items():
+    for name, members in renamed.items():
         ends = (c.removeprefix(f"{name}_") for c in members)
         names |= {c: f"{LEROBOT[name]}_{e} [LeRobot]" for c, e in zip(members, ends, strict=True)}
-    said = ", ".join(f"{name} as {LEROBOT[name]}" for name in chosen)
+    said = ", ".join(f"{name} as {LEROBOT[name]}" for name in renamed)
     text = (
         f"LeRobot dataset: {said}, timestamp as t, episode_index as run; it does not say its "
         "units, which are degrees or percents of each joint's range, and those of the motors' bus"
     )
-    return df.rename(columns=names), [Note(text, "lerobot", columns=[*chosen])]
+    return df.rename(columns=names), [Note(text, "lerobot", columns=[*renamed])]
 
 
 def _without_padding(df: pd.DataFrame) -> tuple[pd.DataFrame, list[Note]]:
@@ -176,11 +176,11 @@ def _without_padding(df: pd.DataFrame) -> tuple[pd.DataFrame, list[Note]]:
 def _split_headers(df: pd.DataFrame, joints: Sequence[str]) -> tuple[list[Any], dict[Any, str]]:
     """Plain names of all columns, and the units written in the headers by plain name."""
     columns = {*df.columns}
-    wanted = _wanted_names(joints)
+    expected = _wanted_names(joints)
     names, units = [], {}
     for name in df.columns:
         plain, written = split_header(name, joints) if isinstance(name, str) else (name, "")
-        known = standard_unit_spelling(written) in KNOWN_UNITS or plain in wanted
+        known = standard_unit_spelling(written) in KNOWN_UNITS or plain in expected
         split = plain != name and (known or written in NO_UNIT)
         if split and plain not in columns and plain not in units:
             names.append(plain)

@@ -117,10 +117,10 @@ class ModelGate:
             against = self._violated_rules(evidence)
             return Decision(self.open, (still, *against), evidence)
         reasons = (*at_once, *self._violated_rules(evidence))
-        wanted = not reasons
-        self._agreeing = self._agreeing + 1 if wanted != self.open else 0
+        accepts = not reasons
+        self._agreeing = self._agreeing + 1 if accepts != self.open else 0
         if at_once or self._agreeing >= self.rules.patience:
-            self.open, self._agreeing = wanted, 0
+            self.open, self._agreeing = accepts, 0
         return Decision(self.open, reasons, evidence)
 
     def _at_once(self, e: Evidence) -> tuple[str, ...]:

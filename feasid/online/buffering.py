@@ -255,17 +255,17 @@ class EvenGrid:
         steps = max(0, int(np.floor(reached + EVEN)) + 1)
         times = self._next + np.arange(steps) / self.rate
         self._next += steps / self.rate
-        left = np.clip(np.searchsorted(stamps, times, side="right") - 1, 0, max(count - 2, 0))
-        first = np.clip(left - 1, 0, max(count - 4, 0))
+        earlier = np.clip(np.searchsorted(stamps, times, side="right") - 1, 0, max(count - 2, 0))
+        first = np.clip(earlier - 1, 0, max(count - 4, 0))
         self._tail = rows[max(0, min(count - 4, int(np.searchsorted(stamps, self._next)) - 3)) :]
         if not steps:
             return smooth[:0], tau[:0], times
         nodes = first[:, None] + np.arange(4)
         weights = _cubic_weights(times, stamps[nodes])
         wide = np.einsum("ij,ijk->ik", weights, rows[nodes, 1 : 1 + smooth.shape[1]])
-        share = ((times - stamps[left]) / (stamps[left + 1] - stamps[left]))[:, None]
+        share = ((times - stamps[earlier]) / (stamps[earlier + 1] - stamps[earlier]))[:, None]
         torque = rows[:, 1 + smooth.shape[1] :]
-        return wide, (1 - share) * torque[left] + share * torque[left + 1], times
+        return wide, (1 - share) * torque[earlier] + share * torque[earlier + 1], times
 
 
 EVEN = 1e-6

@@ -115,10 +115,10 @@ class PossibleChanges:
         self.names: tuple[tuple[Literal["load", "friction"], str], ...] = (("load", bodies[body]),)
         for k, drive in enumerate(robot.drives):
             columns = robot.drive_columns(k)
-            own = [s for s in columns if s in TERMS and TERMS[s].kind == "friction"]
-            if own:
-                odd = [columns[s] for s in own if TERMS[s].odd]
-                self._drives.append((odd, [columns[s] for s in own]))
+            friction_symbols = [s for s in columns if s in TERMS and TERMS[s].kind == "friction"]
+            if friction_symbols:
+                odd = [columns[s] for s in friction_symbols if TERMS[s].odd]
+                self._drives.append((odd, [columns[s] for s in friction_symbols]))
                 self.names += (("friction", "+".join(drive.coupling)),)
 
     def directions(self, delta: Array) -> Array:
@@ -202,9 +202,9 @@ class ChangeDetector:
             caused = self._directions[s].T @ r[:-1]
             self._score += w * (caused @ e)
             self._information[s] += w * (r[:-1] @ caused.T)
-            whole = np.zeros((self._size, len(e)))
-            whole[s] = r[:-1]
-            self._rows.append((np.sqrt(w) * whole, np.sqrt(w) * e))
+            padded = np.zeros((self._size, len(e)))
+            padded[s] = r[:-1]
+            self._rows.append((np.sqrt(w) * padded, np.sqrt(w) * e))
         self._squares += power * seconds
         self._seconds += seconds
         return self._judge(beta, covariance, time) if self._seconds >= BATCH_SECONDS else None
@@ -214,12 +214,12 @@ class ChangeDetector:
         score, information, D = self._score, self._information, self._directions
         power, rows = self._squares / self._seconds, self._rows
         self.begin_batch()
-        own = np.sum(D * information, axis=0)
-        seen = own > 0
-        own = np.where(seen, own, 1.0)
-        unsure = 1.0 + np.einsum("ik,ij,jk->k", information, covariance, information) / own
-        factor = unsure * np.maximum(1.0, self._own / own)
-        size = score / own
+        projected = np.sum(D * information, axis=0)
+        observable = projected > 0
+        projected = np.where(observable, projected, 1.0)
+        unsure = 1.0 + np.einsum("ik,ij,jk->k", information, covariance, information) / projected
+        factor = unsure * np.maximum(1.0, self._own / projected)
+        size = score / projected
         if self.alarm is not None:
             noticed, deviations, _, _ = self.alarm
             self.alarm, self._moved = None, 0.0
@@ -227,15 +227,15 @@ class ChangeDetector:
             kind, where = self._possible.names[k]
             return ModelChange(noticed, kind, where, float(size[k]), float(deviations[k]))
         if self._batches >= MIN_BATCHES and self._levels.any():
-            usual = factor * np.maximum(self._scatter, 1.0 / own)
+            usual = factor * np.maximum(self._scatter, 1.0 / projected)
             deviations = size / np.sqrt(np.maximum(usual, self._least))
             large = np.abs(deviations) > -stdtrit(self._batches, self._levels / 2.0)
-            if (seen & large).any():
+            if (observable & large).any():
                 self._latest.clear()
                 self.alarm = time, deviations, beta, D
                 return None
-        square = np.where(seen, size**2 / factor, self._scatter)
-        self._latest.append((square, np.where(seen, own, self._own), power))
+        square = np.where(observable, size**2 / factor, self._scatter)
+        self._latest.append((square, np.where(observable, projected, self._own), power))
         if len(self._latest) > JUDGED_BATCHES:
             self._remember(*self._latest.popleft())
         return None
@@ -251,9 +251,9 @@ class ChangeDetector:
         for k in range(len(self._possible.names)):
             X = Y.T @ self._possible.subspace(k)
             found, _, rank, _ = np.linalg.lstsq(X, errors, rcond=RANK_SHARE)
-            left = float(np.sum((errors - X @ found) ** 2))
+            misfit = float(np.sum((errors - X @ found) ** 2))
             costs.append(
-                len(errors) * np.log(max(left, np.finfo(np.float64).tiny))
+                len(errors) * np.log(max(misfit, np.finfo(np.float64).tiny))
                 + rank * np.log(len(errors))
             )
         return int(np.argmin(costs))

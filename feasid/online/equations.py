@@ -122,8 +122,10 @@ class CausalEquations:
         blocks = [np.empty((len(s) + 2, count)) for s in self.plan.nonzero_columns]
         if count:
             self.plan.fill(motion[0], motion[1], motion[2], blocks)
-        kept = np.arange(self._next, count, self.every)
-        self._next = int(kept[-1]) + self.every - count if kept.size else self._next - count
+        kept_rows = np.arange(self._next, count, self.every)
+        self._next = (
+            int(kept_rows[-1]) + self.every - count if kept_rows.size else self._next - count
+        )
         speed = motion[1]
         if count:
             if self._speed_state is None:  # as if it had always been the first
@@ -132,7 +134,7 @@ class CausalEquations:
             speed, self._speed_state = signal.sosfilt(
                 self._sos, speed, axis=1, zi=self._speed_state
             )
-        self.moving = np.asarray((np.abs(speed[:, kept]) > REST_SPEED).any(axis=0))
+        self.moving = np.asarray((np.abs(speed[:, kept_rows]) > REST_SPEED).any(axis=0))
         out = []
         for j, block in enumerate(blocks):
             block[-2], block[-1] = motion[3][j], np.sign(motion[1][j])
@@ -140,27 +142,27 @@ class CausalEquations:
                 block, self._states[j] = signal.sosfilt(
                     self._sos, block, axis=1, zi=self._states[j]
                 )
-            rows = block[:, kept]
+            rows = block[:, kept_rows]
             out.append(
                 rows[:-1] * np.where(np.abs(rows[-1]) < MIN_FILTERED_SIGN, self.slow_weight, 1.0)
             )
-        return out, kept + q.shape[1] - count
+        return out, kept_rows + q.shape[1] - count
 
     def _differentiate_in_window(self, q: Array, tau: Array, dq: Array | None) -> tuple[Array, ...]:
         """Position, velocity, acceleration and torque `half` samples ago, shape (dof, n)."""
         fresh = {"q": q, "dq": q[:, :0] if dq is None else dq, "tau": tau}
-        whole = {x: np.concatenate([self._tail[x], v], axis=1) for x, v in fresh.items()}
+        joined = {x: np.concatenate([self._tail[x], v], axis=1) for x, v in fresh.items()}
         keep = 2 * self.half
-        self._tail = {x: v[:, max(v.shape[1] - keep, 0) :] for x, v in whole.items()}
-        count = max(whole["q"].shape[1] - keep, 0)
+        self._tail = {x: v[:, max(v.shape[1] - keep, 0) :] for x, v in joined.items()}
+        count = max(joined["q"].shape[1] - keep, 0)
         if not count:
             return q[:, :0], q[:, :0], q[:, :0], tau[:, :0]
-        position = _sliding(whole["q"], self._taps[0])
+        position = _sliding(joined["q"], self._taps[0])
         if dq is None:
-            rates = _sliding(whole["q"], self._taps[1]), _sliding(whole["q"], self._taps[2])
+            rates = _sliding(joined["q"], self._taps[1]), _sliding(joined["q"], self._taps[2])
         else:
-            rates = _sliding(whole["dq"], self._taps[0]), _sliding(whole["dq"], self._taps[1])
-        return position, *rates, whole["tau"][:, self.half : self.half + count]
+            rates = _sliding(joined["dq"], self._taps[0]), _sliding(joined["dq"], self._taps[1])
+        return position, *rates, joined["tau"][:, self.half : self.half + count]
 
     def _differentiate_by_averages(
         self, q: Array, tau: Array, dq: Array | None
@@ -293,11 +295,11 @@ class WindowedEquations:
         self._tree[at] = leaf
         while at > 1:
             at //= 2
-            left, right = self._tree[2 * at], self._tree[2 * at + 1]
-            if left is None or right is None:
-                self._tree[at] = left if right is None else right
+            first, second = self._tree[2 * at], self._tree[2 * at + 1]
+            if first is None or second is None:
+                self._tree[at] = first if second is None else second
             else:
-                self._tree[at] = [stack_triangles(a, b) for a, b in zip(left, right, strict=True)]
+                self._tree[at] = [stack_triangles(a, b) for a, b in zip(first, second, strict=True)]
         self._next = (self._next + 1) % self.blocks
         self.filled = min(self.filled + 1, self.blocks)
 

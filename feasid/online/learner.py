@@ -384,10 +384,10 @@ class Learner:
     @property
     def _clock_fault(self) -> str:
         """What the stamps say against the rate."""
-        found = self._checks.wrong_rate
-        if found is None:
+        rate = self._checks.wrong_rate
+        if rate is None:
             return ""
-        return f"the stamps say {found:.4g} samples per second, and rate is {self.rate:g}"
+        return f"the stamps say {rate:.4g} samples per second, and rate is {self.rate:g}"
 
     def _decide(self, delta: Array, r2: float, verified: bool) -> Decision:
         nothing = np.full(self.robot.dof, np.inf)
@@ -419,10 +419,10 @@ class Learner:
     def _inertia(self, delta: Array) -> tuple[float, float]:
         """Extreme eigenvalues of the mass matrix over the nominal one's, at the posture."""
         q = self._posture if np.isfinite(self._posture).all() else np.zeros(self.robot.dof)
-        own, nominal = (
+        estimated, nominal = (
             np.linalg.eigvalsh(self._mass_matrix(x, q)) for x in (delta, self.problem.nominal)
         )
-        return float(own[0] / nominal[0]), float(own[-1] / nominal[-1])
+        return float(estimated[0] / nominal[0]), float(estimated[-1] / nominal[-1])
 
     def _mass_matrix(self, delta: Array, q: Array) -> Array:
         """By generated code where there can be some, else by unit accelerations."""

@@ -345,9 +345,9 @@ class OnlineFit(Learner):
         SolverError
             The first problem has no verified answer.
         """
-        found = self._jobs.call(self._estimate, self._buffer.newest.copy())
+        estimate = self._jobs.call(self._estimate, self._buffer.newest.copy())
         self._jobs.raise_error()
-        return found
+        return estimate
 
     def request_estimate(self) -> bool:
         """Have an estimate made without waiting for it: `latest` when it is ready.

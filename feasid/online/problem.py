@@ -138,8 +138,8 @@ class FeasibleProblem:
         model again.
         """
         problem = self.problem(R, rho)
-        found, near = problem.resume(self._start, self.weight, NEWTON_STEPS)
-        free = found.delta
+        minimum, resumed_from = problem.resume(self._start, self.weight, NEWTON_STEPS)
+        free = minimum.delta
         task = self.task
         delta = task.expand(free)
         small = np.isfinite(task.sizes) & (np.abs(delta) < NEGLIGIBLE_TERM * task.scale.parameters)
@@ -149,7 +149,7 @@ class FeasibleProblem:
             start = task.reduce(self._strictly_feasible_model())
             self._start = self._empty.minimise(start, self.weight).delta
             raise SolverError(f"the answer breaks {', '.join(broken)} in exact arithmetic")
-        self._start = near
+        self._start = resumed_from
         covariance = task.full_covariance(problem.covariance(free, self.weight, self.weight))
         count = len(self.feasible.blocks), len(self.feasible.linear)
         verified = (
@@ -157,7 +157,7 @@ class FeasibleProblem:
             f"arithmetic ({self.feasible.consistency} consistency)"
         )
         K = self.base.K
-        return VerifiedModel(delta, np.asarray(K @ covariance @ K.T), verified, found.settled)
+        return VerifiedModel(delta, np.asarray(K @ covariance @ K.T), verified, minimum.settled)
 
 
 def nominal_parameters(
@@ -194,10 +194,10 @@ def _joint_term_sizes(task: EstimationProblem, robot: Robot) -> Array:
     usual = float(np.mean(np.diag(mass)))
     for k in range(len(robot.drives)):
         coupling = robot.coupling(k)[robot.independent]
-        own = float(coupling @ mass @ coupling)
+        reflected = float(coupling @ mass @ coupling)
         for column in robot.drive_columns(k).values():
             if not np.isfinite(out[column]):
-                out[column] = max(own, MIN_ARMATURE_SHARE * usual)
+                out[column] = max(reflected, MIN_ARMATURE_SHARE * usual)
     return out
 
 
@@ -220,10 +220,10 @@ def row_deviations(triangles: Sequence[Array], count: float, correlation: float)
     out = np.ones(len(triangles))
     for j, triangle in enumerate(triangles):
         rows = count / correlation
-        left = max(rows - (triangle.shape[0] - 1), MIN_RESIDUAL_ROWS_SHARE * rows)
+        degrees_of_freedom = max(rows - (triangle.shape[0] - 1), MIN_RESIDUAL_ROWS_SHARE * rows)
         torque = float(np.linalg.norm(triangle[:, -1])) / np.sqrt(max(count, 1.0))
-        if left > 0:
-            noise = _unexplained_torque(triangle) / np.sqrt(left * correlation)
+        if degrees_of_freedom > 0:
+            noise = _unexplained_torque(triangle) / np.sqrt(degrees_of_freedom * correlation)
             out[j] = max(noise, MIN_NOISE_SHARE * torque) or 1.0
     return np.asarray(out * np.sqrt(correlation))
 

@@ -167,14 +167,14 @@ def replay(
     InputError
         When the log has no torques, or is shorter than a block; names an unknown option.
     """
-    chosen = check_options(ReadOptions, options, "replay")
+    complete = check_options(ReadOptions, options, "replay")
     online = _check_online(dict(online or {}))
     recording = Recording.from_source(log)
     robot = recording.frame.attrs.get("robot") if robot is None else robot
     if robot is None:
         raise InputError("which robot? pass one, or let it travel in the log's attrs['robot']")
     robot = robot if isinstance(robot, Robot) else load_robot(robot)
-    raw = recording.raw(robot, **chosen)
+    raw = recording.raw(robot, **complete)
     steps = np.diff(raw.t)
     if not steps.size or not (window is None or window > 0) or not interval > 0:
         raise InputError("a log of at least two rows, a window and an interval above 0 are needed")
@@ -200,11 +200,11 @@ def replay(
 
 def _check_online(given: dict[str, Any]) -> dict[str, Any]:
     """Refuse what is no option of `OnlineFit`, or what `replay` chooses itself."""
-    chosen = ("robot", "rate", "window")
-    known = [name for name in signature(OnlineFit).parameters if name not in chosen]
+    excluded = ("robot", "rate", "window")
+    known = [name for name in signature(OnlineFit).parameters if name not in excluded]
     for name in given:
         if name not in known:
-            hint = "" if name in chosen else did_you_mean(str(name), known)
-            own = ": replay() sets it itself" * (name in chosen)
+            hint = "" if name in excluded else did_you_mean(str(name), known)
+            own = ": replay() sets it itself" * (name in excluded)
             raise InputError(f"online has no option {quote(name)}{own}{hint}", option=str(name))
     return given

@@ -67,10 +67,10 @@ def _content_digest(source: Recording | Reduced) -> str:
     """A digest of the content; equal for equal logs or equal reduced data."""
     if isinstance(source, Recording):
         return content_digest(source)
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for triangle in source.triangles:
-        found.update(triangle.tobytes())
-    return found.hexdigest()
+        digest.update(triangle.tobytes())
+    return digest.hexdigest()
 
 
 SAME_ROWS = 1e-9
@@ -96,10 +96,10 @@ def find_leakage(fitted: Reduced, test: Reduced) -> str | None:
     """
     if fitted.fingerprint != test.fingerprint:
         return None
-    whole = max(
+    distance = max(
         _moment_distance(a, b) for a, b in zip(fitted.triangles, test.triangles, strict=True)
     )
-    if whole < SAME_ROWS:
+    if distance < SAME_ROWS:
         return THE_SAME
     motion = max(
         _moment_distance(a[:, :-1], b[:, :-1])
@@ -131,9 +131,9 @@ def find_shared_rows(
     if not ours or not theirs:
         return None
     known = np.unique(np.concatenate([hashed(r, options=options[0]) for r in ours]))
-    asked = np.unique(np.concatenate([hashed(r, options=options[1]) for r in theirs]))
-    share = float(np.isin(asked, known).mean())
-    if share == 1.0 and len(asked) == len(known):
+    tested = np.unique(np.concatenate([hashed(r, options=options[1]) for r in theirs]))
+    share = float(np.isin(tested, known).mean())
+    if share == 1.0 and len(tested) == len(known):
         return THE_SAME
     if share <= SHARED:
         return None
@@ -157,9 +157,9 @@ def _row_hashes(
 
 def _moment_distance(a: Array, b: Array) -> float:
     """Relative difference of mean second moments a'a / n and b'b / n."""
-    left, right = a.T @ a, b.T @ b
-    power = np.diag(left)
+    first, second = a.T @ a, b.T @ b
+    power = np.diag(first)
     power = np.where(power > ROUNDING * power.max(), power, np.inf)  # columns that are nothing
     scale = np.sqrt(np.outer(power, power))
-    ratio = np.trace(left / scale) / max(float(np.trace(right / scale)), 1e-300)
-    return float(np.abs((left - ratio * right) / scale).max())
+    ratio = np.trace(first / scale) / max(float(np.trace(second / scale)), 1e-300)
+    return float(np.abs((first - ratio * second) / scale).max())

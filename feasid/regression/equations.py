@@ -285,9 +285,13 @@ class Equations:
         centres = window.kept_rows(len(run), run.anchor, run.own)
         if run.applied is None or not len(centres):
             return np.zeros(self.plan.robot.dof)
-        wanted = run.applied if run.free is None else np.einsum("nij,nj->ni", run.free, run.applied)
+        applied = (
+            run.applied if run.free is None else np.einsum("nij,nj->ni", run.free, run.applied)
+        )
         first = int(centres[0]) - window.half_width
-        rows = window.decimating_filter().filter_rows(as_samples_last(wanted[first:]), len(centres))
+        rows = window.decimating_filter().filter_rows(
+            as_samples_last(applied[first:]), len(centres)
+        )
         return np.asarray(np.sum(rows**2, axis=1))
 
     def _rows_at(
@@ -326,12 +330,12 @@ class Equations:
         bodies = [np.zeros((len(s), q.shape[1])) for s in self.plan.nonzero_columns]
         self.plan.fill_bodies(q, dq, ddq, bodies)
         self.plan.fill_drives(*motion, blocks)
-        for body, block, (smooth, rest) in zip(bodies, blocks, self._parts, strict=True):
+        for body, block, (smooth, projection) in zip(bodies, blocks, self._parts, strict=True):
             through, raw = np.empty((2, len(block), len(own)))
             through[smooth] = combs.thin.filter_rows(body, len(own))[smooth]
             raw[smooth] = body[:, (own - start) // combs.every][smooth]
-            through[rest] = combs.full.filter_rows(block[rest], len(own))
-            raw[rest] = block[np.ix_(rest, own)]
+            through[projection] = combs.full.filter_rows(block[projection], len(own))
+            raw[projection] = block[np.ix_(projection, own)]
             yield through, raw
 
     def _project_equations(self, blocks: list[Array], free: Array) -> list[Array]:

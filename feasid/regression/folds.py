@@ -100,11 +100,11 @@ class Strata:
     @classmethod
     def from_archive(cls, archive: Any, row: int, size: int) -> Strata:
         """One row's strata from a file, refused when their shapes or numbers cannot be."""
-        whole = cls.empty(size)
+        strata = cls.empty(size)
         arrays = {}
         for part in fields(cls):
             array = np.asarray(archive[f"{part.name}_{row}"], dtype=np.float64)
-            if array.shape != getattr(whole, part.name).shape or not np.isfinite(array).all():
+            if array.shape != getattr(strata, part.name).shape or not np.isfinite(array).all():
                 raise ValueError(f"{part.name} of row {row} are damaged")
             arrays[part.name] = array
         return cls(**arrays)
@@ -138,11 +138,11 @@ class Strata:
         a, b, c = (self.triangles[..., i, j] for i, j in ((-2, -2), (-2, -1), (-1, -1)))
         upper, lower = a + delay * b, delay * c
         first = np.hypot(upper, lower)
-        seen, length = first > 0, np.where(first > 0, first, 1.0)
+        has_rows, length = first > 0, np.where(first > 0, first, 1.0)
         triangles[..., -2, -2], triangles[..., -1, -2] = first, 0.0
         across = (upper * b + lower * c) / length
-        triangles[..., -2, -1] = np.where(seen, across, np.hypot(b, c))
-        triangles[..., -1, -1] = np.where(seen, a * c / length, 0.0)
+        triangles[..., -2, -1] = np.where(has_rows, across, np.hypot(b, c))
+        triangles[..., -1, -1] = np.where(has_rows, a * c / length, 0.0)
         return replace(self, triangles=triangles, products=change.T @ self.products @ change)
 
     @cached_property
@@ -158,10 +158,10 @@ class Strata:
         """Of some folds, per class: triangles on top of each other (CLASSES, m, k + 1), counts and
         mean squared slowness.
         """
-        chosen = list(folds)
-        rows = self.triangles[:, chosen].reshape(CLASSES, -1, self.triangles.shape[-1])
-        counts = self.counts[:, chosen].sum(axis=1)
-        slow = self.slowness[:, chosen].sum(axis=1) / np.maximum(counts, 1)
+        selected = list(folds)
+        rows = self.triangles[:, selected].reshape(CLASSES, -1, self.triangles.shape[-1])
+        counts = self.counts[:, selected].sum(axis=1)
+        slow = self.slowness[:, selected].sum(axis=1) / np.maximum(counts, 1)
         return rows, counts, slow
 
     @cached_property
@@ -200,9 +200,9 @@ def sum_strata(parts: Sequence[Strata]) -> Strata:
     triangles = np.zeros((CLASSES, FOLDS, k, k))
     for c in range(CLASSES):
         for f in range(FOLDS):
-            found = [p.triangles[c, f] for p in parts if p.counts[c, f]]
-            if found:
-                triangles[c, f] = triangularise(np.vstack(found))
+            stacked = [p.triangles[c, f] for p in parts if p.counts[c, f]]
+            if stacked:
+                triangles[c, f] = triangularise(np.vstack(stacked))
     return Strata(
         triangles,
         np.sum([p.counts for p in parts], axis=0),
@@ -229,9 +229,9 @@ class StrataBuilder:
 
     def __init__(self, size: int) -> None:
         self._sum = Strata.empty(size)
-        whole = size + 1, size + 1
+        shape = size + 1, size + 1
         self._triangles = [
-            [np.zeros(whole, order="F") for _ in range(FOLDS)] for _ in range(CLASSES)
+            [np.zeros(shape, order="F") for _ in range(FOLDS)] for _ in range(CLASSES)
         ]
         self._raw = np.zeros((size, size), order="F")
         self._tail: tuple[Array, Array] | None = None
@@ -269,10 +269,10 @@ class StrataBuilder:
         self._waiting.clear()
         level = np.searchsorted(EDGES, slowness)
         for c, f in sorted(set(zip(level.tolist(), fold.tolist(), strict=True))):
-            chosen = (level == c) & (fold == f)
-            absorb_rows(self._triangles[c][f], np.ascontiguousarray(rows[:, chosen]).T)
-            self._sum.counts[c, f] += chosen.sum()
-            self._sum.slowness[c, f] += float(np.sum(slowness[chosen] ** 2))
+            member = (level == c) & (fold == f)
+            absorb_rows(self._triangles[c][f], np.ascontiguousarray(rows[:, member]).T)
+            self._sum.counts[c, f] += member.sum()
+            self._sum.slowness[c, f] += float(np.sum(slowness[member] ** 2))
         absorb_rows(self._raw, np.array(raw, order="C").T)
         self._add_lagged_products(rows, 1.0 - slowness)
 

@@ -102,10 +102,10 @@ def _window_rows(
     at = edges - edges[0]
     momentum = _momentum_regressor(free, q[:, at], dq[:, at])
     ahead, behind = (_momentum_regressor(free, q + s * dq, dq) for s in (STEP, -STEP))
-    rest = _regressor_blocks(plan, q, dq, np.zeros_like(dq))
+    at_rest = _regressor_blocks(plan, q, dq, np.zeros_like(dq))
     length = 2 * half / run.rate
     blocks = []
-    for p, c, a, b in zip(momentum, rest, ahead, behind, strict=True):
+    for p, c, a, b in zip(momentum, at_rest, ahead, behind, strict=True):
         swept = _running_integral(c - (a - b) / (2 * STEP), run.rate)[:, at]
         total = p + swept
         blocks.append((total[:, 2:] - total[:, :-2]) / length)

@@ -332,9 +332,9 @@ class FleetSum:
         """
         listed = "; ".join(f"{f.log}: {f.message}" for f in self.failed)
         if self.total is None or (self.failed and on_error != "skip"):
-            rest = "" if self.total is None else " (error.partial holds the others)"
+            remark = "" if self.total is None else " (error.partial holds the others)"
             raise LogError(
-                f"{len(self.failed)} log(s) failed{rest}: {listed}",
+                f"{len(self.failed)} log(s) failed{remark}: {listed}",
                 failed=self.failed,
                 partial=self.total,
             )

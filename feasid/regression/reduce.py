@@ -109,23 +109,23 @@ def reduce(
     LogError, NotEnoughDataError, DescriptionError, InputError
         What is wrong with the input, by name.
     """
-    chosen = complete_filter_options(check_options(ReduceOptions, options, "reduce"), "reduce")
-    terms = select_options(TermOptions, chosen) | select_options(MeasuredOptions, chosen)
+    complete = complete_filter_options(check_options(ReduceOptions, options, "reduce"), "reduce")
+    terms = select_options(TermOptions, complete) | select_options(MeasuredOptions, complete)
     if base is not None and terms:
         raise InputError(f"{next(iter(terms))} has no effect beside base=, which has its own terms")
     if on_error not in ("raise", "skip"):
         raise InputError(f"on_error must be 'raise' or 'skip', not {on_error!r}")
     sources = open_sources(data)
     if base is None:
-        wanted = with_shared_motors(resolve_robot(data, robot), chosen.get("couplings"))
-        asked = terms.get("friction"), terms.get("drive_inertia"), candidate_terms(chosen)
-        seen, notes = find_measured_joints(sources, wanted, chosen)
-        base, assumed = base_with_terms(wanted, sources, *asked, measured=seen)
+        described = with_shared_motors(resolve_robot(data, robot), complete.get("couplings"))
+        terms_of_base = terms.get("friction"), terms.get("drive_inertia"), candidate_terms(complete)
+        seen, notes = find_measured_joints(sources, described, complete)
+        base, assumed = base_with_terms(described, sources, *terms_of_base, measured=seen)
         notes += assumed
     else:
         notes = []
     measured = base.experiment.measured_joints
-    tasks = assign_cutoff(sources, base.robot, select_options(LogOptions, chosen), measured)
+    tasks = assign_cutoff(sources, base.robot, select_options(LogOptions, complete), measured)
     total = reduce_tasks(
         tasks,
         base,
@@ -149,24 +149,24 @@ def reduce_groups(
     `robot`: default what travels with the first group; `options`:
     `feasid.options.tables.LoadOptions`; `function`: whose options they are.
     """
-    chosen = complete_filter_options(check_options(LoadOptions, options, function), function)
-    terms = select_options(TermOptions, chosen)
+    complete = complete_filter_options(check_options(LoadOptions, options, function), function)
+    terms = select_options(TermOptions, complete)
     sources = [open_sources(data) for data in groups]
-    logs = [log for own in sources for log in own]
+    logs = [log for group in sources for log in group]
     described = with_shared_motors(resolve_robot(groups[0], robot), terms.get("couplings"))
-    asked = terms.get("friction"), terms.get("drive_inertia")
-    base, notes = base_with_terms(described, logs, *asked)
-    tasks = iter(assign_cutoff(logs, base.robot, select_options(LogOptions, chosen)))
-    return base, [reduce_tasks([*islice(tasks, len(own))], base) for own in sources], notes
+    terms_of_base = terms.get("friction"), terms.get("drive_inertia")
+    base, notes = base_with_terms(described, logs, *terms_of_base)
+    tasks = iter(assign_cutoff(logs, base.robot, select_options(LogOptions, complete)))
+    return base, [reduce_tasks([*islice(tasks, len(group))], base) for group in sources], notes
 
 
 def open_sources(data: Any) -> list[Source]:
     """The single logs: members of a sequence, partitions of a Dask DataFrame, files."""
-    found = [_open_source(item) for item in _each_log(data)]
-    if not found:
+    sources = [_open_source(item) for item in _each_log(data)]
+    if not sources:
         raise NotEnoughDataError("there is no log: the sequence is empty")
-    refuse_repeated_logs(found)
-    return found
+    refuse_repeated_logs(sources)
+    return sources
 
 
 def _each_log(data: Any) -> Iterable[Any]:
@@ -349,10 +349,10 @@ def restrict_terms(reduced: Reduced, wide: Robot, base: BaseParameters) -> Reduc
     change = _column_transformation(reduced, wide, base)
     supports, maps = [], []
     for support in reduced.supports:
-        own = change[list(support)]
-        kept = np.flatnonzero(own.any(axis=0))
-        supports.append(tuple(kept.tolist()))
-        maps.append(_extend_by_last_column(own[:, kept]))
+        rows = change[list(support)]
+        places = np.flatnonzero(rows.any(axis=0))
+        supports.append(tuple(places.tolist()))
+        maps.append(_extend_by_last_column(rows[:, places]))
     return replace(
         reduced,
         fingerprint=fingerprint_of(base.robot, columns),
@@ -405,17 +405,17 @@ def _extend_by_last_column(own: Array) -> Array:
 def _transform_strata(strata: Strata, change: Array) -> Strata:
     """The strata of changed rows."""
     cells = strata.triangles.shape[:2]
-    whole = _extend_by_last_column(change)
+    extended = _extend_by_last_column(change)
     triangles = np.array(
         [
-            [_transform_triangle(strata.triangles[c, f], whole) for f in range(cells[1])]
+            [_transform_triangle(strata.triangles[c, f], extended) for f in range(cells[1])]
             for c in range(cells[0])
         ]
     )
     return replace(
         strata,
         triangles=triangles,
-        products=whole.T @ strata.products @ whole,
+        products=extended.T @ strata.products @ extended,
         raw=_transform_triangle(strata.raw, change),
     )
 

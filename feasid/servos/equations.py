@@ -134,13 +134,19 @@ class LawEquations:
     def residuals(self, lags: Array, projected: bool) -> Iterator[tuple[JointEquations, Array]]:
         """What free base parameters of each joint and the terms leave, with instruments or not."""
         signals = self.signals(lags)
-        for own in self.joints:
-            columns = np.stack([x[own.used, own.joint] for x in signals[own.data]], axis=1)
+        for joint_equations in self.joints:
+            columns = np.stack(
+                [
+                    x[joint_equations.used, joint_equations.joint]
+                    for x in signals[joint_equations.data]
+                ],
+                axis=1,
+            )
             if projected:
-                columns = own.projector.T @ columns
-            Q = own.basis if projected else own.free
+                columns = joint_equations.projector.T @ columns
+            Q = joint_equations.basis if projected else joint_equations.free
             columns = columns - Q @ (Q.T @ columns)
-            yield own, remove_columns(columns[:, 1:], columns[:, :1])[:, 0]
+            yield joint_equations, remove_columns(columns[:, 1:], columns[:, :1])[:, 0]
 
     def misfit(self, lags: Array) -> float:
         """Negative logarithm of the likelihood of these lags, with the noise eliminated."""
@@ -192,16 +198,31 @@ class LawEquations:
         ``unknowns`` (nb, n) are base parameters by what is unknown.
         """
         out, signals = [], self.signals(self.lags[0])
-        for own, sigma in zip(self.joints, self.noise, strict=True):
-            e, *extra = (own.projector.T @ x[own.used, own.joint] for x in signals[own.data])
-            M = np.column_stack([own.projected, own.projected @ self.data[own.data].shift, e])
+        for joint_equations, sigma in zip(self.joints, self.noise, strict=True):
+            e, *extra = (
+                joint_equations.projector.T @ x[joint_equations.used, joint_equations.joint]
+                for x in signals[joint_equations.data]
+            )
+            M = np.column_stack(
+                [
+                    joint_equations.projected,
+                    joint_equations.projected @ self.data[joint_equations.data].shift,
+                    e,
+                ]
+            )
             if extra:
                 M = remove_columns(np.stack(extra, axis=1), M)
             M = M / (sigma * np.sqrt(WHITE_CORRELATION))
             small = orthonormal_basis(M[:, :-2]).T @ M
-            rest = float(M[:, -1] @ M[:, -1] - small[:, -1] @ small[:, -1])
+            unreached = float(M[:, -1] @ M[:, -1] - small[:, -1] @ small[:, -1])
             out.append(
-                JointBlock(own.joint, small[:, :-2] @ unknowns, small[:, -2], small[:, -1], rest)
+                JointBlock(
+                    joint_equations.joint,
+                    small[:, :-2] @ unknowns,
+                    small[:, -2],
+                    small[:, -1],
+                    unreached,
+                )
             )
         return out
 
@@ -215,14 +236,19 @@ class LawEquations:
         """Unexplained share of each joint's errors, and factors of the terms (terms, dof)."""
         signals, n = self.signals(self.lags[0]), len(logs)
         shares, factors = np.zeros(n), np.zeros((len(self.law.terms), n))
-        for own in self.joints[:n]:
-            e, *extra = (x[own.used, own.joint] for x in signals[own.data])
-            r = e - own.regressor @ beta / np.exp(logs[own.joint])
+        for joint_equations in self.joints[:n]:
+            e, *extra = (
+                x[joint_equations.used, joint_equations.joint]
+                for x in signals[joint_equations.data]
+            )
+            r = e - joint_equations.regressor @ beta / np.exp(logs[joint_equations.joint])
             if extra:
-                X, P = np.stack(extra, axis=1), own.projector.T
+                X, P = np.stack(extra, axis=1), joint_equations.projector.T
                 x = np.linalg.lstsq(P @ X, P @ r, rcond=1e-9)[0]
-                r, factors[:, own.joint] = r - X @ x, -x
-            shares[own.joint] = np.linalg.norm(r) / max(float(np.linalg.norm(e)), 1e-300)
+                r, factors[:, joint_equations.joint] = r - X @ x, -x
+            shares[joint_equations.joint] = np.linalg.norm(r) / max(
+                float(np.linalg.norm(e)), 1e-300
+            )
         return shares, factors
 
 

@@ -157,11 +157,11 @@ class GainEvidence:
         value += self._flat @ y[:-1] + len(described) * y[-1]
         slope, place = np.r_[self._flat, float(len(described))], 0
         for block, part in zip(self.blocks, parts, strict=True):
-            j, left = block.joint, r[place : place + len(part)]
-            slope[j] += left @ (part @ x + k[j] * block.shift) - np.sum((part @ inverse) ** 2)
+            j, errors = block.joint, r[place : place + len(part)]
+            slope[j] += errors @ (part @ x + k[j] * block.shift) - np.sum((part @ inverse) ** 2)
             place += len(part)
-        left = r[place : place + len(described)]
-        slope[-1] += left @ (described @ x) - np.sum((described @ inverse) ** 2)
+        errors = r[place : place + len(described)]
+        slope[-1] += errors @ (described @ x) - np.sum((described @ inverse) ** 2)
         width = len(y) - 1, (WIDTH, WIDTH_SPREAD)
         for j, (middle, deviation) in (*self.prior.trusted.items(), width):
             off = (y[j] - np.log(middle)) / deviation

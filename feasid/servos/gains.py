@@ -131,7 +131,7 @@ class ServoFit:
                 "descriptions are assumed to be off in common)"
             )
         damping = "gain" if self.servo.law == "velocity" else "damping"
-        said = [
+        notes = [
             Note(
                 f"gains and parameters are known up to one common factor of {free}: fixed by "
                 f"{self.fixed_by}, {factor}; ratios of gains to {100 * worst:.2g} %. "
@@ -143,63 +143,63 @@ class ServoFit:
                 ratios=worst,
             )
         ]
-        said += [Note(self.weighing, "servo-weighing")] if self.weighing else []
+        notes += [Note(self.weighing, "servo-weighing")] if self.weighing else []
         if self.stated:
             gains = ", ".join(f"{joint} {kp:.3g}" for joint, kp in self.stated.items())
             text = (
                 f"gains that the file states are taken as known to {100 * FILE_SHARE:.0f} % each "
                 f"(gains= gives trusted ones): {gains}"
             )
-            said.append(Note(text, "servo-stated"))
+            notes.append(Note(text, "servo-stated"))
         if self.servo.law != "current":
             text = f"{damping} of the servo and viscous friction: their sum, as viscous friction"
-            said.append(Note(text, "servo-damping"))
+            notes.append(Note(text, "servo-damping"))
             text = (
                 f"commands act {1e3 * self.delay:.2f} +- {1e3 * self.delay_deviation:.2g} ms after "
                 "their rows, by the log's own clock"
             )
-            said.append(Note(text, "servo-delay", delay=self.delay))
+            notes.append(Note(text, "servo-delay", delay=self.delay))
         shares = ", ".join(f"{100 * k:.0f} %" for k in self.kept)
         text = f"rows used of each joint, away from its reversals: {shares}"
-        return [*said, Note(text, "servo-rows"), *self._law_notes(), *self._doubts()]
+        return [*notes, Note(text, "servo-rows"), *self._law_notes(), *self._doubts()]
 
     def _law_notes(self) -> list[Note]:
         """Terms and limits that the log asked for."""
-        said = []
+        notes = []
         if self.servo.terms:
             names = ", ".join(self.servo.terms)
             if self.servo.rate_time:
                 names += f" (rate behind a low-pass of {1e3 * self.servo.rate_time:.2g} ms)"
             if "weight" in self.servo.terms:
                 names += f" ({self.servo.terms['weight'][0]:.2f} of the robot's own is carried)"
-            said.append(Note(f"terms of the servo that the log asked for: {names}", "servo-terms"))
+            notes.append(Note(f"terms of the servo that the log asked for: {names}", "servo-terms"))
         if self.servo.limit:
             ends = zip(self.servo.joints, self.servo.limit, strict=True)
-            told = ", ".join(f"{j} {x:.3g} N m or N" for j, x in ends if np.isfinite(x))
+            limits = ", ".join(f"{j} {x:.3g} N m or N" for j, x in ends if np.isfinite(x))
             text = (
-                f"torque limits that the log shows: {told}; they carry the common factor, and "
+                f"torque limits that the log shows: {limits}; they carry the common factor, and "
                 "closed-loop motion at a limit is hard to predict: record a slower motion that "
                 "stays within them"
             )
-            said.append(Note(text, "servo-limit", confirmed=True))
-        return said
+            notes.append(Note(text, "servo-limit", confirmed=True))
+        return notes
 
     def _doubts(self) -> list[Note]:
         """Gains that the log does not tell, another law that it does not exclude, and misfits."""
-        said, joints = [], self.servo.joints
+        doubts, joints = [], self.servo.joints
         lost = [j for j, d in zip(joints, self.ratio_deviations, strict=True) if d > UNTOLD]
         if lost:
             text = (
                 f"gains that the log does not tell: {', '.join(lost)}; move these joints "
                 "faster, or weigh the robot with a payload"
             )
-            said.append(Note(text, "servo-untold", joints=lost, confirmed=True))
+            doubts.append(Note(text, "servo-untold", joints=lost, confirmed=True))
         if self.other_law:
             text = (
                 f"the log does not tell what else the servos do: {self.other_law}; record poses "
                 "at rest and fast motions of all joints, or name the law (servo_terms=)"
             )
-            said.append(Note(text, "servo-law", confirmed=True))
+            doubts.append(Note(text, "servo-law", confirmed=True))
         left = {j: float(m) for j, m in zip(joints, self.misfit, strict=True)}
         if max(left.values()) > DOUBTFUL_MISFIT:
             worst = max(left, key=lambda j: left[j])
@@ -209,8 +209,8 @@ class ServoFit:
                 "band, backlash, a torque limit, contacts or a profile of speeds inside the servo; "
                 "log the interpolated command, or judge the model by fit.simulate() alone"
             )
-            said.append(Note(text, "servo-unexplained", misfits=left, confirmed=True))
-        return said
+            doubts.append(Note(text, "servo-unexplained", misfits=left, confirmed=True))
+        return doubts
 
 
 def identify_servo(logs: Sequence[Any], robot: Robot, chosen: Mapping[str, Any]) -> ServoFit:

@@ -163,11 +163,11 @@ def weighing_instructions(robot: Robot, group: Sequence[str]) -> list[str]:
     limits = [(b.limits.lower, b.limits.upper) for b in robot.bodies]
     ends = np.array([[-np.pi if a is None else a, np.pi if b is None else b] for a, b in limits])
     low, high = np.clip(ends, -np.pi, np.pi).T
-    rest = np.clip(0.0, low, high)
+    zero = np.clip(0.0, low, high)
     bare, best = robot.without_joint_terms(), (0.0, 0, 0.0)
     described = np.isfinite(robot.values[robot.inertial_columns]).all()
     for j in (robot.joints.index(name) for name in group if described):
-        q = np.tile(rest, (WEIGHED, 1))
+        q = np.tile(zero, (WEIGHED, 1))
         q[:, j] = np.linspace(low[j], high[j], WEIGHED)
         moments = inverse_dynamics(bare, q, 0 * q, 0 * q)[:, j]
         k = int(np.argmax(np.abs(moments)))
@@ -179,7 +179,7 @@ def weighing_instructions(robot: Robot, group: Sequence[str]) -> list[str]:
             "second log with a known load (loaded= and load=)"
         ]
     joint = robot.joints[j]
-    posture = {n: round(float(x), 4) for n, x in zip(robot.joints, rest, strict=True) if x}
+    posture = {n: round(float(x), 4) for n, x in zip(robot.joints, zero, strict=True) if x}
     posture[joint] = round(position, 4)
     shown = ", ".join(f"{name} at {x:g}" for name, x in posture.items())
     entry, arm = json.dumps([joint, posture])[1:-1], 0.1 if moment < LARGE_MOMENT else 0.5

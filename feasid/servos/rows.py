@@ -313,7 +313,7 @@ def _limited_misfit(rows: ServoRows, j: int, delay: float, damping: float, limit
 
     Of the errors less damping: with a limit of zero, damping alone would explain everything.
     """
-    made, damped, beyond, whole = [], [], [], []
+    made, damped, beyond, sums = [], [], [], []
     limits = TorqueLimits(np.array([limit]), np.array([damping]))
     for s in rows.stretches:
         q, dq, commands = s.run.q[:, [j]], s.run.dq[:, [j]], s.commands[:, [j]]
@@ -321,12 +321,12 @@ def _limited_misfit(rows: ServoRows, j: int, delay: float, damping: float, limit
         cut = limits.limit_errors(e, (q, dq), commands, delay, 1.0 / s.run.rate)
         made.append(s.filter_rows(cut))
         damped.append(s.filter_rows(damping * dq))
-        whole.append(s.filter_rows(e))
+        sums.append(s.filter_rows(e))
         beyond.append(np.abs(e - damping * dq) > limit)
     if limit <= 0 or damping < 0 or np.mean(np.concatenate(beyond)) > MOST_LIMITED:
         return 1.0
     used, Q = rows.use[:, j], rows.regressor_bases[j]
     e = np.concatenate(made)[used, 0]
     within = e - np.concatenate(damped)[used, 0]
-    size = min(np.linalg.norm(within), np.linalg.norm(np.concatenate(whole)[used, 0]))
+    size = min(np.linalg.norm(within), np.linalg.norm(np.concatenate(sums)[used, 0]))
     return float(np.linalg.norm(e - Q @ (Q.T @ e)) / size)

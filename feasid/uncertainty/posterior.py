@@ -109,12 +109,12 @@ class Density:
     @cached_property
     def reflecting_constraints(self) -> tuple[Array, Array]:
         """The other linear constraints: normals (n, k) and constants (k,)."""
-        kept = [
+        reflecting = [
             i
             for i, c in enumerate(self.feasible.linear)
             if not (len(c.columns) == 1 and self.nonnegative[c.columns[0]] and c.constant == 0.0)
         ]
-        return self.feasible.linear_matrix[kept].T, self.feasible.linear_constant[kept]
+        return self.feasible.linear_matrix[reflecting].T, self.feasible.linear_constant[reflecting]
 
     @cached_property
     def _normal_equations(self) -> tuple[Array, Array]:
@@ -197,19 +197,19 @@ def invert_matrices(matrices: Array) -> tuple[Array, Array, Mask]:
     Symmetric matrices (..., s, s), those that are not definite without a meaningful inverse. The
     sweep operator (Beaton 1964) on all at once: a third of the time of LAPACK one by one.
     """
-    left, logs = matrices.copy(), np.zeros(matrices.shape[:-2])
+    remainder, logs = matrices.copy(), np.zeros(matrices.shape[:-2])
     definite = np.ones(logs.shape, dtype=bool)
     for k in range(matrices.shape[-1]):
-        pivot = left[..., k, k]
+        pivot = remainder[..., k, k]
         definite &= pivot > 0
         pivot = np.where(definite, pivot, 1.0)
         logs += np.log(pivot)
-        row = left[..., k, :] * definite[..., None]
+        row = remainder[..., k, :] * definite[..., None]
         scaled = row / pivot[..., None]
-        left -= row[..., :, None] * scaled[..., None, :]
-        left[..., k, :] = left[..., :, k] = scaled
-        left[..., k, k] = -1.0 / pivot
-    return -left, logs, definite
+        remainder -= row[..., :, None] * scaled[..., None, :]
+        remainder[..., k, :] = remainder[..., :, k] = scaled
+        remainder[..., k, k] = -1.0 / pivot
+    return -remainder, logs, definite
 
 
 class HamiltonianChains:
@@ -283,10 +283,10 @@ class HamiltonianChains:
             momentum = momentum - 0.5 * step * gradient
         after = np.where(alive, value, np.inf) + 0.5 * np.sum(momentum**2, axis=1)
         chance = np.exp(np.minimum(before - after, 0.0))
-        taken = self.rng.uniform(size=len(at)) < chance
-        self.at = np.where(taken[:, None], at, self.at)
-        self.gradient = np.where(taken[:, None], gradient, self.gradient)
-        self.value = np.where(taken, value, self.value)
+        accepted = self.rng.uniform(size=len(at)) < chance
+        self.at = np.where(accepted[:, None], at, self.at)
+        self.gradient = np.where(accepted[:, None], gradient, self.gradient)
+        self.value = np.where(accepted, value, self.value)
         return float(chance.mean())
 
     def _move_with_reflection(self, at: Array, momentum: Array, step: float) -> tuple[Array, Array]:
@@ -297,9 +297,9 @@ class HamiltonianChains:
             return at, momentum
         along = self.root.T @ normals
         mirrored = np.where(self.density.nonnegative, np.abs(at), at)
-        left = (mirrored @ normals + constants) / np.linalg.norm(along, axis=0)
-        worst = np.argmin(left, axis=1)
-        beyond = np.flatnonzero(left[np.arange(len(at)), worst] <= 0)
+        distances = (mirrored @ normals + constants) / np.linalg.norm(along, axis=0)
+        worst = np.argmin(distances, axis=1)
+        beyond = np.flatnonzero(distances[np.arange(len(at)), worst] <= 0)
         sides = np.where(self.density.nonnegative & (at[beyond] < 0), -1.0, 1.0)
         normal = (sides * normals[:, worst[beyond]].T) @ self.root
         normal /= np.linalg.norm(normal, axis=1)[:, None]
@@ -401,24 +401,30 @@ class Posterior:
     @classmethod
     def from_arrays(cls, feasible: FeasibleSet, arrays: Mapping[str, Array]) -> Posterior | None:
         """What a file keeps; None where an earlier version wrote it, ValueError if damaged."""
-        own = {k.removeprefix("posterior_"): x for k, x in arrays.items() if "posterior_" in k}
-        if not own:
+        fields_of_posterior = {
+            k.removeprefix("posterior_"): x for k, x in arrays.items() if "posterior_" in k
+        }
+        if not fields_of_posterior:
             return None
         size = len(Elimination.from_equalities(feasible).roots)
-        vectors = [own[name] for name in ("unit", "start")]
-        if own["A"].shape[1:] != (size,) or any(x.shape != (size,) for x in vectors):
+        vectors = [fields_of_posterior[name] for name in ("unit", "start")]
+        if fields_of_posterior["A"].shape[1:] != (size,) or any(
+            x.shape != (size,) for x in vectors
+        ):
             raise ValueError("its posterior has another number of parameters")
-        return cls(feasible, centred=bool(own.pop("centred")), **own)
+        return cls(
+            feasible, centred=bool(fields_of_posterior.pop("centred")), **fields_of_posterior
+        )
 
     def draw(self, count: int, seed: int, scale: float = 1.0) -> tuple[Array, float, Array]:
         """Standard parameters (count, n), acceptance, and effective draws per parameter (n,)."""
         elimination = Elimination.from_equalities(self.feasible).require_consistent()
         inside = elimination.inside
         names = [b.name for b in inside.inertial.blocks]
-        whole = {b.name: b.matrix(self.reference) for b in self.feasible.blocks}
+        references = {b.name: b.matrix(self.reference) for b in self.feasible.blocks}
         weights = dict(zip(names, self.weights.tolist(), strict=True))
         rows = self.A / scale, self.b / scale
-        density = Density(*rows, inside, whole, weights, self.start, self.unit, self.centred)
+        density = Density(*rows, inside, references, weights, self.start, self.unit, self.centred)
         if not np.isfinite(density.value(self.start)):
             text = "the fit lies on a limit, from where no robots can be drawn: relax it"
             raise InputError(text)
@@ -427,6 +433,6 @@ class Posterior:
         drawn = chains.draw(max(LEAST_DRAWS, -(-count // CHAINS)))
         chosen = rng.permutation(drawn.shape[0] * drawn.shape[1])[:count]
         free = drawn.reshape(-1, drawn.shape[2])[chosen]
-        kept = verify_draws(self.feasible, np.array([elimination.expand(z) for z in free]))
+        verified = verify_draws(self.feasible, np.array([elimination.expand(z) for z in free]))
         effective = np.minimum(effective_draws(drawn @ elimination.T.T), count)
-        return kept, chains.accepted, effective
+        return verified, chains.accepted, effective

@@ -84,9 +84,9 @@ class ResidualRegion:
         feasible, start = self.feasible, self.best
         notes: tuple[Note, ...] = ()
         if plausible and len(self.plausible_set.constraints) > len(self.feasible.constraints):
-            found = feasible_least_squares(self.r, self.rho, self.base, self.plausible_set).delta
-            if self._squared_residual(found) < budget:
-                feasible, start = self.plausible_set, found
+            optimum = feasible_least_squares(self.r, self.rho, self.base, self.plausible_set).delta
+            if self._squared_residual(optimum) < budget:
+                feasible, start = self.plausible_set, optimum
             else:
                 text = "no plausible model fits within the budget: ranges are without plausibility"
                 notes = (Note(text, "implausible"),)
@@ -244,12 +244,12 @@ def find_ranges(
     **options: Unpack[RangeOptions],
 ) -> ParameterRanges:
     """Ranges of parameters or sums; of all standard parameters by default; see `Fit.ranges`."""
-    chosen = complete_options(RangeOptions, options, "ranges")
+    complete = complete_options(RangeOptions, options, "ranges")
     every = residual.base.robot.parameter_names
     forms = [linear_form(residual.base, one) for one in (every if wanted is None else wanted)]
-    region, notes = residual.region_within_budget(chosen["level"], chosen["plausible"])
+    region, notes = residual.region_within_budget(complete["level"], complete["plausible"])
     items = tuple(_find_range(region, delta, name, form) for name, form in forms)
-    return ParameterRanges(items, chosen["level"], region.budget, notes)
+    return ParameterRanges(items, complete["level"], region.budget, notes)
 
 
 def _find_range(region: Region, delta: Array, name: str, form: Array) -> Range:

@@ -126,7 +126,7 @@ class LimbEquations:
         if imu is None:
             pose = part["turn"].reshape(-1, 3, 3)
         measured = zip(table.contacts, base_forces(part, table.contacts), strict=True)
-        whole = {
+        filtered_forces = {
             name: np.einsum("nij,nj->ni", pose, low_pass(force, cutoff, rate))[cut]
             for name, (_, force) in measured
         }
@@ -136,14 +136,14 @@ class LimbEquations:
             FloatingMotion(q[rows], dq[rows], ddq[rows]),
             (applied - pushed)[rows],
             table.contacts,
-            {name: force[rows] for name, force in whole.items()},
-            whole,
+            {name: force[rows] for name, force in filtered_forces.items()},
+            filtered_forces,
             flags,
             np.setdiff1d(np.arange(robot.dof), np.arange(robot.dof)[robot.rows[base]]),
             rows,
             rate,
             _share_without_contact(
-                robot, whole, [part[f"contact_{n}"][cut] for n in table.unknown]
+                robot, filtered_forces, [part[f"contact_{n}"][cut] for n in table.unknown]
             ),
         )
         if imu is None or "turn" not in part:
@@ -172,9 +172,11 @@ def find_floating_mistakes(
 ) -> list[Finding]:
     """Mistakes that the IMU, the pose and the contacts' forces of a log show, the gravest first."""
     limbs = LimbEquations.from_log(df, robot, imu, contacts)
-    found = _imu_mistakes(limbs, robot, imu) if imu is not None and limbs.turn is not None else []
-    if found or not limbs.forces:
-        return found
+    mistakes = (
+        _imu_mistakes(limbs, robot, imu) if imu is not None and limbs.turn is not None else []
+    )
+    if mistakes or not limbs.forces:
+        return mistakes
     return [
         *_constant_force_findings(limbs),
         *_force_mistakes(limbs, robot),
@@ -186,7 +188,7 @@ def _imu_mistakes(limbs: LimbEquations, robot: Robot, imu: Imu) -> list[Finding]
     """The accelerometer against gravity, the gyroscope against the logged orientation."""
     assert limbs.turn is not None
     up, size = -np.asarray(robot.gravity), float(np.linalg.norm(robot.gravity))
-    own = np.asarray(imu.rotation, dtype=np.float64)
+    mounting = np.asarray(imu.rotation, dtype=np.float64)
     assert limbs.spin is not None
     assert limbs.gyro is not None
     assert limbs.acc is not None
@@ -201,11 +203,11 @@ def _imu_mistakes(limbs: LimbEquations, robot: Robot, imu: Imu) -> list[Finding]
             float(np.linalg.norm(gyro @ turn.T - spin)) / whole,
         )
 
-    fall, roll = relative_misfit(own, 1.0)
+    fall, roll = relative_misfit(mounting, 1.0)
     if fall < OFF and roll < 1.0:
         return []
     tried = {
-        (k, sign): relative_misfit(own @ turn, sign)
+        (k, sign): relative_misfit(mounting @ turn, sign)
         for k, turn in enumerate(TURNS)
         for sign in (1, -1)
     }
@@ -224,7 +226,7 @@ def _imu_mistakes(limbs: LimbEquations, robot: Robot, imu: Imu) -> list[Finding]
         text = f"{head}; with the accelerometer's sign turned it is {best:.2f} g"
         return [_finding("acceleration-sign", text, turned)]
     also = " and the accelerometer's sign" if sign < 0 else ""
-    turn = np.round(own @ TURNS[k], 6) + 0.0
+    turn = np.round(mounting @ TURNS[k], 6) + 0.0
     text = f"{head}; with the IMU's axes{also} turned they are {best:.2f} g and {spun:.2f}"
     remedy = f"imu=Imu({imu.link!r}, rotation={turn.tolist()})"
     remedy += f", and {turned}" if sign < 0 else ""
@@ -275,7 +277,7 @@ def _constant_force_findings(limbs: LimbEquations) -> list[Finding]:
 def _force_mistakes(limbs: LimbEquations, robot: Robot) -> list[Finding]:
     """Every contact's force in the place of every other's, late, and with another factor."""
     known = np.nan_to_num(robot.values)
-    wanted = inverse_dynamics(robot, *limbs.motion, parameters=known) - limbs.torques
+    missing = inverse_dynamics(robot, *limbs.motion, parameters=known) - limbs.torques
     names = [*limbs.forces]
     jacobians = {name: _limb_jacobian(limbs, robot, name) for name in names}
     dead = {f.columns[0] for f in _constant_force_findings(limbs)}
@@ -283,14 +285,14 @@ def _force_mistakes(limbs: LimbEquations, robot: Robot) -> list[Finding]:
 
     def fit(place: str, force: Array, rows: Array | slice = slice(None)) -> tuple[float, float]:
         """The factor of J' f in the limb's rows, and what it explains of them."""
-        jacobian, own = jacobians[place]
+        jacobian, jacobian_of_contact = jacobians[place]
         x = np.einsum("nij,ni->nj", jacobian[rows], force)
-        y = wanted[rows][:, own]
+        y = missing[rows][:, jacobian_of_contact]
         factor = float((x * y).sum() / max(float((x * x).sum()), 1e-300))
         return factor, 1.0 - float(((y - factor * x) ** 2).sum() / max(float((y**2).sum()), 1e-300))
 
     table = {(a, b): fit(a, limbs.forces[b]) for a in names for b in names}
-    found = []
+    mistakes = []
     for a in names:
         b = max(names, key=lambda n: table[a, n][1])
         if a < b and max(names, key=lambda n: table[b, n][1]) == a:
@@ -301,9 +303,9 @@ def _force_mistakes(limbs: LimbEquations, robot: Robot) -> list[Finding]:
                     "torques of the other's limb"
                 )
                 columns = _contact_columns(a) + _contact_columns(b)
-                found.append(_finding("swapped-forces", text, "exchange their columns", columns))
-    if found:
-        return found
+                mistakes.append(_finding("swapped-forces", text, "exchange their columns", columns))
+    if mistakes:
+        return mistakes
     factors = {a: table[a, a][0] for a in names if table[a, a][1] > EXPLAINED}
     wrong = [a for a, f in factors.items() if not SCALES[0] < f < SCALES[1]]
     if wrong:
@@ -323,8 +325,8 @@ def _force_mistakes(limbs: LimbEquations, robot: Robot) -> list[Finding]:
             way = "late" if lag > 0 else "early"
             text = f"the force of contact {a!r} is {1e3 * abs(lag):.0f} ms {way}"
             columns = _contact_columns(a)
-            found.append(_finding("late-force", text, "shift its columns", columns, lag=lag))
-    return found
+            mistakes.append(_finding("late-force", text, "shift its columns", columns, lag=lag))
+    return mistakes
 
 
 def _limb_jacobian(limbs: LimbEquations, robot: Robot, name: str) -> tuple[Array, Rows]:
@@ -337,24 +339,24 @@ def _limb_jacobian(limbs: LimbEquations, robot: Robot, name: str) -> tuple[Array
 
 def _force_delay(limbs: LimbEquations, name: str, fit: Any) -> float:
     """By how much a contact's force comes after the torques that it asks for [s]."""
-    best, chosen = fit(name, limbs.forces[name])[1], 0.0
+    best, delay = fit(name, limbs.forces[name])[1], 0.0
     for lag in LAGS * np.arange(-20, 21) / 20:
         shift = round(lag * limbs.rate)
         places = limbs.rows + shift
         rows = np.flatnonzero((places >= 0) & (places < len(limbs.whole_forces[name])))
         explained = fit(name, limbs.whole_forces[name][places[rows]], rows)[1]
         if explained > best + 0.1 * (1.0 - best) and abs(lag) >= LEAST_LAG:
-            best, chosen = explained, float(lag)
-    return chosen
+            best, delay = explained, float(lag)
+    return delay
 
 
 def _flag_mistakes(limbs: LimbEquations) -> list[Finding]:
     """Flags of contacts that disagree with their forces."""
-    found = []
+    mistakes = []
     for name, flag in limbs.flags.items():
         size = np.linalg.norm(limbs.forces[name], axis=1)
         share = float(np.mean((flag > TOUCHES) != (size > 0.1 * size.max())))
         if share > DISAGREE:
             text = f"contact_{name} and the force of {name!r} disagree in {share:.0%} of the rows"
-            found.append(_finding("flags", text, "", [f"contact_{name}"], share=share))
-    return found
+            mistakes.append(_finding("flags", text, "", [f"contact_{name}"], share=share))
+    return mistakes

@@ -183,7 +183,7 @@ def _check_missing_cells(raw: Signals) -> list[Finding]:
             column = raw.layout.column_name(kind, k)
             where = _ColumnPlace(kind, joint, column, raw.t)
             longest = max(p.count for p in parts)
-            found = where.finding(
+            finding = where.finding(
                 "nan",
                 "error",
                 f"has {bad.size} cells without a finite number in {len(parts)} stretch(es), first "
@@ -191,7 +191,7 @@ def _check_missing_cells(raw: Signals) -> list[Finding]:
                 "nan='drop-segments' leaves them out and splits the run",
                 [(p.first, p.last) for p in parts[:20]],
             )
-            findings.append(replace(found, options={"nan": "drop-segments"}))
+            findings.append(replace(finding, options={"nan": "drop-segments"}))
     return findings
 
 
@@ -230,14 +230,14 @@ def _dead_signal_finding(value: float, where: _ColumnPlace) -> Finding:
     advice = {"q": "lock the joint if it did not move: load_robot(..., lock={...})"}
     if measured:
         advice["tau"] = f"without a torque sensor there, leave the joint out: measured={measured}"
-    found = where.finding(
+    finding = where.finding(
         "dead",
         "error" if where.kind == "tau" else "warning",
         f"is {value:g} in all rows",
         advice.get(where.kind, "check the sensor and the recording"),
     )
     return replace(
-        found, options={"measured": measured} if where.kind == "tau" and measured else {}
+        finding, options={"measured": measured} if where.kind == "tau" and measured else {}
     )
 
 
@@ -265,7 +265,7 @@ def _clipping_findings(
     levels = sorted({round(float(values[a]), 6) for a, _ in spans})
     few = _lost_time(spans, where.t) <= MOST_LEFT_OUT * float(np.ptp(where.t))
     leave_out = f"exclude={_format_intervals(spans, where.t)}"
-    found = where.finding(
+    finding = where.finding(
         "saturated",
         "warning",
         f"stays at its extreme {', '.join(f'{v:g}' for v in levels)} in {count} samples "
@@ -273,7 +273,7 @@ def _clipping_findings(
         leave_out if few else "record a slower motion; too much would be left out by exclude=",
         spans,
     )
-    return [found if few else replace(found, options={})]
+    return [finding if few else replace(finding, options={})]
 
 
 def _spike_findings(spans: Sequence[tuple[int, int]], where: _ColumnPlace) -> list[Finding]:
@@ -390,7 +390,7 @@ def check_range(raw: Signals, robot: Robot) -> list[Finding]:
         outside = np.flatnonzero((q < low - room) | (q > high + room))
         if outside.size:
             parts = excluded_blocks(outside, "")
-            found = where.finding(
+            finding = where.finding(
                 "limits",
                 "note" if outside.size < 0.05 * len(q) else "warning",
                 f"is outside the description's range {low:.4g} .. {high:.4g} in {outside.size} "
@@ -398,7 +398,7 @@ def check_range(raw: Signals, robot: Robot) -> list[Finding]:
                 "check the joint's zero and direction (offsets=, units=)",
                 [(p.first, p.last) for p in parts[:20]],
             )
-            findings.append(replace(found, options={}))
+            findings.append(replace(finding, options={}))
     return findings
 
 

@@ -53,9 +53,13 @@ def check_velocities(raw: Signals, runs: Sequence[Rows], known: Sequence[Finding
     swapped = [
         (i, j) for i, j in combinations(wrong, 2) if off[i, j] < AGREES and off[j, i] < AGREES
     ]
-    told = {k for pair in swapped for k in pair}
+    swapped_joints = {k for pair in swapped for k in pair}
     findings = [_swap_finding(raw, i, j) for i, j in swapped]
-    scaled = [_scale_findings(raw, i, logged[:, i], derived[:, i]) for i in wrong if i not in told]
+    scaled = [
+        _scale_findings(raw, i, logged[:, i], derived[:, i])
+        for i in wrong
+        if i not in swapped_joints
+    ]
     few = 2 * len(scaled) < len(names)  # else it is rather the time that is wrong
     return findings + [_with_unit_remedy(f) if few else f for found in scaled for f in found]
 
@@ -146,22 +150,22 @@ def _scale_findings(raw: Signals, k: int, logged: Array, derived: Array) -> list
     options: dict[str, Any] = {}
     values: dict[str, Any] = {"factor": factor, "likeness": likeness}
     if abs(likeness) < LEAST_CORRELATION:
-        found = f"is not the derivative of the position (correlation {likeness:.2f})"
+        observation = f"is not the derivative of the position (correlation {likeness:.2f})"
         remedy = "leave the velocity out, it is then derived: df.drop(columns=...)"
     elif abs(factor / DEGREE - 1) < FACTOR_TOLERANCE:
         return [degrees_finding(name, columns[0], "moves 57.3 times as fast as its velocity says")]
     elif abs(factor * DEGREE - 1) < FACTOR_TOLERANCE:
-        found, remedy = "is in degrees per second", f"units={{'dq_{name}': 'deg/s'}}"
+        observation, remedy = "is in degrees per second", f"units={{'dq_{name}': 'deg/s'}}"
         options = {"units": {f"dq_{name}": "deg/s"}}
     elif factor < 0:
-        found, remedy = (
+        observation, remedy = (
             "has the opposite sign of the position's derivative",
             "check both directions",
         )
         units = (f"{kind}_{name}" for kind in ("q", "dq"))
         values[WAYS] = tuple({"units": {key: -1.0}} for key in units)
     elif abs(factor - 1) > FACTOR_TOLERANCE:
-        found = f"is {factor:.3g} times the position's derivative"
+        observation = f"is {factor:.3g} times the position's derivative"
         remedy = f"units={{'dq_{name}': {1 / factor:.3g}}} or check the time stamps"
     else:
         return []
@@ -169,7 +173,7 @@ def _scale_findings(raw: Signals, k: int, logged: Array, derived: Array) -> list
         Finding(
             "velocity",
             "error",
-            f"velocity ({columns[1]}) {found}",
+            f"velocity ({columns[1]}) {observation}",
             remedy,
             (name,),
             columns,

@@ -80,9 +80,9 @@ def frame_of_table(table: Any) -> pd.DataFrame:
 def _readable_columns(table: Any) -> Any:
     """An Arrow table without columns of pictures, structures and long lists."""
     types = import_module("pyarrow").types
-    whole = table.slice(0, 1)
+    first_row = table.slice(0, 1)
     lengths = {
-        f.name: len(whole[f.name][0].as_py() or ()) if len(whole) else 0
+        f.name: len(first_row[f.name][0].as_py() or ()) if len(first_row) else 0
         for f in table.schema
         if _is_list_of_numbers(types, f.type)
     }

@@ -70,7 +70,7 @@ def read_bag(
     bags. Raises LogError: damaged files, or messages whose arrays do not match their names. Raises
     LimitError: files that unpack beyond reason.
     """
-    found: dict[str, dict[str, JointTrack]] = {}
+    tracks_by_topic: dict[str, dict[str, JointTrack]] = {}
     clocks: dict[str, set[str]] = {}
     notes: list[str] = []
     try:
@@ -81,23 +81,25 @@ def read_bag(
     try:
         for name, received, raw in reader.messages():
             message = _decode(store, raw, str(path))
-            tracks = found.setdefault(name, {})
+            tracks = tracks_by_topic.setdefault(name, {})
             clocks.setdefault(name, set()).add(_append_message(message, received, tracks, path))
     except FeasidError:
         raise
     except Exception as error:  # libraries' errors have no common base
         raise LogError(f"{path}: damaged or no ROS 2 bag: {error}", path=str(path)) from error
     _check_topics(reader.topics, topic, bool(joints), str(path))
-    if not found:
+    if not tracks_by_topic:
         raise LogError(f"{path}: the topic has no messages", path=str(path))
-    chosen = (
-        next(iter(found)) if len(found) == 1 else _find_topic_of_joints(found, joints, str(path))
+    topic_of_joints = (
+        next(iter(tracks_by_topic))
+        if len(tracks_by_topic) == 1
+        else _find_topic_of_joints(tracks_by_topic, joints, str(path))
     )
-    if len(found) > 1:
-        notes.append(f"joint states on {len(found)} topics: {chosen} is read")
-    notes.append(f"time: {' and '.join(sorted(clocks[chosen]))}")
-    frame = _merge_tracks(found[chosen], notes)
-    frame.attrs |= {"notes": notes, "topic": chosen}
+    if len(tracks_by_topic) > 1:
+        notes.append(f"joint states on {len(tracks_by_topic)} topics: {topic_of_joints} is read")
+    notes.append(f"time: {' and '.join(sorted(clocks[topic_of_joints]))}")
+    frame = _merge_tracks(tracks_by_topic[topic_of_joints], notes)
+    frame.attrs |= {"notes": notes, "topic": topic_of_joints}
     return frame
 
 
@@ -112,16 +114,16 @@ def _find_topic_of_joints(
     found: Mapping[str, Mapping[str, JointTrack]], joints: Collection[str], path: str
 ) -> str:
     """The topic that has all of these joints; with efforts where that decides."""
-    whole = [t for t, tracks in found.items() if set(joints) <= set(tracks)]
-    moved = [t for t in whole if all(found[t][j].has_signal("effort") for j in joints)]
-    chosen = moved or whole
-    if len(chosen) == 1:
-        return chosen[0]
+    complete = [t for t, tracks in found.items() if set(joints) <= set(tracks)]
+    moved = [t for t in complete if all(found[t][j].has_signal("effort") for j in joints)]
+    candidates = moved or complete
+    if len(candidates) == 1:
+        return candidates[0]
     listed = [f"{t} ({', '.join(list(tracks)[:8])})" for t, tracks in sorted(found.items())]
-    why = "several hold" if whole else "none holds"
+    why = "several hold" if complete else "none holds"
     raise InputError(
         f"{path}: joint states on several topics, of which {why} all of the robot's joints; choose "
-        f"one, such as topic={(whole or [*found])[0]!r}: {', '.join(listed)}",
+        f"one, such as topic={(complete or [*found])[0]!r}: {', '.join(listed)}",
         path=path,
     )
 
@@ -163,8 +165,8 @@ def _append_message(
 ) -> str:
     """Append one message to the tracks of its joints; returns the clock it was stamped by."""
     stamp = message.header.stamp
-    own = int(stamp.sec) * 10**9 + int(stamp.nanosec)
-    when = own or int(received)
+    stamped = int(stamp.sec) * 10**9 + int(stamp.nanosec)
+    when = stamped or int(received)
     values: Mapping[str, Any] = {s: getattr(message, s) for s in SIGNALS}
     for signal, numbers in values.items():
         if len(numbers) not in (0, len(message.name)):
@@ -181,7 +183,7 @@ def _append_message(
         for signal, numbers in values.items():
             series = track.signals.setdefault(signal, array("d"))
             series.append(float(numbers[k]) if len(numbers) else float("nan"))
-    return "the messages' header stamps" if own else "when messages were received (no stamps)"
+    return "the messages' header stamps" if stamped else "when messages were received (no stamps)"
 
 
 def _merge_tracks(tracks: dict[str, JointTrack], notes: list[str]) -> pd.DataFrame:
@@ -214,9 +216,9 @@ def _nearest_messages(own: Any, wanted: Any, period: float) -> tuple[Any, int]:
     order = np.argsort(own, kind="stable")
     ordered = own[order]
     right = np.clip(np.searchsorted(ordered, wanted), 1, max(1, len(own) - 1))
-    left = right - 1
+    earlier = right - 1
     right = np.minimum(right, len(own) - 1)
-    closer = np.where(wanted - ordered[left] <= ordered[right] - wanted, left, right)
+    closer = np.where(wanted - ordered[earlier] <= ordered[right] - wanted, earlier, right)
     far = np.abs(ordered[closer] - wanted) > period / 2
     return np.where(far, -1, order[closer]), int(far.sum())
 

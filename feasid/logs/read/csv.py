@@ -93,9 +93,9 @@ def scan_csv(
     header, units, found_names, notes = _read_header(lines, path, delimiter, names, decimal)
     found = tuple(found_names)
     count = len(found)
-    kept = count if names is not None else max(1, _count_named_columns(found))
-    trailing = count - kept
-    found = found[:kept]
+    columns_to_read = count if names is not None else max(1, _count_named_columns(found))
+    trailing = count - columns_to_read
+    found = found[:columns_to_read]
     if trailing:
         many = "the empty last column is" if trailing == 1 else f"{trailing} empty columns are"
         notes.append(f"the header ends with a delimiter: {many} dropped")
@@ -194,8 +194,8 @@ def _read_header(
     if names is not None:
         return _Header(first, delimiter), None, [str(n) for n in names], notes
     if all(_is_number(f, decimal) for f in fields):
-        wanted = _split_fields(comment[1], delimiter) if comment else []
-        if not comment or len(wanted) != len(fields):
+        names_in_comment = _split_fields(comment[1], delimiter) if comment else []
+        if not comment or len(names_in_comment) != len(fields):
             raise LogError(
                 f"{path}, line {first}: no header, the first line holds numbers "
                 f"({len(fields)} fields); name the columns with names=[...]",
@@ -203,7 +203,7 @@ def _read_header(
                 line=first,
             )
         notes.append(f"column names are taken from the comment in line {comment[0]}")
-        return _Header(comment[0], delimiter), None, wanted, notes
+        return _Header(comment[0], delimiter), None, names_in_comment, notes
     lines.go_to_next()
     units = _units_row(lines, delimiter, len(fields), decimal)
     if units is not None:
@@ -321,11 +321,11 @@ def _count_fields(
         ends = np.append(ends, body.size)
     begins = np.concatenate([[0], ends[:-1] + 1])
     places = np.flatnonzero(body == ord(delimiter))
-    found = np.searchsorted(places, ends) - np.searchsorted(places, begins) + 1
+    counts = np.searchsorted(places, ends) - np.searchsorted(places, begins) + 1
     blank = ends == begins
     single = np.flatnonzero(ends - begins == 1)
     blank[single] = body[begins[single]] == ord(RETURN)
-    wrong = np.flatnonzero((found != count) & ~blank)
+    wrong = np.flatnonzero((counts != count) & ~blank)
     if not wrong.size:
         if int((~blank).sum()) == 0:
             raise LogError(f"{path}: a header but no data rows", path=path)
@@ -333,11 +333,11 @@ def _count_fields(
     k = int(wrong[0])
     line = first_line + k
     text = bytes(body[begins[k] : ends[k]]).decode(errors="replace").rstrip("\r")
-    is_last = k == len(ends) - 1 and data[-1:] != b"\n" and found[k] < count
+    is_last = k == len(ends) - 1 and data[-1:] != b"\n" and counts[k] < count
     if is_last and allow_truncated:
         notes.append(f"line {line}, the last, is cut off and was dropped (1 row)")
         return start + int(begins[k])
-    _refuse_row(path, line, count, int(found[k]), text, delimiter, is_last)
+    _refuse_row(path, line, count, int(counts[k]), text, delimiter, is_last)
     raise AssertionError("unreachable")
 
 
@@ -470,17 +470,17 @@ def read_csv(
 
     if decimal not in (".", ",", None):
         raise InputError(f"decimal must be '.' or ',', not {decimal!r}")
-    found = scan_csv(data, path, delimiter, decimal or ".", names, allow_truncated)
-    commas = decimal is None and has_decimal_commas(data, found)
+    scan = scan_csv(data, path, delimiter, decimal or ".", names, allow_truncated)
+    commas = decimal is None and has_decimal_commas(data, scan)
     decimal = "," if commas else decimal or "."
-    empty = [f"\0{k}" for k in range(found.trailing)]  # no name of a text file
-    columns = [*found.names, *empty]
+    empty = [f"\0{k}" for k in range(scan.trailing)]  # no name of a text file
+    columns = [*scan.names, *empty]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             df = pd.read_csv(
-                io.BytesIO(memoryview(data)[found.start : found.end]),
-                sep=found.delimiter,
+                io.BytesIO(memoryview(data)[scan.start : scan.end]),
+                sep=scan.delimiter,
                 decimal=decimal,
                 header=None,
                 names=columns,
@@ -491,7 +491,7 @@ def read_csv(
             )
     except UnicodeDecodeError as error:
         raise LogError(
-            f"{path}: not UTF-8 at byte offset {found.start + error.start}: save it as UTF-8",
+            f"{path}: not UTF-8 at byte offset {scan.start + error.start}: save it as UTF-8",
             path=path,
         ) from None
     except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
@@ -501,12 +501,12 @@ def read_csv(
     df = df.drop(columns=empty) if empty else df
     for name, dtype in zip(df.columns, df.dtypes, strict=True):
         if dtype.kind not in NUMERIC:
-            _check_cells(df[name], found, path)
-    notes = list(found.notes)
+            _check_cells(df[name], scan, path)
+    notes = list(scan.notes)
     if commas:
         notes.append("its numbers are read with decimal commas: there is no point among them")
-    if found.units is not None:
-        named = zip(df.columns, found.units, strict=False)
+    if scan.units is not None:
+        named = zip(df.columns, scan.units, strict=False)
         df.columns = pd.Index([header_with_unit(*pair) for pair in named])
     df.attrs["notes"] = tuple(notes)
     return df  # type: ignore[no-any-return]  # by the stubs of read_csv with unpacked arguments

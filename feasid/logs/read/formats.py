@@ -200,10 +200,10 @@ def _expand_paths(source: Any) -> list[Path]:
     if os.path.exists(path) or str(path) == STDIN:
         return [path]
     if glob.has_magic(str(path)):
-        found = sorted(glob.glob(str(path), recursive=True))
-        if not found:
+        matches = sorted(glob.glob(str(path), recursive=True))
+        if not matches:
             raise InputError(f"no file matches {str(path)!r}", path=str(path))
-        return [Path(f) for f in found]
+        return [Path(f) for f in matches]
     raise missing_file_error(path)
 
 

@@ -58,12 +58,12 @@ def read_matlab(path: Path, how: LogReading) -> pd.DataFrame:
         _check_packed_size(file, path, most)
         file.seek(0)
         try:
-            arrays, left = _read_version_5(file, path, most)
+            arrays, unread = _read_version_5(file, path, most)
         except (FeasidError, MemoryError):
             raise
         except Exception as error:  # the library's own errors have no common base
             raise LogError(f"{path}: damaged or no MATLAB file: {error}", path=str(path)) from error
-    return _frame_of_variables(arrays, left, path)
+    return _frame_of_variables(arrays, unread, path)
 
 
 def read_hdf5(path: Path, how: LogReading) -> pd.DataFrame:
@@ -96,10 +96,10 @@ def _read_version_5(file: Any, path: Path, most: int) -> tuple[dict[str, Any], l
     from scipy.io import loadmat, whosmat
 
     size = 0
-    names, left = [], []
+    names, unread = [], []
     for name, shape, kind in whosmat(file):
         if kind not in NUMBERS or len(shape) > 2:
-            left.append(f"{name} ({kind})")
+            unread.append(f"{name} ({kind})")
             continue
         cells = 8
         for length in shape:
@@ -112,7 +112,7 @@ def _read_version_5(file: Any, path: Path, most: int) -> tuple[dict[str, Any], l
         )
     file.seek(0)
     read = loadmat(file, variable_names=names)
-    return {name: read[name] for name in names}, left
+    return {name: read[name] for name in names}, unread
 
 
 def _check_packed_size(file: IO[bytes], path: Path, most: int) -> None:
@@ -148,12 +148,12 @@ def _frame_of_hdf5(file: IO[bytes], path: Path, how: LogReading) -> pd.DataFrame
         raise missing_extra("reading HDF5 and MATLAB's version 7.3", "h5py", "hdf5") from None
     most, total = _most_bytes(file, how), 0
     places: dict[tuple[str, ...], Any] = {}
-    left: list[str] = []
+    unread: list[str] = []
     try:
         with h5py.File(file, "r") as source:
             for place, data in _datasets(h5py, source):
                 if data.dtype.kind not in "iufb" or data.ndim not in (1, 2) or not data.size:
-                    left.append("/".join(place))
+                    unread.append("/".join(place))
                     continue
                 _check_filters(data, place, path)
                 total += 8 * int(data.size)
@@ -169,7 +169,7 @@ def _frame_of_hdf5(file: IO[bytes], path: Path, how: LogReading) -> pd.DataFrame
         raise LogError(f"{path}: damaged or no file of HDF5: {error}", path=str(path)) from error
     often = Counter(place[-1] for place in places)
     named = {p[-1] if often[p[-1]] == 1 else ".".join(p): x for p, x in places.items()}
-    return _frame_of_variables(named, left, path)
+    return _frame_of_variables(named, unread, path)
 
 
 def _datasets(h5py: Any, group: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[Any, Any]]:

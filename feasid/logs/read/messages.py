@@ -133,17 +133,17 @@ class BagReader:
             database.set_progress_handler(_step_limit(size), CHECKED_EVERY)
             for table in ("topics", "messages"):
                 _check_plain_table(database, table, path)
-            wanted = {}
+            channels = {}
             for number, topic, kind in database.execute("SELECT id, name, type FROM topics"):
                 if self._is_wanted(str(topic), str(kind)):
-                    wanted[number] = str(topic)
-            marks = ",".join("?" * len(wanted))
+                    channels[number] = str(topic)
+            marks = ",".join("?" * len(channels))
             query = f"SELECT topic_id, timestamp, data FROM messages WHERE topic_id IN ({marks})"
-            for number, received, data in database.execute(query, [*wanted]):
+            for number, received, data in database.execute(query, [*channels]):
                 size -= len(data)
                 if not isinstance(data, bytes) or type(received) is not int or size < 0:
                     raise LogError(f"{path}: damaged: messages larger than the file, or none")
-                yield wanted[number], received, data
+                yield channels[number], received, data
 
 
 def storage_files(path: Path) -> list[Path]:
@@ -204,16 +204,16 @@ def unpack(data: memoryview, compression: str, most: int) -> bytes:
 
     Raises LogError: an unknown compression; damaged data are errors of the decompressors.
     """
-    pieces, total, rest = [], 0, bytes(data)
-    while rest and total <= most:
+    pieces, total, remaining = [], 0, bytes(data)
+    while remaining and total <= most:
         decompressor = _decompressor(compression)
-        piece = decompressor.decompress(rest, max_length=STEP)
+        piece = decompressor.decompress(remaining, max_length=STEP)
         while piece:
             pieces.append(piece)
             total += len(piece)
             done = decompressor.eof or total > most
             piece = b"" if done else decompressor.decompress(b"", max_length=STEP)
-        rest = (decompressor.unused_data or b"") if decompressor.eof else b""
+        remaining = (decompressor.unused_data or b"") if decompressor.eof else b""
     return b"".join(pieces)
 
 
