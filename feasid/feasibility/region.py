@@ -30,7 +30,7 @@ from feasid.feasibility.constraints.sets import DISSIPATES, FeasibleSet
 from feasid.feasibility.constraints.units import Units, constraint_units
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.optimality import RangeEnd, RangeEndProver
-from feasid.feasibility.proof.question import ExactData, Question
+from feasid.feasibility.proof.question import DualPoint, ExactData, Question
 from feasid.robot.description import Robot
 
 LARGEST = 1e4
@@ -128,6 +128,11 @@ class Region:
             only = dict.fromkeys(SOURCES, 0.0) | {"feasibility": 1.0}
             return FormBound(plain, reached, only)
         return FormBound(proof, reached, self._limiting_shares(proof, seen_from))
+
+    def end_without_proof(self, form: Array, model: Array) -> FormBound:
+        """An infinite end of a form (n,); `model` (n,) is one of the region."""
+        nothing = DualPoint(self.prover.question, [], {})
+        return FormBound(RangeEnd(form, np.inf, [], nothing), model, {"proof": 1.0})
 
     def _prove_range_end(self, form: Array, w: Array, multipliers: dict[int, Array]) -> RangeEnd:
         """The bound of these multipliers, without our own limits where it holds without."""

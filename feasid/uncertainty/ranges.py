@@ -23,7 +23,7 @@ from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
 from feasid.core.notes import Note
 from feasid.core.threads import one_thread
-from feasid.errors import InputError, did_you_mean
+from feasid.errors import InputError, SolverError, did_you_mean
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import problem_units
 from feasid.feasibility.least_squares import feasible_least_squares
@@ -43,12 +43,16 @@ COUNTS = 0.1
 """Share of the way from the identified model to an end from which a source counts as ending it."""
 
 MARKS = {
+    "proof": "not proved",
     "limit": "not determined",
     "prior": "from prior",
     "feasibility": "from feasibility",
     "data": "from data",
 }
 """The weakest comes first: a range is called by the weakest of what it needs."""
+
+WITHOUT_END = (MARKS["proof"], MARKS["limit"])
+"""Marks of ends that are infinite."""
 
 TERM = re.compile(r"(?:(?P<factor>\d[\d.]*(?:[eE][-+]?\d+)?)\s*\*?\s+|(?P<plain>))(?P<name>\S.*)")
 
@@ -104,8 +108,9 @@ class Range:
 
     Attributes
     ----------
-    mark : {"from data", "from feasibility", "from prior", "not determined"}
-        The weakest that an end needs. "from prior": bounds that were asked for or are plausible.
+    mark : {"from data", "from feasibility", "from prior", "not determined", "not proved"}
+        The weakest that an end needs. "from prior": bounds that were asked for or are plausible;
+        "not proved": no proof was found in rational arithmetic, and the end is infinite.
     """
 
     name: str  #: The parameter, or the sum.
@@ -153,7 +158,7 @@ class Range:
         if end not in ("lower", "upper"):
             raise InputError(f"a range has a lower and an upper end, not {end!r}")
         k = ("lower", "upper").index(end)
-        if self.marks[k] == MARKS["limit"]:
+        if self.marks[k] in WITHOUT_END:
             return None
         return self.region.certificate(self.ends[k])
 
@@ -249,14 +254,17 @@ def find_ranges(
     forms = [linear_form(residual.base, one) for one in (every if wanted is None else wanted)]
     region, notes = residual.region_within_budget(complete["level"], complete["plausible"])
     items = tuple(_find_range(region, delta, name, form) for name, form in forms)
+    if unproved := [r.name for r in items if MARKS["proof"] in r.marks]:
+        text = f"no proof was found for an end of {', '.join(unproved)}, which is left infinite"
+        notes = (*notes, Note(text, "unproved", parameters=unproved))
     return ParameterRanges(items, complete["level"], region.budget, notes)
 
 
 def _find_range(region: Region, delta: Array, name: str, form: Array) -> Range:
-    ends = region.largest_value(-form, delta), region.largest_value(form, delta)
+    ends = _find_end(region, -form, delta), _find_end(region, form, delta)
     marks = [_dominant_mark(end) for end in ends]
     bounds = [
-        np.inf if mark == MARKS["limit"] else end.proof.bound
+        np.inf if mark in WITHOUT_END else end.proof.bound
         for end, mark in zip(ends, marks, strict=True)
     ]
     limited = [
@@ -276,8 +284,17 @@ def _find_range(region: Region, delta: Array, name: str, form: Array) -> Range:
     )
 
 
+def _find_end(region: Region, form: Array, delta: Array) -> FormBound:
+    """How far a form reaches; infinitely where no proof was found."""
+    try:
+        return region.largest_value(form, delta)
+    except SolverError:
+        return region.end_without_proof(form, delta)
+
+
 def _dominant_mark(end: FormBound) -> str:
-    return next((m for source, m in MARKS.items() if end.shares[source] > COUNTS), MARKS["data"])
+    shares = (m for source, m in MARKS.items() if end.shares.get(source, 0.0) > COUNTS)
+    return next(shares, MARKS["data"])
 
 
 def limit_text(largest: float) -> str:

@@ -13,7 +13,8 @@ from robots import ARM
 import feasid
 from feasid.certificate import digest
 from feasid.cli import main
-from feasid.errors import CertificateError, InputError
+from feasid.errors import CertificateError, InputError, SolverError
+from feasid.feasibility.proof.optimality import RangeEndProver
 from feasid.feasibility.region import RELATIVE_GAP
 from feasid.robot.inertia import pseudo_inertia
 from feasid.uncertainty.ranges import linear_form
@@ -288,3 +289,26 @@ def test_a_fit_at_the_prompt_tells_its_ranges(fit, robot, folder, capsys):
     assert any(r["upper"] is None for r in told["ranges"] if r["mark"] == "not determined") or all(
         r["mark"] != "not determined" for r in told["ranges"]
     )
+
+
+def test_an_end_without_a_proof_is_infinite_and_named(fit, robot, monkeypatch):
+    name = robot.parameter_names[9]
+    column, prove = 9, RangeEndProver.prove
+
+    def fail_upwards(self, form, w, multipliers):
+        if form[column] > 0:
+            raise SolverError("no proof")
+        return prove(self, form, w, multipliers)
+
+    monkeypatch.setattr(RangeEndProver, "prove", fail_upwards)
+    ranges = fit.ranges([".".join(name), ".".join(robot.parameter_names[19])])
+    open_ended, other = ranges
+    assert open_ended.upper == np.inf
+    assert np.isfinite(open_ended.lower)
+    assert open_ended.mark == "not proved"
+    assert open_ended.certificate("upper") is None
+    assert open_ended.certificate("lower") is not None
+    assert other.mark != "not proved"
+    (note,) = [n for n in ranges.notes if n.code == "unproved"]
+    assert note.values["parameters"] == [open_ended.name]
+    assert "not proved" in str(ranges)
