@@ -1,10 +1,15 @@
 """Many logs and many robots.
 
     python benchmarks/fleet.py memory [--logs 2000]
+    python benchmarks/fleet.py logs [--seeds 10] [--first 0] [--arms kuka_lwr4 kinova_gen3]
 
 ``memory`` reduces files of two seconds through two worker processes, one of which is killed on the
 way, and through one process, and prints the parent's largest memory, how many logs were tried
 again, and whether the sums are equal to the last bit.
+
+``logs`` draws five logs of a hidden arm, of which one has a payload, friction, a gain or an arm of
+its own, and prints in how many sets the log and the kind are named; then five with friction that
+differs by 25 % between days, of which none is to be named.
 """
 
 from __future__ import annotations
@@ -22,6 +27,9 @@ from pathlib import Path
 import numpy as np
 
 import feasid
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from fleets import KINDS, odd_logs
 
 SEVEN = "kuka_lwr4"
 PERIOD = 0.01
@@ -79,16 +87,45 @@ def memory(count: int) -> None:
     print("equal to the last bit" if results[1] == results[2] else "SUMS DIFFER")
 
 
+def compare(arms: list[str], first: int, seeds: int) -> None:
+    """See the module."""
+    named, wrong, sets = 0, 0, 0
+    for seed in range(first, first + seeds):
+        name = arms[seed % len(arms)]
+        for what in KINDS:
+            kind, logs, at, _ = odd_logs(name, seed, what)
+            fit = feasid.fit(logs, kind.robot, diagnose=False, candidates=())
+            right = [(d.log, d.kind) for d in fit.logs.differences] == [(at, what)]
+            named, sets = named + right, sets + 1
+            if not right:
+                texts = [f"{d.log}: {d}" for d in fit.logs.differences]
+                print(f"{name} seed {seed}: log {at}, {what}, but {texts or 'no log'} named")
+    days = 0
+    for seed in range(first + 1000, first + 1000 + seeds * len(KINDS)):
+        kind, logs, _, _ = odd_logs(arms[seed % len(arms)], seed, "daily")
+        fit = feasid.fit(logs, kind.robot, diagnose=False, candidates=())
+        wrong, days = wrong + bool(fit.logs.differences), days + 1
+        if fit.logs.differences:
+            print(f"seed {seed}, friction by day: {[str(d) for d in fit.logs.differences]}")
+    print(f"log and kind named in {named} of {sets}; false names in {wrong} of {days}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("memory").add_argument("--logs", type=int, default=2000)
+    logs = commands.add_parser("logs")
+    logs.add_argument("--seeds", type=int, default=10)
+    logs.add_argument("--first", type=int, default=0)
+    logs.add_argument("--arms", nargs="+", default=["kuka_lwr4", "kinova_gen3"])
     part = commands.add_parser("part")
     for name in ("folder", "workers", "kill"):
         part.add_argument(name)
     chosen = parser.parse_args()
     if chosen.command == "memory":
         memory(chosen.logs)
+    elif chosen.command == "logs":
+        compare(chosen.arms, chosen.first, chosen.seeds)
     else:
         reduce_folder(Path(chosen.folder), int(chosen.workers), chosen.kill == "1")
 

@@ -23,6 +23,7 @@ from feasid.core.codec import encode, kinds
 from feasid.core.notes import Note
 from feasid.effects.calibration import Calibrated, Calibration
 from feasid.effects.functions import Mistake
+from feasid.effects.log_differences import Difference, LogComparison
 from feasid.errors import CertificateError, FeasidError, InputError, OutputError
 from feasid.estimation.bounds import PlausibleBound
 from feasid.estimation.estimate import Estimate
@@ -107,6 +108,7 @@ class FitRecord:
     made: Mapping[str, Any]
     source: SourceRecord | None
     outside: tuple[str, ...] = field(default=())  #: constraints that no certificate covers
+    logs: LogComparison | None = None
 
 
 KNOWN = MODEL_KINDS | kinds(
@@ -118,6 +120,8 @@ KNOWN = MODEL_KINDS | kinds(
     Calibration,
     Calibrated,
     Mistake,
+    LogComparison,
+    Difference,
     Servo,
     ServoFit,
     Structure,
@@ -194,6 +198,7 @@ def _record(fit: FittedModel) -> FitRecord:
         made=provenance(fit),
         source=None if source is None else _source_record(source),
         outside=tuple(c.name for c in fit.feasible.convex),
+        logs=fit.logs,
     )
 
 
@@ -273,7 +278,6 @@ def _fit(record: FitRecord, source: Source | None, reduced: Reduced, equations: 
         raise DamagedError(f"its parameters break {', '.join(broken)}")
     units = problem_units(robot, feasible, r @ base.K, rho, torques=True)
     problem = LeastSquares(r, rho, base, feasible, units)
-    covariance, full, predicted = record.covariances
     estimate = Estimate(
         FeasibleFit(problem, record.delta, record.raw, ()),
         FeasibleFit(problem, record.optimum, record.raw, ()),
@@ -281,11 +285,11 @@ def _fit(record: FitRecord, source: Source | None, reduced: Reduced, equations: 
         triangle=record.triangle,
         weights=record.joint_weights,
         noise=record.noise,
-        base_covariance=covariance,
+        base_covariance=record.covariances[0],
         prior_weight=record.prior_weight,
         evidence=record.evidence,
-        covariance=full,
-        prediction_covariance=predicted,
+        covariance=record.covariances[1],
+        prediction_covariance=record.covariances[2],
         systematic=record.systematic,
         bounds=record.bounds,
         active_bounds=record.active_bounds,
@@ -320,6 +324,7 @@ def _fit(record: FitRecord, source: Source | None, reduced: Reduced, equations: 
         record.calibration,
         record.servo,
         saved=LogEvidence(record.structure, record.contact_errors),
+        logs=record.logs,
         made=record.made,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid fit``."""
     add = parser.add_argument
     add("logs", nargs="+", metavar="LOG", help="CSV, Parquet, NPZ, bags, reduced")
+    add("--without", metavar="LOG", nargs="+", help="of these logs, do not fit some")
     add_robot_arguments(parser)
     add("--out", metavar="FILE", help="write the identified robot")
     add(
@@ -98,6 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Fit, print the summary, write what was asked; returns 0, or 5 for a fit that is useless."""
+    arguments.logs = _logs_without(arguments.logs, arguments.without or ())
     _check_outputs(arguments)
     if arguments.verify_with and not arguments.out:
         raise InputError("--verify-with replays the log in a written file: give it a name, --out")
@@ -145,6 +148,17 @@ def run(arguments: argparse.Namespace) -> int:
     with redirect_sentences(arguments.json):
         _write_results(result, arguments, tests or None)
     return 0
+
+
+def _logs_without(logs: Sequence[str], without: Sequence[str]) -> list[str]:
+    """The logs but those of these paths or file names, each of which is one of them."""
+    left = {k for k, log in enumerate(logs) for w in without if w in (log, Path(log).name)}
+    for name in without:
+        if not any(name in (log, Path(log).name) for log in logs):
+            raise InputError(f"--without {name}: no such log among {', '.join(logs)}")
+    if len(left) == len(logs):
+        raise InputError("--without leaves no log to fit")
+    return [log for k, log in enumerate(logs) if k not in left]
 
 
 def _write_results(result: Fit, arguments: argparse.Namespace, test: Any) -> None:

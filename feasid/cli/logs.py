@@ -37,7 +37,7 @@ EXIT_PARTIAL = 4
 
 def add_diagnose_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid diagnose``."""
-    parser.add_argument("log", metavar="LOG", nargs="+", help="CSV, Parquet, NPZ or bag; runs")
+    parser.add_argument("log", metavar="LOG", nargs="+", help="CSV, Parquet, NPZ or bag")
     add_robot_arguments(parser)
     add_json(parser)
     add_options(parser, DiagnoseOptions)
@@ -53,12 +53,12 @@ def run_diagnose(arguments: argparse.Namespace) -> int:
 
     options = read_options(arguments, DiagnoseOptions, "feasid diagnose")
     robot = read_robot(arguments)
-    logs = arguments.log[0] if len(arguments.log) == 1 else arguments.log
     with report_step("reading"):
-        log = Recording(logs)
-        log.table(robot, options.get("topic"))
+        logs = [Recording(log) for log in arguments.log]
+        for log in logs:
+            log.table(robot, options.get("topic"))
     with report_step("diagnosing"):
-        diagnosis = diagnose(log, robot, **options)
+        diagnosis = diagnose(logs, robot, **options)
     if arguments.json:
         found = [asdict(f) for f in diagnosis]
         print_json(

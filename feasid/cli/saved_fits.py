@@ -89,6 +89,13 @@ def run_errors(arguments: argparse.Namespace) -> int:
     for log, errors in found.items():
         if errors.attrs.get("leakage"):
             print(f"{log}: {errors.attrs['leakage']}")
+    if len(arguments.logs) > 1:
+        from feasid.identification.prediction import compare_sources
+        from feasid.regression.reduce import open_sources
+
+        compared = compare_sources(model, open_sources(arguments.logs))
+        if compared is not None:
+            print("\n".join(["", str(compared), *map(str, compared.notes)]))
     return 0
 
 

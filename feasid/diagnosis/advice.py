@@ -42,7 +42,7 @@ from feasid.logs.motion import Rows, Run, excluded_blocks
 from feasid.logs.recording import Recording
 from feasid.options.complete import check_options, document_options, select_options
 from feasid.options.tables import DiagnoseOptions, LogOptions
-from feasid.regression.reduce import Log, complete_filter_options
+from feasid.regression.reduce import Log, complete_filter_options, open_sources
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import FRICTION
 
@@ -94,7 +94,9 @@ deviations, carries a load that the description lacks, or lacks one."""
 @document_options(DiagnoseOptions)
 @one_thread()
 def diagnose(
-    log: Log, robot: Robot | str | Path | None = None, **options: Unpack[DiagnoseOptions]
+    log: Log | Sequence[Log],
+    robot: Robot | str | Path | None = None,
+    **options: Unpack[DiagnoseOptions],
 ) -> Diagnosis:
     """Find what is wrong with a log, and which options of a fit make up for it.
 
@@ -104,7 +106,9 @@ def diagnose(
 
     Parameters
     ----------
-    log : DataFrame, mapping of arrays, path or Recording
+    log : DataFrame, mapping of arrays, path or Recording, or a sequence of these
+        Of several logs, each is looked at, then all are fitted together: which of them differs
+        from the others, and in what.
     robot : Robot or path, optional
         Default what travels in ``df.attrs["robot"]``.
     **options
@@ -120,14 +124,47 @@ def diagnose(
     InputError
         Without a robot, or for an option that it does not have.
     """
-    recording = Recording.from_source(log)
     asked = check_options(DiagnoseOptions, options, "diagnose")
     robot = with_shared_motors(resolve_robot(log, robot), asked.get("couplings"))
+    sources = open_sources(log)
+    if len(sources) > 1:
+        return _diagnose_together([s for s in sources if isinstance(s, Recording)], robot, asked)
+    recording = Recording.from_source(sources[0])
     check = check_log(recording, robot, asked)
     if not check.usable:
         return check.diagnosis
     found = [*check.diagnosis, *_fit_findings(recording, check)]
     return replace(check.diagnosis, findings=sort_findings(found))
+
+
+def _diagnose_together(
+    logs: Sequence[Recording], robot: Robot, asked: Mapping[str, Any]
+) -> Diagnosis:
+    """What is wrong with each log, and which differs from the others in a fit of all."""
+    checks = [check_log(log, robot, asked, thorough=False) for log in logs]
+    names = [Path(log.name).name or f"log {k}" for k, log in enumerate(logs, start=1)]
+    findings = [
+        replace(f, message=f"{name}: {f.message}")
+        for name, check in zip(names, checks, strict=True)
+        for f in check.diagnosis
+        if f.level != "note"
+    ]
+    usable = [log for log, check in zip(logs, checks, strict=True) if check.usable]
+    table = ""
+    if len(usable) > 1:
+        try:
+            fitted = fit(usable, robot, diagnose=False, **asked)
+        except FeasidError as error:
+            findings.append(Finding("unusable", "error", str(error)))
+        else:
+            table = "" if fitted.logs is None else str(fitted.logs)
+            differing = () if fitted.logs is None else fitted.logs.notes
+            findings += [Finding(n.code, "warning", str(n), values=n.values) for n in differing]
+    samples, seconds = (
+        sum(getattr(c.diagnosis, name) for c in checks) for name in ("samples", "duration")
+    )
+    rate = checks[0].diagnosis.rate
+    return Diagnosis(sort_findings(findings), samples, seconds, rate, table=table)
 
 
 def _fit_findings(recording: Recording, check: LogCheck) -> list[Finding]:

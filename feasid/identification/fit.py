@@ -55,6 +55,7 @@ from feasid.formats.fit_robot import (
     with_shared_motors,
 )
 from feasid.identifiability.base import BaseParameters, base_parameters
+from feasid.identification.prediction import compare_sources
 from feasid.identification.result import Fit
 from feasid.logs.motion import Motion
 from feasid.logs.recording import Recording
@@ -165,7 +166,7 @@ def _fit_torques(
         *solved.notes,
         *reduced.notes,
     ]
-    return Fit(
+    fitted = Fit(
         description=solved.base.robot,
         estimator=solved.estimator.keep(solved.estimate),
         estimate=solved.estimate,
@@ -179,6 +180,10 @@ def _fit_torques(
         calibration=calibration,
         servo=servo,
     )
+    compared = compare_sources(fitted, [t.source for t in tasks])
+    if compared is None:
+        return fitted
+    return replace(fitted, logs=compared, notes=as_notes([*compared.notes, *notes]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ from feasid.core.arguments import Positive, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
 from feasid.effects.calibration import Calibration
+from feasid.effects.log_differences import LogComparison
 from feasid.errors import CertificateError, InputError
 from feasid.estimation.cross_validation import CrossValidation
 from feasid.estimation.estimate import Estimate
@@ -75,6 +76,7 @@ class FittedModel:
     servo: ServoFit | None = None  #: of logs that have commands in place of torques
     recordings: tuple[Recording, ...] = ()  #: the logs; empty for reduced data and after `load`
     saved: LogEvidence | None = None  #: in place of the recordings, after `load`
+    logs: LogComparison | None = None  #: what each of several logs gives; None of one
     made: Mapping[str, Any] = field(default_factory=dict)  #: versions, time and hashes of a file
 
     # -- parameters ----------------------------------------------------------------------------

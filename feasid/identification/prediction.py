@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from feasid.assessment.simulation import Simulation, robot_as_described, simulate
 from feasid.dynamics.regressor import inverse_dynamics
+from feasid.effects.log_differences import MOST_LOGS, LogComparison, compare_reduced
 from feasid.errors import InputError
 from feasid.identification.fitted import FittedModel, raw_error
 from feasid.logs.floating import robot_floats
 from feasid.logs.recording import Recording
 from feasid.regression.duplicates import find_leakage, find_shared_rows
-from feasid.regression.reduce import open_sources, reduce
+from feasid.regression.reduce import open_sources, reduce, restrict_terms
+from feasid.regression.triangle import Reduced
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -33,6 +35,33 @@ def errors_on_log(fit: FittedModel, other: Any, options: Mapping[str, Any]) -> p
         rows = find_shared_rows(fit.recordings, sources, fit.base.robot, both, measured)
     errors.attrs["leakage"] = rows or find_leakage(fit.reduced, reduced)
     return errors
+
+
+def compare_sources(fit: FittedModel, sources: Sequence[Any]) -> LogComparison | None:
+    """What each of several logs gives, and in which way one differs from the others.
+
+    None where it cannot be told: for one log, more than `MOST_LOGS`, signals that were filtered
+    (filtering="signals"), floating bases, commands, and reduced logs of another preparation.
+    """
+    cannot = robot_floats(fit.base.robot) or fit.servo is not None or not fit.reduced.strata
+    if cannot or not 2 <= len(sources) <= MOST_LOGS or len(fit.reduced.columns) != fit.base.size:
+        return None
+    parts, wide = [], fit.base.robot
+    for source in sources:
+        if isinstance(source, Reduced):
+            if source.robot is None or fit.calibration.confirmed:
+                return None
+            wide = source.robot
+            part = restrict_terms(source, wide, fit.base)
+        else:
+            part = reduce([source], base=fit.base, **fit.test_options())
+        parts.append(part.with_shifted_torques(fit.delay) if fit.delay else part)
+    names = [
+        (Path(getattr(s, "name", "")).name or (s.sources[0] if getattr(s, "sources", ()) else ""))
+        or f"log {k}"
+        for k, s in enumerate(sources, start=1)
+    ]
+    return compare_reduced(names, parts, fit.base, fit.delta)
 
 
 def predict_torques(fit: FittedModel, log: Any, options: Mapping[str, Any]) -> pd.DataFrame:

@@ -67,6 +67,7 @@ class Diagnosis(Displayed):
     duration: float = float("nan")  #: [s] and [Hz]; NaN when the log has no usable time.
     rate: float = float("nan")  #: See `duration`.
     notes: tuple[str, ...] = ()  #: How the log was prepared for the tests.
+    table: str = ""  #: Of several logs: what each gives, and in what it differs from the others.
 
     @property
     def ok(self) -> bool:
@@ -118,7 +119,7 @@ class Diagnosis(Displayed):
         count = {level: sum(f.level == level for f in self.findings) for level in LEVELS}
         said = ", ".join(f"{n} {level}{'s' if n > 1 else ''}" for level, n in count.items() if n)
         head = f"{self._headline()}: {said or 'nothing found'}"
-        return "\n".join([head, *(str(f) for f in self.findings)])
+        return "\n".join([head, *(str(f) for f in self.findings), *self.table.splitlines()])
 
     def display(self) -> Display:
         """The diagnosis at a glance."""
