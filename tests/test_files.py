@@ -314,3 +314,34 @@ def test_closed_standard_output_is_no_verdict(tmp_path):
     done = subprocess.run(command, shell=True, capture_output=True, text=True)
     assert done.returncode == 2
     assert "standard output is closed" in done.stderr
+
+
+def test_files_that_belong_together_are_written_together_or_not_at_all(tmp_path, monkeypatch):
+    """Where the second finds no room, or its name taken meanwhile, the first is as it was."""
+    one, two = tmp_path / "arm.c", tmp_path / "arm.h"
+    one.write_bytes(b"before")
+    synced, put = files._write_synced, files._put_into_place
+
+    def full(path, content):
+        if content == b"2":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        synced(path, content)
+
+    def taken(beside, target, overwrite):
+        if target == two:
+            raise FileExistsError
+        put(beside, target, overwrite)
+
+    for name, failing in (("_write_synced", full), ("_put_into_place", taken)):
+        with monkeypatch.context() as patch:
+            patch.setattr(files, name, failing)
+            with pytest.raises(OutputError, match=r"arm\.h"):
+                files.write_together({one: b"1", two: b"2"}, overwrite=True)
+        assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == {"arm.c": b"before"}
+    files.write_together({one: b"1", two: b"2"}, overwrite=True)
+    assert (one.read_bytes(), two.read_bytes()) == (b"1", b"2")
+    with files.record_written_files() as journal:
+        files.write_together({one: b"3", two: b"4"}, overwrite=True)
+    assert journal.files() == [str(one), str(two)]
+    assert journal.take_back() == []
+    assert (one.read_bytes(), two.read_bytes()) == (b"1", b"2")

@@ -274,8 +274,9 @@ def _fit(record: FitRecord, source: Source | None, reduced: Reduced, equations: 
     for log in (reduced, equations):
         _require_log_of(base, log)
     feasible = record.constraints.on(robot)
-    if broken := feasible.violations(record.delta):
-        raise DamagedError(f"its parameters break {', '.join(broken)}")
+    for parameters in (record.delta, record.optimum):
+        if broken := feasible.violations(parameters):
+            raise DamagedError(f"its parameters break {', '.join(broken)}")
     units = problem_units(robot, feasible, r @ base.K, rho, torques=True)
     problem = LeastSquares(r, rho, base, feasible, units)
     estimate = Estimate(
@@ -354,5 +355,12 @@ def _require_shapes(record: FitRecord, robot: Robot, nb: int) -> None:
     for what, values, shape in expected:
         if values is not None and values.shape != shape:
             raise DamagedError(f"its {what} has shape {values.shape}, not {shape}")
+    noise = record.noise
+    if (
+        not (noise.quick > 0).all()
+        or not (noise.slow >= 0).all()
+        or not (noise.correlation > 0).all()
+    ):
+        raise DamagedError("its noise is no variance")
     if set(record.numbers) != {*NUMBERS}:
         raise DamagedError("its numbers are not those of an estimate")

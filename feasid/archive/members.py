@@ -16,7 +16,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 import feasid
-from feasid.core.arrays import MEANING, DamagedError, read_arrays, require_version, unpack_archive
+from feasid.core.arrays import (
+    MEANING,
+    DamagedError,
+    read_arrays,
+    require_moderate,
+    require_version,
+    unpack_archive,
+)
 from feasid.core.codec import Kinds, decode, encode, kinds
 from feasid.core.files import open_for_reading, write_atomically
 from feasid.errors import FeasidError, InputError
@@ -99,6 +106,7 @@ def read_record(
     for key, array in arrays.items():
         if array.dtype.kind not in "fiub":
             raise DamagedError(f"{name} holds {key!r} of {array.dtype}, which are no numbers")
+    require_moderate(arrays)
     record = decode(model["record"], arrays, known)
     if not isinstance(record, kind):
         raise DamagedError(f"it holds no {noun}")

@@ -31,7 +31,7 @@ from feasid.codegen.routine import (
 )
 from feasid.core.arguments import checked
 from feasid.core.arrays import Array
-from feasid.core.files import check_writable, write_atomically
+from feasid.core.files import check_writable, write_together
 from feasid.core.text import quote
 from feasid.errors import InputError
 from feasid.identifiability.base import BaseParameters
@@ -366,8 +366,7 @@ def write_code(
         check_writable(file, overwrite=overwrite)
     code = CCode(source, c_identifier(target.stem), precision, routines)
     text = code.text.replace(f'"{code.name}.h"', f'"{header.name}"', 1)
-    write_atomically(target, text.encode(), overwrite=overwrite)
-    write_atomically(header, code.header.encode(), overwrite=overwrite)
+    write_together({target: text.encode(), header: code.header.encode()}, overwrite=overwrite)
     return code
 
 

@@ -141,6 +141,20 @@ def read_arrays(content: dict[str, bytes]) -> dict[str, Any]:
     return arrays
 
 
+LARGEST_NUMBER = 1e100
+"""Absolute value of SI numbers of models: none is larger, and doubles hold their squares."""
+
+
+def require_moderate(arrays: Mapping[str, Any]) -> None:
+    """Refuse arrays with finite numbers beyond `LARGEST_NUMBER`, by their names: DamagedError."""
+    for name, values in arrays.items():
+        if (
+            values.dtype.kind == "f"
+            and (np.abs(values[np.isfinite(values)]) > LARGEST_NUMBER).any()
+        ):
+            raise DamagedError(f"array {name!r} has a number beyond {LARGEST_NUMBER:g}")
+
+
 def read_array(content: bytes) -> Any:
     """One array of numbers or texts.
 

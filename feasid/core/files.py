@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from types import FrameType
-from typing import IO, BinaryIO
+from typing import IO, BinaryIO, TypeVar
 
 from feasid.errors import InputError, LimitError, OutputError, did_you_mean
 
@@ -47,6 +47,8 @@ NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EM
 """What file systems without hard links answer."""
 
 Name = str | os.PathLike[str]
+
+AnyName = TypeVar("AnyName", bound=Name)
 
 
 # -- reading --------------------------------------------------------------------------------------
@@ -199,13 +201,15 @@ class Journal:
 
     def take_back(self) -> list[str]:
         """Remove them, or put back what was there before; the paths of those that stay."""
-        for path, inode, content in reversed(self._noted):
+        for entry in self._noted[::-1]:
+            path, inode, content = entry
             if _inode(path) != inode:
                 continue
             with suppress(OSError):
                 path.unlink()
                 if content is not None:
                     write_atomically(path, content, noted=False)
+                self._noted.remove(entry)  # what was restored may have the same inode
         return self.files()
 
 
@@ -225,33 +229,74 @@ def write_atomically(
     Raises OutputError: if `path` exists and `overwrite` is False, is no regular file, or cannot be
     written; what was there before is intact, and nothing is left beside it.
     """
+    write_together({path: content}, overwrite=overwrite, noted=noted)
+
+
+def write_together(
+    contents: Mapping[AnyName, bytes], *, overwrite: bool = False, noted: bool = True
+) -> None:
+    """Write files by their paths that belong together, as `write_atomically`: all or none.
+
+    All are on disk before the first is put into place; where a later one cannot be, those before
+    it are taken back.
+    """
+    own = Journal()
+    journals = [own] * (len(contents) > 1) + [j for j in (_JOURNAL.get(),) if noted and j]
+    staged: list[tuple[Name, Path, Path]] = []
     with _defer_signals():
-        _write_whole(path, content, overwrite, noted)
+        try:
+            for path, content in contents.items():
+                target, status = _target(path, overwrite)
+                beside = target.with_name(f".feasid-{os.urandom(8).hex()}")
+                staged.append((path, target, beside))
+                with _named_errors(path):
+                    _write_synced(beside, content)
+                    if status is not None:
+                        _keep_owner(beside, status)
+            for name, target, beside in staged:
+                with _named_errors(name):
+                    for journal in journals:
+                        journal.note(target, beside.stat().st_ino, overwrite)
+                    _put_into_place(beside, target, overwrite)
+        except BaseException:
+            own.take_back()
+            raise
+        finally:
+            for _, _, beside in staged:
+                with suppress(OSError):
+                    beside.unlink(missing_ok=True)
 
 
-def _write_whole(path: Name, content: bytes, overwrite: bool, noted: bool) -> None:
-    target, status = _target(path, overwrite)
-    beside = target.with_name(f".feasid-{os.urandom(8).hex()}")
+@contextmanager
+def _named_errors(path: Name) -> Iterator[None]:
+    """Errors of the system as those of an output."""
     try:
-        with os.fdopen(os.open(beside, CREATE, 0o666), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-            if noted and (known := _JOURNAL.get()) is not None:
-                known.note(target, os.fstat(file.fileno()).st_ino, overwrite)
-        if status is not None:
-            _keep_owner(beside, status)
-        if overwrite:
-            os.replace(beside, target)
-        else:
-            _create(beside, target)
+        yield
     except FileExistsError as error:
         raise _exists(path) from error
     except OSError as error:
         raise _unwritable(path, error) from error
-    finally:
-        with suppress(OSError):
-            beside.unlink(missing_ok=True)
+
+
+def _write_synced(path: Path, content: bytes) -> None:
+    with os.fdopen(os.open(path, CREATE, 0o666), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _put_into_place(beside: Path, target: Path, overwrite: bool) -> None:
+    """Give a finished file its name: without `overwrite` unless that is taken."""
+    if overwrite:
+        os.replace(beside, target)
+        return
+    try:
+        os.link(beside, target)
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        os.close(os.open(target, CREATE, 0o666))
+        os.replace(beside, target)
 
 
 def with_ending(path: Name, ending: str) -> Path:
@@ -376,17 +421,6 @@ def _keep_owner(beside: Path, before: os.stat_result) -> None:
         with suppress(OSError):
             os.chown(beside, before.st_uid, before.st_gid)
     os.chmod(beside, stat.S_IMODE(before.st_mode))
-
-
-def _create(beside: Path, target: Path) -> None:
-    """Give a finished file its name unless that is taken, in one step where there are links."""
-    try:
-        os.link(beside, target)
-    except OSError as error:
-        if error.errno not in NO_LINKS:
-            raise
-        os.close(os.open(target, CREATE, 0o666))
-        os.replace(beside, target)
 
 
 def _expand_pattern(name: Name) -> list[str]:

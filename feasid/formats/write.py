@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arguments import checked
-from feasid.core.files import check_writable, write_atomically
+from feasid.core.files import check_writable, write_together
 from feasid.errors import InputError, OutputError, did_you_mean
 from feasid.formats.description import NO_EXTRAS, Extras
 from feasid.formats.registry import FORMATS, format_named, format_of_path, read_description
@@ -101,32 +101,26 @@ def write(
     content = file_bytes(robot, kind, extras)
     encode = format_named(kind).encode
     content = content if encode is None else encode(content, target.suffix.lower())
-    _write_loop_table(robot, kind, target, content, overwrite=overwrite)
+    files = {}
+    if (table := _loop_table(robot, kind, target, content)) is not None:
+        files[loop_table_path(target)] = table
     lost_terms = unrepresentable_terms(full_robot, kind)
-    if not (lost_terms or complete is not None):
-        write_atomically(target, content, overwrite=overwrite)
-        beside.unlink(missing_ok=True)
-        return Written(str(target), kind)
-    # First the sidecar: should the file then not follow, the hash tells.
-    write_atomically(
-        beside, sidecar_bytes(full_robot, content, complete is not None), overwrite=overwrite
-    )
-    write_atomically(target, content, overwrite=overwrite)
-    return Written(str(target), kind, str(beside), lost_terms)
+    beside_is_needed = bool(lost_terms) or complete is not None
+    if beside_is_needed:
+        files[beside] = sidecar_bytes(full_robot, content, complete is not None)
+    files[target] = content  # last: should it not follow the others, its hash tells
+    write_together(files, overwrite=overwrite)
+    for stale in {beside, loop_table_path(target)} - {*files}:
+        stale.unlink(missing_ok=True)
+    return Written(str(target), kind, str(beside) if beside_is_needed else None, lost_terms)
 
 
-def _write_loop_table(
-    robot: Robot, kind: str, target: Path, content: bytes, *, overwrite: bool
-) -> None:
+def _loop_table(robot: Robot, kind: str, target: Path, content: bytes) -> bytes | None:
     """The table of loops, and of couplings, that the file does not have."""
-    table = None
-    if not format_named(kind).holds_loops and not robot.is_tree:
-        bonds = read_description(parse_xml(content, str(target))).bonds
-        table = loop_table_bytes(robot, {bond.first for bond in bonds if bond.kind == "joint"})
-    if table is not None:
-        write_atomically(loop_table_path(target), table, overwrite=overwrite)
-    else:
-        loop_table_path(target).unlink(missing_ok=True)
+    if format_named(kind).holds_loops or robot.is_tree:
+        return None
+    bonds = read_description(parse_xml(content, str(target))).bonds
+    return loop_table_bytes(robot, {bond.first for bond in bonds if bond.kind == "joint"})
 
 
 def format_of(robot: Robot, path: str | os.PathLike[str]) -> str:

@@ -30,6 +30,7 @@ from feasid.core.arrays import (
     Array,
     read_arrays,
     require_finite,
+    require_moderate,
     require_version,
     unpack_archive,
 )
@@ -326,6 +327,7 @@ class Reduced:
         """
         try:
             arrays = read_arrays(unpack_archive(file, name, LARGEST_FILE))
+            require_moderate(arrays)
             return cls(**values_from_archive(arrays, name))
         except SecurityError as error:
             raise SecurityError(f"{name}: {error}", path=name) from error

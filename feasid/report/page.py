@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from feasid import __version__
 from feasid.core.display import plain
-from feasid.core.files import check_writable, with_ending, write_atomically
+from feasid.core.files import check_writable, with_ending, write_atomically, write_together
 from feasid.errors import InputError, missing_extra
 from feasid.identification.result import Fit
 from feasid.logs.recording import Recording
@@ -130,8 +130,8 @@ def write_report(
         caption = "Simulation: errors of windows of the log, joint by joint"
         pictures.append(_encode_figure(simulation.plot(), caption))
     page = _render(template, "page.html", told, pictures, str(summary(fit, tested)))
-    write_atomically(path, page.encode(), overwrite=overwrite)
-    write_atomically(numbers, json.dumps(told, allow_nan=False).encode(), overwrite=overwrite)
+    data = json.dumps(told, allow_nan=False).encode()
+    write_together({path: page.encode(), numbers: data}, overwrite=overwrite)
 
 
 def _simulate(fit: Fit, logs: Sequence[Any]) -> Simulation | str:

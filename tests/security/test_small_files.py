@@ -29,7 +29,15 @@ def test_arrays_of_odd_kinds_are_refused(kind, tmp_path):
         feasid.read_log(tmp_path / "log.npz")
 
 
-@pytest.mark.parametrize("option", [{"window": 10**12}, {"block": 10**9}])
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"window": 10**12},
+        {"block": 10**9},
+        {"window": 10**8, "block": 1},
+        {"derivative_cutoff": 1e-3},
+    ],
+)
 def test_an_online_fit_has_limits(option):
     with pytest.raises(InputError):
         feasid.OnlineFit(feasid.load_robot(ARM), 1000.0, **option)

@@ -65,8 +65,11 @@ def usable_inertials(robot: Robot) -> Mask:
     for i, body in enumerate(values):
         if not np.isfinite(body).all() or body[9] <= 0:
             continue
-        pseudo = inertia.pseudo_inertia(body)
-        about_com = pseudo[:3, :3] - np.outer(pseudo[:3, 3], pseudo[:3, 3]) / body[9]
+        with np.errstate(over="ignore", invalid="ignore"):
+            pseudo = inertia.pseudo_inertia(body / body[9])
+            about_com = pseudo[:3, :3] - np.outer(pseudo[:3, 3], pseudo[:3, 3])
+        if not np.isfinite(about_com).all():
+            continue
         moments = np.linalg.eigvalsh(about_com)
         usable[i] = moments[0] > THINNEST * max(moments[2], 0.0)
     return usable

@@ -9,6 +9,7 @@ fixed length become columns, and LeRobot's datasets those of positions and comma
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -20,6 +21,7 @@ import numpy as np
 from feasid.core.arrays import DamagedError, read_arrays, unpack_archive
 from feasid.core.files import file_size, open_for_reading
 from feasid.core.notes import Note
+from feasid.core.text import quote
 from feasid.errors import InputError, LimitError, LogError, SecurityError, missing_extra
 from feasid.logs.read.formats import MAX_EXPANSION, LogFormat, LogReading, register_format
 from feasid.logs.table import LONGEST_LIST, header_with_unit
@@ -218,6 +220,8 @@ def open_parquet(source: IO[bytes], path: str, most: int) -> Iterator[tuple[Any,
     size = file_size(source)
     try:
         schema = pq.read_schema(source)
+        if twice := [name for name, times in Counter(schema.names).items() if times > 1]:
+            raise LogError(f"{path}: column {quote(twice[0])} occurs twice", path=path)
         columns = {f.name: _count_columns(pa.types, f.type) for f in schema}
         texts = [f.name for f in schema if _is_text(pa.types, f.type)]
         lists = [f.name for f in schema if _is_list_of_numbers(pa.types, f.type)]
