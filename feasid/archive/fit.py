@@ -271,12 +271,11 @@ def _fit(record: FitRecord, source: Source | None, reduced: Reduced, equations: 
     base = base_parameters(robot, measured=record.measured)
     r, rho, _ = record.triangle
     _require_shapes(record, robot, base.size)
-    for log in (reduced, equations):
-        _require_log_of(base, log)
+    _require_log_of(base, reduced)
+    _require_log_of(base, equations)
     feasible = record.constraints.on(robot)
-    for parameters in (record.delta, record.optimum):
-        if broken := feasible.violations(parameters):
-            raise DamagedError(f"its parameters break {', '.join(broken)}")
+    if broken := (*feasible.violations(record.delta), *feasible.violations(record.optimum)):
+        raise DamagedError(f"its parameters break {', '.join(broken)}")
     units = problem_units(robot, feasible, r @ base.K, rho, torques=True)
     problem = LeastSquares(r, rho, base, feasible, units)
     estimate = Estimate(
