@@ -2,6 +2,7 @@
 
     python benchmarks/fleet.py memory [--logs 2000]
     python benchmarks/fleet.py logs [--seeds 10] [--first 0] [--arms kuka_lwr4 kinova_gen3]
+    python benchmarks/fleet.py fleets [--seeds 3] [--first 0] [--arms kuka_lwr4] [--robots 8]
 
 ``memory`` reduces files of two seconds through two worker processes, one of which is killed on the
 way, and through one process, and prints the parent's largest memory, how many logs were tried
@@ -10,6 +11,10 @@ again, and whether the sums are equal to the last bit.
 ``logs`` draws five logs of a hidden arm, of which one has a payload, friction, a gain or an arm of
 its own, and prints in how many sets the log and the kind are named; then five with friction that
 differs by 25 % between days, of which none is to be named.
+
+``fleets`` draws fleets whose arms have logs of 4 s, with one rich log of 25 s and without, and
+prints the error of each arm's model on a rich motion over that of a rich fit of the same arm, and
+predicted errors over real ones.
 """
 
 from __future__ import annotations
@@ -29,7 +34,7 @@ import numpy as np
 import feasid
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from fleets import KINDS, odd_logs
+from fleets import KINDS, POOR, RICH, TEST, ArmType, odd_logs
 
 SEVEN = "kuka_lwr4"
 PERIOD = 0.01
@@ -110,6 +115,33 @@ def compare(arms: list[str], first: int, seeds: int) -> None:
     print(f"log and kind named in {named} of {sets}; false names in {wrong} of {days}")
 
 
+def fleets(arms: list[str], first: int, seeds: int, count: int) -> None:
+    """See the module."""
+    for sister in (True, False):
+        ratios, predicted = [], []
+        for seed in range(first, first + seeds):
+            kind = ArmType.draw(arms[seed % len(arms)], seed)
+            truths = [kind.arm(100 * seed + k) for k in range(count)]
+            logs = {str(k): kind.log(a, POOR, 100 * seed + k) for k, a in enumerate(truths)}
+            if sister:
+                logs["0"] = kind.log(truths[0], RICH, 100 * seed)
+            fleet = feasid.fit_fleet(logs, kind.robot)
+            for k, truth in enumerate(truths[sister:], start=int(sister)):
+                test = kind.log(truth, TEST, 999)
+                log = kind.log(truth, RICH, 100 * seed + 50 + k)
+                rich = feasid.fit(log, kind.robot, diagnose=False, candidates=()).errors(test)
+                errors = fleet.fits[str(k)].errors(test)
+                ratios.append(errors["all"] / rich["all"])
+                predicted.append(errors.attrs["foretold"]["all"] / errors["all"])
+        low, high = np.percentile(predicted, [10, 90])
+        print(
+            f"{'one rich log' if sister else 'none rich'}: error over a rich fit's, median "
+            f"{np.median(ratios):.2f}, largest {max(ratios):.2f}; predicted over real errors, "
+            f"median {np.median(predicted):.2f}, 10 to 90 % {low:.2f} to {high:.2f}",
+            flush=True,
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -118,6 +150,11 @@ def main() -> None:
     logs.add_argument("--seeds", type=int, default=10)
     logs.add_argument("--first", type=int, default=0)
     logs.add_argument("--arms", nargs="+", default=["kuka_lwr4", "kinova_gen3"])
+    several = commands.add_parser("fleets")
+    several.add_argument("--seeds", type=int, default=3)
+    several.add_argument("--first", type=int, default=0)
+    several.add_argument("--arms", nargs="+", default=["kuka_lwr4"])
+    several.add_argument("--robots", type=int, default=8)
     part = commands.add_parser("part")
     for name in ("folder", "workers", "kill"):
         part.add_argument(name)
@@ -126,6 +163,8 @@ def main() -> None:
         memory(chosen.logs)
     elif chosen.command == "logs":
         compare(chosen.arms, chosen.first, chosen.seeds)
+    elif chosen.command == "fleets":
+        fleets(chosen.arms, chosen.first, chosen.seeds, chosen.robots)
     else:
         reduce_folder(Path(chosen.folder), int(chosen.workers), chosen.kill == "1")
 

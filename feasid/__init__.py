@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from feasid.feasibility.correct import Correction as Correction
     from feasid.feasibility.least_squares import feasible_least_squares as feasible_least_squares
     from feasid.feasibility.proof.claim import Certificate as Certificate
+    from feasid.fleet.fleet import Fleet as Fleet
+    from feasid.fleet.fleet import fit_fleet as fit_fleet
     from feasid.formats.load import load_robot as load_robot
     from feasid.formats.write import write as write
     from feasid.identifiability.base import BaseParameters as BaseParameters
@@ -118,6 +120,8 @@ _HOME = {
     "feasible_least_squares": "feasibility.least_squares",
     "feasible_set": "feasibility.constraints.sets",
     "fit": "identification.fit",
+    "Fleet": "fleet.fleet",
+    "fit_fleet": "fleet.fleet",
     "ControllerPayload": "loads.controllers",
     "Payload": "loads.payload",
     "Prior": "estimation.priors",

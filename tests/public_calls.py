@@ -233,6 +233,10 @@ class Subjects:
     feature = feasid.CustomJointTerm("f", lambda q, dq, ddq, load: q)
 
     @cached_property
+    def fleet(self):
+        return feasid.fit_fleet({"a": self.log, "b": self.log}, self.full)
+
+    @cached_property
     def replay(self):
         return feasid.replay(self.log, self.full, window=0.3, interval=0.3)
 
@@ -389,6 +393,10 @@ def calls(s):
         "sample": lambda: (f.sample, {"robot": s.full, "count": 2}),
         "simulate": lambda: (f.simulate, {"robot": s.full, "log": s.log, "horizon": 0.1}),
         "torque_constants": lambda: (f.torque_constants, {"log": s.log, "robot": s.full}),
+        "fit_fleet": lambda: (
+            f.fit_fleet,
+            {"robots": {"a": s.log, "b": s.log}, "robot": s.full},
+        ),
         "replay": lambda: (
             f.replay,
             {"log": s.log, "robot": s.full, "window": 0.3, "interval": 0.3},
@@ -523,6 +531,9 @@ def calls(s):
     methods("OnlineFit.update", lambda: s.online, lambda: {"q": one, "tau": one})
     methods("OnlineFit.extend", lambda: s.online, lambda: {"q": q, "tau": q})
     methods("Payload.on", lambda: s.loaded, lambda: {"robot": s.full})
+    methods("Fleet.fit", lambda: s.fleet, lambda: {"data": s.log})
+    methods("Fleet.save", lambda: s.fleet, lambda: {"path": s.new(".feasid")})
+    methods("Fleet.report", lambda: s.fleet, lambda: {"path": s.new(".html")})
     methods("Replay.line", lambda: s.replay, lambda: {"k": 0})
     methods("Replay.plot", lambda: s.replay, lambda: {"path": s.new(".png")})
     methods("Range.certificate", lambda: s.range, lambda: {"end": "lower"})

@@ -22,6 +22,7 @@ LAZY = {
     "feasid.identification.result": "what writes, draws, samples and saves, when it is asked for",
     "feasid.archive.load": "what a file turns out to hold",
     "feasid.online.online_fit": "what writes, when it is asked for",
+    "feasid.fleet.fleet": "what writes, when it is asked for",
 }
 """Modules that import ours inside functions, and why; besides them only the command line."""
 

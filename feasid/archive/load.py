@@ -14,7 +14,7 @@ from feasid.core.arrays import DamagedError
 
 @checked
 def load(path: str | Path) -> Any:
-    """Read what ``fit.save`` wrote, or the ``save`` of an online fit.
+    """Read what ``fit.save`` wrote, or the ``save`` of an online fit or a fleet.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def load(path: str | Path) -> Any:
 
     Returns
     -------
-    Fit or OnlineFit
+    Fit, OnlineFit or Fleet
         A fit has everything but the samples of its logs; an online fit goes on where it was.
 
     Raises
@@ -44,6 +44,10 @@ def _read(path: str, content: Mapping[str, bytes]) -> Any:
         from feasid.archive.online import read_online
 
         return read_online(path, content)
+    if model["format"] == "feasid fleet":
+        from feasid.archive.fleet import read_fleet
+
+        return read_fleet(path, content)
     from feasid.archive.fit import FORMAT, read_fit
 
     if model["format"] != FORMAT:

@@ -23,6 +23,7 @@ from feasid.errors import FeasidError, did_you_mean
 
 COMMANDS = {
     "fit": "identify physically consistent parameters from logs; write URDF, MJCF, SDF",
+    "fleet": "fit robots of one type together, one folder or file of logs each",
     "reduce": "compress logs for later or combined fits",
     "demo": "fit a real log that is shipped with the package",
     "diagnose": "find problems in logs and suggest fixes",
@@ -48,7 +49,15 @@ COMMANDS = {
 }
 
 GROUPS = {
-    "identify": ("fit", "demo", "ranges", "payload", "torque-constants", "base-parameters"),
+    "identify": (
+        "fit",
+        "fleet",
+        "demo",
+        "ranges",
+        "payload",
+        "torque-constants",
+        "base-parameters",
+    ),
     "logs": ("diagnose", "excite", "reduce", "replay"),
     "model files": ("check", "correct", "compare"),
     "saved fits": ("show", "errors", "report", "predict", "simulate", "sample", "export"),
