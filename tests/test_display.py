@@ -6,11 +6,12 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from evidence_of import evidence
 from logs import arm_parameters, simulate
 from robots import ARM
 
 import feasid
-from feasid.assessment.quality import ComparedErrors, judge_errors
+from feasid.assessment.quality import Uses, judge
 from feasid.core.display import HEIGHT, WIDTH, Display, Measure, _latex_text
 from feasid.core.notes import Note
 from feasid.logs.checks.findings import Diagnosis, Finding
@@ -20,28 +21,28 @@ HOSTILE = "<script>alert(1)</script>\x1b[2J\u202e[bold]"
 
 GOOD = """\
 feasible fit of 'arm': good; 3 base of 4 parameters, 1 body
+   yes        Gravity compensation. a misses 0.4 N m; its friction holds 0.5 N
+              m.
+   yes        Feed-forward. Expect to miss 5.1 % of the torque on such motion.
+   not known  Contact. The log in memory does not show what is felt.
+   yes        Weighing. 1 kg is known to 0.05 kg after 6 s of motion.
+   -          Simulation. No log in memory to simulate.
+   -          Masses. 1 of 2 known to 20 % from this log; 4 kg in all.
    physically consistent   yes (certified), smallest margin 0.012
-   cross-validation error  5 % (description 90 %, least squares 4 %)
+   cross-validation error  5.07 % (description 7.61 %, least squares 5.07 %)
    error on fitted log     4 % (3 a to 5 b)
-   well identified         2 of 3 base parameters (std. err. < 30 %)
-   total mass              2 kg
    1 note on what was assumed, derived and left out: fit.notes
    more: fit.summary(), fit.plot(), fit.base_table, fit.report('report.html')"""
 
 BAD = """\
 feasible fit of 'arm': useless; 3 base of 4 parameters, 1 body
    physically consistent   yes (certified), smallest margin 0.012
-!! CROSS-VALIDATION ERROR  99 % (description 90 %, least squares 4 %)
+!! CROSS-VALIDATION ERROR  89.6 % (description 134 %, least squares 89.6 %)
    error on fitted log     4 % (3 a to 5 b)
-   well identified         2 of 3 base parameters (std. err. < 30 %)
-   total mass              2 kg
-!! all joints together: prediction error 99 %, no better than without a model:
-   correct its torque (feasid.diagnose), or leave it out of measured=
-!! a: prediction error 99 %, no better than without a model: correct its torque
-   (feasid.diagnose), or leave it out of measured=
-!! b: prediction error 99 %, no better than without a model: correct its torque
-   (feasid.diagnose), or leave it out of measured=
-!! warning lag: the torques are late
+!! DO NOT USE THIS MODEL.
+!! The model misses 90 % of the torque on motion that it did not see: check
+   columns, units, signs and the robot (feasid.diagnose).
+!! error lag: the torques are late
    1 note on what was assumed, derived and left out: fit.notes
    more: fit.summary(), fit.plot(), fit.base_table, fit.report('report.html')"""
 
@@ -70,18 +71,20 @@ base parameters of 'robot': 6 of 20 parameters
 
 def fitted(error, notes=()):
     """What a display asks of a fit, with numbers by hand."""
-    model, squares, told = np.full(2, error), np.full(2, 0.04), np.full(2, 0.9)
-    quality = judge_errors(ComparedErrors(model, squares, told, np.ones(2), True), ("a", "b"))
+    shown = evidence((0.1, 10 * error), notes=notes)
+    nan = np.full(2, np.nan)
+    uses = Uses(judge(shown), np.nan, nan, nan, 1)
     return SimpleNamespace(
         robot=SimpleNamespace(name="arm", bodies=(0,)),
         beta=np.zeros(3),
         base=SimpleNamespace(unknowns=4),
         reduced=SimpleNamespace(samples=200),
         solution=SimpleNamespace(margins={"a": 0.0123, "b": 0.5}, consistency="full"),
-        quality=quality,
+        quality=judge(shown),
+        evidence=shown,
+        uses=uses.table(),
         relative_error=pd.Series({"a": 0.03, "b": 0.05, "all": 0.04}),
         base_table=pd.DataFrame({"relative_std_percent": [1, 2, 50.0], "std": np.ones(3)}),
-        bodies=pd.DataFrame({"mass": [2.0]}, index=["a"]),
         notes=notes,
     )
 
@@ -90,7 +93,7 @@ def fitted(error, notes=()):
     ("error", "note", "text"),
     [
         (0.05, Note("filtered"), GOOD),
-        (0.99, Note("warning lag: the torques are late", "lag", level="warning"), BAD),
+        (0.9, Note("error lag: the torques are late", "lag", level="error"), BAD),
     ],
 )
 def test_a_fit_is_quiet_when_good_and_loud_when_not(error, note, text):
@@ -198,7 +201,9 @@ def test_pages_for_notebooks_escape_everything():
 
 def test_a_bad_joint_in_a_good_whole_is_named_and_the_whole_is_quiet():
     fit = fitted(0.05)
-    levels = SimpleNamespace(level="doubtful", errors=fit.quality.errors, reasons=("b: 60 % off",))
+    levels = SimpleNamespace(
+        level="doubtful", errors=fit.quality.errors, reasons=(Note("b: 60 % off"),)
+    )
     fit.quality = levels
     text = display(fit).text()
     assert "!! b: 60 % off" in text

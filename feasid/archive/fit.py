@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from feasid.archive.members import MODEL_KINDS, read_record, write_record
+from feasid.assessment.compared_errors import ComparedErrors
+from feasid.assessment.evidence import FitEvidence, GravityComparison
 from feasid.assessment.residuals import Structure
 from feasid.control.external_torque import GAIN, ErrorLaw
 from feasid.core.arguments import array, number
@@ -103,10 +105,12 @@ class FitRecord:
     delay: float
     calibration: Calibration
     servo: ServoFit | None
-    structure: tuple[Structure, ...]
     contact_errors: ErrorLaw | None
     made: Mapping[str, Any]
     source: SourceRecord | None
+    structure: tuple[Structure, ...] = field(default=())  #: of files without `log`
+    log: FitEvidence | None = field(default=None)  #: errors on held-out parts
+    simulated: Array | None = field(default=None)  #: deviations of short simulations
     outside: tuple[str, ...] = field(default=())  #: constraints that no certificate covers
     logs: LogComparison | None = None
 
@@ -125,6 +129,9 @@ KNOWN = MODEL_KINDS | kinds(
     Servo,
     ServoFit,
     Structure,
+    ComparedErrors,
+    GravityComparison,
+    FitEvidence,
     ErrorLaw,
 )
 """Every kind of value that a saved fit may hold."""
@@ -193,7 +200,8 @@ def _record(fit: FittedModel) -> FitRecord:
         delay=fit.delay,
         calibration=fit.calibration,
         servo=fit.servo,
-        structure=fit.structure,
+        log=fit.evidence,
+        simulated=fit.simulated,
         contact_errors=law,
         made=provenance(fit),
         source=None if source is None else _source_record(source),
@@ -323,7 +331,7 @@ def _fit(record: FitRecord, source: Source | None, reduced: Reduced, equations: 
         record.delay,
         record.calibration,
         record.servo,
-        saved=LogEvidence(record.structure, record.contact_errors),
+        saved=LogEvidence(record.log, record.structure, record.contact_errors, record.simulated),
         logs=record.logs,
         made=record.made,
     )

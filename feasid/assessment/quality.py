@@ -1,151 +1,106 @@
-"""How good a fit is, on stretches that it did not see: good, doubtful or useless, and why.
+"""What a fit is good for: a grade for each use, and the verdict that follows.
 
-Errors are relative to the torque, so that no model at all, a torque of zero, has 1. The fit's is
-compared with that, with the description's (its inertials believed, joint terms fitted), and with
-that of unconstrained least squares: what is far better without the constraint that the model can
-exist was not measured on a robot like the one described. Besides, structure that is left in the
-residual (`feasid.assessment.residuals`) and what the parameters' covariance foretells of other
-motions (`foretell`) count.
+A use has one number on a natural scale, two limits, and the findings that contradict the fit.
+Simulation and masses have numbers and no grade: nothing that was tried says which are good enough.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import nnls
 
-from feasid.assessment.residuals import Structure
+from feasid.assessment.checks import (
+    CARE,
+    CONTACT,
+    FEED_FORWARD,
+    GRADED,
+    GRADES,
+    GRAVITY,
+    NO,
+    UNKNOWN,
+    WEIGHING,
+    YES,
+    carries_load,
+    findings,
+    is_strong,
+    list_names,
+)
+from feasid.assessment.compared_errors import ComparedErrors
+from feasid.assessment.evidence import FitEvidence
+from feasid.assessment.rows import PARTS
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
-from feasid.estimation.cross_validation import CrossValidation, relative_error
-from feasid.estimation.noise import TINY, least_squares
-from feasid.identifiability.base import BaseParameters
-from feasid.regression.reduce import measured_rows
-from feasid.regression.triangle import Reduced
+from feasid.dynamics.floating import frame_jacobian
 from feasid.robot.description import Robot
-from feasid.robot.joint_terms import NONNEGATIVE
-from feasid.robot.layout import squares_in_common_unit
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from feasid.control.external_torque import ErrorLaw
 
 LEVELS = ("good", "doubtful", "useless")
 
-UNMEASURED = "unmeasured"
-"""In place of a joint's level where its torque was not measured."""
+LIMITS = {
+    GRAVITY: (1.0, 2.5),
+    FEED_FORWARD: (0.1, 0.25),
+    CONTACT: (0.15, 0.4),
+    WEIGHING: (0.1, 0.3),
+}
+"""Numbers up to which a use is granted, and with care: gravity error over what friction holds,
+torque error over torque, push over the arm's weight, kilograms."""
 
-FEWEST = 3
-"""Stretches, at least, of which each is predicted from the others."""
+SMALL_SHARE = 0.02
+"""Error as a share of what a joint can do, that is as good as the limit of feed-forward."""
 
-MOST = 0.5
-"""Share of joints that are useless from which the whole is."""
+ALARMS = 1.0 / 3600.0
+"""Crossings per second of the thresholds of contact on the log's own motion [Hz]."""
 
-NOTHING = 0.97
-"""An error from which a model is no better than none."""
+WIDENED = 1.5
+"""Factor on thresholds: parts of one log are more alike than two logs."""
 
-LITTLE = 0.6
-"""An error from which a model explains less than it leaves."""
+FELT = 0.9
+"""Share of postures and directions in which a push is felt."""
 
-WORSE = 1.1
-"""Times the description's error from which the fit is doubtful."""
+POSES = 150
+"""Postures in which a push is tried."""
 
-LARGE = 0.2
-"""An error from which nothing is good, whatever the baselines say."""
+WEIGHT = 9.81
+"""Of a kilogram [N]."""
+
+KNOWN = 0.2
+"""Relative deviation of a mass that counts as known."""
+
+FAR = 15.0
+"""Leverage of gravity over the joints' range beyond which a fit holds near the logged motion."""
+
+NOTICEABLE = 0.2
+"""Share of its torque that a joint misses, from which a sentence says why that is no alarm."""
 
 STRUCTURED = 0.45
-"""Predictable share of a squared residual from which a model lacks something: cables, ripple,
-friction that warms up or grows with the load leave more than .5 at one joint at least, simulated
-logs without a mistake up to .37."""
+"""Predictable share of a squared residual that is worth a sentence: cables, ripple, friction that
+warms up or grows with the load leave more than .5, logs without a mistake up to .37."""
 
 UNIMPORTANT = 0.005
-"""Predictable error, as a share of the torque, that is no doubt: few sensors are as exact."""
-
-IN_CONTACT = 0.05
-"""The same error of a robot that floats: forces of its contacts are measured with errors of their
-own, which follow the load."""
-
-WIDE = 2.0
-"""Times the held-out error from which the error that is foretold of another motion is a doubt."""
-
-CONSTRAINED = 1.5
-"""Times the error of least squares, and this much more of the torque, from which"""
-CONSTRAINED_MORE = 0.05
-"""... the constraint that the model can exist is at odds with the log."""
-
-CONTRADICTED = 2.0
-"""Times the error of least squares from which, when little is explained, nothing is right."""
-
-
-@dataclass(frozen=True, eq=False)
-class ComparedErrors:
-    """Relative torque errors per coordinate, shape (dof,) each.
-
-    Attributes
-    ----------
-    model, least_squares : ndarray
-        Of the feasible model and of unconstrained least squares.
-    description : ndarray
-        Of the description's inertials with fitted joint terms; NaN where it gives none.
-    power : ndarray
-        Sum of squared torques; where units differ, shares of each unit's, which add up
-        (`feasid.robot.layout.squares_in_common_unit`).
-    unseen : bool
-        Whether every stretch was predicted from the others; without strata it was fitted.
-    """
-
-    model: Array
-    least_squares: Array
-    description: Array
-    power: Array
-    unseen: bool
-
-    def overall_error(self, errors: Array) -> float:
-        """One error of all coordinates together."""
-        total = float(self.power.sum())
-        squared = np.where(self.power > 0, errors**2, 0.0) * self.power
-        return float(np.sqrt(np.sum(squared) / total)) if total > 0 else 1.0
-
-
-@dataclass(frozen=True)
-class JointQuality:
-    """A coordinate's verdict.
-
-    Attributes
-    ----------
-    joint : str
-    level : {"good", "doubtful", "useless", "unmeasured"}
-    reason : Note
-        Empty when good; its values are the errors that were compared.
-    error : float
-    """
-
-    joint: str
-    level: str
-    reason: Note
-    error: float
+"""Predictable error, as a share of the torque, of which nothing is said."""
 
 
 @dataclass(frozen=True, eq=False)
 class Quality:
-    """The verdict on a fit.
+    """The verdict on a fit: the worse of gravity compensation and feed-forward."""
 
-    Attributes
-    ----------
-    level : {"good", "doubtful", "useless"}
-    reasons : tuple of Note
-        Why it is not good, the gravest first.
-    joints : tuple of JointQuality
-    errors : ComparedErrors
-    foretold : ndarray, shape (dof + 1,), or None
-        Relative error to expect on a motion like the log's, per joint and of all; see `foretell`.
-        None where the parameters' covariance is not known.
-    """
+    level: str  #: "good", "doubtful" or "useless", where both are refused
+    reasons: tuple[Note, ...]  #: why it is not good, the gravest first
+    grades: Mapping[str, str]  #: of gravity compensation, feed-forward and weighing
+    evidence: FitEvidence
 
-    level: str
-    reasons: tuple[Note, ...]
-    joints: tuple[JointQuality, ...]
-    errors: ComparedErrors
-    foretold: Array | None = None
+    @property
+    def errors(self) -> ComparedErrors:
+        """Relative errors beside those of other models."""
+        return self.evidence.errors
 
     def __repr__(self) -> str:
         e = self.errors
@@ -154,222 +109,239 @@ class Quality:
         if np.isfinite(e.overall_error(e.description)):
             numbers.append(f"description {100 * e.overall_error(e.description):.3g} %")
         numbers.append(f"least squares {100 * e.overall_error(e.least_squares):.3g} %")
-        lines = [f"{self.level.upper()} ({where}: {', '.join(numbers)}, no model 100 %)"]
-        if self.foretold is not None:
-            text = "to be expected on another motion like this one"
-            lines[0] += f"; {text}: {100 * self.foretold[-1]:.3g} %"
-        return "\n".join([*lines, *(f"  {r}" for r in self.reasons)])
+        first = f"{self.level.upper()} ({where}: {', '.join(numbers)}, no model 100 %)"
+        return "\n".join([first, *(f"  {r}" for r in self.reasons)])
 
 
-def judge_fit(
-    models: CrossValidation,
-    beta: Array,
-    *,
-    doubts: Iterable[Note] = (),
-    structure: Sequence[Structure] = (),
-    variance: Array | None = None,
-) -> Quality:
-    """Judge a fit.
-
-    Parameters
-    ----------
-    models : CrossValidation
-        With the fit's noise and prior.
-    beta : ndarray, shape (nb,)
-        The fit's base parameters.
-    doubts : iterable of Note
-        What the diagnosis found. What lowers the error of a fit when it is mended makes the fit
-        doubtful; nothing that is found does more.
-    structure : sequence of Structure
-        What of each joint's held-out residual is predictable; see
-        `feasid.assessment.residuals`. Empty where it is not known.
-    variance : ndarray, shape (nb, nb), optional
-        Covariance of the base parameters with which errors are foretold.
-    """
-    errors = held_out_errors(models, beta)
-    robot = models.base.robot
-    foretold = None if variance is None else foretell(errors, models.reduced, variance, robot)
-    if any(body.floats for body in robot.bodies):
-        pairs = zip(structure, errors.model, strict=True)
-        structure = [s if error > IN_CONTACT else Structure(0.0) for s, error in pairs]
-    return judge_errors(errors, robot.coordinates, doubts, structure, foretold)
-
-
-def held_out_errors(models: CrossValidation, beta: Array) -> ComparedErrors:
-    """Errors on every stretch from the others; without strata, of `beta` where it was fitted."""
-    reduced, base = models.reduced, models.base
-    unseen = len(models.folds) >= FEWEST
-    found: dict[str, dict[int, Array]] = {}
-    if unseen:
-        rest = {f: models.training_equations(f)[:2] for f in models.folds}
-        found["model"] = models.models
-    else:
-        rest = {-1: models.noise.whitened_triangle(reduced)[:2]}
-        found["model"] = {-1: beta}
-    found["least_squares"] = {f: least_squares(*rows)[0] for f, rows in rest.items()}
-    found["description"] = {f: baseline_parameters(base, *rows) for f, rows in rest.items()}
-    norms = reduced.torque_norms
-    relative = {}
-    for name, betas in found.items():
-        error = relative_error(models.squared_errors(betas).sum(axis=0), norms)
-        relative[name] = np.where(measured_rows(reduced), error, np.nan)
-    power = squares_in_common_unit(base.robot, norms**2)
-    return ComparedErrors(**relative, power=power, unseen=unseen)
-
-
-def foretell(errors: ComparedErrors, reduced: Reduced, variance: Array, robot: Robot) -> Array:
-    """Errors to expect on a motion, relative to its torques: per joint, then of all, (dof + 1,).
-
-    ``hypot(held-out error, rms of Y C Y' / rms torque)``: what the model lacks where it was not
-    fitted, and what this motion makes of the parameters' covariance C.
-
-    Parameters
-    ----------
-    errors : ComparedErrors
-    reduced : Reduced
-        Of the motion; its torques only scale the errors.
-    variance : ndarray, shape (nb, nb)
-    robot : Robot
-    """
-    spread = np.array(
-        [
-            float(np.einsum("ij,jk,ik->", T[:, :-1], variance[np.ix_(s, s)], T[:, :-1]))
-            for T, s in zip(reduced.triangles, map(list, reduced.supports), strict=True)
-        ]
-    )
-    own = relative_error(np.maximum(spread, 0.0), reduced.torque_norms)
-    power = squares_in_common_unit(robot, reduced.torque_norms**2)
-    wide = np.sqrt(float(own**2 @ power) / max(float(power.sum()), TINY))
-    every = np.hypot(errors.overall_error(errors.model), wide)
-    return np.append(np.hypot(errors.model, own), every)
-
-
-def baseline_parameters(base: BaseParameters, r: Array, rho: Array) -> Array:
-    """Base parameters of the description's inertials with joint terms fitted; NaN without them.
-
-    The terms are those that can exist: negative friction would predict better than any robot.
-    """
-    robot = base.robot
-    inertial = robot.inertial_columns.ravel()
-    own = np.zeros(robot.size)
-    own[inertial] = robot.values[inertial]
-    if np.isnan(own).any():
-        return np.full(len(base.independent), np.nan)
-    K = np.asarray(base.K, dtype=np.float64)
-    columns = np.setdiff1d(np.arange(robot.size), inertial)
-    signed = np.array([robot.parameter_names[c][1] not in NONNEGATIVE for c in columns], bool)
-    terms, rigid = np.hstack([K[:, columns], -K[:, columns[signed]]]), K @ own
-    if not terms.shape[1]:
-        return rigid
-    size = np.maximum(np.linalg.norm(r @ terms, axis=0), TINY)
-    return np.asarray(rigid + terms @ (nnls(r @ (terms / size), rho - r @ rigid)[0] / size))
-
-
-def judge_errors(
-    errors: ComparedErrors,
-    joints: Sequence[str],
-    doubts: Iterable[Note] = (),
-    structure: Sequence[Structure] = (),
-    foretold: Array | None = None,
-) -> Quality:
-    """Rate held-out errors per joint and in all, with confirmed findings of the diagnosis.
-
-    `structure` is that of each joint's residual, `foretold` as of `foretell`.
-    """
-    names = (*joints, "all joints together")
-    told = np.full(len(names), np.nan) if foretold is None else foretold
-    known = (*structure, *(Structure(0.0) for _ in range(len(names) - len(structure))))
-    columns = (
-        np.append(e, errors.overall_error(e))
-        for e in (errors.model, errors.description, errors.least_squares)
-    )
-    rated = [
-        _joint_quality(name, float(m), float(d), float(s), float(t), own)
-        for name, m, d, s, t, own in zip(names, *columns, told, known, strict=True)
-    ]
-    per_joint, whole = tuple(rated[:-1]), rated[-1]
-    confirmed = [n for n in doubts if n.values.get("confirmed")]
-    seen = [j for j in per_joint if j.level in LEVELS]
-    lost = np.mean([j.level == "useless" for j in seen])
-    if whole.level == "useless" or lost >= MOST:
+def judge(evidence: FitEvidence) -> Quality:
+    """Grade what a model is mostly used for, and say why it is no better."""
+    notes = findings(evidence)
+    table = {u.name: u for u in (gravity(evidence), feed_forward(evidence), weighing(evidence))}
+    grades = {name: _worst(use.grade, notes, name) for name, use in table.items()}
+    both = [grades[GRAVITY], grades[FEED_FORWARD]]
+    known = [g for g in both if g != UNKNOWN]
+    if any(map(is_strong, notes)) or (known and set(known) == {NO}):
         level = "useless"
-    elif confirmed or whole.level == "doubtful" or any(j.level != "good" for j in seen):
-        level = "doubtful"
     else:
-        level = "good"
-    said = [j for j in (whole, *seen) if j.level != "good"]
-    said.sort(key=lambda j: -LEVELS.index(j.level))
-    reasons = (*confirmed, *(j.reason for j in said))
-    return Quality(level, reasons, per_joint, errors, foretold)
+        level = "good" if set(known) == {YES} else "doubtful"
+    reasons = [n for n in notes if {n.values["grades"].get(u) for u in (GRAVITY, FEED_FORWARD)}
+               & {CARE, NO}]  # fmt: skip
+    reasons += [
+        Note(use.why, use.name, number=use.number)
+        for use in (table[GRAVITY], table[FEED_FORWARD])
+        if use.grade in (CARE, NO)
+    ]
+    return Quality(level, tuple(reasons), grades, evidence)
 
 
-def _joint_quality(
-    name: str,
-    model: float,
-    description: float,
-    squares: float,
-    foretold: float,
-    structure: Structure,
-) -> JointQuality:
-    """The verdict on one joint's errors."""
-    level, code, why = "good", "", ""
-    if np.isnan(model):
-        level = UNMEASURED
-    elif model > NOTHING:
-        level, code = "useless", "nothing-explained"
-        why = (
-            f"prediction error {100 * model:.3g} %, no better than without a model: correct its "
-            "torque (feasid.diagnose), or leave it out of measured="
-        )
-    elif model > LITTLE and model > CONTRADICTED * squares:
-        level, code = "useless", "contradicted"
-        why = (
-            f"prediction error {100 * model:.3g} %, unconstrained least squares "
-            f"{100 * squares:.3g} %: check signs, columns and geometry (feasid.diagnose)"
-        )
-    else:
-        level, code, why = _doubt_about_joint(model, description, squares, foretold, structure)
-    values: dict[str, Any] = {"model": model, "description": description}
-    values["least_squares"] = squares
-    if code == "structured":
-        values["correlate"] = structure.correlate
-    return JointQuality(name, level, Note(f"{name}: {why}" if why else "", code, **values), model)
+def _worst(grade: str, notes: tuple[Note, ...], use: str) -> str:
+    limits = [n.values["grades"].get(use, YES) for n in notes]
+    if grade == UNKNOWN:
+        return NO if NO in limits else UNKNOWN
+    return str(max([grade, *limits], key=GRADES.index))
 
 
-def _doubt_about_joint(
-    model: float, description: float, squares: float, foretold: float, structure: Structure
-) -> tuple[str, str, str]:
-    """Level, code and text for a joint that is not useless."""
-    code, why = "", ""
-    if model > CONSTRAINED * squares and model > squares + CONSTRAINED_MORE:
-        code = "constrained"
-        why = (
-            f"prediction error {100 * model:.3g} %, unconstrained least squares "
-            f"{100 * squares:.3g} %: the log or the model is not as described (feasid.diagnose)"
+def _ratio(error: Array, scale: Array) -> Array:
+    return np.asarray(error / np.where(scale > 0, scale, np.inf))
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a fit is good for."""
+
+    name: str
+    number: float
+    unit: str
+    worst_joint: str
+    why: str  #: a sentence with the number and its scale
+
+    @property
+    def grade(self) -> str:
+        """By the number alone; empty where there is none."""
+        return grade(self.name, self.number)
+
+
+def grade(use: str, number: float) -> str:
+    """The grade of a number; empty for uses that have none."""
+    if use not in LIMITS:
+        return ""
+    if np.isnan(number):
+        return UNKNOWN
+    good, fair = LIMITS[use]
+    return YES if number <= good else CARE if number <= fair else NO
+
+
+def gravity(e: FitEvidence) -> Use:
+    """Errors on other postures without friction, over what friction holds; the worst joint."""
+    ratio = np.nan_to_num(_ratio(e.gravity_error, e.hold), nan=-1.0)
+    k = int(np.argmax(ratio))
+    if ratio[k] < 0:
+        why = "Nothing to compensate: no joint whose torque was measured carries weight."
+        return Use(GRAVITY, np.nan, "", "", why)
+    holds = f"its friction holds {e.friction[k]:.2g} {e.units[k]}"
+    if e.friction[k] < e.hold[k]:
+        holds = f"it can do {e.capacity[k]:.3g} {e.units[k]}"
+    why = f"{e.joints[k]} misses {e.gravity_error[k]:.2g} {e.units[k]}; {holds}."
+    return Use(GRAVITY, float(ratio[k]), "of what friction holds", e.joints[k], why)
+
+
+def feed_forward(e: FitEvidence) -> Use:
+    """Errors on held-out fifths over the torque, of all joints together."""
+    number = e.relative(e.error)
+    joint = e.joints[int(np.nanargmax(np.append(_joint_share(e), 0.0)[: len(e.joints)]))]
+    where = "on such motion" if e.held_out else "where it was fitted"
+    why = f"Expect to miss {100 * number:.2g} % of the torque {where}."
+    return Use(FEED_FORWARD, number, "of the torque", joint, why)
+
+
+def _joint_share(e: FitEvidence) -> Array:
+    """Each joint's error over its torque, or over what it can do where that is small."""
+    small = LIMITS[FEED_FORWARD][0] * _ratio(e.error, SMALL_SHARE * e.capacity)
+    return np.fmin(_ratio(e.error, e.torque), small)
+
+
+def weighing(e: FitEvidence) -> Use:
+    """What held-out fifths weigh that carry nothing."""
+    if np.isnan(e.weighing):
+        return Use(WEIGHING, np.nan, "kg", "", "The log in memory does not show how well.")
+    why = f"1 kg is known to {e.weighing:.2g} kg after {e.seconds / PARTS:.2g} s of motion."
+    return Use(WEIGHING, e.weighing, "kg", "", why)
+
+
+def contact(e: FitEvidence, push: float, total: float) -> Use:
+    """A push on the hand that is felt in nine of ten postures and directions, over the weight."""
+    if not np.isfinite(push) or not total > 0:
+        return Use(CONTACT, np.nan, "N", "", "The log in memory does not show what is felt.")
+    why = f"A push of {push:.2g} N at the hand is felt in nine of ten cases."
+    return Use(CONTACT, push / (WEIGHT * total), "N", "", why)
+
+
+def thresholds(law: ErrorLaw) -> Array:
+    """Torques beyond which there is contact, in a moderate motion, (dof,)."""
+    features = np.array([1.0, 0.5, 0.25, (0.5 * law.most) ** 2])
+    return np.asarray(WIDENED * np.sqrt(law.coefficients @ features) * law.crossing_levels(ALARMS))
+
+
+def push_felt(robot: Robot, e: FitEvidence, limits: Array) -> float:
+    """Force on the last body that is felt in `FELT` of random postures and directions [N]."""
+    rng = np.random.default_rng(1)
+    poses = rng.uniform(e.lower, e.upper, (POSES, len(e.lower)))
+    jacobian = frame_jacobian(robot, poses, robot.bodies[-1].name)[:, 3:]
+    direction = rng.standard_normal((POSES, 3))
+    direction /= np.linalg.norm(direction, axis=1)[:, None]
+    seen = np.abs(np.einsum("pkj,pk->pj", jacobian, direction)) / limits
+    return float(np.quantile(1.0 / np.maximum(seen.max(axis=1), 1e-12), FELT))
+
+
+@dataclass(frozen=True, eq=False)
+class Uses:
+    """All uses of a fit, from what only some of them need."""
+
+    quality: Quality
+    push: float  #: see `push_felt` [N]
+    limits: Array  #: see `thresholds`, (dof,)
+    simulated: Array  #: deviation after .1 s driven by torques alone, (dof,) [rad or m]
+    known_masses: int  #: bodies whose mass is known to `KNOWN`
+
+    @cached_property
+    def items(self) -> tuple[Use, ...]:
+        """Every use, as its numbers alone grade it."""
+        e = self.quality.evidence
+        graded = gravity(e), feed_forward(e), contact(e, self.push, e.masses.sum()), weighing(e)
+        return (*graded, self._simulation(), self._masses())
+
+    def _simulation(self) -> Use:
+        e, known = self.quality.evidence, np.isfinite(self.simulated)
+        if not known.any():
+            return Use("simulation", np.nan, "deg", "", "No log in memory to simulate.")
+        size = np.where(known, [np.rad2deg(x) if u == "N m" else 100 * x for x, u in
+                                zip(self.simulated, e.units, strict=True)], -1.0)  # fmt: skip
+        k = int(np.argmax(size))
+        unit = "deg" if e.units[k] == "N m" else "cm"
+        why = f"{e.joints[k]} is {size[k]:.2g} {unit} off within 0.1 s in open loop."
+        return Use("simulation", float(size[k]), unit, e.joints[k], why)
+
+    def _masses(self) -> Use:
+        e, known = self.quality.evidence, self.known_masses
+        of = f"{known} of {len(e.masses)} known to 20 % from this log"
+        why = f"{of}; {e.masses.sum():.3g} kg in all."
+        return Use("masses", float(known), "bodies", "", why)
+
+    def grade(self, use: Use) -> str:
+        """With what contradicts the fit."""
+        notes = findings(self.quality.evidence)
+        return _worst(use.grade, notes, use.name) if use.name in GRADED else ""
+
+    def table(self) -> pd.DataFrame:
+        """One row a use."""
+        import pandas as pd
+
+        rows = [
+            (u.name, self.grade(u), self.push if u.name == CONTACT else u.number, u.unit,
+             u.worst_joint, u.why)
+            for u in self.items
+        ]  # fmt: skip
+        columns = ["use", "grade", "number", "unit", "worst joint", "why"]
+        return pd.DataFrame(rows, columns=columns).set_index("use")
+
+    def by_joint(self) -> pd.DataFrame:
+        """Errors beside their scales and grades, one row a joint."""
+        import pandas as pd
+
+        e, notes = self.quality.evidence, findings(self.quality.evidence)
+        ratio, share = _ratio(e.gravity_error, e.hold), _joint_share(e)
+        columns = {
+            GRAVITY: [_worst(grade(GRAVITY, x), notes, GRAVITY) for x in ratio],
+            "gravity error": e.gravity_error,
+            "friction holds": e.friction,
+            FEED_FORWARD: [_worst(grade(FEED_FORWARD, x), notes, FEED_FORWARD) for x in share],
+            "torque error": e.error,
+            "torque": e.torque,
+            "can do": e.capacity,
+            "contact from": self.limits,
+            "unit": e.units,
+        }
+        return pd.DataFrame(columns, index=pd.Index(e.joints, name="joint"))
+
+
+def remarks(e: FitEvidence) -> list[str]:
+    """What is good to know and lowers no grade."""
+    out, c = [], e.comparison
+    if c is not None and carries_load(c, float(e.described[-1]) if len(e.described) else 0.0):
+        out.append(
+            f"The robot carries about {c.load:.2g} kg at its last body that the description lacks."
         )
-    elif model > WORSE * description:
-        code = "worse-than-description"
-        why = (
-            f"prediction error {100 * model:.3g} %, of the description itself "
-            f"{100 * description:.3g} %: record a longer or richer motion (feasid.excite)"
+    share = _ratio(e.error, e.torque)
+    light = [k for k in np.flatnonzero(share > NOTICEABLE) if _joint_share(e)[k] <=
+             LIMITS[FEED_FORWARD][0]]  # fmt: skip
+    if light:
+        most = 100 * np.max(_ratio(e.error, e.capacity)[light])
+        out.append(
+            f"{list_names([e.joints[k] for k in light])} carry little: they miss up to "
+            f"{100 * share[light].max():.0f} % of their torque, and at most {most:.2g} % of what "
+            "they can do."
         )
-    elif model > LARGE:
-        code = "little-explained"
-        why = f"prediction error {100 * model:.3g} %: " + (
-            "most of its torque is not explained" if model > LITTLE else
-            "too large a share of its torque to rely on the model"
-        )  # fmt: skip
-    elif structure.share > STRUCTURED and model * np.sqrt(structure.share) > UNIMPORTANT:
-        code = "structured"
-        why = (
-            f"prediction error {100 * model:.3g} %, of which (squared) {100 * structure.share:.0f} "
-            f"% follow the motion, above all the {structure.correlate}: the model lacks a term, "
-            "or the log is not as described (feasid.diagnose)"
+    if e.period is not None:
+        out.append(f"The motion repeats every {e.period:.2g} s, so phases of it were held out.")
+    if e.leverage > FAR:
+        out.append("Near the logged motion only: far from its postures expect larger errors.")
+    if c is not None and c.placeholder:
+        out.append(
+            "Masses of the description are placeholders: the unit of the torques was not checked."
         )
-    elif foretold > max(LARGE, WIDE * model):
-        code = "foretold"
-        why = (
-            f"prediction error {100 * model:.3g} % on this log, but expect {100 * foretold:.3g} % "
-            "on another like it: record a longer or richer motion (feasid.excite)"
+    follow = [f"{j} ({kind})" for j, kind in joints_that_follow(e).items()]
+    if follow:
+        out.append(
+            f"What is missed follows the motion at {list_names(follow)}: the model lacks a term."
         )
-    return ("doubtful" if code else "good"), code, why
+    return out
+
+
+def joints_that_follow(e: FitEvidence) -> dict[str, str]:
+    """Joints whose error the motion predicts, and what of it does."""
+    rows = zip(e.joints, _ratio(e.error, e.torque), e.structure, strict=False)
+    return {
+        j: s.correlate
+        for j, share, s in rows
+        if s.share > STRUCTURED and share * np.sqrt(s.share) > UNIMPORTANT
+    }

@@ -7,20 +7,17 @@ that predict most of it say where to look.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from feasid.core.arrays import Array
-from feasid.dynamics.regressor import CHUNK, RegressorPlan
-from feasid.dynamics.spatial import as_samples_last
-from feasid.estimation.cross_validation import CrossValidation
+from feasid.assessment.rows import HeldOutRows
+from feasid.core.arrays import Array, Mask
 from feasid.logs.motion import Run
-from feasid.regression.equations import EDGE, EquationRows, Equations, GaussianLowPass
+from feasid.regression.equations import EDGE, GaussianLowPass
 from feasid.regression.folds import FOLD_SECONDS, FOLDS
-from feasid.regression.reduce import measured_rows
 
 RIDGE = 0.02
 """Ridge on functions of deviation 1, as a share of their rows: there are more of them than a short
@@ -72,107 +69,66 @@ Part = tuple[Array, npt.NDArray[np.bool_], dict[str, Array]]
 """Residual of a run's rows, whether the joint moves in them, and functions (k, rows) by kind."""
 
 
-def unexplained_structure(
-    models: CrossValidation, runs: Iterable[Run], delay: float = 0.0
-) -> tuple[Structure, ...]:
-    """The predictable share of every joint's residual on stretches that were not fitted.
+def unexplained_structure(rows: HeldOutRows, measured: Mask) -> tuple[Structure, ...]:
+    """The predictable share of every joint's residual on seconds that were not fitted.
 
-    Parameters
-    ----------
-    models : CrossValidation
-        Models of all stretches but one, for each.
-    runs : iterable of Run
-        The log's, unfiltered.
-    delay : float
-        By which the reduced log's torques were shifted [s].
-
-    Returns
-    -------
-    tuple of Structure
-        One per coordinate.
+    None of joints that were not `measured` (dof,).
     """
-    base, cutoff = models.base, models.reduced.cutoff
-    columns = [int(c) for c in base.independent]
-    equations = Equations(base.robot, columns, float(cutoff or 0.0))
-    place = {c: k for k, c in enumerate(columns)}
-    supports = [[place[c] for c in own] for own in equations.support]
-    unseen = np.zeros(len(columns))
+    models = rows.models
+    unseen = np.zeros(len(models.base.independent))
     betas = np.array([models.models.get(f, unseen) for f in range(FOLDS)])
-    parts: list[list[Part]] = [[] for _ in supports]
-    for run in runs:
-        rows = _rows_of_run([*equations.run_rows(run)])
-        if rows is None:
+    begins = np.array([run.t[0] for run in rows.runs])
+    seconds = np.floor((rows.t + begins[rows.run]) / FOLD_SECONDS + EDGE)
+    errors = rows.errors(np.mod(seconds, FOLDS).astype(np.intp), betas)
+    parts: list[list[Part]] = [[] for _ in rows.supports]
+    for number, run in enumerate(rows.runs):
+        mine = np.flatnonzero(rows.run == number)
+        if not len(mine):
             continue
-        fold = np.mod(np.floor(rows.t / FOLD_SECONDS + EDGE), FOLDS).astype(np.intp)
-        shared = _functions_of_motion(run, GaussianLowPass(equations.cutoff, run.rate), rows.t)
-        for j, support in enumerate(supports):
-            torque = rows.filtered[j][-1] + delay * rows.slope[j]
-            predicted = np.einsum("mk,km->m", betas[:, support][fold], rows.filtered[j][:-1])
-            functions = _functions_of_joint(j, torque, rows, shared)
+        window = GaussianLowPass(float(models.reduced.cutoff or 0.0), run.rate)
+        shared = _functions_of_motion(run, window, rows.t[mine], number % rows.step, rows.step)
+        for j, torque in enumerate(rows.torque[mine].T):
+            functions = _functions_of_joint(j, torque, rows.slope[mine, j], shared)
             moving = np.abs(shared["moving"][j]) > MOVING
-            parts[j].append((torque - predicted, moving, functions))
-    seen = measured_rows(models.reduced)
+            parts[j].append((errors[mine, j], moving, functions))
     return tuple(
         _predictable_structure(p) if p and s else Structure(0.0)
-        for p, s in zip(parts, seen, strict=True)
+        for p, s in zip(parts, measured, strict=True)
     )
 
 
-def held_out_errors(models: CrossValidation, runs: Iterable[Run]) -> Iterator[tuple[Run, Array]]:
-    """Every run with its torques' errors at all samples, (N, dof), by models of other stretches."""
-    columns = [int(c) for c in models.base.independent]
-    plan = RegressorPlan.from_robot(models.base.robot, columns)
-    unseen = next(iter(models.models.values()))  # of stretches without an equation
-    betas = np.array([models.models.get(f, unseen) for f in range(FOLDS)])
-    for run in runs:
-        errors = run.tau.copy()
-        for first in range(0, len(run), CHUNK):
-            part = slice(first, first + CHUNK)
-            q, dq, ddq = (as_samples_last(x[part]) for x in (run.q, run.dq, run.ddq))
-            fold = np.mod(np.floor(run.t[part] / FOLD_SECONDS + EDGE), FOLDS).astype(np.intp)
-            blocks = [np.empty((len(s) + 2, len(fold))) for s in plan.nonzero_columns]
-            plan.fill(q, dq, ddq, blocks)
-            for j, (block, support) in enumerate(zip(blocks, plan.nonzero_columns, strict=True)):
-                own = betas[:, [columns.index(c) for c in support]][fold]
-                errors[part, j] -= np.einsum("mk,km->m", own, block[:-2])
-        yield run, errors
-
-
-def _rows_of_run(groups: list[EquationRows]) -> EquationRows | None:
-    """All rows of a run."""
-    if not groups:
-        return None
-    filtered, raw, slope, slow = (
-        [np.concatenate(x, axis=-1) for x in zip(*(getattr(g, name) for g in groups), strict=True)]
-        for name in ("filtered", "raw", "slope", "slowness")
-    )
-    return EquationRows(filtered, raw, slope, slow, np.concatenate([g.t for g in groups]))
-
-
-def _functions_of_motion(run: Run, window: GaussianLowPass, t: Array) -> dict[str, Array]:
+def _functions_of_motion(
+    run: Run, window: GaussianLowPass, t: Array, first: int, step: int
+) -> dict[str, Array]:
     """Functions (k, rows) that any joint's torque may depend on, and filtered ones of each."""
-    centres = window.kept_rows(len(run), run.anchor, run.own)[: len(t)]
-    q, v, a = (x[centres].T for x in (run.q, run.dq, run.ddq))
+    every = window.kept_rows(len(run), run.anchor, run.own)
+    chosen = slice(first, None, step)
+    centres = every[: first + step * len(t)]
+    q, v, a = (x[every[chosen][: len(t)]].T for x in (run.q, run.dq, run.ddq))
     part = slice(int(centres[0]) - window.half_width, int(centres[-1]) + window.half_width + 1)
     speed = run.dq[part].T
     sign = np.sign(speed)
     slow = np.maximum(SLOW * np.sqrt(np.mean(speed**2, axis=1, keepdims=True)), 1e-300)
     comb = window.decimating_filter()
+
+    def filtered(signal: Array) -> Array:
+        return comb.filter_rows(signal, len(centres))[:, chosen][:, : len(t)]
+
     return {
         "position": np.vstack([np.sin(q), np.cos(q), np.sin(2 * q), np.cos(2 * q), q, q**3]),
         "speed": np.vstack([v, v**2]),
         "acceleration": a,
         "time": t[None],
-        "sign": comb.filter_rows(sign, len(t)),
-        "moving": comb.filter_rows(np.tanh(speed / slow), len(t)),
-        "breakaway": comb.filter_rows(sign * np.exp(-((speed / BREAKAWAY) ** 2)), len(t)),
-        "sticking": comb.filter_rows(np.tanh(speed / STICKING), len(t)),
+        "sign": filtered(sign),
+        "moving": filtered(np.tanh(speed / slow)),
+        "breakaway": filtered(sign * np.exp(-((speed / BREAKAWAY) ** 2))),
+        "sticking": filtered(np.tanh(speed / STICKING)),
         "quadratic": v * np.abs(v),
     }
 
 
 def _functions_of_joint(
-    j: int, torque: Array, rows: EquationRows, shared: Mapping[str, Array]
+    j: int, torque: Array, slope: Array, shared: Mapping[str, Array]
 ) -> dict[str, Array]:
     """Functions (k, rows) by the kind that a message names."""
     sign, t = shared["sign"][j], shared["time"]
@@ -183,7 +139,7 @@ def _functions_of_joint(
         "acceleration": shared["acceleration"],
         "load": np.vstack([sign * np.abs(torque), torque]),
         "time": np.vstack([t, t * sign, t**2]),
-        "rate of the torque, as a delay would": rows.slope[j][None],
+        "rate of the torque, as a delay would": slope[None],
     }
 
 

@@ -132,6 +132,7 @@ def run(arguments: argparse.Namespace) -> int:
         told = fit_as_data(result)
         told["errors"] |= {} if errors is None else {"test": errors_as_data(errors)}
         told["quality"] = {"level": result.quality.level, "reasons": result.quality.reasons}
+        told["uses"] = result.uses.reset_index().to_dict("records")
         told |= {"ranges": ranges_as_data(result.ranges())} if arguments.ranges else {}
         print_json("fit", told)
     else:

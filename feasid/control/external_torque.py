@@ -376,7 +376,7 @@ class ContactEstimate:
 
 @checked
 class ExternalTorque:
-    """Contact from joint torques: an observer whose thresholds keep a promised alarm rate.
+    """Contact from joint torques: an observer with thresholds from held-out parts of a log.
 
     The generalised-momentum observer of De Luca and Mattone (2003) with the identified model,
     friction included; see `feasid.control.external_torque`. Nothing is learnt while it runs.
@@ -390,7 +390,8 @@ class ExternalTorque:
         Samples per second [Hz].
     false_alarms : str or float
         How often contact may be reported where there is none, by all joints together: "1/hour",
-        or a number per second. It is kept on motions like the fitted log's, at its sampling rate.
+        or a number per second. It is counted on held-out fifths of the fitted log, at its
+        sampling rate; on other motions alarms are more frequent.
     gain : float
         Of the observer [1/s]: a constant push is seen to two thirds after 1 / gain.
     delay : float, optional

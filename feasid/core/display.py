@@ -75,6 +75,7 @@ class Measure:
     value: str
     goal: str = ""  #: Empty when nothing is asked of it.
     met: bool = True
+    folded: bool = False  #: Whether a value that is too long takes a second line.
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,8 @@ class Display:
 
     def text(self) -> str:
         """At most `HEIGHT` lines of `line_width` columns."""
-        lines = [truncate(self.title, line_width()), *map(self._line, self.measures)]
+        lines = [truncate(self.title, line_width())]
+        lines += [line for measure in self.measures for line in self._lines(measure)]
         last = [QUIET + line for line in _wrap_lines(self.more)] if self.more else []
         room = HEIGHT - len(lines) - len(last)
         lines += _fit_parts(
@@ -103,12 +105,26 @@ class Display:
             room,
         )  # fmt: skip
         room = HEIGHT - len(lines) - len(last)
-        remarks = [[truncate(QUIET + plain(r), line_width())] for r in self.remarks]
+        remarks = [[QUIET + line for line in _wrap_lines(r)] for r in self.remarks]
         return "\n".join([*lines, *_fit_parts(remarks, room), *last])
+
+    def _lines(self, measure: Measure) -> list[str]:
+        """A measure's line, or two where it is `folded`."""
+        if not measure.folded:
+            return [self._line(measure)]
+        first = max(len(m.name) for m in self.measures if m.folded)
+        name = measure.name if measure.met else measure.name.upper()
+        start = f"{QUIET if measure.met else LOUD}{name:<{first}}  "
+        parts = wrap(plain(measure.value), line_width() - len(start)) or [""]
+        lines = [start + parts[0]]
+        if len(parts) > 1:
+            rest = truncate(" ".join(parts[1:]), line_width() - len(start))
+            lines.append(" " * len(start) + rest)
+        return lines
 
     def _line(self, measure: Measure) -> str:
         name, value, goal = measure.name, measure.value, measure.goal
-        first = max(len(m.name) for m in self.measures)
+        first = max(len(m.name) for m in self.measures if not m.folded)
         second = max((len(m.value) for m in self.measures if m.goal), default=0)
         name = name if measure.met else name.upper()
         goal_text = f"  (goal {goal})" if goal else ""

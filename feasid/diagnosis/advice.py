@@ -16,6 +16,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from feasid.assessment.checks import unexplained_joints
+from feasid.assessment.quality import joints_that_follow
 from feasid.core.arguments import checked
 from feasid.core.threads import one_thread
 from feasid.effects.columns import HARMONICS
@@ -348,9 +350,9 @@ def _feature_findings(
         else EFFECTS[kind].terms
         for group, kind in zip(groups, kinds, strict=True)
     ]  # fmt: skip  # springs would take a part of a ripple, and be wrong elsewhere
-    left = [j for j in fitted.quality.joints if j.reason.values.get("correlate") == "position"]
-    if left and not {"position", "ripple"} & {*kinds}:
-        joints = tuple(j.joint for j in left)
+    left = joints_that_follow(fitted.evidence)
+    joints = tuple(j for j, kind in left.items() if kind == "position")
+    if joints and not {"position", "ripple"} & {*kinds}:
         findings.append(Finding("position", "warning", POSITION, joints=joints))
         terms.append(EFFECTS["position"].terms)
     wanted = tuple(dict.fromkeys((*offered, *(t for own in terms for t in own))))
@@ -459,19 +461,22 @@ def held_out_fall(before: Fit, after: Fit) -> float:
 
 def _unexplained_joints(fitted: Fit) -> list[Finding]:
     """Joints whose torque the motion does not explain, or whose residual follows it."""
-    bad = [j for j in fitted.quality.joints if j.reason.code in ("nothing-explained", "structured")]
-    most = [j for j in bad if j.reason.code == "nothing-explained"]
-    if 2 * len(most) > len(fitted.quality.joints):
+    most = unexplained_joints(fitted.evidence)
+    if 2 * len(most) > len(fitted.evidence.joints):
         text = (
             "most torques are not explained by the motion: check that torques and motion belong "
             "together: robot, columns, time"
         )
-        names = tuple(j.joint for j in most)
-        return [Finding("unexplained", "error", text, joints=names, evidence="dynamics")]
-    return [
-        Finding("unexplained", "warning", str(j.reason), joints=(j.joint,), evidence="dynamics")
-        for j in bad
-    ]
+        return [Finding("unexplained", "error", text, joints=tuple(most), evidence="dynamics")]
+    text = "no better predicted than without a model"
+    findings = [Finding("unexplained", "warning", text, joints=(j,), evidence="dynamics")
+                for j in most]  # fmt: skip
+    for joint, kind in joints_that_follow(fitted.evidence).items():
+        text = f"what is missed of its torque follows the {kind}: the model lacks a term"
+        findings.append(
+            Finding("unexplained", "warning", text, joints=(joint,), evidence="dynamics")
+        )
+    return findings
 
 
 def _chosen_term_findings(fitted: Fit, robot: Robot) -> list[Finding]:

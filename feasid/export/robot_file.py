@@ -304,9 +304,8 @@ def missing_lines(whole: Robot, lost: Sequence[str], armature: str) -> tuple[str
 
 
 def reason_not_to_write(verdict: Quality) -> str:
-    """Why a model is no model of the robot: it predicts nothing, or its masses are of currents."""
-    currents = [str(r) for r in verdict.reasons if getattr(r, "code", "") == "currents"]
-    return str(verdict.reasons[0]) if verdict.level == "useless" else "".join(currents[:1])
+    """Why a model is no model of the robot: nothing is left that it is good for."""
+    return str(verdict.reasons[0]) if verdict.level == "useless" else ""
 
 
 def refuse_useless(verdict: Quality, path: str | os.PathLike[str]) -> None:

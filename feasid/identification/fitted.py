@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -14,14 +15,20 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 import feasid
-from feasid.assessment.quality import Quality, foretell, judge_fit
-from feasid.assessment.residuals import Structure, held_out_errors, unexplained_structure
+from feasid.assessment.compared_errors import held_out_errors
+from feasid.assessment.evidence import FitEvidence, expected_errors, gather
+from feasid.assessment.quality import KNOWN, Quality, Uses, judge, push_felt, thresholds
+from feasid.assessment.residuals import Structure
+from feasid.assessment.rows import HeldOutRows, sample_errors
+from feasid.assessment.simulation import simulate
+from feasid.control.external_torque import GAIN, ErrorLaw
 from feasid.core.arguments import Positive, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
+from feasid.core.threads import one_thread
 from feasid.effects.calibration import Calibration
 from feasid.effects.log_differences import LogComparison
-from feasid.errors import CertificateError, InputError
+from feasid.errors import CertificateError, FeasidError, InputError
 from feasid.estimation.cross_validation import CrossValidation
 from feasid.estimation.estimate import Estimate
 from feasid.estimation.estimator import Estimator
@@ -41,7 +48,6 @@ from feasid.servos.gains import ServoFit
 if TYPE_CHECKING:
     import pandas as pd
 
-    from feasid.control.external_torque import ErrorLaw
     from feasid.feasibility.proof.claim import Certificate
     from feasid.uncertainty.posterior import Posterior
     from feasid.uncertainty.ranges import ResidualRegion
@@ -50,12 +56,18 @@ UNPROVED = 1e-3
 """Share of the squared residual by which the proved bound may be below the smallest one found."""
 
 
+SIMULATED, WINDOWS = 0.1, 10
+"""Length of the windows that are simulated for the table of uses [s], and how many."""
+
+
 @dataclass(frozen=True, eq=False)
 class LogEvidence:
     """What only the log's samples show, kept for a fit that was saved without them."""
 
-    structure: tuple[Structure, ...] = ()  #: predictable share of each joint's residual
+    evidence: FitEvidence | None = None  #: errors on held-out parts; None of files of before
+    structure: tuple[Structure, ...] = ()  #: what such files have
     contact_errors: ErrorLaw | None = None  #: errors of an observer at its default gain
+    simulated: Array | None = None  #: deviations after `SIMULATED` [rad or m]
 
 
 @checked_methods
@@ -230,23 +242,71 @@ class FittedModel:
         return float(np.sqrt((self.solution.objective + rest) / (least + rest))) - 1.0
 
     @cached_property
-    def quality(self) -> Quality:
-        """How good the fit is on parts of the log that it did not see, and why."""
-        structure = self.structure if self._cross_validation.folds else ()
-        return judge_fit(
-            self._cross_validation,
-            self.beta,
-            doubts=self.notes,
-            structure=structure,
-            variance=self.prediction_covariance,
-        )
+    @one_thread()
+    def evidence(self) -> FitEvidence:
+        """What the log shows of errors on other motion, measured once."""
+        if self.saved is not None and self.saved.evidence is not None:
+            return replace(self.saved.evidence, notes=self.notes)
+        models = self._cross_validation
+        errors, covariance = held_out_errors(models, self.beta), self.prediction_covariance
+        evidence = gather(self._rows, models, errors, self.robot, self.description, covariance)
+        structure = evidence.structure if self.saved is None else self.saved.structure
+        return replace(evidence, notes=self.notes, structure=structure)
 
     @cached_property
-    def structure(self) -> tuple[Structure, ...]:
-        """The predictable share of each joint's held-out residual."""
+    def _rows(self) -> HeldOutRows | None:
+        """The log's equations row by row; None where they are not in memory."""
+        if any(body.floats for body in self.robot.bodies):
+            return None
+        return HeldOutRows.from_runs(self._cross_validation, [*self._runs()], self.delay)
+
+    @cached_property
+    def quality(self) -> Quality:
+        """The worse of gravity compensation and feed-forward, and why; see `uses`."""
+        return judge(self.evidence)
+
+    @property
+    def uses(self) -> pd.DataFrame:
+        """What the fit is good for: grade, number, unit, worst joint and why of each use.
+
+        Grades are "yes", "with care", "no" and "not known"; simulation and masses have none.
+        Errors are those of models of four fifths of the log on the other one, with everything that
+        the fit decided.
+        """
+        return self._uses.table()
+
+    @property
+    def uses_by_joint(self) -> pd.DataFrame:
+        """The same per joint: errors [N m or N] beside what friction holds and a joint can do."""
+        return self._uses.by_joint()
+
+    @cached_property
+    @one_thread()
+    def _uses(self) -> Uses:
+        push, limits = np.nan, np.full(self.robot.dof, np.nan)
+        with suppress(InputError):  # logs that do not show it, and robots without an observer
+            limits = thresholds(self.error_law(GAIN))
+            push = push_felt(self.robot, self.evidence, limits)
+        known = 0
+        if (covariance := self.estimate.covariance) is not None:
+            mass = self.robot.inertial_columns[:, 9]
+            deviation = np.sqrt(np.maximum(np.diag(covariance)[mass], 0.0))
+            known = int(np.sum(deviation < KNOWN * self.delta[mass]))
+        return Uses(self.quality, push, limits, self.simulated, known)
+
+    @cached_property
+    def simulated(self) -> Array:
+        """Deviations within `SIMULATED` seconds, driven by torques alone, (dof,); NaN: unknown."""
+        unknown = np.full(self.robot.dof, np.nan)
         if self.saved is not None:
-            return self.saved.structure
-        return tuple(unexplained_structure(self._cross_validation, self._runs(), self.delay))
+            return unknown if self.saved.simulated is None else self.saved.simulated
+        if not self.recordings or self.recordings[0].streamed:
+            return unknown
+        with suppress(FeasidError):  # of loops, floating bases and short logs
+            options: dict[str, Any] = {**self.test_options(), "windows": WINDOWS}
+            simulation = simulate(self.robot, self.recordings[0], horizon=SIMULATED, **options)
+            return np.asarray(simulation.rms[0])
+        return unknown
 
     @cached_property
     def _cross_validation(self) -> CrossValidation:
@@ -267,8 +327,6 @@ class FittedModel:
         InputError
             Parts of the log that were not fitted do not show it.
         """
-        from feasid.control.external_torque import ErrorLaw
-
         models = self._cross_validation
         if len(models.folds) < 2 or self.base.experiment.measured_joints is not None:
             raise InputError(
@@ -285,7 +343,7 @@ class FittedModel:
                     option="gain",
                 )
             return law
-        errors = held_out_errors(models, self._runs())
+        errors = [] if self._rows is None else sample_errors(self._rows)
         return ErrorLaw.from_errors(errors, gain, self.delay, self.robot.coordinates)
 
     @property
@@ -342,7 +400,7 @@ class FittedModel:
         index = pd.Index([*self.robot.coordinates, "all"], name="joint")
         return pd.Series(np.asarray(values), index=index, name="relative torque error")
 
-    def foretell(self, reduced: Reduced) -> pd.Series[float] | None:
+    def foretell(self, reduced: Reduced) -> pd.Series[float]:
         """Errors to expect on a motion, relative to its torques, per joint and "all".
 
         Parameters
@@ -352,18 +410,15 @@ class FittedModel:
 
         Returns
         -------
-        Series or None
-            None without a prior, whose covariance says how sure the parameters are.
+        Series
+            Those of held-out parts, larger by the leverage of this motion's equations.
 
         Raises
         ------
         InputError
             `reduced` is something else.
         """
-        covariance = self.prediction_covariance
-        if covariance is None:
-            return None
-        return self._by_joint(foretell(self.quality.errors, reduced, covariance, self.robot))
+        return self._by_joint(expected_errors(self.evidence, self._cross_validation, reduced))
 
     def test_options(self, options: LogOptions | None = None) -> LogOptions:
         """Options for another log: those of the fitted one, at the cut-off that it got.

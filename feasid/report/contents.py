@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.signal import fftconvolve
 
+from feasid.assessment.quality import remarks
 from feasid.core.arrays import Array
 from feasid.core.notes import as_json
 from feasid.dynamics.regressor import inverse_dynamics
@@ -29,7 +30,7 @@ from feasid.logs.recording import Recording
 from feasid.regression.equations import GaussianLowPass
 from feasid.regression.parallel import Source
 from feasid.regression.reduce import measured_rows
-from feasid.report.summary import SURE, error_limit
+from feasid.report.summary import SURE
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import TERMS
 
@@ -131,7 +132,7 @@ def select_recording(fit: Fit, log: Any) -> Recording:
     return fit.recordings[0]
 
 
-SCHEMA, VERSION = "feasid report", 1
+SCHEMA, VERSION = "feasid report", 2
 
 POINTS = 100_000
 """Points of all curves together, so that a page stays below three megabytes."""
@@ -201,23 +202,25 @@ def _feasibility(fit: Fit) -> dict[str, Any]:
 
 
 def _prediction(fit: Fit, tested: pd.Series[float] | None) -> dict[str, Any]:
-    quality, errors = fit.quality, fit.quality.errors
+    quality, errors, graded = fit.quality, fit.quality.errors, fit.uses_by_joint
     rows = []
-    for k, joint in enumerate(quality.joints):
+    for k, joint in enumerate(graded.index):
         row = {
-            "joint": joint.joint,
-            "verdict": joint.level,
-            "unseen": joint.error,
-            "fitted": fit.relative_error[joint.joint],
+            "joint": joint,
+            "verdict": graded["feed-forward"].iloc[k],
+            "gravity": graded["gravity compensation"].iloc[k],
+            "unseen": errors.model[k],
+            "fitted": fit.relative_error[joint],
             "least_squares": errors.least_squares[k],
             "description": errors.description[k],
         }
-        rows.append(row if tested is None else row | {"test": tested.get(joint.joint)})
+        rows.append(row if tested is None else row | {"test": tested.get(joint)})
     return {
         "level": quality.level,
         "reasons": [str(r) for r in quality.reasons],
+        "remarks": remarks(fit.evidence),
+        "uses": fit.uses.reset_index().to_dict("records"),
         "error": errors.overall_error(errors.model),
-        "goal": error_limit(errors),
         "unseen": errors.unseen,
         "description": errors.overall_error(errors.description),
         "least_squares": errors.overall_error(errors.least_squares),

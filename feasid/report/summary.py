@@ -10,14 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from feasid.assessment.quality import (
-    CONSTRAINED,
-    CONSTRAINED_MORE,
-    LITTLE,
-    WORSE,
-    ComparedErrors,
-    Quality,
-)
+from feasid.assessment.checks import NO, is_strong
+from feasid.assessment.quality import Quality, remarks
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Measure, Summary, plain
 from feasid.identification.result import Fit
@@ -47,6 +41,7 @@ def summary(fit: Fit, test: Any = None) -> Summary:
     sections = [
         *(note for note in fit.notes if note.code in FIRST),
         _headline(fit),
+        _uses_text(fit),
         repr(fit.quality),
         _verdict_text(fit),
         _error_table(errors),
@@ -57,6 +52,12 @@ def summary(fit: Fit, test: Any = None) -> Summary:
         lines = (f"  - {note}".replace("\n", "\n  ") for note in fit.notes)
         sections.append("notes\n" + "\n".join(lines))
     return Summary("\n\n".join(map(str, sections)), tables)
+
+
+def _uses_text(fit: Fit) -> str:
+    """Every use with its grade, and what is good to know."""
+    lines = [f"{m.name:<10} {m.value}" for m in _use_measures(fit)]
+    return "\n".join(["what it is good for", *(f"  {x}" for x in [*lines, *_remarks(fit)])])
 
 
 def test_errors(fit: Fit, test: Any) -> pd.Series[float]:
@@ -143,7 +144,8 @@ def linear_form_table(fit: Fit, rows: Array, names: Sequence[str]) -> pd.DataFra
 
     `rows` (m, n): a form's coefficients of the n standard parameters. Returns: columns ``value``;
     ``std. err.``, infinite where nothing limits it; ``[2.5 %`` and ``97.5 %]``, the normal 95 %
-    interval, which does not count constraints; ``description``, NaN where it says nothing;
+    interval, which does not count constraints, of masses that of their logarithm;
+    ``description``, NaN where it says nothing;
     ``source``: "data", "prior" (that the log alone leaves at least `PRIOR_SHARE`-times less
     certain, or says nothing of), "bound" (zero, by a constraint) or "given".
     """
@@ -163,14 +165,22 @@ def linear_form_table(fit: Fit, rows: Array, names: Sequence[str]) -> pd.DataFra
     value, error = rows @ fit.delta, np.sqrt(np.maximum(variance, 0.0))
     drives = np.isin(np.arange(rows.shape[1]), np.ravel(fit.robot.inertial_columns), invert=True)
     single = (np.count_nonzero(rows, axis=1) == 1) & rows[:, drives].any(axis=1)
+    masses = rows[:, fit.robot.inertial_columns[:, 9]]
+    positive = (np.count_nonzero(rows, axis=1) == 1) & masses.any(axis=1)
+    spread = QUANTILE * error
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        factor = np.exp(spread / value)
+        of_log = positive & (value > 0)
+        low = np.where(of_log, value / factor, value - spread)
+        high = np.where(of_log, value * factor, value + spread)
     source = np.where(variance >= PRIOR_SHARE * alone, "data", "prior")
     source = np.where(single & (np.abs(value) <= AT_BOUND * error), "bound", source)
     return pd.DataFrame(
         {
             "value": value,
             "std. err.": error,
-            "[2.5 %": value - QUANTILE * error,
-            "97.5 %]": value + QUANTILE * error,
+            "[2.5 %": low,
+            "97.5 %]": high,
             "description": _form_values(rows, fit.description.values),
             "source": np.where(error == 0, "given", source),
         },
@@ -268,44 +278,54 @@ def _count_precise(fit: Fit) -> str:
 
 MORE = "more: fit.summary(), fit.plot(), fit.base_table, fit.report('report.html')"
 
-LEVELS = ("error", "warning")
-"""Levels of notes that are troubles."""
+UNGRADED = "-"
+"""In place of a grade that a use has not."""
 
 
 def display(fit: Fit, test: Any = None) -> Display:
     """What there is to see of a fit; `test` is a log that was not fitted, or its `errors`."""
     base, bodies = len(fit.beta), len(fit.robot.bodies)
+    refused = any(map(is_strong, fit.quality.reasons))
     measures = [
+        *([] if refused else _use_measures(fit)),
         _consistency_measure(fit),
         _prediction_measure(fit.quality),
         *([] if test is None else [_error_measure("test error", test_errors(fit, test))]),
         _error_measure("error on fitted log", fit.relative_error),
-        _precision_measure(fit),
-        *_mass_measures(fit),
     ]
-    troubles = [*_main_warnings(fit)]
+    troubles = ["DO NOT USE THIS MODEL."] if refused else []
+    notes = [f"{len(fit.notes)} note{'s' if len(fit.notes) > 1 else ''} on what was assumed, "
+             "derived and left out: fit.notes"] if fit.notes else []  # fmt: skip
     return Display(
         f"feasible fit of {fit.robot.name!r}: {fit.quality.level}; {base} base of "
         f"{fit.base.unknowns} parameters, {bodies} bod{'ies' if bodies != 1 else 'y'}",
         measures,
-        troubles,
-        [
-            f"{len(fit.notes)} note{'s' if len(fit.notes) > 1 else ''} on what was assumed, "
-            "derived and left out: fit.notes"
-        ]
-        if fit.notes
-        else [],
+        [*troubles, *_main_warnings(fit)],
+        [*([] if refused else _remarks(fit)), *notes],
         MORE,
     )
 
 
-def error_limit(errors: ComparedErrors) -> float:
-    """The error up to which a fit counts as good, of all joints; see `quality`."""
-    squares = errors.overall_error(errors.least_squares)
-    limits = [LITTLE, max(CONSTRAINED * squares, squares + CONSTRAINED_MORE)]
-    if np.isfinite(errors.description).all():
-        limits.append(WORSE * errors.overall_error(errors.description))
-    return min(limits)
+def _use_measures(fit: Fit) -> list[Measure]:
+    """A line for each use: its grade and a sentence."""
+    return [
+        Measure(
+            row["grade"] or UNGRADED,
+            f"{str(use)[0].upper()}{str(use)[1:]}. {row['why']}",
+            met=row["grade"] != NO,
+            folded=True,
+        )
+        for use, row in fit.uses.iterrows()
+    ]
+
+
+def _remarks(fit: Fit) -> list[str]:
+    """What lowers no grade."""
+    blind = int(np.isinf(fit.base_table["std"]).sum())
+    unseen = [f"{blind} base parameters that this log does not determine"] if blind else []
+    warned = [str(n) for n in fit.notes if n.values.get("level") == "warning"]
+    shown = {str(r) for r in fit.quality.reasons}
+    return [*remarks(fit.evidence), *unseen, *(w for w in warned if w not in shown)]
 
 
 def _consistency_measure(fit: Fit) -> Measure:
@@ -337,17 +357,6 @@ def _error_measure(name: str, errors: pd.Series[float]) -> Measure:
     return Measure(name, f"{100 * errors['all']:.3g} %{_range_text(joints)}")
 
 
-def _precision_measure(fit: Fit) -> Measure:
-    return Measure("well identified", _count_precise(fit))
-
-
-def _mass_measures(fit: Fit) -> list[Measure]:
-    mass = fit.bodies["mass"]
-    if not len(mass):
-        return []
-    return [Measure("total mass", f"{mass.sum():.3g} kg{_range_text(mass)}")]
-
-
 def _range_text(values: pd.Series[float]) -> str:
     """The smallest and the largest of several values, and whose they are."""
     if len(values) < 2:
@@ -358,12 +367,9 @@ def _range_text(values: pd.Series[float]) -> str:
 
 
 def _main_warnings(fit: Fit) -> list[str]:
-    first = [str(n) for n in fit.notes if n.code in REJECTED]
-    grave = sorted(
-        (n for n in fit.notes if n.values.get("level") in LEVELS),
-        key=lambda n: LEVELS.index(n.values["level"]),
-    )
-    blind = int(np.isinf(fit.base_table["std"]).sum())
-    unseen = [f"{blind} base parameters that this log does not determine"] if blind else []
-    said = [*first, *map(str, fit.quality.reasons), *unseen, *map(str, grave)]
+    """What contradicts the fit, and mistakes of the log."""
+    graded = {"gravity compensation", "feed-forward"}  # their lines say it
+    said = [str(n) for n in fit.notes if n.code in REJECTED]
+    said += [str(r) for r in fit.quality.reasons if r.code not in graded]
+    said += [str(n) for n in fit.notes if n.values.get("level") == "error"]
     return list(dict.fromkeys(said))

@@ -74,6 +74,7 @@ FILES_TOUCHED = {
     "A format of logs": 1,
     "A format of description files": 1,
     "A prior": 1,
+    "A check of the verdict": 1,
     "A solver": 0,
 }
 """How many files of the package each exercise may touch."""

@@ -129,6 +129,6 @@ def test_what_the_filter_does_not_fit_into(arm, what):
 def test_a_remedy_that_is_named_works(arm):
     robot, log = arm
     slow = feasid.fit(every(log, 20), robot, **QUICK, cutoff=2.0)
-    assert slow.quality.level == "good"
+    assert {r.code for r in slow.quality.reasons} <= {"short"}
     robust = feasid.fit(log, robot, **QUICK, robust="huber", block=0.21)
-    assert robust.quality.level == "good"
+    assert {r.code for r in robust.quality.reasons} <= {"short"}

@@ -67,7 +67,7 @@ def test_it_is_said_and_counts_nowhere(arm, fit):
     assert note.values["joints"] == ("shoulder",)
     assert "shoulder" in note
     assert fit.weights[0] == 0
-    assert fit.quality.joints[0].level == "unmeasured"
+    assert fit.uses_by_joint["feed-forward"].iloc[0] == "not known"
     assert fit.quality.level == "good"
     errors = fit.errors(log)
     assert np.isnan(errors["shoulder"])

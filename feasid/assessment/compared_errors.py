@@ -1,0 +1,87 @@
+"""Torque errors of a fit on stretches that it did not see, beside those of other models.
+
+Errors are relative to the torque, so that no model at all, a torque of zero, has 1. The fit's is
+compared with the description's (its inertials assumed, joint terms fitted), and with that of
+unconstrained least squares: what is far better without the constraint that the model can exist was
+not measured on a robot like the one described.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import nnls
+
+from feasid.core.arrays import Array
+from feasid.estimation.cross_validation import CrossValidation, relative_error
+from feasid.estimation.noise import TINY, least_squares
+from feasid.identifiability.base import BaseParameters
+from feasid.regression.reduce import measured_rows
+from feasid.robot.joint_terms import NONNEGATIVE
+from feasid.robot.layout import squares_in_common_unit
+
+FEWEST = 3
+"""Stretches, at least, of which each is predicted from the others."""
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedErrors:
+    """Relative torque errors per coordinate, shape (dof,) each."""
+
+    model: Array  #: of the feasible model
+    least_squares: Array  #: without any constraint
+    #: Of the description's inertials with fitted joint terms; NaN where it gives none.
+    description: Array
+    #: Sum of squared torques; where units differ, shares of each unit's, which add up.
+    power: Array
+    unseen: bool  #: whether every stretch was predicted from the others; else it was fitted
+
+    def overall_error(self, errors: Array) -> float:
+        """One error of all coordinates together."""
+        total = float(self.power.sum())
+        squared = np.where(self.power > 0, errors**2, 0.0) * self.power
+        return float(np.sqrt(np.sum(squared) / total)) if total > 0 else 1.0
+
+
+def held_out_errors(models: CrossValidation, beta: Array) -> ComparedErrors:
+    """Errors on every stretch from the others; without strata, of `beta` where it was fitted."""
+    reduced, base = models.reduced, models.base
+    unseen = len(models.folds) >= FEWEST
+    found: dict[str, dict[int, Array]] = {}
+    if unseen:
+        rest = {f: models.training_equations(f)[:2] for f in models.folds}
+        found["model"] = models.models
+    else:
+        rest = {-1: models.noise.whitened_triangle(reduced)[:2]}
+        found["model"] = {-1: beta}
+    found["least_squares"] = {f: least_squares(*rows)[0] for f, rows in rest.items()}
+    found["description"] = {f: baseline_parameters(base, *rows) for f, rows in rest.items()}
+    norms = reduced.torque_norms
+    relative = {}
+    for name, betas in found.items():
+        error = relative_error(models.squared_errors(betas).sum(axis=0), norms)
+        relative[name] = np.where(measured_rows(reduced), error, np.nan)
+    power = squares_in_common_unit(base.robot, norms**2)
+    return ComparedErrors(**relative, power=power, unseen=unseen)
+
+
+def baseline_parameters(base: BaseParameters, r: Array, rho: Array) -> Array:
+    """Base parameters of the description's inertials with joint terms fitted; NaN without them.
+
+    The terms are those that can exist: negative friction would predict better than any robot.
+    """
+    robot = base.robot
+    inertial = robot.inertial_columns.ravel()
+    own = np.zeros(robot.size)
+    own[inertial] = robot.values[inertial]
+    if np.isnan(own).any():
+        return np.full(len(base.independent), np.nan)
+    K = np.asarray(base.K, dtype=np.float64)
+    columns = np.setdiff1d(np.arange(robot.size), inertial)
+    signed = np.array([robot.parameter_names[c][1] not in NONNEGATIVE for c in columns], bool)
+    terms, rigid = np.hstack([K[:, columns], -K[:, columns[signed]]]), K @ own
+    if not terms.shape[1]:
+        return rigid
+    size = np.maximum(np.linalg.norm(r @ terms, axis=0), TINY)
+    return np.asarray(rigid + terms @ (nnls(r @ (terms / size), rho - r @ rigid)[0] / size))

@@ -1,0 +1,420 @@
+"""What a log shows of a fit, measured once: the record from which all uses are graded.
+
+Errors are those of models of four fifths of the log on the other one, see `rows`. Scales are
+natural ones: what a joint's friction holds, and what the joint can do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from feasid.assessment.compared_errors import ComparedErrors
+from feasid.assessment.residuals import Structure, unexplained_structure
+from feasid.assessment.rows import HeldOutRows, Parts
+from feasid.core.arrays import Array, Mask
+from feasid.core.codec import TRANSIENT
+from feasid.core.notes import Note
+from feasid.dynamics.regressor import regressor
+from feasid.errors import FeasidError, SolverError
+from feasid.estimation.cross_validation import CrossValidation
+from feasid.estimation.noise import TINY
+from feasid.regression.triangle import Reduced
+from feasid.robot.description import Robot
+from feasid.robot.layout import squares_in_common_unit
+
+POSES = 150
+"""Random poses at which gravity torques are compared."""
+
+HOLDING_SHARE = 0.03
+"""Share of what a joint can do, below which no gravity torque matters where friction is small."""
+
+CREDIBLE_EFFORT = 40.0
+"""Times the largest torque of any joint up to which an effort limit is no placeholder."""
+
+FULL_TURN = 3.2
+"""Limits beyond this are those of joints that turn freely [rad]: the log's range is doubled."""
+
+SLIGHT = 0.05
+"""Share of the largest gravity torque from which a joint carries weight, and of the largest range
+below which a joint stands still."""
+
+SIGN_SPEED = 0.02
+"""Speed [rad/s or m/s] over which friction changes its sign where it is removed from errors."""
+
+LEVERAGE_SHARE = 0.1
+"""The squared error grows by this share of the leverage beyond 1 [chosen on half of 40 pairs]."""
+
+
+@dataclass(frozen=True, eq=False)
+class GravityComparison:
+    """Gravity torques of a fit over those of its description, at random poses."""
+
+    factors: Array  #: per joint; NaN where it carries little
+    factor: float  #: of all joints together
+    common: float  #: share of the squared difference that one factor explains
+    difference: float  #: RMS difference over RMS torque, each joint by its own size
+    likeness: float  #: correlation over the joints' range
+    load: float  #: mass at the last body that explains the difference [kg]
+    load_share: float  #: share of the squared difference that it explains
+    placeholder: bool  #: half of the centres of mass are at the joints
+
+
+@dataclass(frozen=True, eq=False)
+class FitEvidence:
+    """Of every joint, (dof,) each, and of all; torques in N m, or N of sliding joints."""
+
+    joints: tuple[str, ...]
+    units: tuple[str, ...]
+    seconds: float  #: of motion in the log; NaN where it is not in memory
+    held_out: bool  #: whether errors are those on parts that were not fitted
+    period: float | None  #: of a motion that repeats [s]
+    torque: Array  #: RMS of the filtered torque
+    share: Array  #: squared torques, those of other units as shares
+    error: Array  #: RMS to expect on motion like the log's, NaN where not measured
+    fitted_error: Array  #: RMS where it was fitted
+    gravity_error: Array  #: RMS without friction on other postures; NaN where nothing is carried
+    friction: Array  #: what dry friction holds
+    capacity: Array  #: what the joint can do
+    weighing: float  #: deviation of the mass of a load from nothing [kg]; NaN where not known
+    lower: Array  #: of the log's positions [rad or m]
+    upper: Array
+    still: tuple[str, ...]  #: joints that hardly move
+    leverage: float  #: of gravity over the joints' range, by that of the log; NaN where not known
+    comparison: GravityComparison | None
+    bodies: tuple[str, ...]
+    masses: Array  #: of the fit [kg]
+    described: Array  #: of the description [kg]
+    errors: ComparedErrors
+    structure: tuple[Structure, ...] = ()
+    notes: tuple[Note, ...] = field(default=(), metadata=TRANSIENT)  #: what the fit reports
+
+    @property
+    def hold(self) -> Array:
+        """Error of gravity torques that does not move the joint, or hardly."""
+        return np.asarray(np.maximum(self.friction, HOLDING_SHARE * self.capacity))
+
+    def relative(self, error: Array) -> float:
+        """An error of all joints together over the torque."""
+        seen = np.isfinite(error) & (self.torque > 0)
+        squared = np.where(seen, (error / np.where(seen, self.torque, 1.0)) ** 2, 0.0) * self.share
+        total = float(self.share[seen].sum())
+        return float(np.sqrt(squared.sum() / total)) if total > 0 else 1.0
+
+
+def gather(
+    rows: HeldOutRows | None,
+    models: CrossValidation,
+    errors: ComparedErrors,
+    robot: Robot,
+    description: Robot,
+    covariance: Array | None,
+) -> FitEvidence:
+    """Measure everything; `errors` stand where no rows are in memory.
+
+    `covariance` (nb, nb) is that of the base parameters; None where it is not known.
+    """
+    reduced, measured = models.reduced, np.isfinite(errors.model)
+    torque = reduced.torque_norms / np.sqrt(max(reduced.rows, 1))
+    error = np.where(measured, errors.model * torque, np.nan)
+    fitted = reduced.residuals(models.base.K @ robot.values) / np.sqrt(max(reduced.rows, 1))
+    unknown = np.full(len(torque), np.nan)
+    bodies = [k for k, b in enumerate(robot.bodies) if not b.massless]
+    mass = robot.inertial_columns[bodies][:, 9]
+    evidence = FitEvidence(
+        robot.coordinates,
+        tuple("N" if s else "N m" for s in _sliding(robot)),
+        np.nan,
+        errors.unseen,
+        None,
+        torque,
+        squares_in_common_unit(robot, torque**2),
+        error,
+        fitted,
+        error,
+        _dry_friction(robot),
+        _capacities(robot, 3.0 * torque),
+        np.nan,
+        unknown,
+        unknown,
+        (),
+        np.nan,
+        None,
+        tuple(robot.bodies[k].name for k in bodies),
+        robot.values[mass],
+        description.values[mass],
+        errors,
+    )
+    if rows is None:
+        return evidence
+    try:
+        seen = _from_rows(rows, robot, description, covariance, measured)
+    except SolverError:  # a part alone determines too little
+        return evidence
+    return replace(evidence, **seen)
+
+
+def _from_rows(
+    rows: HeldOutRows, robot: Robot, description: Robot, covariance: Array | None, measured: Mask
+) -> dict[str, Any]:
+    """What only a log's rows show."""
+    lower, upper = rows.q.min(axis=0), rows.q.max(axis=0)
+    torque = np.sqrt(np.mean(rows.torque[rows.moving] ** 2, axis=0))
+    capacity = _capacities(robot, np.quantile(np.abs(rows.torque), 0.999, axis=0))
+    poses = _random_poses(robot, lower, upper, rows.q)
+    missed = [rows.errors(rows.time_parts, rows.time_models)]
+    if (phases := rows.phase_parts()) is not None:
+        missed.append(rows.errors(phases, rows.part_models(phases)))
+    postures = rows.posture_parts(_sensitivity(robot, poses[0], capacity))
+    elsewhere = rows.errors(postures, rows.part_models(postures))
+    error, fitted = _torque_errors(rows, missed, robot, covariance)
+    gravity_error, gravity = _gravity_errors(rows, elsewhere, robot, poses[0])
+    weighed = [_weighed(rows, rows.time_parts, missed[0]), _weighed(rows, postures, elsewhere)]
+    return {
+        "seconds": rows.seconds,
+        "period": rows.period,
+        "torque": torque,
+        "share": squares_in_common_unit(robot, torque**2),
+        "error": np.where(measured, error, np.nan),
+        "fitted_error": fitted,
+        "gravity_error": np.where(measured & (gravity > 0), gravity_error, np.nan),
+        "capacity": capacity,
+        "weighing": max(weighed),
+        "lower": lower,
+        "upper": upper,
+        "still": _still_joints(robot, upper - lower),
+        "leverage": _gravity_leverage(rows, robot, poses[1]),
+        "comparison": compare_gravity(robot, description, *poses),
+        "structure": unexplained_structure(rows, measured),
+    }
+
+
+def _sliding(robot: Robot) -> list[bool]:
+    """Which coordinates are those of sliding joints."""
+    turning = {b.joint: bool(b.motion[:3].any()) for b in robot.bodies if b.joint}
+    return [not turning.get(c, True) for c in robot.coordinates]
+
+
+# -- errors on other fifths ------------------------------------------------------------------------
+
+
+def _torque_errors(
+    rows: HeldOutRows, missed: Sequence[Array], robot: Robot, covariance: Array | None
+) -> tuple[Array, Array]:
+    """RMS errors per joint: to expect, of the fifths that are worse, and where fitted."""
+    base, moving = rows.models.base, rows.moving
+    squared = [np.mean(x[moving] ** 2, axis=0) for x in missed]
+    spread = np.zeros(len(rows.supports))
+    if covariance is not None:
+        for j, (s, w) in enumerate(zip(rows.supports, rows.regressors, strict=True)):
+            spread[j] = np.mean(np.einsum("mi,ij,mj->m", w, covariance[np.ix_(s, s)], w)[moving])
+    beta = np.asarray(base.K, dtype=np.float64) @ robot.values
+    fitted = rows.errors(np.zeros(len(rows), dtype=np.intp), beta[None])[moving]
+    return np.sqrt(np.max(squared, axis=0) + spread), np.sqrt(np.mean(fitted**2, axis=0))
+
+
+def _gravity_errors(
+    rows: HeldOutRows, missed: Array, robot: Robot, poses: Array
+) -> tuple[Array, Array]:
+    """RMS errors without friction on other postures, and RMS gravity torques, per joint."""
+    gravity = np.sqrt(np.mean((_gravity_rows(robot, poses) @ robot.values) ** 2, axis=0))
+    out = np.empty(len(gravity))
+    for j, (error, speed) in enumerate(zip(missed[rows.moving].T, rows.dq[rows.moving].T,
+                                           strict=True)):  # fmt: skip
+        friction = np.stack([speed, np.tanh(speed / SIGN_SPEED)], axis=1)
+        solution = np.linalg.lstsq(friction, error, rcond=None)[0]
+        out[j] = np.sqrt(np.mean((error - friction @ solution) ** 2))
+    carried = gravity > 1e-6 * max(gravity.max(initial=0.0), 1e-9)
+    return out, np.where(carried, gravity, 0.0)
+
+
+def _weighed(rows: HeldOutRows, parts: Parts, missed: Array) -> float:
+    """RMS mass at the last body that explains the errors of a fifth, its centre free [kg]."""
+    K = np.asarray(rows.models.base.K, dtype=np.float64)
+    load = K[:, rows.models.base.robot.inertial_columns[-1][[6, 7, 8, 9]]]
+    masses = []
+    for p in np.unique(parts):
+        chosen = (parts == p) & rows.moving
+        blocks, wanted = [], []
+        for j in rows.measured:
+            deviation = rows.deviations[chosen, j]
+            w = rows.regressors[j][chosen] @ load[rows.supports[j]]
+            blocks.append(w / deviation[:, None])
+            wanted.append(missed[chosen, j] / deviation)
+        A = np.vstack(blocks)
+        size = np.linalg.norm(A, axis=0)
+        size[size <= 1e-9 * size.max(initial=0.0)] = np.inf
+        solution = np.linalg.lstsq(A / size, np.concatenate(wanted), rcond=1e-4)[0] / size
+        masses.append(solution[-1] if np.isfinite(size[-1]) else np.nan)
+    return float(np.sqrt(np.mean(np.square(masses))))
+
+
+# -- scales and postures ---------------------------------------------------------------------------
+
+
+def _capacities(robot: Robot, most: Array) -> Array:
+    """What each joint can do: its effort limit, unless all have the same or none is credible."""
+    efforts = {b.joint: b.limits.effort for b in robot.bodies}
+    limit = np.array([efforts.get(c) or np.nan for c in robot.coordinates], dtype=np.float64)
+    if len(limit) > 1 and np.nanmax(limit, initial=0.0) == np.nanmin(limit, initial=np.inf):
+        limit[:] = np.nan
+    credible = (limit > most) & (limit < CREDIBLE_EFFORT * most.max(initial=0.0))
+    return np.where(credible, limit, np.maximum(2.0 * most, 0.25 * most.max(initial=0.0)))
+
+
+def _dry_friction(robot: Robot) -> Array:
+    """Coulomb friction of each joint's drives."""
+    out = np.zeros(robot.dof)
+    for k, drive in enumerate(robot.drives):
+        columns = robot.drive_columns(k)
+        if "fc" in columns:
+            for joint, factor in drive.coupling.items():
+                if joint in robot.coordinates:
+                    value = abs(factor * robot.values[columns["fc"]])
+                    out[robot.coordinates.index(joint)] += value
+    return out
+
+
+def _still_joints(robot: Robot, reach: Array) -> tuple[str, ...]:
+    """Joints whose range in the log is small beside that of others of their kind."""
+    if not np.isfinite(reach).all():
+        return ()
+    kinds = np.array(_sliding(robot))
+    most = np.array([reach[kinds == k].max() for k in kinds])
+    still = reach <= np.maximum(SLIGHT * most, 1e-9)
+    return tuple(j for j, s in zip(robot.coordinates, still, strict=True) if s)
+
+
+def _random_poses(robot: Robot, lower: Array, upper: Array, q: Array) -> tuple[Array, Array]:
+    """Poses within the log's range, and within the joints'; of mechanisms the log's own."""
+    rng = np.random.default_rng(0)
+    if not robot.is_tree or robot.dof != robot.axes:
+        logged = q[rng.integers(len(q), size=POSES)]
+        return logged, logged
+    middle, half = (lower + upper) / 2, (upper - lower) / 2
+    limits = {b.joint: b.limits for b in robot.bodies}
+    given = np.array([[getattr(limits.get(c), end, None) or np.nan for end in ("lower", "upper")]
+                      for c in robot.coordinates], dtype=np.float64)  # fmt: skip
+    wide = np.minimum(2 * half, np.pi)
+    low, high = given.T
+    low = np.where(np.abs(low) < FULL_TURN, low, middle - wide)
+    high = np.where(np.abs(high) < FULL_TURN, high, middle + wide)
+    low, high = np.minimum(low, lower), np.maximum(high, upper)
+    shape = (POSES, len(lower))
+    return rng.uniform(lower, upper, shape), rng.uniform(low, high, shape)
+
+
+def _gravity_rows(robot: Robot, poses: Array) -> Array:
+    """Rows of the gravity torques, (poses, dof, n)."""
+    rows = regressor(robot, poses, 0 * poses, 0 * poses)
+    others = np.setdiff1d(np.arange(robot.size), robot.inertial_columns.ravel())
+    rows[:, :, others] = 0.0
+    return rows
+
+
+def _sensitivity(robot: Robot, poses: Array, capacity: Array) -> Array:
+    """Per joint the gravity torques that a radian of it changes, over what joints can do."""
+    scale, step = np.maximum(capacity, SLIGHT * capacity.max(initial=0.0)), 0.05
+    first, out = _gravity_rows(robot, poses) @ robot.values, np.zeros(poses.shape[1])
+    for j in range(poses.shape[1]):
+        moved = poses.copy()
+        moved[:, j] += step
+        try:
+            change = _gravity_rows(robot, moved) @ robot.values - first
+        except FeasidError:  # a loop that cannot be closed there
+            continue
+        out[j] = np.sqrt(np.mean((change / step / np.where(scale > 0, scale, 1.0)) ** 2))
+    return np.asarray(np.maximum(out, max(0.02 * out.max(initial=0.0), 1e-12)))
+
+
+# -- how far from the log --------------------------------------------------------------------------
+
+
+def spread_of_models(r: Array) -> Array:
+    """Inverse of R'R within what the log shows, (nb, nb)."""
+    gram = r.T @ r
+    scale = np.sqrt(np.diag(gram) + 1e-12)
+    values, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
+    seen = values > 1e-6
+    inverse = (vectors[:, seen] / values[seen]) @ vectors[:, seen].T
+    return np.asarray(inverse / np.outer(scale, scale))
+
+
+def _gravity_leverage(rows: HeldOutRows, robot: Robot, poses: Array) -> float:
+    """Median over poses of the worst joint's leverage of gravity, by the mean one of the log."""
+    spread = spread_of_models(rows.models.noise.whitened_triangle(rows.models.reduced)[0])
+    ordinary = [np.mean(np.einsum("mi,ij,mj->m", w, spread[np.ix_(s, s)], w))
+                for s, w in zip(rows.supports, rows.regressors, strict=True)]  # fmt: skip
+    columns = [int(c) for c in rows.models.base.independent]
+    Y = _gravity_rows(robot, poses)[:, :, columns]
+    leverage = np.einsum("pji,ik,pjk->pj", Y, spread, Y) / np.maximum(ordinary, 1e-300)
+    return float(np.median(leverage.max(axis=1)))
+
+
+def compare_gravity(
+    robot: Robot, description: Robot, poses: Array, wide: Array
+) -> GravityComparison | None:
+    """Gravity torques of the fit beside those of its description; None where it has none."""
+    columns = robot.inertial_columns
+    ten = description.values[description.inertial_columns]
+    if not np.isfinite(ten).all():
+        return None
+    rows = _gravity_rows(robot, poses)
+    fitted, given = rows @ robot.values, rows[:, :, columns.ravel()] @ ten.ravel()
+    power = np.mean(given**2, axis=0)
+    if not power.max(initial=0.0) > 0:
+        return None
+    carried: Mask = power > SLIGHT**2 * power.max()
+    size = np.maximum(np.sqrt(power), 0.02 * np.sqrt(power.max()))
+    x, y = (fitted / size)[:, carried], (given / size)[:, carried]
+    factor = float((x * y).sum() / (y**2).sum())
+    difference = (fitted - given) / size
+    total = max(float((difference**2).sum()), 1e-300)
+    load = (rows[:, :, columns[-1][[6, 7, 8, 9]]] / size[None, :, None]).reshape(-1, 4)
+    norm = np.linalg.norm(load, axis=0)
+    norm[norm <= 1e-9 * norm.max(initial=0.0)] = np.inf
+    mass = np.linalg.lstsq(load / norm, difference.ravel(), rcond=1e-6)[0] / norm
+    left = float(np.sum((difference.ravel() - load @ mass) ** 2))
+    far = _gravity_rows(robot, wide)
+    there, described = (far @ robot.values) / size, far[:, :, columns.ravel()] @ ten.ravel() / size
+    alike = np.sqrt(max(float((there**2).sum() * (described**2).sum()), 1e-300))
+    each = np.sum(fitted * given, axis=0) / np.maximum(np.sum(given**2, axis=0), 1e-300)
+    heavy = ten[:, 9] > 0
+    centred = np.linalg.norm(ten[:, 6:9], axis=1) < 1e-9 * np.maximum(ten[:, 9], 1e-300)
+    return GravityComparison(
+        np.where(carried, each, np.nan),
+        factor,
+        1.0 - float(((x - factor * y) ** 2).sum()) / max(float(((x - y) ** 2).sum()), 1e-300),
+        float(np.sqrt(total / max(float(np.sum((given / size) ** 2)), 1e-300))),
+        float((there * described).sum() / alike),
+        float(mass[3]),
+        1.0 - left / total,
+        bool(heavy.any() and centred[heavy].mean() >= 0.5),
+    )
+
+
+def expected_errors(evidence: FitEvidence, models: CrossValidation, tested: Reduced) -> Array:
+    """Errors to expect on a motion, relative to its torques: per joint, then of all, (dof + 1,).
+
+    Those of held-out parts, larger by the leverage of this motion's equations over that of the
+    log's: how much of its torques rests on directions that the log hardly showed.
+    """
+    spread = spread_of_models(models.noise.whitened_triangle(models.reduced)[0])
+    leverage = []
+    for j, support in enumerate(models.reduced.supports):
+        means = []
+        for log in (tested, models.reduced):
+            r = log.triangles[j][:, :-1]
+            total = np.einsum("ij,jk,ik->", r, spread[np.ix_(support, support)], r)
+            means.append(float(total) / max(log.rows, 1))
+        leverage.append(means[0] / means[1] if means[1] > 0 else 1.0)
+    growth = np.sqrt(1.0 + LEVERAGE_SHARE * np.maximum(np.array(leverage) - 1.0, 0.0))
+    torque = tested.torque_norms / np.sqrt(max(tested.rows, 1))
+    error = evidence.error * growth
+    relative = np.where(torque > 0, error / np.where(torque > 0, torque, 1.0), 0.0)
+    power = squares_in_common_unit(models.base.robot, torque**2)
+    squared = np.where(np.isfinite(relative), relative, 0.0) ** 2 * power
+    return np.append(relative, np.sqrt(squared.sum() / max(float(power.sum()), TINY)))
