@@ -13,7 +13,7 @@ inertials are right: the deviations count that.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -36,10 +36,11 @@ from feasid.estimation.torque_scale import (
 )
 from feasid.identifiability.base import BaseParameters, load_parameters
 from feasid.loads.payload import Payload
+from feasid.logs.recording import Recording
 from feasid.logs.units import unit_factor
-from feasid.options.complete import document_options
-from feasid.options.tables import LoadOptions
-from feasid.regression.reduce import Log, reduce_groups
+from feasid.options.complete import document_options, select_options
+from feasid.options.tables import LoadOptions, ReadOptions
+from feasid.regression.reduce import Log, open_sources, reduce_groups
 from feasid.regression.triangle import Reduced
 from feasid.robot.description import Robot
 
@@ -145,14 +146,26 @@ def torque_constants(
         raise InputError("a known load needs both: the log with it (loaded) and what it is (load)")
     groups = [log] if loaded is None else [log, loaded]
     base, parts, _ = reduce_groups(groups, robot, options, "torque_constants")
-    units = options.get("units")
-    ampere = tuple(unit_factor(units, "tau", j) for j in base.robot.coordinates)
+    ampere = _column_units(log, base.robot, options)
     if load is None:
         names, described = base.robot.coordinates, base.robot.inertial_columns.ravel()
         rigid = base.K[:, described] @ base.robot.values[described]
         constants = constants_of_description(parts[0], base)
         return TorqueConstants(names, *constants, rigid, from_load=False, ampere=ampere)
     return replace(constants_of_load(parts[0], parts[1], load, base, body), ampere=ampere)
+
+
+def _column_units(log: Any, robot: Robot, options: Mapping[str, Any]) -> tuple[float, ...]:
+    """What one unit of each column is [A]; 1 where a header says it, which is converted already."""
+    units, headers = options.get("units"), [""] * len(robot.coordinates)
+    if not units:
+        return (1.0,) * len(headers)
+    first = open_sources(log)[0]
+    if isinstance(first, Recording):
+        layout = first.raw(robot, **select_options(ReadOptions, options)).layout
+        headers = [layout.header_unit("tau", k) for k in range(len(headers))]
+    pairs = zip(robot.coordinates, headers, strict=True)
+    return tuple(unit_factor(units, "tau", joint, header) for joint, header in pairs)
 
 
 def constants_of_load(

@@ -66,3 +66,16 @@ def test_parquet_with_one_name_twice_is_refused(tmp_path):
     parquet.write_table(table, tmp_path / "log.parquet")
     with pytest.raises(FeasidError, match="q_slide"):
         feasid.read_log(tmp_path / "log.parquet")
+
+
+@pytest.mark.parametrize("header", ["tau_{}", "tau_{} [mA]"])
+def test_a_unit_said_by_header_and_option_counts_once(header):
+    """The option `units` of the constants reads the same columns as torques."""
+    log = simulate(ROBOT, arm_parameters(ROBOT), 0, samples=800)
+    torques = [c for c in log if c.startswith("tau_")]
+    currents = log.assign(**{c: log[c] / 2.0 * 1e3 for c in torques})  # 2 N m/A
+    named = currents.rename(columns={c: header.format(c[4:]) for c in torques})
+    described = ROBOT.with_values(arm_parameters(ROBOT))
+    found = feasid.torque_constants(named, described, units={"tau": "mA"})
+    per_unit = 1.0 if "[" in header else 1e-3
+    assert found.units == pytest.approx(dict.fromkeys(torques, 2.0 * per_unit), rel=0.2)
