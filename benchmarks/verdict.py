@@ -5,8 +5,8 @@
     python benchmarks/verdict.py right [--count 60] [--seed 0]
 
 "real" fits a part of a log and predicts another run, or later time. "ruined" and "right" simulate
-arms of random geometry, whose description is off by up to a fifth, with MuJoCo's equations where it
-is installed; a ruined log has one mistake, and its error is that against the true torques.
+arms of six joints, whose description is off by up to a fifth, with feasid's own dynamics; a ruined
+log has one mistake, and its error is that against the true torques. Without --seed it is the time.
 A granted use is wrong where feed-forward is off by more than `WRONG`, and refused where it should
 not be where it is off by at most `RIGHT`.
 """
@@ -244,7 +244,7 @@ def judge_simulated(seed: int, mistake: str = "") -> dict[str, Any] | None:
     except FeasidError as error:
         print(f"{name:<26} refused: {str(error)[:90]}", flush=True)
         return None
-    still = predicted_torque(fit.robot.without_joint_terms() and fit, new[0], 0 * new[1],
+    still = predicted_torque(fit, new[0], 0 * new[1],
                              0 * new[2]) - gravity  # fmt: skip
     rms = np.sqrt(np.mean(missed**2, axis=0))
     quiet = np.sqrt(np.mean(missed**2)) / np.sqrt(np.mean(tau**2))
@@ -252,8 +252,8 @@ def judge_simulated(seed: int, mistake: str = "") -> dict[str, Any] | None:
     return line_of(name, fit, float(quiet), rms / fit.evidence.error, hold)
 
 
-def report(title: str, records: list[dict[str, Any] | None], right: bool | None = None) -> None:
-    """Counts of uses granted and refused wrongly, and true over predicted errors."""
+def report(title: str, records: list[dict[str, Any] | None]) -> None:
+    """Print counts of uses granted and refused wrongly, and true over predicted errors."""
     rows = [r for r in records if r is not None]
     print(f"\n{title}: {len(rows)} fits, {len(records) - len(rows)} refused by name")
     forward = [(r["feed-forward"] == "yes", r["true"]) for r in rows]
