@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import io
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -218,7 +219,8 @@ class Summary:
 
     text: str  #: Data, errors, verdict, coefficients and notes.
     #: "base parameters" and "standard parameters" with value, standard error, 95 % interval,
-    #: description and source; "errors" (relative, by joint); "bodies" (SI).
+    #: description and source; "estimates" by ordinary, weighted and feasible least squares, with
+    #: standard errors; "errors" (relative, by joint); "bodies" (SI).
     tables: Mapping[str, pd.DataFrame]
 
     def __str__(self) -> str:
@@ -248,14 +250,18 @@ class Summary:
         return "\n\n".join(parts) + "\n"
 
     def latex(self) -> str:
-        """All tables as LaTeX ``tabular`` environments, numbers with four digits."""
+        """All tables as ``longtable`` of booktabs, parameters as symbols, four digits."""
         parts = []
         for name, frame in self.tables.items():
-            head, *rows = [[_latex_text(cell) for cell in row] for row in _cells(frame)]
-            lines = [" & ".join(row) + r" \\" for row in (head, *rows)]
-            body = "\n".join([lines[0] + r" \hline", *lines[1:]])
-            columns = "l" + "r" * (len(head) - 1)
-            parts.append(f"% {name}\n\\begin{{tabular}}{{{columns}}}\n{body}\n\\end{{tabular}}")
+            head, *rows = _cells(frame)
+            lines = [" & ".join(map(_latex_text, head)) + r" \\"]
+            lines += [" & ".join(map(_latex_symbols, row)) + r" \\" for row in rows]
+            body = "\n".join([lines[0] + "\n\\midrule\\endhead", *lines[1:]])
+            columns = "p{0.4\\linewidth}" + "r" * (len(head) - 1)
+            parts.append(
+                f"% {name}: \\usepackage{{longtable,booktabs}}\n\\begin{{longtable}}{{{columns}}}\n"
+                f"\\toprule\n{body}\n\\bottomrule\n\\end{{longtable}}"
+            )
         return "\n\n".join(parts) + "\n"
 
 
@@ -266,6 +272,26 @@ def _cells(frame: pd.DataFrame) -> list[list[str]]:
         for index, row in zip(frame.index, frame.itertuples(index=False), strict=True)
     ]
     return [[str(frame.index.name or ""), *map(str, frame.columns)], *rows]
+
+
+PARAMETER = re.compile(r"([^\s()]+)\.([A-Za-z][A-Za-z]*)(\d*)(?=[\s)]|$)")
+"""A parameter in an expression, such as ``link02.Lxx``."""
+
+
+def _latex_symbols(text: str) -> str:
+    """A cell in which parameters are symbols, and numbers that are none are dashes."""
+    if text in ("nan", "inf", "-inf"):
+        return {"nan": "--", "inf": r"$\infty$", "-inf": r"$-\infty$"}[text]
+    if text.startswith("beta_"):
+        return rf"$\beta_{{{text[5:]}}}$"
+    parts, end = [], 0
+    for match in PARAMETER.finditer(text):
+        body, symbol, number = match.groups()
+        below = f"{symbol[1:]}{number}"
+        index = f"{below + ',' if below else ''}\\mathrm{{{_latex_text(body)}}}"
+        parts += [_latex_text(text[end : match.start()]), f"${symbol[0]}_{{{index}}}$"]
+        end = match.end()
+    return "".join([*parts, _latex_text(text[end:])])
 
 
 def _latex_text(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from feasid.certificate import exact
 from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
-from feasid.core.display import Display, Displayed, Measure
+from feasid.core.display import BLUE, RED, Display, Displayed, Measure, new_figure, truncate
 from feasid.errors import InputError
 from feasid.feasibility.constraints.affine import Consistency
 from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
@@ -29,6 +29,9 @@ from feasid.identifiability.base import base_parameters
 from feasid.options.complete import complete_options, document_options, select_options
 from feasid.options.tables import BoundOptions, CheckOptions
 from feasid.robot.description import Robot
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 LARGEST = 1e50
 """No parameter is beyond this: products of a few still fit doubles."""
@@ -232,6 +235,9 @@ NAMED = 6
 LONGEST = 60
 """Characters of a name that `Verdict.explain` shows at most."""
 
+LINEAR = 1e-3
+"""Margin up to which the scale of `Verdict.plot` is linear; it is logarithmic beyond."""
+
 SHARE = 1e-3
 """Constraints and parameters that weigh less than this in a proof are not named."""
 
@@ -307,6 +313,25 @@ class Verdict(Displayed):
         ]
         names = [c.name for c in feasible.constraints]
         return dict(zip(names, map(float, values), strict=True))
+
+    def plot(self) -> Figure:
+        """Each constraint's margin, or its weight in a proof that nothing is feasible, in red.
+
+        Needs the extra "plot".
+        """
+        margins = self.margins or {k: -v for k, v in self.weights.items()} or {"all": self.margin}
+        margins = dict(sorted(margins.items(), key=lambda item: item[1]))
+        figure = new_figure(8, 1 + 0.25 * len(margins), f"{self.status}: margins of constraints")
+        axis = figure.add_subplot()
+        colors = [RED if value <= 0 else BLUE for value in margins.values()]
+        axis.barh([truncate(name, LONGEST) for name in margins], [*margins.values()], color=colors)
+        axis.invert_yaxis()
+        axis.set_xscale("symlog", linthresh=LINEAR)
+        axis.axvline(0, color="black", lw=0.8)
+        said = "margin" if self.margins or not self.weights else "weight in the proof (negative)"
+        axis.set_xlabel(f"{said}, in units of each body's mass and length")
+        axis.set_title(self.status)
+        return figure
 
     @cached_property
     def weights(self) -> dict[str, float]:

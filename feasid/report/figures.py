@@ -368,53 +368,65 @@ def _scaled_eigenvalues(ten: Array, unit: Array) -> Array:
     return np.asarray(np.linalg.eigvalsh(pseudo / np.outer(scale, scale)), dtype=np.float64)
 
 
-RINGS, SPOKES = 9, 12
+RINGS, SPOKES = 13, 24
 """Lines of an ellipsoid."""
+
+SKINS = ("#4477aa", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#ee7733", "#0077bb", "#999933")
+"""Colours of bodies in their order, told apart by the colour-blind."""
 
 
 def draw_bodies(fit: Fit, pose: Mapping[str, float] | None = None) -> Figure:
-    """The robot before and after: joints, links, centres of mass, equimomental ellipsoids.
+    """The robot as described, as fitted, and as least squares has it, with ellipsoids.
 
-    An ellipsoid is that of constant density with the body's mass and inertia: it exists exactly
-    when the body can. Bodies whose inertia in the description no body can have are drawn as a
-    cross. No meshes are needed.
+    An ellipsoid has constant density and the body's mass and inertia: it exists exactly when the
+    body is physically consistent. Where none exists the name stands in red at the joint. Of all
+    parameters that least squares allows, the closest to the fit's are drawn. Needs no meshes.
     """
-    figure = new_figure(11, 5.5, "the robot with centres of mass and inertia ellipsoids")
-    models = (("description", fit.description, YELLOW), ("identified", fit.robot, BLUE))
-    for place, (title, robot, color) in enumerate(models):
-        axis: Any = figure.add_subplot(1, 2, place + 1, projection="3d")
-        points = _draw_skeleton(axis, robot, color, pose)
-        _set_equal_scale(axis, points)
-        axis.set_title(title, fontsize=10)
-        axis.tick_params(labelsize=7)
+    figure = new_figure(12, 4.8, "the robot with an ellipsoid of equal inertia for each body")
+    away = fit.base_table["ols"].to_numpy() - fit.beta
+    least = fit.delta + np.linalg.lstsq(np.asarray(fit.base.K, float), away, rcond=None)[0]
+    models = {
+        "described": fit.description,
+        "fitted": fit.robot,
+        "least squares": fit.robot.with_values(least),
+    }
+    axes = [figure.add_subplot(1, 3, k + 1, projection="3d") for k in range(len(models))]
+    points = []
+    for axis, (title, robot) in zip(axes, models.items(), strict=True):
+        seen, impossible = _draw_robot(axis, robot, pose)
+        points.append(seen)
+        counted = f"{impossible} of {len(robot.bodies)} bodies impossible" if impossible else ""
+        axis.set_title(f"{title}\n{counted}", fontsize=10, color=RED if impossible else "black")
+    for axis in axes:
+        _set_equal_scale(axis, np.concatenate(points))
     return figure
 
 
-def _draw_skeleton(axis: Any, robot: Robot, color: str, pose: Mapping[str, float] | None) -> Array:
-    """One robot; returns the points that must be in view, shape (points, 3)."""
+def _draw_robot(axis: Any, robot: Robot, pose: Mapping[str, float] | None) -> tuple[Array, int]:
+    """Joints, links, ellipsoids; the joints' places (n, 3) and how many bodies are impossible."""
     frames = robot.pose(pose)
-    points = [np.zeros(3)]
-    for body, ten in zip(robot.bodies, robot.values[robot.inertial_columns], strict=True):
+    points, impossible = [np.zeros(3)], 0
+    for k, body in enumerate(robot.bodies):
+        ten, color = robot.values[robot.inertial_columns[k]], SKINS[k % len(SKINS)]
         rotation, position = frames[body.name]
         start = np.zeros(3) if body.parent is None else frames[body.parent][1]
-        axis.plot(*np.transpose([start, position]), color=GREY, lw=2.5, solid_capstyle="round")
-        axis.plot(*position[:, None], "o", color=GREY, ms=4)
+        axis.plot(*np.transpose([start, position]), color=GREY, lw=3, solid_capstyle="round")
+        axis.plot(*position[:, None], "o", color="black", ms=3)
         points.append(position)
-        if not np.isfinite(ten).all() or ten[9] == 0:
+        if not np.isfinite(ten).all() or not ten.any():
             continue
-        mass, com, inertia = to_mass_com_inertia(ten)
-        centre = position + rotation @ com
-        points.append(centre)
+        mass, com, inertia = to_mass_com_inertia(ten) if ten[9] else (0.0, ten[6:9], np.eye(3))
         axes = ellipsoid(float(mass), inertia)
         if axes is None:
-            axis.plot(*centre[:, None], "x", color=RED, ms=10, mew=2)
+            impossible += 1
+            axis.text(*position, f" {truncate(body.name, 12)}", color=RED, fontsize=8)
             continue
-        axis.plot(*centre[:, None], "o", color=color, ms=5)
-        x, y, z = centre[:, None, None] + np.einsum(
+        x, y, z = (position + rotation @ com)[:, None, None] + np.einsum(
             "ij,jkl->ikl", rotation @ axes, _sphere_points()
         )
-        axis.plot_wireframe(x, y, z, color=color, lw=0.5, alpha=0.7)
-    return np.array(points)
+        points += [np.array([f(x), f(y), f(z)]) for f in (np.min, np.max)]
+        axis.plot_surface(x, y, z, color=color, alpha=0.45, linewidth=0, shade=True)
+    return np.array(points), impossible
 
 
 def ellipsoid(mass: float, inertia: Array) -> Array | None:
@@ -441,8 +453,8 @@ def _set_equal_scale(axis: Any, points: Array) -> None:
     centre, half = (low + high) / 2, max(float((high - low).max()), 1e-3) * 0.6
     for name, c in zip("xyz", centre, strict=True):
         getattr(axis, f"set_{name}lim")(c - half, c + half)
-        getattr(axis, f"set_{name}label")(f"{name} [m]", fontsize=8)
-    axis.set_box_aspect((1, 1, 1))
+    axis.set_box_aspect((1, 1, 1), zoom=1.5)
+    axis.set_axis_off()
 
 
 @dataclass(frozen=True)
@@ -490,7 +502,7 @@ class Plots:
         return draw_eigenvalues(self.fit)
 
     def bodies(self, pose: Mapping[str, float] | None = None) -> Figure:
-        """The robot at a pose with centres of mass and inertia ellipsoids, before and after."""
+        """The robot at a pose: described, fitted, and by least squares; see `draw_bodies`."""
         return draw_bodies(self.fit, pose)
 
     def identifiability(self) -> Figure:

@@ -14,6 +14,7 @@ from feasid.assessment.checks import NO, is_strong
 from feasid.assessment.quality import Quality, remarks
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Measure, Summary, plain
+from feasid.estimation.noise import least_squares
 from feasid.identification.result import Fit
 from feasid.robot.joint_terms import TERMS
 
@@ -37,7 +38,8 @@ def summary(fit: Fit, test: Any = None) -> Summary:
     errors = {"fitted": fit.relative_error}
     if test is not None:
         errors["test"] = test_errors(fit, test)
-    tables = _coefficient_tables(fit) | {"errors": pd.DataFrame(errors), "bodies": fit.bodies}
+    tables = _coefficient_tables(fit) | {"estimates": estimates_table(fit)}
+    tables |= {"errors": pd.DataFrame(errors), "bodies": fit.bodies}
     sections = [
         *(note for note in fit.notes if note.code in FIRST),
         _headline(fit),
@@ -144,7 +146,7 @@ def linear_form_table(fit: Fit, rows: Array, names: Sequence[str]) -> pd.DataFra
 
     `rows` (m, n): a form's coefficients of the n standard parameters. Returns: columns ``value``;
     ``std. err.``, infinite where nothing limits it; ``[2.5 %`` and ``97.5 %]``, the normal 95 %
-    interval, which does not count constraints, of masses that of their logarithm;
+    interval (of masses that of their logarithm), cut at zero where a sum cannot be negative;
     ``description``, NaN where it says nothing;
     ``source``: "data", "prior" (that the log alone leaves at least `PRIOR_SHARE`-times less
     certain, or says nothing of), "bound" (zero, by a constraint) or "given".
@@ -175,17 +177,28 @@ def linear_form_table(fit: Fit, rows: Array, names: Sequence[str]) -> pd.DataFra
         high = np.where(of_log, value * factor, value + spread)
     source = np.where(variance >= PRIOR_SHARE * alone, "data", "prior")
     source = np.where(single & (np.abs(value) <= AT_BOUND * error), "bound", source)
+    free = np.isin(np.arange(rows.shape[1]), _nonnegative_columns(fit), invert=True)
+    nonnegative = (rows.min(axis=1) >= 0) & ~rows[:, free].any(axis=1)
     return pd.DataFrame(
         {
             "value": value,
             "std. err.": error,
-            "[2.5 %": low,
+            "[2.5 %": np.where(nonnegative, np.maximum(low, 0.0), low),
             "97.5 %]": high,
             "description": _form_values(rows, fit.description.values),
             "source": np.where(error == 0, "given", source),
         },
         index=pd.Index([plain(name) for name in names], name="parameter"),
     )
+
+
+def _nonnegative_columns(fit: Fit) -> list[int]:
+    """Parameters that cannot be negative: masses, moments of inertia, and terms that dissipate."""
+    inertial = fit.robot.inertial_columns[:, [0, 3, 5, 9]].ravel()
+    terms = (
+        item for k in range(len(fit.robot.drives)) for item in fit.robot.drive_columns(k).items()
+    )
+    return [*inertial, *(c for s, c in terms if s in TERMS and TERMS[s].nonnegative)]
 
 
 TOLD = 1e-9
@@ -239,6 +252,30 @@ def _coefficient_tables(fit: Fit) -> dict[str, pd.DataFrame]:
         "base parameters": linear_form_table(fit, K, fit.base.expressions),
         "standard parameters": linear_form_table(fit, np.eye(len(names)), names),
     }
+
+
+def estimates_table(fit: Fit) -> pd.DataFrame:
+    """Base parameters by ordinary, weighted and feasible least squares, with standard errors.
+
+    All use the same filtered equations. Ordinary least squares takes all rows as equally certain
+    and independent; the others have the fit's noise, and the feasible one constraints and a prior.
+    """
+    import pandas as pd
+
+    rows = fit.reduced.rows * len(fit.reduced.triangles)
+    r, rho, residual = fit.reduced.triangle()
+    spread = residual / np.sqrt(max(rows - len(rho), 1))
+    columns: dict[str, Any] = {}
+    for name, (root, right), deviation in (
+        ("OLS", (r, rho), spread),
+        ("WLS", fit.triangle[:2], fit.estimate.row_deviation),
+    ):
+        errors = deviation * np.sqrt(_data_variance(root, np.eye(len(right))))
+        columns |= {name: least_squares(root, right)[0], f"{name} std. err.": errors}
+    columns |= {"feasible": fit.beta, "feasible std. err.": fit.base_table["std"].to_numpy()}
+    columns["combination"] = [plain(text) for text in fit.base.expressions]
+    names = [f"beta_{k + 1}" for k in range(len(fit.beta))]
+    return pd.DataFrame(columns, index=pd.Index(names, name="parameter"))
 
 
 def _precision_text(fit: Fit, tables: Mapping[str, pd.DataFrame]) -> str:

@@ -183,10 +183,16 @@ def test_a_value_from_the_prior_is_never_called_measured(arm):
 
 def test_tables_are_printed_for_papers_and_pages(arm):
     _, robot, truth, delta = arm
-    summary = feasid.fit(simulate(truth, delta, 1, noise=0.05), robot).summary()
+    fit = feasid.fit(simulate(truth, delta, 1, noise=0.05), robot)
+    summary = fit.summary()
     base = summary.tables["base parameters"]
     assert summary.markdown().count("\n| ") > len(base)
     assert summary.latex().count(r" \\") == sum(len(t) + 1 for t in summary.tables.values())
+    table = summary.tables["estimates"]
+    assert np.allclose(table["WLS"], fit.base_table["ols"])
+    assert np.allclose(table["feasible"], fit.beta)
+    assert np.allclose(table["feasible std. err."], fit.base_table["std"])
+    assert r"$\beta_{1}$" in summary.latex()
     assert "<td>prior</td>" in summary._repr_html_()
     assert list(base.columns) == [
         "value", "std. err.", "[2.5 %", "97.5 %]", "description", "source"

@@ -110,3 +110,26 @@ def test_reduced_data_and_missing_extras_are_said(case, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r'pip install "feasid\[plot\]"'):
         fit.plot()
+
+
+def test_bodies_of_least_squares_are_named_as_impossible(tmp_path):
+    """On a short, noisy log the unconstrained optimum has bodies that nobody can build."""
+    log = feasid.datasets.load("arm")
+    rng = np.random.default_rng(0)
+    noisy = log[log["t"] < 1].copy()
+    columns = [c for c in noisy if c.startswith("tau_")]
+    noisy[columns] += rng.normal(scale=0.5, size=(len(noisy), len(columns)))
+    fit = feasid.fit(noisy, log.attrs["robot"], candidates=(), diagnose=False)
+    described, fitted, least = (axis.get_title() for axis in fit.plot.bodies().axes)
+    assert "impossible" not in described + fitted
+    assert "bodies impossible" in least
+
+
+def test_a_verdict_draws_what_breaks_it():
+    robot = feasid.datasets.load("arm").attrs["robot"]
+    values = robot.values.copy()
+    values[5] = 0.4
+    for model, sign in ((robot, 1), (robot.with_values(values), -1)):
+        verdict = feasid.check(model)
+        widths = [bar.get_width() for bar in verdict.plot().axes[0].patches]
+        assert np.sign(min(widths)) == sign
