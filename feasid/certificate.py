@@ -354,7 +354,7 @@ class Claim:
         name, mark = (read_name(data["robot"][key]) for key in ("name", "digest"))
         lines = [
             f"{data['claim']} ({self.kind} consistency): {sentence}",
-            f"for the matrix in this file, which says it is of {name!r}, {mark}",
+            f"for the matrix in this file, which states {name!r}, {mark}",
             f"given: {len(self.matrix)} equations on {self.size} parameters",
         ]
         if self.margin:

@@ -104,7 +104,7 @@ class Quality:
 
     def __repr__(self) -> str:
         e = self.errors
-        where = "on stretches that were not fitted" if e.unseen else "on the fitted log"
+        where = "on held-out segments" if e.unseen else "on the fitted log"
         numbers = [f"this model {100 * e.overall_error(e.model):.3g} %"]
         if np.isfinite(e.overall_error(e.description)):
             numbers.append(f"description {100 * e.overall_error(e.description):.3g} %")

@@ -91,7 +91,7 @@ def run_check(arguments: argparse.Namespace) -> int:
 def _judge_beta(arguments: argparse.Namespace) -> int:
     """Base parameters instead of files."""
     if arguments.files:
-        raise InputError(f"--beta is asked of --robot, not of {arguments.files[0]}")
+        raise InputError(f"--beta requires --robot; remove {arguments.files[0]} from the arguments")
     check_outputs({"--certificate": arguments.certificate}, (arguments.beta, arguments.robot))
     from feasid.feasibility.check import check
 

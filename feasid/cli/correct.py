@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _correct_beta(arguments: argparse.Namespace) -> int:
     """Base parameters instead of a file."""
     if arguments.file is not None:
-        raise InputError(f"--beta is asked of --robot, not of {arguments.file}")
+        raise InputError(f"--beta requires --robot; remove {arguments.file} from the arguments")
     if arguments.total_mass is not None:
         raise InputError("--total-mass is about the links of a file, not about --beta")
     import pandas as pd

@@ -45,7 +45,7 @@ EXIT_USELESS = 5
 MORE = "more: --verbose for tables and notes, --report FILE.html for plots, --save FILE.feasid"
 
 NOTHING_WRITTEN = (
-    "feasid: nothing was written; fix the log (feasid diagnose says how), or write it all the "
+    "feasid: nothing was written; fix the log (feasid diagnose reports how), or write it all the "
     "same with --force"
 )
 

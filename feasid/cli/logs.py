@@ -72,7 +72,7 @@ def run_diagnose(arguments: argparse.Namespace) -> int:
         if diagnosis.options or diagnosis.ok:
             words = as_arguments({**options, **diagnosis.options})
             command = shlex.join(["feasid", "fit", *arguments.log, *robot_words(arguments)])
-            print(f"\n{'mended' if diagnosis.options else 'next'}: {command} {words}".rstrip())
+            print(f"\n{'fixed' if diagnosis.options else 'next'}: {command} {words}".rstrip())
     return 0 if diagnosis.ok else 1
 
 
@@ -128,7 +128,7 @@ def _logs_to_reduce(arguments: argparse.Namespace) -> list[Any]:
     so_far = Reduced.load(arguments.out)
     if len(so_far.digests) < len(so_far.sources):
         raise InputError(
-            f"{arguments.out} does not say what its logs held, it is of an older feasid: reduce "
+            f"{arguments.out} does not record what its logs held, it is of an older feasid: reduce "
             "them again, with --overwrite instead of --resume",
             path=arguments.out,
         )

@@ -33,7 +33,7 @@ SCHEMA = 2
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     """The argument ``--json``."""
-    parser.add_argument("--json", action="store_true", help="print JSON, everything else aside")
+    parser.add_argument("--json", action="store_true", help="print JSON on stdout and everything else on stderr")
 
 
 def print_json(command: str, data: Mapping[str, Any]) -> None:

@@ -260,14 +260,14 @@ def add_sample_arguments(parser: argparse.ArgumentParser) -> None:
     add("--out", required=True, metavar="FOLDER", help="write a model file of each here")
     add("--pattern", metavar="NAME", help="of the files; default robot_{:03} in the own format")
     add("--seed", type=int, default=0, metavar="N", help="default 0")
-    add("--scale", metavar="X", help="factor on the log's deviations; default 1")
+    add("--scale", metavar="X", help="factor on the log's standard errors; default 1")
     for name, text in zip(
         DEVIATIONS,
         (
-            "relative deviation of masses around a description; default 0.1",
+            "relative standard deviation of masses around a description; default 0.1",
             "of a factor on mass and inertia alike; default 0",
-            "deviation of each body's place along each axis [m]; default 0",
-            "relative deviation of joint terms; default 0",
+            "standard deviation of each body's place along each axis [m]; default 0",
+            "relative standard deviation of joint terms; default 0",
         ),
         strict=True,
     ):

@@ -209,8 +209,8 @@ class Algorithms:
         graph, drive = self.graph, self.robot.drives[k]
         if drive.features:
             raise InputError(
-                f"feature {drive.features[0].name!r} of {drive.name} is code of the caller's own, "
-                "which cannot be written as another"
+                f"custom term {drive.features[0].name!r} of {drive.name} is a Python function, "
+                "which cannot be exported"
             )
         row = self.robot.coupling(k)[None, :]
         position, rate, push = (

@@ -157,7 +157,7 @@ class ErrorLaw:
         if counts[:, 0].min() < FEWEST:
             joint = joints[int(np.argmin(counts[:, 0]))]
             raise InputError(
-                f"the error of joint {joint} on stretches of the log that were not fitted crosses "
+                f"the error of joint {joint} on held-out segments of the log crosses "
                 f"every level less than {FEWEST} times: record a longer log",
                 joint=joint,
             )

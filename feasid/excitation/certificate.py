@@ -95,15 +95,15 @@ class ExcitationCertificate:
         for joint, kinds in self.active_limits.items():
             lines.append(f"  {joint}: {', '.join(kinds) or 'no limit active'}")
         lines.append(
-            f"predicted deviations for torque noise {self.noise.min():g} to {self.noise.max():g} "
+            f"predicted standard errors for torque noise {self.noise.min():g} to {self.noise.max():g} "
             f"at {self.rate:g} Hz; largest:"
         )
         lines += [f"  {self.deviations[k]:.3g}  {self.expressions[k]}" for k in worst]
         torque = ", ".join(f"{v:.3g}" for v in self.torque_deviations)
-        lines.append(f"predicted torque deviation on the reference motion: {torque}")
+        lines.append(f"predicted standard error of torques on the reference motion: {torque}")
         if self.gain_deviations is not None:
             told = ", ".join(f"{100 * v:.2g} %" for v in self.gain_deviations)
-            lines.append(f"predicted deviation of gain ratios: {told}")
+            lines.append(f"predicted standard error of gain ratios: {told}")
         return "\n".join(lines)
 
 

@@ -241,8 +241,8 @@ def _progress_reporter(
             text = {
                 "condition": f"condition number about {np.exp(value):.1f}",
                 "logdet": f"log det about {-size * value:+.1f}",
-                "prediction": f"torque deviation about {np.exp(value):.3g}",
-                "gains": f"deviation of gain ratios, up to a factor, about {np.exp(value):.3g}",
+                "prediction": f"standard error of torques about {np.exp(value):.3g}",
+                "gains": f"standard error of gain ratios, up to a factor, about {np.exp(value):.3g}",
             }
             progress(seconds, text.get(str(objective), f"objective {value:.4f}"))
 

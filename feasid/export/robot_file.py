@@ -316,8 +316,8 @@ def refuse_useless(verdict: Quality, path: str | os.PathLike[str]) -> None:
     reason = reason_not_to_write(verdict)
     if reason:
         raise UselessFitError(
-            f"this fit is useless: {reason}. {path} was not written: correct the log, "
-            f"as feasid.diagnose says, or write it all the same with force=True",
+            f"this fit is useless: {reason}. {path} was not written: fix the log "
+            f"as feasid.diagnose reports, or write it nevertheless with force=True",
             path=str(path),
         )
 

@@ -150,7 +150,7 @@ def resolve_base(base: Any) -> Any:
     if not hasattr(base, "K") or not hasattr(base, "robot"):
         raise InputError(
             f"base must be base parameters, as feasid.base_parameters(robot) or those of a fit, or "
-            f"a robot; {type(base).__name__} does not say what its numbers mean"
+            f"a robot; {type(base).__name__} does not state what its numbers mean"
         )
     return base
 
@@ -418,7 +418,7 @@ class Verdict(Displayed):
         if abs(self.margin) < NEARLY:
             return (
                 f"the margin found, {self.margin:.0e}, is less than solvers resolve; some body is "
-                "too small beside the others, or nearly flat"
+                "too small compared with the others, or nearly flat"
             )
         return (
             f"with a margin of {self.margin:.2g} values seem impossible, but the rounding of K "

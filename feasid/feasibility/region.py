@@ -107,8 +107,8 @@ class Region:
         elimination = Elimination.from_equalities(limited).require_consistent()
         if not (error < budget and elimination.inside.contains_strictly(start[elimination.roots])):
             raise InputError(
-                "the model to start from is not inside: its squared residual is "
-                f"{error:.6g} of a budget of {budget:.6g}"
+                "the initial model is outside the feasible region: its squared residual is "
+                f"{error:.6g}, the limit {budget:.6g}"
             )
         own = len(feasible.linear)
         return cls(robot, limited, own, K, R, rho, budget, limit_units, start, largest)

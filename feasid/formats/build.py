@@ -82,8 +82,8 @@ def _has_floating_base(description: Description, asked: bool | None, notes: list
     if description.world:
         if asked:
             raise InputError(
-                f"floating=True is for descriptions without a world: {description.path} says "
-                f"itself what floats"
+                f"floating=True is for descriptions without a world: {description.path} itself "
+                f"defines what floats"
             )
         return False
     immobile = not any(link.joints for link in description.links)
@@ -206,12 +206,12 @@ def _drop_zero_inertias(
         yield body
     if missing:
         notes.append(
-            f"{description.path}: mass 0 is said of moving {_join_names('link', missing)}: taken "
+            f"{description.path}: mass 0 is given for moving {_join_names('link', missing)}: taken "
             f"as not given (known={{{missing[0]!r}: [0] * 10}} in a fit means zero)"
         )
     if frames:
         notes.append(
-            f"{description.path}: mass 0 is said of moving {_join_names('link', frames)} without "
+            f"{description.path}: mass 0 is given for moving {_join_names('link', frames)} without "
             f"shapes that carry others: taken as mere frames without mass"
         )
 

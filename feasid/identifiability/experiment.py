@@ -226,7 +226,7 @@ class MissingCombinations:
     def __str__(self) -> str:
         total = len(self.use.independent)
         if self.size == 0:
-            return f"the experiment tells all {total} combinations that the use needs"
+            return f"the experiment determines all {total} combinations that the use needs"
         return (
             f"of {total} combinations that the use needs, {self.size} stay unknown; "
             f"they enter {int(self.missing.sum())} base parameters"

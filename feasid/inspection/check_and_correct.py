@@ -192,7 +192,7 @@ def _refuse_options_of_bodies(options: Iterable[str], base: Any, known: Collecti
     void = [name for name in options if name not in known] or ["base"] * (base is not None)
     if void:
         raise InputError(
-            f"{void[0]}= is asked of moving bodies, and a file is judged link by link: "
-            "say bodies=True, or load the robot",
+            f"{void[0]}= applies to moving bodies, and a file is checked link by link: "
+            "use bodies=True, or load the robot",
             option=void[0],
         )

@@ -150,7 +150,7 @@ def process_stretch(
     ends = _trim_length(how, rate, derived="ddq" not in values)
     if len(rows) < 2 * ends + MIN_SAMPLES:
         return [], excluded_blocks(
-            stretch.rows, "stretch too short for the filter and its trimmed ends"
+            stretch.rows, "segment too short for the filter and its trimmed ends"
         )
     _differentiate(part, how, cutoff, rate)
     if cutoff is not None and how.rest:
@@ -161,7 +161,7 @@ def process_stretch(
         part["tau"] = signals.delay_signal(part["tau"], how.delay * rate)
     keep = np.zeros(len(rows), dtype=bool)
     keep[ends : len(rows) - ends] = True
-    left_out = excluded_blocks(np.unique(rows[~keep]), "end of a stretch, trimmed") if ends else []
+    left_out = excluded_blocks(np.unique(rows[~keep]), "end of a segment, trimmed") if ends else []
     smear = 0 if cutoff is None else signals.settling_samples(cutoff, rate)
     unwanted = keep & _dilate(mask[rows], smear)
     left_out += excluded_blocks(np.unique(rows[unwanted]), "excluded by hand")

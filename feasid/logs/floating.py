@@ -278,8 +278,8 @@ def is_floating_log(df: pd.DataFrame, robot: Robot) -> bool:
     pose = [c for c in (*POSE, *IMU) if c in names]
     if base is None and (names >= {*POSE} or names >= {*IMU}):
         raise LogError(
-            f"the log says how a base moves ({', '.join(pose[:3])}, ...), but the base of robot "
-            f"{robot.name!r} is fixed: load_robot(..., floating=True)",
+            f"the log contains the motion of a base ({', '.join(pose[:3])}, ...), but the base of "
+            f"robot {robot.name!r} is fixed: load_robot(..., floating=True)",
             column=pose[0],
         )
     return base is not None and f"q_{base.joint}_1" not in names
@@ -346,7 +346,7 @@ def floating_runs(
     kept = np.concatenate([run.rows for run in runs])
     left = np.setdiff1d(np.arange(len(df)), kept)
     head = robot.coordinates, tuple(runs), frequency, tuple(notes)
-    excluded = tuple(excluded_blocks(left, "gap, or at the end of a stretch"))
+    excluded = tuple(excluded_blocks(left, "gap, or at the end of a segment"))
     return Motion(*head, excluded, len(df), chosen["filtering"] or "signals")
 
 

@@ -301,7 +301,7 @@ def _check_enough_samples(
         else f" at a cut-off of {cutoff:g} Hz (one period is cut from each end)"
     )
     raise NotEnoughDataError(
-        f"too few samples: of {len(stretches)} stretch(es) without a gap the longest has "
+        f"too few samples: of {len(stretches)} segment(s) without a gap the longest has "
         f"{longest}, at least {MIN_SAMPLES} must remain after trimming{why}; record longer, or set "
         "trim=0 or cutoff=False",
         rows=longest,

@@ -437,9 +437,9 @@ def _unit_error(layout: ColumnLayout, wrong: Mapping[str, tuple[Any, str]]) -> L
     if unit.lower() in TICKS:
         what = "whose length is not known: for 4096 in a turn of the joint"
     elif standard_unit_spelling(unit) in UNITS[kind]:
-        what = "by its name, which does not say what it holds: say so"
+        what = "by its name, which does not determine its content: state it"
     else:
-        what = f"which is no known unit of a {QUANTITIES[kind]}: say what it is"
+        what = f"which is no known unit of a {QUANTITIES[kind]}: state what it is"
     return LogError(
         f"column {column!r} is in {unit!r}, {what} with units={{{remedy}}}: one of "
         f"{', '.join(UNITS[kind])}, or the factor to SI",
@@ -544,7 +544,7 @@ def refuse_missing_cells(df: pd.DataFrame, raw: Signals) -> None:
                 longest = max(e.count for e in excluded_blocks(rows, ""))
                 raise LogError(
                     f"column {column!r} of joint {joint!r} has {rows.size} cell(s) without a "
-                    f"finite number ({list_rows(rows)}: {what}; longest stretch {longest} rows). "
+                    f"finite number ({list_rows(rows)}: {what}; longest segment {longest} rows). "
                     "nan='drop-segments' leaves these rows out and splits the run there",
                     joint=joint,
                     column=column,

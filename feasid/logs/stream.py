@@ -83,7 +83,7 @@ def _motion_of_piece(
     try:
         motion = prepare(piece.frame, robot, torque=torque, **options)
     except NotEnoughDataError:
-        short = ExcludedRows("too short a stretch", piece.first, piece.last - 1, rows)
+        short = ExcludedRows("too short a segment", piece.first, piece.last - 1, rows)
         return Motion((), (), None, (), (short,), rows)
     except FeasidError as error:
         where = f" (rows are counted from row {piece.offset} of the file)" if piece.offset else ""

@@ -157,7 +157,7 @@ def _name_lerobot_columns(df: pd.DataFrame) -> tuple[pd.DataFrame, list[Note]]:
         names |= {c: f"{LEROBOT[name]}_{e} [LeRobot]" for c, e in zip(members, ends, strict=True)}
     said = ", ".join(f"{name} as {LEROBOT[name]}" for name in renamed)
     text = (
-        f"LeRobot dataset: {said}, timestamp as t, episode_index as run; it does not say its "
+        f"LeRobot dataset: {said}, timestamp as t, episode_index as run; it does not state its "
         "units, which are degrees or percents of each joint's range, and those of the motors' bus"
     )
     return df.rename(columns=names), [Note(text, "lerobot", columns=[*renamed])]

@@ -234,7 +234,7 @@ def _evidence_entries(fit: Fit, tested: pd.Series[float] | None) -> list[dict[st
     """Evidence for the results, and how to check it."""
     quality = fit.quality
     missed = 100 * quality.errors.overall_error(quality.errors.model)
-    where = "stretches that were not fitted" if quality.errors.unseen else "the fitted log"
+    where = "held-out segments" if quality.errors.unseen else "the fitted log"
     sure = int((fit.base_table["relative_std_percent"] < SURE).sum())
     doubts = [n for n in fit.notes if n.values.get("level") in ("error", "warning")]
     claims = [
@@ -245,7 +245,7 @@ def _evidence_entries(fit: Fit, tested: pd.Series[float] | None) -> list[dict[st
         ),
         (
             f"torque error {missed:.3g} % on {where}",
-            "models fitted to the other stretches of the same log",
+            "models fitted to the other segments of the same log",
             "fit.quality; better, errors on another log: fit.errors(log), feasid errors",
         ),
         (

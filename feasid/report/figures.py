@@ -124,7 +124,7 @@ def draw_histograms(fit: Fit, log: Any = None) -> Figure:
             normal = np.exp(-0.5 * ((x - own.mean()) / spread) ** 2) / spread / np.sqrt(2 * np.pi)
             axes[k].plot(x, normal, color=RED, lw=1)
         style_panel(axes[k], f"{truncate(name, MAX_TITLE_CHARACTERS)}   (deviation {spread:.2g})")
-    figure.supxlabel("residual torque [N m], force [N]; line: normal, same mean and deviation",
+    figure.supxlabel("residual torque [N m], force [N]; line: normal, same mean and standard deviation",
                      fontsize=9)  # fmt: skip
     return figure
 
@@ -245,7 +245,7 @@ def draw_excitation(fit: Fit, log: Any = None) -> Figure:
     prediction = PredictedLog.from_fit(fit, log)
     names = prediction.joints
     figure, axes = panels(
-        [n for n in names for _ in KINDS], "motion of every joint beside its limits", 4, 1.3
+        [n for n in names for _ in KINDS], "motion of every joint with its limits", 4, 1.3
     )
     limits = {}
     for body, rows in fit.description.moving_bodies:
@@ -303,7 +303,7 @@ def draw_parameters(fit: Fit) -> Figure:
     rows = np.arange(len(values))[::-1]
     figure = new_figure(8.5, 1.4 + 0.17 * len(values), "base parameters with intervals, compared")
     axis = figure.subplots()
-    axis.axvspan(-2, 2, color=BLUE, alpha=0.15, label="two deviations")
+    axis.axvspan(-2, 2, color=BLUE, alpha=0.15, label="two standard errors")
     axis.axvline(0, color=BLUE, lw=1.2, label="fitted")
     for other, color, mark, label in (
         (told, YELLOW, "s", "description"),
@@ -320,7 +320,7 @@ def draw_parameters(fit: Fit) -> Figure:
         parse_math=False,
     )
     axis.set_ylim(-1, len(values))
-    axis.set_xlabel("difference from the fitted value, in its standard deviations", fontsize=8)
+    axis.set_xlabel("difference from the fitted value, in standard errors", fontsize=8)
     axis.tick_params(axis="x", labelsize=8)
     axis.grid(alpha=0.25, axis="x")
     add_legend(figure, axis, 4)

@@ -89,7 +89,7 @@ def _svg_path(
 
 PICTURES = {
     "bodies": "The robot at home, with centres of mass and inertia ellipsoids",
-    "parameters": "Base parameters with intervals, beside the description and least squares",
+    "parameters": "Base parameters with intervals, compared with the description and least squares",
     "eigenvalues": "How far every body is from an infeasible one",
 }
 """Plots of a fit that a page shows, and friction where there are samples."""

@@ -163,7 +163,7 @@ def eliminate(equations: list[tuple[str, Row, Fraction]]) -> dict[int, tuple[Row
         if not row:
             if value:
                 raise InputError(
-                    f"{name} contradicts what else is said to be known or equal", tie=name
+                    f"{name} contradicts other values given as known or equal", tie=name
                 )
             continue
         pivot = max(row)

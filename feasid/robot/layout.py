@@ -413,5 +413,5 @@ def random_configurations(
             return configurations
     raise InputError(
         f"the loops of robot {robot.name!r} close at too few configurations around the one in "
-        "which they are assembled: nothing can be said of its base parameters"
+        "which they are assembled: its base parameters cannot be determined"
     )

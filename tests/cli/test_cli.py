@@ -118,7 +118,7 @@ def test_diagnose_prints_the_command_that_mends(folder, capsys):
     log[turning] = np.rad2deg(log[turning])
     log.drop(columns=[c for c in log if c.startswith("ddq_")]).to_csv("degrees.csv", index=False)
     assert main(["diagnose", "degrees.csv", "--robot", "arm.urdf"]) == 1
-    words = shlex.split(capsys.readouterr().out.split("mended: ")[1].splitlines()[0])
+    words = shlex.split(capsys.readouterr().out.split("fixed: ")[1].splitlines()[0])
     assert words[:2] == ["feasid", "fit"]
     assert main([*words[1:], "--test", "test.csv"]) == 0
     error = re.search(r"error on fitted log +(\S+) %", capsys.readouterr().out)

@@ -44,7 +44,7 @@ def test_messages_alone_lead_to_a_fit(folder, capsys):
     for _ in range(4):  # names, clock; what the values say comes together
         main(order)
         said = "".join(capsys.readouterr())
-        mended = re.search(r"^mended: (.*)$", said, re.M)
+        mended = re.search(r"^fixed: (.*)$", said, re.M)
         if mended:
             break
         found = re.search(r"--columns ('.*?'|[^' ]\S*)", said)
@@ -98,7 +98,7 @@ def test_a_bag_with_a_gripper_without_effort(folder, capsys):
     log["tau_wheel_joint"] = 0.0
     recorded.write(folder / "bag", recorded.batches(log, robot.joints))
     assert main(["diagnose", "bag", "--robot", "arm.urdf.xacro"]) == 1
-    order = advice(printed(capsys), "^mended: feasid (.*)")
+    order = advice(printed(capsys), "^fixed: feasid (.*)")
     assert order[-2:] == ["--measured", "shoulder,slide"]
     assert main([*order, "--out", "identified.urdf"]) == 0
     said = printed(capsys)

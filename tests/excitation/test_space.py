@@ -383,7 +383,7 @@ def test_deviations_of_unknown_gains(pendulums):
         found.deviations, certificate(pendulums, motion, known).deviations, rtol=1e-9
     )
     percent = ", ".join(f"{100 * v:.2g} %" for v in ratios)
-    assert f"predicted deviation of gain ratios: {percent}" in found.summary()
+    assert f"predicted standard error of gain ratios: {percent}" in found.summary()
 
 
 def test_limits_that_are_used_up(pendulums):

@@ -533,7 +533,7 @@ SAID = {
         FEASIBLE,
         [
             "feasible (full consistency): a point satisfies every constraint",
-            "for the matrix in this file, which says it is of 'one', none",
+            "for the matrix in this file, which states 'one', none",
             "given: 1 equations on 10 parameters",
         ],
     ),

@@ -181,7 +181,7 @@ def test_what_is_not_expanded_is_said(tmp_path, capsys, text, exit_status):
 
 
 def test_floating_is_said_in_the_file(tmp_path):
-    with pytest.raises(InputError, match="says itself what floats"):
+    with pytest.raises(InputError, match="itself defines what floats"):
         load_robot(write(tmp_path, model(f"<inertial {FULL}/>")), floating=True)
 
 

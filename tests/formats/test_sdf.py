@@ -96,7 +96,7 @@ def test_a_world_gives_gravity_and_a_joint_to_it_holds_the_base():
     assert robot.gravity.tolist() == [0, 0, -1.62]
     assert robot.joints == load_robot(LOCAL).joints
     assert robot.fixed[0].position[2] == 1
-    with pytest.raises(InputError, match="says itself what floats"):
+    with pytest.raises(InputError, match="itself defines what floats"):
         load_robot(text, floating=True)
 
 

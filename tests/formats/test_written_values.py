@@ -104,7 +104,7 @@ def test_a_moving_link_of_which_the_file_says_mass_zero_has_no_known_mass():
     assert robot.bodies[-1].inertial is None
     assert np.isnan(robot.values[robot.inertial_columns[-1]]).all()
     assert notes(robot) == [
-        "<text>: mass 0 is said of moving link 'wheel': taken as not given (known={'wheel': "
+        "<text>: mass 0 is given for moving link 'wheel': taken as not given (known={'wheel': "
         "[0] * 10} in a fit means zero)"
     ]
     assert notes(feasid.load_robot(ARM)) == []

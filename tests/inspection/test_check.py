@@ -596,7 +596,7 @@ def test_one_question_one_answer(tmp_path, capsys):
     broken = tmp_path / "broken.urdf"
     broken.write_text("<robot>")
     assert main(["check", "--bodies", str(path), str(broken)]) == 2
-    with pytest.raises(InputError, match="total_mass= is asked of moving bodies"):
+    with pytest.raises(InputError, match="total_mass= applies to moving bodies"):
         feasid.check(path, total_mass=1.0)
     assert feasid.check(path, bodies=True, total_mass=1.0).feasible is False
 

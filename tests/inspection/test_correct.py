@@ -255,8 +255,8 @@ def test_correct_takes_a_path_as_check_does(tmp_path):
     [
         ({"metric": "weighted"}, "metric 'weighted' is not one of"),
         ({"margin": "wide"}, "margin 'wide' must be a number between 0 and 1/3"),
-        ({"mass_sums": {}}, "mass_sums= is asked of moving bodies"),
-        ({"base": 3}, "base= is asked of moving bodies"),
+        ({"mass_sums": {}}, "mass_sums= applies to moving bodies"),
+        ({"base": 3}, "base= applies to moving bodies"),
         ({"overwrite": True}, "about the file that out= names"),
         ({"bodies": True, "fill": True}, "fill= is about the text of a file"),
     ],

@@ -77,7 +77,7 @@ def test_what_is_wrong_and_where(tmp_path, text, said, data):
 @pytest.mark.parametrize(
     ("text", "notes"),
     [
-        ("sep=;\nt;q_1\n0;1\n", ["line 1 says how columns are parted: sep=;"]),
+        ("sep=;\nt;q_1\n0;1\n", ["line 1 states how columns are separated: sep=;"]),
         ("t,q_1\ns,deg\n0,180\n", ["line 2 holds units: s, deg",
                                    "column 'q_1' converted from deg to SI"]),
         ("\nt,q_1\n[s],[rad]\n0,3.14159265358979\n", ["line 3 holds units: s, rad"]),

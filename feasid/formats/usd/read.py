@@ -259,7 +259,7 @@ class _Reader:
         matrix = np.array(self.geom.XformCache().GetLocalToWorldTransform(prim))
         turn, place = matrix[:3, :3].T, self.units.length * matrix[3, :3]
         if np.abs(turn @ turn.T - np.eye(3)).max() > NEAT:
-            raise self.fail(prim, "is scaled, which its inertia and joints do not say for sure")
+            raise self.fail(prim, "is scaled, which its inertia and joints do not resolve")
         return np.where(np.abs(turn - np.rint(turn)) < NEAT, np.rint(turn), turn), place
 
     def _gravity(self) -> Array:

@@ -153,7 +153,7 @@ def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 def mark_mended(findings: Iterable[Finding], chosen: Mapping[str, Any]) -> list[Finding]:
     """The findings, those that the chosen options mend already as notes."""
     return [
-        replace(f, level="note", remedy="", message=f"{f.message}; mended by what was asked for")
+        replace(f, level="note", remedy="", message=f"{f.message}; fixed by the given options")
         if f.options and all(chosen.get(key) == value for key, value in f.options.items())
         else f
         for f in findings

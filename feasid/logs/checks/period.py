@@ -45,9 +45,8 @@ def check_period(raw: Signals, runs: Sequence[Rows]) -> list[Finding]:
     period = float(lag * np.median(np.diff(raw.t[rows])))
     times = len(rows) / lag
     text = (
-        f"the motion repeats every {period:.3g} s, {times:.1f} times: stretches that are held out "
-        "are like those that are fitted, and errors are those of this motion; another one shows "
-        "how good a model is"
+        f"the motion repeats every {period:.3g} s, {times:.1f} times: held-out segments "
+        "resemble the fitted ones, so the errors hold for this motion only; test with another motion"
     )
     return [Finding("periodic", "note", text, values={"period": period, "repetitions": times})]
 

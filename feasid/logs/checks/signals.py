@@ -186,7 +186,7 @@ def _check_missing_cells(raw: Signals) -> list[Finding]:
             finding = where.finding(
                 "nan",
                 "error",
-                f"has {bad.size} cells without a finite number in {len(parts)} stretch(es), first "
+                f"has {bad.size} cells without a finite number in {len(parts)} segment(s), first "
                 f"row {bad[0]}, the longest {longest} rows",
                 "nan='drop-segments' leaves them out and splits the run",
                 [(p.first, p.last) for p in parts[:20]],
@@ -249,7 +249,7 @@ def _stuck_findings(spans: Sequence[tuple[int, int]], where: _ColumnPlace) -> li
             "stuck",
             "warning",
             f"does not change for {_total_duration(spans, where.t):.3g} s in {len(spans)} "
-            "stretch(es) while it should: a stuck signal",
+            "segment(s) while it should: a stuck signal",
             f"exclude={_format_intervals(spans, where.t)}",
             spans,
         )

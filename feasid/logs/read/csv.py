@@ -186,7 +186,7 @@ def _read_header(
     _refuse_markup(text, path)
     first = lines.line
     if said := SAID.fullmatch(text):
-        notes.append(f"line {first} says how columns are parted: {text.strip()}")
+        notes.append(f"line {first} states how columns are separated: {text.strip()}")
         lines.go_to_next()
         first, delimiter, text = lines.line, delimiter or said[1], lines.peek() or ""
     delimiter = delimiter or _guess_delimiter(text)
