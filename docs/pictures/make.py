@@ -93,7 +93,8 @@ def leader() -> None:
     from feasid.datasets import arm
 
     page = (HERE.parent / "codegen.md").read_text()
-    code = page.split("## Gravity compensation of a leader arm")[1].split("```python\n")[1].split("mujoco.mj_resetData")[0]
+    section = page.split("## Gravity compensation of a leader arm")[1]
+    code = section.split("```python\n")[1].split("mujoco.mj_resetData")[0]
     names: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         arm.write_files()

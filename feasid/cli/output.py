@@ -33,7 +33,8 @@ SCHEMA = 2
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     """The argument ``--json``."""
-    parser.add_argument("--json", action="store_true", help="print JSON on stdout and everything else on stderr")
+    said = "print JSON on stdout and everything else on stderr"
+    parser.add_argument("--json", action="store_true", help=said)
 
 
 def print_json(command: str, data: Mapping[str, Any]) -> None:

@@ -95,8 +95,8 @@ class ExcitationCertificate:
         for joint, kinds in self.active_limits.items():
             lines.append(f"  {joint}: {', '.join(kinds) or 'no limit active'}")
         lines.append(
-            f"predicted standard errors for torque noise {self.noise.min():g} to {self.noise.max():g} "
-            f"at {self.rate:g} Hz; largest:"
+            f"predicted standard errors for torque noise {self.noise.min():g} to "
+            f"{self.noise.max():g} at {self.rate:g} Hz; largest:"
         )
         lines += [f"  {self.deviations[k]:.3g}  {self.expressions[k]}" for k in worst]
         torque = ", ".join(f"{v:.3g}" for v in self.torque_deviations)

@@ -242,7 +242,7 @@ def _progress_reporter(
                 "condition": f"condition number about {np.exp(value):.1f}",
                 "logdet": f"log det about {-size * value:+.1f}",
                 "prediction": f"standard error of torques about {np.exp(value):.3g}",
-                "gains": f"standard error of gain ratios, up to a factor, about {np.exp(value):.3g}",
+                "gains": f"standard error of gain ratios about {np.exp(value):.3g}",
             }
             progress(seconds, text.get(str(objective), f"objective {value:.4f}"))
 

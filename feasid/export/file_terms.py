@@ -197,7 +197,10 @@ def describe_offsets(offsets: Sequence[Offset], held: bool) -> list[str]:
         values = ", ".join(f"{x.value:.4g} at {x.joint}{x.reason and f' ({x.reason})'}" for x in of)
         lines.append(f"offsets {what} ({values})")
         if not all(x.reason for x in of):
-            lines[-1] += '; the log does not determine whether they belong to the sensor or the joint, and the sensor is assumed (offset_origin="joint" assumes the joint)'
+            lines[-1] += (
+                "; the log does not show whether they belong to the sensor or the joint, and the "
+                'sensor is assumed (offset_origin="joint" assumes the joint)'
+            )
     return lines
 
 

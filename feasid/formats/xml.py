@@ -330,7 +330,7 @@ class _Builder:
     def _doctype(self, *_: Any) -> NoReturn:
         line = self.parser.CurrentLineNumber
         raise SecurityError(
-            f"{self.path}:{line}: a document type declaration (<!DOCTYPE ...>) is refused, since "
+            f"{self.path}:{line}: a document type declaration (<!DOCTYPE ...>) is rejected, since "
             f"it can define entities that read other files or exhaust memory; delete it",
             path=self.path,
             line=line,

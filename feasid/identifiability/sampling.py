@@ -397,8 +397,8 @@ def _largest_chain_torque(
         if off > MAX_HIDDEN_TORQUE:
             joint = run.robot.joints[i]
             raise RankError(
-                f"internal check failed at joint {joint!r}: an unidentifiable direction changes its "
-                f"torque by {off:.1e} (at most {MAX_HIDDEN_TORQUE:.0e})",
+                f"internal check failed at joint {joint!r}: an unidentifiable direction changes "
+                f"its torque by {off:.1e} (at most {MAX_HIDDEN_TORQUE:.0e})",
                 joint=joint,
             )
         worst = max(worst, off)

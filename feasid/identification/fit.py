@@ -556,7 +556,7 @@ def compare_models(
     reduced = reduce_tasks(tasks, base)
     if not reduced.strata:
         raise InputError(
-            "models are compared on stretches of the log, which these data do not keep: leave "
+            "models are compared on segments of the log, which these data do not keep: leave "
             "filtering='signals' and cutoff=False out"
         )
     abrupt = _reduce_with_abrupt_friction(tasks, wanted, base)

@@ -330,7 +330,7 @@ class FittedModel:
         models = self._cross_validation
         if len(models.folds) < 2 or self.base.experiment.measured_joints is not None:
             raise InputError(
-                "thresholds follow from stretches of the log that were not fitted: fit to a log "
+                "thresholds follow from held-out segments of the log: fit to a log "
                 "of several seconds with the torques of all joints"
             )
         if self.saved is not None:
@@ -338,7 +338,7 @@ class FittedModel:
             if law is None or law.gain != gain:
                 kept = "none" if law is None else f"those for gain={law.gain:g} only"
                 raise InputError(
-                    "thresholds need errors on stretches that were not fitted, of which this "
+                    "thresholds need errors on held-out segments, of which this "
                     f"saved fit keeps {kept}: fit again (feasid.fit) with the log",
                     option="gain",
                 )

@@ -171,8 +171,8 @@ def unit_factor(
             raise LogError(f"unknown unit {unit!r} for {key!r}{hint}: one of {[*UNITS[kind]]}")
         if header and standard_unit_spelling(header) != spelt:
             raise LogError(
-                f"the header states that {key!r} is in {header!r}, units={{{key!r}: {unit!r}}} contradicts "
-                "it: leave it out, or rename the column"
+                f"the header states that {key!r} is in {header!r}, units={{{key!r}: {unit!r}}} "
+                "contradicts it: leave it out, or rename the column"
             )
         return 1.0 if header else UNITS[kind][spelt]
     factor = float(unit)

@@ -141,7 +141,7 @@ MIRRORS = Form(
     "triples (body, body, axis)",
     lambda v: isinstance(v, list | tuple) and all(_is_sequence(p, *[_is_name] * 3) for p in v),
 )
-MATRIX = Form("a matrix, or at the prompt its file", lambda v: _is_name(v) or is_table(v))
+MATRIX = Form("a matrix, or on the command line its file", lambda v: _is_name(v) or is_table(v))
 ROWS = Form(
     "a column, a mask of all rows, or intervals (start, end)",
     lambda v: _is_name(v) or _are_intervals(v),

@@ -44,7 +44,7 @@ class ReadOptions(TypedDict, total=False):
     ]
     topic: Annotated[
         str | None,
-        Option("value", "joint states of a bag; None those that hold the robot's joints",
+        Option("value", "topic of a bag; None those with the robot's joints",
                example="/joint_states", form=forms.TEXT),
     ]  # fmt: skip
     rate: Annotated[
@@ -59,8 +59,10 @@ class ReadOptions(TypedDict, total=False):
     ]  # fmt: skip
     corrupt: Annotated[
         Literal["error", "drop"],
-        Option("choice", "handling of corrupt rows, with numbers beyond 1e50 or nothing but the "
-               "values of the row before: an error, or left out and noted", "error",
+        Option("choice", (
+               "rows with numbers beyond 1e50, or that repeat the row before: error, or "
+               "drop and note"
+), "error",
                choices=("error", "drop"), example="drop"),
     ]  # fmt: skip
     offsets: Annotated[
@@ -71,8 +73,10 @@ class ReadOptions(TypedDict, total=False):
 
     servo: Annotated[
         Any,
-        Option("value", "gains of servos, with which commands cmd_<joint> are read as torques: kp "
-               "by joint, delay [s], law, terms", form=forms.SERVO,
+        Option("value", (
+               "known gains of servos, to convert commands cmd_<joint> to torques: kp by"
+               " joint, delay [s], law, terms"
+), form=forms.SERVO,
                example='{"kp": {"shoulder": 18, "slide": 9}, "delay": 0.004}'),
     ]  # fmt: skip
 
@@ -82,8 +86,10 @@ class SignalOptions(TypedDict, total=False):
 
     cutoff: Annotated[
         float | bool | None,
-        Option("number", "low-pass; None 8 Hz for equations, from the spectrum for signals; False "
-               "filters nothing", None, "Hz", 0.0, open=True, special=(False,), example="20"),
+        Option("number", (
+               "low-pass; None 8 Hz for equations, from the spectrum for signals; False "
+               "none"
+), None, "Hz", 0.0, open=True, special=(False,), example="20"),
     ]  # fmt: skip
     filter_torque: Annotated[
         bool,
@@ -97,7 +103,7 @@ class SignalOptions(TypedDict, total=False):
     ]
     trim: Annotated[
         float | None,
-        Option("number", "cut from both ends of a stretch; None one period of the cut-off", None,
+        Option("number", "cut from both ends of a segment; None one period of the cut-off", None,
                "s", 0.0, example="0.1"),
     ]  # fmt: skip
     decimate: Annotated[
@@ -125,7 +131,7 @@ class SignalOptions(TypedDict, total=False):
     ]  # fmt: skip
     delay: Annotated[
         float,
-        Option("number", "the torques are ahead of the motion by this much", 0.0, "s",
+        Option("number", "time by which torques are ahead of the motion", 0.0, "s",
                example="0.001"),
     ]  # fmt: skip
     rest: Annotated[
@@ -136,8 +142,10 @@ class SignalOptions(TypedDict, total=False):
     ]  # fmt: skip
     filtering: Annotated[
         Literal["equations", "signals"] | None,
-        Option("choice", "what goes through the low-pass: signals before the regressor is formed, "
-               "or both sides of the equations after it; None equations for fits, else signals",
+        Option("choice", (
+               "equations: filter both sides; signals: filter before the regressor is "
+               "formed; None equations for fits, else signals"
+),
                choices=("equations", "signals"), example="equations"),
     ]  # fmt: skip
     derivative_cutoff: Annotated[
@@ -152,8 +160,10 @@ class FloatingOptions(TypedDict, total=False):
 
     imu: Annotated[
         Any,
-        Option("value", "where the IMU sits: link, rotation, position in the base's frame; None "
-               "takes the base's motion from its pose", form=forms.IMU),
+        Option("value", (
+               "link, rotation and position of the IMU on the base; None uses the pose "
+               "of the base"
+), form=forms.IMU),
     ]  # fmt: skip
     contacts: Annotated[
         Mapping[str, Any] | None,
@@ -171,8 +181,10 @@ class CouplingOptions(TypedDict, total=False):
 
     couplings: Annotated[
         Mapping[str, Mapping[str, float]] | None,
-        Option("mapping", "motors that move several joints, with inertia and friction of their "
-               "own: name -> factor per joint", example='belt={"shoulder": 1, "slide": -2}',
+        Option("mapping", (
+               "motors that move several joints, each with inertia and friction: name ->"
+               " factor per joint"
+), example='belt={"shoulder": 1, "slide": -2}',
                form=forms.FACTORS),
     ]  # fmt: skip
 
@@ -190,8 +202,11 @@ class TermOptions(CouplingOptions, total=False):
 
     friction: Annotated[
         Sequence[str] | None,
-        Option("words", "friction terms of every joint; none for rigid bodies; None as declared, "
-               "else viscous, coulomb and offset, and of the others what a fit's log supports",
+        Option("words", (
+               "friction terms of every joint; none for rigid bodies; None as the robot "
+               "declares, else viscous, coulomb, offset and those that cross-validation "
+               "selects"
+),
                choices=(*FRICTION,), example="viscous,coulomb"),
     ]  # fmt: skip
     drive_inertia: Annotated[
@@ -206,9 +221,10 @@ class ChoiceOptions(TypedDict, total=False):
 
     candidates: Annotated[
         Sequence[str] | None,
-        Option("words", "friction terms of which each joint gets those with which held-out "
-               "stretches are predicted better; None sqrt and load, where nothing is declared, "
-               "() none",
+        Option("words", (
+               "optional friction terms, selected per joint by cross-validation; None "
+               "sqrt and load, if the robot declares none; () none"
+),
                choices=FURTHER_FRICTION, needs=("filtering", ("equations", None)),
                example="stribeck,direction"),
     ]  # fmt: skip
@@ -219,8 +235,10 @@ class MeasuredOptions(TypedDict, total=False):
 
     measured: Annotated[
         Sequence[str] | None,
-        Option("words", "joints whose torques were measured; the equations and the joint terms of "
-               "all others are left out, their torque columns not read; None all",
+        Option("words", (
+               "joints with measured torques; equations and joint terms of the others "
+               "are left out; None all"
+),
                form=forms.NAMES, example="shoulder,slide"),
     ]  # fmt: skip
 
@@ -230,8 +248,10 @@ class SolverOptions(TypedDict, total=False):
 
     solver: Annotated[
         Any,
-        Option("value", "a solver by its CVXPY name, such as SCS or MOSEK, that alone; None "
-               "Clarabel, then SCS; answers are verified whoever gives them",
+        Option("value", (
+               "CVXPY name of the only solver to use, such as SCS or MOSEK; None "
+               "Clarabel, then SCS"
+),
                form=forms.SOLVER, example="CLARABEL"),
     ]  # fmt: skip
 
@@ -335,27 +355,33 @@ class CommandOptions(TypedDict, total=False):
 
     command: Annotated[
         Literal["position", "velocity", "current"] | None,
-        Option("choice", "what the columns cmd_<joint> of a log without torques are; gains and "
-               "delay of the servos are identified with the robot", choices=LAWS,
+        Option("choice", (
+               "content of the columns cmd_<joint> of a log without torques; gains and "
+               "delay of the servos are identified"
+), choices=LAWS,
                example="position"),
     ]  # fmt: skip
     servo_terms: Annotated[
         Sequence[str] | None,
-        Option("words", "what servos do besides kp and kd: integral of the error, rate of the "
-               "command, gravity of the description, weight of the robot itself in a share that "
-               "is found; None what the evidence asks for",
+        Option("words", (
+               "terms of servos besides kp and kd: integral of the error, rate of the "
+               "command, described gravity, share of the robot's weight; None selected "
+               "by evidence"
+),
                choices=("integral", "rate", "gravity", "weight"), needs=("command", ("position",)),
                example="integral"),
     ]  # fmt: skip
     gains: Annotated[
         Mapping[str, tuple[float, float]] | None,
-        Option("mapping", "trusted gains by joint: (kp, relative deviation)",
+        Option("mapping", "trusted gains by joint: (kp, relative standard error)",
                needs=("command", LAWS), form=forms.TRUSTED, example="shoulder=[18, 0.02]"),
     ]  # fmt: skip
     moments: Annotated[
         Sequence[tuple[str, Mapping[str, float], float, float]] | None,
-        Option("value", "gravity moments that were weighed: (joint, posture by joint, moment, "
-               "deviation) [rad or m, N m or N]", needs=("command", LAWS), form=forms.MOMENTS,
+        Option("value", (
+               "weighed gravity moments: (joint, posture by joint, moment, standard "
+               "error) [rad or m, N m or N]"
+), needs=("command", LAWS), form=forms.MOMENTS,
                example='[["shoulder", {"slide": 0.1}, 1.2, 0.02]]'),
     ]  # fmt: skip
     loaded: Annotated[
@@ -385,8 +411,10 @@ class FitOptions(
 
     weights: Annotated[
         str | Mapping[str, float] | ArrayLike | None,
-        Option("value", "of the equations: noise, by what the log shows, slow rows less; wls, by "
-               "joint; factors per joint; None all alike", "noise", example="wls",
+        Option("value", (
+               "weights of the equations: noise (estimated, with less weight on slow "
+               "rows), wls (by joint), or a factor per joint; None weighs all alike"
+), "noise", example="wls",
                special=(None,), form=forms.WEIGHTS),
     ]  # fmt: skip
     method: Annotated[
@@ -401,38 +429,48 @@ class FitOptions(
     ]  # fmt: skip
     robust: Annotated[
         Literal["huber", "tukey"] | None,
-        Option("choice", "weigh stretches that fit much worse down", choices=("huber", "tukey"),
+        Option("choice", "reduce the weight of segments that fit much worse, such as collisions",
+               choices=("huber", "tukey"),
                needs=("method", ("torque",)), example="huber"),
     ]  # fmt: skip
     block: Annotated[
         float,
-        Option("number", "length of these stretches", 0.5, "s", 0.0, open=True,
+        Option("number", "length of these segments", 0.5, "s", 0.0, open=True,
                needs=("robust", ("huber", "tukey")), example="0.25"),
     ]  # fmt: skip
     prior: Annotated[
         Any,
-        Option("value", "what draws bodies to the reference: entropic, the entropic divergence; "
-               "euclidean or scaled, squared differences in SI or in units of each body; a "
-               "feasid.Prior such as feasid.GaussianPrior.of(earlier_fit); None for none",
+        Option("value", (
+               "distance to the reference: entropic, euclidean (squared differences in "
+               "SI), scaled (in units of each body), or a feasid.Prior such as "
+               "feasid.GaussianPrior.of(earlier_fit); None for none"
+),
                "entropic", special=(None,), form=forms.PRIOR, example="entropic"),
     ]  # fmt: skip
     prior_weight: Annotated[
         float | Literal["evidence"] | None,
-        Option("number", "in units of the whitened residual; evidence; None the "
-               "evidence's, but at most 10, or the prior's own", None, "", 1e-6, 1e6,
+        Option("number", (
+               "weight of the prior in units of the whitened residual, or evidence; None"
+               " the evidence's, at most 10"
+), None, "", 1e-6, 1e6,
                special=("evidence",),
                needs=("prior", ("entropic", ...)), example="1"),
     ]  # fmt: skip
     reference: Annotated[
         ArrayLike | None,
-        Option("value", "ten parameters per body that bodies are drawn to; None the description's",
+        Option("value", (
+               "ten parameters per body as reference of the prior; None the "
+               "description's"
+),
                needs=("prior", ("entropic", ...)), form=forms.GUESS,
                example="[1, 0, 0, 1, 0, 1, 0, 0, 0, 1]"),
     ]  # fmt: skip
     plausible: Annotated[
         bool,
-        Option("flag", "masses within a third and three times the reference's, and inside "
-               "links' shapes where these are known, unless the data reject that", True,
+        Option("flag", (
+               "keep masses within a third and three times the reference's, and inside "
+               "the shapes of links, unless the data reject that"
+), True,
                example="no"),
     ]  # fmt: skip
     slack: Annotated[
@@ -443,13 +481,15 @@ class FitOptions(
     ]  # fmt: skip
     calibration: Annotated[
         Mapping[str, float] | Literal["usual"] | None,
-        Option("mapping", "deviations of small mistakes that the fit allows for, takes out where "
-               "the log shows them: tilt [rad], zero [rad or m], gain, delay [samples]; 0 leaves "
-               "one out; None all", "usual", special=("usual", None), form=forms.WIDTH,
+        Option("mapping", (
+               "standard deviations of small errors of the log that the fit estimates "
+               "and corrects: tilt [rad], zero [rad or m], gain, delay [samples]; 0 "
+               "leaves one out; None corrects none"
+), "usual", special=("usual", None), form=forms.WIDTH,
                example="gain=0.05"),
     ]  # fmt: skip
     diagnose: Annotated[
-        bool, Option("flag", "look for what is wrong with the log, and note it", True, example="no")
+        bool, Option("flag", "look for problems of the log and note them", True, example="no")
     ]
 
 
@@ -516,7 +556,10 @@ class RangeOptions(TypedDict, total=False):
     ]  # fmt: skip
     plausible: Annotated[
         bool,
-        Option("flag", "only within what the fit believed besides its bounds: masses and shapes",
+        Option("flag", (
+               "keep masses within a third and three times the reference's, and inside "
+               "the shapes of links, unless the data reject that"
+),
                True, example="no"),
     ]  # fmt: skip
 

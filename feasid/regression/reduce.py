@@ -112,7 +112,7 @@ def reduce(
     complete = complete_filter_options(check_options(ReduceOptions, options, "reduce"), "reduce")
     terms = select_options(TermOptions, complete) | select_options(MeasuredOptions, complete)
     if base is not None and terms:
-        raise InputError(f"{next(iter(terms))} has no effect beside base=, which has its own terms")
+        raise InputError(f"{next(iter(terms))} has no effect with base=, which has its own terms")
     if on_error not in ("raise", "skip"):
         raise InputError(f"on_error must be 'raise' or 'skip', not {on_error!r}")
     sources = open_sources(data)

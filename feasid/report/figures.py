@@ -124,7 +124,7 @@ def draw_histograms(fit: Fit, log: Any = None) -> Figure:
             normal = np.exp(-0.5 * ((x - own.mean()) / spread) ** 2) / spread / np.sqrt(2 * np.pi)
             axes[k].plot(x, normal, color=RED, lw=1)
         style_panel(axes[k], f"{truncate(name, MAX_TITLE_CHARACTERS)}   (deviation {spread:.2g})")
-    figure.supxlabel("residual torque [N m], force [N]; line: normal, same mean and standard deviation",
+    figure.supxlabel("residual torque [N m], force [N]; line: normal, same mean and variance",
                      fontsize=9)  # fmt: skip
     return figure
 

@@ -380,7 +380,7 @@ def _refuse_silent(rows: ServoRows, law: str) -> None:
         if rms <= still or np.sqrt(np.mean(ahead**2)) <= still:
             raise LogError(
                 f"the commands of joint {joint!r} (cmd_{joint}) are its own positions: a state was "
-                "logged in the place of the command; log what the servo was told",
+                "logged in the place of the command; log what was sent to the servo",
                 joint=joint,
                 column=f"cmd_{joint}",
             )

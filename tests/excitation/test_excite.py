@@ -62,7 +62,9 @@ def test_a_motion_at_a_glance(motion):
     assert listed[start + 1 : start + 4] == [
         f"  {found.deviations[k]:.3g}  {found.expressions[k]}" for k in order[:3]
     ]
-    assert listed[start + 4].startswith("predicted standard error of torques on the reference motion: ")
+    assert listed[start + 4].startswith(
+        "predicted standard error of torques on the reference motion: "
+    )
     said = motion.summary().splitlines()
     assert said[0] == (
         f"motion of arm: period 6 s, 3 joints, {motion.coefficients.shape[0]} coefficients each"

@@ -120,7 +120,7 @@ class MjcfFiles:
                 self.fail(f"cannot include {name!r}: {error}", element, kind=InputError)
             if Path(name).is_absolute() or not in_folder:
                 self.fail(
-                    f"include of {name!r} is refused: it lies outside {self.folder}",
+                    f"include of {name!r} is rejected: it lies outside {self.folder}",
                     element,
                     kind=SecurityError,
                 )

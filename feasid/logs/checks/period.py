@@ -46,7 +46,7 @@ def check_period(raw: Signals, runs: Sequence[Rows]) -> list[Finding]:
     times = len(rows) / lag
     text = (
         f"the motion repeats every {period:.3g} s, {times:.1f} times: held-out segments "
-        "resemble the fitted ones, so the errors hold for this motion only; test with another motion"
+        "resemble the fitted ones, so the errors hold for this motion only; test with another one"
     )
     return [Finding("periodic", "note", text, values={"period": period, "repetitions": times})]
 

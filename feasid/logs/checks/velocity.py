@@ -153,7 +153,7 @@ def _scale_findings(raw: Signals, k: int, logged: Array, derived: Array) -> list
         observation = f"is not the derivative of the position (correlation {likeness:.2f})"
         remedy = "leave the velocity out, it is then derived: df.drop(columns=...)"
     elif abs(factor / DEGREE - 1) < FACTOR_TOLERANCE:
-        return [degrees_finding(name, columns[0], "moves 57.3 times as fast as its velocity column")]
+        return [degrees_finding(name, columns[0], "moves 57.3 times as fast as its velocity")]
     elif abs(factor * DEGREE - 1) < FACTOR_TOLERANCE:
         observation, remedy = "is in degrees per second", f"units={{'dq_{name}': 'deg/s'}}"
         options = {"units": {f"dq_{name}": "deg/s"}}
