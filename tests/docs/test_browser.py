@@ -30,7 +30,10 @@ SCREENS = {"desk": (1280, 900, "light"), "phone": (390, 844, "dark")}
 
 SITE = Path(__file__).parents[2] / "docs" / "_build" / "html"
 
-VISITED = ("index.html", "tutorials/kuka.html", "reference/index.html", "equations.html")
+VISITED = (
+    "index.html", "start.html", "tutorials/first_fit.html", "howto.html", "concepts/consistency.html",
+    "reference/index.html", "reference/fit.html", "choose.html", "comparison.html", "equations.html",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -201,3 +204,10 @@ def test_the_site_is_quiet_and_reachable(site, browser, path, screen):
     assert page.evaluate("document.documentElement.scrollWidth") <= SCREENS[screen][0]
     assert wrong(page) == []
     visit.context.close()
+
+
+def test_no_page_shows_markup(site):
+    pages = {p: p.read_text() for p in SITE.rglob("*.html")}
+    assert len(pages) > 100
+    for sign in (":any:", ":func:", "{code-cell}", "{doc}`"):
+        assert [str(p) for p, text in pages.items() if sign in text] == []
