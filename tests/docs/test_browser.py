@@ -30,10 +30,13 @@ SCREENS = {"desk": (1280, 900, "light"), "phone": (390, 844, "dark")}
 
 SITE = Path(__file__).parents[2] / "docs" / "_build" / "html"
 
-VISITED = (
-    "index.html", "start.html", "tutorials/first_fit.html", "howto.html", "concepts/consistency.html",
-    "reference/index.html", "reference/fit.html", "choose.html", "comparison.html", "equations.html",
-)  # fmt: skip
+VISITED = [
+    f"{name}.html"
+    for name in (
+        *("index", "start", "tutorials/first_fit", "howto", "concepts/consistency", "equations"),
+        *("reference/index", "reference/fit", "choose", "comparison"),
+    )
+]
 
 
 @pytest.fixture(scope="module")
