@@ -210,12 +210,9 @@ def bodies_from_dh(
 ) -> tuple[Body, ...]:
     """The bodies of a serial arm from a Denavit-Hartenberg table.
 
-    `rows`: per joint ``(alpha, a, d, theta[, type])`` or a mapping with these keys; angles in rad,
-    lengths in m. ``type`` is "revolute" (default; theta is the offset added to q) or "prismatic" (d
-    is the offset added to q); `convention`: {"standard", "modified"}, "standard" (distal, Paul):
-    Rz(theta) Tz(d) Tx(a) Rx(alpha), link frame after its joint. "modified" (proximal, Craig):
-    Rx(alpha) Tx(a) Rz(theta) Tz(d), link frame on its joint; `names`: names of bodies and joints;
-    default "1", "2", ... Raises DescriptionError: names the row and the entry.
+    Arguments are those of `Robot.from_dh`; theta of a revolute joint and d of a prismatic one are
+    offsets added to q; link frames of the standard convention (distal, Paul) lie after their joint,
+    of the modified one (proximal, Craig) on it. Raises DescriptionError: names row and entry.
     """
     if convention not in ("standard", "modified"):
         hint = did_you_mean(str(convention), ("standard", "modified"))

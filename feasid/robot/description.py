@@ -111,8 +111,14 @@ class Robot(RobotLayout):
 
         Parameters
         ----------
-        rows, convention, names
-            See `feasid.robot.bodies.bodies_from_dh`.
+        rows
+            Per joint ``(alpha, a, d, theta[, type])`` or a mapping with these keys; angles in rad,
+            lengths in m; ``type`` is "revolute" (default) or "prismatic".
+        convention : {"standard", "modified"}
+            "standard" is Rz(theta) Tz(d) Tx(a) Rx(alpha), "modified" Rx(alpha) Tx(a) Rz(theta)
+            Tz(d).
+        names : sequence of str, optional
+            Of bodies and joints; default "1", "2", ...
         gravity : array_like, shape (3,)
             Gravity vector in the base frame [m/s^2].
         name : str
