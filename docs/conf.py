@@ -62,7 +62,7 @@ html_theme_options = {
         {"name": "PyPI", "url": "https://pypi.org/project/feasid", "icon": "fa-brands fa-python"},
         *([{"name": "Source", "url": SOURCE, "icon": "fa-brands fa-github"}] if SOURCE else []),
     ],
-    "navbar_end": ["version", "theme-switcher", "navbar-icon-links"],
+    "navbar_end": ["theme-switcher", "navbar-icon-links"],
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],

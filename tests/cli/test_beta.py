@@ -81,7 +81,7 @@ def test_base_parameters_are_corrected(given, capsys):
     [
         (["check", "--beta", "good.csv"], "--beta needs --robot"),
         (["check"], "no FILE was given"),
-        (["check", "arm.urdf", "--beta", "good.csv", "--robot", "arm.urdf"], "not of arm.urdf"),
+        (["check", "arm.urdf", "--beta", "good.csv", "--robot", "arm.urdf"], "remove arm.urdf"),
         (["check", "arm.urdf", "--certificate", "x.json"], "--certificate belongs to --beta"),
         (["check", "--beta", "nan.csv", "--robot", "arm.urdf"], "has no number"),
         (["check", "--beta", "few.csv", "--robot", "arm.urdf"], "1 values do not fit arm"),

@@ -87,7 +87,7 @@ def test_a_fit_names_what_is_wrong():
     robot, df, _ = smooth_log()
     fixed = feasid.load_robot(next(p for p in example_urdfs() if p.stem == "solo12"))
     imu, contacts = Imu("base_link"), {"foot": FOOT}
-    with pytest.raises(LogError, match=r"says how a base moves .*is fixed.*floating=True"):
+    with pytest.raises(LogError, match=r"contains the motion of a base .*is fixed.*floating=True"):
         feasid.fit(df, fixed)
     joints = df.filter(regex="^(t$|q_|tau_)")
     with pytest.raises(InputError, match="imu is for the log of a robot with a floating base"):

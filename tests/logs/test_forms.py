@@ -342,7 +342,7 @@ def test_an_option_that_contradicts_the_header_is_refused():
     df = table(q="q_{} [deg]", lengths=(DEGREE, 1, 1))
     same = feasid.fit(df, case()[0], units={"q": "deg"}, **FEW)
     np.testing.assert_allclose(same.beta, case()[2].beta, rtol=1e-6)
-    with pytest.raises(LogError, match=r"header says that 'q' is in 'deg'"):
+    with pytest.raises(LogError, match=r"header states that 'q' is in 'deg'"):
         feasid.fit(df, case()[0], units={"q": "rad"}, **FEW)
 
 
