@@ -84,7 +84,7 @@ def _missing_term(symbol: str) -> tuple[str, str]:
     """What a joint term is called, and what a client of a file that lacks it has to know."""
     if symbol in MISSING_TERMS:
         return MISSING_TERMS[symbol]
-    name = TERMS[symbol].name if symbol in TERMS else "torques of the caller's own"
+    name = TERMS[symbol].name if symbol in TERMS else "custom terms"
     friction = symbol in TERMS and TERMS[symbol].varies_with == "dq"
     return f"{name} ({symbol})", STANDS_FOR if friction else "a client has to add it"
 
