@@ -333,8 +333,8 @@ class MotionRegressor:
         loaded = [d.name for d in self.robot.drives if d.features or d.depends_on_load]
         if loaded:
             raise InputError(
-                f"drive {loaded[0]!r} has friction that grows with the load (fl) or features of "
-                "the caller's own: design the motion without them"
+                f"drive {loaded[0]!r} has friction that grows with the load (fl) or custom terms"
+                ": design the motion without them"
             )
 
     @cached_property
