@@ -396,11 +396,17 @@ def compare_gravity(
     )
 
 
-def expected_errors(evidence: FitEvidence, models: CrossValidation, tested: Reduced) -> Array:
+def expected_errors(
+    evidence: FitEvidence,
+    models: CrossValidation,
+    tested: Reduced,
+    covariance: Array | None = None,
+) -> Array:
     """Errors to expect on a motion, relative to its torques: per joint, then of all, (dof + 1,).
 
     Those of held-out parts, larger by the leverage of this motion's equations over that of the
-    log's: how much of its torques rests on directions that the log hardly showed.
+    log's: how much of its torques rests on directions that the log hardly showed. `covariance`
+    (nb, nb): of a fit whose prior knows what the log does not show, which bounds the increase.
     """
     spread = spread_of_models(models.noise.whitened_triangle(models.reduced)[0])
     leverage = []
@@ -414,6 +420,14 @@ def expected_errors(evidence: FitEvidence, models: CrossValidation, tested: Redu
     growth = np.sqrt(1.0 + LEVERAGE_SHARE * np.maximum(np.array(leverage) - 1.0, 0.0))
     torque = tested.torque_norms / np.sqrt(max(tested.rows, 1))
     error = evidence.error * growth
+    if covariance is not None:
+        squares = np.array(
+            [
+                np.einsum("ij,jk,ik->", t[:, :-1], covariance[np.ix_(s, s)], t[:, :-1])
+                for s, t in zip(tested.supports, tested.triangles, strict=True)
+            ]
+        )
+        error = np.minimum(error, np.sqrt(evidence.error**2 + squares / max(tested.rows, 1)))
     relative = np.where(torque > 0, error / np.where(torque > 0, torque, 1.0), 0.0)
     power = squares_in_common_unit(models.base.robot, torque**2)
     squared = np.where(np.isfinite(relative), relative, 0.0) ** 2 * power

@@ -33,6 +33,7 @@ from feasid.estimation.cross_validation import CrossValidation
 from feasid.estimation.estimate import Estimate
 from feasid.estimation.estimator import Estimator
 from feasid.estimation.noise import condition_number
+from feasid.estimation.priors import GaussianPrior
 from feasid.feasibility import problems
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.least_squares import FeasibleFit
@@ -418,7 +419,11 @@ class FittedModel:
         InputError
             `reduced` is something else.
         """
-        return self._by_joint(expected_errors(self.evidence, self._cross_validation, reduced))
+        known = isinstance(self.estimator.prior, GaussianPrior)
+        covariance = self.prediction_covariance if known else None
+        return self._by_joint(
+            expected_errors(self.evidence, self._cross_validation, reduced, covariance)
+        )
 
     def test_options(self, options: LogOptions | None = None) -> LogOptions:
         """Options for another log: those of the fitted one, at the cut-off that it got.

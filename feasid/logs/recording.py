@@ -307,9 +307,13 @@ def hashable_key(value: Any) -> Hashable:
 
 
 def _signal_key(robot: Robot, torque: Torque, chosen: dict[str, Any]) -> tuple[Any, ...]:
-    """What signals of a log depend on; a robot's joint terms are not among it."""
-    parts = (*robot.bodies, *robot.couplings, *robot.loops)
-    motion = tuple(id(part) for part in parts), robot.active, hashable_key(robot.configuration)
+    """What signals of a log depend on; a robot's inertials and joint terms are not among it."""
+    joints = tuple(
+        (b.joint, b.parent, b.motion.tobytes(), b.rotation.tobytes(), b.position.tobytes())
+        for b in robot.bodies
+    )
+    ties = tuple(id(part) for part in (*robot.couplings, *robot.loops))
+    motion = joints, ties, robot.active, hashable_key(robot.configuration)
     return motion, torque if isinstance(torque, bool) else tuple(torque), hashable_key(chosen)
 
 

@@ -1,6 +1,7 @@
 """``--json`` on every command: one object of one schema on standard output, nothing beside it."""
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -30,6 +31,7 @@ ORDERS = {
     "diagnose": ["log.csv", *ROBOT],
     "payload": ["log.csv", "--without", "test.csv", *ROBOT, "--out", "load.json"],
     "torque-constants": ["log.csv", *ROBOT, "--loaded", "test.csv", "--load", "known.json"],
+    "fleet": ["robots", *ROBOT],
     "check": ["arm.urdf"],
     "correct": ["arm.urdf", "--out", "fixed.urdf"],
     "compare": ["arm.urdf", "out.urdf"],
@@ -60,6 +62,9 @@ def folder(tmp_path_factory):
     for seed, name in ((1, "log.csv"), (2, "test.csv")):
         log = simulate(robot, truth, seed, samples=1500, noise=0.02)
         log.to_csv(folder / name, index=False)
+    (folder / "robots").mkdir()
+    for name in ("log.csv", "test.csv"):
+        shutil.copy(folder / name, folder / "robots")
     fit = feasid.fit(folder / "log.csv", folder / "arm.urdf")
     fit.save(folder / "arm.feasid")
     fit.write(folder / "out.urdf")

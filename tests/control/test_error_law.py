@@ -176,6 +176,6 @@ def test_logs_that_are_too_short():
     long, errors = run()
     still = errors.copy()
     still[:, 1] = 1.0
-    with pytest.raises(InputError, match="the error of joint b on stretches") as error:
+    with pytest.raises(InputError, match="the error of joint b on held-out segments") as error:
         ErrorLaw.from_errors([(long, still)], 30.0, 0.0, ("a", "b"))
     assert error.value.data["joint"] == "b"

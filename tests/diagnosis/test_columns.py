@@ -63,7 +63,7 @@ def test_cells_without_a_number():
         ("q_a",),
     )
     assert found.message == (
-        "position (q_a) has 4 cells without a finite number in 2 stretch(es), first row 3, the "
+        "position (q_a) has 4 cells without a finite number in 2 segment(s), first row 3, the "
         "longest 3 rows"
     )
     assert found.rows == ((3, 5), (40, 40))
@@ -105,7 +105,7 @@ def test_a_signal_that_sticks():
     found = only(findings(change))
     assert (found.code, found.rows) == ("stuck", ((200, 399),))
     assert found.message == (
-        "torque (tau_a) does not change for 1.99 s in 1 stretch(es) while it should: a stuck signal"
+        "torque (tau_a) does not change for 1.99 s in 1 segment(s) while it should: a stuck signal"
     )
     assert found.remedy == "exclude=[(2, 3.99)]"
 

@@ -53,6 +53,10 @@ def snippets():
                 yield pytest.param(code, commands, id=name, marks=marks)
 
 
+LOAD = inertia.from_mass_com_inertia(0.5, np.array([0.0, 0.0, 0.05]), 1e-3 * np.eye(3))
+"""What the arm carries in ``loaded.csv``."""
+
+
 @pytest.fixture(scope="module")
 def shelf(tmp_path_factory):
     """The files that pages speak of: a robot, its logs, other robots."""
@@ -74,6 +78,9 @@ def shelf(tmp_path_factory):
         log.drop(columns=[c for c in log if c.startswith("ddq_")]).to_csv(
             folder / name, index=False
         )
+    heavy = arm_parameters(robot)
+    heavy[robot.inertial_columns[-1]] += LOAD
+    simulate(robot, heavy, 2, noise=0.02).to_csv(folder / "loaded.csv", index=False)
     base = feasid.base_parameters(robot)
     beta = base.values(arm_parameters(robot))
     pd.DataFrame({"value": beta}).to_csv(folder / "b.csv", index=False)

@@ -179,7 +179,7 @@ def gain_ratios(motion):
 def test_predicted_deviations_of_gain_ratios(arm):
     found = unsearched(arm, objective="gains")
     np.testing.assert_allclose(found.certificate.gain_deviations, gain_ratios(found), rtol=1e-3)
-    assert "deviation of gain ratios" in found.summary()
+    assert "standard error of gain ratios" in found.summary()
     unknown = feasid.Body("lonely", None, limits=arm.bodies[0].limits)
     with pytest.raises(InputError, match="needs the description's inertials"):
         unsearched(feasid.Robot((unknown,)), objective="gains")

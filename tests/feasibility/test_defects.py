@@ -187,7 +187,7 @@ def test_a_path_stands_for_its_robot(tmp_path):
 
 
 def test_a_table_is_not_base_parameters():
-    with pytest.raises(InputError, match="DataFrame does not say"):
+    with pytest.raises(InputError, match="DataFrame does not state"):
         check(BASE.K @ TRUTH, pd.DataFrame({"value": BASE.K @ TRUTH}))
 
 

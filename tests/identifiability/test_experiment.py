@@ -21,7 +21,7 @@ def test_nothing_is_missing_for_the_experiment_itself():
     gap = base.missing_for(base)
     assert gap.size == 0
     assert not gap.missing.any()
-    assert "tells all" in str(gap)
+    assert "determines all" in str(gap)
 
 
 def test_statics_do_not_tell_inertias():
@@ -174,6 +174,8 @@ def test_two_experiments_at_the_prompt(path, capsys):
     gap = base_parameters(robot, static=True).missing_for(base_parameters(robot))
     assert told["unknown"] == gap.size
     assert told["by_body"] == gap.by_body()
-    assert "tells all" in printed(capsys, path, "--experiment", "everything", "--for", "static")
+    assert "determines all" in printed(
+        capsys, path, "--experiment", "everything", "--for", "static"
+    )
     assert main(["base-parameters", path, "--experiment", "static"]) == 2
     assert "go together" in capsys.readouterr().err

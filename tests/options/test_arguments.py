@@ -77,7 +77,7 @@ def run(subjects, chosen):
 
 RESULTS = (
     "BaseParameters", "Choice", "Comparison", "Correction", "Diagnosis", "ExcitationProblem",
-    "Finding", "Fit", "ControllerPayload", "OnlineEstimate", "Payload", "Replay", "Range",
+    "Finding", "Fit", "Fleet", "ControllerPayload", "OnlineEstimate", "Payload", "Replay", "Range",
     "ContactEstimate", "ParameterRanges", "Reduced", "FileCheck", "FileCorrection", "Samples",
     "Simulation", "TorqueConstants",
     "Trajectory", "Verdict",
