@@ -147,9 +147,9 @@ def little_is_explained(e: FitEvidence) -> str:
     )
 
 
-@check("much-missed", {CONTACT: CARE, WEIGHING: CARE})
+@check("much-missed", {GRAVITY: CARE, CONTACT: CARE, WEIGHING: CARE})
 def much_is_missed(e: FitEvidence) -> str:
-    """A load or a push would be smaller than what is missed."""
+    """Too much for any use; an exchange of two columns can look like this."""
     missed = e.relative(e.error)
     return (
         f"The model misses {_in_percent(missed)} of the torque." if TENTH < missed <= LITTLE else ""
