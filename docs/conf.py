@@ -57,7 +57,7 @@ html_theme_options = {
     "show_prev_next": True,
     "navigation_with_keys": False,
     "header_links_before_dropdown": 6,
-    "logo": {"text": "feasid", "alt_text": "feasid"},
+    "logo": {"text": "feasid", "alt_text": "Home"},
     "icon_links": [
         {"name": "PyPI", "url": "https://pypi.org/project/feasid", "icon": "fa-brands fa-python"},
         *([{"name": "Source", "url": SOURCE, "icon": "fa-brands fa-github"}] if SOURCE else []),
