@@ -181,7 +181,9 @@ def formula(translator, node, block):
     text = node.astext()
     number = f"<span class=eqno>({node['number']})</span>" if node.get("number") else ""
     shown = latex2mathml.tex2mathml(text, as_block=block)
-    translator.body.append(f'<div class="math">{number}{shown}</div>' if block else shown)
+    # A long equation scrolls on a narrow screen, by keys as well.
+    begin = '<div class="math" tabindex="0" role="math">'
+    translator.body.append(f"{begin}{number}{shown}</div>" if block else shown)
     raise nodes.SkipNode
 
 
