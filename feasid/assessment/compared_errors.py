@@ -1,4 +1,4 @@
-"""Torque errors of a fit on stretches that it did not see, beside those of other models.
+"""Torque errors of a fit on segments that it did not see, beside those of other models.
 
 Errors are relative to the torque, so that no model at all, a torque of zero, has 1. The fit's is
 compared with the description's (its inertials assumed, joint terms fitted), and with that of
@@ -35,7 +35,7 @@ class ComparedErrors:
     description: Array
     #: Sum of squared torques; where units differ, shares of each unit's, which add up.
     power: Array
-    unseen: bool  #: whether every stretch was predicted from the others; else it was fitted
+    unseen: bool  #: whether every segment was predicted from the others; else it was fitted
 
     def overall_error(self, errors: Array) -> float:
         """One error of all coordinates together."""
@@ -45,7 +45,7 @@ class ComparedErrors:
 
 
 def held_out_errors(models: CrossValidation, beta: Array) -> ComparedErrors:
-    """Errors on every stretch from the others; without strata, of `beta` where it was fitted."""
+    """Errors on every segment from the others; without strata, of `beta` where it was fitted."""
     reduced, base = models.reduced, models.base
     unseen = len(models.folds) >= FEWEST
     found: dict[str, dict[int, Array]] = {}

@@ -172,7 +172,7 @@ def _from_rows(
     elsewhere = rows.errors(postures, rows.part_models(postures))
     error, fitted = _torque_errors(rows, missed, robot, covariance)
     gravity_error, gravity = _gravity_errors(rows, elsewhere, robot, poses[0])
-    weighed = [_weighed(rows, rows.time_parts, missed[0]), _weighed(rows, postures, elsewhere)]
+    masses = [_mass_error(rows, rows.time_parts, missed[0]), _mass_error(rows, postures, elsewhere)]
     return {
         "seconds": rows.seconds,
         "period": rows.period,
@@ -182,7 +182,7 @@ def _from_rows(
         "fitted_error": fitted,
         "gravity_error": np.where(measured & (gravity > 0), gravity_error, np.nan),
         "capacity": capacity,
-        "weighing": max(weighed),
+        "weighing": max(masses),
         "lower": lower,
         "upper": upper,
         "still": _still_joints(robot, upper - lower),
@@ -231,7 +231,7 @@ def _gravity_errors(
     return out, np.where(carried, gravity, 0.0)
 
 
-def _weighed(rows: HeldOutRows, parts: Parts, missed: Array) -> float:
+def _mass_error(rows: HeldOutRows, parts: Parts, missed: Array) -> float:
     """RMS mass at the last body that explains the errors of a fifth, its centre free [kg]."""
     K = np.asarray(rows.models.base.K, dtype=np.float64)
     load = K[:, rows.models.base.robot.inertial_columns[-1][[6, 7, 8, 9]]]
@@ -396,6 +396,13 @@ def compare_gravity(
     )
 
 
+def _mean_squares(log: Reduced, matrix: Array) -> Array:
+    """Mean over a log's rows w of ``w matrix w'``, per joint, (dof,)."""
+    parts = ((t[:, :-1], matrix[np.ix_(s, s)]) for s, t in
+             zip(log.supports, log.triangles, strict=True))  # fmt: skip
+    return np.array([np.einsum("ij,jk,ik->", r, M, r) for r, M in parts]) / max(log.rows, 1)
+
+
 def expected_errors(
     evidence: FitEvidence,
     models: CrossValidation,
@@ -409,25 +416,14 @@ def expected_errors(
     (nb, nb): of a fit whose prior knows what the log does not show, which bounds the increase.
     """
     spread = spread_of_models(models.noise.whitened_triangle(models.reduced)[0])
-    leverage = []
-    for j, support in enumerate(models.reduced.supports):
-        means = []
-        for log in (tested, models.reduced):
-            r = log.triangles[j][:, :-1]
-            total = np.einsum("ij,jk,ik->", r, spread[np.ix_(support, support)], r)
-            means.append(float(total) / max(log.rows, 1))
-        leverage.append(means[0] / means[1] if means[1] > 0 else 1.0)
-    growth = np.sqrt(1.0 + LEVERAGE_SHARE * np.maximum(np.array(leverage) - 1.0, 0.0))
+    there, here = _mean_squares(tested, spread), _mean_squares(models.reduced, spread)
+    leverage = np.where(here > 0, there / np.where(here > 0, here, 1.0), 1.0)
+    growth = np.sqrt(1.0 + LEVERAGE_SHARE * np.maximum(leverage - 1.0, 0.0))
     torque = tested.torque_norms / np.sqrt(max(tested.rows, 1))
     error = evidence.error * growth
     if covariance is not None:
-        squares = np.array(
-            [
-                np.einsum("ij,jk,ik->", t[:, :-1], covariance[np.ix_(s, s)], t[:, :-1])
-                for s, t in zip(tested.supports, tested.triangles, strict=True)
-            ]
-        )
-        error = np.minimum(error, np.sqrt(evidence.error**2 + squares / max(tested.rows, 1)))
+        spreads = _mean_squares(tested, covariance)
+        error = np.minimum(error, np.sqrt(evidence.error**2 + spreads))
     relative = np.where(torque > 0, error / np.where(torque > 0, torque, 1.0), 0.0)
     power = squares_in_common_unit(models.base.robot, torque**2)
     squared = np.where(np.isfinite(relative), relative, 0.0) ** 2 * power

@@ -4,7 +4,7 @@ One least squares over all logs has a column group per (log, difference), on tha
 load at a body, friction or offset of a joint, a gain, or everything. Coefficients are in units of
 what differs from day to day, and have that as their prior. A difference counts where it is larger
 than that, stands out from the same difference of the other logs, and lowers the errors of
-stretches of its log that were held out.
+held-out segments of its log.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Difference:
     kind: Kind
     place: str  #: Body or joint; empty for everything.
     size: float  #: kg, a factor on friction, N m or N, or a factor on torques; NaN for everything.
-    gain: float  #: Share by which errors on held-out stretches of the log fall with it.
+    gain: float  #: Share by which errors on held-out segments of the log fall with it.
 
     def __str__(self) -> str:
         return {

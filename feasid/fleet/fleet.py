@@ -30,6 +30,7 @@ from feasid.formats.fit_robot import resolve_robot
 from feasid.identification.fit import fit
 from feasid.identification.result import Fit
 from feasid.options.tables import FitOptions
+from feasid.regression.triangle import Reduced
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import FRICTION
 
@@ -256,13 +257,13 @@ def _combine(alone: Mapping[str, Fit], first: Fit, options: Mapping[str, Any]) -
         fits[name] = _with_type(alone[name], known)
         usual = np.maximum(np.abs(common.mean[dry]), 1e-9)
         friction[name] = tuple((fits[name].delta[dry] / usual).tolist())
-        if what := _standing_out(model, K, equations[k], known):
+        if what := _describe_outlier(model, K, equations[k], known):
             outliers[name] = what
         numbers[name] = (
             fits[name].reduced.samples * fits[name].reduced.period,
             _held_out(alone[name]),
             _held_out(fits[name]),
-            _predicted(fits[name], replace(total, fingerprint=fits[name].reduced.fingerprint)),
+            _expected_error(fits[name], total),
         )
     sizes = dict(zip(("inertials", "friction", "offsets"), common.sizes, strict=True))
     return Fleet(model, _prior_of(model, common), sizes, numbers, friction, outliers, fits, options)
@@ -296,10 +297,9 @@ def _held_out(fitted: Fit) -> float:
     return float(errors.overall_error(errors.model))
 
 
-def _predicted(fitted: Fit, motion: Any) -> float:
-    """Error to expect on a motion."""
-    expected = fitted.foretell(motion)
-    return float("nan") if expected is None else float(expected["all"])
+def _expected_error(fitted: Fit, motion: Reduced) -> float:
+    """Error to expect on a motion, whatever the transition of friction in its equations."""
+    return float(fitted.foretell(replace(motion, fingerprint=fitted.reduced.fingerprint))["all"])
 
 
 def _torques(robot: Robot, fits: Sequence[Fit]) -> Array:
@@ -312,7 +312,7 @@ def _torques(robot: Robot, fits: Sequence[Fit]) -> Array:
     return out
 
 
-def _standing_out(robot: Robot, K: Array, equations: TypeEquations, known: TypeModel) -> str:
+def _describe_outlier(robot: Robot, K: Array, equations: TypeEquations, known: TypeModel) -> str:
     """In what a robot is farther from the type than `STANDS_OUT` deviations, largest first."""
     mean, size = deviation_of(K, equations, known)
     scores: list[tuple[float, str]] = []

@@ -37,6 +37,15 @@ def errors_on_log(fit: FittedModel, other: Any, options: Mapping[str, Any]) -> p
     return errors
 
 
+def reduce_as_fitted(fit: FittedModel, source: Any) -> Reduced:
+    """A log of the same sensors, or its reduced data, as the fit's own: its terms and delay."""
+    if isinstance(source, Reduced) and source.robot is not None:
+        part = restrict_terms(source, source.robot, fit.base)
+    else:
+        part = reduce([source], base=fit.base, **fit.test_options())
+    return part.with_shifted_torques(fit.delay) if fit.delay else part
+
+
 def compare_sources(fit: FittedModel, sources: Sequence[Any]) -> LogComparison | None:
     """What each of several logs gives, and in which way one differs from the others.
 
@@ -46,16 +55,10 @@ def compare_sources(fit: FittedModel, sources: Sequence[Any]) -> LogComparison |
     cannot = robot_floats(fit.base.robot) or fit.servo is not None or not fit.reduced.strata
     if cannot or not 2 <= len(sources) <= MOST_LOGS or len(fit.reduced.columns) != fit.base.size:
         return None
-    parts, wide = [], fit.base.robot
-    for source in sources:
-        if isinstance(source, Reduced):
-            if source.robot is None or fit.calibration.confirmed:
-                return None
-            wide = source.robot
-            part = restrict_terms(source, wide, fit.base)
-        else:
-            part = reduce([source], base=fit.base, **fit.test_options())
-        parts.append(part.with_shifted_torques(fit.delay) if fit.delay else part)
+    reduced = [s for s in sources if isinstance(s, Reduced)]
+    if any(s.robot is None for s in reduced) or (reduced and fit.calibration.confirmed):
+        return None
+    parts = [reduce_as_fitted(fit, source) for source in sources]
     names = [
         (Path(getattr(s, "name", "")).name or (s.sources[0] if getattr(s, "sources", ()) else ""))
         or f"log {k}"

@@ -45,6 +45,7 @@ from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares
 from feasid.formats.fit_robot import resolve_robot
 from feasid.identifiability.base import BaseParameters, load_columns
 from feasid.identification.fit import fit
+from feasid.identification.prediction import reduce_as_fitted
 from feasid.identification.result import Fit
 from feasid.loads.controllers import ControllerPayload, Load, controller_payload
 from feasid.logs.columns import read_numbers
@@ -53,7 +54,7 @@ from feasid.logs.motion import Run
 from feasid.logs.recording import Recording
 from feasid.options.complete import document_options
 from feasid.options.tables import LoadOptions, LogOptions
-from feasid.regression.reduce import Log, open_sources, reduce, restrict_terms
+from feasid.regression.reduce import Log, open_sources
 from feasid.regression.triangle import Reduced
 from feasid.robot.bodies import Body
 from feasid.robot.description import Robot, find_link
@@ -231,8 +232,9 @@ def payload(
         When no answer passed verification.
     """
     without = _fit_unloaded(loaded, unloaded, robot, options)
-    base, reduced = without.base, _reduce_like(without, loaded)
-    load = load_from_reduced(reduced, without.reduced, base, body)
+    parts = [reduce_as_fitted(without, source) for source in open_sources(loaded)]
+    base, reduced = without.base, sum(parts[1:], parts[0])
+    load = _with_unsure_zeros(load_from_reduced(reduced, without.reduced, base, body), without)
     scale = scale_note(without.reduced, base, without.options["units"])
     said = [n for n in (*without.notes, *reduced.notes) if n.code != "scale"]
     return replace(load, notes=as_notes([*([scale] if scale else []), *said]))
@@ -248,15 +250,14 @@ def _fit_unloaded(loaded: Any, unloaded: Any, robot: Any, options: LoadOptions) 
     return fit(unloaded, resolve_robot(loaded, robot), **options)
 
 
-def _reduce_like(without: Fit, loaded: Any) -> Reduced:
-    """The log with the load, read and reduced as the fit reads logs."""
-    sources = [
-        restrict_terms(s, s.robot, without.base)
-        if isinstance(s, Reduced) and s.robot is not None
-        else s
-        for s in open_sources(loaded)
-    ]
-    return reduce(sources, base=without.base, **without.test_options())
+def _with_unsure_zeros(load: Payload, without: Fit) -> Payload:
+    """The load whose centre is no better known than the joint zeros that the fit corrects.
+
+    A log without the load hardly shows a wrist's zero, about which the load is turned.
+    """
+    zeros = [e for e in without.calibration.confirmed if e.mistake.kind == "zero"]
+    turned = np.sqrt(sum(float(e.deviation @ e.deviation) for e in zeros))
+    return replace(load, centre_std=np.hypot(load.centre_std, turned * np.linalg.norm(load.centre)))
 
 
 def load_from_reduced(

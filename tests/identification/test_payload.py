@@ -92,6 +92,13 @@ def test_what_the_fit_corrects_is_corrected_in_both_logs(fault):
     assert {n.code for n in load.notes} >= {n.code for n in fit.notes} - {"scale"}
 
 
+def test_a_zero_that_the_log_hardly_shows_is_counted():
+    """With torques 4 ms late a zero of the wrist is corrected by six degrees that is none."""
+    without, loaded = (late(log, 0.004) for log in logs("ur5"))
+    load = feasid.payload(loaded, without, arm("ur5"))
+    assert (np.abs(load.centre - LOADS["ur5"][1]) < 3 * load.centre_std).all()
+
+
 def test_a_fit_has_its_own_robot_and_options():
     without, loaded = logs("ur5")
     fit = feasid.fit(without, arm("ur5"), diagnose=False)
