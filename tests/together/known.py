@@ -22,11 +22,11 @@ CAUSES = {
     "GAINS_OF_LOOPS": "effects/corrected_log.py (make_uncorrected_log): of robots with loops no "
     "mistakes are looked for, and wrong gains are called good",
     "OVERFLOW": "uncertainty/posterior.py:145 (Density.evaluate): floats overflow, large misfit",
-    "FLOATING_SIGNALS": "assessment/quality.py:194: zip of runs with contacts and their residuals",
     "LATE_CONTACT": "control/external_torque.py: thresholds of a late log are too narrow",
     "NARROW_CONTACT": "control/external_torque.py: thresholds are those of parts of the log, and "
     "too narrow on another motion",
-    "ROTOR_FRICTION": "filtering='signals' biases friction, and ranges do not count that",
+    "UNFILTERED_FRICTION": "filters that treat the two sides differently bias friction, and ranges "
+    "do not count that",
     "OUTSIDE": "uncertainty/ranges.py: a range of what fits the log, which the fit itself does not",
 }
 
