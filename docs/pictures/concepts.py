@@ -88,8 +88,8 @@ def triangle() -> Figure:
         axis.set_title(title, fontsize=10)
         square = 6 * (m[0] + m[1] - m[2]) / mass
         said = f"side$^2$ of the box of equal inertia\nalong axis 3: {square:.4f} m$^2$"
-        axis.text(0.5, 0.02, said, ha="center", fontsize=9, transform=axis.transAxes,
-                  bbox={"color": "w", "alpha": 0.85})  # fmt: skip
+        axis.text(0.03, 0.97, said, va="top", fontsize=9, transform=axis.transAxes)
+        axis.set_ylim(0, 0.15)
     axes[0].set_ylabel("principal moments [kg m²]")
     return figure
 
@@ -106,9 +106,9 @@ def pseudo_inertia() -> Figure:
     )
     left.scatter(*points.T[:2], s=4000 * masses, color=BLUE, alpha=0.55)
     left.plot(*(matrix[3, :2] / matrix[3, 3]), "x", color=RED, ms=11, mew=2.5)
-    left.annotate("centre of mass", matrix[3, :2] / matrix[3, 3], (-40, 62), color=RED,
-                  textcoords="offset points", fontweight="bold")  # fmt: skip
-    left.set(xlabel="x [m]", ylabel="y [m]", aspect="equal", ylim=(-0.1, 0.25))
+    left.annotate("centre of mass", matrix[3, :2] / matrix[3, 3], (0.22, 0.22), color=RED,
+                  arrowprops={"arrowstyle": "-", "color": RED})  # fmt: skip
+    left.set(xlabel="x [m]", ylabel="y [m]", aspect="equal", ylim=(-0.1, 0.28))
     left.set_title("point masses $m_k$ at $x_k$")
     colours = {"sigma": BLUE, "h": YELLOW, "m": RED}
     for i in range(4):
@@ -291,21 +291,14 @@ def uncertainty() -> Figure:
     true = arm.truth(robot).bodies[-1].inertial[9]
     figure, axis = plt.subplots(figsize=(7.6, 3.0), layout="constrained")
     axis.plot([mass.lower, mass.upper], [2, 2], color=BLUE, lw=7, alpha=0.5, solid_capstyle="butt")
-    axis.text(mass.upper, 2.2, "range: every consistent model that fits", ha="right", color=BLUE)
+    axis.text(1.42, 2.2, "range: every consistent model that fits", ha="right", color=BLUE)
     axis.errorbar(value, 1, xerr=1.96 * error, fmt="o", color=GREEN, capsize=4)
-    axis.text(
-        value, 1.2, "value and 1.96 standard errors, with the prior", ha="center", color=GREEN
-    )
+    axis.text(1.42, 1.2, "value and 1.96 standard errors, with the prior", ha="right", color=GREEN)
     axis.plot(
         drawn, np.random.default_rng(0).uniform(-0.15, 0.15, len(drawn)), ".", color=GREY, ms=2
     )
-    axis.text(
-        np.median(drawn),
-        0.25,
-        "samples: consistent robots, by their probability",
-        ha="center",
-        color="#666666",
-    )
+    axis.text(1.42, 0.25, "samples: consistent robots, by their probability", ha="right",
+              color="#666666")  # fmt: skip
     axis.axvline(true, color=YELLOW, lw=2, label="ground truth")
     axis.axvline(robot.bodies[-1].inertial[9], color="k", lw=1, ls=":", label="description (URDF)")
     axis.set(yticks=[], xlabel="mass of the hand [kg]", ylim=(-0.4, 2.8))

@@ -53,6 +53,9 @@ def report() -> None:
             page = browser.new_page(viewport={"width": wide, "height": high}, color_scheme=scheme)
             page.goto(f"file://{folder}/report.html")
             keep(name, page.screenshot())
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.goto(f"file://{folder}/report.html")
+        keep("robots", page.locator(".robots").screenshot())
         browser.close()
 
 
@@ -78,7 +81,7 @@ def loads() -> None:
     left.set_xticks([0.3, 0.5, 1, 2, 4], ["0.3", "0.5", "1", "2", "4"])
     left.minorticks_off()
     left.legend()
-    right.legend([true, seen], ["true", "found"])
+    right.legend([true, seen], ["true", "identified"])
     right.set(xlabel="centre of mass, x in the flange [mm]", ylabel="z [mm]")
     figure.savefig(HERE / "loads.png", dpi=90)
 
@@ -104,8 +107,8 @@ def leader() -> None:
     figure, axes = plt.subplots(figsize=(7, 3), layout="constrained")
     start = np.array([0.5, 0.1, 0.3])
     for known, label in (
-        (described, "weight by the description"),
-        (fit.robot, "weight by the fit"),
+        (described, "gravity torques of the description"),
+        (fit.robot, "gravity torques of the fit"),
     ):
         data, drift, model = mujoco.MjData(real), [], feasid.CompiledDynamics(known)
         data.qpos[:] = start

@@ -212,7 +212,7 @@ def contact(e: FitEvidence, push: float, total: float) -> Use:
     """A push on the hand that is felt in nine of ten postures and directions, over the weight."""
     if not np.isfinite(push) or not total > 0:
         return Use(CONTACT, np.nan, "N", "", "The log in memory does not show what is felt.")
-    why = f"A push of {push:.2g} N at the hand is felt in nine of ten cases."
+    why = f"A push of {float(f'{push:.2g}'):g} N at the hand is felt in nine of ten cases."
     return Use(CONTACT, push / (WEIGHT * total), "N", "", why)
 
 

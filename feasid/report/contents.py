@@ -30,6 +30,7 @@ from feasid.logs.recording import Recording
 from feasid.regression.equations import GaussianLowPass
 from feasid.regression.parallel import Source
 from feasid.regression.reduce import measured_rows
+from feasid.report.robots import robot_views
 from feasid.report.summary import SURE
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import TERMS
@@ -175,6 +176,7 @@ def report_contents(
             "prediction": _prediction(fit, tested),
             "claims": _evidence_entries(fit, tested),
             "bodies": _table_to_data(fit.bodies),
+            "robots": [vars(view) for view in robot_views(fit)],
             "joint_terms": _table_to_data(fit.joint_terms),
             "base_parameters": _table_to_data(fit.base_table),
             "simulation": _simulation(simulation),

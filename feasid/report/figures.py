@@ -15,8 +15,8 @@ from feasid.core.arrays import Array
 from feasid.core.display import BLUE, GREY, RED, YELLOW, add_legend, new_figure, truncate
 from feasid.identification.result import Fit
 from feasid.report.contents import PredictedLog, select_recording
-from feasid.robot.description import Robot
-from feasid.robot.inertia import pseudo_inertia, to_mass_com_inertia
+from feasid.report.robots import bounding_ball, robot_views
+from feasid.robot.inertia import pseudo_inertia
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -378,83 +378,36 @@ SKINS = ("#4477aa", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#ee7733", "#007
 def draw_bodies(fit: Fit, pose: Mapping[str, float] | None = None) -> Figure:
     """The robot as described, as fitted, and as least squares has it, with ellipsoids.
 
-    An ellipsoid has constant density and the body's mass and inertia: it exists exactly when the
-    body is physically consistent. Where none exists the name stands in red at the joint. Of all
-    parameters that least squares allows, the closest to the fit's are drawn. Needs no meshes.
+    An impossible body has no ellipsoid: its name stands in red at the joint. Needs no meshes.
     """
     figure = new_figure(12, 4.8, "the robot with an ellipsoid of equal inertia for each body")
-    away = fit.base_table["ols"].to_numpy() - fit.beta
-    least = fit.delta + np.linalg.lstsq(np.asarray(fit.base.K, float), away, rcond=None)[0]
-    models = {
-        "described": fit.description,
-        "fitted": fit.robot,
-        "least squares": fit.robot.with_values(least),
-    }
-    axes = [figure.add_subplot(1, 3, k + 1, projection="3d") for k in range(len(models))]
-    points = []
-    for axis, (title, robot) in zip(axes, models.items(), strict=True):
-        seen, impossible = _draw_robot(axis, robot, pose)
-        points.append(seen)
-        counted = f"{impossible} of {len(robot.bodies)} bodies impossible" if impossible else ""
-        axis.set_title(f"{title}\n{counted}", fontsize=10, color=RED if impossible else "black")
-    for axis in axes:
-        _set_equal_scale(axis, np.concatenate(points))
+    views = robot_views(fit, pose)
+    centre, radius = bounding_ball([vars(view) for view in views])
+    for k, view in enumerate(views):
+        axis: Any = figure.add_subplot(1, len(views), k + 1, projection="3d")
+        count = len(view.impossible)
+        below = f"{count} of {len(view.links)} bodies impossible" if count else ""
+        axis.set_title(f"{view.title}\n{below}", fontsize=10, color=RED if count else "black")
+        for ends in view.links:
+            axis.plot(*ends.T, color=GREY, lw=3, solid_capstyle="round")
+            axis.plot(*ends[:1].T, "o", color="black", ms=3)
+        for body in view.bodies:
+            color = SKINS[body["color"] % len(SKINS)]
+            axis.plot_surface(*_surface(body), color=color, alpha=0.45, linewidth=0, shade=True)
+        for body in view.impossible:
+            axis.text(*body["joint"], f" {truncate(body['name'], 12)}", color=RED, fontsize=8)
+        for name, c in zip("xyz", centre, strict=True):
+            getattr(axis, f"set_{name}lim")(c - 0.85 * radius, c + 0.85 * radius)
+        axis.set_box_aspect((1, 1, 1), zoom=1.5)
+        axis.set_axis_off()
     return figure
 
 
-def _draw_robot(axis: Any, robot: Robot, pose: Mapping[str, float] | None) -> tuple[Array, int]:
-    """Joints, links, ellipsoids; the joints' places (n, 3) and how many bodies are impossible."""
-    frames = robot.pose(pose)
-    points, impossible = [np.zeros(3)], 0
-    for k, body in enumerate(robot.bodies):
-        ten, color = robot.values[robot.inertial_columns[k]], SKINS[k % len(SKINS)]
-        rotation, position = frames[body.name]
-        start = np.zeros(3) if body.parent is None else frames[body.parent][1]
-        axis.plot(*np.transpose([start, position]), color=GREY, lw=3, solid_capstyle="round")
-        axis.plot(*position[:, None], "o", color="black", ms=3)
-        points.append(position)
-        if not np.isfinite(ten).all() or not ten.any():
-            continue
-        mass, com, inertia = to_mass_com_inertia(ten) if ten[9] else (0.0, ten[6:9], np.eye(3))
-        axes = ellipsoid(float(mass), inertia)
-        if axes is None:
-            impossible += 1
-            axis.text(*position, f" {truncate(body.name, 12)}", color=RED, fontsize=8)
-            continue
-        x, y, z = (position + rotation @ com)[:, None, None] + np.einsum(
-            "ij,jkl->ikl", rotation @ axes, _sphere_points()
-        )
-        points += [np.array([f(x), f(y), f(z)]) for f in (np.min, np.max)]
-        axis.plot_surface(x, y, z, color=color, alpha=0.45, linewidth=0, shade=True)
-    return np.array(points), impossible
-
-
-def ellipsoid(mass: float, inertia: Array) -> Array | None:
-    """Semi-axes as columns in the body's axes [m]; None when no body has this inertia.
-
-    The second moments of an ellipsoid of constant density are ``m a^2 / 5``.
-    """
-    second = 0.5 * np.trace(inertia) * np.eye(3) - inertia
-    values, vectors = np.linalg.eigh(second)
-    if mass <= 0 or values[0] < 0:
-        return None
-    return np.asarray(vectors * np.sqrt(5 * values / mass))
-
-
-def _sphere_points() -> Array:
-    """Points of the unit sphere, shape (3, rings, spokes)."""
+def _surface(body: Mapping[str, Any]) -> Array:
+    """Points of an ellipsoid, shape (3, rings, spokes)."""
     up, around = np.meshgrid(np.linspace(0, np.pi, RINGS), np.linspace(0, 2 * np.pi, SPOKES))
-    return np.array([np.sin(up) * np.cos(around), np.sin(up) * np.sin(around), np.cos(up)])
-
-
-def _set_equal_scale(axis: Any, points: Array) -> None:
-    """The same scale along all axes."""
-    low, high = points.min(axis=0), points.max(axis=0)
-    centre, half = (low + high) / 2, max(float((high - low).max()), 1e-3) * 0.6
-    for name, c in zip("xyz", centre, strict=True):
-        getattr(axis, f"set_{name}lim")(c - half, c + half)
-    axis.set_box_aspect((1, 1, 1), zoom=1.5)
-    axis.set_axis_off()
+    sphere = np.array([np.sin(up) * np.cos(around), np.sin(up) * np.sin(around), np.cos(up)])
+    return np.asarray(body["centre"][:, None, None] + np.tensordot(body["axes"].T, sphere, 1))
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,8 @@ from feasid.identification.result import Fit
 from feasid.logs.recording import Recording
 from feasid.regression.reduce import measured_rows, open_sources
 from feasid.report.contents import SCHEMA, VERSION, report_contents
-from feasid.report.figures import Plots
+from feasid.report.figures import SKINS, Plots
+from feasid.report.robots import HALF_WIDTH, robot_drawings
 from feasid.report.summary import summary
 
 if TYPE_CHECKING:
@@ -88,7 +89,6 @@ def _svg_path(
 
 
 PICTURES = {
-    "bodies": "The robot at home, with centres of mass and inertia ellipsoids",
     "parameters": "Base parameters with intervals, compared with the description and least squares",
     "eigenvalues": "How far every body is from an infeasible one",
 }
@@ -217,6 +217,9 @@ def _render(
             script=Markup(script),
             digest=digest,
             drawing=torque_curves,
+            robot_drawings=robot_drawings,
+            half=HALF_WIDTH,
+            skins=SKINS,
             pictures=pictures,
             text=text,
             version=__version__,

@@ -4,12 +4,14 @@ Needs Chromium on the path and the extra "browser"; without them these are skipp
 looked at when it was built: ``sphinx-build -W docs docs/_build/html``.
 """
 
+import re
 import shutil
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
+import numpy as np
 import pytest
 from logs import arm_parameters, simulate
 from robots import ARM
@@ -163,6 +165,45 @@ def test_curves_zoom_by_mouse_and_by_keys(reports, browser):
     assert float(svg.get_attribute("viewBox").split()[2]) == pytest.approx(width / 2, abs=1)
     svg.press("0")
     assert svg.get_attribute("viewBox") == whole
+    visit.context.close()
+
+
+def test_robots_turn_by_mouse_and_by_keys(reports, browser):
+    visit = Visit(browser, "desk")
+    page = visit.open(f"file://{reports}/report.html")
+    robot = page.locator(".robot").nth(1)
+
+    def places():
+        shapes = page.locator(".robot").nth(0).locator("ellipse").all()
+        return {s.locator("title").text_content(): numbers(s) for s in shapes}
+
+    def numbers(shape):
+        names = ("rx", "ry", "transform")
+        return [
+            float(x)
+            for n in names
+            for x in re.findall(r"-?\d[\d.]*(?:e-?\d+)?", shape.get_attribute(n))
+        ]
+
+    written = places()
+    robot.scroll_into_view_if_needed()
+    box = robot.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 80, y - 30)
+    page.mouse.up()
+    turned = places()
+    page.mouse.move(x, y)
+    assert places() == turned != written
+    robot.press("ArrowLeft")
+    assert places() != turned
+    robot.press("+")
+    robot.press("0")
+    back = places()  # as the page was written, without the script
+    assert written.keys() == back.keys()
+    for name, shape in written.items():
+        np.testing.assert_allclose(back[name][:4], shape[:4], atol=0.03)
     visit.context.close()
 
 

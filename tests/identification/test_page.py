@@ -17,10 +17,14 @@ from feasid.core.display import new_figure
 from feasid.errors import InputError, MissingExtraError, OutputError
 from feasid.report.contents import VERSION
 from feasid.report.page import _encode_figure, torque_curves, write_report_contents
+from feasid.report.robots import AZIMUTH, ELEVATION, HALF_WIDTH, robot_drawings
 
 pytest.importorskip("matplotlib")
 
 NAME = "upper&lt;script&gt;alert(1)&lt;/script&gt;"
+
+ROBOTS = 3
+"""Pictures of the robot: described, fitted, least squares."""
 
 LARGEST = 3_000_000
 """Bytes of a page."""
@@ -51,8 +55,8 @@ def test_page_stands_alone_and_escapes_names(case):
     assert NAME in text
     assert "feasid fit &lt;b&gt;" in text
     assert not re.findall(r'(?:src|href)="(?!data:)', text)
-    assert text.count("<svg") == 2 * fit.robot.dof
-    assert text.count("<img") == text.count('<img alt="') == 5
+    assert text.count("<svg") == 2 * fit.robot.dof + ROBOTS
+    assert text.count("<img") == text.count('<img alt="') == 4
     with pytest.raises(OutputError, match="exists"):
         fit.report(folder / "report.html")
 
@@ -95,12 +99,33 @@ def test_curves_are_the_torques_that_the_fit_compares(case):
                                atol=0.06 / high * (y1 - y0))  # fmt: skip
 
 
+def test_outlines_of_bodies_hold_their_ellipsoids_and_touch_them(case):
+    fit, _, folder = case
+    told = json.loads((folder / "report.json").read_text())
+    drawings = {view["title"]: view for view in robot_drawings(told["robots"])}
+    shapes = [s for s in drawings["fitted"]["shapes"] if s["kind"] == "body"]
+    assert {s["body"]["name"] for s in shapes} == {b.name for b in fit.robot.bodies}
+    directions = np.random.default_rng(0).normal(size=(20_000, 3))
+    directions /= np.linalg.norm(directions, axis=1)[:, None]
+    s, c, t, d = np.sin(AZIMUTH), np.cos(AZIMUTH), np.sin(ELEVATION), np.cos(ELEVATION)
+    for shape in shapes:
+        centre, axes = np.split(np.array(shape["space"]), [3])
+        x, y, z = (centre + directions @ axes.reshape(3, 3)).T
+        paper = np.array([c * y - s * x, t * (c * x + s * y) - d * z])
+        assert np.abs(paper).max() <= HALF_WIDTH
+        u, v, long, short, angle = shape["paper"]
+        turn = np.exp(-1j * np.radians(angle)) * (paper[0] - u + 1j * (paper[1] - v))
+        reach = np.hypot(turn.real / long, turn.imag / short)
+        assert reach.max() == pytest.approx(1, abs=1e-3)
+        assert reach.max() <= 1 + 1e-9
+
+
 @pytest.mark.slow
 def test_reduced_data_have_no_curves(case, tmp_path):
     fit, log, _ = case
     reduced = feasid.fit(feasid.reduce(log, fit.description), diagnose=False)
     reduced.report(tmp_path / "reduced.html")
-    assert "<svg" not in (tmp_path / "reduced.html").read_text()
+    assert (tmp_path / "reduced.html").read_text().count("<svg") == ROBOTS
     with pytest.raises(InputError, match="a log is"):
         fit.report(tmp_path / "wrong.html", log=3)
     assert not (tmp_path / "wrong.html").exists()
@@ -122,10 +147,10 @@ def test_two_saved_fits_stand_side_by_side(case, monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     model = str(folder / "arm.feasid")
     assert main(["report", model]) == 0
-    assert (tmp_path / "report.html").read_text().count("<svg") == 0
+    assert (tmp_path / "report.html").read_text().count("<svg") == ROBOTS
     fit.recordings[0].frame.to_csv(tmp_path / "log.csv", index=False)
     assert main(["report", model, "--log", "log.csv", "--overwrite"]) == 0
-    assert (tmp_path / "report.html").read_text().count("<svg") == fit.robot.dof
+    assert (tmp_path / "report.html").read_text().count("<svg") == fit.robot.dof + ROBOTS
     assert main(["report", model, model, "--out", "two.html"]) == 0
     text = (tmp_path / "two.html").read_text()
     assert text.count("Physically consistent?") == 2
@@ -142,6 +167,8 @@ def test_two_saved_fits_stand_side_by_side(case, monkeypatch, tmp_path, capsys):
         {"prediction": {}},
         {"curves": [{"caption": "x", "joints": [{"joint": "a", "runs": [{"t": ["<b>"]}]}]}]},
         {"bodies": {"index": "body", "columns": 3, "rows": [[1]]}},
+        {"robots": [{"title": "x", "links": [[1]], "bodies": [], "impossible": []}]},
+        {"robots": [{"title": "x"}]},
     ],
 )
 def test_damaged_reports_are_refused(case, tmp_path, damage):

@@ -62,3 +62,52 @@ for (const curve of document.querySelectorAll(".curve")) {
     if (moves[event.key]) { event.preventDefault(); show(...moves[event.key]); }
   });
 }
+// Robots turn together: drag, or arrows; + and - zoom, 0 shows them as at first.
+const robots = [...document.querySelectorAll(".robot")], first = [-1, 0.5, 1];
+let view = [...first];
+const turn = () => {
+  const [azimuth, elevation, zoom] = view;
+  const s = Math.sin(azimuth), c = Math.cos(azimuth), t = Math.sin(elevation), d = Math.cos(elevation);
+  const at = (p, k = 0) => [c * p[k + 1] - s * p[k], t * (c * p[k] + s * p[k + 1]) - d * p[k + 2],
+    d * (c * p[k] + s * p[k + 1]) + t * p[k + 2]].map((v) => zoom * v);
+  for (const svg of robots) {
+    const shapes = [...svg.querySelectorAll("[data-space]")].map((shape) => {
+      const p = shape.dataset.space.trim().split(" ").map(Number), [x, y, depth] = at(p);
+      const set = (values) => { for (const name in values) shape.setAttribute(name, values[name]); };
+      if (shape.tagName === "text") { set({ x, y }); return [Infinity, shape]; }
+      if (shape.tagName === "line") {
+        const [x2, y2, other] = at(p, 3);
+        set({ x1: x, y1: y, x2, y2 });
+        return [(depth + other) / 2, shape];
+      }
+      // The outline of an ellipsoid is an ellipse, whose matrix is the sum over projected axes.
+      const axes = [3, 6, 9].map((k) => at(p, k));
+      const [a, b, e] = [[0, 0], [0, 1], [1, 1]].map(([i, j]) => axes.reduce((sum, v) => sum + v[i] * v[j], 0));
+      const middle = (a + e) / 2, away = Math.hypot((a - e) / 2, b), angle = Math.atan2(2 * b, a - e) * 90 / Math.PI;
+      set({ rx: Math.sqrt(middle + away), ry: Math.sqrt(Math.max(0, middle - away)), transform: `translate(${x} ${y}) rotate(${angle})` });
+      return [depth, shape];
+    });
+    svg.append(...shapes.sort((u, v) => u[0] - v[0]).map((u) => u[1]));
+  }
+};
+const move = (azimuth, elevation, zoom = 1) => {
+  view = [view[0] + azimuth, Math.min(1.57, Math.max(-1.57, view[1] + elevation)), Math.min(20, Math.max(0.2, view[2] * zoom))];
+  turn();
+};
+for (const svg of robots) {
+  let last = null;
+  svg.addEventListener("pointerdown", (event) => { last = event; svg.setPointerCapture(event.pointerId); });
+  svg.addEventListener("pointermove", (event) => {
+    if (last === null) return;
+    move((last.clientX - event.clientX) / 100, (event.clientY - last.clientY) / 100);
+    last = event;
+  });
+  for (const end of ["pointerup", "pointercancel"]) svg.addEventListener(end, () => { last = null; });
+  svg.addEventListener("keydown", (event) => {
+    const moves = { ArrowLeft: [0.2, 0], ArrowRight: [-0.2, 0], ArrowUp: [0, -0.2], ArrowDown: [0, 0.2], "+": [0, 0, 1.25], "-": [0, 0, 0.8], "0": [] };
+    const chosen = moves[event.key];
+    if (!chosen) return;
+    event.preventDefault();
+    if (chosen.length) move(...chosen); else { view = [...first]; turn(); }
+  });
+}

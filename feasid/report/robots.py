@@ -1,0 +1,149 @@
+"""A fit's robot in space: described, fitted and by least squares, an ellipsoid for each body.
+
+An ellipsoid of constant density has the body's mass and inertia; it exists exactly when the body
+is physically consistent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.identification.result import Fit
+from feasid.robot.description import Robot
+from feasid.robot.inertia import to_mass_com_inertia
+
+AZIMUTH, ELEVATION = -1.0, 0.5
+"""Direction from which pages show a robot before a reader turns it [rad]."""
+
+HALF_WIDTH = 100.0
+"""Of a page's picture, in its own units."""
+
+
+@dataclass(frozen=True, eq=False)
+class RobotView:
+    """The shape of a robot at a pose, in metres in the base frame."""
+
+    title: str
+    links: Array  #: Joint and parent of every body, shape (bodies, 2, 3).
+    bodies: Sequence[Mapping[str, Any]]  #: Ellipsoids: name, mass, centre and semi-axes (rows).
+    impossible: Sequence[Mapping[str, Any]]  #: The same where there is none: imaginary axes are 0.
+
+
+def robot_views(fit: Fit, pose: Mapping[str, float] | None = None) -> list[RobotView]:
+    """The description, the fit and least squares; of its parameters those closest to the fit."""
+    away = fit.base_table["ols"].to_numpy() - fit.beta
+    least = fit.delta + np.linalg.lstsq(np.asarray(fit.base.K, float), away, rcond=None)[0]
+    return [
+        _view("described", fit.description, pose),
+        _view("fitted", fit.robot, pose),
+        _view("least squares", fit.robot.with_values(least), pose),
+    ]
+
+
+def _view(title: str, robot: Robot, pose: Mapping[str, float] | None) -> RobotView:
+    frames, bodies, impossible = robot.pose(pose), [], []
+    links = np.zeros((len(robot.bodies), 2, 3))
+    for k, body in enumerate(robot.bodies):
+        rotation, position = frames[body.name]
+        links[k] = position, np.zeros(3) if body.parent is None else frames[body.parent][1]
+        ten = robot.values[robot.inertial_columns[k]]
+        if not np.isfinite(ten).all() or not ten.any():
+            continue
+        mass, com, inertia = to_mass_com_inertia(ten) if ten[9] else (0.0, ten[6:9], np.eye(3))
+        squares, vectors = semi_axes(float(mass), inertia)
+        shape: dict[str, Any] = {
+            "name": body.name,
+            "mass": float(mass),
+            "centre": position + rotation @ com,
+            "axes": (rotation @ vectors * np.sqrt(np.maximum(squares, 0))).T,
+            "color": k,
+        }
+        if mass > 0 and squares[0] >= 0:
+            bodies.append(shape)
+        else:
+            why = (
+                f"mass {mass:.3g} kg"
+                if mass <= 0
+                else f"semi-axis squared {squares[0]:.2g} m\u00b2"
+            )
+            impossible.append({**shape, "joint": position, "why": why})
+    return RobotView(title, links, bodies, impossible)
+
+
+def semi_axes(mass: float, inertia: Array) -> tuple[Array, Array]:
+    """Squares of the semi-axes [m^2], smallest first, and their directions as columns.
+
+    The second moments of an ellipsoid of constant density are ``m a^2 / 5``. Where a square is
+    negative or the mass is not positive, no body has this inertia; all are zero for such a mass.
+    """
+    second = 0.5 * np.trace(inertia) * np.eye(3) - inertia
+    values, vectors = np.linalg.eigh(second)
+    return (5 * values / mass if mass > 0 else np.zeros(3)), vectors
+
+
+def bounding_ball(views: Sequence[Mapping[str, Any]]) -> tuple[Array, float]:
+    """Centre and radius [m] of a ball that holds the robots, those with impossible bodies aside.
+
+    Bodies of least squares may be as large as a house.
+    """
+    shown = [view for view in views if not view["impossible"]] or views
+    joints = [np.reshape(view["links"], (-1, 3)) for view in shown]
+    tips = [
+        np.add(body["centre"], sign * np.asarray(body["axes"], float))
+        for view in shown
+        for body in view["bodies"]
+        for sign in (-1, 1)
+    ]
+    points = np.concatenate([*joints, *tips])
+    centre = (points.min(axis=0) + points.max(axis=0)) / 2
+    return centre, max(float(np.linalg.norm(points - centre, axis=1).max()), 1e-3)
+
+
+def robot_drawings(views: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Each robot as shapes of an SVG, seen from `AZIMUTH` and `ELEVATION`.
+
+    A shape has its numbers in space, in units of the picture, which the page's script turns, and
+    its place on paper: the outline of an ellipsoid is an ellipse.
+    """
+    centre, radius = bounding_ball(views)
+    scale = 0.95 * HALF_WIDTH / radius
+    camera = _camera(AZIMUTH, ELEVATION)
+    for view in views:
+        shapes: list[dict[str, Any]] = []
+        for ends in view["links"]:
+            (a, b) = scale * (np.asarray(ends, float) - centre)
+            shapes.append({"kind": "link", "space": [*a, *b], "paper": [*(camera @ a)[:2],
+                           *(camera @ b)[:2]], "depth": (camera @ (a + b))[2] / 2})  # fmt: skip
+        for kind, body in [
+            *(("body", body) for body in view["bodies"]),
+            *(("impossible", body) for body in view["impossible"]),
+        ]:
+            place = scale * (np.asarray(body["centre"], float) - centre)
+            axes = scale * np.asarray(body["axes"], float)
+            x, y, depth = camera @ place
+            paper = [x, y, *_outline(axes @ camera[:2].T)]
+            shapes.append({"kind": kind, "space": [*place, *axes.ravel()], "depth": depth,
+                           "paper": paper, "body": body})  # fmt: skip
+        for body in view["impossible"]:
+            place = scale * (np.asarray(body["joint"], float) - centre)
+            shapes.append({"kind": "name", "space": place, "paper": (camera @ place)[:2],
+                           "depth": np.inf, "body": body})  # fmt: skip
+        yield {**view, "shapes": sorted(shapes, key=lambda shape: float(shape["depth"]))}
+
+
+def _camera(azimuth: float, elevation: float) -> Array:
+    """Rows: right and down on paper, and towards the reader."""
+    s, c, t, d = np.sin(azimuth), np.cos(azimuth), np.sin(elevation), np.cos(elevation)
+    return np.array([[-s, c, 0], [t * c, t * s, -d], [d * c, d * s, t]])
+
+
+def _outline(axes: Array) -> tuple[float, float, float]:
+    """Semi-axes of an ellipse and the angle of the first [degrees]; `axes`: projected, (3, 2)."""
+    values, vectors = np.linalg.eigh(axes.T @ axes)
+    long, short = np.sqrt(np.maximum(values[::-1], 0))
+    return float(long), float(short), float(np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1])))
