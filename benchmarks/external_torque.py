@@ -217,7 +217,7 @@ def picture() -> None:
     for start, length, _ in table:
         axes.axvspan(start, start + length, color="0.9")
     axes.fill_between(t, -limit[:, joint], limit[:, joint], color="tab:blue", alpha=0.2,
-                      label="threshold, one false alarm an hour")  # fmt: skip
+                      label="threshold for one alarm per hour")  # fmt: skip
     axes.plot(t, torque[:, joint], lw=1, label="external torque of joint 2")
     axes.set(xlabel="t [s]", ylabel="N m", title="5, 10 and 20 N push the hand for 0.2 s")
     axes.legend(loc="lower left")
