@@ -314,7 +314,7 @@ def _shared_motors(
         text = (
             f"a motor moves both joints: with inertia and friction along dq[{a}] "
             f"{'+' if factors[b] > 0 else '-'} {abs(factors[b]):.2g} dq[{b}] their errors on "
-            f"stretches that were not fitted fall to {left[0]:.0%} and {left[1]:.0%}"
+            f"held-out segments fall to {left[0]:.0%} and {left[1]:.0%}"
         )
         more = {"couplings": {f"{a}_{b}": factors}}
         gain = held_out_fall(fitted, after)
@@ -551,7 +551,7 @@ def _contact_findings(trial: CorrectedLog, search: AdviceSearch) -> list[Finding
         name = trial.base.robot.joints[j]
         text = (
             f"the torque leaves its usual scatter (up to {np.abs(e[far]).max() / spread:.0f} "
-            f"standard deviations) in {len(parts)} stretch(es), the first at t = "
+            f"standard deviations) in {len(parts)} segment(s), the first at t = "
             f"{when[0][0]:.4g} s: contact?"
         )
         shown = ", ".join(f"({a:.4g}, {b:.4g})" for a, b in when[:3])

@@ -147,7 +147,7 @@ class Calibration(Displayed):
             sizes = ", ".join(e.size for e in own)
             effect = EFFECTS[kind]
             text = (
-                f"{effect.text.format(sizes=sizes)}; the fit takes this out, which lowers the "
+                f"{effect.text.format(sizes=sizes)}; the fit corrects this, which lowers the "
                 f"cross-validation error by {own[0].gain:.0%}{effect.remark}"
             )
             numbers = {

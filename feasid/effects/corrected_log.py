@@ -268,9 +268,9 @@ class ResolutionBias:
         if self.deviations <= BIASED:
             return []
         text = (
-            "positions are logged in steps so coarse that their derivatives bias base parameters "
-            f"by up to {self.deviations:.2g} deviations, which deviations and foretold errors "
-            "count: log positions with more digits, or measured velocities"
+            "positions are logged in coarse steps; their derivatives bias base parameters by up to "
+            f"{self.deviations:.2g} standard errors. Standard errors and predicted errors include "
+            "this bias. Log positions with more digits, or measured velocities"
         )
         return [Note(text, "coarse", deviations=self.deviations, confirmed=True)]
 

@@ -60,12 +60,14 @@ ABRUPT = (
 SINGULAR = 1e-8
 """Share of the largest singular value below which a direction is not seen."""
 
-CONDITIONAL = "deviations take this choice for certain: those of the chosen terms are too small"
+CONDITIONAL = (
+    "standard errors ignore the uncertainty of this choice: those of the chosen terms are too small"
+)
 """The log that chose a term also gave it its value: where it is chosen, it looks large."""
 
 
 TOO_SHORT = (
-    "; the log's stretches are too short to judge by, so that joints have every term with which "
+    "; the log is too short to choose by its segments, so joints have every term with which "
     "friction still holds them at rest: record a longer log"
 )
 """Clean logs of 5 s in simulation are then predicted 1.0 to 11 times as wrong as by the truth."""
@@ -109,7 +111,7 @@ class Choice(Displayed):
         for name, k in self.drives:
             got.setdefault(k, []).append(name)
         said = [f"{' + '.join(self.sets[k]) or 'none'}: {', '.join(v)}" for k, v in got.items()]
-        text = "joint terms beyond viscous, Coulomb and offset, by held-out stretches"
+        text = "joint terms beyond viscous, Coulomb and offset, by held-out segments"
         chosen = any(self.sets[k] for _, k in self.drives)
         sure = f"; {CONDITIONAL}" if chosen else ""
         if self.refused:

@@ -477,7 +477,7 @@ def _align_logs(
         why = "too long to be diagnosed on the way; feasid.diagnose looks at it"
         notes.append(_undiagnosed_note(long, why))
     if other:
-        why = "not diagnosed beside the first, whose columns or excluded rows are others"
+        why = "not diagnosed with the first log, whose columns or excluded rows differ"
         notes.append(_undiagnosed_note(other, why))
     return parts, notes
 

@@ -139,7 +139,7 @@ class LogComparison:
         text += f", on the others {low:.2g} to {high:.2g} %" if len(others) else ""
         if len(self.names) == 2:
             text = f"{self.names[0]} and {text.replace('the other logs', 'each other', 1)}"
-        text += f"; fit the others alone (feasid.fit without it, --without {name} at the prompt)"
+        text += f"; fit the others alone (feasid.fit without it; command line: --without {name})"
         if difference.kind == "load":
             text += ", or identify the load from logs without and with it (feasid.payload)"
         return Note(text, "log-differs", level="warning", log=name, kind=difference.kind,

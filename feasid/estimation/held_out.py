@@ -173,7 +173,7 @@ RULES = {
     ),
     "advice": Rule("An option that the check of a log proposes.", share=0.03),
     "preparation": Rule(
-        "Signs, orders, units and right angles, of which many are tried: on stretches of the log "
+        "Signs, orders, units and right angles, of which many are tried: on parts of the log "
         "of a KUKA arm whose wrist torques are mostly noise, a right angle that is not there "
         "promised .2.",
         share=0.25,
