@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,8 +28,9 @@ from feasid.logs.columns import (
     list_rows,
     read_numbers,
 )
+from feasid.logs.lerobot import add_zeros, scales_of
 from feasid.logs.motion import Rows, excluded_blocks
-from feasid.logs.servo import Servo
+from feasid.logs.servo import Servo, joint_ends, rows_at_stops
 from feasid.logs.table import UNKNOWN_UNITS, standard_table
 from feasid.logs.units import (
     COMMAND,
@@ -218,36 +220,55 @@ def read_raw(
         if layout.columns[kind] is not None
     }
     if law is not None and law.law == "position" and not several:
-        derived = [kind for kind in ("dq", "ddq") if values.pop(kind, None) is not None]
-        if derived:
-            text = f"columns {' and '.join(derived)} are not used: speeds follow from the positions"
-            notes.append(Note(f"{text}, whose noise and lag servo gains bear", "speeds-derived"))
+        notes += _drop_logged_speeds(values)
     wrong = _find_corrupt_rows(values, t) if corrupt == "drop" else ()
     if not wrong:
         _refuse_absurd(values, layout)
     if not robot.is_tree:
-
-        def column(kind: str, joint: str) -> Array | None:
-            name = (columns or {}).get(f"{kind}_{joint}", f"{kind}_{joint}")
-            if name not in df.columns:
-                return None
-            said = layout.units.get(name, "")
-            return read_numbers(df, name, joint) * unit_factor(units, kind, joint, said)
-
+        column = partial(_column_of_joint, df, layout, columns or {}, units)
         notes += check_followers(robot, values, column)
     if transmission is not None:
         values = _motor_to_joint_side(values, transmission, layout)
         notes.append(Note("motor side to joint side by the transmission matrix", "transmission"))
-    _add_offsets(values, layout, offsets, commanded=law is not None and law.law == "position")
+    positions = ("q", "tau") if law is not None and law.law == "position" else ("q",)
+    ends, names = joint_ends(robot), [str(c).removeprefix("q_") for c in layout.columns["q"] or ()]
+    notes += add_zeros(values, scales_of(notes_of_file), names, ends, positions)
+    _add_offsets(values, layout, offsets, positions)
     if model is not None:
         controls = _control_columns(df, actuator_names(model), columns or {})
         values["tau"] = _torques_from_controls(df, model, robot, t, values, controls)
         df = df.drop(columns=[*controls.values()])
         notes.append(Note("torques are those of MuJoCo's actuators, by their controls", "controls"))
     if law is not None:
+        wrong = (*wrong, *(rows_at_stops(t, values["q"], ends) if len(positions) > 1 else ()))
         values["tau"] = law.torques(robot, t, values["q"], values["tau"])
     notes += _notes_on_columns(df, layout, dict(units or {}), effort)
     return Signals(layout, t, values, as_notes(notes), wrong)
+
+
+def _column_of_joint(
+    df: pd.DataFrame,
+    layout: ColumnLayout,
+    columns: Mapping[str, Any],
+    units: Mapping[str, Any] | None,
+    kind: str,
+    joint: str,
+) -> Array | None:
+    """Numbers of a joint, in SI, that need not be among those that are read."""
+    name = columns.get(f"{kind}_{joint}", f"{kind}_{joint}")
+    if name not in df.columns:
+        return None
+    return read_numbers(df, name, joint) * unit_factor(
+        units, kind, joint, layout.units.get(name, "")
+    )
+
+
+def _drop_logged_speeds(values: dict[str, Array]) -> list[Note]:
+    """Remove speeds and accelerations in place: their noise would bias ratios of servo gains."""
+    logged = [kind for kind in ("dq", "ddq") if values.pop(kind, None) is not None]
+    text = f"columns {' and '.join(logged)} are not used: speeds follow from the positions"
+    note = Note(f"{text}, whose noise and lag servo gains bear", "speeds-derived")
+    return [note] if logged else []
 
 
 def _notes_on_columns(
@@ -277,13 +298,13 @@ def _add_offsets(
     values: Mapping[str, Array],
     layout: ColumnLayout,
     offsets: Mapping[str, float] | None,
-    commanded: bool,
+    kinds: Sequence[str],
 ) -> None:
     """Offsets of positions, and of their commands, in place."""
     for joint, offset in (offsets or {}).items():
         if joint not in layout.coordinates:
             raise LogError(f"offsets names {joint!r}, which is no joint of the robot", joint=joint)
-        for kind in ("q", "tau") if commanded else ("q",):
+        for kind in kinds:
             values[kind][:, layout.coordinates.index(joint)] += offset
 
 

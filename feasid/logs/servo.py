@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.signal import lfilter
 
-from feasid.core.arrays import Array
+from feasid.core.arrays import Array, Mask
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError, did_you_mean
 from feasid.logs.filters import smooth_and_differentiate
@@ -30,6 +30,36 @@ TERMS = ("integral", "rate", "gravity", "weight")
 """What a servo may do besides its proportional gain: integrate the error [1/s], act on the rate of
 the command behind a low-pass [s], add the weight that the description has [rad / (N m)], all times
 kp; and carry a share of the robot's own weight."""
+
+
+NEAR_STOP, AT_STOP, STOP_TIME = 0.03, 0.005, 0.2
+"""A joint is at a mechanical stop where it stays for this time [s] within `AT_STOP` of its range,
+less than `NEAR_STOP` from its end: the stop carries what the servo's torque says."""
+
+
+def joint_ends(robot: Robot) -> Array:
+    """Ends of the joints' ranges, (dof, 2), infinite where the description has none."""
+    ends = np.full((robot.dof, 2), (-np.inf, np.inf))
+    for body, rows in robot.moving_bodies:
+        low, high = body.limits.lower, body.limits.upper
+        if body.dof == 1 and low is not None and high is not None:
+            ends[rows.start] = low, high
+    return ends
+
+
+def rows_at_stops(t: Array, q: Array, ends: Array) -> tuple[tuple[str, Mask], ...]:
+    """Rows (N,) in which a joint rests at an end of its range, with their name; none where none."""
+    span = ends[:, 1] - ends[:, 0]
+    size = np.where(np.isfinite(span), span, 0.0)
+    half = (
+        int(np.ceil(STOP_TIME / 2 / max(float(np.median(np.diff(t))), 1e-9))) if len(t) > 1 else 1
+    )
+    before, after = (q[np.clip(np.arange(len(q)) + k, 0, len(q) - 1)] for k in (-half, half))
+    rests = np.maximum(np.abs(q - before), np.abs(after - q)) <= AT_STOP * size
+    near = (q < ends[:, 0] + NEAR_STOP * size) | (q > ends[:, 1] - NEAR_STOP * size)
+    middles = (rests & near & (size > 0)).any(axis=1)
+    rows = np.convolve(middles, np.ones(2 * half + 1), mode="same")[: len(q)] > 0.5
+    return (("a joint rests at its mechanical stop", rows),) if rows.any() else ()
 
 
 def delay_commands(commands: Array, delay: float, period: float) -> Array:

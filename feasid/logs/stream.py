@@ -17,6 +17,7 @@ import numpy as np
 from feasid.core.files import open_for_reading
 from feasid.errors import FeasidError, InputError, NotEnoughDataError
 from feasid.logs.frame import prepare
+from feasid.logs.lerobot import scales_of
 from feasid.logs.motion import ExcludedRows, Motion, Run
 from feasid.logs.read.formats import format_of
 from feasid.logs.table import standard_table
@@ -154,5 +155,8 @@ def _batches(path: str | Path, rows: int, joints: Sequence[str]) -> Iterator[pd.
             f"{path}: files of this format are not read piece by piece", path=str(path)
         )
     with open_for_reading(path, sys.maxsize) as source:
+        scales = None
         for batch in batches(source, str(path), rows, sys.maxsize):
-            yield standard_table(batch, joints, padded=False)
+            table = standard_table(batch, joints, padded=False, scales=scales)
+            scales = scales_of(table.attrs.get("notes", ()))  # of the first one, for all
+            yield table

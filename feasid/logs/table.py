@@ -9,6 +9,7 @@ import numpy as np
 
 from feasid.core.notes import Note
 from feasid.errors import LogError
+from feasid.logs.lerobot import EncoderScale, name_lists
 from feasid.logs.units import (
     COMMAND,
     KINDS,
@@ -32,15 +33,6 @@ HEADER_UNITS = "units"
 LONGEST_LIST = 256
 """Numbers of a list that become columns; longer ones are pictures or points, and left out."""
 
-LEROBOT = {
-    "observation.state": "q",
-    "action": COMMAND,
-    **{f"observation.{word}": "tau" for word in ("effort", "torque", "current")},
-}
-"""Lists of a LeRobot dataset, joint by joint, and the kinds of columns that they are."""
-
-LEROBOT_NAMES = {"timestamp": "t", "episode_index": "run"}
-
 NANOSECOND = 1e-9
 
 FINE_CLOCK = 1e6
@@ -48,7 +40,11 @@ FINE_CLOCK = 1e6
 
 
 def standard_table(
-    df: pd.DataFrame, joints: Sequence[str] = (), *, padded: bool = True
+    df: pd.DataFrame,
+    joints: Sequence[str] = (),
+    *,
+    padded: bool = True,
+    scales: Mapping[str, EncoderScale] | None = None,
 ) -> pd.DataFrame:
     """A table with every list as columns, units out of the headers, and numbers in SI.
 
@@ -56,7 +52,8 @@ def standard_table(
 
     `df`: ``q_j1 [deg]``, ``q_j1 (deg)`` and ``q_j1_deg`` become ``q_j1``; `joints`: those of the
     robot: their names hold no units, and units of one letter after an underscore are looked for;
-    `padded`: whether rows without any cell at the end are padding, and left out. Returns:
+    `padded`: whether rows without any cell at the end are padding, and left out; `scales`: those
+    of a LeRobot dataset, as other rows of it said them. Returns:
     ``attrs["notes"]`` says what was converted, ``attrs["units"]`` from which unit, by column.
     Raises LogError: a column holds lists of different lengths.
     """
@@ -65,7 +62,7 @@ def standard_table(
     units = {**attrs.pop(HEADER_UNITS, {})}
     plain = df.copy(deep=False)
     plain.attrs = {}
-    plain, said = _name_lerobot_columns(_spread_lists(plain))
+    plain, said = name_lists(_spread_lists(plain), scales)
     notes += said
     if padded:
         plain, said = _without_padding(plain)
@@ -141,26 +138,6 @@ def _stack_lists(column: pd.Series[Any], length: int) -> Any:
     except (TypeError, ValueError):
         raise LogError(f"column {column.name!r} holds lists of something else than numbers",
                        column=column.name) from None  # fmt: skip
-
-
-def _name_lerobot_columns(df: pd.DataFrame) -> tuple[pd.DataFrame, list[Note]]:
-    """A LeRobot dataset by the names of this package; its units are the recording program's."""
-    columns = [c for c in df.columns if isinstance(c, str)]
-    by_list = {name: [c for c in columns if c.startswith(f"{name}_")] for name in LEROBOT}
-    if not by_list["observation.state"]:
-        return df, []
-    torque = next((n for n, k in LEROBOT.items() if k == "tau" and by_list[n]), "")
-    renamed = {n: m for n, m in by_list.items() if m and (LEROBOT[n] != "tau" or n == torque)}
-    names = {old: new for old, new in LEROBOT_NAMES.items() if new not in columns}
-    for name, members in renamed.items():
-        ends = (c.removeprefix(f"{name}_") for c in members)
-        names |= {c: f"{LEROBOT[name]}_{e} [LeRobot]" for c, e in zip(members, ends, strict=True)}
-    said = ", ".join(f"{name} as {LEROBOT[name]}" for name in renamed)
-    text = (
-        f"LeRobot dataset: {said}, timestamp as t, episode_index as run; it does not state its "
-        "units, which are degrees or percents of each joint's range, and those of the motors' bus"
-    )
-    return df.rename(columns=names), [Note(text, "lerobot", columns=[*renamed])]
 
 
 def _without_padding(df: pd.DataFrame) -> tuple[pd.DataFrame, list[Note]]:

@@ -218,6 +218,25 @@ def test_gains_of_a_gantry_are_free_axis_by_axis():
     assert ["gains=" in step for step in steps] == [False, True, True]
 
 
+def test_rows_at_mechanical_stops_are_left_out():
+    """What a stop carries is none of the robot's torques: with these rows the fit is useless."""
+    world = made(seed=0, stops=0.8, seconds=20.0)
+    fit = feasid.fit(world.log, world.robot, command="position", **QUICK)
+    assert np.abs(ratios(fit, world)[1] - 1).max() < RATIO_TOLERANCE
+    (unused,) = {n.values["rows"] for n in fit.notes if n.code == "unused"}
+    assert unused > 0.05 * len(world.log)
+    assert "at its mechanical stop" in " ".join(fit.notes)
+    assert fit.quality.level == "good"
+    endless = make_limitless(world.robot)
+    with_stops = feasid.fit(world.log, endless, command="position", **QUICK)
+    assert with_stops.quality.level != "good"
+
+
+def make_limitless(robot):
+    bodies = [replace(body, limits=type(body.limits)()) for body in robot.bodies]
+    return replace(robot, bodies=tuple(bodies))
+
+
 def test_servos_read_commands_as_torques(leg):
     world, fit = leg
     joints, log = world.robot.joints, world.log

@@ -82,6 +82,8 @@ class Conditions:
     """Half width [rad or m] of errors that the servo ignores."""
     spring: float = 0.0
     """Stiffness to the middle of the range over the proportional gain."""
+    stops: float = 0.0
+    """Mechanical stops at this share of the motion's amplitude from its middle; 0: none."""
     stribeck: float = 0.0
     """Share by which dry friction is larger at standstill; it decays over 0.1 rad/s."""
 
@@ -106,6 +108,7 @@ SERVOS: dict[str, Conditions] = {
     "stribeck": Conditions(stribeck=1.0),
     "zeros": Conditions(zeros=0.02),
     "limit": Conditions(limit=3.0),
+    "stops": Conditions(stops=0.8),
     "slow": Conditions(speed=0.4),
     "short": Conditions(seconds=8.0),
 }
@@ -134,6 +137,8 @@ class ServoRobot:
     """What this servo does besides; None: what the true one does."""
     correction: float | Array = 0.0
     """Added to logged positions and commands [rad or m]."""
+    stops: Array | None = None
+    """Mechanical stops [rad or m], (joints, 2)."""
 
     def model(self) -> mujoco.MjModel:
         """The robot in MuJoCo."""
@@ -144,6 +149,9 @@ class ServoRobot:
         # An implicit step takes the damping of its end: half a step of damping acts as inertia.
         model.dof_armature[order] = self.armature - 0.5 * STEP * (self.viscous + self.kd)
         model.dof_solref[:, 0] = 2 * STEP
+        if self.stops is not None:
+            model.jnt_limited[:], model.jnt_range[order] = 1, self.stops
+            model.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_LIMIT)
         model.actuator_gainprm[:, 0], model.actuator_biasprm[:, 1] = self.kp, -self.kp
         model.actuator_biasprm[:, 2] = -self.kd
         model.actuator_forcelimited[:] = np.isfinite(self.limit)
@@ -341,6 +349,14 @@ def make_servo_world(robot: str, seed: int, how: Conditions | None = None) -> Se
     common = HEAVIER * np.exp(how.heavier * stream(6).standard_normal())
     true = with_scaled_masses(true, lambda: common)
     physics = make_physics(model, true, FAULTS[CLEAN], stream(2))
+    stops = None
+    if how.stops:
+        reach = how.stops * physics.half
+        stops = np.stack([physics.middle - reach, physics.middle + reach], axis=1)
+        for name, (low, high) in zip(model.joints, stops, strict=True):
+            limit = described.find(f"joint[@name='{name}']/limit")
+            limit.set("lower", repr(float(low)))
+            limit.set("upper", repr(float(high)))
 
     def servo(root: ET.Element, off: float) -> ServoRobot:
         draw = np.exp(off * stream(3).standard_normal((5, model.dof)))
@@ -356,6 +372,7 @@ def make_servo_world(robot: str, seed: int, how: Conditions | None = None) -> Se
             coulomb=physics.coulomb * draw[4],
             limit=limit,
             delay=how.delay,
+            stops=stops,
         )
 
     ways = [

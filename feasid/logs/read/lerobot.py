@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from feasid.core.files import is_regular, read_whole
 from feasid.errors import LimitError, LogError
+from feasid.logs.lerobot import LISTS
 from feasid.logs.read.arrays import read_parquet
 from feasid.logs.read.formats import LogFormat, LogReading, register_format
-from feasid.logs.table import LEROBOT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +43,7 @@ def read_lerobot(path: Path, how: LogReading) -> pd.DataFrame:
     names = _names_of_lists(path)
     labels = {
         f"{name}_{k + 1}": f"{name}_{joint}"
-        for name in LEROBOT
+        for name in LISTS
         if {*how.joints} <= {*names.get(name, ())}
         for k, joint in enumerate(names.get(name, ()))
     }
