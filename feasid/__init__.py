@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from feasid.diagnosis.advice import diagnose as diagnose
     from feasid.dynamics.regressor import inverse_dynamics as inverse_dynamics
     from feasid.dynamics.regressor import regressor as regressor
-    from feasid.effects.joint_terms import Choice as Choice
     from feasid.errors import FeasidError as FeasidError
     from feasid.estimation.priors import GaussianPrior as GaussianPrior
     from feasid.estimation.priors import Prior as Prior
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
     from feasid.identifiability.base import BaseParameters as BaseParameters
     from feasid.identifiability.base import base_parameters as base_parameters
     from feasid.identifiability.base import servo_scale_groups as servo_scale_groups
-    from feasid.identification.fit import compare_models as compare_models
     from feasid.identification.fit import fit as fit
     from feasid.identification.result import Fit as Fit
     from feasid.inspection.check_and_correct import check as check
@@ -134,8 +132,6 @@ _HOME = {
     "Simulation": "assessment.simulation",
     "TorqueConstants": "loads.torque_constants",
     "torque_constants": "loads.torque_constants",
-    "compare_models": "identification.fit",
-    "Choice": "effects.joint_terms",
     "CustomJointTerm": "robot.drives",
     "Range": "uncertainty.ranges",
     "ParameterRanges": "uncertainty.ranges",

@@ -316,10 +316,6 @@ def calls(s):
         "servo_scale_groups": lambda: (f.servo_scale_groups, {"robot": r}),
         "check": lambda: (f.check, {"subject": s.full}),
         "compare": lambda: (f.compare, {"a": r, "b": r}),
-        "compare_models": lambda: (
-            f.compare_models,
-            {"data": s.log, "robot": r, "models": [("stribeck",)]},
-        ),
         "contact_torques": lambda: (
             f.floating.contact_torques,
             {"robot": s.floating, "q": qf, "contacts": []},

@@ -26,6 +26,7 @@ from feasid.core.notes import Note
 from feasid.effects.calibration import Calibrated, Calibration
 from feasid.effects.functions import Mistake
 from feasid.effects.log_differences import Difference, LogComparison
+from feasid.effects.selection import SelectionEntry
 from feasid.errors import CertificateError, FeasidError, InputError, OutputError
 from feasid.estimation.bounds import PlausibleBound
 from feasid.estimation.estimate import Estimate
@@ -104,6 +105,7 @@ class FitRecord:
     options: Mapping[str, Any]
     delay: float
     calibration: Calibration
+    selected: tuple[SelectionEntry, ...]
     servo: ServoFit | None
     contact_errors: ErrorLaw | None
     made: Mapping[str, Any]
@@ -126,6 +128,7 @@ KNOWN = MODEL_KINDS | kinds(
     Mistake,
     LogComparison,
     Difference,
+    SelectionEntry,
     Servo,
     ServoFit,
     Structure,
@@ -199,6 +202,7 @@ def _record(fit: FittedModel) -> FitRecord:
         options=_plain(fit.options),
         delay=fit.delay,
         calibration=fit.calibration,
+        selected=fit.selected,
         servo=fit.servo,
         log=fit.evidence,
         simulated=fit.simulated,
@@ -330,6 +334,7 @@ def _fit(record: FitRecord, source: Source | None, reduced: Reduced, equations: 
         record.options,
         record.delay,
         record.calibration,
+        record.selected,
         record.servo,
         saved=LogEvidence(record.log, record.structure, record.contact_errors, record.simulated),
         logs=record.logs,

@@ -32,7 +32,7 @@ COMMANDS = {
     "report": "write an HTML page of a saved fit, or of two side by side",
     "show": "print a saved fit and verify its certificate",
     "errors": "print the torque errors of a saved fit on other logs, one row a log",
-    "models": "compare friction models by cross-validation",
+    "models": "list joint terms and log errors with their cross-validation gains",
     "ranges": "certified ranges of parameters of a saved fit",
     "predict": "predict torques for the motion of a log",
     "simulate": "simulate a log with a saved fit or a written file",

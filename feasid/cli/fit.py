@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -221,19 +221,18 @@ def add_models_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_models(arguments: argparse.Namespace) -> int:
-    """Compare joint terms on stretches of a log that were not fitted."""
+    """Print what a fit's search looked at: effects of a log and joint terms, and what they gain."""
     options = read_options(arguments, ReduceOptions, "feasid models")
-    from feasid.identification.fit import compare_models
+    from feasid.identification.fit import fit
 
     robot = read_robot(arguments)
-    with report_step(f"comparing joint terms on {', '.join(arguments.logs)}"):
-        found = compare_models(arguments.logs, robot, **options)
+    with report_step(f"searching {', '.join(arguments.logs)}"):
+        result = fit(arguments.logs, robot, diagnose=False, **options)
     if arguments.json:
-        chosen = {name: found.sets[k] for name, k in found.drives}
-        rows = [{"terms": s, "errors": e} for s, e in zip(found.sets, found.errors, strict=True)]
-        print_json("models", {"joints": found.robot.coordinates, "models": rows, "chosen": chosen})
+        print_json("models", {"selection": [asdict(entry) for entry in result.selected]})
     else:
-        print(found.explain())
+        table = result.selection
+        print("nothing was tried" if table.empty else table.to_string(index=False, na_rep=""))
     return 0
 
 

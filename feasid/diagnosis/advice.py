@@ -9,7 +9,7 @@ by stretches that were held out. Advice was tried: the fit with it predicts such
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any, Unpack
@@ -20,7 +20,6 @@ from feasid.assessment.checks import unexplained_joints
 from feasid.assessment.quality import joints_that_follow
 from feasid.core.arguments import checked
 from feasid.core.threads import one_thread
-from feasid.effects.columns import HARMONICS
 from feasid.effects.corrected_log import CorrectedLog, UncorrectedLog
 from feasid.effects.corrections import NOTHING
 from feasid.effects.functions import Mistake
@@ -31,14 +30,14 @@ from feasid.effects.log_check import (
     confirm_advice,
 )
 from feasid.effects.log_findings import check_excitation
-from feasid.effects.score import ScoreTest
-from feasid.effects.table import EFFECTS, POSITION, missing_features
+from feasid.effects.search import EffectSearch
+from feasid.effects.table import EFFECTS
 from feasid.errors import FeasidError
 from feasid.estimation.held_out import RULES
-from feasid.formats.fit_robot import GEAR_FRICTION, resolve_robot, with_shared_motors
+from feasid.formats.fit_robot import resolve_robot, with_shared_motors
 from feasid.identification.fit import fit
 from feasid.identification.result import Fit
-from feasid.logs.checks.findings import Diagnosis, Finding, merge_options, sort_findings
+from feasid.logs.checks.findings import Diagnosis, Finding, sort_findings
 from feasid.logs.floating import robot_floats
 from feasid.logs.motion import Rows, Run, excluded_blocks
 from feasid.logs.recording import Recording
@@ -46,17 +45,10 @@ from feasid.options.complete import check_options, document_options, select_opti
 from feasid.options.tables import DiagnoseOptions, LogOptions
 from feasid.regression.reduce import Log, complete_filter_options, open_sources
 from feasid.robot.description import Robot
-from feasid.robot.joint_terms import FRICTION
 
 LOWER = 0.5
 """Share of the equations' cut-off that is tried where positions are coarse: the squared noise of
 accelerations below it falls to a thirtieth."""
-
-MOST_FEATURES = 6
-"""Rounds of score tests, each of which may find a feature at one joint or more."""
-
-STRONGEST = 2
-"""Ripples per joint, the strongest of its unfiltered residual, that are tested."""
 
 RATIOS = tuple(s * r for s in (1.0, -1.0) for r in (0.25, 0.35, 0.5, 0.71, 1.0, 1.4, 2.0, 2.8, 4.0))
 """Ratios of a motor that moves two joints, close enough for a score test to see those between."""
@@ -70,16 +62,6 @@ MOST_MOTORS = 3
 LEFT, EITHER = 0.6, 0.95
 """Such a motor must leave at most the square of the first share of the product of its joints'
 held-out errors, and of neither more than the second, in which another motor may have a part."""
-
-UNBOUNDED = ("spring",)
-"""Terms that run away outside the positions of a log."""
-
-LONG_STRETCHES = 3
-"""Parts of a log, each predicted by a model of the others, on which further terms may not be worse:
-on stretches of 13 s of that log also sines of the position were up to twice as wrong elsewhere."""
-
-ALIKE = 0.5
-"""Share of the best joint's statistic from which a feature is named of other joints as well."""
 
 CONTACT = 12.0
 """Robust deviations of a residual beyond which a contact is suspected."""
@@ -180,19 +162,35 @@ def _fit_findings(recording: Recording, check: LogCheck) -> list[Finding]:
     except FeasidError as error:
         return [*found, Finding("unusable", "error", str(error))]
     found += [Finding("calibrated", "note", str(note)) for note in fitted.calibration.notes]
-    found += _chosen_term_findings(fitted, check.search.robot)
     found += _coarse_finding(fitted, recording, check)
     found += _unexplained_joints(fitted) + _load_finding(fitted)
     motors, fitted = _shared_motors(fitted, motion.runs, recording, check)
     found += motors
+    found += _selection_findings(fitted)
     trial = _trial_of(fitted, motion.runs)
-    if trial is None:
-        return found
-    known = merge_options([options, *(f.options for f in motors)])
-    lacking = find_features(trial)
-    judge = _CandidateJudge(fitted, trial, recording, motion.runs, check.search.robot, known)
-    found += _feature_findings(lacking, judge)
-    return found + _contact_findings(trial, check.search)
+    return found if trial is None else [*found, *_contact_findings(trial, check.search)]
+
+
+def _selection_findings(fitted: Fit) -> list[Finding]:
+    """What the fit's own search found: terms that it has, and what no fit models."""
+    out = []
+    for note in fitted.notes:
+        values = dict(note.values)
+        joints = tuple(values.get("joints", ()))
+        if note.code == "term-added":
+            kind = next(e.name for e in EFFECTS.values() if values["term"] in e.terms)
+            out.append(Finding(kind, "note", str(note), joints=joints, evidence="dynamics"))
+        elif note.code == "lacking":
+            level = "warning" if values["gain"] >= RULES["feature"].share else "note"
+            terms = EFFECTS[values["kind"]].terms
+            finding = Finding(
+                values["kind"], level, str(note), joints=joints, values=values, evidence="dynamics"
+            )
+            if terms:
+                options = {"candidates": terms}
+                finding = _finding_with_options(finding, options, values["gain"])
+            out.append(finding)
+    return out
 
 
 def _trial_of(fitted: Fit, runs: Sequence[Run]) -> CorrectedLog | None:
@@ -218,72 +216,22 @@ def _trial_of(fitted: Fit, runs: Sequence[Run]) -> CorrectedLog | None:
     return CorrectedLog(setup, NOTHING, estimate.noise, estimate.prior_weight, estimate.delta)
 
 
-def find_features(trial: CorrectedLog) -> list[list[ScoreTest]]:
-    """Torques that the model lacks, the strongest first: a kind, and the joints that show it.
-
-    Each is linear in its parameters, so that the score test's held-out stretches judge it.
-    """
-    candidates = _feature_candidates(trial)
-    tests = len([m for m in candidates if m.kind != "ripple"])
-    tests += len(trial.rows.joints) * len(HARMONICS)
-    found: list[list[ScoreTest]] = []
-    active: list[Mistake] = []
-    for _ in range(MOST_FEATURES):
-        score = trial.score_tests(active)
-        results = score.tests([m for m in candidates if m not in active], tests)
-        candidates = [t.mistake for t in results if t.p < 1.0]
-        supported = [t for t in results if t.supported and _has_physical_value(t)]
-        if not supported:
-            break
-        best = max(supported, key=lambda t: t.gain)
-        group = _tests_of_same_kind(best, supported)
-        found.append(group)
-        active += [t.mistake for t in group]
-    return found
-
-
-def _feature_candidates(trial: CorrectedLog) -> list[Mistake]:
-    """All features that are tested."""
-    robot, joints = trial.base.robot, trial.rows.joints
-    out = missing_features(joints)
-    for j in joints:
-        if robot.bodies[j].motion[:3].any():
-            strongest = trial.rows.strongest_harmonics(j, trial.beta, STRONGEST)
-            out += [Mistake("ripple", j, float(n)) for n in strongest]
-    return out
-
-
-def _has_physical_value(test: ScoreTest) -> bool:
-    return not EFFECTS[test.mistake.kind].positive or bool(test.value[0] > 0)
-
-
-def _tests_of_same_kind(best: ScoreTest, supported: Sequence[ScoreTest]) -> list[ScoreTest]:
-    """The best test and those of other joints that show the same."""
-    same = [t for t in supported if t.mistake.kind == best.mistake.kind]
-    strongest = {
-        j: max((t for t in same if t.mistake.joint == j), key=lambda t: t.gain)
-        for j in dict.fromkeys(t.mistake.joint for t in same)
-    }
-    strongest[best.mistake.joint] = best
-    return [t for t in strongest.values() if t.statistic >= ALIKE * best.statistic]
-
-
-def find_shared_motor(trial: CorrectedLog) -> ScoreTest | None:
-    """The motor of two joints that the residual supports most, with its ratio."""
+def find_shared_motor(trial: CorrectedLog) -> tuple[Mistake, float] | None:
+    """The motor of two joints that saves most of the held-out error, and the share."""
     robot, joints = trial.base.robot, trial.rows.joints
     if robot.couplings or robot.loops:
         return None
     known = {frozenset(d.coupling) for d in robot.drives if len(d.coupling) > 1}
     pairs = [(j, k) for j, k in combinations(joints, 2) if k - j <= NEIGHBOURS]
     pairs = [p for p in pairs if frozenset(robot.joints[j] for j in p) not in known]
-    score = trial.score_tests()
-    motors = [Mistake("coupling", j, r, k) for j, k in pairs for r in RATIOS]
-    found = [t for t in score.tests(motors) if t.supported]
-    if not found:
+    best = EffectSearch.best_of(
+        trial, [Mistake("coupling", j, r, k) for j, k in pairs for r in RATIOS]
+    )
+    if best is None:
         return None
-    best = max(found, key=lambda t: t.statistic).mistake
-    near = [replace(best, number=best.number * f) for f in np.geomspace(0.8, 1.25, 9)]
-    return max(score.tests(near), key=lambda t: t.statistic)
+    motor = best[0]
+    near = [replace(motor, number=motor.number * f) for f in np.geomspace(0.8, 1.25, 9)]
+    return EffectSearch.best_of(trial, near)
 
 
 def _shared_motors(
@@ -297,17 +245,18 @@ def _shared_motors(
     names, motors = fitted.description.joints, dict[str, dict[str, float]]()
     for _ in range(MOST_MOTORS):
         trial = _trial_of(fitted, runs)
-        test = None if trial is None else find_shared_motor(trial)
-        if test is None or (1.0 - test.gain) ** len(names) > LEFT:
+        best = None if trial is None else find_shared_motor(trial)
+        if best is None or (1.0 - best[1]) ** len(names) > LEFT:
             break  # the linear prediction does not see half of what a fit would have to gain
-        a, b = names[test.mistake.joint], names[test.mistake.other]
-        factors = {a: 1.0, b: float(f"{test.mistake.number:.2g}")}
+        motor, _ = best
+        a, b = names[motor.joint], names[motor.other]
+        factors = {a: 1.0, b: float(f"{motor.number:.2g}")}
         motors = {**motors, f"{a}_{b}": factors}
         options = {**_fit_options(check), "couplings": motors}
         after = _fit_or_none(recording, check.search.robot, options)
         if after is None:
             break
-        pair = [test.mistake.joint, test.mistake.other]
+        pair = [motor.joint, motor.other]
         left = after.quality.errors.model[pair] / fitted.quality.errors.model[pair]
         if not (np.prod(left) < LEFT**2 and left.max() < EITHER):
             break
@@ -334,115 +283,6 @@ def _finding_with_options(finding: Finding, options: Mapping[str, Any], gain: fl
     remedy = ", ".join(f"{k}={v}" for k, v in options.items())
     advised = replace(finding, options=options, gain=gain, remedy=remedy)
     return replace(advised, level="warning", evidence="dynamics")
-
-
-def _feature_findings(
-    groups: Sequence[Sequence[ScoreTest]], judge: _CandidateJudge
-) -> list[Finding]:
-    """Features as findings, with options where a fit with all their terms predicts better."""
-    fitted, offered = judge.fitted, judge.offered
-    names = fitted.description.joints
-    findings = [_feature_finding(group, names) for group in groups]
-    kinds = [group[0].mistake.kind for group in groups]
-    kept = len(kinds)
-    terms = [
-        () if group[0].gain < RULES["advice"].share or (kind == "position" and "ripple" in kinds)
-        else EFFECTS[kind].terms
-        for group, kind in zip(groups, kinds, strict=True)
-    ]  # fmt: skip  # springs would take a part of a ripple, and be wrong elsewhere
-    left = joints_that_follow(fitted.evidence)
-    joints = tuple(j for j, kind in left.items() if kind == "position")
-    if joints and not {"position", "ripple"} & {*kinds}:
-        findings.append(Finding("position", "warning", POSITION, joints=joints))
-        terms.append(EFFECTS["position"].terms)
-    wanted = tuple(dict.fromkeys((*offered, *(t for own in terms for t in own))))
-    chosen, gain = judge.best_candidates(wanted)
-    if gain < RULES["advice"].share:
-        return findings[:kept]
-    more = {"candidates": chosen}
-    return [
-        _finding_with_options(finding, more, gain) if {*own} - {*offered} else finding
-        for finding, own in zip(findings, terms, strict=True)
-    ]
-
-
-@dataclass(frozen=True, eq=False)
-class _CandidateJudge:
-    """A fit, its log row by row, and fits of the log with other candidates."""
-
-    fitted: Fit
-    trial: CorrectedLog
-    recording: Recording
-    runs: Sequence[Run]
-    robot: Robot
-    options: Mapping[str, Any]
-
-    @property
-    def offered(self) -> tuple[str, ...]:
-        """Candidates of the fit."""
-        return tuple(self.options.get("candidates", GEAR_FRICTION))
-
-    def best_candidates(self, wanted: tuple[str, ...]) -> tuple[tuple[str, ...], float]:
-        """Candidates of a fit that predicts better, springs only where they pay, and its gain."""
-        best, gain = self.offered, 0.0
-        bounded = tuple(t for t in wanted if t in self.offered or t not in UNBOUNDED)
-        for candidates in dict.fromkeys((bounded, wanted)):
-            if candidates == self.offered:
-                continue
-            own = self._gain_of(candidates)
-            least = RULES["spring"].share if candidates != bounded else 0.0
-            if own > 0 and 1.0 - own < (1.0 - least) * (1.0 - gain):
-                best, gain = candidates, own
-        return best, gain
-
-    def _gain_of(self, candidates: tuple[str, ...]) -> float:
-        """Share by which held-out errors fall; 0 where those of all joints together rise.
-
-        Not on seconds alone, but also on long stretches, in which joints go where they have not
-        been in the others.
-        """
-        options = {**self.options, "candidates": candidates}
-        after = _fit_or_none(self.recording, self.robot, options)
-        trial = None if after is None else _trial_of(after, self.runs)
-        if after is None or trial is None:
-            return 0.0
-        old, new = (f.quality.errors for f in (self.fitted, after))
-        if new.overall_error(new.model) > old.overall_error(old.model):
-            return 0.0
-        if long_stretch_error(trial) > long_stretch_error(self.trial):
-            return 0.0
-        return held_out_fall(self.fitted, after)
-
-
-def long_stretch_error(trial: CorrectedLog) -> float:
-    """Norm of the torque errors on every third of a log, by the feasible model of the others."""
-    rows = trial.rows
-    part = rows.block * LONG_STRETCHES // (int(rows.block.max()) + 1)
-    whitened = np.hstack([rows.regressor, trial.torque[:, None]]) / trial.row_deviations[:, None]
-    missed = 0.0
-    for k in range(LONG_STRETCHES):
-        own = part == k
-        r = np.asarray(np.linalg.qr(whitened[~own], mode="r"))
-        beta = trial.base.K @ trial.minimiser.minimum(r[:-1, :-1], r[:-1, -1]).delta
-        missed += float(np.sum((trial.torque[own] - rows.regressor[own] @ beta) ** 2))
-    return float(np.sqrt(missed))
-
-
-def _feature_finding(group: Sequence[ScoreTest], names: Sequence[str]) -> Finding:
-    kind, gain = EFFECTS[group[0].mistake.kind], group[0].gain
-    text, values = kind.text, dict[str, Any](gain=gain)
-    if kind.name == "ripple":
-        values["periods"] = [t.mistake.number for t in group]
-        periods = ", ".join(f"{t.mistake.number:g}" for t in group)
-        text += f", {periods} periods in 2 pi rad"
-    elif kind.name == "elastic":
-        values["compliance"] = [float(t.value[0]) for t in group]
-        sizes = ", ".join(f"{t.value[0]:.2g} +- {t.deviation[0]:.1g}" for t in group)
-        text += f", {sizes} rad/(N m)"
-    text += f"; with it the cross-validation error falls by {gain:.0%}"
-    joints = tuple(names[t.mistake.joint] for t in group)
-    level = "warning" if gain >= RULES["feature"].share else "note"
-    return Finding(kind.name, level, text, joints=joints, values=values, evidence="dynamics")
 
 
 def _fit_or_none(recording: Recording, robot: Robot, options: Mapping[str, Any]) -> Fit | None:
@@ -477,25 +317,6 @@ def _unexplained_joints(fitted: Fit) -> list[Finding]:
             Finding("unexplained", "warning", text, joints=(joint,), evidence="dynamics")
         )
     return findings
-
-
-def _chosen_term_findings(fitted: Fit, robot: Robot) -> list[Finding]:
-    """What a feature would tell, had the fit not chosen a term for it that the log is sure of."""
-    known, out = {s for d in robot.drives for s in d.symbols}, list[Finding]()
-    covariance = fitted.estimate.covariance
-    if covariance is None:
-        return out
-    deviations = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    sure = np.abs(fitted.delta) > CERTAIN * deviations
-    places = [(d, fitted.robot.drive_columns(k)) for k, d in enumerate(fitted.robot.drives)]
-    for kind in EFFECTS.values():
-        own = {s for term in kind.terms for s in FRICTION[term]} - known
-        told = [d for d, columns in places if any(sure[columns[s]] for s in own & columns.keys())]
-        if told:
-            text = f"{kind.text}: the fit has a term for it"
-            joints = tuple(j for d in told for j in d.coupling)
-            out.append(Finding(kind.name, "note", text, joints=joints, evidence="dynamics"))
-    return out
 
 
 def _coarse_finding(fitted: Fit, recording: Recording, check: LogCheck) -> list[Finding]:

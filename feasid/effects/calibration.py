@@ -1,14 +1,13 @@
 """Mistakes of a log that its own fit confirms, takes out, and allows for where it cannot see them.
 
-Score tests (`feasid.effects.score`) say which mistakes a log supports. Each in turn is fitted by
-Gauss-Newton together with all those before and with the feasible model; it counts only if this
-model predicts stretches that were held out better. Small mistakes that everybody makes and that a
+What the search (`feasid.effects.search`) found is fitted by Gauss-Newton together with the feasible
+model. Small mistakes that everybody makes and that a
 log cannot tell widen the covariance, by their deviations before and after the log was seen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -21,23 +20,11 @@ from feasid.core.notes import Note
 from feasid.effects.corrected_log import CorrectedLog, UncorrectedLog
 from feasid.effects.corrections import NOTHING, LogCorrection, usual_widths, wide_widths
 from feasid.effects.functions import Mistake
-from feasid.effects.score import FALSE_ALARMS, ScoreTest
-from feasid.effects.table import EFFECTS, USUAL, missing_features, size_of
-from feasid.errors import FeasidError
+from feasid.effects.table import EFFECTS, size_of
 from feasid.estimation.estimate import Estimate
-from feasid.estimation.held_out import RULES
-from feasid.identifiability.base import base_parameters
-from feasid.regression.reduce import restrict_terms
-from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
     import pandas as pd
-
-MOST_MISTAKES = 6
-"""Rounds of tests, each of which may add a mistake."""
-
-MOST_TRIED = 3
-"""Mistakes that are fitted in a round until one is confirmed."""
 
 TIMES = (0.125, 1.0)
 """Time constants of a warm-up that are looked for, as shares of the log's length: friction that
@@ -50,6 +37,9 @@ and 0.08 doubles the errors of their warm friction."""
 STEPS = 5
 """Gauss-Newton steps at most."""
 
+FIRST_STEPS = 2
+"""Of them with the noise of a log that still has its errors."""
+
 SMALL_STEP = 0.2
 """Deviations below which a step ends the iteration."""
 
@@ -57,13 +47,6 @@ LEAST_DEVIATIONS = 3.0
 """Deviations by which a fitted mistake must differ from none. Score tests take the model for right;
 a torque gain that the log of a KUKA arm supported at once, but not the arm's other log, came out as
 1.2 deviations. Tilts, zeros and delays of simulated mistakes are beyond 3.5."""
-
-UNTOUCHED = 0.9
-"""Share of a feature's gain that is left once a long delay is taken out, beyond which the delay did
-not stand for the feature. Tilts and zeros may leave cables and elasticity untouched and be none."""
-
-ALIKE = 0.9
-"""Share of the best mistake's gain from which another one explains the log as well."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,13 +169,11 @@ class Calibration(Displayed):
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """Where a search ended: the last trial, and what was confirmed on the way."""
+class Corrected:
+    """A log without errors, its feasible model, and which errors were corrected."""
 
     trial: CorrectedLog
     active: tuple[Mistake, ...] = ()
-    gains: Mapping[Mistake, float] = field(default_factory=dict)
-    alternatives: Mapping[Mistake, tuple[str, ...]] = field(default_factory=dict)
 
 
 def correctable_mistakes(setup: UncorrectedLog, widths: Mapping[str, float]) -> list[Mistake]:
@@ -213,74 +194,29 @@ def correctable_mistakes(setup: UncorrectedLog, widths: Mapping[str, float]) -> 
     return out
 
 
-def search(trial: CorrectedLog, mistakes: Sequence[Mistake]) -> Found:
-    """Mistakes that the log supports and whose fit predicts held-out stretches better."""
-    found, refused = Found(trial), set[Mistake]()
-    for _ in range(MOST_MISTAKES):
-        known = {(m.kind, m.joint) for m in found.active}
-        left = [m for m in mistakes if (m.kind, m.joint) not in known and m not in refused]
-        tests = found.trial.score_tests(found.active).tests(left)
-        supported = sorted((t for t in tests if _is_worth_a_fit(t)), key=lambda t: -t.gain)
-        better, failed = _first_confirmed(found, supported, tests, left)
-        if better is None:
-            break
-        found, refused = better, refused | failed
-    return found
+def is_credible(trial: CorrectedLog, group: Sequence[Mistake], covariance: Array) -> bool:
+    """Whether fitted errors of a log differ from none, and can be.
 
-
-def _is_worth_a_fit(test: ScoreTest) -> bool:
-    """Whether a log supports a mistake, a common delay whatever its first step predicts.
-
-    Dry friction changes its sign at once, so that a slope says little of a delay that is long
-    beside the low-pass.
+    A single torque is measured after, not before the motion that it causes: what looks early is
+    play or elasticity. All of them together are early where commands were logged. Dry and viscous
+    friction both fall while joints warm up.
     """
-    return test.supported or (test.mistake.kind == "delay" and test.p < FALSE_ALARMS)
+    early = -trial.setup.sample_time
+    if any(trial.correction.values[m][0] < early for m in group if m.kind == "joint-delay"):
+        return False
+    values = trial.correction.parameters_of(group)
+    if group[0].kind == "warm-up" and (
+        (values < -LEAST_DEVIATIONS * np.sqrt(np.diag(covariance))).any()
+    ):
+        return False
+    return float(values @ np.linalg.pinv(covariance, hermitian=True) @ values) > LEAST_DEVIATIONS**2
 
 
-def _first_confirmed(
-    found: Found,
-    supported: Sequence[ScoreTest],
-    tests: Sequence[ScoreTest],
-    left: Sequence[Mistake],
-) -> tuple[Found | None, set[Mistake]]:
-    """The fit with what explains more than any feature does, and what was refused before it.
+def with_best_time(trial: CorrectedLog, group: Sequence[Mistake]) -> list[Mistake]:
+    """Warm-ups of a trial without them, with the time constant that explains most of the log.
 
-    Features are looked at where something helps at all: they take longer than everything else.
+    One time for all joints is known many times better than one of each.
     """
-    gains = {t.mistake: t.gain for t in supported}
-    least, failed = -1.0, list[Mistake]()
-    groups = _groups(supported, tests, left)
-    for k, group in enumerate(groups):
-        better = _confirm(found, _with_best_time(found.trial, group), supported, 0.0)
-        if better is not None:
-            least = _gain_of_features(found) if least < 0 else least
-            together = k == 0 and len(groups) > len(supported[:MOST_TRIED])
-            linear = np.inf if together else gains[group[0]]
-            if _explains_more(better, linear, least):
-                return better, {m for m in failed if gains.get(m, least) >= least}
-        failed += group if len(group) == 1 else []
-    return None, set()
-
-
-def _explains_more(better: Found, linear: float, least: float) -> bool:
-    """Whether a mistake explains more than any feature, of which the best one gains `least`.
-
-    A long delay is judged by its fit alone, and passes where it leaves the feature as it was.
-    """
-    mistake = better.active[-1]
-    gain = better.gains[mistake]
-    if mistake.kind == "delay" and gain >= RULES["gain"].share:
-        return gain >= least or _gain_of_features(better) > UNTOUCHED * least
-    return min(gain, linear) >= least
-
-
-def _with_best_time(trial: CorrectedLog, group: Sequence[Mistake]) -> list[Mistake]:
-    """A warm-up with the time constant that explains most of the log; other mistakes as they are.
-
-    `trial` is without it. One time for all joints is known many times better than one of each.
-    """
-    if group[0].kind != "warm-up":
-        return [*group]
     score, seconds = trial.score_tests(), trial.setup.seconds
 
     def at(time: float) -> list[Mistake]:
@@ -295,83 +231,12 @@ def _with_best_time(trial: CorrectedLog, group: Sequence[Mistake]) -> list[Mista
     return at(best.x)
 
 
-def _gain_of_features(found: Found) -> float:
-    """What the best feature explains that no option mends.
-
-    A cable would otherwise pass for torque gains, and play for a delay.
-    """
-    tests = found.trial.score_tests(found.active).tests(missing_features(found.trial.rows.joints))
-    return max((t.gain for t in tests if t.supported), default=0.0)
-
-
-def _groups(
-    supported: Sequence[ScoreTest], tests: Sequence[ScoreTest], left: Sequence[Mistake]
-) -> list[list[Mistake]]:
-    """What is tried in a round: one by one, and gains or zeros of all joints at once.
-
-    Only ratios of gains are seen, so that one joint alone cannot be told from all the others; of
-    zeros those count of which the log tells more than everybody knows. All joints warm up.
-    """
-    alone = [[t.mistake] for t in supported[:MOST_TRIED]]
-    kind = supported[0].mistake.kind if supported else ""
-    if kind in ("gain", "warm-up"):
-        return [[m for m in left if m.kind == kind], *alone]
-    known = [t.mistake for t in tests if t.mistake.kind == kind and t.deviation[0] < USUAL["zero"]]
-    return [known, *alone] if kind == "zero" and len(known) > 1 else alone
-
-
-def _confirm(
-    found: Found, group: Sequence[Mistake], supported: Sequence[ScoreTest], least: float
-) -> Found | None:
-    """The fit with further mistakes, where it predicts held-out stretches better.
-
-    `least` is the gain that it must have.
-    """
-    active = (*found.active, *group)
-    try:
-        trial, covariance = gauss_newton(found.trial, active)
-    except FeasidError:
-        return None
-    if not _is_credible(trial, group, covariance):
-        return None
-    held_out = trial.held_out.gain(over=found.trial.held_out)
-    rule, gain = RULES["gain" if group[0].kind == "gain" else "sensor"], held_out.share
-    if gain < least or not rule.accepts(held_out):
-        return None
-    names, first = trial.base.robot.joints, group[0]
-    alike = [t for t in supported if t.mistake.kind == first.kind]
-    own = {m.joint for m in group}
-    best = max((t.gain for t in alike if t.mistake.joint in own), default=0.0)
-    others = tuple(
-        names[t.mistake.joint]
-        for t in alike
-        if t.mistake.joint not in own and t.gain > ALIKE * best
-    )
-    gains = {**found.gains, **dict.fromkeys(group, gain)}
-    return Found(trial, active, gains, {**found.alternatives, first: others})
-
-
-def _is_credible(trial: CorrectedLog, group: Sequence[Mistake], covariance: Array) -> bool:
-    """Whether the last mistakes of a trial differ from none, and can be.
-
-    A single torque is measured after, not before the motion that it causes: what looks early is
-    play or elasticity. All of them together are early where commands were logged. Dry and viscous
-    friction both fall while joints warm up.
-    """
-    early = -trial.setup.sample_time
-    if any(trial.correction.values[m][0] < early for m in group if m.kind == "joint-delay"):
-        return False
-    values = trial.correction.parameters_of(group)
-    own = covariance[-len(values) :, -len(values) :]
-    if group[0].kind == "warm-up" and (values < -LEAST_DEVIATIONS * np.sqrt(np.diag(own))).any():
-        return False
-    return float(values @ np.linalg.pinv(own, hermitian=True) @ values) > LEAST_DEVIATIONS**2
-
-
-def gauss_newton(trial: CorrectedLog, active: Sequence[Mistake]) -> tuple[CorrectedLog, Array]:
+def gauss_newton(
+    trial: CorrectedLog, active: Sequence[Mistake], steps: int = STEPS
+) -> tuple[CorrectedLog, Array]:
     """The trial with these mistakes at their most probable values, and their covariance."""
     covariance = np.zeros((0, 0))
-    for _ in range(STEPS):
+    for _ in range(steps):
         values = trial.correction.parameters_of(active)
         step, covariance = trial.score_tests().gauss_newton_step(
             active, values, wide_widths(active)
@@ -387,68 +252,45 @@ def uncorrected_trial(setup: UncorrectedLog, estimate: Estimate) -> CorrectedLog
     return CorrectedLog(setup, NOTHING, estimate.noise, estimate.prior_weight, estimate.delta)
 
 
-def calibrate(setup: UncorrectedLog, estimate: Estimate) -> Found:
-    """Search a log for mistakes that a fit can take out, around the fit without them."""
-    widths = usual_widths(setup.chosen["calibration"], setup.sample_time)
-    found = search(uncorrected_trial(setup, estimate), correctable_mistakes(setup, widths))
-    if not found.active:
-        return found
-    # Mistakes were part of the noise: without them it is smaller, and they are known better.
-    return _with_better_times(replace(found, trial=found.trial.with_own_noise()))
+def correct_log(trial: CorrectedLog, sensors: Sequence[Mistake]) -> Corrected:
+    """The log without these errors, each fitted with the feasible model; what is none stays.
 
-
-def _with_better_times(found: Found) -> Found:
-    """The confirmed mistakes again under another noise, warm-ups with their times."""
-    warm = [m for m in found.active if m.kind == "warm-up"]
-    trial, active, rest = found.trial, found.active, NOTHING
-    if warm:
-        rest = LogCorrection({m: v for m, v in trial.correction.values.items() if m not in warm})
-        better = dict(zip(warm, _with_best_time(trial.with_correction(rest), warm), strict=True))
-        values = {better.get(m, m): v for m, v in trial.correction.values.items()}
+    Errors were a part of the noise: with first values corrected it is smaller.
+    """
+    active = list(sensors)
+    if not active:
+        return Corrected(trial)
+    trial = gauss_newton(trial, active, FIRST_STEPS)[0].with_own_noise()
+    if warm := [m for m in active if m.kind == "warm-up"]:
+        rest = {m: v for m, v in trial.correction.values.items() if m not in warm}
+        better = with_best_time(trial.with_correction(LogCorrection(rest)), warm)
+        first = (trial.correction.values[m] for m in warm)
+        values = {**rest, **dict(zip(better, first, strict=True))}
+        trial, active = trial.with_correction(LogCorrection(values)), [*rest, *better]
+    while active:
+        trial, covariance = gauss_newton(trial, active)
+        failed = [
+            m
+            for own, kind in _by_kind(active, covariance)
+            if not is_credible(trial, kind, own)
+            for m in kind
+        ]
+        if not failed:
+            break
+        active = [m for m in active if m not in failed]
+        values = {m: trial.correction.values[m] for m in active}
         trial = trial.with_correction(LogCorrection(values))
-        active = tuple(better.get(m, m) for m in active)
-        gains = {better.get(m, m): gain for m, gain in found.gains.items()}
-        alternatives = {better.get(m, m): names for m, names in found.alternatives.items()}
-        found = Found(trial, active, gains, alternatives)
-    return replace(found, trial=gauss_newton(trial, active)[0])
+    return Corrected(trial, tuple(active))
 
 
-def missing_terms(found: Found) -> list[str]:
-    """Joint terms that all joints together lack, the one that explains most first.
-
-    Words of `feasid.robot.joint_terms.FRICTION`; of a function of the position the spring, which
-    unlike a gravity compensator no body can pass for.
-    """
-    score, joints = found.trial.score_tests(found.active), found.trial.rows.joints
-    gains = {}
-    for kind in EFFECTS.values():
-        if kind.terms and kind.name != "load":
-            gain = score.joint_gain([Mistake(kind.name, j) for j in joints])
-            if RULES["term worth a fit"].accepts(gain):
-                gains[kind.terms[0]] = gain.share
-    return sorted(gains, key=lambda word: -gains[word])
-
-
-def with_other_terms(found: Found, wide: UncorrectedLog, robot: Robot, estimate: Estimate) -> Found:
-    """The confirmed mistakes again, beside other joint terms.
-
-    Parameters
-    ----------
-    found : Found
-    wide : Setup
-        With all joint terms that could be chosen.
-    robot : Robot
-        The corrected one with the terms that were chosen.
-    estimate : Estimate
-        Of the corrected log with these terms.
-    """
-    own = replace(wide.base.robot, drives=robot.drives, load_model=robot.load_model)
-    base = base_parameters(own, measured=wide.chosen["measured"])
-    reduced = restrict_terms(wide.reduced, wide.base.robot, base)
-    correction = found.trial.correction
-    setup = replace(wide, base=base, reduced=reduced)
-    trial = CorrectedLog(setup, correction, estimate.noise, estimate.prior_weight, estimate.delta)
-    return replace(found, trial=gauss_newton(trial, found.active)[0])
+def _by_kind(
+    mistakes: Sequence[Mistake], covariance: Array
+) -> Iterator[tuple[Array, list[Mistake]]]:
+    """Errors of a kind and their covariance."""
+    kind = np.array([m.kind for m in mistakes for _ in range(size_of(m))])
+    for name in dict.fromkeys(m.kind for m in mistakes):
+        own = np.flatnonzero(kind == name)
+        yield covariance[np.ix_(own, own)], [m for m in mistakes if m.kind == name]
 
 
 @dataclass(frozen=True, eq=False)
@@ -466,7 +308,12 @@ class Allowance:
     spread: Array
 
 
-def allow(found: Found, believed: float) -> Allowance:
+def allow(
+    found: Corrected,
+    believed: float,
+    gains: Mapping[Mistake, float],
+    alike: Mapping[Mistake, tuple[str, ...]],
+) -> Allowance:
     """Values and deviations of all mistakes, and what they add to the covariance.
 
     Gains that were not taken out count only where the caller gives their deviation: parameters are
@@ -501,10 +348,8 @@ def allow(found: Found, believed: float) -> Allowance:
         confirmed = m in found.active
         value = trial.correction.values[m] if confirmed else mean[part]
         name = robot.joints[m.joint] if m.joint >= 0 else ""
-        gain = found.gains.get(m, 0.0)
-        entries.append(
-            Calibrated(m, name, value, deviation, confirmed, gain, found.alternatives.get(m, ()))
-        )
+        gain = gains.get(Mistake(m.kind, m.joint), 0.0)
+        entries.append(Calibrated(m, name, value, deviation, confirmed, gain, alike.get(m, ())))
         at += size_of(m)
     asked = setup.chosen["calibration"]
     scaled = isinstance(asked, Mapping) and bool(asked.get("gain"))

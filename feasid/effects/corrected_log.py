@@ -33,6 +33,7 @@ from feasid.regression.folds import FOLDS
 from feasid.regression.parallel import LogTask
 from feasid.regression.reduce import independent_columns
 from feasid.regression.triangle import Reduced
+from feasid.robot.description import Robot
 
 MOST_SAMPLES = 10**6
 """Samples beyond which logs are not searched: all their rows would be held in memory."""
@@ -125,8 +126,8 @@ class CorrectedLog:
     noise : Noise
     weight : float
         Of the prior.
-    start : ndarray, shape (n,)
-        A strictly feasible model.
+    start : ndarray, shape (n,), or None
+        A strictly feasible model; None where it is sought.
     rows : LogRows, optional
         Of the same motion and robot, with other torques.
     """
@@ -137,7 +138,7 @@ class CorrectedLog:
         correction: LogCorrection,
         noise: Noise,
         weight: float,
-        start: Array,
+        start: Array | None,
         rows: LogRows | None = None,
     ) -> None:
         self.setup, self.correction, self.noise, self.weight = setup, correction, noise, weight
@@ -196,6 +197,11 @@ class CorrectedLog:
         residual = self.held_out_residuals / self.row_deviations
         return HeldOut.from_rows(residual, self.rows.block, self.rows.joint)
 
+    def held_out_in(self, other: CorrectedLog) -> HeldOut:
+        """The same in units of another model's noise, to compare with it."""
+        residual = self.held_out_residuals / other.row_deviations
+        return HeldOut.from_rows(residual, self.rows.block, self.rows.joint)
+
     @cached_property
     def held_out_residuals(self) -> Array:
         """Residual of every row by a feasible model of the other stretches, shape (rows,)."""
@@ -209,6 +215,15 @@ class CorrectedLog:
         return out
 
 
+def has_rows(tasks: Sequence[LogTask], robot: Robot, chosen: Mapping[str, Any]) -> bool:
+    """Whether logs can be searched row by row, as far as options and robot tell."""
+    plain = robot.dof == robot.axes == len(robot.bodies) and not robot.loops
+    usual = chosen["method"] == "torque" and chosen["robust"] is None
+    in_memory = all(isinstance(t.source, Recording) and not t.source.streamed for t in tasks)
+    filtered = chosen["filtering"] == "equations" and chosen["cutoff"] is not False
+    return plain and usual and in_memory and filtered and not robot_floats(robot)
+
+
 def make_uncorrected_log(
     tasks: Sequence[LogTask],
     base: BaseParameters,
@@ -219,18 +234,11 @@ def make_uncorrected_log(
 ) -> UncorrectedLog | None:
     """What a search needs; None where this log and robot, or these options, allow none."""
     robot = base.robot
-    plain = robot.dof == robot.axes == len(robot.bodies) and not robot.loops
-    usual = chosen["method"] == "torque" and chosen["robust"] is None
-    recorded = [
-        (t.source, t.options)
-        for t in tasks
-        if isinstance(t.source, Recording) and not t.source.streamed
-    ]
-    in_memory = len(recorded) == len(tasks)
-    if estimator.prior is None or not (plain and usual and reduced.strata and in_memory):
+    if estimator.prior is None or not (has_rows(tasks, robot, chosen) and reduced.strata):
         return None
-    if chosen["calibration"] is None or reduced.samples > MOST_SAMPLES or robot_floats(robot):
+    if reduced.samples > MOST_SAMPLES:
         return None
+    recorded = [(t.source, t.options) for t in tasks if isinstance(t.source, Recording)]
     torque = True if chosen["measured"] is None else chosen["measured"]
     motions = [log.motion(robot, torque=torque, **own) for log, own in recorded]
     runs = tuple(run for motion in motions for run in motion.runs)

@@ -157,13 +157,6 @@ def ripple_of(at: Place) -> Iterable[Array]:
     return harmonic_columns(at.part.run.q[:, at.mistake.joint], at.mistake.number).T
 
 
-def position_of(at: Place) -> Iterable[Array]:
-    """Polynomials of the joint's position within the range of the log."""
-    low, high = at.rows.position_range(at.mistake.joint)
-    x = (2.0 * at.part.run.q[:, at.mistake.joint] - low - high) / max(high - low, STEP)
-    return np.polynomial.chebyshev.chebvander(x, 5)[:, 1:].T
-
-
 def tilt_columns(at: Place) -> Array:
     """Gravity that turns about two horizontal axes."""
     rigid = at.model.without_joint_terms()

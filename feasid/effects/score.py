@@ -13,73 +13,20 @@ second, and is followed by the linear prediction of stretches that were held out
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.stats import chi2, f
 
 from feasid.core.arrays import Array
 from feasid.effects.columns import LogRows
 from feasid.effects.functions import Mistake
 from feasid.effects.table import columns_of
-from feasid.estimation.held_out import RULES, Gain, HeldOut
-from feasid.regression.folds import FOLDS
 from feasid.robot.description import Robot
-
-FALSE_ALARMS = 0.01
-"""Probability of a false alarm per log, shared by all mistakes that are tested (Bonferroni)."""
-
-LEAST_SHARE = 1e-5
-"""Share of a column that parameters leave unexplained, below which a log cannot see it."""
-
-FIRST_LEVEL = 0.02
-"""Level of the plain test beyond which nothing more is computed."""
 
 SMALLEST_COLUMN = 1e-9
 """Norm of a whitened column below which a log says nothing of it."""
 
 RIDGE = 1e-9
-
-
-@dataclass(frozen=True, eq=False)
-class ScoreTest:
-    """What a log says of one mistake.
-
-    Attributes
-    ----------
-    mistake : Mistake
-    value, deviation : ndarray
-        First Gauss-Newton step and its standard deviation [SI].
-    p : float
-        Probability of so much by chance, multiplied by the number of tests.
-    held_out : Gain, optional
-        Of the errors of stretches that were held out; None where the test is too weak.
-    share : float
-        Of the column that no other parameter explains.
-    statistic : float
-        chi2 above.
-    """
-
-    mistake: Mistake
-    value: Array
-    deviation: Array
-    p: float = 1.0
-    held_out: Gain | None = None
-    share: float = 1.0
-    statistic: float = 0.0
-
-    @property
-    def gain(self) -> float:
-        """Share by which held-out errors fall."""
-        return 0.0 if self.held_out is None else self.held_out.share
-
-    @property
-    def supported(self) -> bool:
-        """Whether the mistake is worth a fit."""
-        if self.held_out is None or self.p >= FALSE_ALARMS:
-            return False
-        return RULES["sensor"].accepts(self.held_out)
 
 
 class ScoreTests:
@@ -150,44 +97,6 @@ class ScoreTests:
         gradient[self.W.shape[1] :] = W[:, self.W.shape[1] :].T @ self.e
         return gradient, self.e - W @ (P @ gradient)
 
-    @cached_property
-    def _fold_equations(self) -> list[tuple[Array, Array, Array, Array, Array]]:
-        """Per fold: its rows, columns, residual, the others' covariance and gradient."""
-        W, P = self._nuisance_columns_and_covariance
-        gradient, _ = self._active_step_and_residual
-        out = []
-        for fold in range(FOLDS):
-            own = self.rows.fold == fold
-            Wf, ef = W[own], self.e[own]
-            R = np.asarray(np.linalg.qr(Wf, mode="r"))
-            U = R @ P
-            inside = np.eye(len(R)) - U @ R.T + RIDGE * np.eye(len(R))
-            out.append((own, Wf, ef, P + U.T @ np.linalg.solve(inside, U), gradient - Wf.T @ ef))
-        return out
-
-    @cached_property
-    def _held_out_without(self) -> HeldOut:
-        out = np.zeros(len(self.e))
-        for own, Wf, ef, L, g in self._fold_equations:
-            out[own] = ef - Wf @ (L @ g)
-        return self._held_out(out)
-
-    def tests(self, mistakes: Sequence[Mistake], count: int | None = None) -> list[ScoreTest]:
-        """What the log says of each mistake that it can see, beside the active ones.
-
-        `count` is how many were looked for, where these are the likeliest of them.
-        """
-        number = len(mistakes) if count is None else count
-        found = [self._test(mistake, number) for mistake in mistakes]
-        return [test for test in found if test is not None]
-
-    def joint_gain(self, mistakes: Sequence[Mistake]) -> Gain:
-        """How much held-out residuals fall with all these mistakes at once.
-
-        A term that all joints lack spoils the bodies that they share, and no joint alone shows it.
-        """
-        return self._held_out_gain_of_columns(*self._joint_columns(mistakes))
-
     def joint_statistic(self, mistakes: Sequence[Mistake]) -> float:
         """chi2 of all these mistakes at once."""
         _, P = self._nuisance_columns_and_covariance
@@ -208,76 +117,6 @@ class ScoreTests:
         X = X[:, scale > SMALLEST_COLUMN] / scale[scale > SMALLEST_COLUMN]
         W, _ = self._nuisance_columns_and_covariance
         return X, W.T @ X
-
-    def _test(self, mistake: Mistake, tests: int) -> ScoreTest | None:
-        W, P = self._nuisance_columns_and_covariance
-        gradient, residual = self._active_step_and_residual
-        X = self.whitened_columns(mistake)
-        scale = np.linalg.norm(X, axis=0)
-        if (scale < SMALLEST_COLUMN).any():
-            return None
-        X = X / scale
-        WX = W.T @ X
-        followed = P @ WX
-        values, vectors = np.linalg.eigh(X.T @ X - WX.T @ followed)
-        seen = values > LEAST_SHARE
-        if not seen.any():
-            return None
-        back = vectors[:, seen]
-        X, WX, followed, information = X @ back, WX @ back, followed @ back, values[seen]
-        score = X.T @ self.e - WX.T @ (P @ gradient)
-        step = score / information
-        projected = X - W @ followed
-        after = residual - projected @ step
-        statistic = float(score @ step)
-        size = len(step)
-        found = {
-            "mistake": mistake,
-            "value": (back @ step) / scale,
-            "deviation": np.sqrt((back**2) @ (1.0 / information)) / scale,
-            "share": float(information.min()),
-            "statistic": statistic,
-        }
-        if chi2.sf(statistic, size) > FIRST_LEVEL:
-            return ScoreTest(**found)
-        p = min(1.0, tests * self._robust_probability(statistic, score, projected, after))
-        if p > 0.5:
-            return ScoreTest(**found)
-        return ScoreTest(**found, p=p, held_out=self._held_out_gain_of_columns(X, WX))
-
-    def _robust_probability(
-        self, statistic: float, score: Array, projected: Array, after: Array
-    ) -> float:
-        """Probability by the law of chance, and by sums over blocks; the larger.
-
-        Variances come from the residual of the alternative: a large mistake would hide behind
-        itself.
-        """
-        size, blocks = len(score), int(self.rows.block.max()) + 1
-        sums = np.zeros((blocks, size))
-        np.add.at(sums, self.rows.block, projected * after[:, None])
-        V = sums.T @ sums
-        V = V + np.diag(1e-12 * np.diag(V) + 1e-300)
-        robust = float(score @ np.linalg.solve(V, score))
-        left = max(blocks - size, 1)
-        excess = max(1.0, float(np.mean(after**2)))
-        return float(
-            max(f.sf(robust / size * left / blocks, size, left), chi2.sf(statistic / excess, size))
-        )
-
-    def _held_out_gain_of_columns(self, X: Array, WX: Array) -> Gain:
-        after = np.zeros(len(self.e))
-        for own, Wf, ef, L, g in self._fold_equations:
-            Xf = X[own]
-            b = WX - Wf.T @ Xf
-            Lb = L @ b
-            S = X.T @ X - Xf.T @ Xf - b.T @ Lb + RIDGE * np.eye(X.shape[1])
-            step = np.linalg.solve(S, X.T @ self.e - Xf.T @ ef - b.T @ (L @ g))
-            after[own] = ef - Wf @ (L @ g - Lb @ step) - Xf @ step
-        return self._held_out(after).gain(over=self._held_out_without)
-
-    def _held_out(self, residual: Array) -> HeldOut:
-        return HeldOut.from_rows(residual, self.rows.block, self.rows.joint)
 
     def gauss_newton_step(
         self, mistakes: Sequence[Mistake], values: Array, widths: Array

@@ -7,7 +7,7 @@ stiffness of a cable. A new effect is one entry of `EFFECTS`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,6 +18,7 @@ from feasid.effects import functions
 from feasid.effects.columns import LogRows
 from feasid.effects.functions import ColumnsOf, Mistake, Place, of_joint, term_columns
 from feasid.robot.description import Robot
+from feasid.robot.joint_terms import FRICTION
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,10 @@ class Effect:
     remark: str = ""  #: What a fit adds that corrected it.
     doubtful: bool = False  #: Whether a fit that corrected it is still in doubt.
     first: bool = False  #: Whether its size is its first coefficient; otherwise the norm of all.
+
+    def known(self, symbols: Container[str]) -> bool:
+        """Whether a drive with these symbols has the terms of this effect."""
+        return all(s in symbols for word in self.terms[:1] for s in FRICTION[word])
 
 
 DEGREES = 180.0 / np.pi
@@ -82,6 +87,10 @@ RIPPLE = (
     "waves as features: robot.with_joint_terms(features=...))"
 )
 
+COMPENSATOR = "a gravity compensator, with the sine and cosine of the joint's position"
+ABRUPT = "Coulomb friction changes its sign at once"
+DRIFT = "offsets of torques drift during the log, from its beginning to its end by {sizes}"
+
 PLAY = (
     "the residual follows changes of the transmitted torque's sign: backlash, play between motor "
     "and link"
@@ -97,7 +106,7 @@ _SENSORS = (
     Effect("gain", "sensor", GAINS, functions.gain_columns, 1, 0.03, 0.05, 0.7, "%", 100.0,
            of_log=True, ways=SCALED, remark=SHARED, doubtful=True),
     Effect("joint-delay", "sensor", "torques of single joints: {sizes}", functions.delay_columns,
-           1, 0.003, 0.05, 0.02, "ms", 1e3, of_log=True, ways=BEHIND),
+           1, 0.003, 0.05, 0.02, "ms", 1e3, of_log=True, positive=True, ways=BEHIND),
     Effect("warm-up", "sensor", WARM, of_joint(functions.warm_up_of), 2, unit="N m", of_log=True,
            timed=True, positive=True, ways=WARMER, remark=WARMED, doubtful=True, first=True),
 )  # fmt: skip
@@ -109,11 +118,15 @@ _TERMS = (
            terms=("load",), positive=True),
     Effect("weight", "term", "friction grows with the weight", term_columns("weight"),
            terms=("weight",), positive=True),
-    Effect("stribeck", "term", STANDSTILL, term_columns("stribeck"), 2, terms=("stribeck",)),
+    Effect("stribeck", "term", STANDSTILL, term_columns("stribeck"), 2,
+           terms=("stribeck",), positive=True),
     Effect("direction", "term", "friction depends on the direction of motion",
            term_columns("direction"), terms=("direction",)),
-    Effect("position", "term", POSITION, of_joint(functions.position_of), 5,
-           terms=("spring", "compensator")),
+    Effect("spring", "term", POSITION, term_columns("spring"), 3, terms=("spring",)),
+    Effect("compensator", "term", COMPENSATOR, term_columns("compensator"), 2,
+           terms=("compensator",)),
+    Effect("abrupt", "term", ABRUPT, functions.abrupt_columns, 1, 1.0, per_joint=False,
+           positive=True),
 )  # fmt: skip
 
 _FEATURES = (
@@ -121,6 +134,8 @@ _FEATURES = (
     Effect("elastic", "feature", "the joint yields under its torque: an elastic gear",
            functions.compliance_columns, positive=True),
     Effect("backlash", "feature", PLAY, functions.compliance_columns),
+    Effect("drift", "feature", DRIFT, of_joint(functions.drift_of), of_log=True, timed=True,
+           unit="N m"),
     Effect("coupling", "feature", "a motor moves both joints", functions.coupling_columns, 3),
 )  # fmt: skip
 
@@ -129,14 +144,6 @@ EFFECTS = {e.name: e for e in (*_SENSORS, *_TERMS, *_FEATURES)}
 
 USUAL = {"tilt": 0.3 / DEGREES, "zero": 0.3 / DEGREES, "gain": 0.02, "delay": 0.5}
 """Deviations of mistakes that everybody makes [rad, rad or m, share, samples]."""
-
-
-def missing_features(joints: Sequence[int]) -> list[Mistake]:
-    """What a model may lack at each joint, but for ripple and motors that joints share."""
-    lacking = [
-        e.name for e in (*_TERMS, *_FEATURES) if e.name not in ("sqrt", "ripple", "coupling")
-    ]
-    return [Mistake(kind, j) for kind in lacking for j in joints]
 
 
 def size_of(mistake: Mistake) -> int:

@@ -265,7 +265,7 @@ class Estimator:
         problem = self.problem(reduced)
         return problem.estimate_noise(reduced, self._known_weight, self.start(problem, near))
 
-    def follow(self, reduced: Reduced, near: Array) -> tuple[Minimiser, Array, Array]:
+    def follow(self, reduced: Reduced, near: Array | None = None) -> tuple[Minimiser, Array, Array]:
         """A minimiser for equations like these, the parameters (n,), and how they follow noise.
 
         The last is their covariance (n, n) were the noise of unit variance.

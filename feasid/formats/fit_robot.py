@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from feasid.core.arrays import Array
 from feasid.core.notes import Note
 from feasid.core.notes import as_notes as as_notes
 from feasid.errors import InputError, did_you_mean
@@ -113,21 +112,6 @@ def with_fit_terms(
     friction = [*friction, *(c for c in named if c not in friction)]
     model = robot.with_joint_terms(friction, drive_inertia, couplings=shared_drives)
     return model if offer is None else _with_smooth_friction(model), notes
-
-
-def with_further_term(robot: Robot, word: str, inertials: Array) -> Robot:
-    """The robot with a further term of `feasid.robot.joint_terms.FRICTION` wherever it has some.
-
-    `inertials` (bodies, 10) say the load, where a term depends on it.
-    """
-    drives = [
-        replace(d, symbols=(*d.symbols, *FRICTION[word]), values=None)
-        if len(d.coupling) == 1 and not {*FRICTION[word]} & {*d.symbols}
-        else d
-        for d in robot.drives
-    ]
-    load = inertials if any(d.depends_on_load for d in drives) else None
-    return replace(robot, drives=tuple(drives), load_model=load)
 
 
 def without_unmeasured_terms(robot: Robot, measured: Sequence[str]) -> tuple[Robot, list[Note]]:

@@ -6,7 +6,7 @@ import hashlib
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import version
@@ -28,6 +28,7 @@ from feasid.core.notes import Note
 from feasid.core.threads import one_thread
 from feasid.effects.calibration import Calibration
 from feasid.effects.log_differences import LogComparison
+from feasid.effects.selection import SelectionEntry
 from feasid.errors import CertificateError, FeasidError, InputError
 from feasid.estimation.cross_validation import CrossValidation
 from feasid.estimation.estimate import Estimate
@@ -86,11 +87,28 @@ class FittedModel:
     options: Mapping[str, Any] = field(default_factory=dict)  #: `FitOptions`, completed
     delay: float = 0.0  #: by which `reduced` has torques shifted to their motion [s]
     calibration: Calibration = field(default_factory=Calibration)  #: errors of the log
+    selected: tuple[SelectionEntry, ...] = ()  #: rows of `selection`
     servo: ServoFit | None = None  #: of logs that have commands in place of torques
     recordings: tuple[Recording, ...] = ()  #: the logs; empty for reduced data and after `load`
     saved: LogEvidence | None = None  #: in place of the recordings, after `load`
     logs: LogComparison | None = None  #: what each of several logs gives; None of one
     made: Mapping[str, Any] = field(default_factory=dict)  #: versions, time and hashes of a file
+
+    @property
+    def selection(self) -> pd.DataFrame:
+        """Everything that the search for what enters the fit looked at, what entered first.
+
+        Returns
+        -------
+        DataFrame
+            A row per effect and joint: effect, joint, value and deviation in `unit`, gain (share by
+            which held-out errors fall, of all joints that were tried together), certainty (its
+            deviations over blocks of the log), entered, and why not.
+        """
+        import pandas as pd
+
+        columns = [f.name for f in fields(SelectionEntry)]
+        return pd.DataFrame([astuple(entry) for entry in self.selected], columns=columns)
 
     # -- parameters ----------------------------------------------------------------------------
 

@@ -6,12 +6,13 @@ from robots import random_robot
 
 import feasid
 from feasid.effects.corrections import LogCorrection, corrected_options
-from feasid.effects.functions import horizontal_axes
+from feasid.effects.functions import Mistake, horizontal_axes
 from feasid.effects.log_findings import in_log_columns
 from feasid.effects.score import without_negative_part
-from feasid.effects.table import EFFECTS, Mistake, missing_features, size_of
+from feasid.effects.table import EFFECTS
 from feasid.logs.checks.findings import Finding
 from feasid.logs.motion import Run
+from feasid.robot.joint_terms import FURTHER_FRICTION
 
 RNG = np.random.default_rng(0)
 ROBOT = random_robot(RNG, 4)
@@ -102,13 +103,14 @@ def test_steps_are_limited_and_stay_with_their_mistakes():
     assert start.parameters_of([tilt, zero]).tolist() == [0.0, 0.0, 0.1]
 
 
-def test_every_joint_may_lack_every_feature_but_those_with_a_number():
-    found = missing_features((0, 2))
-    assert {m.joint for m in found} == {0, 2}
-    kinds = {m.kind for m in found}
-    assert {"ripple", "coupling", "tilt"}.isdisjoint(kinds)
-    assert len(found) == 2 * len(kinds)
-    assert size_of(Mistake("position")) == 5
+def test_every_effect_says_in_which_log_it_is_and_how_it_enters():
+    assert {e.kind for e in EFFECTS.values()} == {"sensor", "term", "feature"}
+    assert all(e.name == name and e.text for name, e in EFFECTS.items())
+    of_log = {name for name, e in EFFECTS.items() if e.of_log}
+    assert of_log == {"delay", "joint-delay", "gain", "warm-up", "drift"}
+    words = [e.terms for e in EFFECTS.values() if e.kind == "term" and e.name != "abrupt"]
+    assert {w for own in words for w in own} == {*FURTHER_FRICTION}
+    assert all(e.name != "abrupt" or not e.terms for e in EFFECTS.values())
 
 
 def test_remedies_are_on_top_of_what_was_given():

@@ -1,14 +1,10 @@
 """Friction terms that fit slow motion as Coulomb friction does do not take its place."""
 
-from types import SimpleNamespace
-
-import numpy as np
 import pytest
 from simulated import EXACT_TRANSITION, exact_log
 
 import feasid
-from feasid.effects.joint_terms import _holds_at_rest
-from feasid.robot.drives import Drive
+from feasid.effects.joint_terms import holds_at_rest
 
 PLAIN = {"fv": 2.0, "fc": 1.0, "fo": 0.1}
 CASES = {
@@ -23,20 +19,11 @@ CASES = {
 }
 
 
-def models(coefficients):
-    """What the choice reads of fitted models, for one drive."""
-    columns = {symbol: k for k, symbol in enumerate(coefficients)}
-    drive = Drive("1", {"1": 1.0}, tuple(coefficients))
-    robot = SimpleNamespace(drives=(drive,), drive_columns=lambda k: columns)
-    base = SimpleNamespace(robot=robot)
-    return SimpleNamespace(base=base, fitted=np.array([*coefficients.values()]))
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_friction_must_hold_a_joint_at_rest(case):
     coefficients, wanted = CASES[case]
     plain = {"Ia": 0.1} if "without usual" in case else PLAIN
-    assert _holds_at_rest(models(coefficients), models(plain)) == [wanted]
+    assert holds_at_rest(coefficients, plain) == wanted
 
 
 SAMPLES = 30_000

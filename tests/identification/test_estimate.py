@@ -8,7 +8,8 @@ from simulated import Conditions, exact_error, hidden
 from thorough import some
 
 import feasid
-from feasid.effects.joint_terms import choose_terms
+from feasid.effects.joint_terms import remove_terms
+from feasid.effects.selection import select_terms
 from feasid.errors import InputError
 from feasid.estimation.estimator import Estimator
 from feasid.estimation.newton import DECREMENT
@@ -166,10 +167,7 @@ def test_friction_that_is_there_is_chosen_and_other_is_not():
     run.tau[:, joint] += extra
     reducer = EquationReducer(wide, [int(c) for c in base.independent], motion.cutoff)
     reducer.add(run)
-    sets = ((), ("sqrt",), ("load",), ("sqrt", "load"))
-    choice = choose_terms(reducer.result(), estimator(base), sets)
-    assert "fs" in choice.robot.drives[joint].symbols
-    others = [d for k, d in enumerate(choice.robot.drives) if k != joint]
-    assert sum("fs" in d.symbols for d in others) <= 1
-    assert choice.table.shape == (4, 6)
-    assert choice.table.loc["sqrt"].iloc[joint] < 0.9 * choice.table.loc["none"].iloc[joint]
+    offered = {"fs", "fl"}
+    plain = base_parameters(remove_terms(wide, [offered for _ in wide.drives]))
+    found = select_terms(reducer.result(), estimator(base), plain, ("sqrt", "load"))
+    assert found.terms == {wide.joints[joint]: ("sqrt",)}

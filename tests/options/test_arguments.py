@@ -76,7 +76,7 @@ def run(subjects, chosen):
 
 
 RESULTS = (
-    "BaseParameters", "Choice", "Comparison", "Correction", "Diagnosis", "ExcitationProblem",
+    "BaseParameters", "Comparison", "Correction", "Diagnosis", "ExcitationProblem",
     "Finding", "Fit", "Fleet", "ControllerPayload", "OnlineEstimate", "Payload", "Replay", "Range",
     "ContactEstimate", "ParameterRanges", "Reduced", "FileCheck", "FileCorrection", "Samples",
     "Simulation", "TorqueConstants",

@@ -1,0 +1,304 @@
+"""What a log asks for: the search on a log row by row or reduced, and its table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from feasid.core.notes import Note
+from feasid.effects.calibration import (
+    Corrected,
+    correctable_mistakes,
+    gauss_newton,
+    uncorrected_trial,
+)
+from feasid.effects.corrected_log import CorrectedLog, UncorrectedLog
+from feasid.effects.corrections import usual_widths
+from feasid.effects.functions import Mistake
+from feasid.effects.gram import BlockGrams, grams_of_reduced
+from feasid.effects.joint_terms import ABRUPT, Terms, drive_key, friction_by_drive, term_notes
+from feasid.effects.search import EffectSearch, EffectSearchResult, Tried
+from feasid.effects.table import EFFECTS
+from feasid.estimation.estimate import Estimate
+from feasid.estimation.estimator import Estimator
+from feasid.identifiability.base import BaseParameters
+from feasid.regression.reduce import restrict_terms
+from feasid.regression.triangle import Reduced
+
+MOST_DELAYS = 3
+"""Times a common delay is corrected before anything else is judged: over 10 ms it is not linear."""
+
+WARM_TIMES = (0.12, 0.25, 0.5, 1.0)
+"""Time constants of a warm-up that are looked for, as shares of the log's length."""
+
+STRONGEST = 2
+"""Ripples per joint, the strongest of its unfiltered residual, that are looked for."""
+
+DEFAULT_WORDS = ("sqrt", "load", "weight", "stribeck", "direction", "spring")
+"""Joint terms that are looked for in any log: all but gravity compensators, whose sine and cosine
+of the position are those of bodies."""
+
+MOST_FEATURES = 12
+"""Joints up to which features that take a dynamics of their own are looked for at each."""
+
+
+@dataclass(frozen=True)
+class SelectionEntry:
+    """An effect at a joint that a search looked at."""
+
+    effect: str
+    joint: str  #: Empty for an effect of the whole log.
+    value: float  #: Its first coefficient in `unit`; NaN where it did not enter the search.
+    deviation: float  #: Of the value.
+    unit: str  #: Empty for SI.
+    gain: float  #: Share by which held-out errors fall, of all joints that were tried together.
+    certainty: float  #: Deviations of that over blocks of the log.
+    entered: bool  #: Whether the fit has it.
+    why: str  #: Why it has not.
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """What entered a fit of a log, what was found and is only reported, and what was tried."""
+
+    plain: CorrectedLog | None = None  #: The log as it came; None where it was reduced.
+    trial: CorrectedLog | None = None  #: The log with a common delay corrected.
+    result: EffectSearchResult = field(default_factory=lambda: EffectSearchResult((), ()))
+    names: tuple[str, ...] = ()  #: Of joints, or of drives where the log was reduced.
+    words: tuple[str, ...] = ()  #: Joint terms that may enter.
+    #: Friction of the plain fit by drive, where the log was reduced.
+    usual: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    gains: bool = False  #: Whether the caller wants torque gains of single joints corrected.
+
+    def enters(self, tried: Tried) -> bool:
+        """Whether what the search entered is a part of the fit, or only reported."""
+        effect = EFFECTS[tried.mistakes[0].kind]
+        if effect.kind == "term":
+            return bool({*effect.terms[:1]} & {*self.words}) or effect.name == "abrupt"
+        single = effect.name == "gain" and len(tried.mistakes) == 1 and not self.gains
+        return effect.kind == "sensor" and not single
+
+    @property
+    def sensors(self) -> list[Mistake]:
+        """Errors of the log that a fit corrects."""
+        own = [t for t in self.result.entered if self.enters(t)]
+        return [m for t in own for m in t.mistakes if EFFECTS[m.kind].kind == "sensor"]
+
+    @property
+    def terms(self) -> dict[str, tuple[str, ...]]:
+        """Words of joint terms by the name of a joint, or of a drive."""
+        out: dict[str, tuple[str, ...]] = {}
+        for tried in self.result.entered:
+            effect = EFFECTS[tried.mistakes[0].kind]
+            if effect.kind == "term" and effect.terms and self.enters(tried):
+                for m in tried.mistakes:
+                    name = self.names[m.joint]
+                    out[name] = (*out.get(name, ()), effect.terms[0])
+        return out
+
+    @property
+    def abrupt(self) -> float:
+        """What Coulomb friction that changes its sign at once gains; 0 where it did not enter."""
+        own = [t for t in self.result.entered if t.mistakes[0].kind == "abrupt"]
+        return own[0].gain.share if own else 0.0
+
+    @property
+    def reported(self) -> list[Tried]:
+        """What the search found and no fit models."""
+        return [t for t in self.result.entered if not self.enters(t)]
+
+    def gain_of(self, kind: str) -> float:
+        """Share by which held-out errors fell with everything of a kind."""
+        left = [1.0 - t.gain.share for t in self.result.entered if t.mistakes[0].kind == kind]
+        return 1.0 - float(np.prod(left))
+
+    @property
+    def gains_by_word(self) -> dict[str, float]:
+        """The same by the word of a joint term."""
+        return {e.terms[0]: self.gain_of(e.name) for e in EFFECTS.values() if e.terms}
+
+    @property
+    def gains_by_mistake(self) -> dict[Mistake, float]:
+        """The same by kind and joint, whatever the number."""
+        return {Mistake(m.kind, m.joint): self.gain_of(m.kind) for m in self.result.mistakes}
+
+    @property
+    def alike(self) -> dict[Mistake, tuple[str, ...]]:
+        """Other joints at which an effect would explain the log as well."""
+        return {
+            m: tuple(self.names[other.joint] for other in t.alike)
+            for t in self.result.entered
+            for m in t.mistakes
+            if t.alike
+        }
+
+    def joints_of(self, tried: Tried) -> tuple[str, ...]:
+        """Names of a candidate's joints; empty for one of the whole log."""
+        return tuple(self.names[m.joint] for m in tried.mistakes if m.joint >= 0)
+
+    @property
+    def entries(self) -> tuple[SelectionEntry, ...]:
+        """Everything that was tried, what entered first; a row per effect and joint."""
+        out = []
+        for tried in (*self.result.entered, *self.result.tried):
+            effect = EFFECTS[tried.mistakes[0].kind]
+            entered = tried.entered and self.enters(tried)
+            why = tried.why or ("" if entered else "it is only reported")
+            for m in tried.mistakes:
+                name = self.names[m.joint] if m.joint >= 0 else ""
+                own, spread = (
+                    effect.factor * float(x[m][0]) if m in x else np.nan
+                    for x in (self.result.values, self.result.deviations)
+                )
+                gain = tried.gain.share, tried.gain.deviations
+                out.append(
+                    SelectionEntry(effect.name, name, own, spread, effect.unit, *gain, entered, why)
+                )
+        return tuple(out)
+
+    def settled(self, corrected: Corrected, terms: Terms) -> Selection:
+        """The same without errors of the log that turned out to be none, and terms refused."""
+        kinds = {m.kind for m in corrected.active}
+        words = {word for own in terms.values() for word in own}
+
+        def entered(tried: Tried) -> bool:
+            effect = EFFECTS[tried.mistakes[0].kind]
+            return effect.name in {*kinds, "abrupt"} or bool({*effect.terms[:1]} & words)
+
+        return self.without(entered, "fitted with everything else it is none, or is impossible")
+
+    def refused(self, why: str) -> Selection:
+        """The same where nothing enters the fit after all; what is only reported stays."""
+        return self.without(lambda tried: False, why)
+
+    def without(self, entered: Callable[[Tried], bool], why: str) -> Selection:
+        """The same where less enters the fit, and why."""
+        every = [(t, not self.enters(t) or entered(t)) for t in self.result.entered]
+        left = tuple(t for t, own in every if own)
+        gone = tuple(replace(t, entered=False, why=why) for t, own in every if not own)
+        result = replace(self.result, entered=left, tried=(*gone, *self.result.tried))
+        return replace(self, result=result)
+
+    def term_notes(self, terms: Terms) -> list[Note]:
+        """Which joint terms the fit has, of those that were selected."""
+        refused = [drive for drive, words in self.terms.items() if words != terms[drive]]
+        notes = term_notes(terms, self.gains_by_word, refused)
+        if gain := self.abrupt:
+            notes.append(Note(ABRUPT.format(gain=gain), "abrupt-friction", gain=gain))
+        return notes
+
+    @property
+    def notes(self) -> list[Note]:
+        """What was found and is not in the fit."""
+        out = []
+        for tried in self.reported:
+            effect, joints = EFFECTS[tried.mistakes[0].kind], self.joints_of(tried)
+            values = [self.result.values[m] for m in tried.mistakes]
+            sizes = ", ".join(
+                f"{j} {effect.factor * v[0]:.3g} {effect.unit}".rstrip()
+                for j, v in zip(joints, values, strict=True)
+            )
+            where = f" ({', '.join(joints)})" if "{sizes}" not in effect.text else ""
+            text = (
+                f"{effect.text.format(sizes=sizes)}{where}: with it the cross-validation error "
+                f"falls by {tried.gain.share:.0%}; the fit does not model it{self._remedy(tried)}"
+            )
+            numbers = {
+                "sizes": [v.tolist() for v in values],
+                "numbers": [m.number for m in tried.mistakes],
+            }
+            out.append(
+                Note(
+                    text,
+                    "lacking",
+                    kind=effect.name,
+                    joints=[*joints],
+                    gain=tried.gain.share,
+                    **numbers,
+                )
+            )
+        return out
+
+    def _remedy(self, tried: Tried) -> str:
+        effect = EFFECTS[tried.mistakes[0].kind]
+        if effect.kind == "term":
+            return f" (candidates={[*effect.terms]} lets it)"
+        return ' (calibration={"gain": 0.05} lets it)' if effect.name == "gain" else ""
+
+
+def offered_effects(trial: CorrectedLog, words: Sequence[str], abrupt: bool) -> list[Mistake]:
+    """Everything that is looked for in a log."""
+    setup, joints, robot = trial.setup, trial.rows.joints, trial.base.robot
+    widths = usual_widths(setup.chosen["calibration"], setup.sample_time)
+    out = [m for m in correctable_mistakes(setup, widths) if m.kind != "warm-up"]
+    if widths and setup.seconds:
+        out += [Mistake("warm-up", j, setup.seconds * w) for w in WARM_TIMES for j in joints]
+    out += [Mistake("abrupt")] if abrupt else []
+    have = {robot.joints[j]: set[str]() for j in joints}
+    for drive in robot.drives:
+        for joint in drive.coupling:
+            have.get(joint, set()).update(drive.symbols)
+    for effect in EFFECTS.values():
+        if {*effect.terms} & {*words, *DEFAULT_WORDS}:
+            lacking = [j for j in joints if not effect.known(have[robot.joints[j]])]
+            out += [Mistake(effect.name, j) for j in lacking]
+    for j in joints:
+        if robot.bodies[j].motion[:3].any():
+            strongest = trial.rows.strongest_harmonics(j, trial.beta, STRONGEST)
+            out += [Mistake("ripple", j, float(n)) for n in strongest]
+    if len(joints) <= MOST_FEATURES:
+        out += [Mistake(kind, j) for kind in ("elastic", "backlash") for j in joints]
+    return out
+
+
+def select_effects(
+    setup: UncorrectedLog, estimate: Estimate, words: Sequence[str], abrupt: bool
+) -> Selection:
+    """Search a log around its plain fit for everything that may enter."""
+    plain, delays = uncorrected_trial(setup, estimate), list[Tried]()
+    trial = plain
+    asked = setup.chosen["calibration"]
+    gains = isinstance(asked, Mapping) and bool(asked.get("gain"))
+    while True:
+        grams = BlockGrams.from_log(trial, offered_effects(trial, words, abrupt))
+        stop = "delay" if len(delays) < MOST_DELAYS else ""
+        result = EffectSearch(grams).run(stop_at=stop)
+        if not stop or not result.entered or result.entered[-1].mistakes[0].kind != "delay":
+            break
+        corrected = gauss_newton(trial, [Mistake("delay")])[0]
+        if Mistake("delay") not in corrected.correction.values:
+            break
+        delays.append(result.entered[-1])
+        trial = corrected
+    if delays:
+        result = replace(
+            result,
+            entered=(*delays[:1], *(t for t in result.entered if t.mistakes != delays[0].mistakes)),
+        )
+        result.values.setdefault(Mistake("delay"), trial.correction.values[Mistake("delay")])
+    return Selection(plain, trial, result, trial.base.robot.joints, tuple(words), gains=gains)
+
+
+def select_terms(
+    reduced: Reduced, estimator: Estimator, plain: BaseParameters, words: Sequence[str]
+) -> Selection:
+    """Search a reduced log for joint terms that it has columns of.
+
+    `estimator` has the robot with all terms on offer, `plain` base parameters without them.
+    """
+    wide = estimator.base
+    part = restrict_terms(reduced, wide.robot, plain)
+    comparison = estimator.on(plain).for_comparison()
+    noise = comparison.estimate_noise(part)
+    kept = replace(comparison, noise=noise)
+    _, delta, covariance = kept.follow(part)
+    K = np.asarray(plain.K, dtype=np.float64)
+    grams = grams_of_reduced(reduced, wide, plain, words, K @ delta, K @ covariance @ K.T, noise)
+    drives = tuple(map(drive_key, wide.robot.drives))
+    if not grams.items:
+        return Selection(names=drives)
+    result = EffectSearch(grams).run()
+    usual = friction_by_drive(plain.robot, delta)
+    return Selection(result=result, names=drives, words=tuple(words), usual=usual)
