@@ -221,6 +221,7 @@ def has_rows(tasks: Sequence[LogTask], robot: Robot, chosen: Mapping[str, Any]) 
     usual = chosen["method"] == "torque" and chosen["robust"] is None
     in_memory = all(isinstance(t.source, Recording) and not t.source.streamed for t in tasks)
     filtered = chosen["filtering"] == "equations" and chosen["cutoff"] is not False
+    usual = usual and chosen["prior"] is not None  # without one the search has no covariance
     return plain and usual and in_memory and filtered and not robot_floats(robot)
 
 
@@ -232,11 +233,9 @@ def make_uncorrected_log(
     estimator: Estimator,
     delay: float,
 ) -> UncorrectedLog | None:
-    """What a search needs; None where this log and robot, or these options, allow none."""
+    """What a search row by row needs; None where this log allows none."""
     robot = base.robot
-    if estimator.prior is None or not (has_rows(tasks, robot, chosen) and reduced.strata):
-        return None
-    if reduced.samples > MOST_SAMPLES:
+    if not reduced.strata or reduced.samples > MOST_SAMPLES:
         return None
     recorded = [(t.source, t.options) for t in tasks if isinstance(t.source, Recording)]
     torque = True if chosen["measured"] is None else chosen["measured"]

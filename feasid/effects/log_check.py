@@ -27,7 +27,7 @@ from feasid.errors import FeasidError
 from feasid.estimation.cross_validation import CrossValidation
 from feasid.estimation.estimator import Estimator
 from feasid.estimation.held_out import RULES
-from feasid.estimation.noise import align_torques
+from feasid.estimation.noise import find_delay
 from feasid.estimation.torque_scale import scale_note
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.formats.fit_robot import CandidateTerms
@@ -326,7 +326,8 @@ def _prepare_trial(
     try:
         base, _ = base_with_terms(robot, [log], offer=CandidateTerms(()))
         work = LogTask(log, {**reading, "filtering": "equations"})
-        reduced = align_torques(reduce_tasks([work], base))[0]
+        reduced = reduce_tasks([work], base)
+        reduced = reduced.with_shifted_torques(find_delay(reduced).value)
         estimator = Estimator(base, feasible_set(base.robot)).for_comparison()
         trial = estimator.cross_validate(reduced)
         if len(trial.folds) < MIN_FOLDS:

@@ -316,20 +316,17 @@ class Delay:
         return [Note(text, "sub-sample-delay", delay=self.value, deviation=self.deviation)]
 
 
-def align_torques(reduced: Reduced) -> tuple[Reduced, Delay]:
-    """Torques shifted to their motion, and by how much.
-
-    `reduced`: returned as it is where its equations were not filtered.
-    """
+def find_delay(reduced: Reduced) -> Delay:
+    """By how much torques are late, below a sample; none where equations were not filtered."""
     if not reduced.strata or not reduced.period:
-        return reduced, Delay()
+        return Delay()
     delay = Delay()
     for _ in range(DELAY_ROUNDS):
         delay = _next_delay(reduced.with_shifted_torques(delay.value), delay.value)
         if abs(delay.value) > LONGEST_DELAY * reduced.period:
             certain = abs(delay.value) > NOTABLE_DELAY * delay.deviation
-            return reduced, Delay(left=delay.value if certain else 0.0)
-    return reduced.with_shifted_torques(delay.value), delay
+            return Delay(left=delay.value if certain else 0.0)
+    return delay
 
 
 def _next_delay(reduced: Reduced, already: float) -> Delay:

@@ -40,7 +40,7 @@ from feasid.estimation.cross_validation import CrossValidation
 from feasid.estimation.estimate import Estimate
 from feasid.estimation.estimator import Estimator
 from feasid.estimation.held_out import RULES
-from feasid.estimation.noise import Delay, align_torques
+from feasid.estimation.noise import Delay, find_delay
 from feasid.estimation.priors import COVARIANCE_WEIGHT, find_prior
 from feasid.formats.fit_robot import (
     resolve_robot,
@@ -73,8 +73,8 @@ from feasid.robot.description import Robot
 from feasid.robot.joint_terms import FRICTION
 from feasid.servos.gains import ServoFit, identify_servo
 
-Align = Callable[[Reduced], tuple[Reduced, Delay]]
-"""What takes a delay of less than a sample out of a log."""
+Align = Callable[[Reduced], Delay]
+"""What finds a delay of less than a sample in a log."""
 
 
 @checked
@@ -137,9 +137,10 @@ def _fit_torques(
 
     wide, term_notes = base_with_terms(described, logs, *terms, candidate_terms(chosen), measured)
     tasks = assign_cutoff(logs, wide.robot, select_options(LogOptions, chosen), measured)
-    added = any(note.code == "friction-added" for note in term_notes)
+    reduced_notes = [note for s in logs if isinstance(s, Reduced) for note in s.notes]
+    added = any(note.code == "friction-added" for note in (*term_notes, *reduced_notes))
     offer = _Offer(described, wide, _offered_words(chosen, added))
-    align = align_torques if servo is None else lambda r: (r, Delay())
+    align = find_delay if servo is None else lambda _: Delay()
     answer = _identify(tasks, offer, chosen, align)
     warnings = _diagnose_where_asked(tasks, described, measured, chosen)
     solved, calibration, reduced = answer.solved, answer.calibration, answer.reduced
@@ -219,33 +220,43 @@ def _identify(
     tasks: Sequence[LogTask], offer: _Offer, chosen: Mapping[str, Any], align: Align
 ) -> _Answer:
     """The plain fit, the search for what else the log asks for, and the fit with that."""
-    row_by_row = has_rows(tasks, offer.wide.robot, chosen)
-    base = offer.plain if row_by_row else offer.wide
-    reduced = reduce_tasks(tasks, base)
-    _require_enough_rows(reduced, base)
-    aligned, delay = align(reduced)
-    if row_by_row or not aligned.strata:
+    if has_rows(tasks, offer.wide.robot, chosen):
+        base = offer.plain
+        reduced = reduce_tasks(tasks, base)
+        _require_enough_rows(reduced, base)
+        delay = align(reduced)
+        aligned = reduced.with_shifted_torques(delay.value) if reduced.strata else reduced
         solved = _solve(tasks, base, aligned, delay, chosen)
-        setup = make_uncorrected_log(
-            tasks, base, aligned, chosen, solved.estimator, solved.delay.value
-        )
-        if setup is None:
-            return _Answer(solved, Calibration(), Selection(), reduced, [])
-        return _enter_effects(tasks, offer, setup, solved, reduced, chosen)
-    estimator = Estimator.from_options(base, chosen)
+        setup = make_uncorrected_log(tasks, base, aligned, chosen, solved.estimator, delay.value)
+        if setup is not None:
+            return _enter_effects(tasks, offer, setup, solved, reduced, chosen)
+    return _identify_reduced(tasks, offer, chosen, align)
+
+
+def _identify_reduced(
+    tasks: Sequence[LogTask], offer: _Offer, chosen: Mapping[str, Any], align: Align
+) -> _Answer:
+    """The same where the log is not there row by row: joint terms are what can be searched."""
+    wide = offer.wide
+    reduced = reduce_tasks(tasks, wide)
+    _require_enough_rows(reduced, wide)
+    delay = align(restrict_terms(reduced, wide.robot, offer.plain))
+    if not reduced.strata:
+        solved = _solve(tasks, wide, reduced, delay, chosen)
+        return _Answer(solved, Calibration(), Selection(), reduced, [])
+    aligned = reduced.with_shifted_torques(delay.value)
+    estimator = Estimator.from_options(wide, chosen)
     selection = select_terms(aligned, estimator, offer.plain, offer.words)
     terms: Terms = selection.terms
     while True:
-        robot = with_terms(offer.plain.robot, terms, np.asarray(base.robot.load_model))
+        robot = with_terms(offer.plain.robot, terms, np.asarray(wide.robot.load_model))
         narrow = base_parameters(robot, measured=chosen["measured"])
-        part = restrict_terms(aligned, base.robot, narrow)
+        part = restrict_terms(aligned, wide.robot, narrow)
         solved = _solve(tasks, narrow, part, delay, chosen)
         fewer = without_restless(terms, robot, solved.estimate.delta, selection.usual)
         if fewer == terms:
-            break
+            return _Answer(solved, Calibration(), selection, part, selection.term_notes(terms))
         terms = fewer
-    notes = selection.term_notes(terms)
-    return _Answer(solved, Calibration(), selection, part, notes)
 
 
 def _enter_effects(
@@ -276,7 +287,8 @@ def _enter_effects(
     allowance = allow(corrected, weight, selection.gains_by_mistake, selection.alike)
     # Another log of this robot has the same tilt, but not the same rounding of positions.
     estimate = solved.estimate.with_systematic(allowance.spread, recurring=True)
-    bias, own_notes = resolution_bias(corrected.trial), solved.notes
+    asked = chosen["calibration"] is not None
+    bias, own_notes = resolution_bias(corrected.trial) if asked else None, solved.notes
     if bias is not None:
         estimate = estimate.with_systematic(bias.spread[:, None])
         own_notes = [*bias.notes, *own_notes]

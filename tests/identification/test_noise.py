@@ -277,6 +277,4 @@ def test_delays_in_words(value, deviation, left, text):
 
 def test_unfiltered_equations_are_not_aligned():
     data = replace(made(0.04, 1.0), period=0.0)
-    found, delay = noise.align_torques(data)
-    assert found is data
-    assert delay == noise.Delay()
+    assert noise.find_delay(data) == noise.Delay()

@@ -7,7 +7,7 @@ import pytest
 from simulated import RATE, Conditions, hidden
 
 import feasid
-from feasid.estimation.noise import LONGEST_DELAY, align_torques
+from feasid.estimation.noise import LONGEST_DELAY, Delay, find_delay
 
 DEVIATIONS = 3.0  # 3 in 1000 by chance
 SHARE = 0.2  # of a sample: three deviations of the worst of three arms
@@ -31,7 +31,7 @@ def test_a_log_in_time_is_left_alone():
     arm = hidden("ur5", 1)
     fit = feasid.fit(arm.log, arm.robot, diagnose=False)
     assert not told(fit)
-    _, delay = align_torques(feasid.reduce(arm.log, base=fit.base, filtering="equations"))
+    delay = find_delay(feasid.reduce(arm.log, base=fit.base, filtering="equations"))
     assert abs(delay.value) * RATE < SHARE
     assert 0 < delay.deviation * RATE < 0.5  # known better than before the log was seen
 
@@ -56,8 +56,7 @@ def test_longer_delays_are_taken_out_unless_the_log_is_to_stay(samples):
     assert ("behind" if samples > 0 else "ahead of") in note
     assert LONGEST_DELAY < note.values["delay"] * RATE * np.sign(samples) < 1.1 * abs(samples)
     reduced = feasid.reduce(late, base=fit.base, filtering="equations")
-    same, delay = align_torques(reduced)
-    assert same is reduced
+    delay = find_delay(reduced)
     assert (delay.value, delay.deviation) == (0.0, 0.0)
 
 
@@ -65,4 +64,4 @@ def test_without_a_period_nothing_is_shifted():
     arm = hidden("ur5", 1)
     reduced = feasid.reduce(arm.log, arm.robot)
     for unknown in (replace(reduced, period=0.0), replace(reduced, strata=())):
-        assert align_torques(unknown)[0] is unknown
+        assert find_delay(unknown) == Delay()

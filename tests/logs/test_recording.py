@@ -46,6 +46,7 @@ def test_a_fit_reads_its_file_once_and_prepares_it_once(case, monkeypatch):
 def test_parquet_is_streamed_whatever_is_fitted(case, options, monkeypatch):
     folder, robot, _ = case
     whole = feasid.fit(str(folder / "log.csv"), robot, diagnose=False, **options)
+    monkeypatch.setattr(recordings, "STREAMED_BYTES", 0)
     monkeypatch.setattr(Recording, "frame", property(lambda self: pytest.fail("read whole")))
     streamed = feasid.fit(str(folder / "log.parquet"), robot, diagnose=False, **options)
     scale = np.abs(whole.beta).max()
