@@ -105,7 +105,6 @@ class FitRecord:
     options: Mapping[str, Any]
     delay: float
     calibration: Calibration
-    selected: tuple[SelectionEntry, ...]
     servo: ServoFit | None
     contact_errors: ErrorLaw | None
     made: Mapping[str, Any]
@@ -115,6 +114,7 @@ class FitRecord:
     simulated: Array | None = field(default=None)  #: deviations of short simulations
     outside: tuple[str, ...] = field(default=())  #: constraints that no certificate covers
     logs: LogComparison | None = None
+    selected: tuple[SelectionEntry, ...] = ()  #: what the search looked at
 
 
 KNOWN = MODEL_KINDS | kinds(
@@ -290,27 +290,7 @@ def _fit(record: FitRecord, source: Source | None, reduced: Reduced, equations: 
         raise DamagedError(f"its parameters break {', '.join(broken)}")
     units = problem_units(robot, feasible, r @ base.K, rho, torques=True)
     problem = LeastSquares(r, rho, base, feasible, units)
-    estimate = Estimate(
-        FeasibleFit(problem, record.delta, record.raw, ()),
-        FeasibleFit(problem, record.optimum, record.raw, ()),
-        record.minimiser,
-        triangle=record.triangle,
-        weights=record.joint_weights,
-        noise=record.noise,
-        base_covariance=record.covariances[0],
-        prior_weight=record.prior_weight,
-        evidence=record.evidence,
-        covariance=record.covariances[1],
-        prediction_covariance=record.covariances[2],
-        systematic=record.systematic,
-        bounds=record.bounds,
-        active_bounds=record.active_bounds,
-        rejected_bounds=record.rejected_bounds,
-        excluded_bounds=record.excluded_bounds,
-        inconsistent=record.inconsistent,
-        notes=record.estimate_notes,
-        **{name: float(record.numbers[name]) for name in NUMBERS},
-    )
+    estimate = _estimate(record, problem)
     estimator = Estimator(
         base,
         feasible,
@@ -339,6 +319,31 @@ def _fit(record: FitRecord, source: Source | None, reduced: Reduced, equations: 
         saved=LogEvidence(record.log, record.structure, record.contact_errors, record.simulated),
         logs=record.logs,
         made=record.made,
+    )
+
+
+def _estimate(record: FitRecord, problem: LeastSquares) -> Estimate:
+    """The estimate of a record, a solution of `problem`."""
+    return Estimate(
+        FeasibleFit(problem, record.delta, record.raw, ()),
+        FeasibleFit(problem, record.optimum, record.raw, ()),
+        record.minimiser,
+        triangle=record.triangle,
+        weights=record.joint_weights,
+        noise=record.noise,
+        base_covariance=record.covariances[0],
+        prior_weight=record.prior_weight,
+        evidence=record.evidence,
+        covariance=record.covariances[1],
+        prediction_covariance=record.covariances[2],
+        systematic=record.systematic,
+        bounds=record.bounds,
+        active_bounds=record.active_bounds,
+        rejected_bounds=record.rejected_bounds,
+        excluded_bounds=record.excluded_bounds,
+        inconsistent=record.inconsistent,
+        notes=record.estimate_notes,
+        **{name: float(record.numbers[name]) for name in NUMBERS},
     )
 
 

@@ -123,7 +123,8 @@ class BlockGrams:
         use = self.places_of(mistakes)
         M, g = self.system(use, self._total())
         found, deviation = np.zeros(self.size), np.zeros(self.size)
-        found[use], deviation[use] = np.linalg.solve(M, g), np.sqrt(np.diag(np.linalg.inv(M)))
+        variance = np.maximum(np.diag(np.linalg.inv(M)), 0.0)  # of a log without noise: rounding
+        found[use], deviation[use] = np.linalg.solve(M, g), np.sqrt(variance)
         own = {m: (self.items[m], self.scales[self.items[m] - self.nb]) for m in mistakes}
         value, spread = (
             {m: x[p] * scale for m, (p, scale) in own.items()} for x in (found, deviation)

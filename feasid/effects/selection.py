@@ -23,6 +23,7 @@ from feasid.effects.search import EffectSearch, EffectSearchResult, Tried
 from feasid.effects.table import EFFECTS
 from feasid.estimation.estimate import Estimate
 from feasid.estimation.estimator import Estimator
+from feasid.estimation.held_out import RULES
 from feasid.identifiability.base import BaseParameters
 from feasid.regression.reduce import restrict_terms
 from feasid.regression.triangle import Reduced
@@ -78,7 +79,7 @@ class Selection:
         if effect.kind == "term":
             return bool({*effect.terms[:1]} & {*self.words}) or effect.name == "abrupt"
         single = effect.name == "gain" and len(tried.mistakes) == 1 and not self.gains
-        return effect.kind == "sensor" and not single
+        return effect.kind == "sensor" and (not single or RULES["one-gain"].accepts(tried.gain))
 
     @property
     def sensors(self) -> list[Mistake]:

@@ -168,6 +168,14 @@ RULES = {
         share=0.1,
         deviations=3.0,
     ),
+    "one-gain": Rule(
+        "The gain of one joint, which real logs show where a load or elasticity is not modelled: "
+        "on 40 real pairs the robot without its corrections was 1.25 times as wrong with such "
+        "gains as without. A gain that is wrong by a fifth halves its joint's error in simulation.",
+        share=np.inf,
+        one_joint=0.5,
+        deviations=3.0,
+    ),
     "fit": Rule(
         "All that entered together, by feasible fits: they must not be worse than the plain fit.",
     ),

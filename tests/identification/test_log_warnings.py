@@ -82,11 +82,11 @@ def test_logs_with_other_columns_are_left_out_and_named(arm, calls):
     parts[2] = parts[2].drop(columns=[c for c in log if c.startswith("dq_")])
     fit = feasid.fit(parts, robot, **QUICK)
     assert [len(c.frame) for c in calls] == [1000]
-    assert "beside the first" in notes(fit, "undiagnosed")[0]
+    assert "with the first log" in notes(fit, "undiagnosed")[0]
     fit = feasid.fit(thirds(log), robot, **QUICK, exclude=[(0.0, 0.2)])
     assert len(calls) == 2
     assert len(calls[1].frame) == 500
-    assert "beside the first" in notes(fit, "undiagnosed")[0]
+    assert "with the first log" in notes(fit, "undiagnosed")[0]
 
 
 def test_too_long_is_said(arm, calls, monkeypatch):
