@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
 import tempfile
@@ -43,10 +44,29 @@ class NameList(Directive):
             link += nodes.literal(text=f"feasid.{name}")
             term = nodes.term("", "", link)
             text = said if not isinstance(value, dict) else "Options of the published method."
-            out += nodes.definition_list_item(
-                "", term, nodes.definition("", nodes.paragraph(text=text))
-            )
+            out += nodes.definition_list_item("", term, nodes.definition("", with_code(text)))
         return [out]
+
+
+def with_code(text):
+    """A paragraph in which what stands between backquotes is code."""
+    parts = re.split(r"`+([^`]+)`+", text)
+    return nodes.paragraph(
+        "",
+        "",
+        *(nodes.literal(text=x) if k % 2 else nodes.Text(x) for k, x in enumerate(parts) if x),
+    )
+
+
+MOST_PARAMETERS = 12
+"""Of a signature that is shown in full; the page's table of options has the others."""
+
+
+def shorten_signature(app, what, name, obj, options, signature, returned):
+    """A long signature with its keyword options in one word."""
+    if signature and signature.count(",") > MOST_PARAMETERS and ", *, " in signature:
+        signature = f"{signature.partition(', *, ')[0]}, **options)"
+    return signature, returned
 
 
 def page_of(name):
@@ -194,6 +214,7 @@ def setup(app):
         inline_renderers=(lambda t, n: formula(t, n, False), None),
         block_renderers=(lambda t, n: formula(t, n, True), None),
     )
+    app.connect("autodoc-process-signature", shorten_signature)
     app.add_directive("name-list", NameList)
     app.add_directive("command-list", CommandList)
     app.add_directive("demo", Demo)

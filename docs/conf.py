@@ -56,7 +56,8 @@ html_copy_source = False
 html_theme_options = {
     "show_prev_next": True,
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
+    "navbar_persistent": ["search-button"],
     "logo": {"text": "feasid", "alt_text": "Home"},
     "icon_links": [
         {"name": "PyPI", "url": "https://pypi.org/project/feasid", "icon": "fa-brands fa-python"},

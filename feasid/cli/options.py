@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from feasid.core.files import read_whole
@@ -73,17 +74,20 @@ class Parser(argparse.ArgumentParser):
         return super().parse_args(joined, namespace)
 
     def format_help(self) -> str:
-        """The usage and the arguments, without those that are rare."""
-        texts = [action.help for action in self.rare]
-        for action in self.rare:
-            action.help = argparse.SUPPRESS
-        self.usage = f"{self.prog} LOG ... --robot FILE [options]" if self.rare else None
-        try:
+        """The usage and the arguments; where some are rare, the others with their first clause."""
+        if not self.rare:
             return super().format_help()
-        finally:
-            self.usage = None
-            for action, text in zip(self.rare, texts, strict=True):
-                action.help = text
+        page = self._get_formatter()
+        page.add_usage(f"{self.prog} LOG ... --robot FILE [options]", [], [])
+        page.add_text(self.description)
+        page.start_section("frequent arguments (--help-all: all, in groups)")
+        for action in self._actions:
+            if action not in self.rare:
+                shown = copy(action)
+                shown.help = re.sub(r";.*?( \[[^\]]*\])?$", r"\1", action.help or "")
+                page.add_argument(shown)
+        page.end_section()
+        return page.format_help()
 
     def error(self, message: str) -> NoReturn:
         """What is wrong, what was perhaps meant, and where to read on; exit status 2."""

@@ -1,5 +1,6 @@
 """Completion: every command and option, in three shells, and harmless without the extra."""
 
+import re
 import shutil
 import subprocess
 
@@ -7,6 +8,7 @@ import pytest
 
 from feasid.cli import COMMANDS, main
 from feasid.cli.completion import SHELLS, build_full_parser
+from feasid.options.tables import FitOptions
 
 shtab = pytest.importorskip("shtab")
 
@@ -19,6 +21,10 @@ echo "${{COMPREPLY[@]}}"
 """
 
 LINES, COLUMNS = 38, 100
+"""Of the list of commands."""
+
+SCREEN = 45
+"""Lines of the help of a fit."""
 
 
 @pytest.fixture
@@ -59,6 +65,18 @@ def test_without_the_extra_the_command_is_named(monkeypatch, capsys):
     monkeypatch.setitem(__import__("sys").modules, "shtab", None)
     assert main(["completion", "bash"]) == 2
     assert 'pip install "feasid[completion]"' in capsys.readouterr().err
+
+
+def test_help_of_a_fit_fits_a_screen_and_all_of_it_is_one_argument_away(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["fit", "--help"])
+    short = capsys.readouterr().out
+    assert len(short.splitlines()) <= SCREEN
+    with pytest.raises(SystemExit, match="0"):
+        main(["fit", "--help-all"])
+    everything = capsys.readouterr().out
+    assert set(re.findall(r"--[\w-]+", short)) <= set(re.findall(r"--[\w-]+", everything))
+    assert all(name.replace("_", "-") in everything for name in FitOptions.__annotations__)
 
 
 def test_help_fits_a_screen(capsys):
