@@ -285,15 +285,15 @@ def uncertainty() -> Figure:
     fit = feasid.fit(log, robot, candidates=(), diagnose=False)
     mass = fit.range("hand.m")
     row = fit.summary().tables["standard parameters"].loc["hand.m"]
-    value, error = float(row["value"]), float(row["std. err."])
+    value, low, high = (float(row[name]) for name in ("value", "[2.5 %", "97.5 %]"))
     samples = fit.sample(400, seed=0)
     drawn = np.array([r.bodies[-1].inertial[9] for r in samples])
     true = arm.truth(robot).bodies[-1].inertial[9]
     figure, axis = plt.subplots(figsize=(7.6, 3.0), layout="constrained")
     axis.plot([mass.lower, mass.upper], [2, 2], color=BLUE, lw=7, alpha=0.5, solid_capstyle="butt")
     axis.text(1.42, 2.2, "range: every consistent model that fits", ha="right", color=BLUE)
-    axis.errorbar(value, 1, xerr=1.96 * error, fmt="o", color=GREEN, capsize=4)
-    axis.text(1.42, 1.2, "value and 1.96 standard errors, with the prior", ha="right", color=GREEN)
+    axis.errorbar(value, 1, xerr=[[value - low], [high - value]], fmt="o", color=GREEN, capsize=4)
+    axis.text(1.42, 1.2, "value and 95 % interval, with the prior", ha="right", color=GREEN)
     axis.plot(
         drawn, np.random.default_rng(0).uniform(-0.15, 0.15, len(drawn)), ".", color=GREY, ms=2
     )

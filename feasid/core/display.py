@@ -22,7 +22,7 @@ from urllib.parse import quote
 
 from feasid.core.arguments import checked_methods
 from feasid.core.text import escape_controls
-from feasid.errors import missing_extra
+from feasid.errors import InputError, missing_extra
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -327,6 +327,12 @@ BLUE, RED, GREEN, YELLOW, CYAN, GREY = (
 DPI = 110
 """Of pictures in notebooks."""
 
+PAPER = {1: 3.5, 2: 7.16}
+"""Width of one column and of two [inch], as IEEE and many other journals print them."""
+
+PAPER_TEXT, THIN, LEAST_SHRINK = 7, 0.6, 0.6
+"""Points of text; of lines and marks the share; of the height, which text needs, the least."""
+
 
 def new_figure(width: float, height: float, alt: str) -> Figure:
     """An empty figure that no window belongs to.
@@ -353,7 +359,31 @@ def figure_class() -> Any:
     except ImportError as error:
         raise missing_extra("plotting", "matplotlib", "plot") from error
 
+    from matplotlib.lines import Line2D
+    from matplotlib.text import Text
+
     class NotebookFigure(Figure):
+        def for_paper(self, columns: int = 1) -> Figure:
+            """Take the width of one column or two, with text of 7 points and thin lines."""
+            if columns not in PAPER:
+                raise InputError(f"columns must be 1 or 2, not {columns!r}", option="columns")
+            width, height = self.get_size_inches()
+            shrink = PAPER[columns] / width
+            self.set_size_inches(PAPER[columns], height * max(shrink, LEAST_SHRINK))
+            for text in self.findobj(Text):
+                text.set_fontsize(PAPER_TEXT)
+            for line in self.findobj(Line2D):
+                line.set_linewidth(line.get_linewidth() * THIN)
+                line.set_markersize(line.get_markersize() * THIN)
+            for legend in list(self.legends):
+                names = [text.get_text() for text in legend.get_texts()]
+                legend.remove()
+                self.legend(handles=legend.legend_handles, labels=names, loc="outside upper center",
+                            ncols=2 * columns, fontsize=PAPER_TEXT, frameon=False)  # fmt: skip
+            for axis in self.axes:
+                axis.tick_params(labelsize=PAPER_TEXT, pad=2)
+            return self
+
         def _repr_png_(self) -> bytes:
             buffer = io.BytesIO()
             self.savefig(buffer, format="png", dpi=DPI)

@@ -16,6 +16,7 @@ from feasid.core.display import BLUE, GREY, RED, YELLOW, add_legend, new_figure,
 from feasid.identification.result import Fit
 from feasid.report.contents import PredictedLog, select_recording
 from feasid.report.robots import bounding_ball, robot_views
+from feasid.report.summary import linear_form_table
 from feasid.robot.inertia import pseudo_inertia
 
 if TYPE_CHECKING:
@@ -289,25 +290,22 @@ def draw_parameters(fit: Fit) -> Figure:
     """Base parameters with intervals, against the description and unconstrained least squares.
 
     Every row is in its own standard deviations from the fitted value, so that metres and
-    kilograms share an axis: the band is the interval of two deviations.
+    kilograms share an axis. Intervals end at zero where a parameter cannot be negative.
     """
-    table = fit.base_table
-    std = table["std"].to_numpy()
+    table = linear_form_table(fit, np.asarray(fit.base.K, float), list(fit.base_table.index))
+    std, values = table["std. err."].to_numpy(), table["value"].to_numpy()
     usable = np.isfinite(std) & (std > 0)
     scale = np.where(usable, std, 1.0)
-    values = table["value"].to_numpy()
-    own = fit.description.values
-    told = np.full(len(values), np.nan)
-    if not np.isnan(own[fit.description.inertial_columns]).any():
-        told = fit.base.K @ np.nan_to_num(own)
     rows = np.arange(len(values))[::-1]
     figure = new_figure(8.5, 1.4 + 0.17 * len(values), "base parameters with intervals, compared")
     axis = figure.subplots()
-    axis.axvspan(-2, 2, color=BLUE, alpha=0.15, label="two standard errors")
+    low, high = ((table[e].to_numpy() - values) / scale for e in ("[2.5 %", "97.5 %]"))
+    axis.hlines(rows[usable], low[usable], high[usable], color=BLUE, alpha=0.4, lw=4,
+                label="95 % interval")  # fmt: skip
     axis.axvline(0, color=BLUE, lw=1.2, label="fitted")
     for other, color, mark, label in (
-        (told, YELLOW, "s", "description"),
-        (table["ols"].to_numpy(), RED, "x", "least squares, unconstrained"),
+        (table["description"].to_numpy(), YELLOW, "s", "description"),
+        (fit.base_table["ols"].to_numpy(), RED, "x", "least squares"),
     ):
         shown = usable & np.isfinite(other)
         axis.plot(((other - values) / scale)[shown], rows[shown], mark, color=color, ms=4,

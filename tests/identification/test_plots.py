@@ -1,5 +1,7 @@
 """Plots: every picture draws what it says, shows itself in notebooks, and says so in words."""
 
+import re
+
 import numpy as np
 import pytest
 from logs import arm_parameters, simulate
@@ -134,3 +136,25 @@ def test_a_verdict_draws_what_breaks_it():
         verdict = feasid.check(model)
         widths = [bar.get_width() for bar in verdict.plot().axes[0].patches]
         assert np.sign(min(widths)) == sign
+
+
+@pytest.mark.parametrize(("columns", "inches"), [(1, 3.5), (2, 7.16)])
+def test_a_figure_takes_the_width_of_a_papers_columns(case, columns, inches, tmp_path):
+    fit, _ = case
+    for figure in (fit.plot(), fit.plot.parameters(), fit.plot.bodies()):
+        figure.for_paper(columns).savefig(tmp_path / "figure.svg")
+        width = re.search(r'<svg[^>]* width="([\d.]+)pt"', (tmp_path / "figure.svg").read_text())
+        assert float(width[1]) == pytest.approx(72 * inches, abs=0.1)
+        sizes = {t.get_fontsize() for axis in figure.axes for t in axis.get_xticklabels()}
+        assert sizes <= {7.0}
+    with pytest.raises(InputError, match="1 or 2"):
+        fit.plot.eigenvalues().for_paper(3)
+
+
+def test_intervals_that_are_drawn_end_where_the_tables_end(case):
+    fit, _ = case
+    drawn = fit.plot.parameters().axes[0].collections[0].get_segments()
+    table = fit.summary().tables["base parameters"]
+    for segment, (_, row) in zip(drawn, table.iterrows(), strict=True):
+        ends = row["value"] + row["std. err."] * segment[:, 0]
+        np.testing.assert_allclose(ends, [row["[2.5 %"], row["97.5 %]"]], rtol=1e-6, atol=1e-9)
