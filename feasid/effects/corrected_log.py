@@ -218,11 +218,10 @@ class CorrectedLog:
 def has_rows(tasks: Sequence[LogTask], robot: Robot, chosen: Mapping[str, Any]) -> bool:
     """Whether logs can be searched row by row, as far as options and robot tell."""
     plain = robot.dof == robot.axes == len(robot.bodies) and not robot.loops
-    usual = chosen["method"] == "torque" and chosen["robust"] is None
     in_memory = all(isinstance(t.source, Recording) and not t.source.streamed for t in tasks)
     filtered = chosen["filtering"] == "equations" and chosen["cutoff"] is not False
-    usual = usual and chosen["prior"] is not None  # without one the search has no covariance
-    return plain and usual and in_memory and filtered and not robot_floats(robot)
+    known = chosen["prior"] is not None  # without one the search has no covariance
+    return plain and known and in_memory and filtered and not robot_floats(robot)
 
 
 def make_uncorrected_log(

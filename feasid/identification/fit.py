@@ -25,7 +25,8 @@ from feasid.effects.corrected_log import (
     make_uncorrected_log,
     resolution_bias,
 )
-from feasid.effects.corrections import corrected_options
+from feasid.effects.corrections import NOTHING, LogCorrection, corrected_options
+from feasid.effects.functions import Mistake
 from feasid.effects.joint_terms import (
     Terms,
     friction_by_drive,
@@ -72,6 +73,9 @@ from feasid.regression.triangle import Reduced
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import FRICTION
 from feasid.servos.gains import ServoFit, identify_servo
+
+BY_TORQUES = {"method": "torque", "robust": None}
+"""Options of equations of which a log is searched, whatever those that are fitted then."""
 
 Align = Callable[[Reduced], Delay]
 """What finds a delay of less than a sample in a log."""
@@ -226,7 +230,7 @@ def _identify(
         _require_enough_rows(reduced, base)
         delay = align(reduced)
         aligned = reduced.with_shifted_torques(delay.value) if reduced.strata else reduced
-        solved = _solve(tasks, base, aligned, delay, chosen)
+        solved = _solve(tasks, base, aligned, delay, {**chosen, **BY_TORQUES})
         setup = make_uncorrected_log(tasks, base, aligned, chosen, solved.estimator, delay.value)
         if setup is not None:
             return _enter_effects(tasks, offer, setup, solved, reduced, chosen)
@@ -278,11 +282,13 @@ def _enter_effects(
         if RULES["fit"].accepts(gain):
             trial, corrected = other.trial, other
             delay = Delay() if trial.correction.shifts_torques else plain.delay
-            solved = _solve(tasks, trial.base, trial.reduced, delay, chosen)
+            solved = _solve(tasks, trial.base, trial.reduced, delay, chosen, trial.correction)
             notes = selection.term_notes(terms)
             selection = selection.settled(other, terms)
         else:
             selection = selection.refused("feasible fits with all of it predict no better")
+    if solved is plain and not _by_torques(chosen):
+        solved = _solve(tasks, plain.base, plain.reduced, plain.delay, chosen)
     weight = min(plain.estimate.evidence_weight, COVARIANCE_WEIGHT)
     allowance = allow(corrected, weight, selection.gains_by_mistake, selection.alike)
     # Another log of this robot has the same tilt, but not the same rounding of positions.
@@ -370,27 +376,39 @@ def _solve(
     reduced: Reduced,
     delay: Delay,
     chosen: Mapping[str, Any],
+    correction: LogCorrection = NOTHING,
 ) -> _Solution:
-    """Weigh the equations of a log and solve them."""
+    """Weigh the equations of a log and solve them.
+
+    `reduced` is without the errors in `correction` and the delay; other equations are formed so.
+    """
     estimator = Estimator.from_options(base, chosen)
-    equations, notes = _form_equations(tasks, base, reduced, chosen, estimator, delay.value)
+    equations, notes = reduced, list[Note]()
+    if not _by_torques(chosen):
+        values = {Mistake("delay"): np.array([delay.value])} if delay.value else {}
+        correction = LogCorrection({**values, **correction.values})
+        equations, notes = _form_equations(tasks, base, chosen, estimator, correction)
     estimate = estimator.fit(equations)
     late = estimator.delay_sensitivity(equations, estimate, delay.deviation)
     estimate = estimate.with_systematic(late)
     return _Solution(estimator, reduced, delay, equations, notes, estimate)
 
 
+def _by_torques(chosen: Mapping[str, Any]) -> bool:
+    """Whether a fit solves the equations of torques, filtered row by row."""
+    return all(chosen[name] == value for name, value in BY_TORQUES.items())
+
+
 def _form_equations(
     tasks: Sequence[LogTask],
     base: BaseParameters,
-    reduced: Reduced,
     chosen: Mapping[str, Any],
     estimator: Estimator,
-    delay: float,
+    correction: LogCorrection,
 ) -> tuple[Reduced, list[Note]]:
-    """Equations to solve: of the torques, of the momentum, or of blocks with robust weights."""
+    """Equations of the momentum, or of blocks of rows with robust weights."""
     robot, columns = base.robot, independent_columns(base)
-    if chosen["measured"] is not None and (chosen["method"], chosen["robust"]) != ("torque", None):
+    if chosen["measured"] is not None:
         rest = ", ".join(j for j in robot.joints if j not in chosen["measured"])
         raise InputError(
             "robust and method='momentum' need the torques of all joints"
@@ -398,48 +416,47 @@ def _form_equations(
             + ": leave them out, or measured",
             option="measured",
         )
+    prepared = _prepared_motions(tasks, robot, correction)
     if chosen["method"] == "momentum":
         from feasid.regression import momentum
 
-        parts = [
-            momentum.reduce_momentum(m, robot, columns, chosen["window"])
-            for m in _prepared_motions(tasks, robot)
-        ]
+        parts = [momentum.reduce_momentum(m, robot, columns, chosen["window"]) for m in prepared]
         total: Reduced = sum(parts[1:], parts[0])
         return total, [total.notes[-1]]
-    if chosen["robust"] is None:
-        return reduced, []
     from feasid.regression import robust
 
     blocks = [
         block
-        for motions in _prepared_motions(tasks, robot)
+        for motions in prepared
         for block in robust.reduce_blocks(motions, robot, columns, chosen["block"])
     ]
     kind = chosen["robust"]
     equations, shares = robust.reweight(blocks, kind, estimator.quick_beta)
-    return equations.with_shifted_torques(delay), robust.weight_notes(
-        blocks, shares, robot.coordinates, kind
-    )
+    return equations, robust.weight_notes(blocks, shares, robot.coordinates, kind)
 
 
-def _prepared_motions(tasks: Sequence[LogTask], robot: Robot) -> list[Iterable[Motion]]:
-    """Motions of all logs, prepared; raises for reduced data, which hold no motion."""
+def _prepared_motions(
+    tasks: Sequence[LogTask], robot: Robot, correction: LogCorrection
+) -> list[Iterable[Motion]]:
+    """Motions of all logs, prepared, without errors; raises for reduced data, which hold none."""
     if any(isinstance(t.source, Reduced) for t in tasks):
         raise InputError("this needs the log itself; reduced data hold no time")
     recorded = [(t.source, t.options) for t in tasks if isinstance(t.source, Recording)]
     return [
-        _require_contact_forces(recording.motions(robot, **options))
+        _correct_motions(recording.motions(robot, **options), robot, correction)
         for recording, options in recorded
     ]
 
 
-def _require_contact_forces(motions: Iterable[Motion]) -> Iterator[Motion]:
-    """Pass motions on; raise where contact forces are unknown."""
+def _correct_motions(
+    motions: Iterable[Motion], robot: Robot, correction: LogCorrection
+) -> Iterator[Motion]:
+    """Motions without the errors of a log; raises where contact forces are unknown."""
     for motion in motions:
         if any(run.free is not None for run in motion.runs):
             raise InputError("robust and method='momentum' need the forces of all contacts")
-        yield motion
+        runs = tuple(correction.correct_run(run, robot) for run in motion.runs)
+        yield replace(motion, runs=runs)
 
 
 def _require_enough_rows(reduced: Reduced, base: BaseParameters) -> None:
