@@ -121,7 +121,10 @@ class Density:
         return self.A.T @ self.A, self.A.T @ (self.A @ self.start - self.b)
 
     def evaluate(self, delta: Array) -> tuple[Array, Array]:
-        """Values (c,), infinite outside the set, and gradients (c, n) of models (c, n)."""
+        """Values (c,), infinite outside the set, and gradients (c, n) of models (c, n).
+
+        A value is infinite, too, where a chain left the range of floats.
+        """
         matrix, right = self._normal_equations
         change = delta - self.start
         pushed = change @ matrix + right
@@ -140,7 +143,8 @@ class Density:
             each = (flat @ pulls.reshape(len(delta), shape[0], -1, 1))[..., 0]
             for k in range(shape[0]):  # a column is of one block of a group, and of one entry
                 pushed[:, group.columns[k]] += each[:, k]
-        return np.where(inside, value, np.inf), pushed
+        finite = np.isfinite(value) & np.isfinite(pushed).all(axis=1)
+        return np.where(inside & finite, value, np.inf), np.where(finite[:, None], pushed, 0.0)
 
     def _trace_weight(self, block: Block) -> float:
         """The weight of the trace."""
@@ -270,6 +274,7 @@ class HamiltonianChains:
                 self.step = min(PATH, self.step * np.exp((rate - TARGET) / np.sqrt(1.0 + k)))
         self.accepted = total / max(proposals, 1)
 
+    @np.errstate(over="ignore", invalid="ignore")  # of a path that diverges, which is refused
     def _propose_and_accept(self, step: float, steps: int) -> float:
         """One leapfrog path, accepted by Metropolis' rule; returns the mean acceptance."""
         momentum = self.rng.standard_normal(self.at.shape)

@@ -18,7 +18,6 @@ CONTRADICTIONS: dict[str, str] = {}
 CAUSES = {
     "GAINS_OF_LOOPS": "effects/corrected_log.py (make_uncorrected_log): of robots with loops no "
     "mistakes are looked for, and wrong gains are called good",
-    "OVERFLOW": "uncertainty/posterior.py:145 (Density.evaluate): floats overflow, large misfit",
     "LATE_CONTACT": "control/external_torque.py: thresholds of a late log are too narrow",
     "NARROW_CONTACT": "control/external_torque.py: thresholds are those of parts of the log, and "
     "too narrow on another motion",
