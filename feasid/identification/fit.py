@@ -332,7 +332,7 @@ def _correct_log(
         fewer = without_restless(terms, trial.base.robot, trial.delta, usual)
         if fewer == terms:
             return corrected, terms
-        terms = fewer
+        terms, correction = fewer, trial.correction
 
 
 def _diagnose_where_asked(
