@@ -16,7 +16,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import product
 from math import lcm
@@ -55,11 +55,14 @@ class MatrixCondition(NamedTuple):
     strict: bool
 
 
-def definiteness(matrix: Sequence[Sequence[Fraction]]) -> str:
+def definiteness(
+    matrix: Sequence[Sequence[Fraction]], spend: Callable[[int, int], None] = lambda *_: None
+) -> str:
     """Decide by exact elimination without fractions what a symmetric matrix is.
 
     Returns "positive definite", "singular" (positive semidefinite, no more) or "indefinite". A zero
     pivot is harmless exactly when the rest of its row is zero: a 2x2 minor with it is ``-a^2``.
+    `spend` is told first how many operations on numbers of how many bits that takes.
     """
     rows = [[Fraction(x) for x in row] for row in matrix]
     n, outcome, last = len(rows), "positive definite", 1
@@ -67,6 +70,7 @@ def definiteness(matrix: Sequence[Sequence[Fraction]]) -> str:
         raise ValueError("a matrix must be square and symmetric")
     scale = lcm(*(x.denominator for row in rows for x in row))
     a = [[int(x * scale) for x in row] for row in rows]
+    spend(n**3, n * max((x.bit_length() for row in a for x in row), default=0))
     for k in range(n):
         pivot = a[k][k]
         if pivot < 0 or (pivot == 0 and any(a[k][k + 1 :])):
@@ -205,6 +209,7 @@ class Claim:
         self.rules = rule_table(self.kind, names, {j for row in zero if len(row) == 1 for j in row})
         for k, item in enumerate(data["constraints"]):
             self.rules["asked", str(k)] = read_constraint(item, n)
+            self.spend(len(self.rules["asked", str(k)].constant) ** 2, 0)  # what it takes to hold
         self.known = [read_name(tie["name"]) for tie in data["ties"]]
         given = len(self.matrix) if "values" in data else 0
         self.values = read_list(data.get("values", []), given, "values")
@@ -240,12 +245,6 @@ class Claim:
         )
         return Fraction(sum(parts), over)
 
-    def definite(self, matrix: Matrix) -> str:
-        """`definiteness`, unless that is too much work."""
-        n = len(matrix)
-        self.spend(n**3, n * max(size_of(x) for row in matrix for x in row))
-        return definiteness(matrix)
-
     def check_point(self, strict: bool, margin: Fraction) -> list[Fraction]:
         """The point, which satisfies every equation, tie and constraint."""
         *numbers, over = read_list(self.data["point"], self.size + 1, "the point, then one")
@@ -265,7 +264,8 @@ class Claim:
                 for r, c, value in entries:
                     terms[r, c].append((value, point[j]))
             matrix = [[self.dot(terms[r, c]) for c in size] for r in size]
-            outcome, definite = self.definite(matrix), strict and rule.strict and not margin
+            outcome = definiteness(matrix, self.spend)
+            definite = strict and rule.strict and not margin
             if outcome == "indefinite" or (definite and outcome == "singular"):
                 raise ValueError(f"the point breaks constraint {' '.join(key)!r}")
         return point
@@ -284,7 +284,7 @@ class Claim:
             places = ((r, c) for r in size for c in size[r:])
             upper = dict(zip(places, numbers, strict=True))
             Z = [[upper[min(r, c), max(r, c)] for c in size] for r in size]
-            if self.definite(Z) == "indefinite":
+            if definiteness(Z, self.spend) == "indefinite":
                 raise ValueError(f"the multiplier of {' '.join(key)!r} is not semidefinite")
             strictly |= rule.strict and not self.margin and any(map(any, Z))
             total += [(rule.constant[r][c], Z[r][c]) for r, c in product(size, size)]

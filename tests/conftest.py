@@ -26,6 +26,13 @@ OPTIONAL = {
 """Modules and distributions without which tests are skipped instead of collection stopping."""
 
 
+def pytest_addoption(parser):
+    """How much of what is drawn at random the slow tests try."""
+    parser.addoption("--inputs", type=int, help="changed files of each kind, instead of 20 000")
+    parser.addoption("--calls", type=int, help="calls with bad values, instead of all")
+    parser.addoption("--first", type=int, default=0, help="number of the first of them")
+
+
 QUICK = (
     *("codegen", "control", "options", "robot", "test_structure.py"),
     *("dynamics/test_energy.py", "dynamics/test_regressor.py", "dynamics/test_coupled.py"),

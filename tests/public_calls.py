@@ -4,7 +4,8 @@ import datetime
 import decimal
 import fractions
 import inspect
-from functools import cached_property
+from dataclasses import fields
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,6 @@ from logs import simulate
 from robots import ARM
 
 import feasid
-from feasid.options.complete import option_table
 
 SAMPLES = 160
 
@@ -35,7 +35,7 @@ class Odd:
 
 
 def bad_values():
-    """Sixty values, made anew for every case, most of which most arguments cannot be."""
+    """Values made anew for every case, most of which most arguments cannot be."""
     array = np.array
     return {
         "None": None,
@@ -104,6 +104,34 @@ def bad_values():
         "empty frame": pd.DataFrame(),
         "dates frame": pd.DataFrame({"t": pd.date_range("2020", periods=3)}),
         "dict of lists": {"q": [[1.0, 2.0]], "t": ["a"]},
+    }
+
+
+def spoilt(good):
+    """A good argument changed in one place: what has the right shape and is wrong all the same."""
+    if isinstance(good, pd.DataFrame):
+        numbers = good.select_dtypes("number").columns[-1:]
+        return {"its nan": good.assign(**dict.fromkeys(numbers, np.nan)), "its shorter": good[:-1]}
+    if isinstance(good, dict) and good and not {"coefficients", "is"} & set(good):
+        return {"its nan": dict.fromkeys(good, np.nan), "its None": dict.fromkeys(good)}
+    if isinstance(good, tuple) and good:
+        return {"its None": (*good[:-1], None), "its shorter": good[:-1], "its list": [*good]}
+    if not isinstance(good, np.ndarray) or good.dtype.kind not in "fi" or not good.size:
+        return {}
+
+    def changed(number, kind=float):
+        array = np.array(good, kind)
+        array.flat[-1] = number
+        return array
+
+    return {
+        **{f"its {number}": changed(number) for number in (np.nan, np.inf, -1e300, 1e-300)},
+        "its complex": changed(1j, complex),
+        "its masked": np.ma.masked_array(good, np.arange(good.size).reshape(good.shape) == 0),
+        "its None": changed(None, object),
+        "its texts": good.astype(str),
+        "its shorter": good[:-1],
+        "its nested": good[None],
     }
 
 
@@ -262,8 +290,29 @@ class Subjects:
 
     @cached_property
     def loaded(self):
-        load = feasid.payload(self.simulated(5), self.log, self.robot)
-        return load
+        return feasid.payload(self.simulated(5), self.log, self.robot)
+
+    @cached_property
+    def set(self):
+        return feasid.feasible_set(self.terms, mass={"upper": (0.1, 9.0)})
+
+    @cached_property
+    def results(self):
+        """A result of every class, by its name, as functions built it."""
+        f, robot, log = feasid, self.robot, self.log
+        return [
+            *(self.base, self.problem, self.fit, self.fleet, self.loaded, self.replay, self.range),
+            *(self.contact, self.reduced, self.repair, self.samples, self.motion, self.verdict),
+            *(self.set, self.loaded.to("franka"), self.replay.estimates[-1]),
+            f.compare(robot, robot),
+            f.correct(self.full),
+            f.diagnose(log, self.full),
+            f.Finding("code", "warning", "message", "remedy"),
+            self.fit.ranges(["upper.m"]),
+            f.check(self.path),
+            f.simulate(self.full, log, horizon=0.1),
+            f.torque_constants(log, self.full),
+        ]
 
     @cached_property
     def floating(self):
@@ -475,16 +524,22 @@ def calls(s):
     )
     for name in ("check", "gradient", "margins", "objective"):
         methods(f"ExcitationProblem.{name}", lambda: s.problem, lambda: {"z": s.problem.start})
-    for kind, of in (("Fit", lambda: s.fit),):
-        methods(f"{kind}.errors", of, lambda: {"other": s.log})
-        methods(f"{kind}.errors_of", of, lambda: {"reduced": s.reduced})
-        methods(f"{kind}.predict", of, lambda: {"log": s.log})
-        methods(f"{kind}.range", of, lambda: {"wanted": "upper.m"})
-        methods(f"{kind}.ranges", of, lambda: {"wanted": ["upper.m"]})
-        methods(f"{kind}.test_options", of, lambda: {"options": {}})
-        methods(f"{kind}.export_c", of, lambda: {"path": s.new(".c")})
-        methods(f"{kind}.verify", of, lambda: {"path": s.path, "client": "nonsense"})
-        methods(f"{kind}.write", of, lambda: {"path": s.new(".urdf"), "force": True})
+    methods("Fit.errors", lambda: s.fit, lambda: {"other": s.log})
+    methods("Fit.errors_of", lambda: s.fit, lambda: {"reduced": s.reduced})
+    methods("Fit.predict", lambda: s.fit, lambda: {"log": s.log})
+    methods("Fit.range", lambda: s.fit, lambda: {"wanted": "upper.m"})
+    methods("Fit.ranges", lambda: s.fit, lambda: {"wanted": ["upper.m"]})
+    methods("Fit.test_options", lambda: s.fit, lambda: {"options": {"cutoff": 5.0}})
+    methods("Fit.export_c", lambda: s.fit, lambda: {"path": s.new(".c")})
+    methods("Fit.verify", lambda: s.fit, lambda: {"path": s.path, "client": "nonsense"})
+    methods("Fit.write", lambda: s.fit, lambda: {"path": s.new(".urdf"), "force": True})
+    for name in ("linear_values", "contains", "contains_strictly", "violations"):
+        methods(f"FeasibleSet.{name}", lambda: s.set, lambda: {"delta": s.fit.delta})
+    methods("FeasibleSet.without_constraints", lambda: s.set, lambda: {"names": ["mass of upper"]})
+    methods("FeasibleSet.with_user_constraints_of", lambda: s.set, lambda: {"other": s.set})
+    methods("FeasibleSet.with_margin", lambda: s.set, lambda: {"margin": 1e-6})
+    for result in s.results:
+        out[type(result).__name__] = partial(_built, result)
     methods("Fit.display", lambda: s.fit, lambda: {})
     methods("Fit.summary", lambda: s.fit, lambda: {})
     methods("Fit.report", lambda: s.fit, lambda: {"path": s.new(".html")})
@@ -564,6 +619,11 @@ def calls(s):
     return out
 
 
+def _built(result):
+    """A result's class, with the parts of one that a function built."""
+    return type(result), {f.name: getattr(result, f.name) for f in fields(result) if f.init}
+
+
 def public_callables():
     """Every public function, constructor and method with parameters, by name."""
     found = {}
@@ -589,9 +649,6 @@ def public_callables():
 
 def parameters(function, given):
     """Names of all parameters, options included."""
-    names = [*inspect.signature(function).parameters]
-    hidden = [n for n in given if n not in names]
-    return [n for n in [*names, *hidden] if n not in ("self", "cls", "options", "values_", "kwds")]
-
-
-__all__ = ["Subjects", "bad_values", "calls", "option_table", "parameters", "public_callables"]
+    every = inspect.signature(function).parameters
+    names = [n for n, p in every.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+    return [n for n in dict.fromkeys([*names, *given]) if n not in ("self", "cls")]

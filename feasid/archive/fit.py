@@ -352,6 +352,7 @@ def _require_shapes(record: FitRecord, robot: Robot, nb: int) -> None:
     n, dof, seen = robot.size, robot.dof, record.systematic.shape[1]
     covariance, full, predicted = record.covariances
     r, rho, _ = record.triangle
+    log = record.log
     expected: Sequence[tuple[str, Array | None, tuple[int, ...]]] = (
         ("solution", record.delta, (n,)),
         ("minimiser", record.minimiser, (n,)),
@@ -367,6 +368,9 @@ def _require_shapes(record: FitRecord, robot: Robot, nb: int) -> None:
         ("noise", record.noise.quick, (dof,)),
         ("noise", record.noise.slow, (dof,)),
         ("correlation of noise", record.noise.correlation, (dof,)),
+        ("deviations of simulations", record.simulated, (dof,)),
+        ("evidence", None if log is None else log.torque, (dof,)),
+        ("errors", None if log is None else log.errors.model, (dof,)),
         ("systematic errors", record.systematic, (n if record.systematic.size else 0, seen)),
     )
     for what, values, shape in expected:

@@ -9,10 +9,12 @@ not measured on a robot like the one described.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated, TypeAlias
 
 import numpy as np
 from scipy.optimize import nnls
 
+from feasid.core.arguments import array
 from feasid.core.arrays import Array
 from feasid.estimation.cross_validation import CrossValidation, relative_error
 from feasid.estimation.noise import TINY, least_squares
@@ -25,16 +27,20 @@ FEWEST = 3
 """Stretches, at least, of which each is predicted from the others."""
 
 
+PerJoint: TypeAlias = Annotated[Array, array("joints", finite=False)]
+"""A number of every joint, NaN where it is not known."""
+
+
 @dataclass(frozen=True, eq=False)
 class ComparedErrors:
-    """Relative torque errors per coordinate, shape (dof,) each."""
+    """Relative torque errors per coordinate."""
 
-    model: Array  #: of the feasible model
-    least_squares: Array  #: without any constraint
+    model: PerJoint  #: of the feasible model
+    least_squares: PerJoint  #: without any constraint
     #: Of the description's inertials with fitted joint terms; NaN where it gives none.
-    description: Array
+    description: PerJoint
     #: Sum of squared torques; where units differ, shares of each unit's, which add up.
-    power: Array
+    power: PerJoint
     unseen: bool  #: whether every segment was predicted from the others; else it was fitted
 
     def overall_error(self, errors: Array) -> float:

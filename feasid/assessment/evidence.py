@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
-from feasid.assessment.compared_errors import ComparedErrors
+from feasid.assessment.compared_errors import ComparedErrors, PerJoint
 from feasid.assessment.residuals import Structure, unexplained_structure
 from feasid.assessment.rows import HeldOutRows, Parts
+from feasid.core.arguments import array, one_per
 from feasid.core.arrays import Array, Mask
 from feasid.core.codec import TRANSIENT
 from feasid.core.notes import Note
@@ -49,11 +50,14 @@ LEVERAGE_SHARE = 0.1
 """The squared error grows by this share of the leverage beyond 1 [chosen on half of 40 pairs]."""
 
 
+PerBody: TypeAlias = Annotated[Array, array("bodies", finite=False)]
+
+
 @dataclass(frozen=True, eq=False)
 class GravityComparison:
     """Gravity torques of a fit over those of its description, at random poses."""
 
-    factors: Array  #: per joint; NaN where it carries little
+    factors: PerJoint  #: per joint; NaN where it carries little
     factor: float  #: of all joints together
     common: float  #: share of the squared difference that one factor explains
     difference: float  #: RMS difference over RMS torque, each joint by its own size
@@ -67,27 +71,27 @@ class GravityComparison:
 class FitEvidence:
     """Of every joint, (dof,) each, and of all; torques in N m, or N of sliding joints."""
 
-    joints: tuple[str, ...]
-    units: tuple[str, ...]
+    joints: Annotated[tuple[str, ...], one_per("joints")]
+    units: Annotated[tuple[str, ...], one_per("joints")]
     seconds: float  #: of motion in the log; NaN where it is not in memory
     held_out: bool  #: whether errors are those on parts that were not fitted
     period: float | None  #: of a motion that repeats [s]
-    torque: Array  #: RMS of the filtered torque
-    share: Array  #: squared torques, those of other units as shares
-    error: Array  #: RMS to expect on motion like the log's, NaN where not measured
-    fitted_error: Array  #: RMS where it was fitted
-    gravity_error: Array  #: RMS without friction on other postures; NaN where nothing is carried
-    friction: Array  #: what dry friction holds
-    capacity: Array  #: what the joint can do
+    torque: PerJoint  #: RMS of the filtered torque
+    share: PerJoint  #: squared torques, those of other units as shares
+    error: PerJoint  #: RMS to expect on motion like the log's, NaN where not measured
+    fitted_error: PerJoint  #: RMS where it was fitted
+    gravity_error: PerJoint  #: RMS without friction on other postures; NaN where nothing is carried
+    friction: PerJoint  #: what dry friction holds
+    capacity: PerJoint  #: what the joint can do
     weighing: float  #: deviation of the mass of a load from nothing [kg]; NaN where not known
-    lower: Array  #: of the log's positions [rad or m]
-    upper: Array
+    lower: PerJoint  #: of the log's positions [rad or m]
+    upper: PerJoint
     still: tuple[str, ...]  #: joints that hardly move
     leverage: float  #: of gravity over the joints' range, by that of the log; NaN where not known
     comparison: GravityComparison | None
-    bodies: tuple[str, ...]
-    masses: Array  #: of the fit [kg]
-    described: Array  #: of the description [kg]
+    bodies: Annotated[tuple[str, ...], one_per("bodies")]
+    masses: PerBody  #: of the fit [kg]
+    described: PerBody  #: of the description [kg]
     errors: ComparedErrors
     structure: tuple[Structure, ...] = ()
     notes: tuple[Note, ...] = field(default=(), metadata=TRANSIENT)  #: what the fit reports

@@ -16,13 +16,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import lsq_linear
 
-from feasid.core.arguments import checked, checked_methods, count
+from feasid.core.arguments import array, checked, checked_methods, count, one_per
 from feasid.core.arrays import Array
 from feasid.core.display import (
     BLUE,
@@ -84,6 +84,7 @@ HORIZONS = (0.1, 0.3)
 """Lengths of the simulated windows unless others are asked for [s]."""
 
 BETTER, WORSE, ALIKE, CANNOT_TELL = "better", "worse", "alike", "cannot tell"
+Errors: TypeAlias = Annotated[Array, array("horizons", "joints", finite=False)]
 
 
 @checked_methods
@@ -119,17 +120,17 @@ class Simulation(Displayed):
 
     name: str
     reference: str
-    joints: tuple[str, ...]
-    units: tuple[str, ...]
-    horizons: tuple[float, ...]
+    joints: Annotated[tuple[str, ...], one_per("joints")]
+    units: Annotated[tuple[str, ...], one_per("joints")]
+    horizons: Annotated[tuple[float, ...], one_per("horizons")]
     windows: int
     closed_loop: bool
-    rms: Array
-    lost: npt.NDArray[np.int64]
-    reference_rms: Array
-    noise_rms: Array
-    reference_noise_rms: Array
-    inertia_share: Array
+    rms: Errors
+    lost: Annotated[npt.NDArray[np.int64], array("horizons", "joints")]
+    reference_rms: Errors
+    noise_rms: Errors
+    reference_noise_rms: Errors
+    inertia_share: Annotated[Array, array("joints", finite=False)]
     notes: tuple[Note, ...] = ()
 
     @cached_property

@@ -1,456 +1,63 @@
 """Arguments of public functions, checked against their annotations before the function runs.
 
 ``@checked`` on a function, or on a class for its constructor and public methods, reads the
-annotations once, when the function is first called. What an annotation says is what is accepted:
-``bool`` takes truth values only, ``float`` finite real numbers, ``npt.ArrayLike`` finite real
-arrays, ``str | Path`` a path, ``Literal`` one of its words, ``Callable`` what can be called, and a
-class its instances. `Annotated` adds ranges and shapes by an `ArgumentKind`. ``Any`` is the
-function's own business. Texts that are returned are harmless on a terminal: control characters are
-escaped.
+annotations once, when the function is first called; `feasid.core.kinds` says what they mean. Texts
+that are returned are harmless on a terminal: control characters are escaped.
 """
 
 from __future__ import annotations
 
-import builtins
 import collections.abc as abc
 import inspect
-import math
-import numbers
-import os
-import sys
 import types
-import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache, wraps
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache, wraps
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import numpy as np
-import numpy.typing as npt
 
+from feasid.core.kinds import (
+    ANYTHING,
+    ARRAYS,
+    FLAG,
+    MOST,
+    AnnotationNames,
+    ArgumentKind,
+    Count,
+    Matrix3,
+    Measured,
+    Natural,
+    NonNegative,
+    Numbers,
+    Positive,
+    Rate,
+    Share,
+    UnfitError,
+    UnimportedName,
+    Vector,
+    Vector3,
+    array,
+    as_numbers,
+    count,
+    describe_range,
+    is_flag,
+    kind_from_annotation,
+    number,
+    one_per,
+)
 from feasid.core.text import escape_controls, quote
-from feasid.errors import InputError, did_you_mean
+from feasid.errors import InputError
+
+__all__ = [
+    "ARRAYS", "FLAG", "MOST", "AnnotationNames", "ArgumentKind", "Count", "Matrix3", "Measured",
+    "Natural", "NonNegative", "Numbers", "Positive", "Rate", "Share", "UnfitError",
+    "UnimportedName", "Vector", "Vector3", "array", "as_numbers", "checked", "checked_methods",
+    "count", "describe_range", "is_flag", "kind_from_annotation", "number", "one_per",
+    "require_kinds",
+]  # fmt: skip
 
 Item = TypeVar("Item")
-
-OWN_BUSINESS = {"Log": Any, "Self": Any}
-"""Names in annotations that say less than the function that takes them checks."""
-
-
-MOST = 2.0**53
-"""Whole numbers up to here are what they say as doubles."""
-
-
-class UnfitError(ValueError):
-    """A value is not of a kind; the message says what is wrong with it, or nothing.
-
-    `row`: where in an array.
-    """
-
-    def __init__(self, message: str = "", row: int | None = None) -> None:
-        super().__init__(message)
-        self.row = row
-
-
-@dataclass(frozen=True)
-class ArgumentKind:
-    """A kind of argument in words, and the conversion that refuses anything else."""
-
-    text: str
-    convert: Callable[[Any], Any]  #: From a value to the value that is used; raises `UnfitError`.
-
-    def convert_argument(self, name: str, value: Any) -> Any:
-        """The value of an argument.
-
-        Raises InputError: names the argument, what was expected and what was given.
-        """
-        try:
-            return self.convert(value)
-        except UnfitError as error:
-            wrong = str(error) or f"not {quote(value)}"
-            message = f"{name} must be {self.text}, {wrong}"
-            raise InputError(message, argument=name, row=error.row) from None
-
-
-# -- kinds ----------------------------------------------------------------------------------------
-
-
-def is_flag(value: Any) -> bool:
-    """Whether it is a truth value."""
-    return isinstance(value, bool | np.bool_)
-
-
-def number(
-    low: float = -math.inf, high: float = math.inf, *, open: bool = False, finite: bool = True
-) -> ArgumentKind:
-    """A real number within limits; `open` leaves `low` itself out."""
-
-    def convert(value: Any) -> float:
-        if is_flag(value) or not isinstance(value, numbers.Real):
-            raise UnfitError
-        try:
-            converted = float(value)
-        except OverflowError:
-            raise UnfitError from None
-        if finite and not math.isfinite(converted):
-            raise UnfitError
-        if converted > high or converted < low or (open and converted == low):
-            raise UnfitError
-        return converted
-
-    return ArgumentKind(describe_range("a number", low, high, open), convert)
-
-
-def count(low: float = -math.inf, high: float = MOST) -> ArgumentKind:
-    """A whole number within limits."""
-    real = number(low, high)
-
-    def convert(value: Any) -> int:
-        converted = real.convert(value)
-        if converted != int(converted):
-            raise UnfitError
-        return int(converted)
-
-    shown = math.inf if high == MOST else high
-    return ArgumentKind(describe_range("a whole number", low, shown, False), convert)
-
-
-def describe_range(noun: str, low: float, high: float, open: bool) -> str:
-    """The noun with its limits: ``a number above 0 and at most 1``."""
-    text = "" if low == -math.inf else f" {'above' if open else 'of at least'} {low:g}"
-    text += "" if high == math.inf else f"{' and' * bool(text)} at most {high:g}"
-    return noun + text
-
-
-def array(*shape: int | str, finite: bool = True, whole: bool = False) -> ArgumentKind:
-    """Real numbers of a shape, whose sizes are numbers or words for any; without one of any shape.
-
-    Without `finite` they may be missing or infinite; `whole` asks for whole numbers.
-    """
-    noun = "whole numbers" if whole else "finite numbers" if finite else "numbers"
-    shape_text = (
-        f" of shape ({', '.join(map(str, shape))}{',' * (len(shape) == 1)})" if shape else ""
-    )
-
-    def convert(value: Any) -> Any:
-        converted = as_numbers(value, finite=finite)
-        fits = converted.ndim == len(shape) and all(
-            isinstance(n, str) or n == m for n, m in zip(shape, converted.shape, strict=True)
-        )
-        if shape and not fits:
-            raise UnfitError(f"not of shape {converted.shape}")
-        if whole and (converted != np.rint(converted)).any():
-            raise UnfitError
-        return converted.astype(np.intp) if whole else converted
-
-    return ArgumentKind(f"an array of {noun}{shape_text}", convert)
-
-
-def as_numbers(value: Any, *, finite: bool = True) -> npt.NDArray[np.float64]:
-    """An array of real numbers; `UnfitError` says what is wrong with anything else."""
-    if type(value) is np.ndarray and value.dtype == np.float64:
-        return _require_finite(value) if finite else value
-    if getattr(value, "columns", None) is not None and _are_names(value.columns):
-        raise UnfitError("not a table with named columns: pick them by name, df[names].to_numpy()")
-    if "numpy.ma" in sys.modules and np.ma.is_masked(value):  # asking imports it otherwise
-        raise UnfitError("not a masked array: its masked values have no number")
-    try:
-        converted = np.asarray(value)
-    except Exception:  # ragged rows, and whatever a foreign array says about itself
-        raise UnfitError from None
-    gaps = not finite
-    if converted.dtype.kind == "O" and all(
-        _is_real(x) or (gaps and x is None) for x in converted.flat
-    ):
-        try:
-            converted = converted.astype(np.float64)
-        except (OverflowError, TypeError, ValueError):
-            raise UnfitError from None
-    if converted.dtype.kind not in "iuf":
-        wrong = {"c": "complex numbers", "b": "truth values", "M": "dates", "m": "durations",
-                 "U": "text", "S": "text"}.get(converted.dtype.kind)  # fmt: skip
-        raise UnfitError(f"not {wrong}" if wrong and converted.ndim else "")
-    converted = converted.astype(np.float64, copy=False)
-    return _require_finite(converted) if finite else converted
-
-
-def _require_finite(taken: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    bad = ~np.isfinite(taken)
-    if bad.any():
-        place = [int(k) for k in np.argwhere(bad)[0]]
-        wrong = f"but {place or 'its value'} is {taken[bad][0]}"
-        raise UnfitError(wrong, place[0] if place else None)
-    return taken
-
-
-def _is_real(entry: Any) -> bool:
-    return isinstance(entry, numbers.Real) and not is_flag(entry)
-
-
-def _are_names(columns: Any) -> bool:
-    try:
-        return any(isinstance(column, str | tuple) for column in columns)
-    except TypeError:
-        return False
-
-
-def _flag(value: Any) -> bool:
-    if not is_flag(value):
-        raise UnfitError
-    return bool(value)
-
-
-def _path(value: Any) -> Any:
-    if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
-        raise UnfitError
-    if not os.fspath(value):
-        raise UnfitError("not empty")
-    return value
-
-
-def _file(value: Any) -> Any:
-    if not hasattr(value, "read"):
-        raise UnfitError
-    return value
-
-
-def _callable(value: Any) -> Any:
-    if not callable(value):
-        raise UnfitError
-    return value
-
-
-def _instance(kind: type) -> ArgumentKind:
-    """Instances of a class, which is known by its name alone where it is not imported."""
-    if getattr(kind, "_is_protocol", False):
-        return ANYTHING
-    name, named = kind.__name__, issubclass(kind, _Named)
-    article = "an" if name[0] in "AEIOU" else "a"
-
-    def convert(value: Any) -> Any:
-        if named and not any(k.__name__ == name for k in type(value).__mro__):
-            raise UnfitError
-        if not named and not isinstance(value, kind):
-            raise UnfitError(HINTS.get(name, "") if isinstance(value, str | os.PathLike) else "")
-        return value
-
-    return ArgumentKind(f"{article} {name}", convert)
-
-
-HINTS = {"Robot": "not a path: read it with feasid.load_robot"}
-"""What to do with a path where an object is wanted."""
-
-ANYTHING = ArgumentKind("anything", lambda value: value)
-FLAG = ArgumentKind("True or False", _flag)
-PATH = ArgumentKind("a path", _path)
-FILE = ArgumentKind("an open file", _file)
-FUNCTION = ArgumentKind("a function", _callable)
-
-Positive: TypeAlias = Annotated[float, number(0.0, open=True)]
-NonNegative: TypeAlias = Annotated[float, number(0.0)]
-Rate: TypeAlias = Annotated[float, number(1e-3, 1e6)]
-"""Samples per second or a cut-off frequency [Hz], within what memory and any machine allow."""
-Count: TypeAlias = Annotated[int, count(0)]
-Natural: TypeAlias = Annotated[int, count(1)]
-Share: TypeAlias = Annotated[float, number(0.0, 1.0)]
-Measured: TypeAlias = Annotated[npt.ArrayLike, array(finite=False)]
-"""Numbers at which the function itself looks, because it can say more: which joint, which body."""
-Numbers: TypeAlias = Annotated[npt.NDArray[np.float64], array(finite=False)]
-Vector3: TypeAlias = Annotated[npt.ArrayLike, array(3)]
-Matrix3: TypeAlias = Annotated[npt.ArrayLike, array(3, 3)]
-Vector: TypeAlias = Annotated[npt.ArrayLike, array("n")]
-
-
-# -- from annotations -----------------------------------------------------------------------------
-
-
-class UnimportedName(type):
-    """A name of an annotation that is imported for type checkers only."""
-
-    def __getattr__(cls, name: str) -> type:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return UnimportedName(name, (_Named,), {})
-
-    def __getitem__(cls, _: Any) -> type:
-        return cls
-
-
-class _Named(metaclass=UnimportedName):
-    """Stands for a class that is known by its name alone."""
-
-
-class _ArrayLike:
-    """Stands for ``npt.ArrayLike``, which is a union of a dozen types."""
-
-
-class AnnotationNames(dict[str, Any]):
-    """Meanings of the names in a module's annotations."""
-
-    def __init__(self, module: str) -> None:
-        super().__init__(vars(builtins) | vars(sys.modules[module]) | OWN_BUSINESS)
-        if self.get("npt") is npt:
-            self["npt"] = types.SimpleNamespace(ArrayLike=_ArrayLike, NDArray=npt.NDArray)
-
-    def __getitem__(self, name: str) -> Any:
-        value = super().__getitem__(name)
-        return eval(value, {}, self) if isinstance(value, str) else value
-
-    def __missing__(self, name: str) -> Any:
-        return (
-            globals().get(name)
-            or getattr(typing, name, None)
-            or UnimportedName(name, (_Named,), {})
-        )
-
-
-@lru_cache(1024)
-def kind_from_annotation(hint: Any) -> ArgumentKind:
-    """The kind of argument that an annotation describes."""
-    origin, inner = get_origin(hint), get_args(hint)
-    if origin is Annotated:
-        return next(
-            (k for k in hint.__metadata__ if isinstance(k, ArgumentKind)),
-            kind_from_annotation(inner[0]),
-        )
-    if origin is Literal:
-        return _one_of(inner)
-    if origin in (Union, types.UnionType):
-        return _union(inner)
-    arrays = (np.ndarray, npt.NDArray)  # an alias of its own since NumPy 2.5
-    if hint is _ArrayLike or hint is np.ndarray or origin in arrays:
-        if "bool" in str(inner):
-            return ANYTHING
-        return array(whole="int" in str(inner))
-    if hint is None or hint is types.NoneType:
-        return ArgumentKind("None", _require_none)
-    if hint in SIMPLE:
-        return SIMPLE[hint]
-    if origin is abc.Callable or hint in (abc.Callable, Callable):
-        return FUNCTION
-    container = origin or hint
-    if isinstance(container, type):
-        if issubclass(container, os.PathLike):
-            return PATH
-        if container is typing.IO:
-            return FILE
-        if issubclass(container, Mapping):
-            return _mapping(inner) if not typing.is_typeddict(hint) else ANYTHING
-        if issubclass(container, abc.Collection | abc.Iterable) and inner:
-            return _sequence(container, inner)
-        return _instance(container) if container is not object else ANYTHING
-    return ANYTHING
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise UnfitError
-    return value
-
-
-def _require_none(value: Any) -> None:
-    if value is not None:
-        raise UnfitError
-
-
-SIMPLE: dict[Any, ArgumentKind] = {
-    bool: FLAG,
-    int: count(),
-    float: number(),
-    str: ArgumentKind("a text", _text),
-    Any: ANYTHING,
-}
-
-
-def _one_of(choices: tuple[Any, ...]) -> ArgumentKind:
-    def convert(value: Any) -> Any:
-        if not any(type(value) is type(c) and value == c for c in choices):
-            near = did_you_mean(value, choices) if isinstance(value, str) else ""
-            raise UnfitError(f"not {quote(value)}{near}")
-        return value
-
-    return ArgumentKind(" or ".join(map(repr, choices)), convert)
-
-
-def _union(parts: tuple[Any, ...]) -> ArgumentKind:
-    if any(
-        "_SupportsArray" in str(get_origin(part)) for part in parts
-    ):  # an array-like in an alias
-        parts = (_ArrayLike, *(p for p in parts if p is types.NoneType))
-    kinds = [kind_from_annotation(part) for part in parts]
-    if ANYTHING in kinds:
-        return ANYTHING
-    if PATH in kinds:
-        kinds = [k for k in kinds if k is not SIMPLE[str]]
-    kinds = list(dict.fromkeys(kinds))
-    text = " or ".join(kind.text for kind in kinds)
-    mappings = [kind_from_annotation(part) for part in parts if _is_a(part, Mapping)]
-    sequences = [
-        kind_from_annotation(part) for part in parts if mappings and _is_a(part, abc.Collection)
-    ]
-    keyed = [k for k in kinds if k in mappings or k not in sequences]
-
-    def convert(value: Any) -> Any:
-        wrong = ""
-        for kind in keyed if isinstance(value, Mapping) else kinds:  # not a mapping's keys alone
-            try:
-                return kind.convert(value)
-            except UnfitError as error:
-                wrong = wrong or str(error)
-        raise UnfitError(wrong)
-
-    return ArgumentKind(text, convert)
-
-
-def _is_a(hint: Any, kind: type) -> bool:
-    container = get_origin(hint) or hint
-    return isinstance(container, type) and issubclass(container, kind)
-
-
-def _sequence(container: type, inner: tuple[Any, ...]) -> ArgumentKind:
-    """A sequence of items of one kind, or of a fixed number of kinds."""
-    fixed_length = container is tuple and inner[-1] is not ...
-    items = [kind_from_annotation(part) for part in (inner if fixed_length else inner[:1])]
-    which = [k.text for k in items]
-    text = f"({', '.join(which)})" if fixed_length else f"a sequence, of each item {which[0]}"
-    text = text if which != ["anything"] else "a sequence"
-
-    def convert(value: Any) -> Any:
-        elements = value.tolist() if isinstance(value, np.ndarray) else value
-        keys = isinstance(elements, Mapping) and issubclass(container, abc.Sequence)
-        table = hasattr(elements, "columns")  # whose items are its columns, not its rows
-        if (
-            isinstance(elements, str | bytes)
-            or keys
-            or table
-            or not isinstance(elements, abc.Collection)
-        ):
-            raise UnfitError
-        if fixed_length and len(elements) != len(items):
-            raise UnfitError
-        kinds = items if fixed_length else items * len(elements)
-        out = [kind.convert(item) for kind, item in zip(kinds, elements, strict=True)]
-        return out if isinstance(elements, list) and container is not tuple else tuple(out)
-
-    return ArgumentKind(text, convert)
-
-
-def _mapping(inner: tuple[Any, ...]) -> ArgumentKind:
-    keys, items = (kind_from_annotation(part) for part in (inner or (Any, Any)))
-
-    def convert(value: Any) -> Any:
-        if not isinstance(value, Mapping):
-            raise UnfitError
-        out = {}
-        for key, item in value.items():
-            try:
-                out[keys.convert(key)] = items.convert(item)
-            except UnfitError as error:
-                wrong = f"{error} (of {quote(key)})" if str(error) else ""
-                raise UnfitError(wrong or f"not {quote(item)} for {quote(key)}") from None
-        return out
-
-    return ArgumentKind(f"a mapping to {items.text}", convert)
 
 
 # -- functions ------------------------------------------------------------------------------------
@@ -507,7 +114,17 @@ def checked(item: Item) -> Item:
 
 
 def checked_methods(item: Item) -> Item:
-    """Check the arguments of a class's public methods; for results, which functions build."""
+    """Check the arguments of a class's public methods, and the fields of a dataclass.
+
+    For results, which functions build: fields must be of the kind that their annotations say, but
+    numbers may be missing, and nothing is converted.
+    """
+    if is_dataclass(item):
+        _check_fields(item)
+    return _check_methods(item)
+
+
+def _check_methods(item: Item) -> Item:
     for name, member in list(vars(item).items()):
         if name.startswith("_") and name not in ("__repr__", "__str__"):
             continue
@@ -523,7 +140,7 @@ def _check_class(item: Any) -> Any:
         if name in vars(item):
             own = vars(item)[name]
             setattr(item, name, _check_function(getattr(own, "__func__", own)))
-    return checked_methods(item)
+    return _check_methods(item)
 
 
 def _check_function(function: Any) -> Any:
@@ -539,3 +156,104 @@ def _check_function(function: Any) -> Any:
         return escape_controls(result) if returns_text and type(result) is str else result
 
     return run
+
+
+# -- fields ---------------------------------------------------------------------------------------
+
+
+def _check_fields(kind: Any) -> None:
+    """Let the constructor of a dataclass refuse what is not of a field's kind."""
+    make, names = kind.__init__, [f.name for f in fields(kind) if f.init]
+
+    @wraps(make)
+    def run(self: Any, *args: Any, **given: Any) -> None:
+        try:
+            require_kinds(kind, dict(zip(names, args, strict=False)) | given)
+        except UnfitError as error:
+            raise InputError(f"a {kind.__name__} cannot have this: {error}") from None
+        make(self, *args, **given)
+
+    kind.__init__ = run
+
+
+def require_kinds(kind: type, values: Mapping[str, Any]) -> None:
+    """Raise UnfitError where a value is not what the annotation of its field says."""
+    hints, sizes = field_hints(kind), dict[str, int]()
+    for name, value in values.items():
+        hint = hints.get(name, Any)
+        if not fits(value, hint):
+            expected = kind_from_annotation(hint).text
+            raise UnfitError(f"{name} must be {expected}, not {quote(value)}")
+        for word, size in _sizes(value, hint):
+            if sizes.setdefault(word, size) != size:
+                raise UnfitError(f"{name} is for {size} {word}, not for {sizes[word]}")
+
+
+def _sizes(value: Any, hint: Any) -> list[tuple[str, int]]:
+    """What the shape of a value says of the words in its annotation."""
+    kind = next((k for k in getattr(hint, "__metadata__", ()) if isinstance(k, ArgumentKind)), None)
+    if kind is None or not kind.shape:
+        return []
+    shape = value.shape if isinstance(value, np.ndarray) else (len(value),)
+    return [(str(w), n) for w, n in zip(kind.shape, shape, strict=True) if len(str(w)) > 1]
+
+
+@cache
+def field_hints(kind: type) -> dict[str, Any]:
+    """What the annotations of a dataclass mean."""
+    names = AnnotationNames(kind.__module__)
+    texts = {f.name: f.type for f in fields(kind)}
+    return {n: eval(t, {}, names) if isinstance(t, str) else t for n, t in texts.items()}
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of the kind that an annotation says, without converting it."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if hint is Any or isinstance(hint, TypeVar):
+        return True
+    if origin in (Union, types.UnionType):
+        return any(fits(value, part) for part in inner)
+    if origin is Annotated:
+        return fits(value, inner[0]) and _is_of_kind(value, hint)
+    if origin is Literal:
+        return value in inner
+    if hint is None or hint is types.NoneType:
+        return value is None
+    if isinstance(hint, UnimportedName):  # imported for type checkers only: known by its name
+        return any(k.__name__ == hint.__name__ for k in type(value).__mro__)
+    if origin in ARRAYS or hint in ARRAYS:
+        plain = isinstance(value, np.ndarray) and not hasattr(value, "mask")
+        return plain and value.dtype.kind in "fiub"
+    if hint in (int, float):
+        if isinstance(value, int | np.integer):
+            return not is_flag(value) and abs(int(value)) <= MOST
+        return hint is float and isinstance(value, float | np.floating)
+    container = origin or hint
+    if not isinstance(container, type):
+        return True
+    if inner and issubclass(container, Mapping):
+        return isinstance(value, Mapping) and all(
+            fits(k, inner[0]) and fits(v, inner[1]) for k, v in value.items()
+        )
+    if inner and issubclass(container, abc.Sequence):
+        return _fits_sequence(value, container, inner)
+    if getattr(container, "_is_protocol", False):
+        return all(hasattr(value, name) for name in vars(container) if not name.startswith("_"))
+    return isinstance(value, container)
+
+
+def _is_of_kind(value: Any, hint: Any) -> bool:
+    """Whether a value has the range or shape that an annotation asks for."""
+    try:
+        kind_from_annotation(hint).convert(value)
+    except UnfitError:
+        return False
+    return True
+
+
+def _fits_sequence(value: Any, container: Any, inner: tuple[Any, ...]) -> bool:
+    if not isinstance(value, tuple):
+        return False
+    if container is tuple and not (len(inner) == 2 and inner[1] is ...):
+        return len(value) == len(inner) and all(map(fits, value, inner))
+    return all(fits(v, inner[0]) for v in value)

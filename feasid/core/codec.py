@@ -7,23 +7,15 @@ constructor sees to the rest: a file can name neither code nor other files.
 
 from __future__ import annotations
 
-import types
-import typing
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from feasid.core.arguments import (
-    AnnotationNames,
-    UnfitError,
-    UnimportedName,
-    kind_from_annotation,
-)
+from feasid.core.arguments import UnfitError, require_kinds
 from feasid.core.arrays import DamagedError
 from feasid.core.notes import Note
 from feasid.errors import OutputError
@@ -33,9 +25,6 @@ KIND = "is"
 
 TRANSIENT = {"transient": True}
 """Metadata of fields that are not saved; they have a default."""
-
-ARRAYS = (np.ndarray, npt.NDArray)
-"""How annotations speak of arrays: an alias of its own since NumPy 2.5."""
 
 Kinds = Mapping[str, type]
 """Dataclasses that may be saved, by name."""
@@ -150,68 +139,13 @@ def construct(kind: type, values: Mapping[str, Any]) -> Any:
     }
     if lacking := sorted(needed - set(values)):
         raise DamagedError(f"a {kind.__name__} in it lacks {lacking}")
-    for name, value in values.items():
-        if not fits(value, _hints(kind).get(name, Any)):
-            shown = type(value).__name__
-            raise DamagedError(f"the {name} of a {kind.__name__} in it is of type {shown}")
+    try:
+        require_kinds(kind, values)
+    except UnfitError as error:
+        raise DamagedError(f"a {kind.__name__} in it is damaged: {error}") from None
     return kind(**values)
 
 
 @cache
 def _saved_fields(kind: type) -> tuple[Any, ...]:
     return tuple(f for f in fields(kind) if f.init and not f.metadata.get("transient"))
-
-
-@cache
-def _hints(kind: type) -> dict[str, Any]:
-    """What the annotations of a dataclass mean."""
-    names = AnnotationNames(kind.__module__)
-    texts = {f.name: f.type for f in fields(kind)}
-    return {n: eval(t, {}, names) if isinstance(t, str) else t for n, t in texts.items()}
-
-
-def fits(value: Any, hint: Any) -> bool:
-    """Whether a decoded value is what an annotation says."""
-    origin, inner = get_origin(hint), get_args(hint)
-    if hint is Any or isinstance(hint, typing.TypeVar):
-        return True
-    if origin in (Union, types.UnionType):
-        return any(fits(value, part) for part in inner)
-    if origin is typing.Annotated:
-        return fits(value, inner[0]) and _is_of_kind(value, hint)
-    if origin is Literal:
-        return value in inner
-    if hint is None or hint is type(None):
-        return value is None
-    if isinstance(hint, UnimportedName):  # imported for type checkers only: known by its name
-        return type(value).__name__ == hint.__name__
-    if origin in ARRAYS or hint in ARRAYS:
-        return isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
-    if origin in (tuple, list, Sequence) or (origin is not None and issubclass(origin, Sequence)):
-        return _fits_sequence(value, origin, inner)
-    if origin is not None and issubclass(origin, Mapping):
-        return isinstance(value, Mapping) and all(
-            fits(k, inner[0]) and fits(v, inner[1]) for k, v in value.items()
-        )
-    if hint is float:
-        return isinstance(value, float | int) and not isinstance(value, bool)
-    if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, hint) if isinstance(hint, type) else True
-
-
-def _is_of_kind(value: Any, hint: Any) -> bool:
-    """Whether a value has the range or shape that an annotation asks for."""
-    try:
-        kind_from_annotation(hint).convert(value)
-    except UnfitError:
-        return False
-    return True
-
-
-def _fits_sequence(value: Any, origin: Any, inner: tuple[Any, ...]) -> bool:
-    if not isinstance(value, tuple):
-        return False
-    if origin is tuple and not (len(inner) == 2 and inner[1] is ...):
-        return len(value) == len(inner) and all(map(fits, value, inner))
-    return all(fits(v, inner[0]) for v in value)

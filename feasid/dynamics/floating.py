@@ -440,6 +440,8 @@ def contact_nullspace(robot: Robot, q: npt.ArrayLike, contacts: Sequence[Contact
     """
     if not len(contacts):
         raise InputError("contacts needs at least one point that is touched")
+    if np.ndim(q) != 2:
+        raise InputError(f"q must be of shape (samples, dof), not of {np.ndim(q)} dimensions")
     stacked = np.concatenate(
         [frame_jacobian(robot, q, c.body, c.position)[:, 3:] for c in contacts], axis=1
     )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from feasid.core.arguments import Rate, checked_methods, number
+from feasid.core.arguments import Rate, array, checked_methods, number
 from feasid.core.arrays import Array, require_finite
 from feasid.core.display import Display, Displayed, Measure
 from feasid.core.files import write_atomically
@@ -184,7 +184,8 @@ class Trajectory(Displayed):
 
     robot: Robot  #: With the joint terms that the motion was designed for.
     basis: Basis  #: The family it belongs to.
-    coefficients: Array  #: Shape (size of the family, dof).
+    #: Of the functions of the family: one row each.
+    coefficients: Annotated[Array, array("functions", "joints")]
     rate: float  #: Samples per second of `t`, `q`, `dq` and `ddq` [Hz].
     bounds: Bounds  #: The limits it keeps.
     certificate: ExcitationCertificate  #: Predicted accuracy, and margins of all limits.
@@ -435,8 +436,8 @@ class Trajectory(Displayed):
         for k, time in enumerate(t):
             seconds, nanoseconds = divmod(round((delay + time) * 1e9), 10**9)
             names = ("- positions", "  velocities", "  accelerations")
-            for name, array in zip(names, values, strict=True):
-                row = ", ".join(f"{x:.{FILE_DECIMALS}f}" for x in array[k])
+            for name, columns in zip(names, values, strict=True):
+                row = ", ".join(f"{x:.{FILE_DECIMALS}f}" for x in columns[k])
                 out.write(f"  {name}: [{row}]\n")
             out.write("    effort: []\n")
             out.write(f"    time_from_start: {{sec: {seconds}, nanosec: {nanoseconds}}}\n")

@@ -14,6 +14,7 @@ from scipy.spatial.transform import Rotation
 from feasid.core.arguments import (
     Count,
     Natural,
+    array,
     checked,
     checked_methods,
     number,
@@ -58,13 +59,13 @@ class Samples(Sequence[Robot]):
     """Robots that were drawn: a sequence, each with its parameters as its own."""
 
     robot: Robot  #: The one around which they were drawn.
-    #: Shape (draws, n): standard parameters in the order of ``robot.names``; each row was verified
+    #: Standard parameters in the order of ``robot.names``; each row was verified
     #: in exact arithmetic to be feasible.
-    parameters: Array
+    parameters: Annotated[Array, array("draws", "parameters")]
     acceptance: float  #: Share of proposals that were accepted; 1 for independent draws.
-    #: Shape (n,): how many independent draws the rows are worth, per parameter; NaN where one is
+    #: How many independent draws the rows are worth, per parameter; NaN where one is
     #: fixed.
-    effective: Array
+    effective: Annotated[Array, array("parameters", finite=False)]
     #: The equations of the log by which friction is simplified for files; see `write`.
     residual: ResidualRegion | None = None
     #: The servos that were found with the robot, which files of formats with actuators hold.

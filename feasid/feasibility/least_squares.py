@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from feasid.feasibility.proof.optimality import Optimum
 
 
+LARGEST = 1e150
+"""Of a number of the data, whose square must be one."""
+
 FRICTION_RIDGE = 1e-3
 """Ridge on fv, fc and fo as a fraction of their columns' norm in the data: it moves a well
 excited coefficient by one part in a million, and splits what a joint that moves one way only
@@ -293,8 +296,8 @@ def _validate_data(
             f"the feasible set has {feasible.size} parameters and K is {nb} x {n} for robot "
             f"{base.robot.name!r} with {base.robot.size}: they belong to different robots"
         )
-    if not (np.isfinite(R).all() and np.isfinite(rho).all()):
-        raise InputError("R or rho has an entry that is not finite")
+    if not (np.abs(R) < LARGEST).all() or not (np.abs(rho) < LARGEST).all():
+        raise InputError(f"R or rho has an entry that is not finite, or beyond {LARGEST:g}")
     return R, rho
 
 

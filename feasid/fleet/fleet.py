@@ -151,6 +151,7 @@ class Fleet(Displayed):
             *(
                 Measure(f"deviation of {k}", f"{100 * self.sizes[v]:.3g} %")
                 for k, v in sizes.items()
+                if v in self.sizes
             ),
         ]
         troubles = [f"{name} stands out in {what}" for name, what in self.outliers.items()]

@@ -42,6 +42,7 @@ from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.tables import base_table, bodies_table, joint_terms_table
 from feasid.logs.motion import Run
 from feasid.logs.recording import Recording, content_digest
+from feasid.options.complete import check_options
 from feasid.options.tables import LogOptions
 from feasid.regression.triangle import Reduced, relative_errors
 from feasid.robot.description import Robot
@@ -455,8 +456,14 @@ class FittedModel:
         -------
         mapping
             `feasid.options.tables.LogOptions`.
+
+        Raises
+        ------
+        InputError
+            An option is unknown or has a value that it cannot have.
         """
-        chosen = cast(LogOptions, {**self.log_options, **(options or {})})
+        merged = {**self.log_options, **(options or {})}
+        chosen = cast(LogOptions, check_options(LogOptions, merged, "test_options"))
         if chosen.get("cutoff") is None and self.reduced.cutoff is not None:
             chosen["cutoff"] = self.reduced.cutoff
         return chosen

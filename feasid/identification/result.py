@@ -506,4 +506,5 @@ class Fit(Displayed, FittedModel):
     @property
     def version_line(self) -> str:
         """When the fit was saved and by which version of the package; empty before."""
-        return f"saved {self.made['created']} by feasid {self.made['feasid']}" if self.made else ""
+        made = [self.made.get(key, "unknown") for key in ("created", "feasid")]
+        return f"saved {made[0]} by feasid {made[1]}" if self.made else ""

@@ -26,12 +26,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from feasid.core.arguments import checked, checked_methods
+from feasid.core.arguments import array, checked, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.notes import Note, as_notes
 from feasid.core.threads import one_thread
@@ -81,10 +81,11 @@ class Payload:
     body: str  #: The body or link that carries it; all vectors are in its frame.
     mass: float  #: [kg]
     mass_std: float  #: See `mass`.
-    centre: Array  #: Shape (3,): centre of mass [m].
-    centre_std: Array  #: See `centre`.
-    inertia: Array  #: Shape (3, 3): about the centre of mass [kg m^2].
-    parameters: Array  #: Shape (10,): lxx .. Lzz, lx, ly, lz, m about the body frame's origin.
+    centre: Annotated[Array, array(3)]  #: Centre of mass [m].
+    centre_std: Annotated[Array, array(3, finite=False)]  #: See `centre`.
+    inertia: Annotated[Array, array(3, 3)]  #: About the centre of mass [kg m^2].
+    #: lxx .. Lzz, lx, ly, lz, m about the body frame's origin.
+    parameters: Annotated[Array, array(10)]
     #: Relative torque error on the log with the load: without the load in the model, and with it.
     residual: tuple[float, float]
     verified: str  #: What was checked in exact arithmetic.

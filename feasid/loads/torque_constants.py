@@ -16,13 +16,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import least_squares
 
-from feasid.core.arguments import checked, checked_methods
+from feasid.core.arguments import array, checked, checked_methods, one_per
 from feasid.core.arrays import Array
 from feasid.core.threads import one_thread
 from feasid.errors import InputError
@@ -50,11 +50,11 @@ from feasid.robot.description import Robot
 class TorqueConstants:
     """Torque per unit of current, per joint."""
 
-    joints: tuple[str, ...]  #: Names of the joints.
-    #: Shape (dof,): [N m / A] and their standard deviations, which from a description alone count
+    joints: Annotated[tuple[str, ...], one_per("joints")]  #: Names of the joints.
+    #: [N m / A] and their standard deviations, which from a description alone count
     #: what it may be wrong by; NaN where the logs do not determine them.
-    constants: Array
-    deviations: Array  #: See `constants`.
+    constants: Annotated[Array, array("joints", finite=False)]
+    deviations: Annotated[Array, array("joints", finite=False)]  #: See `constants`.
     beta: Array  #: Shape (nb,): base parameters identified with them.
     #: Whether a known load fixes them, rather than the description's inertials.
     from_load: bool = True

@@ -204,8 +204,8 @@ def sidecar(folder):
 
 def csv(folder):
     text = log().head(ROWS_AS_TEXT).to_csv(index=False).encode()
-    columns = text.split(b"\n", 1)[0].count(b",") + 1
-    units = b",".join([b"s"] + [b"rad"] * (columns - 1))
+    unit = {"t": "s", "q": "rad", "dq": "rad/s", "tau": "Nm"}
+    units = ",".join(unit[c.split("_")[0]] for c in log()).encode()
     head, rest = text.split(b"\n", 1)
     semicolons = text.replace(b",", b";")
     seeds = text, semicolons, b"sep=;\n" + semicolons, head + b"\n" + units + b"\n" + rest

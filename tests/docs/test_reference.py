@@ -17,7 +17,6 @@ REFUSES_NOTHING = {
     "Prior.rows": "returns no rows",
     "Prior.clip_weight": "returns its argument",
     "FittedModel.errors_of": "of data that were reduced before",
-    "FittedModel.test_options": "merges options, which are checked when used",
     "Reduced.residuals": "a product",
     "Reduced.with_shifted_torques": "a product",
     "Reduced.with_notes": "takes any text",

@@ -191,8 +191,8 @@ def test_damaged_newer_and_foreign_files_are_named(folder, fit, tmp_path):
         ("format 2, meaning 0; .*fit again", {"model.json": older}),
         ("format is 'else'", {"model.json": foreign}),
         ("wings", {"model.json": with_part(wings=2)}),
-        ("the delay of a FitRecord", {"model.json": with_part(delay="x")}),
-        ("the notes of a FitRecord", {"model.json": with_part(notes=[1])}),
+        ("delay must be a number, not .x", {"model.json": with_part(delay="x")}),
+        ("notes must be a sequence", {"model.json": with_part(notes=[1])}),
         ("its numbers", {"model.json": with_part(numbers={"is": "mapping", "items": []})}),
         ("no part of it", {"model.json": with_part(noise={"is": "Path", "of": {}})}),
         ("not a saved fit", {"model.json": "{"}),
@@ -264,7 +264,7 @@ def test_saved_descriptions_equal_themselves():
 def test_names_are_texts(name):
     data, arrays = plain(feasid.load_robot(ARM))
     data["of"]["bodies"][1]["of"]["name"] = name
-    with pytest.raises(DamagedError, match=r"the (name|parent) of a Body in it is of type"):
+    with pytest.raises(DamagedError, match=r"a Body in it is damaged: (name|parent) must be"):
         decode(data, arrays, ROBOT_KINDS)
 
 

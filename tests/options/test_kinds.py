@@ -72,7 +72,7 @@ OPEN = io.BytesIO()
         (tuple[int, ...], (1, "a"), REFUSED),
         (Mapping[str, float], {"a": 1}, {"a": 1.0}), (Mapping[str, float], {1: 1}, REFUSED),
         (Mapping[str, float], {"a": "b"}, REFUSED), (Mapping[str, float], [("a", 1)], REFUSED),
-        (dict, {1: 2}, {1: 2}), (Table, 3, 3),
+        (dict, {1: 2}, {1: 2}), (Table, 3, REFUSED), (Table, {"b": 1}, {"b": 1}),
         (Mapping[str, int] | Sequence[str], {"a": 1}, {"a": 1}),
         (Mapping[str, int] | Sequence[str], ["a"], ["a"]),
         (Mapping[str, int] | Sequence[str], {"a": "b"}, REFUSED),

@@ -497,7 +497,7 @@ def test_robots_are_the_same_after_they_were_saved():
         (lambda d: d["of"].pop("bodies"), "a Robot in it lacks ['bodies']"),
         (lambda d: d["of"].update(more=1), "a Robot in it has ['more'], unknown here: update"),
         (lambda d: d.update({"is": "Robots"}), "it holds 'Robots', which is no part of it"),
-        (lambda d: d["of"].update(name=3), "the name of a Robot in it is of type int"),
+        (lambda d: d["of"].update(name=3), "a Robot in it is damaged: name must be a text, not 3"),
     ],
 )
 def test_data_that_are_no_robot(change, words):

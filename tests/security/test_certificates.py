@@ -143,3 +143,26 @@ def test_the_name_of_a_certificate_reaches_no_terminal(tmp_path):
         done = checked(path)
         assert (done.stdout + done.stderr).replace("\n", "").isprintable()
         assert "pwned" in done.stdout + done.stderr
+
+
+def test_fractions_of_many_denominators_cost_little():
+    """A matrix of 64 rows, over denominators whose least common multiple has 1400 bits."""
+    size = 64
+    entries = [[r, c, [[9, "1"]], "0"] for r in range(size) for c in range(r, size)]
+    asked = [{"name": "x", "strict": False, "size": size, "entries": entries}]
+    numbers = [NUMBERS["every fraction"]() for _ in entries]
+    more = {"matrix": [[[9, "1"]]], "values": ["1"], "combination": ["1"], "constraints": asked}
+    data = common(bodies(1), claim="infeasible", multipliers=[[["asked", "0"], numbers]], **more)
+    data["multipliers"][0][1][0] = "999999999/998"
+    data["digest"] = certificate.digest(data)
+    assert seconds_until_refused(json.dumps(data)) < SECONDS
+
+
+def test_matrices_that_are_all_zero_but_for_one_entry_take_little_memory():
+    """A hundred bytes may state a matrix of 4096 entries: what it takes to hold counts as work."""
+    empty = {"name": "x", "strict": False, "size": 64, "entries": [[0, 0, [[9, "1"]], "0"]]}
+    more = {"matrix": [[[9, "1"]]], "values": ["1"], "combination": ["1"]}
+    data = common(bodies(1), claim="infeasible", constraints=[empty] * 20_000, **more)
+    data["digest"] = certificate.digest(data)
+    with pytest.raises(ValueError, match="too much work"):
+        certificate.verify(data)

@@ -28,6 +28,12 @@ class Certificate:
     #: Constraints that were asked for and are no part of it, because they are not affine.
     outside: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        try:
+            self.data["claim"], len(self.data["parameters"]), self.limit
+        except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
+            raise CertificateError(f"this is no certificate: {error!r}") from None
+
     @property
     def claim(self) -> str:
         """The proved claim: "feasible", "infeasible", "boundary" or "bound"."""

@@ -233,10 +233,11 @@ def open_parquet(source: IO[bytes], path: str, most: int) -> Iterator[tuple[Any,
             columns |= _first_lengths(file, lists)
             _check_unpacked_size(file.metadata, sum(columns.values()), path, most, expanded)
             yield file, [name for name, count in columns.items() if count]
-    except (InputError, MemoryError):
+    except InputError:
         raise
     except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
-        raise LogError(f"{path}: damaged or no Parquet file: {error}", path=path) from error
+        memory = ", or larger than the free memory" if isinstance(error, MemoryError) else ""
+        raise LogError(f"{path}: damaged or no Parquet file{memory}: {error}", path=path) from error
 
 
 def _check_unpacked_size(metadata: Any, columns: int, path: str, most: int, expanded: int) -> None:
