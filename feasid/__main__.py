@@ -10,7 +10,7 @@ OBJECTS = 50_000
 
 
 def run() -> int:
-    """Run one command in a process of its own; returns the exit status."""
+    """Run one command in this process; returns the exit status."""
     gc.set_threshold(OBJECTS)
     status = main()
     gc.freeze()  # or Python looks through everything for garbage before it ends

@@ -349,7 +349,7 @@ class Claim:
         return f"no parameters fit better than {root}; the point given reaches {here:.9g}"
 
     def describe(self, sentence: str) -> list[str]:
-        """What was verified, line by line."""
+        """The verified statements, one per line."""
         data = self.data
         name, mark = (read_name(data["robot"][key]) for key in ("name", "digest"))
         lines = [

@@ -32,7 +32,7 @@ class FeasidError(Exception):
 
 
 class InputError(FeasidError, ValueError):
-    """What the caller gave cannot be used: a file, an argument, a value."""
+    """A file, an argument or a value cannot be used."""
 
 
 class DescriptionError(InputError):

@@ -59,7 +59,7 @@ Matrix = Annotated[Array, array("n", "n")]
 
 @dataclass(frozen=True, eq=False)
 class SourceRecord:
-    """How a description was read, by which a written file is read back alike.
+    """Options by which a description was read; a written file is read back with them.
 
     Its text lies beside. MuJoCo, which opens meshes, is not asked for by a file.
     """
@@ -73,7 +73,7 @@ class SourceRecord:
 
 @dataclass(frozen=True, eq=False)
 class FitRecord:
-    """What a file keeps of a fit besides its reduced log and its description's text."""
+    """Contents of a saved fit, without its reduced log and its description's text."""
 
     robot: Robot
     measured: tuple[str, ...] | None

@@ -20,7 +20,7 @@ FORMAT, VERSION = "feasid fleet", 1
 
 @dataclass(frozen=True, eq=False)
 class FleetRecord:
-    """What a file keeps of a fleet."""
+    """Contents of a saved fleet."""
 
     robot: Robot
     prior: GaussianPrior

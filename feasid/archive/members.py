@@ -81,7 +81,7 @@ def write_record(
 
 
 def read_members(path: str | Path, read: Callable[[str, Mapping[str, bytes]], T]) -> T:
-    """What `read` makes of the members of an archive; what it raises of them is an InputError."""
+    """Result of `read` on the members of an archive; its exceptions become an InputError."""
     try:
         with open_for_reading(path, MAX_UNPACKED_BYTES) as file:
             content = unpack_archive(file, str(path), MAX_UNPACKED_BYTES)

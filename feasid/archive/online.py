@@ -36,7 +36,7 @@ FORMAT, VERSION = "feasid online", 4
 
 @dataclass(frozen=True, eq=False)
 class OnlineRecord:
-    """What a file keeps of an online fit."""
+    """Contents of a saved online fit."""
 
     robot: Robot
     rate: float

@@ -87,7 +87,7 @@ def check(code: str, grades: Mapping[str, str]) -> Callable[[Check], Check]:
 
 
 def findings(evidence: FitEvidence) -> tuple[Note, ...]:
-    """What the checks say, the gravest first; their values have the grades that are left."""
+    """Findings of the checks, the gravest first, with the grades that remain possible."""
     notes = [
         Note(sentence, code, grades=dict(grades))
         for code, (look, grades) in CHECKS.items()
@@ -296,7 +296,7 @@ def heavy_bodies_are_beyond_three_times(e: FitEvidence) -> str:
 
 @check("fitted-worse", WITH_CARE)
 def fitted_error_is_larger(e: FitEvidence) -> str:
-    """What is predicted better than it was fitted was fitted by other rules."""
+    """Whether the error on the fitted log is the larger one: other rules prepared it."""
     fitted, missed = e.relative(e.fitted_error), e.relative(e.error)
     if not (fitted > CONSTRAINED * missed and fitted > missed + 0.03):
         return ""

@@ -361,7 +361,7 @@ def _gravity_leverage(rows: HeldOutRows, robot: Robot, poses: Array) -> float:
 def compare_gravity(
     robot: Robot, description: Robot, poses: Array, wide: Array
 ) -> GravityComparison | None:
-    """Gravity torques of the fit beside those of its description; None where it has none."""
+    """Gravity torques of the fit and of its description; None where the description has none."""
     columns = robot.inertial_columns
     ten = description.values[description.inertial_columns]
     if not np.isfinite(ten).all():

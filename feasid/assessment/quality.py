@@ -99,7 +99,7 @@ class Quality:
 
     @property
     def errors(self) -> ComparedErrors:
-        """Relative errors beside those of other models."""
+        """Relative errors of the fit and of other models."""
         return self.evidence.errors
 
     def __repr__(self) -> str:
@@ -147,7 +147,7 @@ def _ratio(error: Array, scale: Array) -> Array:
 
 @dataclass(frozen=True)
 class Use:
-    """What a fit is good for."""
+    """One use of a fit: its grade, number and reason."""
 
     name: str
     number: float
@@ -201,7 +201,7 @@ def _joint_share(e: FitEvidence) -> Array:
 
 
 def weighing(e: FitEvidence) -> Use:
-    """What held-out fifths weigh that carry nothing."""
+    """Masses that held-out fifths without a load seem to carry."""
     if np.isnan(e.weighing):
         return Use(WEIGHING, np.nan, "kg", "", "The log in memory does not show how well.")
     why = f"1 kg is known to {e.weighing:.2g} kg after {e.seconds / PARTS:.2g} s of motion."
@@ -285,7 +285,7 @@ class Uses:
         return pd.DataFrame(rows, columns=columns).set_index("use")
 
     def by_joint(self) -> pd.DataFrame:
-        """Errors beside their scales and grades, one row a joint."""
+        """Errors with their scales and grades, one row per joint."""
         import pandas as pd
 
         e, notes = self.quality.evidence, findings(self.quality.evidence)
@@ -305,7 +305,7 @@ class Uses:
 
 
 def remarks(e: FitEvidence) -> list[str]:
-    """What is good to know and lowers no grade."""
+    """Remarks that lower no grade."""
     out, c = [], e.comparison
     if c is not None and carries_load(c, float(e.described[-1]) if len(e.described) else 0.0):
         out.append(

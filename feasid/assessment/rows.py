@@ -213,7 +213,7 @@ class HeldOutRows:
         return np.asarray(np.linalg.qr(np.vstack(stacked), mode="r"))
 
     def errors(self, parts: Parts, betas: Array) -> Array:
-        """What the model (PARTS, nb) of each row's part misses, (M, dof)."""
+        """Residuals (M, dof) of each row by the model of its part, (PARTS, nb)."""
         joints = zip(self.supports, self.regressors, self.torque.T, strict=True)
         return np.stack(
             [y - np.einsum("mk,mk->m", w, betas[parts][:, s]) for s, w, y in joints], axis=1

@@ -156,7 +156,7 @@ class Simulation(Displayed):
 
     @cached_property
     def readings(self) -> npt.NDArray[np.str_]:
-        """What each joint and horizon says of the model beside the reference, shape of `rms`.
+        """Comparison with the reference for each joint and horizon, shape of `rms`.
 
         In open loop each model's error counts in units of what the same torque errors do to it; in
         closed loop errors themselves are compared.
@@ -178,7 +178,7 @@ class Simulation(Displayed):
 
     @property
     def verdict(self) -> str:
-        """Whether the model simulates better than the reference, as far as that can be told.
+        """Whether the model simulates better than the reference, if the windows decide it.
 
         "better" or "worse" where at least one joint's closed-loop error says so and none the
         opposite; "cannot tell" in open loop, whatever the numbers.

@@ -221,7 +221,7 @@ def add_models_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_models(arguments: argparse.Namespace) -> int:
-    """Print what a fit's search looked at: effects of a log and joint terms, and what they gain."""
+    """Print the effects and joint terms that a fit's search tested, and their gains."""
     options = read_options(arguments, ReduceOptions, "feasid models")
     from feasid.identification.fit import fit
 

@@ -44,7 +44,7 @@ def add_diagnose_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_diagnose(arguments: argparse.Namespace) -> int:
-    """Say what is wrong with a log: what, where, how sure, and what mends it.
+    """Print the problems of a log: what, where, how certain, and how to fix them.
 
     Exit status 0 when nothing is wrong, 1 with errors or warnings.
     """

@@ -90,7 +90,7 @@ class Parser(argparse.ArgumentParser):
         return page.format_help()
 
     def error(self, message: str) -> NoReturn:
-        """What is wrong, what was perhaps meant, and where to read on; exit status 2."""
+        """Print the error, a suggestion and where to read on; exit status 2."""
         known = [s for action in self._actions for s in action.option_strings]
         wrong = next((flag for flag in self._typed if flag not in known and flag != "--"), "")
         if wrong and wrong not in message:

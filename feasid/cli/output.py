@@ -46,7 +46,7 @@ def print_json(command: str, data: Mapping[str, Any]) -> None:
 
 
 def redirect_sentences(instead: bool) -> redirect_stdout[Any]:
-    """Where a command's sentences go: to standard error beside JSON."""
+    """Stream for a command's sentences: standard error if it prints JSON."""
     return redirect_stdout(sys.stderr if instead else sys.stdout)
 
 

@@ -140,7 +140,7 @@ def add_simulate_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_simulate(arguments: argparse.Namespace) -> int:
-    """Windows of a log simulated by a saved fit, beside its description with fitted friction."""
+    """Simulate windows of a log by a saved fit and by its description with fitted friction."""
     from feasid.archive.load import load
 
     given: dict[str, Any] = {
@@ -277,7 +277,7 @@ def add_sample_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_sample(arguments: argparse.Namespace) -> int:
-    """Robots drawn from what a saved fit's log leaves open, each in a model file of its own.
+    """Draw robots from the uncertainty of a saved fit, and write each to its own file.
 
     From a description file, robots around it: valid domain randomisation without a log.
     """

@@ -61,7 +61,7 @@ def redraw_line(text: str) -> None:
 
 
 def discard_output() -> None:
-    """What could not be written stays unwritten: nothing is tried again when Python ends."""
+    """Discard output that could not be written, so that Python does not retry at exit."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

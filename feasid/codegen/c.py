@@ -87,7 +87,7 @@ class CFunctions:
 
     @cached_property
     def language(self) -> Language:
-        """How numbers and functions are written."""
+        """Syntax of numbers and functions."""
         single = self.precision == "float"
 
         def number(value: float) -> str:
@@ -300,7 +300,7 @@ def export_c(
     base: BaseParameters | None = None,
     overwrite: bool = False,
 ) -> CCode:
-    """Write a robot's dynamics as C99, and a header beside it.
+    """Write a robot's dynamics as C99, with a header.
 
     Functions are named after the file: ``arm.c`` has ``arm_inverse_dynamics(q, dq, ddq, tau)``,
     ``arm_gravity(q, tau)``, ``arm_friction``, ``arm_mass_matrix(q, M)`` and

@@ -214,7 +214,7 @@ class Graph:
 
 @dataclass(frozen=True)
 class Operations:
-    """How many operations code has."""
+    """Number of operations in generated code."""
 
     multiplications: int = 0
     additions: int = 0

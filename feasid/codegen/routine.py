@@ -60,7 +60,7 @@ class Routine:
 
     @property
     def operations(self) -> Operations:
-        """How many operations it takes."""
+        """Number of operations."""
         return count_operations(self.outputs)
 
     @property
@@ -159,7 +159,7 @@ def _make_routine(
 
 @dataclass(frozen=True)
 class Language:
-    """How numbers and functions are written."""
+    """Syntax of numbers and functions."""
 
     number: Callable[[float], str]
     function: Callable[[str, str], str]

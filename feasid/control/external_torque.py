@@ -94,7 +94,7 @@ def alarm_rate(text: str | float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class ErrorLaw:
-    """How far the observer is off without contact, as stretches that were not fitted show it.
+    """Distribution of the observer's errors without contact, measured on held-out segments.
 
     A joint's error behind the observer's low-pass has the variance
 
@@ -205,12 +205,12 @@ class ErrorLaw:
         return np.array(out)
 
     def to_arrays(self) -> dict[str, Array]:
-        """What a file keeps of it."""
+        """Arrays that a file stores."""
         return {f"observer_{k}": np.asarray(x, dtype=np.float64) for k, x in vars(self).items()}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Array]) -> ErrorLaw | None:
-        """What a file keeps; None where it keeps nothing, ValueError if it is damaged."""
+        """The law in stored arrays; None if there is none, ValueError if they are damaged."""
         fields_of_law = {
             k.removeprefix("observer_"): x for k, x in arrays.items() if "observer_" in k
         }
@@ -228,7 +228,7 @@ class ErrorLaw:
 def observer_errors(
     run: Run, errors: Array, gain: float, delay: float, fastest: Array
 ) -> tuple[Array, Array]:
-    """What the observer makes of errors (N, dof), and what their variance follows, (N, dof, 4)."""
+    """Observed errors (N, dof), and the regressors of their variance (N, dof, 4)."""
     step = gain / run.rate / (1.0 + 0.5 * gain / run.rate)
     decay = [1.0, step - 1.0]
     observed = lfilter([0.5 * step, 0.5 * step], decay, errors, axis=0)
@@ -514,7 +514,7 @@ class ExternalTorque:
     def export_c(
         self, path: str | Path, *, precision: str = "double", overwrite: bool = False
     ) -> CCode:
-        """Write the observer's step as C99, with gravity and friction beside it.
+        """Write the observer's step as C99, together with gravity and friction.
 
         ``arm_observer(q, dq, tau, state, out)``: the first DOF numbers of `out` are external
         torques, the next DOF their thresholds, the last 3 DOF the state to pass on to the next

@@ -34,7 +34,7 @@ class LiveSignals:
 
     @classmethod
     def from_fit(cls, fit: Any, delay: float | None = None) -> LiveSignals:
-        """The conversion of a fit's log; `delay` [s] in place of its own.
+        """The conversion of a fit's log; `delay` [s] replaces that of the fit.
 
         Raises InputError: the fit corrected what single samples cannot be corrected of, or read
         commands.
@@ -66,7 +66,7 @@ class LiveSignals:
 
     @property
     def converts(self) -> bool:
-        """Whether any signal is not the model's own."""
+        """Whether any signal needs a conversion."""
         scaled = any((factor != 1.0).any() for factor in self.factors.values())
         return scaled or bool(self.zeros.any())
 

@@ -70,7 +70,7 @@ def truncate(text: object, width: int) -> str:
 
 @dataclass(frozen=True)
 class Measure:
-    """A number beside its goal."""
+    """A number and its goal."""
 
     name: str
     value: str
@@ -353,7 +353,7 @@ def add_legend(figure: Figure, axis: Any, columns: int) -> None:
 
 @cache
 def figure_class() -> Any:
-    """Matplotlib's figure, with what notebooks ask for."""
+    """Matplotlib's figure with displays for notebooks and sizes for papers."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:

@@ -219,7 +219,7 @@ _JOURNAL: ContextVar[Journal | None] = ContextVar("journal", default=None)
 def write_atomically(
     path: Name, content: bytes, *, overwrite: bool = False, noted: bool = True
 ) -> None:
-    """Write beside `path`, flush to disk, then put into place whole, or not at all.
+    """Write a temporary file, flush it to disk, then rename it to `path`.
 
     Links are followed: the file that a link points to is replaced, the link stays. A file that is
     replaced keeps its mode and, where permitted, its owner. Without `overwrite` the file is

@@ -127,7 +127,7 @@ def lerobot_dataset(path: str = "episodes.parquet", episodes: int = 2) -> None:
 
 
 def truth(robot: Robot, load: float = 0.0) -> Robot:
-    """What the arm really is: other inertias than its file says, friction, a load in the hand."""
+    """The true arm: other inertias than in its file, friction, and a load in the hand."""
     robot = robot.with_joint_terms(drive_inertia=True)
     values = robot.values.copy()
     for k, columns in enumerate(robot.inertial_columns):

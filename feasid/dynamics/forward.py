@@ -49,7 +49,7 @@ STIFF = 1.0
 
 @dataclass(frozen=True, eq=False)
 class Feedback:
-    """Torques ``kp (position - q) + kd (velocity - dq)`` beside the driving ones."""
+    """Torques ``kp (position - q) + kd (velocity - dq)`` in addition to the driving ones."""
 
     kp: Array  #: Shape (dof,): gains [N m / rad or N / m, and s times that].
     kd: Array  #: See `kp`.

@@ -107,7 +107,7 @@ def smallest_margins_of_motion(
 @checked_methods
 @dataclass(frozen=True, eq=False)
 class ExcitationProblem:
-    """The problem that `feasid.excite` solves, for an optimiser of the caller's own.
+    """The problem that `feasid.excite` solves, for your own optimiser.
 
     The unknowns z, shape (size,), are coefficients of the joints' motions in units of their limits;
     z = 0 is standstill at a posture that satisfies all constraints.

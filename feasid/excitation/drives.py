@@ -90,7 +90,7 @@ class DriveColumns:
 
     @property
     def has_friction(self) -> bool:
-        """Whether the description says of friction that it is not zero."""
+        """Whether the description gives friction that is not zero."""
         return any(t.values.any() for t in self.terms if t.is_friction)
 
     def signals(self, q: Array, dq: Array, ddq: Array) -> DriveSignals:

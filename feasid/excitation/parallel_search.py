@@ -47,7 +47,7 @@ class SearchResult:
 
 @dataclass(frozen=True, eq=False)
 class ParallelSearch:
-    """Searches with random numbers of their own; see `feasid.excitation.search.Search`.
+    """Searches with independent random numbers; see `feasid.excitation.search.Search`.
 
     ``limit`` are the seconds of each search by the clock ``now``, ``rounds`` the perturbations of
     all, ``starts`` the random starts of each.

@@ -344,7 +344,7 @@ class MotionRegressor:
 
     @cached_property
     def topology(self) -> NodeTopology:
-        """How they hang together."""
+        """Tree of the bodies."""
         return NodeTopology.from_nodes(self.tree)
 
     @cached_property

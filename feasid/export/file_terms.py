@@ -211,7 +211,7 @@ def sensor_offsets(offsets: Sequence[Offset], robot: Robot) -> Array:
 
 
 class Actuators(pd.DataFrame):
-    """What a client needs of each joint besides bodies; see `feasid.Fit.actuators`."""
+    """Actuator data of each joint for other programs; see `feasid.Fit.actuators`."""
 
     @property
     def _constructor(self) -> type[Actuators]:
@@ -313,7 +313,7 @@ TEXTS = {
 def servos_to_write(
     robot: Robot, servo: Servo | None, path: str | os.PathLike[str]
 ) -> dict[str, JointServo]:
-    """The position servos that a file of a fit holds beside its bodies, by joint.
+    """The position servos that a written file contains, by joint.
 
     Raises InputError: a servo that does more than the format's actuators, whose old gains would
     stay in the file beside bodies in the scale of new ones.

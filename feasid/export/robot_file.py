@@ -124,7 +124,7 @@ class Export:
 
 
 def find_offsets(fit: FittedModel, origin: str | Mapping[str, str] | None) -> tuple[Offset, ...]:
-    """What the offsets of a fit are of; `origin` is `offset_origin` of `Fit.write`."""
+    """Origin of each offset, sensor or joint; `origin` is `offset_origin` of `Fit.write`."""
     return classify_offsets(fit, origin, iterate_prepared_runs(fit, fit.recordings))
 
 

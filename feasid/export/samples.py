@@ -56,7 +56,7 @@ MOST_WIDENING = 1e3
 @checked_methods
 @dataclass(frozen=True, eq=False, repr=False)
 class Samples(Sequence[Robot]):
-    """Robots that were drawn: a sequence, each with its parameters as its own."""
+    """A sequence of randomly drawn robots."""
 
     robot: Robot  #: The one around which they were drawn.
     #: Standard parameters in the order of ``robot.names``; each row was verified
@@ -116,7 +116,7 @@ class Samples(Sequence[Robot]):
     def write(
         self, folder: str | Path, pattern: str = "robot_{:03}.xml", *, overwrite: bool = False
     ) -> list[str]:
-        """Write every robot as a model file of its own.
+        """Write each robot to its own file.
 
         Files hold what their format holds, see `feasid.Fit.write`: MJCF has armature, damping and
         frictionloss, URDF no armature. Friction of other laws is replaced by viscous and Coulomb

@@ -335,7 +335,7 @@ class Verdict(Displayed):
 
     @cached_property
     def weights(self) -> dict[str, float]:
-        """How much each constraint weighs in a proof that nothing is feasible, in units."""
+        """Weight of each constraint in a proof of infeasibility, in units."""
         if self.certificate is None or "multipliers" not in self.certificate.data:
             return {}
         feasible = self.question.feasible

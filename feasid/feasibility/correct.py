@@ -64,7 +64,7 @@ class Correction(Displayed):
 
     @property
     def gap(self) -> float:
-        """How much of the given vector's norm the distance could at most be lower, proven.
+        """Proven bound of how much smaller the distance can be, relative to the input's norm.
 
         NaN when nothing is proved.
         """

@@ -57,7 +57,7 @@ DIKIN_STEP, MAX_DIKIN_STEPS = 0.9, 40
 
 @dataclass(frozen=True, eq=False)
 class FormBound:
-    """How far a form reaches upwards."""
+    """Upper bound of a linear form."""
 
     proof: RangeEnd  #: That no model of the region has more than ``proof.bound``, in rationals.
     reached: Array  #: Shape (n,): a model of the region that comes near to it, see `RELATIVE_GAP`.

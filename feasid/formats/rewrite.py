@@ -376,5 +376,5 @@ def to_rpy(rotation: Array) -> Array:
 
 
 def verification_error(what: str) -> OutputError:
-    """The error of a file that does not say what it should."""
+    """The error of a written file that does not read back as intended."""
     return OutputError(f"nothing was written, since the new file failed verification: {what}")

@@ -266,7 +266,7 @@ def loop_table_path(path: str | Path) -> Path:
 
 
 def with_loop_table(robot: Robot, path: str | Path) -> Robot:
-    """The robot of a file with the loops and couplings of the table beside it, if there is one.
+    """The robot of a file with the loops and couplings of its sidecar table, if there is one.
 
     Raises DescriptionError: names the table and the entry, link or joint that is wrong. Raises
     InputError: the loops do not close, or are singular where they are assembled.

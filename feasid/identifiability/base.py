@@ -541,7 +541,7 @@ def load_columns(base: BaseParameters, body: str | None = None) -> tuple[str, Ar
 
 
 def load_parameters(base: BaseParameters, load: Any, body: str | None = None) -> Array:
-    """What a known load on a body (default: the last) adds to the base parameters, (nb,)."""
+    """Base parameters that a known load on a body (default: the last) adds, shape (nb,)."""
     ten = np.asarray(getattr(load, "parameters", load), dtype=np.float64)
     if ten.shape != (10,) or not np.isfinite(ten).all() or ten[9] <= 0:
         raise InputError(

@@ -189,7 +189,7 @@ class MissingCombinations:
 
     @cached_property
     def size(self) -> int:
-        """How many combinations the use needs and the experiment leaves unknown."""
+        """Number of combinations that the use needs and the experiment leaves unknown."""
         if not self.nullspace_image.any():
             return 0
         s = np.linalg.svd(self.nullspace_image, compute_uv=False)
@@ -373,7 +373,7 @@ class RestrictedCoefficients(Coefficients):
 
     @property
     def given_columns(self) -> Index:
-        """Columns that are no unknowns of their own, increasing."""
+        """Columns that are given or tied, in increasing order."""
         keep = np.ones(len(self.order), dtype=bool)
         keep[self.unknowns.roots] = False
         return np.flatnonzero(keep)

@@ -373,7 +373,7 @@ class ScaledExperiment:
 
     @cached_property
     def shared_drive_columns(self) -> tuple[tuple[int, str, int], ...]:
-        """(drive, symbol, parameter column) of every Ia and fo that is nobody's own."""
+        """(drive, symbol, parameter column) of every Ia and fo of a shared drive."""
         return tuple(
             (k, symbol, column)
             for k in self.shared_drives
@@ -383,7 +383,7 @@ class ScaledExperiment:
 
     @cached_property
     def shared_drive_factors(self) -> dict[int, dict[int, float]]:
-        """Factor per body of every drive that is nobody's own."""
+        """Factor per body of every shared drive."""
         return {
             k: {self.robot.joint_index(j): c for j, c in self.robot.drives[k].coupling.items()}
             for k in self.shared_drives

@@ -61,7 +61,7 @@ class IntendedPose:
 
 @dataclass(frozen=True, eq=False)
 class PoseRounding:
-    """How far off the angles of each body's home pose may be [rad], and what is meant instead.
+    """Rounding error of the angles of each body's home pose [rad], and their exact values.
 
     Both empty where nothing is rounded; ``meant`` is None where only the bound is known.
     """
@@ -266,7 +266,7 @@ def angle_rounding_error(token: str) -> float:
 
 
 def choose_rounding(robot: Robot, snap: str | float | None) -> PoseRounding:
-    """How coarse a robot's numbers are: as its file shows, not at all, or as the caller says."""
+    """Rounding of a robot's numbers: as its file shows, none, or as given."""
     if snap is None:
         return EXACT
     if isinstance(snap, str):

@@ -215,7 +215,7 @@ def symbol_rows(base: IdentifiedParameters) -> dict[str, list[str]]:
 
 
 def parameter_owners(robot: Robot) -> list[str]:
-    """Bodies, then drives that are no body's own."""
+    """Bodies, then shared drives."""
     names = [b.name for b in robot.bodies]
     return names + [d.name for d in robot.drives if d.name not in names]
 

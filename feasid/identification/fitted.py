@@ -65,7 +65,7 @@ SIMULATED, WINDOWS = 0.1, 10
 
 @dataclass(frozen=True, eq=False)
 class LogEvidence:
-    """What only the log's samples show, kept for a fit that was saved without them."""
+    """Evidence from the log's samples, kept for a fit that was saved without them."""
 
     evidence: FitEvidence | None = None  #: errors on held-out parts; None of files of before
     structure: tuple[Structure, ...] = ()  #: what such files have
@@ -76,7 +76,7 @@ class LogEvidence:
 @checked_methods
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedModel:
-    """What a fit decided and estimated, and the numbers that follow; `Fit` has the ways on."""
+    """Decisions and estimates of a fit, and numbers computed from them."""
 
     description: Robot  #: what went in, with the joint terms that were fitted
     estimator: Estimator  #: what was decided about the model
@@ -97,7 +97,7 @@ class FittedModel:
 
     @property
     def selection(self) -> pd.DataFrame:
-        """Everything that the search for what enters the fit looked at, what entered first.
+        """Everything that the search tested; effects that entered the fit come first.
 
         Returns
         -------
@@ -115,7 +115,7 @@ class FittedModel:
 
     @cached_property
     def robot(self) -> Robot:
-        """With the identified parameters as its own; ready for `feasid.inverse_dynamics`."""
+        """The robot with the identified parameters, ready for `feasid.inverse_dynamics`."""
         return self.description.with_values(self.delta)
 
     @property
@@ -264,7 +264,7 @@ class FittedModel:
     @cached_property
     @one_thread()
     def evidence(self) -> FitEvidence:
-        """What the log shows of errors on other motion, measured once."""
+        """Errors that the log predicts for other motions, computed once."""
         if self.saved is not None and self.saved.evidence is not None:
             return replace(self.saved.evidence, notes=self.notes)
         models = self._cross_validation
@@ -287,7 +287,7 @@ class FittedModel:
 
     @property
     def uses(self) -> pd.DataFrame:
-        """What the fit is good for: grade, number, unit, worst joint and why of each use.
+        """Grade, number, unit, worst joint and reason of each use of the fit.
 
         Grades are "yes", "with care", "no" and "not known"; simulation and masses have none.
         Errors are those of models of four fifths of the log on the other one, with everything that
@@ -297,7 +297,7 @@ class FittedModel:
 
     @property
     def uses_by_joint(self) -> pd.DataFrame:
-        """The same per joint: errors [N m or N] beside what friction holds and a joint can do."""
+        """The same per joint: errors, holding friction and effort limits [N m or N]."""
         return self._uses.by_joint()
 
     @cached_property
@@ -335,7 +335,7 @@ class FittedModel:
         return self.estimator.cross_validate(self.reduced, noise)
 
     def error_law(self, gain: Positive) -> ErrorLaw:
-        """How far an observer of external torques is off without contact; see `ErrorLaw`.
+        """Errors of an observer of external torques without contact; see `ErrorLaw`.
 
         Parameters
         ----------

@@ -47,7 +47,7 @@ def reduce_as_fitted(fit: FittedModel, source: Any) -> Reduced:
 
 
 def compare_sources(fit: FittedModel, sources: Sequence[Any]) -> LogComparison | None:
-    """What each of several logs gives, and in which way one differs from the others.
+    """Estimates from each of several logs, and how one differs from the others.
 
     None where it cannot be told: for one log, more than `MOST_LOGS`, signals that were filtered
     (filtering="signals"), floating bases, commands, and reduced logs of another preparation.

@@ -111,7 +111,7 @@ class Fit(Displayed, FittedModel):
         kd: Any = None,
         **options: Any,
     ) -> Simulation:
-        """Simulate windows of a log, beside the description with fitted joint terms.
+        """Simulate windows of a log, also by the description with fitted joint terms.
 
         Parameters
         ----------
@@ -305,7 +305,7 @@ class Fit(Displayed, FittedModel):
         return write_fit(self, path, offsets, tuple(extensions), overwrite=overwrite, test=test)
 
     def actuators(self) -> Actuators:
-        """What simulators need of each joint besides the bodies of a file.
+        """Actuator data of each joint, which simulators need in addition to a file's bodies.
 
         Returns
         -------
@@ -443,7 +443,7 @@ class Fit(Displayed, FittedModel):
         command: str = "",
         overwrite: bool = False,
     ) -> Page:
-        """Write one self-contained HTML page, and its numbers as JSON beside it.
+        """Write one self-contained HTML page, and its numbers to a JSON file.
 
         Verdicts on feasibility and on prediction, errors, claims and who makes them, curves that
         zoom, tables that sort, and how to reproduce it. The page loads nothing, and what comes

@@ -55,7 +55,7 @@ class BaseRow:
 @checked_methods
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Displayed):
-    """How two models differ."""
+    """Differences between two models."""
 
     names: tuple[str, str]  #: Of the two models, for display.
     #: Differences of joints, axes and placements, each naming the joint; empty when equal.

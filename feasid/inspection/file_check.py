@@ -388,7 +388,7 @@ def finding_of_error(error: FeasidError, path: str) -> Finding:
 
 
 def github_commands(found: Iterable[Finding]) -> Iterator[str]:
-    """Workflow commands that GitHub shows beside the lines."""
+    """Workflow commands that GitHub shows at the lines concerned."""
     for level, rule, path, line, column, message in found:
         place = f"file={_escape(path, True)},line={line},col={column},title=feasid {rule}"
         yield f"::{level} {place}::{_escape(message)}"

@@ -273,7 +273,7 @@ SMOOTH = ("q", "dq", "ddq")
 
 @dataclass(frozen=True, eq=False)
 class ResamplingGrid:
-    """Where the even samples of a stretch come from."""
+    """Sources of the evenly spaced samples of a segment."""
 
     t: Array  #: Shape (M,): even times [s].
     nearest: npt.NDArray[np.intp]  #: Shape (M,): sample of the stretch that is closest to each.
@@ -284,7 +284,7 @@ class ResamplingGrid:
     stamps: Array
 
     def resample(self, kind: str, signal: Array) -> Array:
-        """A signal of the stretch, shape (N, k), on the grid, shape (M, k)."""
+        """Resample a signal of the segment, shape (N, k), on the grid, shape (M, k)."""
         if not self.bridged and not self.uneven:
             return signal
         if kind in SMOOTH and len(self.stamps) >= FEWEST:

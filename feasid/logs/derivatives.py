@@ -114,7 +114,7 @@ def _typical_cutoff(positions: Array, stretches: Sequence[Stretch]) -> signals.C
 
 @dataclass(frozen=True)
 class SignalProcessing:
-    """What happens to every stretch; the fields are parameters of `feasid.logs.frame.prepare`."""
+    """Processing of every segment; the fields are parameters of `feasid.logs.frame.prepare`."""
 
     cutoff: float | None
     filter_torque: bool = True
@@ -144,7 +144,7 @@ def process_stretch(
     how: SignalProcessing,
     mask: Mask,
 ) -> tuple[list[Run], list[ExcludedRows]]:
-    """Filter and derive one stretch, then cut its ends and the excluded rows."""
+    """Filter and differentiate one segment, then cut its ends and the excluded rows."""
     times, rows, rate, part = _resample(t, values, stretch, how)
     cutoff = how.low_pass_cutoff(rate)
     ends = _trim_length(how, rate, derived="ddq" not in values)

@@ -176,7 +176,7 @@ def log_arrays(
 
 
 def stack_columns(df: pd.DataFrame, names: Sequence[str]) -> Array:
-    """Columns beside each other, finite."""
+    """Columns as one finite array."""
     for name in names:
         if name not in df:
             raise LogError(
@@ -351,13 +351,13 @@ def floating_runs(
 
 
 def too_short_stretch(cutoff: float) -> LogError:
-    """The error of a log without a stretch that the low-pass leaves anything of."""
+    """The error of a log whose segments are all shorter than the low-pass window."""
     return LogError(f"no run is longer than three periods of the cut-off, {cutoff:.3g} Hz")
 
 
 @dataclass(frozen=True, eq=False)
 class FloatingColumns:
-    """The columns of a floating robot's log, and its stretches without gaps."""
+    """The columns of a floating robot's log, and its segments without gaps."""
 
     robot: Robot
     base: int

@@ -54,7 +54,7 @@ SINGLE = 6e-8
 
 @dataclass(frozen=True)
 class EncoderScale:
-    """What a joint's numbers are."""
+    """Unit and scale of a joint's numbers."""
 
     factor: float  #: [rad] of one of its units
     zero: str  #: where its zero is: "middle" or "lower" end of the joint's range; empty: as logged

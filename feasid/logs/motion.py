@@ -16,7 +16,7 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One stretch of evenly spaced samples without gaps."""
+    """One segment of evenly spaced samples without gaps."""
 
     label: str  #: The run it belongs to.
     rate: float  #: Sampling rate [Hz].
@@ -66,7 +66,7 @@ class ExcludedRows:
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """What a log says about a robot's motion, ready for the regressor."""
+    """A robot's motion from a log, ready for the regressor."""
 
     #: Names of the columns of q, dq, ddq and tau, in the robot's order.
     coordinates: tuple[str, ...]
@@ -86,13 +86,13 @@ class Motion:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What was said, and how many rows are not used for which reason."""
+        """Notes, and the number of unused rows by reason."""
         return (*self.said, *excluded_notes(self.excluded, self.rows))
 
 
 @dataclass
 class MotionTally:
-    """What several motions of one log say together."""
+    """Notes and counts of several motions of one log."""
 
     rows: int = 0
     cutoff: float | None = None

@@ -169,7 +169,7 @@ def _interpolate_after_rows(signal: Array, later: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Servo:
-    """What turns logged commands into torques."""
+    """Conversion of logged commands into torques."""
 
     joints: tuple[str, ...]
     #: Torque per unit of the error (position), of the command (velocity) or of the current: [N m /

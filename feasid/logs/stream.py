@@ -39,7 +39,7 @@ last piece to make a stretch."""
 
 @dataclass(frozen=True, eq=False)
 class FramePiece:
-    """Rows ``first:last`` of a frame are the piece's own, the others its surroundings."""
+    """A frame whose rows ``first:last`` belong to the piece; the others surround it."""
 
     frame: pd.DataFrame
     first: int

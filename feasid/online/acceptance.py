@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @checked
 @dataclass(frozen=True)
 class AcceptanceRules:
-    """What is asked of an identified model."""
+    """Conditions under which an identified model is accepted."""
 
     #: Coefficient of determination over the window: to open, and below which an open gate closes.
     r2: float = 0.95
@@ -56,7 +56,7 @@ class AcceptanceRules:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What a decision is made from."""
+    """Numbers on which a decision is based."""
 
     time: float  #: Clock of the newest sample [s].
     full: bool  #: Whether as many rows as were asked for are in.
@@ -200,7 +200,7 @@ class OnlineEstimate:
 
     @cached_property
     def robot(self) -> Robot:
-        """The robot with these parameters as its own."""
+        """The robot with these parameters."""
         return self.base.robot.with_values(self.delta)
 
     @cached_property

@@ -159,7 +159,7 @@ class SampleChecks:
 
     @property
     def wrong_rate(self) -> float | None:
-        """Rate by the stamps [Hz] where it is not the one that was told, else None.
+        """Rate by the stamps [Hz] if it differs from the given one, else None.
 
         Samples that are lost lower their number, stamps that jitter make most steps that are not
         of lost samples shorter, and only a wrong rate does both alike.

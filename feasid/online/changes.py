@@ -96,7 +96,7 @@ class ModelChange:
 
 
 class PossibleChanges:
-    """What may change: a load on one body, and friction of each drive.
+    """Changes that can be detected: a load on one body, and friction of each drive.
 
     `carrier`: body that a load is fixed to; default the last; `names`: tuple of (kind, where).
     """

@@ -312,7 +312,7 @@ class WindowedEquations:
 def make_store(
     equations: CausalEquations, window: int | None, forgetting: float | None, block: int
 ) -> EquationStore:
-    """What remembers the equations."""
+    """The store of the equations."""
     sizes = [len(s) + 1 for s in equations.plan.nonzero_columns]
     if window is not None:
         return WindowedEquations(sizes, window // block)

@@ -22,7 +22,7 @@ Bounds: TypeAlias = tuple[float | None, float | None]
 
 
 class ReadOptions(TypedDict, total=False):
-    """How the columns of a log are read."""
+    """Options for reading the columns of a log."""
 
     columns: Annotated[
         Mapping[str, Any] | None,
@@ -82,7 +82,7 @@ class ReadOptions(TypedDict, total=False):
 
 
 class SignalOptions(TypedDict, total=False):
-    """How the signals of a log are filtered and cut."""
+    """Options for filtering and cutting the signals of a log."""
 
     cutoff: Annotated[
         float | bool | None,
@@ -190,11 +190,11 @@ class CouplingOptions(TypedDict, total=False):
 
 
 class DiagnoseOptions(LogOptions, CouplingOptions, total=False):
-    """How a log and its robot are looked at."""
+    """Options of the diagnosis of a log."""
 
 
 class ReplayOptions(ReadOptions, CouplingOptions, total=False):
-    """How a log is played back."""
+    """Options for replaying a log."""
 
 
 class TermOptions(CouplingOptions, total=False):
@@ -494,7 +494,7 @@ class FitOptions(
 
 
 class LoadOptions(LogOptions, TermOptions, total=False):
-    """How logs with and without a load are read, and what is fitted."""
+    """Options for logs with and without a load."""
 
 
 class ReduceOptions(LoadOptions, ChoiceOptions, MeasuredOptions, total=False):

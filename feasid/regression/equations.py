@@ -109,7 +109,7 @@ class GaussianLowPass:
 
     @cached_property
     def half_width(self) -> int:
-        """Samples on either side of a row's own."""
+        """Samples on either side of a row."""
         reach = float(HALF_GAIN / self.cutoff * np.sqrt(-2 * np.log(CUT)))
         return max(1, round(min(reach * self.rate, LONGEST)))
 
@@ -137,7 +137,7 @@ class GaussianLowPass:
         return DecimatingFilter(at * (self.cutoff / HALF_GAIN) ** 2 * self.taps, self.spacing)
 
     def largest_decimation(self, band: float | None) -> int:
-        """How many samples apart a signal may be taken that a low-pass at `band` [Hz] left.
+        """Largest decimation of a signal behind a low-pass at `band` [Hz].
 
         A divisor of `spacing`, so that kept rows fall on samples that are taken.
         """
@@ -374,7 +374,7 @@ class EquationReducer:
         self._samples += len(run) if run.own is None else run.own[1] - run.own[0]
 
     def restart(self) -> None:
-        """What comes next does not follow on what came last."""
+        """Start a new run: the next rows do not continue the last ones."""
         for strata in self._strata:
             strata.restart()
 

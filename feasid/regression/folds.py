@@ -238,7 +238,7 @@ class StrataBuilder:
         self._waiting: list[tuple[Array, Array, Array, npt.NDArray[np.intp]]] = []
 
     def restart(self) -> None:
-        """What comes next does not follow on what came last."""
+        """Start a new run: the next rows do not continue the last ones."""
         self._absorb_pending_rows()
         self._tail = None
 

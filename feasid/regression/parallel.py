@@ -296,7 +296,7 @@ def remove_checkpoints(folder: Path) -> None:
 
 
 def count_checkpoints(folder: Path) -> int:
-    """How many logs have results in the folder."""
+    """Number of logs with results in the folder."""
     return len(list(folder.glob(f"*{CHECKPOINT_SUFFIX}")))
 
 

@@ -275,7 +275,7 @@ def assign_cutoff(
     options: Mapping[str, Any],
     measured: Sequence[str] | None = None,
 ) -> list[LogTask]:
-    """Every log with its options: one cut-off for all, the caller's or what the first asks for."""
+    """Every log with its options: one cut-off for all, the given one or that of the first log."""
     fresh = [s for s in sources if isinstance(s, Recording)]
     if len(sources) == 1 or not fresh or options.get("cutoff") is not None:
         return [LogTask(s, options) for s in sources]

@@ -43,7 +43,7 @@ SHOWN = 6
 
 @dataclass(frozen=True, eq=False)
 class TimeBlock:
-    """One stretch of a log: its run, its time [s] and its reduced data."""
+    """One segment of a log: its run, its time [s] and its reduced data."""
 
     label: str
     start: float
@@ -179,7 +179,7 @@ def weighted_sum(blocks: Sequence[TimeBlock], weights: Array) -> Reduced:
 def weight_notes(
     blocks: Sequence[TimeBlock], weights: Array, joints: Sequence[str], kind: str
 ) -> list[Note]:
-    """What was weighted down, the worst blocks first."""
+    """Blocks with reduced weight, the worst first."""
     low = np.argwhere(weights < 0.5)
     text = f"{kind} weights: {len(low)} of {weights.size} blocks and joints count less than half"
     if not len(low):

@@ -283,7 +283,7 @@ class Reduced:
         write_atomically(path, self.to_bytes(), overwrite=overwrite)
 
     def to_bytes(self) -> bytes:
-        """What `save` writes."""
+        """The bytes that `save` writes."""
         return archive_bytes(self)
 
     @classmethod

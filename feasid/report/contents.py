@@ -153,7 +153,7 @@ def report_contents(
     command: str = "",
     simulation: Simulation | str = "",
 ) -> dict[str, Any]:
-    """What there is to say of a fit.
+    """Contents of the report of a fit.
 
     `tested`: errors on logs that were not fitted; `tests`, `fitted`: drawn as far as they have
     samples; `command`: what was typed to get here; `simulation`: of a log, or why there is none.

@@ -108,7 +108,7 @@ MAX_LAG = 1.0
 
 
 def draw_histograms(fit: Fit, log: Any = None) -> Figure:
-    """Distribution of the residual torque per joint, beside a normal one of the same spread.
+    """Distribution of the residual torque per joint, with a normal one of the same spread.
 
     Behind the low-pass of the fit, as the fit compares torques.
     """
@@ -437,11 +437,11 @@ class Plots:
         return draw_spectra(self.fit, log)
 
     def friction(self, log: Any = None) -> Figure:
-        """What rigid bodies do not explain over velocity and load, with the fitted law."""
+        """Torque that rigid bodies do not explain, over velocity and load, with the fitted law."""
         return draw_friction(self.fit, log)
 
     def excitation(self, log: Any = None) -> Figure:
-        """The log's motion beside the limits of the description."""
+        """The log's motion and the limits of the description."""
         return draw_excitation(self.fit, log)
 
     def parameters(self) -> Figure:
@@ -457,5 +457,5 @@ class Plots:
         return draw_bodies(self.fit, pose)
 
     def identifiability(self) -> Figure:
-        """What can be known of each parameter of each body."""
+        """Identifiability of each parameter of each body."""
         return self.fit.base.plot()

@@ -146,7 +146,7 @@ def _simulate(fit: Fit, logs: Sequence[Any]) -> Simulation | str:
 
 
 def report_json_path(path: str | Path) -> Path:
-    """The file of the numbers of a page: ``report.json`` beside ``report.html``."""
+    """The file with the numbers of a page: ``report.json`` for ``report.html``."""
     numbers = with_ending(path, ".json")
     if numbers == Path(path):
         raise InputError(f"{path}: the page needs another name than its numbers, say report.html")

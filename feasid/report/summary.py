@@ -320,7 +320,7 @@ UNGRADED = "-"
 
 
 def display(fit: Fit, test: Any = None) -> Display:
-    """What there is to see of a fit; `test` is a log that was not fitted, or its `errors`."""
+    """The display of a fit; `test` is a log that was not fitted, or its `errors`."""
     base, bodies = len(fit.beta), len(fit.robot.bodies)
     refused = any(map(is_strong, fit.quality.reasons))
     measures = [

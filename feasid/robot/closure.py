@@ -302,7 +302,7 @@ class Closure:
 
     @cached_property
     def rank(self) -> int:
-        """How many conditions are independent."""
+        """Number of independent conditions."""
         s = np.linalg.svd(self._home_jacobian, compute_uv=False)
         return int((s > RANK_TOLERANCE * s.max(initial=0.0)).sum())
 

@@ -138,7 +138,7 @@ class Robot(RobotLayout):
     # -- variations --------------------------------------------------------------------------
 
     def with_values(self, parameters: Measured) -> Robot:
-        """Copy of the robot with these standard parameters as its own.
+        """Copy of the robot with these standard parameters.
 
         Parameters
         ----------

@@ -24,7 +24,7 @@ from feasid.robot.joint_terms import (
 @checked
 @dataclass(frozen=True, eq=False)
 class CustomJointTerm:
-    """A torque of the caller's own, linear in one coefficient that is fitted."""
+    """A joint torque that you define, linear in one fitted coefficient."""
 
     name: str  #: As tables and messages call it.
     #: ``function(q, dq, ddq, load)`` of arrays (N,) of the drive's own coordinate and of the rigid

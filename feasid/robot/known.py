@@ -199,7 +199,7 @@ class Unknowns:
 
     @classmethod
     def from_elimination(cls, n: int, solved: Mapping[int, tuple[Row, Fraction]]) -> Unknowns:
-        """The unknowns beside those that are solved for."""
+        """The unknowns in addition to those that are solved for."""
         roots = np.array([j for j in range(n) if j not in solved], dtype=np.intp)
         T, offset = np.zeros((n, len(roots))), np.zeros(n)
         T[roots, np.arange(len(roots))] = 1.0

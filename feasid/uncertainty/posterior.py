@@ -349,7 +349,7 @@ def verify_draws(feasible: FeasibleSet, parameters: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """What a log and a prior leave open; see the module."""
+    """Probability of the parameters, given a log and a prior; see the module."""
 
     #: Known and tied parameters included; what follows is about the free ones.
     feasible: FeasibleSet
@@ -397,7 +397,7 @@ class Posterior:
         return cls(problem.feasible, *numbers, entropic)
 
     def to_arrays(self) -> dict[str, Array]:
-        """What a file keeps of it, from which `from_arrays` makes it again."""
+        """Arrays that a file stores; `from_arrays` reads them."""
         names = ("A", "b", "reference", "unit", "start", "weights", "centred")
         return {
             f"posterior_{name}": np.asarray(getattr(self, name), dtype=np.float64) for name in names
@@ -405,7 +405,7 @@ class Posterior:
 
     @classmethod
     def from_arrays(cls, feasible: FeasibleSet, arrays: Mapping[str, Array]) -> Posterior | None:
-        """What a file keeps; None where an earlier version wrote it, ValueError if damaged."""
+        """The posterior of stored arrays; None if an earlier version wrote them."""
         fields_of_posterior = {
             k.removeprefix("posterior_"): x for k, x in arrays.items() if "posterior_" in k
         }

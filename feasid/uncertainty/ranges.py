@@ -229,7 +229,7 @@ class ParameterRanges(Displayed, Sequence[Range]):
         return f"ranges of {len(self)} parameters over all models that fit at level {self.level:g}"
 
     def display(self) -> Display:
-        """How many ranges have each mark, and the first ones."""
+        """Number of ranges by mark, and the first ones."""
         counts = self.table["mark"].value_counts()
         measures = [Measure(m, f"{counts[m]}") for m in reversed(MARKS.values()) if m in counts]
         more = "ranges.table, ranges.explain(), ranges[0].certificate('upper')"

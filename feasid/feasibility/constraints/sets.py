@@ -336,7 +336,7 @@ def _rotor_blocks(robot: Robot, consistency: Consistency) -> list[Block]:
 
 @dataclass(frozen=True, eq=False)
 class UserConstraints:
-    """What a caller asks of a robot's parameters, without the robot: what files keep."""
+    """Constraints on a robot's parameters without the robot, as files store them."""
 
     consistency: Consistency
     blocks: tuple[Block, ...]

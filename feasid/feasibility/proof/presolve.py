@@ -54,7 +54,7 @@ class SettledConstraint:
 
 @dataclass(frozen=True, eq=False)
 class PresolvedQuestion:
-    """A question after exact presolve."""
+    """A feasibility question, simplified in exact arithmetic."""
 
     question: Question
     #: Tuple of (parameter, equation, coefficient): in the order in which they were found.
@@ -119,7 +119,7 @@ class PresolvedQuestion:
     def lift_multipliers(
         self, y: Mapping[int, Fraction], multipliers: Mapping[int, Exact]
     ) -> DualPoint:
-        """Multipliers of all equations: those of equations that fix something take what is left."""
+        """Multipliers of all equations; those of fixing equations take the remainder."""
         rows = self.question.reduced_rows
         out = [y.get(i, Fraction(0)) for i in range(len(rows))]
         remainders = list(DualPoint(self.question, out, multipliers).remainders)

@@ -190,7 +190,7 @@ class Question:
 
     @cached_property
     def labels(self) -> tuple[tuple[str, ...], ...]:
-        """How a certificate calls each of ``feasible.constraints``."""
+        """Names of ``feasible.constraints`` in a certificate."""
         out: list[tuple[str, ...]] = []
         count = 0
         for constraint in self.feasible.constraints:
@@ -333,7 +333,7 @@ class DualPoint:
 
     @property
     def tie_multipliers(self) -> list[Fraction]:
-        """Multipliers of the ties, which take what is left in tied parameters."""
+        """Multipliers of the ties, which take the remainder in tied parameters."""
         return self._remainders[0]
 
     @property

@@ -102,7 +102,7 @@ def complete_multipliers(
     units: Sequence[Array],
     faces: Mapping[int, Face] | None = None,
 ) -> tuple[dict[int, Exact], list[Fraction]]:
-    """Multipliers of which every body's and sign's takes what is left in its own columns.
+    """Multipliers in which those of each body and sign take the remainder in its columns.
 
     `Z`: by place among the constraints; `left`: ``sum_k <B_kj, Z_k> - (K'y)_j``; `units`: of the
     blocks; `faces`: on which blocks stay whose multipliers their parameters do not determine.

@@ -71,7 +71,7 @@ def compiled_description(text: XmlText) -> Description:
 
 
 def describe_mjmodel(model: Any, path: str = "<compiled model>") -> Description:
-    """The description of a compiled ``mujoco.MjModel``; inertias are MuJoCo's own.
+    """The description of a compiled ``mujoco.MjModel``, with MuJoCo's inertias.
 
     Bodies without a name are called after their number.
     """

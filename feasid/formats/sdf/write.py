@@ -158,7 +158,7 @@ def with_distinct_names(robot: Robot) -> Robot:
 
 
 def generate_sdf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras) -> bytes:
-    """The robot as SDF; frames, joint positions and axes are the robot's own.
+    """The robot as SDF, with its frames, joint positions and axes.
 
     Raises UnsupportedJointError: a joint that SDF does not have: helical, planar or floating.
     Raises InputError: a body without mass, without parameters, or with ones that cannot exist; a

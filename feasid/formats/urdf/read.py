@@ -281,7 +281,7 @@ class _UrdfReader:
         return replace(joint, moves=moves, mimic=self.mimic(element, owner))
 
     def moving_joint(self, joint: _Joint, owner: Owner) -> Joint:
-        """How a joint moves; an axis that is normalised is noted with its link."""
+        """Motion of a joint; a note names the link if its axis is normalised."""
         element, direction = (
             self.single_child(joint.element, "axis", owner),
             np.array([1.0, 0.0, 0.0]),

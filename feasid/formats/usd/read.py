@@ -126,7 +126,7 @@ class StageUnits:
 
 @dataclass(frozen=True, eq=False)
 class UsdDocument:
-    """What a writer needs: the layer, its units, and paths of links and joints by name."""
+    """The layer, its units, and paths of links and joints by name, for the writer."""
 
     layer: Any
     units: StageUnits

@@ -81,7 +81,7 @@ class Diagnosis(Displayed):
 
     @property
     def options(self) -> dict[str, Any]:
-        """Options with which `feasid.fit` predicts stretches that it did not see better."""
+        """Options that lower the errors of `feasid.fit` on held-out segments."""
         return merge_options(f.options for f in self.findings)
 
     def __iter__(self) -> Iterator[Finding]:
@@ -151,7 +151,7 @@ def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def mark_mended(findings: Iterable[Finding], chosen: Mapping[str, Any]) -> list[Finding]:
-    """The findings, those that the chosen options mend already as notes."""
+    """The findings; those that the chosen options already fix become notes."""
     return [
         replace(f, level="note", remedy="", message=f"{f.message}; fixed by the given options")
         if f.options and all(chosen.get(key) == value for key, value in f.options.items())

@@ -157,7 +157,7 @@ def _count_samples(known: Mapping[str, Any]) -> int:
 
 
 def read_npz(path: Path, how: LogReading) -> pd.DataFrame:
-    """Arrays of a NumPy archive as columns, without trusting what it says of its size."""
+    """Arrays of a NumPy archive as columns, without trusting the sizes that it declares."""
     with open_for_reading(path, how.max_bytes) as file:
         most = min(how.max_bytes, max(2**20, MAX_EXPANSION * file_size(file)))
         try:

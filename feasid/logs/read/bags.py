@@ -45,7 +45,7 @@ MOST_JOINTS = 10_000
 
 @dataclass
 class JointTrack:
-    """What the messages say about one joint."""
+    """Messages about one joint."""
 
     stamps: array[int] = field(default_factory=lambda: array("q"))
     signals: dict[str, array[float]] = field(default_factory=dict)

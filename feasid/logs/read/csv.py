@@ -58,7 +58,7 @@ INDEX = "index"
 
 @dataclass(frozen=True)
 class CsvScan:
-    """What a CSV file looks like."""
+    """Layout of a CSV file."""
 
     names: tuple[str, ...]  #: Column names.
     units: tuple[str, ...] | None  #: The row of units below the header.

@@ -38,7 +38,7 @@ MAX_EXPANSION = 200
 
 @dataclass(frozen=True)
 class LogReading:
-    """What a reader may be told besides the path."""
+    """Options of a reader in addition to the path."""
 
     max_bytes: int = MOST_BYTES  #: Files that are or grow larger are refused.
     topic: str | None = None  #: Which recording of a file that holds several.
