@@ -477,9 +477,7 @@ class _SdfReader:
             leader = mimic.attributes.get("joint", "")
             if leader not in joints or self.kinds[leader] not in ("revolute", "prismatic"):
                 hint = did_you_mean(leader, joints)
-                self.fail(
-                    owner, f"follows {quote(leader)}, which is not a joint that moves{hint}", mimic
-                )
+                self.fail(owner, f"follows {quote(leader)}, not a moving joint{hint}", mimic)
             factor, offset, reference = (
                 self.child_number(mimic, tag, owner, "0").value
                 for tag in ("multiplier", "offset", "reference")
