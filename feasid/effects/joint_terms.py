@@ -125,9 +125,8 @@ def term_notes(terms: Terms, gains: Mapping[str, float], refused: Sequence[str])
             f"{effect.text}: a term for it ({word}) is added at {', '.join(own)}, with which the "
             f"cross-validation error falls by {gains[word]:.0%}; {CONDITIONAL}"
         )
-        doubt = {"confirmed": True} if word == "spring" else {}
         text += SPRING if word == "spring" else ""
-        out.append(Note(text, "term-added", term=word, joints=own, gain=gains[word], **doubt))
+        out.append(Note(text, "term-added", term=word, joints=own, gain=gains[word]))
     if refused:
         text = (
             f"friction terms refused at {', '.join(refused)}: they predict better but leave less "
