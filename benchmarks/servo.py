@@ -1,6 +1,6 @@
 """Robots without torque sensors: gains, delay and motion from positions and commands, in MuJoCo.
 
-    python benchmarks/servo.py scale [--seeds 12] [--robots so101 ur5 panda leg]
+    python benchmarks/servo.py scale [--seeds 12] [--robots so101 leg] [--kinds plain weight]
     python benchmarks/servo.py arms [--seeds 20] [--first 0] [--robots so101 ur5 panda leg]
     python benchmarks/servo.py adverse [--seeds 5] [--servos rate zeros]
     python benchmarks/servo.py simulation [--seeds 1] [--robots so101]
@@ -168,7 +168,7 @@ SCALES = {
 def scale(options: argparse.Namespace) -> None:
     ran: dict[tuple[str, str, str], list[tuple[float, ...]]] = {}
     seeds = range(options.first, options.first + options.seeds)
-    for seed, robot, log, kind in product(seeds, options.robots, LOGS, SCALES):
+    for seed, robot, log, kind in product(seeds, options.robots, LOGS, options.kinds):
         how = replace(LOGS[log], heavier=0.2, **SCALES[kind])
         world = make_servo_world(robot, seed, how)
         table, started = world.log, time.process_time()
@@ -384,6 +384,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--robots", nargs="+", default=ROBOTS)
     parser.add_argument("--servos", nargs="+", default=[*SERVOS], choices=SERVOS)
+    parser.add_argument("--kinds", nargs="+", default=[*SCALES], choices=SCALES)
     parser.add_argument("--files", nargs="+", default=(), help="recordings of real servos")
     options = parser.parse_args()
     kinds[options.what](options)

@@ -49,10 +49,11 @@ LIMITED = 0.01
 UNTOLD = 0.5
 """A gain with a larger relative deviation is not told by the log."""
 
-DOUBTFUL_MISFIT, LARGEST_MISFIT = 0.05, 0.6
-"""Unexplained share of an error from which a fit is in doubt, and from which there is none: dead
-bands, elasticity and profiles inside a servo left 9 to 70 %, modelled servos .1 to 3 %, real ones
-of hobby arms 20 %."""
+DOUBTFUL_MISFIT, ROUNDINGS, LARGEST_MISFIT = 0.01, 5.0, 0.6
+"""Unexplained share of an error from which a fit is in doubt if it is this multiple of what the
+encoder's rounding leaves, and share from which there is no fit. Dead bands, elasticity, profiles
+inside a servo and joints that stick left 1.2 to 70 % and ten and more multiples, modelled servos up
+to 1.3 % and one to three multiples, real ones of hobby arms 20 %."""
 
 LATEST = LONGEST_DELAY - 0.01
 """A delay from here [s] on is at the end of those that are sought."""
@@ -80,6 +81,7 @@ class ServoFit:
     groups: tuple[tuple[str, ...], ...]
     delay_deviation: float  #: [s]
     misfit: Array  #: Shape (dof,): share of each error that is not explained.
+    rounding: Array  #: Shape (dof,): share that rounding of the positions leaves of it.
     kept: Array  #: Shape (dof,): share of each joint's rows that was used.
     weighing: str = ""  #: What to weigh, and how, where only the description fixes the factor.
     from_log: float = 0.0  #: The part of `factor` that is not the description's common error.
@@ -200,14 +202,16 @@ class ServoFit:
                 "at rest and fast motions of all joints, or name the law (servo_terms=)"
             )
             doubts.append(Note(text, "servo-law", confirmed=True))
+        more = self.misfit > np.maximum(DOUBTFUL_MISFIT, ROUNDINGS * self.rounding)
         left = {j: float(m) for j, m in zip(joints, self.misfit, strict=True)}
-        if max(left.values()) > DOUBTFUL_MISFIT:
-            worst = max(left, key=lambda j: left[j])
+        if more.any():
+            worst = joints[int(np.argmax(np.where(more, self.misfit, 0.0)))]
             text = (
-                f"{100 * left[worst]:.0f} % of the error of joint {worst!r} are not explained by "
+                f"{100 * left[worst]:.2g} % of the error of joint {worst!r} are not explained by "
                 f"tau = kp (cmd - q) - kd dq with terms {[*(self.servo.terms or {})]}: a dead "
-                "band, backlash, a torque limit, contacts or a profile of speeds inside the servo; "
-                "log the interpolated command, or judge the model by fit.simulate() alone"
+                "band, stiction, backlash, a torque limit, contacts or a profile of speeds inside "
+                "the servo; log the interpolated command, or judge the model by fit.simulate() "
+                "alone"
             )
             doubts.append(Note(text, "servo-unexplained", misfits=left, confirmed=True))
         return doubts
@@ -330,6 +334,7 @@ def _servo_fit(problem: GainProblem, best: LawFit, rival: LawFit | None) -> Serv
         groups,
         delay_deviation,
         _misfit(problem, best),
+        problem.data[0].rounding_share(float(lags[0]), limits),
         problem.data[0].use.mean(axis=0),
         " ".join(steps) if described else "",
         shape,
@@ -370,12 +375,9 @@ def _refuse_silent(rows: ServoRows, law: str) -> None:
     if law != "position":
         return
     for j, joint in enumerate(rows.robot.joints):
-        q = np.concatenate([s.q[:, j] for s in rows.stretches])
         e = np.concatenate([s.commands[:, j] - s.q[:, j] for s in rows.stretches])
-        rms = float(np.sqrt(np.mean(e**2)))
-        steps = np.abs(np.diff(q))
-        still = 1e-9 * np.ptp(q)
-        count = float(np.min(steps[steps > still], initial=np.inf))
+        rms, count = float(np.sqrt(np.mean(e**2))), rows.counts[j]
+        still = 1e-9 * max(float(np.ptp(s.q[:, j])) for s in rows.stretches)
         ahead = np.concatenate([s.commands[:-1, j] - s.q[1:, j] for s in rows.stretches])
         if rms <= still or np.sqrt(np.mean(ahead**2)) <= still:
             raise LogError(

@@ -182,6 +182,21 @@ class ServoRows:
         return cls(tuple(stretches), law, base.robot, made[0], commanded, use, none)
 
     @cached_property
+    def counts(self) -> Array:
+        """Smallest step of each joint's positions, (dof,) [rad or m]; infinite for none."""
+        q = np.concatenate([s.q for s in self.stretches])
+        steps = np.abs(np.diff(q, axis=0))
+        moving = np.where(steps > 1e-9 * np.ptp(q, axis=0), steps, np.inf)
+        return np.asarray(moving.min(axis=0))
+
+    def rounding_share(self, delay: float, limits: TorqueLimits | None) -> Array:
+        """What rounding of positions leaves of each joint's filtered error, (dof,)."""
+        noise = self.counts / np.sqrt(12) * np.linalg.norm(self.stretches[0].window.taps)
+        error = np.where(self.use, self.filtered_error(delay, limits), 0.0)
+        size = np.sqrt(np.sum(error**2, axis=0) / np.maximum(self.use.sum(axis=0), 1))
+        return np.asarray(noise / np.maximum(size, 1e-300))
+
+    @cached_property
     def regressor_bases(self) -> list[Array]:
         """Per joint an orthonormal basis of its regressor's columns at the rows that are used."""
         made = []
