@@ -88,7 +88,7 @@ def _log_equations(item: Reduced, base: BaseParameters) -> Reduced:
     except InputError as error:
         raise InputError(
             f"given belongs to another robot or lacks joint terms of this one: {error}; reduce the "
-            "log with these terms, or design with the log's: friction=..., drive_inertia=..."
+            "log with these terms, or pass the log's terms here: friction=..., drive_inertia=..."
         ) from None
 
 

@@ -371,7 +371,9 @@ def _model_to_measure_around(around: npt.ArrayLike, robot: Robot, feasible: Feas
     delta = robot.check_parameters(around)
     violations = feasible.violations(delta)
     if violations:
-        raise InputError(f"the model to measure around breaks {', '.join(violations)}")
+        raise InputError(
+            f"the model at the centre of the distance violates {', '.join(violations)}"
+        )
     return delta
 
 

@@ -187,9 +187,9 @@ def check_order(t: Array, rows: Rows, label: str) -> None:
     if before == after:
         raise LogError(
             f"time stamps are doubled: rows {rows[k]} and {row}{run} both have t = {after:.9g} s "
-            f"({back.size} such row(s)); rate={(len(t) - 1) / (t[-1] - t[0]):.6g} counts rows, "
-            "where stamps are rounded; else df.drop_duplicates(subset='t'), where rows are "
-            "repeated, or a column 'run', where there are several runs",
+            f"({back.size} such row(s)). If stamps are rounded, pass "
+            f"rate={(len(t) - 1) / (t[-1] - t[0]):.6g}; if rows are repeated, use "
+            "df.drop_duplicates(subset='t'); if the log has several runs, add a column 'run'",
             row=row,
             time=after,
         )

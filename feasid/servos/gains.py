@@ -123,7 +123,7 @@ class ServoFit:
 
     @property
     def notes(self) -> list[Note]:
-        """What is known, up to what, and by what."""
+        """The uncertainty of gains, their common factor, and what fixed it."""
         free = "; ".join(", ".join(group) for group in self.groups)
         worst = float(np.max(self.ratio_deviations))
         factor = f"{100 * self.factor:.2g} %"

@@ -86,7 +86,7 @@ def test_the_rate_of_a_stretch_is_that_of_its_ends():
     ("t", "row", "words"),
     [
         ([0, 1, 1, 2], 12, "time stamps are doubled: rows 11 and 12 both have t = 1 s (1 such "
-         "row(s)); rate=1.5 counts rows"),
+         "row(s)). If stamps are rounded, pass rate=1.5;"),
         ([0, 1, 3, 2, 1.5], 13, "row 13 has t = 2 s after 3 s, counted from the log's first row "
          "(2 such row(s)); sort the log with sort=True"),
         ([*range(10), 0.5, 1.5], 20, "row 20 has t = 0.5 s after 9 s"),
