@@ -29,7 +29,9 @@ LARGEST = 300_000
 
 
 def cells(text):
-    return "\n".join(re.findall(r"^```\{code-cell\}[^\n]*\n(?::.*\n)*(.*?)^```", text, re.S | re.M))
+    return "\n".join(
+        re.findall(r"^```\{code-cell\}[^\n]*\n(?::[^\n]*\n)*(.*?)^```", text, re.S | re.M)
+    )
 
 
 def page_of(name):
@@ -77,6 +79,7 @@ def test_pages_run_and_say_more_than_their_code():
     for page in TUTORIALS:
         if page.stem != "index":
             text = page.read_text()
+            assert cells(text)
             compile(cells(text), page.name, "exec")
             assert len(re.sub(r"```.*?```", "", text, flags=re.S).split()) > 40
 
