@@ -33,6 +33,9 @@ DAILY = {"load": 0.01, "friction": 0.25, "offset": 0.05, "gain": 0.03}
 """What differs from day to day: a load as a share of the robot's mass, friction as a share of
 itself, an offset as a share of the joint's torque, a gain."""
 
+CHANGES = ("friction", "offset", "gain")
+"""Differences of a joint that are followed from log to log."""
+
 LIMIT = 3.6
 """Times `DAILY` from which a difference is one; in a logarithmic scale where it is a factor."""
 
@@ -87,6 +90,9 @@ class LogComparison:
     #: Those of the model of the other logs, without any that differs, (logs, dof + 1).
     left_out: Array
     differences: tuple[Difference, ...]  #: At most one of a log, the largest first.
+    #: Of each log and joint the factor on its friction, its offset [N m or N] and the factor on its
+    #: torque, in which it departs from the common fit, with deviations, (logs, dof, 3, 2).
+    changes: Array
 
     def __post_init__(self) -> None:
         count, shape = len(self.names), (len(self.names), len(self.joints) + 1)
@@ -94,6 +100,8 @@ class LogComparison:
         logs = {d.log for d in self.differences}
         if lengths != {count} or {self.errors.shape, self.left_out.shape} != {shape}:
             raise ValueError(f"a comparison of {count} logs has numbers of others")
+        if self.changes.shape != (count, len(self.joints), len(CHANGES), 2):
+            raise ValueError(f"changes of {count} logs have the shape {self.changes.shape}")
         if not logs <= set(range(count)):
             raise ValueError(f"differences are of logs {sorted(logs)}, of {count}")
 
@@ -116,6 +124,20 @@ class LogComparison:
             "differs in": [verdicts.get(k, "agrees") for k in range(len(self.names))],
         }
         return pd.DataFrame(columns, index=pd.Index(self.names, name="log"))
+
+    @property
+    def drift(self) -> pd.DataFrame:
+        """How joints change from log to log: friction, offset and gain, each with its deviation.
+
+        A row per log and joint. Friction and gain are factors on those of the common fit, 1 where
+        nothing changed; offsets [N m or N] are added to its own. Deviations are those of one log's
+        equations around the common fit; NaN where a joint has no such term.
+        """
+        import pandas as pd
+
+        index = pd.MultiIndex.from_product([self.names, self.joints], names=["log", "joint"])
+        columns = [f"{kind}{end}" for kind in CHANGES for end in ("", " std")]
+        return pd.DataFrame(self.changes.reshape(len(index), -1), index=index, columns=columns)
 
     def __str__(self) -> str:
         table = self.table
@@ -170,6 +192,7 @@ def compare_reduced(
         np.array([comparison.errors(k, values) for k in range(len(logs))]),
         np.array(without),
         differences,
+        np.array([comparison.changes(k) for k in range(len(logs))]),
     )
 
 
@@ -426,6 +449,21 @@ class _Comparison:
         inverse = self.solve([], self.grams)[0]
         shares = np.array([np.sum(inverse * g[: self.size, : self.size]) for g in self.grams])
         return shares / max(float(shares.sum()), 1e-300)
+
+    def changes(self, log: int) -> Array:
+        """Friction, offset and gain of a log's joints around the common fit, (dof, 3, 2)."""
+        joints, gram = self.base.robot.coordinates, self.grams[log]
+        chosen = [c for c in self.candidates if c.kind in CHANGES and c.place in joints]
+        # One factor for all friction of a joint: few seconds hardly tell its parts apart.
+        columns = np.stack([c.columns.sum(axis=1) for c in chosen], axis=1)
+        inverse = np.linalg.inv(columns.T @ gram[:-1, :-1] @ columns + np.eye(len(chosen)))
+        values = inverse @ (columns.T @ gram[:-1, -1])
+        out = np.full((self.dof, len(CHANGES), 2), np.nan)
+        for k, c in enumerate(chosen):
+            size = np.array([values[k], np.sqrt(inverse[k, k])]) * c.unit
+            place = joints.index(c.place), CHANGES.index(c.kind)
+            out[place] = size + (0.0 if c.kind == "offset" else [1.0, 0.0])
+        return out
 
     def errors(self, log: int, values: Array) -> Array:
         """Relative torque errors on a log, per joint and of all, (dof + 1,)."""

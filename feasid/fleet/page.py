@@ -31,6 +31,8 @@ def draw(
     for k, (label, marker) in enumerate(zip(labels, "osx", strict=True)):
         upper.plot(places, table[:, k], marker, label=label)
     upper.set_yscale("log")
+    upper.yaxis.set_major_formatter("{x:g}")
+    upper.yaxis.set_minor_formatter("{x:g}")
     upper.set_ylabel("torque error [%]")
     upper.legend(loc="best", fontsize="small")
     for name, place in zip(friction, places, strict=True):

@@ -13,6 +13,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.display import BLUE, GREY, RED, YELLOW, add_legend, new_figure, truncate
+from feasid.errors import InputError
 from feasid.identification.result import Fit
 from feasid.report.contents import PredictedLog, select_recording
 from feasid.report.robots import bounding_ball, robot_views
@@ -408,6 +409,23 @@ def _surface(body: Mapping[str, Any]) -> Array:
     return np.asarray(body["centre"][:, None, None] + np.tensordot(body["axes"].T, sphere, 1))
 
 
+def draw_drift(fit: Fit) -> Figure:
+    """Friction, offset and gain of every joint from log to log, with standard errors."""
+    if fit.logs is None:
+        raise InputError("drift is drawn of a fit of several logs: feasid.fit([first, second])")
+    titles = ("friction, as a factor", "offset [N m or N]", "torque, as a factor")
+    figure, axes = panels(titles, "changes of every joint from log to log", columns=1, height=2.4)
+    x = np.arange(len(fit.logs.names))
+    for k, (axis, title) in enumerate(zip(axes, titles, strict=True)):
+        for j, joint in enumerate(fit.logs.joints):
+            value, deviation = fit.logs.changes[:, j, k].T
+            axis.errorbar(x, value, deviation, label=joint, marker="o", markersize=3, capsize=2)
+        style_panel(axis, title)
+        axis.set_xticks(x, fit.logs.names if axis is axes[-1] else [], fontsize=8)
+    axes[0].legend(fontsize=7, ncols=4, loc="lower left", bbox_to_anchor=(0, 1.12))
+    return figure
+
+
 @dataclass(frozen=True)
 class Plots:
     """Pictures of a fit: ``fit.plot()`` and ``fit.plot.friction()``.
@@ -455,6 +473,10 @@ class Plots:
     def bodies(self, pose: Mapping[str, float] | None = None) -> Figure:
         """The robot at a pose: described, fitted, and by least squares; see `draw_bodies`."""
         return draw_bodies(self.fit, pose)
+
+    def drift(self) -> Figure:
+        """How friction, offsets and gains change from log to log, of a fit of several logs."""
+        return draw_drift(self.fit)
 
     def identifiability(self) -> Figure:
         """Identifiability of each parameter of each body."""

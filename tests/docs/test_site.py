@@ -68,7 +68,7 @@ def test_every_page_is_in_the_tree():
         (page.parent / entry).resolve()
         for page, text in trees.items()
         for tree in re.findall(r"```\{toctree\}\n(.*?)```", text, re.S)
-        for entry in re.findall(r"^(?!:)(\S+)$", tree, re.M)
+        for entry in re.findall(r"^(?!:)(?:.* <)?([^<>\s]+)>?$", tree, re.M)
     }
     pages = {p.with_suffix("").resolve() for p in trees} - {(DOCS / "index").resolve()}
     assert pages == listed

@@ -7,7 +7,9 @@ from fleets import ARM_FRICTION, KINDS, odd_logs
 
 import feasid
 from feasid.cli import main
+from feasid.datasets import arm
 from feasid.effects.log_differences import DAILY, LIMIT
+from feasid.errors import InputError
 
 FIT = {"diagnose": False, "candidates": ()}
 
@@ -59,6 +61,7 @@ def test_the_table_is_saved_and_one_log_has_none(tmp_path):
     fit.save(tmp_path / "all.feasid")
     loaded = feasid.load(tmp_path / "all.feasid")
     assert str(loaded.logs) == str(fit.logs)
+    pd.testing.assert_frame_equal(loaded.logs.drift, fit.logs.drift)
     assert repr(loaded.logs.differences) == repr(fit.logs.differences) != "()"
     assert feasid.fit(feasid.datasets.load("kuka_lwr4"), diagnose=False).logs is None
 
@@ -86,3 +89,32 @@ def test_the_command_line_names_the_file_and_leaves_it_out(tmp_path, monkeypatch
     assert f"{names[at]} differs from the other logs" in capsys.readouterr().out
     assert main(["fit", *names, *robot, "--without", "day9.csv"]) == 2
     assert "no such log" in capsys.readouterr().err
+
+
+FRICTION, OFFSET = np.array([0.8, 0.9, 1.1, 1.2]), np.array([-0.15, -0.05, 0.05, 0.15])
+BENT = 0.1
+"""Of a gain: the common fit of logs whose offsets differ is bent by so much at the wrist."""
+WITHIN = 0.06
+"""Of a factor on friction, and of an offset [N m]: three standard errors of 12 s of motion."""
+
+
+def test_drift_of_friction_and_offsets_is_followed_from_log_to_log():
+    robot, logs = arm.described(), []
+    true = arm.truth(robot)
+    elbow, wrist = true.drive_columns(1), true.drive_columns(2)
+    for k, (factor, offset) in enumerate(zip(FRICTION, OFFSET, strict=True)):
+        values = true.values.copy()
+        values[[elbow["fv"], elbow["fc"]]] *= factor
+        values[wrist["fo"]] += offset
+        logs.append(arm.log(true.with_values(values), seed=k))
+    fit = feasid.fit(logs, robot, calibration=None, **FIT)
+    elbow, wrist = (fit.logs.drift.xs(j, level="joint") for j in ("elbow", "wrist"))
+    assert elbow["friction"].to_numpy() == pytest.approx(FRICTION, abs=WITHIN)
+    offsets = wrist["offset"].to_numpy()
+    assert offsets - offsets.mean() == pytest.approx(OFFSET, abs=WITHIN)
+    assert wrist["friction"].to_numpy() == pytest.approx(1.0, abs=WITHIN)
+    assert (wrist["friction std"] < WITHIN / 3).all()
+    assert fit.logs.drift["gain"].to_numpy() == pytest.approx(1.0, abs=BENT)
+    assert len(fit.plot.drift().axes) == 3
+    with pytest.raises(InputError, match="several logs"):
+        feasid.fit(logs[0], robot, **FIT).plot.drift()
