@@ -1,9 +1,9 @@
-"""What is wrong with a log, by a fit of it: mistakes, features that a model lacks, and contacts.
+"""Problems of a log, by a fit of it: corrected errors, features that the model lacks, and contacts.
 
-The log's columns and large mistakes come first (`feasid.effects.log_check`). The mended log
-is fitted, which takes out what its held-out stretches confirm, and the residual is searched for
-torques that the model lacks: each is a column beside all parameters, supported by a score test and
-by stretches that were held out. Advice was tried: the fit with it predicts such stretches better.
+The log's columns and large errors come first (`feasid.effects.log_check`). The log with the options
+that they ask for is fitted; the table of the fit's search (`feasid.effects.selection`) holds the
+errors that it corrected and what it only reports. An option is proposed only if the fit with it
+predicts held-out segments better.
 """
 
 from __future__ import annotations

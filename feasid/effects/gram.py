@@ -23,13 +23,11 @@ from feasid.effects.functions import Mistake, Place
 from feasid.effects.table import EFFECTS
 from feasid.estimation.noise import Noise
 from feasid.identifiability.base import BaseParameters
+from feasid.regression.folds import FOLDS
 from feasid.regression.triangle import Reduced
 from feasid.robot.joint_terms import FRICTION
 
 Places = npt.NDArray[np.intp]
-
-FOLDS = 5
-"""Parts of a log that are held out in turn."""
 
 BLOCKS, BLOCK_SECONDS = 25, 0.4
 """Blocks of a log at most, and their least length [s]."""
