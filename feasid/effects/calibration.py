@@ -1,8 +1,8 @@
-"""Mistakes of a log that its own fit confirms, takes out, and allows for where it cannot see them.
+"""Errors of a log that its fit corrects, and those that it allows for where it cannot see them.
 
-What the search (`feasid.effects.search`) found is fitted by Gauss-Newton together with the feasible
-model. Small mistakes that everybody makes and that a
-log cannot tell widen the covariance, by their deviations before and after the log was seen.
+What the search (`feasid.effects.search`) entered is fitted by Gauss-Newton together with the
+feasible model. Small errors that everybody makes and that a log does not determine widen the
+covariance, by their deviations before and after the log was seen.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ def with_best_time(trial: CorrectedLog, group: Sequence[Mistake]) -> list[Mistak
 
     One time for all joints is known many times better than one of each.
     """
-    score, seconds = trial.score_tests(), trial.setup.seconds
+    score, seconds = trial.score_tests, trial.setup.seconds
 
     def at(time: float) -> list[Mistake]:
         return [replace(m, number=float(np.exp(time))) for m in group]
@@ -238,9 +238,7 @@ def gauss_newton(
     covariance = np.zeros((0, 0))
     for _ in range(steps):
         values = trial.correction.parameters_of(active)
-        step, covariance = trial.score_tests().gauss_newton_step(
-            active, values, wide_widths(active)
-        )
+        step, covariance = trial.score_tests.gauss_newton_step(active, values, wide_widths(active))
         if (np.abs(step) < SMALL_STEP * np.sqrt(np.diag(covariance))).all():
             break
         trial = trial.with_correction(trial.correction.add_step(active, step))
@@ -340,7 +338,7 @@ def allow(
             for _ in range(size_of(m))
         ]
     )
-    mean, covariance, pull = trial.score_tests().posterior(mistakes, prior, trial.weight / believed)
+    mean, covariance, pull = trial.score_tests.posterior(mistakes, prior, trial.weight / believed)
     entries, at = [], 0
     for m in mistakes:
         part = slice(at, at + size_of(m))

@@ -20,7 +20,6 @@ from feasid.core.arrays import Array
 from feasid.core.notes import Note
 from feasid.effects.columns import LogRows
 from feasid.effects.corrections import LogCorrection
-from feasid.effects.functions import Mistake
 from feasid.effects.score import ScoreTests
 from feasid.estimation.estimator import Estimator
 from feasid.estimation.held_out import HeldOut
@@ -151,7 +150,6 @@ class CorrectedLog:
             self.reduced, start
         )
         self.beta = np.asarray(self.base.K @ self.delta)
-        self._columns: dict[Mistake, Array] = {}
 
     def with_correction(
         self, correction: LogCorrection, noise: Noise | None = None
@@ -175,21 +173,13 @@ class CorrectedLog:
             out[own] = self.noise.deviations(j, self.rows.squared_slowness[own])
         return out
 
-    def score_tests(self, active: Sequence[Mistake] = ()) -> ScoreTests:
+    @cached_property
+    def score_tests(self) -> ScoreTests:
         """Score tests around the model."""
         K = np.asarray(self.base.K, dtype=np.float64)
         model = self.base.robot.with_values(self.delta)
         spread = K @ self.unit_covariance @ K.T
-        return ScoreTests(
-            self.rows,
-            self.torque,
-            model,
-            self.beta,
-            spread,
-            self.row_deviations,
-            active,
-            self._columns,
-        )
+        return ScoreTests(self.rows, self.torque, model, self.beta, spread, self.row_deviations)
 
     @property
     def held_out(self) -> HeldOut:

@@ -1,19 +1,18 @@
-"""Score tests: does a log support a mistake beside the parameters that are fitted anyway?
+"""Errors of a log around a fit: how well the log supports them, their next values and deviations.
 
-With whitened rows W (rows x nb), residual e of the fit and columns X of a mistake,
+With whitened rows W (rows x nb), residual e of the fit and columns X of an error,
 
     I = X'X - X'W P W'X,   theta = I^-1 X'e,   chi2 = theta' I theta,
 
 P the covariance of the base parameters under data and prior, are the information, the first
-Gauss-Newton step and the test statistic of a mistake in the Gaussian model whose prior is the
-description's (the marginal score test; Rao 1948). The test is made robust by sums over blocks of a
-second, and is followed by the linear prediction of stretches that were held out.
+Gauss-Newton step and the test statistic of an error in the Gaussian model whose prior is the
+description's (the marginal score test; Rao 1948). Deviations count that residuals are correlated,
+by sums over blocks of a second.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 
@@ -43,10 +42,6 @@ class ScoreTests:
     spread : ndarray, shape (nb, nb)
         Covariance of the base parameters under data and prior, were the noise of unit variance.
     deviations : ndarray, shape (rows,)
-    active : sequence of Mistake
-        Fitted beside the base parameters.
-    columns : dict, optional
-        Whitened columns that are known, to which others are added.
     """
 
     def __init__(
@@ -57,17 +52,14 @@ class ScoreTests:
         beta: Array,
         spread: Array,
         deviations: Array,
-        active: Sequence[Mistake] = (),
-        columns: dict[Mistake, Array] | None = None,
     ) -> None:
         self.rows, self.model, self.beta, self.deviations = rows, model, beta, deviations
-        self.active = tuple(active)
         unit = np.sqrt(np.maximum(np.diag(spread), 1e-300))
         self.unit = unit
         self.W = rows.regressor * (unit / deviations[:, None])
         self.P = spread / np.outer(unit, unit)
         self.e = (torque - rows.regressor @ beta) / deviations
-        self._columns = {} if columns is None else columns
+        self._columns: dict[Mistake, Array] = {}
 
     def whitened_columns(self, mistake: Mistake) -> Array:
         """Whitened columns of a mistake, shape (rows, size)."""
@@ -76,47 +68,15 @@ class ScoreTests:
             self._columns[mistake] = found / self.deviations[:, None]
         return self._columns[mistake]
 
-    @cached_property
-    def _nuisance_columns_and_covariance(self) -> tuple[Array, Array]:
-        """Columns of parameters and of active mistakes, and their covariance."""
-        if not self.active:
-            return self.W, self.P
-        A = np.hstack([self.whitened_columns(m) for m in self.active])
-        A = A / np.maximum(np.linalg.norm(A, axis=0), 1e-300)
-        WA = self.W.T @ A
-        B = self.P @ WA
-        S = np.linalg.inv(A.T @ A - WA.T @ B + RIDGE * np.eye(A.shape[1]))
-        wide = np.block([[self.P + B @ S @ B.T, -B @ S], [-(B @ S).T, S]])
-        return np.hstack([self.W, A]), wide
-
-    @cached_property
-    def _active_step_and_residual(self) -> tuple[Array, Array]:
-        """Gradient of the active mistakes at the fit, and the residual after their step."""
-        W, P = self._nuisance_columns_and_covariance
-        gradient = np.zeros(len(P))
-        gradient[self.W.shape[1] :] = W[:, self.W.shape[1] :].T @ self.e
-        return gradient, self.e - W @ (P @ gradient)
-
     def joint_statistic(self, mistakes: Sequence[Mistake]) -> float:
-        """chi2 of all these mistakes at once."""
-        _, P = self._nuisance_columns_and_covariance
-        gradient, _ = self._active_step_and_residual
-        X, WX = self._joint_columns(mistakes)
-        score = X.T @ self.e - WX.T @ (P @ gradient)
-        information = X.T @ X - WX.T @ (P @ WX) + RIDGE * np.eye(X.shape[1])
-        return float(score @ np.linalg.solve(information, score))
-
-    def _joint_columns(self, mistakes: Sequence[Mistake]) -> tuple[Array, Array]:
-        """Columns of unit norm of all these mistakes, and what the nuisance columns have of them.
-
-        They are not kept: who looks for the best of many asks once for each.
-        """
+        """chi2 of all these mistakes at once; their columns are not kept."""
         found = [columns_of(self.rows, m, self.model, self.beta) for m in mistakes]
         X = np.hstack(found) / self.deviations[:, None]
         scale = np.linalg.norm(X, axis=0)
         X = X[:, scale > SMALLEST_COLUMN] / scale[scale > SMALLEST_COLUMN]
-        W, _ = self._nuisance_columns_and_covariance
-        return X, W.T @ X
+        WX, score = self.W.T @ X, X.T @ self.e
+        information = X.T @ X - WX.T @ (self.P @ WX) + RIDGE * np.eye(X.shape[1])
+        return float(score @ np.linalg.solve(information, score))
 
     def gauss_newton_step(
         self, mistakes: Sequence[Mistake], values: Array, widths: Array
