@@ -344,6 +344,9 @@ def test_shuffled_rows_can_be_sorted():
     motion = prepare(shuffled.reset_index(drop=True), arm(), sort=True)
     np.testing.assert_allclose(motion.runs[0].q, prepare(df, arm()).runs[0].q, atol=1e-9)
     assert any("order of time" in note for note in motion.notes)
+    rows = np.r_[np.arange(100), 101, 100, np.arange(102, len(df))]
+    notes = prepare(df.iloc[rows], arm(), sort=True).notes
+    assert [n.values for n in notes if n.code == "sorted"] == [{"rows": 2}]
 
 
 def test_shuffled_seconds_stay_seconds():

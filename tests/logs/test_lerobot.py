@@ -123,6 +123,15 @@ def test_positions_and_commands_are_in_radians_by_the_descriptions_zeros(tmp_pat
     assert notes["lerobot-zeros"].values["offsets"] == pytest.approx({"j0": 0.2, "j1": -0.2})
 
 
+def test_rows_of_all_episodes_are_numbered_through(tmp_path):
+    sizes = [1000, 1000]
+    states = [counts(s, k) for k, s in enumerate(sizes)]
+    folder = dataset(tmp_path / "set", ("degrees", "0 .. 100"), states, sizes)
+    first = folder / "data/chunk-000/episode_000000.parquet"
+    (folder / "data/chunk-000/episode_000001.parquet").write_bytes(first.read_bytes())
+    assert [*feasid.read_log(folder).index] == [*range(2 * len(states[0]))]
+
+
 def test_a_joint_whose_unit_is_not_shown_is_asked_for(tmp_path):
     robot, still = arm(), np.full(900, 500)
     folder = dataset(tmp_path / "set", ("degrees", "0 .. 100"), [counts(900), still], (900, 900))

@@ -145,6 +145,7 @@ BROKEN = {
     "text cell": (GOOD.replace("0.25", "#REF!"), ["line 3", "'q_1'", "#REF!"]),
     "dash": (GOOD.replace("0.25", "-"), ["line 3", "'q_1'", "'-'"]),
     "thousands": (GOOD.replace(",", ";").replace("0.25", "1.000.25"), ["line 3", "'q_1'"]),
+    "twice in a comment": ("# t,q_a,q_a\n0,1,2\n1,2,3\n", ["line 1", "q_a"]),
     "late comment": (GOOD + "# stop\n", ["line 5", "comments"]),
     "html": ("<html>404</html>", ["<html>"]),
     "json": ("{}", ["not a CSV"]),
