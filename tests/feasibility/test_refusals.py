@@ -461,18 +461,19 @@ def test_numbers_are_those_of_the_specification(text, read):
 
 @pytest.mark.parametrize("size", [1, 2, 3, 64])
 def test_work_is_counted_and_bounded_before_it_is_done(size, monkeypatch):
-    """s^3 operations on numbers of s b bits, as the specification says."""
+    """s^3 operations on numbers of s b bits, b those of the integers over one denominator."""
     claim = certificate.Claim(FEASIBLE)
-    number = Fraction(2**130 - 1, 2**69)
+    bits, number = 130, Fraction(2**130 - 1, 2**69)
     matrix = [[number if i == j else Fraction(0) for j in range(size)] for i in range(size)]
-    work = size**3 * (certificate.OVERHEAD + (size * 200 // 64 + 1) ** 2)
+    work = size**3 * (certificate.OVERHEAD + (size * bits // 64 + 1) ** 2)
     monkeypatch.setattr(certificate, "MOST_WORK", 2 * work)
-    assert [claim.definite(matrix), claim.definite(matrix)] == ["positive definite"] * 2
+    for _ in range(2):
+        assert certificate.definiteness(matrix, claim.spend) == "positive definite"
     assert claim.work == 2 * work
     with pytest.raises(
-        ValueError, match=f"too much work: {size**3} operations on numbers of {200 * size} bits"
+        ValueError, match=f"too much work: {size**3} operations on numbers of {bits * size} bits"
     ):
-        claim.definite(matrix)
+        certificate.definiteness(matrix, claim.spend)
 
 
 def test_what_is_wrong_is_shown_in_part():
