@@ -70,7 +70,8 @@ def shelf(tmp_path_factory):
     (folder / "scene.xml").write_text(TREE)
     _, path = loaded("solo12")
     (folder / "dog.urdf").write_bytes(path.read_bytes())
-    smooth_log()[1].to_csv(folder / "trot.csv", index=False)
+    trot = smooth_log()[1].rename(columns=lambda name: name.replace("_foot_", "_FL_"))
+    trot.to_csv(folder / "trot.csv", index=False)
     robot = feasid.load_robot(folder / "arm.urdf").with_joint_terms()
     for seed, name in enumerate(("log.csv", "other.csv")):
         log = simulate(robot, arm_parameters(robot), seed, noise=0.02)
