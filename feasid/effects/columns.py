@@ -183,11 +183,6 @@ class LogRows:
                 at += len(part.t)
         return out
 
-    def position_range(self, joint: int) -> tuple[float, float]:
-        """Smallest and largest position of a joint [rad or m]."""
-        q = [p.run.q[:, joint] for p in self.parts]
-        return float(min(x.min() for x in q)), float(max(x.max() for x in q))
-
     def strongest_harmonics(self, joint: int, beta: Array, count: int) -> list[int]:
         """Periods per 2 pi rad that the unfiltered residual of a joint holds most of.
 

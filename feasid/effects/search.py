@@ -121,8 +121,8 @@ class _Folds:
 class EffectSearch:
     """The search on the Gram matrices of one log; `run` does it."""
 
-    def __init__(self, grams: BlockGrams, known: Sequence[Mistake] = ()) -> None:
-        self.grams, self.chosen = grams, list(known)
+    def __init__(self, grams: BlockGrams) -> None:
+        self.grams, self.chosen = grams, list[Mistake]()
         self.entered: list[Tried] = []
         self.tried: dict[tuple[Mistake, ...], Tried] = {}
 

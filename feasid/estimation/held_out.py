@@ -97,12 +97,12 @@ class Gain:
         Of a block it is the mean over joints: what one joint gains others do not hide.
         """
         _, alive = self._joints
-        without, beside = self.before[:, alive], self.after[:, alive]
-        used = (without + beside).any(axis=1)
+        before, after = self.before[:, alive], self.after[:, alive]
+        used = (before + after).any(axis=1)
         if used.sum() < 2 or not alive.any():
             return 0.0
-        floor = SMALL * without[used].mean(axis=0)
-        ratio = np.log((without[used] + floor) / (beside[used] + floor)).mean(axis=1)
+        floor = SMALL * before[used].mean(axis=0)
+        ratio = np.log((before[used] + floor) / (after[used] + floor)).mean(axis=1)
         return float(ratio.mean() / (ratio.std(ddof=1) / np.sqrt(len(ratio)) + 1e-300))
 
     @cached_property

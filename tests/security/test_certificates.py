@@ -8,9 +8,9 @@ import sys
 import time
 
 import pytest
+from claims import bodies, common
 
 from feasid import certificate
-from feasid.certificate import BODY, FORMAT
 
 SECONDS = 5.0
 SIZE = 1_500_000
@@ -30,16 +30,6 @@ NUMBERS = {
     "exponents": lambda: f"{RNG.randrange(1, 9)}e{RNG.randrange(-999, 999)}",
     "decimals": lambda: f"{digits(3800)}.{digits(400)}e-{RNG.randrange(1000)}",
 }
-
-
-def bodies(count):
-    return [[f"b{k}", symbol] for k in range(count) for symbol in BODY]
-
-
-def common(parameters, **more):
-    data = {"format": FORMAT, "consistency": "full", "margin": "0", "ties": [], "constraints": []}
-    data |= {"robot": {"name": "one", "digest": "none"}, "parameters": parameters}
-    return data | {"limit": None, "multipliers": [], "tied": []} | more
 
 
 def of_point(number, size):

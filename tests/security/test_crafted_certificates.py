@@ -3,24 +3,15 @@
 import copy
 
 import pytest
+from claims import bodies, common
 
-from feasid.certificate import BODY, FORMAT, digest, verify
+from feasid.certificate import digest, verify
 
 POINT = ["2", "0", "0", "2", "0", "2", "0", "0", "0", "1", "1"]
 """A body of 1 kg, all second moments 2 kg m^2; then the denominator."""
 
 TRIANGLE = ["0"] * 9 + ["1"]
 """A multiplier of the mass alone."""
-
-
-def bodies(count):
-    return [[f"b{k}", symbol] for k in range(count) for symbol in BODY]
-
-
-def common(parameters, **more):
-    data = {"format": FORMAT, "consistency": "full", "margin": "0", "ties": [], "constraints": []}
-    data |= {"robot": {"name": "one", "digest": "none"}, "parameters": parameters}
-    return data | {"limit": None, "multipliers": [], "tied": []} | more
 
 
 def feasible():

@@ -1,0 +1,13 @@
+"""Parts of certificates that tests write by hand."""
+
+from feasid.certificate import BODY, FORMAT
+
+
+def bodies(count):
+    return [[f"b{k}", symbol] for k in range(count) for symbol in BODY]
+
+
+def common(parameters, **more):
+    data = {"format": FORMAT, "consistency": "full", "margin": "0", "ties": [], "constraints": []}
+    data |= {"robot": {"name": "one", "digest": "none"}, "parameters": parameters}
+    return data | {"limit": None, "multipliers": [], "tied": []} | more
