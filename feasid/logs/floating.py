@@ -10,7 +10,7 @@ logged, ``contact_<contact>`` says when it touches, 1 or 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -42,6 +42,9 @@ from feasid.logs.filters import (
     settling_samples,
 )
 from feasid.logs.motion import Motion, Rows, Run, excluded_blocks
+from feasid.logs.raw import LARGEST, absurdly_large
+from feasid.options.complete import option_table
+from feasid.options.tables import FloatingOptions, LogOptions
 from feasid.robot.description import Robot, find_link
 
 if TYPE_CHECKING:
@@ -156,8 +159,9 @@ def log_arrays(
     imu: Imu | None,
     contacts: Mapping[str, ContactSensor],
     torque: bool,
+    drop: Collection[str] = (),
 ) -> dict[str, Array]:
-    """The log's signals as arrays; orientation as matrices, flattened."""
+    """The log's signals as arrays, with orientation as flattened matrices."""
     joints = [b.joint for b in robot.bodies if b.dof == 1]
     expected = {"q": [f"q_{j}" for j in joints], "tau": [f"tau_{j}" for j in joints]}
     if imu is not None:
@@ -166,37 +170,45 @@ def log_arrays(
         expected["place"] = [f"base_{a}" for a in XYZ]
     expected |= {f"force_{name}": [f"force_{name}_{a}" for a in XYZ] for name in contacts}
     absent = [] if torque else expected.pop("tau")
-    out = {kind: stack_columns(df, names) for kind, names in expected.items()}
+    out = {kind: stack_columns(df, names, drop) for kind, names in expected.items()}
     if absent:
         out["tau"] = np.full((len(df), len(absent)), np.nan)
     if imu is None or any(touch.axes == "world" for touch in contacts.values()):
-        quaternion = stack_columns(df, [f"base_q{a}" for a in "xyzw"])
-        out["turn"] = rotation_matrices(quaternion).reshape(-1, 9)
+        quaternion = stack_columns(df, [f"base_q{a}" for a in "xyzw"], drop)
+        out["turn"] = np.full((len(df), 9), np.nan)
+        known = np.isfinite(quaternion).all(axis=1)
+        out["turn"][known] = rotation_matrices(quaternion[known]).reshape(-1, 9)
     return out
 
 
-def stack_columns(df: pd.DataFrame, names: Sequence[str]) -> Array:
-    """Columns as one finite array."""
+def stack_columns(df: pd.DataFrame, names: Sequence[str], drop: Collection[str] = ()) -> Array:
+    """Columns as one array; cells are NaN where `drop` holds the option that lets them be left out.
+
+    Cells without a finite number are those of the option ``nan``, absurd ones of ``corrupt``.
+    """
     for name in names:
         if name not in df:
             raise LogError(
                 f"the log has no column {name!r}{did_you_mean(name, df.columns)}", column=name
             )
     values = np.stack([read_numbers(df, name) for name in names], axis=1)
-    bad = np.argwhere(~np.isfinite(values))
-    if bad.size:
-        row, k = (int(b) for b in bad[0])
-        raise LogError(
-            f"column {names[k]!r} is missing or not finite in row {row}", column=names[k], row=row
-        )
-    return values
+    finite, absurd = np.isfinite(values), absurdly_large(values)
+    for option, bad, what, remedy in (
+        ("nan", ~finite, "is missing or not finite", "nan='drop-segments'"),
+        ("corrupt", absurd, f"is beyond {LARGEST:g}, which no quantity is,", "corrupt='drop'"),
+    ):
+        if bad.any() and option not in drop:
+            row, k = (int(b) for b in np.argwhere(bad)[0])
+            text = f"column {names[k]!r} {what} in row {row}: {remedy} leaves such rows out"
+            raise LogError(text, column=names[k], row=row)
+    return np.where(finite & ~absurd, values, np.nan)
 
 
 TOUCHES = 0.5
 """Above this a column ``contact_<contact>`` says that it touches."""
 
-UNUSED = ("columns", "units", "transmission", "offsets", "exclude", "sort", "delay", "decimate")
-"""Options of other logs that those of floating robots do not have."""
+USED = {"topic", "rate", "corrupt", "nan", "cutoff", "filtering", "derivative_cutoff"}
+"""Options of a log that those of floating robots share with others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,12 +304,11 @@ def floating_runs(
 
     ``tau`` of a run are the generalised forces: of the joints' motors and of the contacts.
     """
-    for name in UNUSED:
-        if np.ndim(chosen[name]) > 1 or chosen[name] not in (None, (), False):
-            raise InputError(f"{name} has no effect on the log of a floating robot", option=name)
+    _refuse_unused_options(chosen)
     imu = imu_from_option(chosen["imu"])
     contacts = {str(k): contact_from_option(v) for k, v in (chosen["contacts"] or {}).items()}
-    table = FloatingColumns.read(df, robot, imu, contacts, chosen["rate"], torque=torque)
+    drop = {name for name in ("nan", "corrupt") if chosen[name] != "error"}
+    table = FloatingColumns.read(df, robot, imu, contacts, chosen["rate"], torque=torque, drop=drop)
     keeps_ends = chosen["filtering"] == "equations"
     longest = max(table.stretches, key=lambda s: len(s.rows))
     if keeps_ends:
@@ -346,8 +357,24 @@ def floating_runs(
     kept = np.concatenate([run.rows for run in runs])
     left = np.setdiff1d(np.arange(len(df)), kept)
     head = robot.coordinates, tuple(runs), frequency, tuple(notes)
-    excluded = tuple(excluded_blocks(left, "gap, or at the end of a segment"))
+    excluded = tuple(excluded_blocks(left, "gap, cell without a number, or end of a segment"))
     return Motion(*head, excluded, len(df), chosen["filtering"] or "signals")
+
+
+def _refuse_unused_options(chosen: Mapping[str, Any]) -> None:
+    """Refuse an option that changes nothing here, where it is not at its default."""
+    for name, option in option_table(LogOptions).items():
+        if name in USED or name in option_table(FloatingOptions):
+            continue
+        value = chosen[name]
+        given = np.size(value) > 0 if np.ndim(value) else value not in (None, option.default)
+        if given:
+            raise InputError(f"{name} has no effect on the log of a floating robot", option=name)
+    if chosen["cutoff"] is False:
+        raise InputError(
+            "the log of a floating robot is always filtered: cutoff must be a frequency [Hz]",
+            option="cutoff",
+        )
 
 
 def too_short_stretch(cutoff: float) -> LogError:
@@ -377,6 +404,7 @@ class FloatingColumns:
         contacts: Mapping[str, ContactSensor],
         rate: float | None,
         torque: bool = True,
+        drop: Collection[str] = (),
     ) -> FloatingColumns:
         """Read and check a table."""
         base = base_index(robot)
@@ -384,14 +412,17 @@ class FloatingColumns:
         forceless = {k for k in contacts if f"force_{k}_x" not in df}
         unknown = {k: v for k, v in contacts.items() if k in forceless and f"contact_{k}" in df}
         contacts = {k: v for k, v in contacts.items() if k not in unknown}
-        columns = log_arrays(df, robot, imu, contacts, torque)
-        columns |= {f"contact_{k}": stack_columns(df, [f"contact_{k}"]) for k in unknown}
+        columns = log_arrays(df, robot, imu, contacts, torque, drop)
+        columns |= {f"contact_{k}": stack_columns(df, [f"contact_{k}"], drop) for k in unknown}
+        read = [cells for kind, cells in columns.items() if torque or kind != "tau"]
+        usable = np.asarray(np.isfinite(np.hstack(read)).all(axis=1))
         t, _ = read_time(df, time_column(df), rate, None)
         codes, labels = run_labels(df, "run" if "run" in df else None)
         stretches: list[Stretch] = []
         for code, label in enumerate(labels):
             rows = np.flatnonzero(codes == code)
             check_order(t[rows], rows, label)
+            rows = rows[usable[rows]]
             stretches += split_at_gaps(t[rows], rows, label)[0]
         return cls(robot, base, imu, contacts, unknown, columns, t, stretches)
 

@@ -400,7 +400,8 @@ def _read_kind(
     return out
 
 
-def _absurdly_large(values: Array) -> Mask:
+def absurdly_large(values: Array) -> Mask:
+    """Cells with a number that no physical quantity has."""
     return np.asarray(np.isfinite(values) & (np.abs(values) > LARGEST))
 
 
@@ -472,7 +473,7 @@ def _unit_error(layout: ColumnLayout, wrong: Mapping[str, tuple[Any, str]]) -> L
 def _refuse_absurd(values: Mapping[str, Array], layout: ColumnLayout) -> None:
     """Numbers beyond 1e50 are no physical quantity, and their squares overflow."""
     for kind, cells in values.items():
-        far = np.argwhere(_absurdly_large(cells).T)
+        far = np.argwhere(absurdly_large(cells).T)
         if far.size:
             k, row = (int(x) for x in far[0])
             column, joint = (layout.columns[kind] or ())[k], layout.coordinates[k]
@@ -491,7 +492,7 @@ def _find_corrupt_rows(values: dict[str, Array], t: Array) -> tuple[tuple[str, M
     same[:1] = False
     same[1:] &= np.diff(t) != 0  # those are left out in any case
     for cells in values.values():
-        far = _absurdly_large(cells)
+        far = absurdly_large(cells)
         absurd |= far.any(axis=1)
         same[1:] &= (cells[1:] == cells[:-1]).all(axis=1)
         cells[far] = np.nan

@@ -106,8 +106,30 @@ def test_a_fit_names_what_is_wrong():
         InputError, match="a link's name, a ContactSensor, or a mapping with its body"
     ):
         feasid.fit(df, robot, imu=imu, contacts={"foot": {"position": (0, 0, 0)}})
-    with pytest.raises(InputError, match="delay has no effect on the log of a floating robot"):
-        feasid.fit(df, robot, imu=imu, contacts=contacts, delay=0.1)
+    unused = {"delay": 0.1, "trim": 1.0, "rest": 0.01, "exclude": [[0.0, 0.1]], "sort": True}
+    for name, value in unused.items():
+        with pytest.raises(InputError, match=f"{name} has no effect on the log of a floating"):
+            feasid.fit(df, robot, imu=imu, contacts=contacts, **{name: value})
+
+
+@pytest.mark.parametrize(
+    "column, cell, option",
+    [("q_FL_HAA", np.nan, {"nan": "drop-segments"}), ("acc_x", 1e60, {"corrupt": "drop"}),
+     ("base_qx", np.nan, {"nan": "drop-segments"})],
+)  # fmt: skip
+def test_rows_with_unusable_cells_are_refused_by_name_or_left_out(column, cell, option):
+    """What is left is to the last bit the log whose rows were missing from the start."""
+    robot, df, _ = smooth_log()
+    wrong = df.copy()
+    wrong.loc[[300, 301], column] = cell
+    given = {"imu": Imu("base_link"), "contacts": {"foot": FOOT}, "cutoff": 20.0}
+    (name, value), *_ = option.items()
+    with pytest.raises(LogError, match=rf"column '{column}' is .* in row 300: {name}='{value}'"):
+        feasid.reduce(wrong, robot, **given)
+    left_out = feasid.reduce(wrong, robot, **given, **option)
+    missing = feasid.reduce(df.drop(index=[300, 301]), robot, **given)
+    for one, other in zip(left_out.triangles, missing.triangles, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("imu", [None, Imu("base_link")], ids=["pose", "imu"])
