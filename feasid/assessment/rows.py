@@ -221,8 +221,13 @@ class HeldOutRows:
 
 
 def sample_errors(rows: HeldOutRows) -> Iterator[tuple[Run, Array]]:
-    """Every run with its torques' errors at all samples, (N, dof), by models of other fifths."""
-    parts, betas = rows.time_parts, rows.time_models
+    """Every run with its torques' errors at all samples, (N, dof), by models of other fifths.
+
+    Where a motion repeats these are fifths of its period: those of the time were seen before.
+    """
+    phases = rows.phase_parts()
+    parts = rows.time_parts if phases is None else phases
+    betas = rows.time_models if phases is None else rows.part_models(phases)
     columns = [int(c) for c in rows.models.base.independent]
     plan = RegressorPlan.from_robot(rows.models.base.robot, columns)
     places = [[columns.index(c) for c in s] for s in plan.nonzero_columns]

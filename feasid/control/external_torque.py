@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -223,6 +223,14 @@ class ErrorLaw:
         if shapes != ((dof, 4), (dof, steps), (dof,)):
             raise ValueError("the shapes of its observer's errors differ")
         return law
+
+
+def delayed_errors(run: Run, errors: Array, delay: float) -> tuple[Run, Array]:
+    """A run whose torques come later by `delay` [s], and its torques' errors then, (N, dof)."""
+    if not delay:
+        return run, errors
+    tau = np.stack([np.interp(run.t - delay, run.t, x) for x in run.tau.T], axis=1)
+    return replace(run, tau=tau), errors + tau - run.tau
 
 
 def observer_errors(

@@ -21,7 +21,7 @@ from feasid.assessment.quality import KNOWN, Quality, Uses, judge, push_felt, th
 from feasid.assessment.residuals import Structure
 from feasid.assessment.rows import HeldOutRows, sample_errors
 from feasid.assessment.simulation import simulate
-from feasid.control.external_torque import GAIN, ErrorLaw
+from feasid.control.external_torque import GAIN, ErrorLaw, delayed_errors
 from feasid.core.arguments import Positive, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
@@ -347,6 +347,11 @@ class FittedModel:
         InputError
             Parts of the log that were not fitted do not show it.
         """
+        if any(body.floats for body in self.robot.bodies):
+            raise InputError(
+                f"external torques are observed of robots with a fixed base: {self.robot.name!r} "
+                "has a floating base"
+            )
         models = self._cross_validation
         if len(models.folds) < 2 or self.base.experiment.measured_joints is not None:
             raise InputError(
@@ -364,7 +369,10 @@ class FittedModel:
                 )
             return law
         errors = [] if self._rows is None else sample_errors(self._rows)
-        return ErrorLaw.from_errors(errors, gain, self.delay, self.robot.coordinates)
+        # An observer's torques are as late as the log's, which were moved ahead for the fit.
+        late = -float(self.log_options.get("delay") or 0.0)
+        observed = (delayed_errors(run, e, late) for run, e in errors)
+        return ErrorLaw.from_errors(observed, gain, self.delay + late, self.robot.coordinates)
 
     @property
     def prediction_covariance(self) -> Array | None:

@@ -16,9 +16,6 @@ CONTRADICTIONS: dict[str, str] = {}
 """By the name of a pair of bounds that cannot both hold."""
 
 CAUSES = {
-    "GAINS_OF_LOOPS": "effects/corrected_log.py (make_uncorrected_log): of robots with loops no "
-    "mistakes are looked for, and wrong gains are called good",
-    "LATE_CONTACT": "control/external_torque.py: thresholds of a late log are too narrow",
     "NARROW_CONTACT": "control/external_torque.py: thresholds are those of parts of the log, and "
     "too narrow on another motion",
     "UNFILTERED_FRICTION": "filters that treat the two sides differently bias friction, and ranges "
