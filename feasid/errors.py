@@ -94,14 +94,8 @@ class MissingExtraError(FeasidError, ImportError):
 def missing_extra(need: str, package: str, extra: str) -> MissingExtraError:
     """Build the error for an absent optional package.
 
-    Parameters
-    ----------
-    need : str
-        What the user wanted, as the start of a sentence: ``"reading Parquet"``.
-    package : str
-        The package that is absent.
-    extra : str
-        The extra of feasid that installs it.
+    `need`: what the user wanted, as the start of a sentence: ``"reading Parquet"``; `package`: the
+    package that is absent; `extra`: the extra of feasid that installs it.
     """
     return MissingExtraError(
         f'{need} needs {package}: pip install "feasid[{extra}]"', package=package, extra=extra

@@ -223,7 +223,12 @@ def thresholds(law: ErrorLaw) -> Array:
 
 
 def push_felt(robot: Robot, e: FitEvidence, limits: Array) -> float:
-    """Force on the last body that is felt in `FELT` of random postures and directions [N]."""
+    """Force on the last body that is felt in `FELT` of random postures and directions [N].
+
+    NaN where the log's postures are not known.
+    """
+    if not np.isfinite(e.lower).all():
+        return np.nan
     rng = np.random.default_rng(1)
     poses = rng.uniform(e.lower, e.upper, (POSES, len(e.lower)))
     jacobian = frame_jacobian(robot, poses, robot.bodies[-1].name)[:, 3:]

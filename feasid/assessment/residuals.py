@@ -51,18 +51,10 @@ BREAKAWAY, STICKING = 0.1, 0.02
 
 @dataclass(frozen=True)
 class Structure:
-    """The predictable share of a joint's held-out residual.
+    """The predictable share of a joint's held-out residual."""
 
-    Attributes
-    ----------
-    share : float
-        Of its square, 0 to 1.
-    correlate : str
-        The kind of functions that predict most of it alone, empty if none does.
-    """
-
-    share: float
-    correlate: str = ""
+    share: float  #: of its square, 0 to 1.
+    correlate: str = ""  #: the kind of functions that predict most of it alone, empty if none does.
 
 
 Part = tuple[Array, npt.NDArray[np.bool_], dict[str, Array]]

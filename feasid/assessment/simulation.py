@@ -248,19 +248,11 @@ def _ratio_or_nan(a: Array, b: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class PositionController:
-    """A joint controller, ``tau = kp (cmd - q) - kd dq``.
+    """A joint controller, ``tau = kp (cmd - q) - kd dq``."""
 
-    Attributes
-    ----------
-    kp, kd : ndarray, shape (dof,)
-        [N m / rad or N / m, and s times that]
-    delay : float
-        By which a command acts later than it is logged [s].
-    """
-
-    kp: Array
-    kd: Array
-    delay: float = 0.0
+    kp: Array  #: Shape (dof,): [N m / rad or N / m, and s times that]
+    kd: Array  #: Shape (dof,): [N m / rad or N / m, and s times that]
+    delay: float = 0.0  #: by which a command acts later than it is logged [s].
 
     @classmethod
     def from_gains(cls, robot: Robot, kp: Any, kd: Any, delay: float = 0.0) -> PositionController:
@@ -573,13 +565,8 @@ def robot_as_described(base: BaseParameters, robot: Robot, reduced: Reduced) -> 
 
     Joint terms by least squares in units of the noise, those that dissipate at least zero.
 
-    Parameters
-    ----------
-    base : BaseParameters
-        With the joint terms to fit.
-    robot : Robot
-        With the description's inertials, and bodies in the same order.
-    reduced : Reduced
+    `base`: with the joint terms to fit; `robot`: with the description's inertials, and bodies in
+    the same order.
     """
     inertial = base.robot.inertial_columns.ravel()
     values = np.zeros(base.robot.size)

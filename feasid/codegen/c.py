@@ -396,10 +396,7 @@ def compile_routines(
 
     Each returns the same array at every call, overwritten by the next.
 
-    Raises
-    ------
-    InputError
-        There is no compiler, or it fails; with its words.
+    Raises InputError: there is no compiler, or it fails; with its words.
     """
     command = find_compiler()
     if command is None:

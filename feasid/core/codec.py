@@ -38,10 +38,7 @@ def kinds(*classes: type) -> dict[str, type]:
 def encode(value: Any, arrays: dict[str, Any], known: Kinds) -> Any:
     """A value as what JSON can hold; arrays are added to `arrays`.
 
-    Raises
-    ------
-    OutputError
-        A part is code, or of a kind that no file holds.
+    Raises OutputError: a part is code, or of a kind that no file holds.
     """
     if isinstance(value, np.ndarray):
         name = f"a{len(arrays)}"
@@ -72,10 +69,7 @@ def encode(value: Any, arrays: dict[str, Any], known: Kinds) -> Any:
 def decode(data: Any, arrays: Mapping[str, Any], known: Kinds) -> Any:
     """The value that `encode` made plain.
 
-    Raises
-    ------
-    DamagedError
-        It is none, or of a later version.
+    Raises DamagedError: it is none, or of a later version.
     """
     if isinstance(data, list):
         return tuple(decode(v, arrays, known) for v in data)

@@ -58,12 +58,8 @@ AnyName = TypeVar("AnyName", bound=Name)
 def open_for_reading(path: Name, most: int = MOST_BYTES) -> Iterator[BinaryIO]:
     """Open a regular file, or standard input for ``-``, of at most `most` bytes.
 
-    Raises
-    ------
-    InputError
-        No such file (with the nearest name that exists), a folder, a pipe or device, or unreadable.
-    LimitError
-        It is larger than `most`.
+    Raises InputError: no such file (with the nearest name that exists), a folder, a pipe or device,
+    or unreadable. Raises LimitError: it is larger than `most`.
     """
     if os.fspath(path) == STDIN:
         yield _standard_input(most)

@@ -51,29 +51,15 @@ a torque gain that the log of a KUKA arm supported at once, but not the arm's ot
 
 @dataclass(frozen=True, eq=False)
 class Calibrated:
-    """A mistake of the log that its fit confirmed or allows for.
-
-    Attributes
-    ----------
-    mistake : Mistake
-    joint : str
-    value, deviation : ndarray
-        [SI]
-    confirmed : bool
-        Whether it was taken out; otherwise the covariance allows for it.
-    gain : float
-        Share by which the held-out error fell; 0 where nothing was taken out.
-    alternatives : tuple of str
-        Joints whose zero or gain would explain the log as well.
-    """
+    """A mistake of the log that its fit confirmed or allows for."""
 
     mistake: Mistake
     joint: str
-    value: Array
-    deviation: Array
-    confirmed: bool = False
-    gain: float = 0.0
-    alternatives: tuple[str, ...] = ()
+    value: Array  #: [SI]
+    deviation: Array  #: [SI]
+    confirmed: bool = False  #: whether it was taken out; otherwise the covariance allows for it.
+    gain: float = 0.0  #: share by which the held-out error fell; 0 where nothing was taken out.
+    alternatives: tuple[str, ...] = ()  #: joints whose zero or gain would explain the log as well.
 
     def __str__(self) -> str:
         return EFFECTS[self.mistake.kind].text.format(sizes=self.size)
@@ -98,17 +84,10 @@ class Calibrated:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibration(Displayed):
-    """Mistakes of a log: those that its fit took out, and those that it allows for.
+    """Mistakes of a log: those that its fit took out, and those that it allows for."""
 
-    Attributes
-    ----------
-    entries : tuple of Calibrated
-        The confirmed ones first.
-    gravity : ndarray, shape (3,)
-        In the base's frame [m / s^2].
-    """
-
-    entries: tuple[Calibrated, ...] = ()
+    entries: tuple[Calibrated, ...] = ()  #: the confirmed ones first.
+    #: Shape (3,): in the base's frame [m / s^2].
     gravity: Array = field(default_factory=lambda: np.zeros(3))
 
     @property
@@ -145,10 +124,7 @@ class Calibration(Displayed):
     def frame(self) -> pd.DataFrame:
         """All mistakes as a table.
 
-        Returns
-        -------
-        DataFrame
-            kind, joint, value and deviation in `unit`, confirmed, gain; a row per parameter.
+        Columns kind, joint, value, deviation, unit, confirmed and gain; a row per parameter.
         """
         import pandas as pd
 
@@ -293,16 +269,10 @@ def _by_kind(
 
 @dataclass(frozen=True, eq=False)
 class Allowance:
-    """What mistakes leave open.
-
-    Attributes
-    ----------
-    calibration : Calibration
-    spread : ndarray, shape (n, k)
-        ``spread @ spread.T`` is added to the covariance of the standard parameters.
-    """
+    """What mistakes leave open."""
 
     calibration: Calibration
+    #: Shape (n, k): ``spread @ spread.T`` is added to the covariance of the standard parameters.
     spread: Array
 
 

@@ -40,32 +40,17 @@ Places = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class RunRows:
-    """Kept rows of one run.
-
-    Attributes
-    ----------
-    run : Run
-    window : Window
-    centres : ndarray, shape (M,)
-        Samples that are kept.
-    t : ndarray, shape (M,)
-        [s]
-    regressor : list of ndarray, shapes (M, k)
-        Per joint, the columns that it has.
-    raw : list of ndarray, shapes (k + 1, M)
-        The same and the torque without the low-pass.
-    torque, slope, slowness : ndarray, shape (dof, M)
-    """
+    """Kept rows of one run."""
 
     run: Run
     window: GaussianLowPass
-    centres: Places
-    t: Array
-    regressor: list[Array]
-    raw: list[Array]
-    torque: Array
-    slope: Array
-    slowness: Array
+    centres: Places  #: Shape (M,): samples that are kept.
+    t: Array  #: Shape (M,): [s]
+    regressor: list[Array]  #: Shape (M, k): per joint, the columns that it has.
+    raw: list[Array]  #: Shape (k + 1, M): the same and the torque without the low-pass.
+    torque: Array  #: (dof, M)
+    slope: Array  #: (dof, M)
+    slowness: Array  #: (dof, M)
 
     @property
     def sample_slice(self) -> slice:
@@ -113,17 +98,8 @@ class RunRows:
 class LogRows:
     """All rows of a log for one robot, run by run and joint by joint.
 
-    Parameters
-    ----------
-    robot : Robot
-        With the joint terms that are fitted.
-    columns : sequence of int
-        Independent columns of its base parameters.
-    cutoff : float
-        Of the low-pass [Hz].
-    runs : sequence of Run
-    joints : sequence of int
-        Joints whose torques were measured.
+    `robot`: with the joint terms that are fitted; `columns`: independent columns of its base
+    parameters; `cutoff`: of the low-pass [Hz]; `joints`: joints whose torques were measured.
     """
 
     def __init__(

@@ -40,32 +40,16 @@ MOST_SAMPLES = 10**6
 
 @dataclass(frozen=True, eq=False)
 class UncorrectedLog:
-    """A log and a robot before anything was corrected.
-
-    Attributes
-    ----------
-    base : BaseParameters
-    chosen : mapping
-        `feasid.options.tables.FitOptions`, completed.
-    runs : tuple of Run
-    cutoff : float
-    reduced : Reduced
-        The log as it was reduced.
-    estimator : Estimator
-        What the fit decided about the model.
-    delay : float
-        Delay of less than a sample that the fit takes out [s].
-    blurred : tuple of Run
-        The runs with positions moved within their resolution; empty where that is fine.
-    """
+    """A log and a robot before anything was corrected."""
 
     base: BaseParameters
-    chosen: Mapping[str, Any]
+    chosen: Mapping[str, Any]  #: `feasid.options.tables.FitOptions`, completed.
     runs: tuple[Run, ...]
     cutoff: float
-    reduced: Reduced
-    estimator: Estimator
-    delay: float
+    reduced: Reduced  #: the log as it was reduced.
+    estimator: Estimator  #: what the fit decided about the model.
+    delay: float  #: delay of less than a sample that the fit takes out [s].
+    #: the runs with positions moved within their resolution; empty where that is fine.
     blurred: tuple[Run, ...] = ()
 
     @property
@@ -92,13 +76,7 @@ def corrected_equations(
 ) -> tuple[BaseParameters, LogRows, Array, Reduced]:
     """Base parameters, rows, filtered torques and equations of a log without some mistakes.
 
-    Parameters
-    ----------
-    setup : Setup
-    correction : LogCorrection
-        What is taken out.
-    rows : LogRows, optional
-        Of the same motion and robot, with other torques.
+    `correction`: what is taken out; `rows`: of the same motion and robot, with other torques.
     """
     base = setup.base
     robot = correction.correct_robot(base.robot)
@@ -118,17 +96,8 @@ def corrected_equations(
 class CorrectedLog:
     """A log with some corrections, and its feasible model.
 
-    Parameters
-    ----------
-    setup : Setup
-    correction : LogCorrection
-    noise : Noise
-    weight : float
-        Of the prior.
-    start : ndarray, shape (n,), or None
-        A strictly feasible model; None where it is sought.
-    rows : LogRows, optional
-        Of the same motion and robot, with other torques.
+    `weight`: of the prior; `start`: (n,), a strictly feasible model; None where it is sought;
+    `rows`: of the same motion and robot, with other torques.
     """
 
     def __init__(
@@ -245,18 +214,10 @@ BIASED = 1.0
 
 @dataclass(frozen=True, eq=False)
 class ResolutionBias:
-    """The bias by a log's resolution.
+    """The bias by a log's resolution."""
 
-    Attributes
-    ----------
-    spread : ndarray, shape (n,)
-        Of the standard parameters.
-    deviations : float
-        The largest of a base parameter, in deviations of its own.
-    """
-
-    spread: Array
-    deviations: float
+    spread: Array  #: Shape (n,): of the standard parameters.
+    deviations: float  #: the largest of a base parameter, in deviations of its own.
 
     @property
     def notes(self) -> list[Note]:

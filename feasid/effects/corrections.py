@@ -21,15 +21,9 @@ from feasid.robot.rotations import compose, exponential
 
 @dataclass(frozen=True, eq=False)
 class LogCorrection:
-    """Values of the mistakes that are taken out of a log and its robot.
+    """Values of the mistakes that are taken out of a log and its robot."""
 
-    Attributes
-    ----------
-    values : mapping of Mistake to ndarray
-        Parameters [SI].
-    """
-
-    values: Mapping[Mistake, Array]
+    values: Mapping[Mistake, Array]  #: parameters [SI].
 
     def add_step(self, mistakes: Sequence[Mistake], step: Array) -> LogCorrection:
         """The same with a step of the parameters of these mistakes, one after the other."""
@@ -143,17 +137,8 @@ def body_with_zero_offset(body: Body, zero: float) -> Body:
 def usual_widths(calibration: Any, period: float) -> dict[str, float]:
     """Deviations by kind [SI] that an option ``calibration`` asks for; nothing where it is None.
 
-    Parameters
-    ----------
-    calibration : None, "usual" or mapping
-        A mapping's entries replace `USUAL`; 0 leaves a kind out. Delays are in samples.
-    period : float
-        Of the samples [s].
-
-    Raises
-    ------
-    InputError
-        A name that is none of `USUAL`.
+    `calibration`: a mapping's entries replace `USUAL`; 0 leaves a kind out. Delays are in samples;
+    `period`: of the samples [s]. Raises InputError: a name is none of `USUAL`.
     """
     if calibration is None:
         return {}

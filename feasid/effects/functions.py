@@ -27,24 +27,14 @@ STEP = 1e-4
 
 @dataclass(frozen=True, order=True)
 class Mistake:
-    """One mistake.
-
-    Attributes
-    ----------
-    kind : str
-    joint : int
-        An index, -1 for none.
-    number : float
-        Periods per 2 pi rad of a ripple; ratio of a motor that moves two joints; time constant of a
-        warm-up [s].
-    other : int
-        The second joint of such a motor.
-    """
+    """One mistake."""
 
     kind: str
-    joint: int = -1
+    joint: int = -1  #: an index, -1 for none.
+    #: periods per 2 pi rad of a ripple; ratio of a motor that moves two joints; time constant of a
+    #: warm-up [s].
     number: float = 0.0
-    other: int = -1
+    other: int = -1  #: the second joint of such a motor.
 
 
 @dataclass(frozen=True, eq=False)

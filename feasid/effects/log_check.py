@@ -108,16 +108,9 @@ def check_log(
 ) -> LogCheck:
     """Check the columns of a log, then try large mistakes.
 
-    Parameters
-    ----------
-    log : Recording
-    robot : Robot
-        With all motors that were asked for.
-    asked : mapping
-        `feasid.options.tables.DiagnoseOptions` that were given.
-    thorough : bool
-        Whether large mistakes are tried in any case, or, units of torques apart, only where bodies
-        that can exist predict a joint worse than others.
+    `robot`: with all motors that were asked for; `asked`: `feasid.options.tables.DiagnoseOptions`
+    that were given; `thorough`: whether large mistakes are tried in any case, or, units of torques
+    apart, only where bodies that can exist predict a joint worse than others.
     """
     columns = check_columns(log, robot, asked)
     search = AdviceSearch(log, robot, asked)
@@ -394,12 +387,7 @@ def diagnose_logs(
 ) -> list[Note]:
     """What a diagnosis of all logs together warns of, and which of them it left out.
 
-    Parameters
-    ----------
-    tasks : sequence of Work
-    robot : Robot
-    measured : sequence of str, optional
-        Joints whose torques were measured; None for all.
+    `measured`: joints whose torques were measured; None for all.
     """
     if measured is not None and {*robot.joints} - {*measured}:
         return [Note("a log without the torques of all joints is not diagnosed", "undiagnosed")]

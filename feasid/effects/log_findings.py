@@ -38,12 +38,7 @@ def check_columns(recording: Recording, robot: Robot, asked: Mapping[str, Any]) 
 
     Options of findings are suspicions that nobody has tried.
 
-    Parameters
-    ----------
-    recording : Recording
-    robot : Robot
-    asked : mapping
-        `feasid.options.tables.DiagnoseOptions` that were given.
+    `asked`: `feasid.options.tables.DiagnoseOptions` that were given.
     """
     df = recording.table(robot, asked.get("topic"))
     try:

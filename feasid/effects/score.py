@@ -31,17 +31,9 @@ RIDGE = 1e-9
 class ScoreTests:
     """Tests around one fit.
 
-    Parameters
-    ----------
-    rows : LogRows
-    torque : ndarray, shape (rows,)
-        Filtered torques after what was taken out already.
-    model : Robot
-        With the fitted values.
-    beta : ndarray, shape (nb,)
-    spread : ndarray, shape (nb, nb)
-        Covariance of the base parameters under data and prior, were the noise of unit variance.
-    deviations : ndarray, shape (rows,)
+    `torque`: (rows,), filtered torques after what was taken out already; `model`: with the fitted
+    values; `beta`: (nb,); `spread`: (nb, nb), covariance of the base parameters under data and
+    prior, were the noise of unit variance; `deviations`: (rows,).
     """
 
     def __init__(
@@ -86,11 +78,8 @@ class ScoreTests:
         Deviations are the larger of the model's and of those by sums over blocks, correlations
         those of the model.
 
-        Parameters
-        ----------
-        mistakes : sequence of Mistake
-        values, widths : ndarray, shape (k,)
-            What was taken out already, and the deviations before the log was seen.
+        `values`, `widths`: (k,), what was taken out already, and the deviations before the log was
+        seen.
         """
         X = np.hstack([self.whitened_columns(m) for m in mistakes])
         scale = np.maximum(np.linalg.norm(X, axis=0), 1e-300)
@@ -118,19 +107,9 @@ class ScoreTests:
         of a variance that is `doubt` times as large, the covariance C of mistakes grows by
         ``(doubt - 1) C X'W P D P W'X C``.
 
-        Parameters
-        ----------
-        mistakes : sequence of Mistake
-        widths : ndarray, shape (k,)
-            Infinite where nothing is known beforehand.
-        doubt : float
-            Weight with which the prior was used over that with which it is believed.
-
-        Returns
-        -------
-        mean, covariance : ndarray, shapes (k,) and (k, k)
-        pull : ndarray, shape (nb, k)
-            ``W'X`` in units of the base parameters.
+        `widths`: (k,), infinite where nothing is known beforehand; `doubt`: weight with which the
+        prior was used over that with which it is believed. Returns `pull`: ``W'X`` in units of the
+        base parameters.
         """
         X = np.hstack([self.whitened_columns(m) for m in mistakes])
         WX = self.W.T @ X

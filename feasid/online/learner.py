@@ -133,20 +133,8 @@ class JobQueue:
 class Learner:
     """Learns blocks and estimates; what it has is changed by one thread at a time.
 
-    Parameters
-    ----------
-    equations : CausalEquations
-    store : EquationStore
-    problem : FeasibleProblem
-    invariant : InvariantEquations
-    possible : PossibleChanges
-    block : int
-        Samples per block.
-    full : int
-        Samples of motion from which the buffer counts as full.
-    gate : ModelGate
-    false_alarms : float
-        See `feasid.OnlineFit`.
+    `block`: samples per block; `full`: samples of motion from which the buffer counts as full;
+    `false_alarms`: see `feasid.OnlineFit`.
     """
 
     def __init__(
