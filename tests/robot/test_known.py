@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import mujoco
 import numpy as np
+import pandas as pd
 import pytest
 from mjcf_files import FULL, model, write
 from robots import ARM, random_robot
@@ -206,35 +207,23 @@ def simulated(path, count=400, noise=0.02):
     return t, q, dq, ddq, tau, noise * tau.std(axis=0) * rng.normal(size=tau.shape)
 
 
-def test_a_fit_puts_no_mass_on_virtual_links(tmp_path):
-    import pandas as pd
+def simulated_log(path, robot):
+    t, *motion, tau, noise = simulated(path)
+    named = zip(("q", "dq", "ddq", "tau"), (*motion, tau + noise), strict=True)
+    columns = {f"{k}_{j}": x[:, i] for k, x in named for i, j in enumerate(robot.joints)}
+    return pd.DataFrame({"t": t} | columns)
 
+
+def test_a_fit_puts_no_mass_on_virtual_links_and_keeps_a_known_one(tmp_path):
     path = write(tmp_path, model(f"<inertial {FULL}/>", joint=THREE))
     robot = load_robot(path)
-    t, q, dq, ddq, tau, noise = simulated(path)
-    columns = {"t": t}
-    for k, joint in enumerate(robot.joints):
-        columns |= {f"q_{joint}": q[:, k], f"dq_{joint}": dq[:, k], f"ddq_{joint}": ddq[:, k]}
-        columns[f"tau_{joint}"] = tau[:, k] + noise[:, k]
-    fit = feasid.fit(pd.DataFrame(columns), robot, friction=())
+    fit = feasid.fit(simulated_log(path, robot), robot, friction=())
     assert not fit.delta[robot.inertial_columns[:2]].any()
     assert fit.relative_error["all"] < 0.03
     assert fit.certificate.verify()
     fit.write(tmp_path / "fitted.xml")
     again = mujoco.MjModel.from_xml_path(str(tmp_path / "fitted.xml"))
     assert again.body_mass[1] == pytest.approx(fit.bodies.loc["b", "mass"], rel=1e-6)
-
-
-def test_a_known_mass_is_kept_by_the_fit(tmp_path):
-    import pandas as pd
-
-    path = write(tmp_path, model(f"<inertial {FULL}/>", joint=THREE))
-    robot = load_robot(path)
-    t, q, dq, ddq, tau, noise = simulated(path)
-    columns = {"t": t}
-    for k, joint in enumerate(robot.joints):
-        columns |= {f"q_{joint}": q[:, k], f"dq_{joint}": dq[:, k], f"ddq_{joint}": ddq[:, k]}
-        columns[f"tau_{joint}"] = tau[:, k] + noise[:, k]
-    fit = feasid.fit(pd.DataFrame(columns), robot, friction=(), known={"b.m": 1.5})
-    assert fit.bodies.loc["b", "mass"] == 1.5
-    assert fit.certificate.verify()
+    known = feasid.fit(simulated_log(path, robot), robot, friction=(), known={"b.m": 1.5})
+    assert known.bodies.loc["b", "mass"] == 1.5
+    assert known.certificate.verify()

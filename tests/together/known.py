@@ -9,12 +9,6 @@ from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 
-ONE_FIT: dict[str, str] = {}
-"""By the name of a case in `test_one_fit`."""
-
-CONTRADICTIONS: dict[str, str] = {}
-"""By the name of a pair of bounds that cannot both hold."""
-
 CAUSES = {
     "NARROW_CONTACT": "control/external_torque.py: thresholds are those of parts of the log, and "
     "too narrow on another motion",
