@@ -28,15 +28,13 @@ NOT_RUN = " | not run yet"
 
 @cache
 def patterns():
-    lines = KNOWN.read_text(encoding="utf-8").splitlines()
-    return [line.split(" | ") for line in lines]
+    return [line.split(" | ") for line in KNOWN.read_text(encoding="utf-8").splitlines()]
 
 
 def reason(row):
     """Why a row is known to fail; None where it is not."""
     for label, *rest, cause in patterns():
-        if all(map(fnmatch, (row.robot, row.log, row.act), rest)) and any(
-            fnmatch(one, label) for one in row.labels
-        ):
+        same = any(fnmatch(one, label) for one in row.labels)
+        if same and all(map(fnmatch, (row.robot, row.log, row.act), rest)):
             return CAUSES[cause]
     return None
