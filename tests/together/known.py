@@ -1,7 +1,4 @@
-"""Rows that fail today, each with its cause: strict expected failures, which leave one by one.
-
-Whoever cures one takes its line out here; a line whose rows pass fails the suite.
-"""
+"""Rows that fail today, each with its cause: whoever cures one takes its line out of the list."""
 
 from __future__ import annotations
 
@@ -12,8 +9,7 @@ from pathlib import Path
 CAUSES = {
     "NARROW_CONTACT": "control/external_torque.py: thresholds are those of parts of the log, and "
     "too narrow on another motion",
-    "UNFILTERED_FRICTION": "filters that treat the two sides differently bias friction, and ranges "
-    "do not count that",
+    "UNFILTERED_FRICTION": "ranges do not count the bias by filters of one side only",
     "OUTSIDE": "uncertainty/ranges.py: a range of what fits the log, which the fit itself does not",
 }
 
