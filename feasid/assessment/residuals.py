@@ -16,8 +16,8 @@ import numpy.typing as npt
 from feasid.assessment.rows import HeldOutRows
 from feasid.core.arrays import Array, Mask
 from feasid.logs.motion import Run
-from feasid.regression.equations import EDGE, GaussianLowPass
-from feasid.regression.folds import FOLD_SECONDS, FOLDS
+from feasid.regression.equations import GaussianLowPass
+from feasid.regression.folds import FOLDS, seconds_of_folds
 
 RIDGE = 0.02
 """Ridge on functions of deviation 1, as a share of their rows: there are more of them than a short
@@ -70,8 +70,8 @@ def unexplained_structure(rows: HeldOutRows, measured: Mask) -> tuple[Structure,
     unseen = np.zeros(len(models.base.independent))
     betas = np.array([models.models.get(f, unseen) for f in range(FOLDS)])
     begins = np.array([run.t[0] for run in rows.runs])
-    seconds = np.floor((rows.t + begins[rows.run]) / FOLD_SECONDS + EDGE)
-    errors = rows.errors(np.mod(seconds, FOLDS).astype(np.intp), betas)
+    seconds = seconds_of_folds(rows.t + begins[rows.run])
+    errors = rows.errors(seconds % FOLDS, betas)
     parts: list[list[Part]] = [[] for _ in rows.supports]
     for number, run in enumerate(rows.runs):
         mine = np.flatnonzero(rows.run == number)

@@ -19,7 +19,7 @@ from feasid.dynamics.regressor import CHUNK, RegressorPlan
 from feasid.dynamics.spatial import as_samples_last
 from feasid.estimation.cross_validation import CrossValidation
 from feasid.logs.motion import Run
-from feasid.regression.equations import DENSITY, EquationRows, Equations, GaussianLowPass
+from feasid.regression.equations import DENSITY, Equations
 from feasid.regression.reduce import measured_rows
 
 PARTS = 5
@@ -47,17 +47,6 @@ SHORTEST_PERIOD, LONGEST_PERIOD = 2.0, 0.67
 """Of a repetition: in seconds, and as a share of the run."""
 
 Parts = npt.NDArray[np.intp]
-
-
-def join_row_groups(groups: Sequence[EquationRows]) -> EquationRows | None:
-    """All rows of a run; None without any."""
-    if not groups:
-        return None
-    filtered, raw, slope, slow = (
-        [np.concatenate(x, axis=-1) for x in zip(*(getattr(g, name) for g in groups), strict=True)]
-        for name in ("filtered", "raw", "slope", "slowness")
-    )
-    return EquationRows(filtered, raw, slope, slow, np.concatenate([g.t for g in groups]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,12 +81,11 @@ class HeldOutRows:
         step = int(-(-sum(len(r) / r.rate for r in runs) * DENSITY * cutoff // MOST_ROWS))
         parts: list[tuple[Any, ...]] = []
         for number, run in enumerate(runs):
-            rows = join_row_groups([*equations.run_rows(run)])
-            if rows is None:
+            found = equations.rows_of(run)
+            if found is None:
                 continue
             chosen = slice(number % max(step, 1), None, max(step, 1))
-            window = GaussianLowPass(cutoff, run.rate)
-            centres = window.kept_rows(len(run), run.anchor, run.own)[: len(rows.t)][chosen]
+            rows, centres = found[0], found[2][: len(found[0].t)][chosen]
             late = [f[-1] + delay * s for f, s in zip(rows.filtered, rows.slope, strict=True)]
             parts.append(
                 (

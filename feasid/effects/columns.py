@@ -20,13 +20,12 @@ from feasid.core.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.logs.motion import Run
 from feasid.regression.equations import (
-    EDGE,
     EquationReducer,
     EquationRows,
     Equations,
     GaussianLowPass,
 )
-from feasid.regression.folds import EDGES, FOLD_SECONDS, FOLDS
+from feasid.regression.folds import EDGES, FOLDS, seconds_of_folds
 from feasid.regression.reduce import without_rows
 from feasid.regression.triangle import Reduced
 from feasid.robot.description import Robot
@@ -121,8 +120,8 @@ class LogRows:
         self.joint = np.repeat([j for _ in self.parts for j in self.joints], counts)
         self.t = np.concatenate([p.t for p in self.parts for _ in self.joints])
         run = np.repeat([i for i, _ in enumerate(self.parts) for _ in self.joints], counts)
-        second = np.floor(self.t / FOLD_SECONDS + EDGE).astype(np.intp)
-        self.fold = np.mod(second, FOLDS)
+        second = seconds_of_folds(self.t)
+        self.fold = second % FOLDS
         _, self.block = np.unique(np.stack([run, second]), axis=1, return_inverse=True)
         self.block = self.block.ravel()
         self.torque = self._join_runs([p.torque for p in self.parts])
@@ -255,25 +254,18 @@ def _explained_squares(e: Array, waves: Array) -> float:
 
 
 def _run_rows(equations: Equations, run: Run) -> RunRows | None:
-    groups = list(equations.run_rows(run))
-    if not groups:
+    found = equations.rows_of(run)
+    if found is None:
         return None
-    window = GaussianLowPass(equations.cutoff, run.rate)
-    centres = window.kept_rows(len(run), run.anchor, run.own)
-    joints = range(len(groups[0].filtered))
-    whole = [np.concatenate([g.filtered[j] for g in groups], axis=1) for j in joints]
-    slope, slowness = (
-        np.array([np.concatenate([getattr(g, name)[j] for g in groups]) for j in joints])
-        for name in ("slope", "slowness")
-    )
+    rows, window, centres = found
     return RunRows(
         run,
         window,
         centres,
-        np.concatenate([g.t for g in groups]),
-        [x[:-1].T for x in whole],
-        [np.concatenate([g.raw[j] for g in groups], axis=1) for j in joints],
-        np.array([x[-1] for x in whole]),
-        slope,
-        slowness,
+        rows.t,
+        [x[:-1].T for x in rows.filtered],
+        rows.raw,
+        np.array([x[-1] for x in rows.filtered]),
+        np.array(rows.slope),
+        np.array(rows.slowness),
     )

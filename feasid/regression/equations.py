@@ -28,7 +28,7 @@ from feasid.dynamics.regressor import CHUNK, RegressorPlan
 from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import InputError, NotEnoughDataError
 from feasid.logs.motion import Motion, Run
-from feasid.regression.folds import FOLD_SECONDS, FOLDS, SLOW, StrataBuilder
+from feasid.regression.folds import FOLDS, SLOW, StrataBuilder, seconds_of_folds
 from feasid.regression.triangle import Reduced, fingerprint_of
 from feasid.robot.description import Robot
 
@@ -202,9 +202,6 @@ def low_pass_motion(motion: Motion) -> Motion:
 
 Places = npt.NDArray[np.intp]
 
-EDGE = 1e-6
-"""Times this close below the start of a fold, as a share of its length, belong to it."""
-
 
 @dataclass(frozen=True, eq=False)
 class EquationRows:
@@ -215,6 +212,15 @@ class EquationRows:
     slope: list[Array]  #: Shape (M,): time derivative of the filtered torque.
     slowness: list[Array]  #: Shape (M,).
     t: Array  #: Shape (M,): [s]
+
+    @classmethod
+    def joined(cls, groups: Sequence[EquationRows]) -> EquationRows:
+        """All rows of several groups that follow on each other."""
+        filtered, raw, slope, slow = (
+            [np.concatenate(x, axis=-1) for x in zip(*(getattr(g, k) for g in groups), strict=True)]
+            for k in ("filtered", "raw", "slope", "slowness")
+        )
+        return cls(filtered, raw, slope, slow, np.concatenate([g.t for g in groups]))
 
     def select(self, chosen: Mask) -> EquationRows:
         """Some of them."""
@@ -278,6 +284,14 @@ class Equations:
             free = None if run.free is None else run.free[part]
             own = np.asarray(centres - part.start)
             yield self._rows_at(combs, own, motion, np.asarray(run.t[centres]), free)
+
+    def rows_of(self, run: Run) -> tuple[EquationRows, GaussianLowPass, Places] | None:
+        """All equations of one run, their low-pass and their samples; None where it is longer."""
+        groups = [*self.run_rows(run)]
+        if not groups:
+            return None
+        window = GaussianLowPass(self.cutoff, run.rate)
+        return EquationRows.joined(groups), window, window.kept_rows(len(run), run.anchor, run.own)
 
     def squared_norms(self, run: Run) -> Array:
         """Sum of squares at the kept rows of what is to be predicted, shape (dof,)."""
@@ -380,8 +394,7 @@ class EquationReducer:
 
     def add_rows(self, rows: EquationRows, samples: int = 0) -> None:
         """Add equations that the caller formed from a number of samples."""
-        # Times on the edge between two folds carry rounding, which differs from piece to piece.
-        fold = np.mod(np.floor(rows.t / FOLD_SECONDS + EDGE), FOLDS).astype(np.intp)
+        fold = seconds_of_folds(rows.t) % FOLDS
         own = rows.filtered, rows.raw, rows.slowness, rows.slope
         for strata, through, raw, slow, slope in zip(self._strata, *own, strict=True):
             strata.add(through, raw, slow, fold, slope)

@@ -63,6 +63,16 @@ FOLDS = 5
 FOLD_SECONDS = 1.0
 """Time belongs to fold floor(t / FOLD_SECONDS) mod FOLDS."""
 
+EDGE = 1e-6
+"""Of a fold's second, that belongs to the next: times carry rounding that differs from piece to
+piece."""
+
+
+def seconds_of_folds(t: Array) -> npt.NDArray[np.intp]:
+    """The number of the second that each time [s] belongs to; fold is this modulo `FOLDS`."""
+    return np.floor(t / FOLD_SECONDS + EDGE).astype(np.intp)
+
+
 TOGETHER = 512
 """Rows that are absorbed at a time: they wait for each other."""
 

@@ -29,7 +29,7 @@ from feasid.logs.recording import Recording
 from feasid.logs.servo import Servo, TorqueLimits, delay_commands, servo_term_signals
 from feasid.options.complete import select_options
 from feasid.options.tables import LogOptions, ReadOptions
-from feasid.regression.equations import DecimatingFilter, Equations, GaussianLowPass
+from feasid.regression.equations import DecimatingFilter, EquationRows, Equations, GaussianLowPass
 from feasid.regression.triangle import Reduced
 from feasid.robot.description import Robot
 
@@ -276,9 +276,9 @@ def _form_rows(equations: Equations, runs: Sequence[Run]) -> tuple[Array, ...]:
     """Per joint the filtered regressor of these runs, (rows, nb)."""
     place = {c: k for k, c in enumerate(equations.plan.columns)}
     out = []
-    groups = [rows for run in runs for rows in equations.run_rows(run)]
-    for j, support in enumerate(equations.support):
-        rows = np.concatenate([g.filtered[j][:-1] for g in groups], axis=1).T
+    filtered = EquationRows.joined([g for run in runs for g in equations.run_rows(run)]).filtered
+    for support, own in zip(equations.support, filtered, strict=True):
+        rows = own[:-1].T
         wide = np.zeros((len(rows), len(place)))
         wide[:, [place[c] for c in support]] = rows
         out.append(wide)
