@@ -74,26 +74,25 @@ class HeldOutRows:
         base, cutoff = models.base, float(models.reduced.cutoff or 0.0)
         if not runs or not cutoff or not models.reduced.strata:
             return None
-        columns = [int(c) for c in base.independent]
-        equations = Equations(base.robot, columns, cutoff)
-        place = {c: k for k, c in enumerate(columns)}
+        equations = Equations(base.robot, [*map(int, base.independent)], cutoff)
+        place = {c: k for k, c in enumerate(equations.plan.columns)}
         supports = [[place[c] for c in s] for s in equations.support]
-        step = int(-(-sum(len(r) / r.rate for r in runs) * DENSITY * cutoff // MOST_ROWS))
+        step = max(1, int(-(-sum(len(r) / r.rate for r in runs) * DENSITY * cutoff // MOST_ROWS)))
         parts: list[tuple[Any, ...]] = []
         for number, run in enumerate(runs):
-            found = equations.rows_of(run)
-            if found is None:
+            formed = equations.rows_of(run)
+            if formed is None:
                 continue
-            chosen = slice(number % max(step, 1), None, max(step, 1))
-            rows, centres = found[0], found[2][: len(found[0].t)][chosen]
+            every = slice(number % step, None, step)
+            rows, centres = formed[0], formed[2][: len(formed[0].t)][every]
             late = [f[-1] + delay * s for f, s in zip(rows.filtered, rows.slope, strict=True)]
             parts.append(
                 (
-                    [f[:-1, chosen].T for f in rows.filtered],
-                    np.array(late)[:, chosen].T,
-                    np.array(rows.slope)[:, chosen].T,
-                    np.array(rows.slowness)[:, chosen].T,
-                    rows.t[chosen] - run.t[0],
+                    [f[:-1, every].T for f in rows.filtered],
+                    np.array(late)[:, every].T,
+                    np.array(rows.slope)[:, every].T,
+                    np.array(rows.slowness)[:, every].T,
+                    rows.t[every] - run.t[0],
                     np.full(len(centres), number, dtype=np.intp),
                     run.q[centres],
                     run.dq[centres],
@@ -104,8 +103,7 @@ class HeldOutRows:
         blocks, *arrays = zip(*parts, strict=True)
         torque, slope, slow, t, which, q, dq = (np.concatenate(x) for x in arrays)
         w = [np.concatenate(x) for x in zip(*blocks, strict=True)]
-        return cls(models, tuple(runs), supports, w, torque, slope, slow, t, which, q, dq,
-                   max(step, 1))  # fmt: skip
+        return cls(models, tuple(runs), supports, w, torque, slope, slow, t, which, q, dq, step)
 
     def __len__(self) -> int:
         return len(self.t)

@@ -64,12 +64,11 @@ FOLD_SECONDS = 1.0
 """Time belongs to fold floor(t / FOLD_SECONDS) mod FOLDS."""
 
 EDGE = 1e-6
-"""Of a fold's second, that belongs to the next: times carry rounding that differs from piece to
-piece."""
+"""Share of a second before a fold that belongs to it: times carry rounding."""
 
 
 def seconds_of_folds(t: Array) -> npt.NDArray[np.intp]:
-    """The number of the second that each time [s] belongs to; fold is this modulo `FOLDS`."""
+    """The second that each time [s] belongs to; its fold is this modulo `FOLDS`."""
     return np.floor(t / FOLD_SECONDS + EDGE).astype(np.intp)
 
 

@@ -277,8 +277,8 @@ def _form_rows(equations: Equations, runs: Sequence[Run]) -> tuple[Array, ...]:
     place = {c: k for k, c in enumerate(equations.plan.columns)}
     out = []
     filtered = EquationRows.joined([g for run in runs for g in equations.run_rows(run)]).filtered
-    for support, own in zip(equations.support, filtered, strict=True):
-        rows = own[:-1].T
+    for support, block in zip(equations.support, filtered, strict=True):
+        rows = block[:-1].T
         wide = np.zeros((len(rows), len(place)))
         wide[:, [place[c] for c in support]] = rows
         out.append(wide)
