@@ -56,9 +56,9 @@ THREE, MUCH = 2.9, 0.15
 """Times a described mass that is this share of the robot, beyond which there is doubt: just within
 the bound of plausible masses."""
 
-CONSTRAINED, CONSTRAINED_MORE, CONSTRAINED_FAR = 1.5, 0.1, 0.3
-"""Times the error of least squares and more of the torque by which the constraint that the model
-can exist is at odds with the log; and the error from which nothing is right."""
+CONSTRAINED, CONSTRAINED_MORE, CONSTRAINED_FAR = 1.5, 0.02, 0.3
+"""Times the error of least squares and more of the torque (on packaged logs 1.1, or .006 at most)
+by which physical consistency is at odds with the log; and the error from which nothing is right."""
 
 CONTRADICTED, UNEXPLAINED = 2.0, 0.6
 """The same of one joint: times the error of least squares, and the error."""
@@ -124,7 +124,7 @@ def carries_load(c: GravityComparison | None, described: float) -> bool:
     """Whether a load at the last body explains what differs from the description."""
     return (
         c is not None
-        and c.load_share > LOAD_SHARE
+        and c.load_share > max(LOAD_SHARE, c.common)  # a factor explains some of a load, too
         and c.load > max(LEAST_LOAD, 0.5 * described)
         and c.difference > LOAD_SIZE
     )
