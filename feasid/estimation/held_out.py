@@ -13,14 +13,10 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import wilcoxon
 
 from feasid.core.arrays import Array, Mask
 
 Places = npt.NDArray[np.intp]
-
-FEWEST_BLOCKS = 6
-"""Blocks without which a comparison has no probability."""
 
 SMALL = 1e-3
 """Share of the mean loss of a block that is added to each: blocks without motion have none."""
@@ -84,12 +80,6 @@ class Gain:
         (old, new), _ = self._joints
         return 1.0 - float(np.sqrt(new.sum() / old.sum())) if old.sum() > 0 else 0.0
 
-    def _losses(self) -> tuple[Array, Array]:
-        """Loss of every block without and with; every joint weighs by its own squared errors."""
-        old, new = self._joints[0]
-        weight = 1.0 / np.maximum(old + new, 1e-300)
-        return self.before @ weight, self.after @ weight
-
     @property
     def deviations(self) -> float:
         """Mean of log(loss before / loss after) over blocks, in deviations of that mean.
@@ -105,15 +95,6 @@ class Gain:
         ratio = np.log((before[used] + floor) / (after[used] + floor)).mean(axis=1)
         return float(ratio.mean() / (ratio.std(ddof=1) / np.sqrt(len(ratio)) + 1e-300))
 
-    @cached_property
-    def p(self) -> float:
-        """Probability of such falls by chance: Wilcoxon's signed-rank test over blocks."""
-        without, beside = self._losses()
-        falls = without - beside
-        if not np.any(falls) or len(falls) < FEWEST_BLOCKS:
-            return 1.0
-        return float(wilcoxon(falls, alternative="greater").pvalue)
-
 
 @dataclass(frozen=True)
 class Rule:
@@ -123,7 +104,6 @@ class Rule:
     share: float = 0.0  #: The least share, as the geometric mean over joints,
     one_joint: float = np.inf  #: or of one joint, where the mean does not rise;
     total: float = -np.inf  #: the least share of all torques together;
-    p: float = 1.0  #: the largest probability by chance;
     deviations: float = -np.inf  #: the least number of deviations over blocks.
 
     def accepts(self, gain: Gain) -> bool:
@@ -133,7 +113,6 @@ class Rule:
             enough
             and (self.total == -np.inf or gain.total > self.total)
             and (self.deviations == -np.inf or gain.deviations > self.deviations)
-            and (self.p >= 1.0 or gain.p < self.p)
         )
 
     def refuses(self, gain: Gain) -> str:
