@@ -30,7 +30,7 @@ from feasid.effects.log_check import (
     confirm_advice,
 )
 from feasid.effects.log_findings import check_excitation
-from feasid.effects.search import EffectSearch
+from feasid.effects.search import SIMPLE, EffectSearch
 from feasid.effects.table import EFFECTS
 from feasid.errors import FeasidError
 from feasid.estimation.held_out import RULES
@@ -217,7 +217,10 @@ def _trial_of(fitted: Fit, runs: Sequence[Run]) -> CorrectedLog | None:
 
 
 def find_shared_motor(trial: CorrectedLog) -> tuple[Mistake, float] | None:
-    """The motor of two joints that saves most of the held-out error, and the share."""
+    """The motor of two joints that saves most of the held-out error, and the share.
+
+    A ratio other than a power of two is one more coefficient, and must save as much more.
+    """
     robot, joints = trial.base.robot, trial.rows.joints
     if robot.couplings or robot.loops:
         return None
@@ -231,7 +234,9 @@ def find_shared_motor(trial: CorrectedLog) -> tuple[Mistake, float] | None:
         return None
     motor = best[0]
     near = [replace(motor, number=motor.number * f) for f in np.geomspace(0.8, 1.25, 9)]
-    return EffectSearch.best_of(trial, near)
+    finer = EffectSearch.best_of(trial, near)
+    plain = float(np.log2(abs(motor.number))).is_integer()
+    return best if finer is None or (plain and SIMPLE * finer[1] < best[1]) else finer
 
 
 def _shared_motors(
