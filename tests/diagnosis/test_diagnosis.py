@@ -210,15 +210,6 @@ def wrapped(df):
     return df.assign(q_1=(turning + np.pi) % (2 * np.pi) - np.pi)
 
 
-def numbered(df):
-    """Columns in another order than the names say."""
-    order = {str(k): str(k % 6 + 1) for k in range(1, 7)}
-    return df.rename(
-        columns={f"tau_{a}": f"tau_{b}" for a, b in order.items() if a in "12"}
-        | {"tau_2": "tau_1", "tau_1": "tau_2"}
-    )
-
-
 def hit(df):
     df = df.copy()
     df.loc[(df.t > 7.0) & (df.t < 7.4), "tau_2"] += 3 * df.tau_2.std()
@@ -271,8 +262,6 @@ TABLE = {
 
 
 DYNAMICS = {
-    44: (numbered, "swap", ["1, 2", "columns="]),
-    45: (one_column(np.negative), "sign", ["tau_2", "-1"]),
     "45 unit": (one_column(lambda x: 1000 * x), "gear", ["tau_2", "0.001"]),
     50: (lambda d: d, "excitation", ["full rank"]),
     52: (hit, "outliers", ["[2]", "contact"]),
