@@ -12,8 +12,8 @@ import inspect
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cache, wraps
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from functools import cache, partial, wraps
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 
@@ -58,6 +58,7 @@ __all__ = [
 ]  # fmt: skip
 
 Item = TypeVar("Item")
+Test: TypeAlias = Callable[[Any], bool]
 
 
 # -- functions ------------------------------------------------------------------------------------
@@ -178,10 +179,11 @@ def _check_fields(kind: Any) -> None:
 
 def require_kinds(kind: type, values: Mapping[str, Any]) -> None:
     """Raise UnfitError where a value is not what the annotation of its field says."""
-    hints, sizes = field_hints(kind), dict[str, int]()
-    for name, value in values.items():
-        hint = hints.get(name, Any)
-        if not fits(value, hint):
+    sizes = dict[str, int]()
+    for name, (hint, test) in _field_tests(kind).items():
+        if name not in values:
+            continue
+        if not test(value := values[name]):
             expected = kind_from_annotation(hint).text
             raise UnfitError(f"{name} must be {expected}, not {quote(value)}")
         for word, size in _sizes(value, hint):
@@ -199,51 +201,54 @@ def _sizes(value: Any, hint: Any) -> list[tuple[str, int]]:
 
 
 @cache
-def field_hints(kind: type) -> dict[str, Any]:
-    """What the annotations of a dataclass mean."""
-    names = AnnotationNames(kind.__module__)
-    texts = {f.name: f.type for f in fields(kind)}
-    return {n: eval(t, {}, names) if isinstance(t, str) else t for n, t in texts.items()}
+def _field_tests(kind: type) -> dict[str, tuple[Any, Test]]:
+    """What the annotations of a dataclass mean, and whether a value is of that kind."""
+    names, tests = AnnotationNames(kind.__module__), {}
+    for field in fields(kind):
+        hint = eval(field.type, {}, names) if isinstance(field.type, str) else field.type
+        tests[field.name] = hint, _test_from_annotation(hint)
+    return tests
 
 
-def fits(value: Any, hint: Any) -> bool:
+def _test_from_annotation(hint: Any) -> Test:
     """Whether a value is of the kind that an annotation says, without converting it."""
     origin, inner = get_origin(hint), get_args(hint)
     if hint is Any or isinstance(hint, TypeVar):
-        return True
+        return lambda value: True
     if origin in (Union, types.UnionType):
-        return any(fits(value, part) for part in inner)
+        parts = [_test_from_annotation(part) for part in inner]
+        return lambda value: any(test(value) for test in parts)
     if origin is Annotated:
-        return fits(value, inner[0]) and _is_of_kind(value, hint)
+        test = _test_from_annotation(inner[0])
+        return lambda value: test(value) and _is_of_kind(value, hint)
     if origin is Literal:
-        return value in inner
+        return partial(_is_of_kind, hint=hint)
     if hint is None or hint is types.NoneType:
-        return value is None
+        return lambda value: value is None
     if isinstance(hint, UnimportedName):  # imported for type checkers only: known by its name
-        return any(k.__name__ == hint.__name__ for k in type(value).__mro__)
+        return lambda value: any(k.__name__ == hint.__name__ for k in type(value).__mro__)
     if origin in ARRAYS or hint in ARRAYS:
-        plain = isinstance(value, np.ndarray) and not hasattr(value, "mask")
-        return plain and value.dtype.kind in "fiub"
+        return _is_plain_array
     if hint in (int, float):
-        if isinstance(value, int | np.integer):
-            return not is_flag(value) and abs(int(value)) <= MOST
-        return hint is float and isinstance(value, float | np.floating)
+        return partial(_is_number, real=hint is float)
     container = origin or hint
     if not isinstance(container, type):
-        return True
+        return lambda value: True
     if inner and issubclass(container, Mapping):
-        return isinstance(value, Mapping) and all(
-            fits(k, inner[0]) and fits(v, inner[1]) for k, v in value.items()
+        key, item = map(_test_from_annotation, inner)
+        return lambda value: (
+            isinstance(value, Mapping) and all(key(k) and item(v) for k, v in value.items())
         )
     if inner and issubclass(container, abc.Sequence):
-        return _fits_sequence(value, container, inner)
+        return _test_of_sequence(container, inner)
     if getattr(container, "_is_protocol", False):
-        return all(hasattr(value, name) for name in vars(container) if not name.startswith("_"))
-    return isinstance(value, container)
+        names = [name for name in vars(container) if not name.startswith("_")]
+        return lambda value: all(hasattr(value, name) for name in names)
+    return lambda value: isinstance(value, container)
 
 
 def _is_of_kind(value: Any, hint: Any) -> bool:
-    """Whether a value has the range or shape that an annotation asks for."""
+    """Whether a value has the range or shape, or is one of the words, that an annotation says."""
     try:
         kind_from_annotation(hint).convert(value)
     except UnfitError:
@@ -251,9 +256,24 @@ def _is_of_kind(value: Any, hint: Any) -> bool:
     return True
 
 
-def _fits_sequence(value: Any, container: Any, inner: tuple[Any, ...]) -> bool:
-    if not isinstance(value, tuple):
-        return False
-    if container is tuple and not (len(inner) == 2 and inner[1] is ...):
-        return len(value) == len(inner) and all(map(fits, value, inner))
-    return all(fits(v, inner[0]) for v in value)
+def _is_plain_array(value: Any) -> bool:
+    plain = isinstance(value, np.ndarray) and not hasattr(value, "mask")
+    return plain and value.dtype.kind in "fiub"
+
+
+def _is_number(value: Any, real: bool) -> bool:
+    if isinstance(value, int | np.integer):
+        return not is_flag(value) and abs(int(value)) <= MOST
+    return real and isinstance(value, float | np.floating)
+
+
+def _test_of_sequence(container: Any, inner: tuple[Any, ...]) -> Test:
+    if container is tuple and inner[-1] is not ...:
+        tests = [_test_from_annotation(part) for part in inner]
+        return lambda value: (
+            isinstance(value, tuple)
+            and len(value) == len(tests)
+            and all(test(v) for test, v in zip(tests, value, strict=True))
+        )
+    item = _test_from_annotation(inner[0])
+    return lambda value: isinstance(value, tuple) and all(map(item, value))
