@@ -202,6 +202,6 @@ def value_per_joint(value: object, robot: Robot, what: str) -> Array:
             out = np.broadcast_to(as_numbers(value), (robot.dof,)).copy()
     except (TypeError, ValueError) as error:
         raise InputError(f"{what} must be a number, {robot.dof} of them or a mapping") from error
-    if not (np.isfinite(out).all() and (out > 0).all()):
-        raise InputError(f"{what} must be positive, got {out.tolist()}")
+    if not ((out > 1e-150) & (out < 1e150)).all():  # whose squares and inverses are numbers
+        raise InputError(f"{what} must be positive, within 1e-150 and 1e150, got {out.tolist()}")
     return out

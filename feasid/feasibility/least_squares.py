@@ -19,7 +19,7 @@ from feasid.feasibility.cone import ConvexFunction, LogBarrier, Quadratic, minim
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, constraint_units, problem_units
-from feasid.feasibility.problems import Program
+from feasid.feasibility.problems import LARGEST, Program
 from feasid.feasibility.reference import Reference, reference_model
 from feasid.feasibility.solve import Attempt
 from feasid.options.complete import complete_options
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from feasid.feasibility.proof.claim import Certificate
     from feasid.feasibility.proof.optimality import Optimum
 
-
-LARGEST = 1e150
-"""Of a number of the data, whose square must be one."""
 
 FRICTION_RIDGE = 1e-3
 """Ridge on fv, fc and fo as a fraction of their columns' norm in the data: it moves a well

@@ -37,6 +37,9 @@ from feasid.feasibility.constraints.user_constraints import ConvexConstraint, cp
 from feasid.identifiability.base import BaseParameters
 from feasid.robot.description import Robot
 
+LARGEST = 1e150
+"""Of a number of the data, whose square must be one."""
+
 MARGIN = 1e-6
 """Default margin, in units of each body's own mass and length."""
 
@@ -198,15 +201,15 @@ def robot_unknowns(
     ------
     InputError
         For equalities (known, equal and mirrored parameters): see `feasid.Fit.problem`; names the
-        array of another shape.
+        array of another shape, or with a number beyond 1e150.
     """
     feasible, K = feasible_set(base.robot, **bounds), np.asarray(base.K, dtype=np.float64)
     if feasible.equalities:
         raise InputError(f"{feasible.equalities[0].name} is an equality: give it to the program")
     if R is not None and np.shape(R)[1:] != K.shape[:1]:
         raise InputError(f"R must have {len(K)} columns, one per base parameter, not {np.shape(R)}")
-    rows = K if R is None else np.asarray(R) @ K
-    values = require_finite(values, (len(rows),), "values")
+    rows = K if R is None else require_data(R, np.shape(R), "R") @ K
+    values = require_data(values, (len(rows),), "values")
     scale = problem_units(base.robot, feasible, rows, values, torques=R is not None)
     size = float(np.linalg.norm(values)) or 1.0
     shown, directions = np.linalg.svd(rows * scale.parameters / size)[1:]
@@ -224,9 +227,17 @@ def virtual(
     return ScaledParameters(feasible, scale, x, start + directions @ x)
 
 
+def require_data(value: npt.ArrayLike, shape: tuple[int, ...], name: str) -> Array:
+    """Return numbers of a shape whose squares are finite; an InputError names any others."""
+    array = require_finite(value, shape, name)
+    if (np.abs(array) > LARGEST).any():
+        raise InputError(f"{name} has an entry beyond {LARGEST:g}")
+    return array
+
+
 def data(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> cp.Parameter:
-    """Finite numbers of a shape as a `cvxpy.Parameter`; an InputError names any others."""
-    return cp.Parameter(shape, name, value=require_finite(value, shape, name))
+    """Numbers of a shape as a `cvxpy.Parameter`."""
+    return cp.Parameter(shape, name, value=require_data(value, shape, name))
 
 
 @checked
@@ -269,7 +280,7 @@ def closest_correction(
     error = p.base - data("beta", beta, p.base.shape)
     if weight is not None:
         shape = (*np.shape(weight)[:1], *p.base.shape)
-        error = require_finite(weight, shape, "weight") @ error  # a constant: products stay DPP
+        error = require_data(weight, shape, "weight") @ error  # a constant: products stay DPP
     return p.least_norm(error, margin)
 
 

@@ -70,8 +70,6 @@ def read_time(
     import pandas as pd
 
     if rate is not None:
-        if not (np.isfinite(rate) and rate > 0):
-            raise LogError(f"rate must be a positive number of samples per second, not {rate!r}")
         return np.arange(len(df)) / rate, [
             Note(f"time: row number at the given {rate:g} Hz", "row-time", rate=rate)
         ]

@@ -49,7 +49,7 @@ class ReadOptions(TypedDict, total=False):
     ]  # fmt: skip
     rate: Annotated[
         float | None,
-        Option("number", "sampling rate of a log without time", None, "Hz", 0.0, 1e7, open=True,
+        Option("number", "sampling rate of a log without time", None, "Hz", 1e-3, 1e7,
                example="200"),
     ]  # fmt: skip
     transmission: Annotated[
@@ -86,10 +86,9 @@ class SignalOptions(TypedDict, total=False):
 
     cutoff: Annotated[
         float | bool | None,
-        Option("number", (
-               "low-pass; None 8 Hz for equations, from the spectrum for signals; False "
-               "none"
-), None, "Hz", 0.0, open=True, special=(False,), example="20"),
+        Option("number",
+               "low-pass; None 8 Hz for equations, from the spectrum for signals; False none", None,
+               "Hz", 1e-3, special=(False,), example="20"),
     ]  # fmt: skip
     filter_torque: Annotated[
         bool,
@@ -151,7 +150,7 @@ class SignalOptions(TypedDict, total=False):
     derivative_cutoff: Annotated[
         float | None,
         Option("number", "low-pass before derivatives only; None 40, at most .4 of the rate", None,
-               "Hz", 0.0, open=True, needs=("filtering", ("equations", None)), example="40"),
+               "Hz", 1e-3, needs=("filtering", ("equations", None)), example="40"),
     ]  # fmt: skip
 
 
