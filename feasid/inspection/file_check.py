@@ -215,11 +215,6 @@ def _body_dict(report: BodyReport) -> dict[str, Any]:
     }
 
 
-def worst_status(statuses: Sequence[str]) -> str:
-    """The status of several files together."""
-    return next((s for s in (INFEASIBLE, INCONCLUSIVE) if s in statuses), FEASIBLE)
-
-
 # -- as text, SARIF and annotations of GitHub ---------------------------------------------------
 
 RULES = {

@@ -136,13 +136,3 @@ def change_frame(rotation: npt.ArrayLike, position: npt.ArrayLike) -> Array:
     transform[:3, 3] = position
     basis = transform @ pseudo_inertia(np.eye(10)) @ transform.T
     return np.ascontiguousarray(from_pseudo_inertia(basis).T)
-
-
-def smallest_eigenvalue(delta: npt.ArrayLike, consistency: str = "full") -> Array:
-    """Smallest eigenvalue of the matrix that `consistency` asks to be positive; shape (...).
-
-    ``"full"`` is the 4x4 pseudo-inertia, ``"semi"`` the 6x6 matrix of [Sousa2014]_ eq. (17).
-    Their entries mix kg, kg m and kg m^2, so this is a margin in SI numbers, not a unit.
-    """
-    matrix = pseudo_inertia(delta) if consistency == "full" else spatial_inertia(delta)
-    return np.asarray(np.linalg.eigvalsh(matrix)[..., 0], dtype=np.float64)

@@ -17,7 +17,6 @@ from feasid.inspection.file_check import (
     finding_of_error,
     findings,
     report_lines,
-    worst_status,
 )
 from feasid.inspection.file_correction import _verify
 from feasid.inspection.judge import (
@@ -166,12 +165,6 @@ def test_what_cannot_be_read_is_a_finding_at_its_place():
         1,
         "wrong",
     )
-
-
-def test_the_worst_of_several():
-    assert worst_status(["feasible", "inconclusive", "infeasible"]) == "infeasible"
-    assert worst_status(["feasible", "inconclusive"]) == "inconclusive"
-    assert worst_status(["feasible"]) == worst_status([]) == "feasible"
 
 
 # -- verdicts on bodies ----------------------------------------------------------------------------
