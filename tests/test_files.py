@@ -2,7 +2,6 @@
 
 import errno
 import os
-import signal
 import stat
 import subprocess
 import sys
@@ -221,36 +220,6 @@ def test_what_has_no_name_gets_no_other_ending(path):
     if path != "a/..":  # pathlib takes the two dots for a name; they are refused as a folder
         with pytest.raises(OutputError, match=r"cannot write .*names no file"):
             with_ending(path, ".json")
-
-
-@posix
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("name", ["open", "fsync", "link", "unlink"])
-def test_a_signal_while_a_file_is_written_waits_until_nothing_is_left_beside_it(
-    monkeypatch, tmp_path, name, number
-):
-    class Stopped(BaseException):
-        pass
-
-    def stop(*_):
-        raise Stopped
-
-    honest, before = getattr(os, name), signal.signal(number, stop)
-
-    def signalled(*arguments, **options):
-        signal.raise_signal(number)
-        return honest(*arguments, **options)
-
-    try:
-        with monkeypatch.context() as patch:
-            patch.setattr(os, name, signalled)
-            with pytest.raises(Stopped):
-                write_atomically(tmp_path / "out", b"whole")
-        assert os.listdir(tmp_path) == ["out"]
-        assert (tmp_path / "out").read_bytes() == b"whole"
-        assert signal.getsignal(number) is stop
-    finally:
-        signal.signal(number, before)
 
 
 def test_all_outputs_are_checked_before_the_work(tmp_path):

@@ -40,7 +40,7 @@ READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
-DEFERRED = (signal.SIGTERM, signal.SIGINT)
+DEFERRED = [s for s in signal.Signals if s.name[3:] in ("HUP", "INT", "QUIT", "TERM", "XCPU")]
 """Signals that wait while a file is written."""
 
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
@@ -220,7 +220,8 @@ def write_atomically(
     Links are followed: the file that a link points to is replaced, the link stays. A file that is
     replaced keeps its mode and, where permitted, its owner. Without `overwrite` the file is
     created atomically, so that one that appears meanwhile is not replaced. What is not `noted` is
-    in no `journal`: files of ours that no user asked for. Ctrl-C and SIGTERM wait meanwhile.
+    in no `journal`: files of ours that no user asked for. What would end the process waits
+    meanwhile: Ctrl-C, SIGTERM, a closed terminal.
 
     Raises OutputError: if `path` exists and `overwrite` is False, is no regular file, or cannot be
     written; what was there before is intact, and nothing is left beside it.

@@ -1,6 +1,7 @@
 """Small files and numbers that stand for something that cannot be."""
 
 import io
+import json
 import struct
 import subprocess
 import sys
@@ -45,6 +46,29 @@ def test_arrays_of_odd_kinds_are_refused(kind, tmp_path):
 def test_an_online_fit_has_limits(option):
     with pytest.raises(InputError):
         feasid.OnlineFit(feasid.load_robot(ARM), 1000.0, **option)
+
+
+LOOP = {"name": "l", "first": "upper", "second": "base", "kind": "connect"}
+LARGE = 10**400
+TABLES = [
+    {"version": LARGE},
+    *({"loops": [LOOP | {f"{end}_position": [LARGE, 0, 0]}]} for end in ("first", "second")),
+    {"loops": [LOOP | {"first_position": [0, 0, 0], "first_rotation": [[LARGE] * 3] * 3}]},
+    {"couplings": [{"joint": "slide", "factors": {"shoulder": LARGE}}]},
+    {"couplings": [{"joint": "slide", "factors": {"shoulder": 1.0}, "offset": LARGE}]},
+    {"configuration": {"slide": LARGE}},
+    {"parallelograms": [{"shoulder": "slide", "elbow": "shoulder", "reach": [LARGE, 0, 0]}]},
+]
+
+
+@pytest.mark.parametrize("table", TABLES, ids=range(len(TABLES)))
+def test_a_table_of_loops_with_a_number_beyond_doubles_is_named(table, tmp_path):
+    robot = tmp_path / "arm.urdf"
+    robot.write_text(ARM)
+    content = {"format": "feasid loops", "version": 1} | table
+    (tmp_path / "arm.urdf.loops.json").write_text(json.dumps(content))
+    with pytest.raises(FeasidError, match=r"arm\.urdf\.loops\.json"):
+        feasid.load_robot(robot)
 
 
 LIMITED = """
