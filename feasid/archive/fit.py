@@ -371,7 +371,7 @@ def _require_shapes(record: FitRecord, robot: Robot, nb: int) -> None:
         ("deviations of simulations", record.simulated, (dof,)),
         ("evidence", None if log is None else log.torque, (dof,)),
         ("errors", None if log is None else log.errors.model, (dof,)),
-        ("systematic errors", record.systematic, (n if record.systematic.size else 0, seen)),
+        ("systematic errors", record.systematic, (n if len(record.systematic) else 0, seen)),
     )
     for what, values, shape in expected:
         if values is not None and values.shape != shape:
