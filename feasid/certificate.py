@@ -152,7 +152,7 @@ def rule_table(
     owned: dict[str, dict[str, int]] = {}
     for j, (owner, symbol) in enumerate(names):
         if symbol not in SYMBOLS or symbol in owned.setdefault(owner, {}):
-            raise ValueError(f"parameter {symbol!r} of {owner!r} is unknown or there twice")
+            raise ValueError(f"parameter {symbol!r} of {owner!r} is unknown or occurs twice")
         owned[owner][symbol] = j
     rules: dict[Any, MatrixCondition] = {}
     for owner, columns in owned.items():
@@ -173,7 +173,7 @@ def rule_table(
 def read_constraint(item: Mapping[str, Any], size: int) -> MatrixCondition:
     """A further constraint: a symmetric matrix by the entries of its upper triangle."""
     if set(item) != {"name", "strict", "size", "entries"} or type(item["strict"]) is not bool:
-        raise ValueError("a further constraint has a name, strict, a size and entries")
+        raise ValueError("a further constraint needs the keys name, strict, size and entries")
     read_name(item["name"])
     rank = read_index(item["size"], LARGEST_MATRIX + 1)
     constant, seen = [[ZERO] * rank for _ in range(rank)], set()
@@ -187,7 +187,7 @@ def read_constraint(item: Mapping[str, Any], size: int) -> MatrixCondition:
         for j, value in read_row(pairs, size).items() if pairs else ():
             basis.setdefault(j, []).extend((a, b, value) for a, b in {(r, c), (c, r)})
     if not basis:
-        raise ValueError(f"constraint {item['name']!r} is on no parameter")
+        raise ValueError(f"constraint {item['name']!r} constrains no parameter")
     return MatrixCondition(constant, basis, item["strict"])
 
 
@@ -216,7 +216,9 @@ class Claim:
         if not self.matrix and (data["claim"] in ("feasible", "bound") or not data["constraints"]):
             raise ValueError("nothing is given: there is no equation")
         if self.margin < 0 or any(len(tie) != 3 for tie in data["ties"]):
-            raise ValueError("the margin is negative, or a tie is more than name, row and value")
+            raise ValueError(
+                "the margin is negative, or a tie has other keys than name, row and value"
+            )
         self.limits: list[Fraction] | None = None  # of the absolute value of each parameter
         if data.get("limit") is not None:
             mass, length, terms = (exact(data["limit"][key]) for key in LIMITS)
@@ -267,7 +269,7 @@ class Claim:
             outcome = definiteness(matrix, self.spend)
             definite = strict and rule.strict and not margin
             if outcome == "indefinite" or (definite and outcome == "singular"):
-                raise ValueError(f"the point breaks constraint {' '.join(key)!r}")
+                raise ValueError(f"the point violates constraint {' '.join(key)!r}")
         return point
 
     def combine(self, combination: Sequence[Fraction]) -> tuple[Fraction, bool]:
@@ -407,7 +409,7 @@ def unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """For `json.loads`: an object in which no key stands twice."""
     out = dict(pairs)
     if len(out) != len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("a key occurs twice")
     return out
 
 

@@ -13,9 +13,9 @@ from feasid.core.text import escape_controls
 class FeasidError(Exception):
     """Base of every error raised on purpose.
 
-    Keyword arguments become attributes, so that a program can act on what the message says:
-    ``error.joint``, ``error.column``, ``error.row``, ``error.path``, ``error.line``. The message
-    is harmless wherever it is printed, the attributes are what was found.
+    Keyword arguments become attributes, so that a program need not parse the message:
+    ``error.joint``, ``error.column``, ``error.row``, ``error.path``, ``error.line``. Control
+    characters are escaped in the message, and not in the attributes.
 
     Parameters
     ----------

@@ -50,7 +50,8 @@ def _head(results: dict[str, Any], table: Values, how: str) -> str:
     command = f"python -m benchmarks.league {how}".strip()
     file = f"benchmarks/league/results{'_quick' if how else ''}.json"
     return (
-        "# The league\n\nEverybody on the same logs, and on robots whose truth nobody knew. "
+        "# The league\n\nAll methods are run on the same real logs, and on simulated robots whose "
+        "true parameters were hidden. "
         f"`{command}` writes this page from `{file}`, last filled on "
         f"{results['written']} ({results['machine']}): {tracks['A']} tasks on real logs, "
         f"{tracks['B']} hidden-truth worlds, {tracks['D']} worlds with one fault or condition, "
@@ -72,7 +73,7 @@ def _track_a(table: Values, names: list[str], figures: Path) -> str:
     refused = {n: sum(_refused(x[n]) for x in tasks.values() if n in x) for n in names}
     said = ", ".join(f"{n} {k}" for n, k in refused.items() if k)
     return (
-        f"{text}\n\nModels that MuJoCo refuses on these logs: {said or 'none'}.\n\n"
+        f"{text}\n\nModels that MuJoCo rejects on these logs: {said or 'none'}.\n\n"
         "![Errors on real logs over the best participant's](figures/league_a.svg)"
     )
 
@@ -110,7 +111,7 @@ def _track_c(table: Values, names: list[str], figures: Path) -> str:
     tasks = {t: x for t, x in table.items() if t[0] == "B"}
     values = _values(tasks, names, "rollout")
     text = (
-        "| participant | rollouts over the truth's | largest | refused by MuJoCo |\n"
+        "| participant | rollouts over the truth's | largest | rejected by MuJoCo |\n"
         "|---|---|---|---|\n"
     )
     for n in names:
@@ -200,7 +201,7 @@ def _cell(found: dict[str, Any] | None, key: str, show: Any) -> str:
         return ""
     if key in found:
         return show(found[key])
-    return "failed" if "failure" in found else "refused" if _refused(found) else "none"
+    return "failed" if "failure" in found else "rejected" if _refused(found) else "none"
 
 
 def _rows(tasks: Values, names: list[str], key: str, show: Any) -> str:

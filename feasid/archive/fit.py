@@ -166,7 +166,7 @@ def _record(fit: FittedModel) -> FitRecord:
     if prior is not None and not isinstance(prior, GaussianPrior):
         if PRIORS.get(prior.name) is not prior:
             raise OutputError(
-                f"prior {prior.name!r} is code, which no file holds: register it "
+                f"prior {prior.name!r} is code, which cannot be saved in a file: register it "
                 "(feasid.estimation.priors.register) and fit with its name",
                 prior=prior.name,
             )

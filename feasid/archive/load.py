@@ -14,7 +14,7 @@ from feasid.core.arrays import DamagedError
 
 @checked
 def load(path: str | Path) -> Any:
-    """Read what ``fit.save`` wrote, or the ``save`` of an online fit or a fleet.
+    """Read a file that the method ``save`` of a fit, an online fit or a fleet wrote.
 
     Parameters
     ----------
@@ -23,7 +23,8 @@ def load(path: str | Path) -> Any:
     Returns
     -------
     Fit, OnlineFit or Fleet
-        A fit has everything but the samples of its logs; an online fit goes on where it was.
+        A fit has everything except the samples of its logs; an online fit continues from its saved
+        state.
 
     Raises
     ------

@@ -142,8 +142,8 @@ def little_is_explained(e: FitEvidence) -> str:
     if missed <= LITTLE:
         return ""
     return (
-        f"The model misses {_in_percent(missed)} of the torque on motion that it did not see: "
-        "check columns, units, signs and the robot (feasid.diagnose)."
+        f"The model misses {_in_percent(missed)} of the torque on held-out motion: check columns, "
+        "units, signs and the robot (feasid.diagnose)."
     )
 
 
@@ -184,7 +184,7 @@ def unit_is_wrong(e: FitEvidence) -> str:
         return ""
     known = c.factors[np.isfinite(c.factors)]
     cause = (
-        "Signs of the torques are turned (sign=)." if c.factor < 0
+        "The torques have the wrong sign (sign=)." if c.factor < 0
         else "Motor currents in amperes look like this: multiply each by its torque constant and "
         "its gear ratio (feasid.torque_constants)." if c.factor < 1
         else "Check the unit of the torques and the masses of the description (units=)."
@@ -228,8 +228,8 @@ def half_of_the_joints_stand_still(e: FitEvidence) -> str:
     if not e.still or 2 * len(e.still) < len(e.joints):
         return ""
     return (
-        f"{list_names(e.still)} hardly moved, so that nothing is known of other postures: record "
-        "a motion of all joints (feasid.excite)."
+        f"{list_names(e.still)} hardly moved, so that the fit may be wrong at their other "
+        "positions: record a motion of all joints (feasid.excite)."
     )
 
 
@@ -238,7 +238,10 @@ def some_joints_stand_still(e: FitEvidence) -> str:
     """The same of fewer."""
     if not e.still or 2 * len(e.still) >= len(e.joints):
         return ""
-    return f"{list_names(e.still)} hardly moved: nothing is known of other postures of theirs."
+    return (
+        f"{list_names(e.still)} hardly moved: the fit may be wrong at other positions of these "
+        "joints."
+    )
 
 
 @check("short", WITH_CARE)
@@ -246,7 +249,7 @@ def log_is_short(e: FitEvidence) -> str:
     """Its fifths are more alike than two logs."""
     if not e.seconds < SHORTEST:
         return ""
-    return f"{e.seconds:.2g} s of motion are too few to say what holds on other motion."
+    return f"{e.seconds:.2g} s of motion are too short to predict the errors on other motions."
 
 
 @check("total-mass", NO_USE)
@@ -255,7 +258,7 @@ def total_mass_is_impossible(e: FitEvidence) -> str:
     total, given = e.masses.sum(), e.described.sum()
     if not given > 0 or total <= FIVE * given:
         return ""
-    return f"The robot is to weigh {total:.3g} kg, described {given:.3g} kg: {KEEP}"
+    return f"The fitted robot weighs {total:.3g} kg, the described one {given:.3g} kg: {KEEP}"
 
 
 KEEP = "keep the description, and record a richer motion (feasid.excite)."
@@ -289,8 +292,8 @@ def heavy_bodies_are_beyond_three_times(e: FitEvidence) -> str:
         return ""
     names = list_names([b for b, x in zip(e.bodies, odd, strict=True) if x])
     return (
-        f"Masses of {names} are three times off the description: check the order of the columns "
-        "and the description."
+        f"Masses of {names} differ from the description by a factor of three: check the order of "
+        "the columns and the description."
     )
 
 

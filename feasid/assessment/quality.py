@@ -203,7 +203,13 @@ def _joint_share(e: FitEvidence) -> Array:
 def weighing(e: FitEvidence) -> Use:
     """Masses that held-out fifths without a load seem to carry."""
     if np.isnan(e.weighing):
-        return Use(WEIGHING, np.nan, "kg", "", "The log in memory does not show how well.")
+        return Use(
+            WEIGHING,
+            np.nan,
+            "kg",
+            "",
+            "The log in memory does not show how accurately loads are weighed.",
+        )
     why = f"1 kg is known to {e.weighing:.2g} kg after {e.seconds / PARTS:.2g} s of motion."
     return Use(WEIGHING, e.weighing, "kg", "", why)
 
@@ -211,7 +217,9 @@ def weighing(e: FitEvidence) -> Use:
 def contact(e: FitEvidence, push: float, total: float) -> Use:
     """A push on the hand that is felt in nine of ten postures and directions, over the weight."""
     if not np.isfinite(push) or not total > 0:
-        return Use(CONTACT, np.nan, "N", "", "The log in memory does not show what is felt.")
+        return Use(
+            CONTACT, np.nan, "N", "", "The log in memory does not show which pushes are detected."
+        )
     why = f"A push of {float(f'{push:.2g}'):g} N at the hand is felt in nine of ten cases."
     return Use(CONTACT, push / (WEIGHT * total), "N", "", why)
 
@@ -322,9 +330,9 @@ def remarks(e: FitEvidence) -> list[str]:
     if light:
         most = 100 * np.max(_ratio(e.error, e.capacity)[light])
         out.append(
-            f"{list_names([e.joints[k] for k in light])} carry little: they miss up to "
-            f"{100 * share[light].max():.0f} % of their torque, and at most {most:.2g} % of what "
-            "they can do."
+            f"{list_names([e.joints[k] for k in light])} carry little weight: their error is up to "
+            f"{100 * share[light].max():.0f} % of their torque, and at most {most:.2g} % of the "
+            "torque that they can exert."
         )
     if e.period is not None:
         out.append(f"The motion repeats every {e.period:.2g} s, so phases of it were held out.")
@@ -336,9 +344,7 @@ def remarks(e: FitEvidence) -> list[str]:
         )
     follow = [f"{j} ({kind})" for j, kind in joints_that_follow(e).items()]
     if follow:
-        out.append(
-            f"What is missed follows the motion at {list_names(follow)}: the model lacks a term."
-        )
+        out.append(f"The error follows the motion at {list_names(follow)}: the model lacks a term.")
     return out
 
 

@@ -95,7 +95,7 @@ class Simulation(Displayed):
     Attributes
     ----------
     name, reference : str
-        The model, and the one that it is compared with; empty where there is none.
+        Names of the model and of the model it is compared with, or empty.
     joints : tuple of str
     units : tuple of {"rad", "m"}
         Of each joint's position.
@@ -105,16 +105,17 @@ class Simulation(Displayed):
     closed_loop : bool
         Whether logged commands drove the robot, or measured torques.
     rms : ndarray, shape (horizons, joints)
-        Median over the windows of the RMS error up to the horizon [rad or m]; infinite where most
-        are lost.
+        Median over the windows of the RMS error up to the horizon [rad or m]; infinite if most
+        windows are lost.
     lost : ndarray of int, shape (horizons, joints)
-        Windows in which a joint strays by more than `LOST`.
+        Number of windows in which the joint is off by more than `LOST`.
     reference_rms, noise_rms, reference_noise_rms : ndarray, shape (horizons, joints)
-        Errors of the reference, and of both when their own torques plus the fit's residual, moved
-        in time, drive them.
+        Errors of the reference; errors of the model, and of the reference, if each is driven by its
+        own torques plus the residual of the fit, shifted in time.
     inertia_share : ndarray, shape (joints,)
-        rms(M a) over rms(residual) behind the fit's low-pass; the smallest by the inertia of any
-        of the models, since an inertia that the log does not show may be estimated far too large.
+        rms(M a) over rms(residual), both after the low-pass of the fit. M is that of the model for
+        which the share is smallest, because an inertia that the log does not show may be estimated
+        far too large.
     notes : tuple of Note
     """
 
@@ -135,7 +136,7 @@ class Simulation(Displayed):
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """Per joint and horizon: error, lost windows, ratios, and what they say.
+        """For each joint and horizon: error, lost windows, ratios, and their reading.
 
         ``rms`` [rad or m]; ``lost`` windows; ``over_description``, the error over that of the
         reference, the description with fitted joint terms; ``over_shuffled``, over that of the
@@ -158,8 +159,8 @@ class Simulation(Displayed):
     def readings(self) -> npt.NDArray[np.str_]:
         """Comparison with the reference for each joint and horizon, shape of `rms`.
 
-        In open loop each model's error counts in units of what the same torque errors do to it; in
-        closed loop errors themselves are compared.
+        In open loop, the error of each model is divided by the error that the same torque errors
+        cause in it. In closed loop the errors themselves are compared.
         """
         own, other = self.rms, self.reference_rms
         if not self.closed_loop:
@@ -178,10 +179,10 @@ class Simulation(Displayed):
 
     @property
     def verdict(self) -> str:
-        """Whether the model simulates better than the reference, if the windows decide it.
+        """Whether the model simulates better than the reference.
 
-        "better" or "worse" where at least one joint's closed-loop error says so and none the
-        opposite; "cannot tell" in open loop, whatever the numbers.
+        "better" or "worse" if the closed-loop errors of at least one joint show it and no joint
+        shows the opposite; in open loop always "cannot tell".
         """
         if not self.closed_loop:
             return CANNOT_TELL
@@ -231,8 +232,8 @@ class Simulation(Displayed):
             for k, (joint, ratio) in enumerate(zip(self.joints, ratios, strict=True))
         ]
         lost = [
-            f"joint {joint!r}: {n} of {self.windows} windows are lost within {last:g} s: they "
-            f"stray by more than {LOST:g} rad or m"
+            f"joint {joint!r}: {n} of {self.windows} windows diverge within {last:g} s: their "
+            f"positions are off by more than {LOST:g} rad or m"
             for joint, n in zip(self.joints, self.lost[h], strict=True)
             if n
         ]
@@ -303,17 +304,17 @@ def simulate(
     name: str = "",
     **options: Any,
 ) -> Simulation:
-    """Simulate windows of a log with a robot that has values.
+    """Simulate windows of a log with a robot whose parameters have values.
 
     Parameters
     ----------
     robot : Robot or path
-        The model: a fit's, or a file, which is read with its sidecar; ``feasid.load_robot(path,
-        sidecar=False)`` reads it as other programs do.
+        The model: the robot of a fit, or a file, which is read with its sidecar;
+        ``feasid.load_robot(path, sidecar=False)`` reads it as other programs do.
     log : DataFrame, mapping of arrays or path
-        Of the robot's motion with torques, or with columns ``cmd_<joint>``.
+        A log with torques, or with columns ``cmd_<joint>``.
     fitted : Robot, optional
-        The fit whose residual counts as the torques' error; default `robot` itself.
+        The model whose residual on the log counts as torque error; default `robot`.
     reference : Robot or path, optional
         The model that `robot` is compared with.
     horizon : float or sequence of float
@@ -323,11 +324,11 @@ def simulate(
     kp, kd : float, sequence or mapping by joint, optional
         Gains of the servos that follow the commands.
     delay : float
-        By which commands act later than they are logged [s].
+        Delay between the row of a command and its effect [s].
     windows : int
-        How many are simulated, at most.
+        Largest number of windows.
     name : str
-        Of the model, in what is printed.
+        Name of the model in the output.
     **options
         `feasid.options.tables.LogOptions`.
 
@@ -338,7 +339,7 @@ def simulate(
     Raises
     ------
     InputError, LogError, NotEnoughDataError
-        What is wrong with an option, the log or the robot, by name.
+        An option, the log or the robot is not usable; the message names what is wrong.
     """
     name = name or (robot.name if isinstance(robot, Robot) else str(robot))
     robot = load_robot(robot) if not isinstance(robot, Robot) else robot
@@ -400,7 +401,7 @@ def _make_controller(
 ) -> PositionController | None:
     if command is None:
         if kp is not None or kd is not None:
-            raise InputError("kp and kd are gains of servos that follow logged commands: say "
+            raise InputError("kp and kd are gains of servos that follow logged commands: pass "
                              "command='position'", option="command")  # fmt: skip
         return None
     return PositionController.from_gains(robot, kp, kd, delay)
@@ -438,8 +439,8 @@ class _SimulationWindows:
         if not places:
             longest = max((len(run) / run.rate for run in motion.runs), default=0.0)
             raise NotEnoughDataError(
-                f"windows of {last:g} s do not fit into the log, whose longest stretch without "
-                f"gaps has {longest:.3g} s: give a shorter horizon"
+                f"windows of {last:g} s do not fit into the log, whose longest segment without "
+                f"gaps lasts {longest:.3g} s: give a shorter horizon"
             )
         chosen = np.unique(np.linspace(0, len(places) - 1, max(1, windows)).round().astype(int))
         steps = int(np.ceil(last / MAX_STEP))

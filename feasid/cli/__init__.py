@@ -148,8 +148,13 @@ def _remove_outputs(written: Journal) -> None:
     if files := written.files():
         stayed = written.take_back()
         gone = [path for path in files if path not in stayed]
-        said = f"taken back, as outputs appear together: {', '.join(gone)}" if gone else ""
-        left = f"could not be taken back: {', '.join(stayed)}" if stayed else ""
+        said = (
+            "removed again, because the outputs of a command appear together or not at all: "
+            f"{', '.join(gone)}"
+            if gone
+            else ""
+        )
+        left = f"could not be removed: {', '.join(stayed)}" if stayed else ""
         print(f"feasid: {'; '.join(filter(None, (said, left)))}", file=sys.stderr)
 
 

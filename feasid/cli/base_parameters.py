@@ -31,14 +31,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--gravity", metavar="X,Y,Z", help="gravity vector in the base frame [m/s^2]")
     add("--no-gravity", action="store_true", help="as if there were no gravity")
     add("--friction", metavar="LIST", default="", help=f"of {','.join(FRICTION)} (default none)")
-    add("--drive-inertia", action="store_true", help="the drives' inertias count too")
+    add("--drive-inertia", action="store_true", help="count the inertias of the drives, too")
     add("--measured", metavar="LIST", action="append", help="joints with measured torque")
     add("--held", metavar="LIST", action="append", help="joints that do not move, JOINT or JOINT:Q")
     add("--static", action="store_true", help="postures at rest only")
-    add("--order", metavar="LIST", help="left, paper, or parameters that are to lead")
-    add("--literal", action="store_true", help="take rounded angles like 1.5708 as they stand")
-    add("--table", action="store_true", help="also what can be known of each parameter")
-    add("--servos", action="store_true", help="also what logs without torques leave unknown")
+    add(
+        "--order",
+        metavar="LIST",
+        help="parameters that name the combinations: left, paper, or a list",
+    )
+    add(
+        "--literal",
+        action="store_true",
+        help="do not replace rounded angles like 1.5708 by exact ones",
+    )
+    add("--table", action="store_true", help="also list what can be known of each parameter")
+    add("--servos", action="store_true", help="also list what logs without torques leave unknown")
     add("--explain", metavar="LIST", action="append", help="say why: forearm.m")
     add_json(parser)
     add("--csv", action="store_true", help="coefficients as CSV")
@@ -47,9 +55,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--experiment",
         metavar="WORD",
         nargs="+",
-        help="what an experiment does: measured=A,B held=C,D:1.57 static gravity=X,Y,Z everything",
+        help="describe an experiment: measured=A,B held=C,D:1.57 static gravity=X,Y,Z everything",
     )
-    add("--for", metavar="WORD", nargs="+", dest="use", help="what the model is used for, likewise")
+    add(
+        "--for",
+        metavar="WORD",
+        nargs="+",
+        dest="use",
+        help="describe the use of the model, in the same words",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -115,7 +129,7 @@ def _base_of_experiment(
 def _print_missing_combinations(robot: Robot, arguments: argparse.Namespace) -> int:
     """What an experiment leaves unknown; status 0 when nothing, 1 when something."""
     if not (arguments.experiment and arguments.use):
-        raise InputError("--experiment and --for go together; 'everything' is a word for both")
+        raise InputError("--experiment and --for require each other; both accept 'everything'")
     experiment = _base_of_experiment(robot, arguments.experiment, arguments)
     use = _base_of_experiment(robot, arguments.use, arguments)
     gap = experiment.missing_for(use)

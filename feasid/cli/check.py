@@ -46,12 +46,12 @@ def add_check_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--control",
         action="store_true",
-        help="also what control sees: mass matrix and base parameters (slower, uses a solver)",
+        help="also check the mass matrix and the base parameters (slower, uses a solver)",
     )
     parser.add_argument(
         "--bodies",
         action="store_true",
-        help="judge moving bodies instead of links: links that move as one count together",
+        help="check moving bodies instead of links; links fixed to each other are one body",
     )
     parser.add_argument("--strict", action="store_true", help="count bodies without mass or volume")
     beta.add_arguments(parser)
@@ -67,7 +67,7 @@ def run_check(arguments: argparse.Namespace) -> int:
     if arguments.beta is not None:
         return _judge_beta(arguments)
     if not arguments.files:
-        raise InputError("no FILE was given, nor --beta and --robot")
+        raise InputError("neither FILE nor --beta and --robot were given")
     if arguments.certificate:
         raise InputError("--certificate belongs to --beta")
     if arguments.solver:
@@ -132,7 +132,7 @@ def _judge_bodies(arguments: argparse.Namespace) -> int:
 
     as_json = arguments.format == "json"
     if arguments.control or arguments.strict or arguments.format not in ("text", "json"):
-        raise InputError("--bodies prints text or JSON, and knows neither --control nor --strict")
+        raise InputError("--bodies prints text or JSON, and excludes --control and --strict")
     statuses, told = set(), []
     for path in expand_patterns(arguments.files):
         try:
@@ -270,7 +270,9 @@ def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
         default=TOLERANCE,
         help="relative difference that counts as equal (default %(default)g)",
     )
-    parser.add_argument("--all", action="store_true", help="every base parameter, also equal ones")
+    parser.add_argument(
+        "--all", action="store_true", help="print every base parameter, also equal ones"
+    )
     add_json(parser)
 
 

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--metric",
         choices=METRICS,
         default=METRICS[0],
-        help="closest by the inertia's entries, or weighed against entropy (thicker bodies)",
+        help="distance to minimise: of the inertia's entries, or with an entropy (thicker bodies)",
     )
     parser.add_argument(
         "--margin",
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.beta is not None:
         return _correct_beta(arguments)
     if arguments.file is None:
-        raise InputError("no FILE was given, nor --beta and --robot")
+        raise InputError("neither FILE nor --beta and --robot were given")
     if arguments.certificate:
         raise InputError("--certificate belongs to --beta")
     if arguments.solver:
@@ -86,7 +86,7 @@ def _correct_beta(arguments: argparse.Namespace) -> int:
     if arguments.file is not None:
         raise InputError(f"--beta requires --robot; remove {arguments.file} from the arguments")
     if arguments.total_mass is not None:
-        raise InputError("--total-mass is about the links of a file, not about --beta")
+        raise InputError("--total-mass applies to the links of a file, not to --beta")
     import pandas as pd
 
     from feasid.feasibility.correct import correct

@@ -41,15 +41,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--workspace", metavar="JSON", help="boxes that links stay in: {link: [low, high]} [m]")
     add("--meshes", metavar="FOLDER", help="folder of the collision meshes (STL, OBJ)")
     add("--capsules", metavar="JSON", help="shapes: {link: [[start, end, radius], ...]} [m]")
-    add("--given", nargs="+", default=[], metavar="REDUCED", help="logs there are already")
+    add("--given", nargs="+", default=[], metavar="REDUCED", help="logs that you already have")
     add("--noise", type=float, default=1.0, help="torque noise [N m] (default 1)")
     add("--friction", nargs="*", choices=[*FRICTION], help="friction terms of the joints")
-    add("--drive-inertia", action="store_true", help="the drives' inertias count too")
+    add("--drive-inertia", action="store_true", help="count the inertias of the drives, too")
     add("--no-rest", action="store_true", help="pass from period to period without a stop")
     add("--slow", type=float, default=0.0, help="0 to 1: slower in the middle, for friction")
     add("--rate", type=float, default=100.0, metavar="HZ", help="samples per second")
     add("--seed", type=int, default=0)
-    add("--rounds", type=int, metavar="N", help="kicks after the starts; default while time lasts")
+    add(
+        "--rounds",
+        type=int,
+        metavar="N",
+        help="perturbed restarts after the starts; default until the time is over",
+    )
     add("--starts", type=int, metavar="N", help="random starts; default a quarter of the time")
     add("--workers", type=int, default=1, metavar="N", help="processes that search at once")
     add("--time-limit", type=float, default=60.0, metavar="S", help="of searching")

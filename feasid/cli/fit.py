@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid fit``."""
     add = parser.add_argument
     add("logs", nargs="+", metavar="LOG", help="CSV, Parquet, NPZ, bags, reduced")
-    add("--without", metavar="LOG", nargs="+", help="of these logs, do not fit some")
+    add("--without", metavar="LOG", nargs="+", help="leave these logs out of the fit")
     add_robot_arguments(parser)
     add("--out", metavar="FILE", help="write the identified robot")
     add(
@@ -103,11 +103,11 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.logs = _logs_without(arguments.logs, arguments.without or ())
     _check_outputs(arguments)
     if arguments.verify_with and not arguments.out:
-        raise InputError("--verify-with replays the log in a written file: give it a name, --out")
+        raise InputError("--verify-with replays the log in a written file: name it with --out")
     for option in ("offset_origin", "extensions"):
         if getattr(arguments, option) and not arguments.out:
             raise InputError(
-                f"--{option.replace('_', '-')} is about a written file: give it a name, --out"
+                f"--{option.replace('_', '-')} requires a written file: name it with --out"
             )
     options = read_options(arguments, FitOptions, "feasid fit")
     with report_step("loading solvers"):

@@ -26,7 +26,7 @@ def add_payload_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--sensor",
         metavar="FX,FY,FZ,TX,TY,TZ",
-        help="instead: columns of a wrist sensor, what it exerts on the load",
+        help="instead: columns of a wrist sensor, force and moment that it exerts on the load",
     )
     add_robot_arguments(parser)
     add("--body", metavar="NAME", help="body or link that carries the load; default the last body")
@@ -122,14 +122,16 @@ def add_torque_constants_arguments(parser: argparse.ArgumentParser) -> None:
 def run_torque_constants(arguments: argparse.Namespace) -> int:
     """Torque per unit of motor current, per joint, from logs whose torque columns hold currents."""
     if bool(arguments.loaded) != bool(arguments.load):
-        raise InputError("a known load needs both: logs with it, --loaded, and what it is, --load")
+        raise InputError(
+            "a known load needs both --loaded (logs with it) and --load (its parameters)"
+        )
     inputs = [*arguments.logs, *(arguments.loaded or ()), arguments.load, arguments.robot]
     check_outputs({"--out": arguments.out}, inputs, overwrite=arguments.overwrite)
     options = read_options(arguments, LoadOptions, "feasid torque-constants")
     load, body = _read_load(arguments.load) if arguments.load else (None, None)
     if arguments.body and body and body != arguments.body:
         raise InputError(
-            f"{arguments.load} is about a load at {body!r}, not --body {arguments.body!r}"
+            f"{arguments.load} describes a load at {body!r}, not --body {arguments.body!r}"
         )
     with report_step("loading solvers"):
         from feasid.loads.torque_constants import torque_constants

@@ -128,8 +128,8 @@ def _logs_to_reduce(arguments: argparse.Namespace) -> list[Any]:
     so_far = Reduced.load(arguments.out)
     if len(so_far.digests) < len(so_far.sources):
         raise InputError(
-            f"{arguments.out} does not record what its logs held, it is of an older feasid: reduce "
-            "them again, with --overwrite instead of --resume",
+            f"{arguments.out} was written by an older feasid and does not record the contents of "
+            "its logs: reduce them again, with --overwrite instead of --resume",
             path=arguments.out,
         )
     there = [p for p in arguments.logs if is_regular(p) or is_folder(p)]
@@ -152,7 +152,10 @@ def _checkpoints(arguments: argparse.Namespace) -> Iterator[Path]:
         yield folder
     except BaseException:
         if count := count_checkpoints(folder):
-            text = f"{count} finished log(s) are kept in {folder}; the same command goes on there"
+            text = (
+                f"{count} finished log(s) are kept in {folder}; the same command continues from "
+                "there"
+            )
             print(f"\nfeasid: {text} with --resume", file=sys.stderr)
         else:
             remove_checkpoints(folder)
@@ -183,8 +186,20 @@ def add_replay_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("log", metavar="LOG", help="CSV, Parquet, NPZ or a bag with positions and torques")
     add_robot_arguments(parser)
-    add("--window", type=float, default=10.0, metavar="S", help="time remembered; default 10 s")
-    add("--interval", type=float, default=1.0, metavar="S", help="between lines; default 1 s")
+    add(
+        "--window",
+        type=float,
+        default=10.0,
+        metavar="S",
+        help="length of the window of samples; default 10 s",
+    )
+    add(
+        "--interval",
+        type=float,
+        default=1.0,
+        metavar="S",
+        help="time between printed lines; default 1 s",
+    )
     add("--plot", metavar="PNG", help="draw errors and gate over time")
     add("--overwrite", action="store_true", help="replace the drawing if it exists")
     add_json(parser)

@@ -135,7 +135,7 @@ def add_simulate_arguments(parser: argparse.ArgumentParser) -> None:
     add("--command", metavar="{position}", help="what the columns cmd_<joint> are")
     add("--kp", metavar="N,N", help="the servos' gains, one or one per joint [N m/rad]")
     add("--kd", metavar="N,N", help="their damping, one or one per joint [N m s/rad]")
-    add("--delay", metavar="S", help="by which commands act later than they are logged [s]")
+    add("--delay", metavar="S", help="delay between the row of a command and its effect [s]")
     add_json(parser)
 
 

@@ -52,7 +52,8 @@ class Algorithms:
     def __post_init__(self) -> None:
         if self.robot.loops:
             raise InputError(
-                f"code is generated for trees, and robot {self.robot.name!r} has closed loops"
+                f"code is generated for kinematic trees only, and robot {self.robot.name!r} has "
+                "closed loops"
             )
 
     @cached_property

@@ -316,25 +316,27 @@ def export_c(
         Ends in ``.c``; the header gets the same name with ``.h``.
     precision : {"double", "float"}
     routines : sequence of str
-        Which of inverse_dynamics, gravity, friction, mass_matrix, regressor, and, where it is
-        asked for, forward_dynamics ``(q, dq, tau, out)``.
+        Any of inverse_dynamics, gravity, friction, mass_matrix, regressor (the default) and
+        forward_dynamics ``(q, dq, tau, out)``.
     parameters : {"values", "argument"}
         Fold the robot's parameters into the code, or let each function take the base parameters
         as its first argument ``beta``.
     base : BaseParameters, optional
-        Of this robot. By default `feasid.base_parameters`, with rounded geometry (1.5708) taken
-        for exact and said so in the header; ``base_parameters(robot, snap=None)`` for literally.
+        Of this robot. Default `feasid.base_parameters`, which treats rounded geometry (1.5708) as
+        exact; the header lists it. ``base_parameters(robot, snap=None)`` takes the numbers
+        literally.
     overwrite : bool
 
     Returns
     -------
     CCode
-        With ``text``, ``header`` and ``routines``, whose ``operations`` count.
+        The code, with ``text``, ``header`` and ``routines``; the ``operations`` of a routine are
+        counted.
 
     Raises
     ------
     InputError
-        Names the joint, routine or missing parameter that stands in the way.
+        A joint, routine or missing parameter prevents it; the message names it.
     OutputError
         A file exists and `overwrite` is False.
     """

@@ -46,13 +46,14 @@ class CompiledDynamics:
     robot : Robot
         A tree, its base fixed or floating, with values for all its parameters.
     base : BaseParameters, optional
-        Of this robot. With them the code takes base parameters as arguments, which `use` changes,
-        on the geometry for which they are exact. Default the robot's own standard parameters and
-        the literal geometry of its description.
+        Base parameters of this robot. With them, the code takes base parameters as arguments, which
+        `use` changes, and uses the geometry for which they are exact. By default the code has the
+        robot's standard parameters and the literal geometry of its description.
     backend : {"auto", "c", "python"}
-        Machine code through the system's C compiler, or a function of Python floats; "auto" takes
-        a compiler that is there and works for robots of up to twenty coordinates: larger code takes
-        it many seconds. ``backend`` tells which. Either way one instance belongs to one thread.
+        Machine code through the system's C compiler, or a function of Python floats; "auto" uses
+        the compiler if there is one that works, for robots of up to twenty coordinates; compiling
+        larger code takes many seconds. The attribute ``backend`` says which one is used. Use an
+        instance in one thread only.
 
     Attributes
     ----------
@@ -62,7 +63,7 @@ class CompiledDynamics:
     Raises
     ------
     InputError
-        Names what cannot be used.
+        An argument cannot be used; the message names it.
     """
 
     @checked
@@ -88,7 +89,7 @@ class CompiledDynamics:
 
     @property
     def base(self) -> BaseParameters:
-        """Base parameters of the robot, those of the regressor's columns."""
+        """Base parameters of the robot; the regressor has one column for each."""
         if self._base is None:
             self._base = base_parameters(self.robot)
         return self._base
@@ -122,7 +123,7 @@ class CompiledDynamics:
 
     @checked
     def use(self, beta: Vector) -> None:
-        """Take other base parameters from now on.
+        """Use these base parameters from the next call on.
 
         Parameters
         ----------
@@ -131,7 +132,7 @@ class CompiledDynamics:
         Raises
         ------
         InputError
-            When there are not nb of them, or the model was made without base parameters.
+            `beta` does not have nb entries, or the model was made without base parameters.
         """
         values = np.array(beta, dtype=np.float64)
         if not self._adjustable:
@@ -219,7 +220,7 @@ class CompiledDynamics:
         return np.array(self._code["friction"](*self._arguments, q, dq, self._still))
 
     def regressor(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
-        """Regressor of the base parameters; it is prepared at the first call.
+        """Regressor of the base parameters; the first call prepares the code.
 
         Parameters
         ----------
@@ -229,7 +230,7 @@ class CompiledDynamics:
         Returns
         -------
         ndarray, shape (dof, nb)
-            Its product with ``base.values(parameters)`` are the torques.
+            Its product with ``base.values(parameters)`` is the vector of torques.
 
         Raises
         ------
@@ -263,7 +264,7 @@ class CompiledDynamics:
         return np.array(self._code["mass_matrix"](*self._arguments, q)).reshape(dof, dof)
 
     def forward_dynamics(self, q: npt.ArrayLike, dq: npt.ArrayLike, tau: npt.ArrayLike) -> Array:
-        """Accelerations that torques cause, ``M^-1 (tau - h)``; prepared at the first call.
+        """Accelerations that torques cause, ``M^-1 (tau - h)``; the first call prepares the code.
 
         Parameters
         ----------
@@ -278,7 +279,8 @@ class CompiledDynamics:
         Raises
         ------
         InputError
-            An input has another shape, or the mass matrix is singular: then the model cannot exist.
+            An input has another shape, or the mass matrix is singular, which means that the model
+            is infeasible.
         """
         q, dq, tau = self._vector_inputs(q=q, dq=dq, tau=tau)
         out = np.array(self._find_or_generate_routine(FORWARD)(*self._arguments, q, dq, tau))

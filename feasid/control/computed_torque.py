@@ -33,21 +33,21 @@ class ComputedTorque(CompiledDynamics):
     base : BaseParameters, optional
         Of this robot; default `feasid.base_parameters`.
     backend : {"auto", "c", "python"}
-        Machine code through the system's C compiler, or a function of Python floats; "auto" takes
-        a compiler that is there and works. ``backend`` tells which it is. Either way one instance
-        belongs to one thread.
+        Machine code through the system's C compiler, or a function of Python floats; "auto" uses
+        the compiler if there is one that works. The attribute ``backend`` says which one is used.
+        Use an instance in one thread only.
 
     Attributes
     ----------
     beta : ndarray, shape (nb,)
         Base parameters in use.
     refused : int
-        Calls whose numbers were not finite.
+        Number of calls whose input was not finite.
 
     Raises
     ------
     InputError
-        Names what cannot be used.
+        An argument cannot be used; the message names it.
     """
 
     @checked
@@ -79,14 +79,14 @@ class ComputedTorque(CompiledDynamics):
         Returns
         -------
         ndarray, shape (dof,)
-            Always finite. When an input is not, the torques that hold the arm still where it last
-            was, and `refused` counts.
+            Always finite. If an input is not finite, the call returns the torques that hold the arm
+            at its last valid posture, and increments `refused`.
 
         Raises
         ------
         InputError
-            An input has another shape, or it is not finite, and no call before says where the arm
-            could be held.
+            An input has another shape, or the first input is not finite, so that there is no
+            posture at which to hold the arm.
         """
         out = self.inverse_dynamics(q, dq, ddq)
         if not all(map(math.isfinite, out.tolist())):

@@ -354,14 +354,14 @@ class ContactEstimate:
 
     @property
     def contact(self) -> bool:
-        """Whether some joint's external torque is beyond its threshold."""
+        """Whether the external torque of any joint exceeds its threshold."""
         return bool(self.joints.any())
 
     def wrench(self, link: str) -> Array:
-        """Moment and force on a link that explain the torques best, were they all from there.
+        """Moment and force on one link that best explain the external torques.
 
-        Least squares through the link's Jacobian; of several the smallest, where fewer than six
-        joints carry the link or it is singular.
+        This is least squares with the link's Jacobian. If fewer than six joints carry the link, or
+        the Jacobian is singular, it is the smallest of all solutions.
 
         Parameters
         ----------
@@ -387,38 +387,40 @@ class ExternalTorque:
     """Contact from joint torques: an observer with thresholds from held-out parts of a log.
 
     The generalised-momentum observer of De Luca and Mattone (2003) with the identified model,
-    friction included; see `feasid.control.external_torque`. Nothing is learnt while it runs.
+    friction included; see `feasid.control.external_torque`. The thresholds do not change while it
+    runs.
 
     Parameters
     ----------
     fit : feasid.Fit
-        Of a tree of joints of one degree of freedom, with its log in memory. A saved fit keeps
-        what is needed for the default `gain`.
+        Fit of a kinematic tree whose joints have one degree of freedom, with its log in memory. A
+        saved fit keeps what the default `gain` needs.
     rate : float
         Samples per second [Hz].
     false_alarms : str or float
-        How often contact may be reported where there is none, by all joints together: "1/hour",
-        or a number per second. It is counted on held-out fifths of the fitted log, at its
-        sampling rate; on other motions alarms are more frequent.
+        How often all joints together may report contact where there is none: "1/hour", or a number
+        per second. The rate is measured on held-out parts of the fitted log, at its sampling rate;
+        on other motions alarms are more frequent.
     gain : float
-        Of the observer [1/s]: a constant push is seen to two thirds after 1 / gain.
+        Gain of the observer [1/s]: after 1 / gain seconds, the estimate of a constant push has
+        reached two thirds of it.
     delay : float, optional
-        By which torques that are handed to `update` are behind the motion [s]; default as in the
-        fitted log.
+        Delay of the torques passed to `update` relative to the motion [s]; default as in the fitted
+        log.
     backend : {"auto", "c", "python"}
         As of `feasid.ComputedTorque`.
 
     Attributes
     ----------
     notes : tuple of str
-        Joints whose threshold is wider than their rated torque: contact there is not detected.
+        Joints whose threshold exceeds their rated torque, so that contact is not detected there.
     restarts : int
-        How often samples were missing, after which the observer started again.
+        Number of restarts after missing samples.
 
     Raises
     ------
     InputError
-        Names what cannot be used.
+        An argument cannot be used; the message names it.
 
     Examples
     --------
@@ -450,8 +452,8 @@ class ExternalTorque:
         late = self.signals.delay
         if abs(late) * rate > LONGEST_DELAY:
             raise InputError(
-                f"torques are {1e3 * late:.3g} ms behind the motion, more than "
-                f"{LONGEST_DELAY:g} samples: align them before update, and give the delay= left"
+                f"torques are {1e3 * late:.3g} ms behind the motion, more than {LONGEST_DELAY:g} "
+                "samples: align them before update(), and pass the remaining delay as delay="
             )
         self.model = ObserverModel(
             plain.robot, plain.base, plain.beta, 1.0 / rate, late, law, levels
@@ -487,7 +489,7 @@ class ExternalTorque:
         Parameters
         ----------
         t : float
-            Time [s]. After a gap of several periods the observer starts again.
+            Time [s]. After a gap of several periods the observer restarts.
         q, dq, tau : array_like, shape (dof,)
             Measured positions, velocities and torques, in the units of the fitted log's columns:
             the units, signs and torque gains of the fit are applied [rad or m, per s; N m or N].
@@ -526,8 +528,8 @@ class ExternalTorque:
 
         ``arm_observer(q, dq, tau, state, out)``: the first DOF numbers of `out` are external
         torques, the next DOF their thresholds, the last 3 DOF the state to pass on to the next
-        step. At rest it starts with zeros. There is contact where
-        ``fabs(out[k]) > out[DOF + k]``. Call it at the rate that was given here.
+        step. Start with a state of zeros while the robot is at rest. Joint k reports contact if
+        ``fabs(out[k]) > out[DOF + k]``. Call the function at the rate of this object.
 
         Parameters
         ----------
@@ -553,7 +555,7 @@ class ExternalTorque:
 
     @property
     def least_push(self) -> Array:
-        """Constant torque that is beyond the threshold of each joint in slow motion [N m or N]."""
+        """Smallest constant torque at each joint that is detected in slow motion [N m or N]."""
         return np.asarray(np.sqrt(self._variances[:, 0]))
 
     def __repr__(self) -> str:

@@ -43,8 +43,8 @@ class LiveSignals:
         if wrong:
             names = ", ".join(e.joint for e in wrong)
             raise InputError(
-                f"the torques of {names} have delays of their own in the fitted log, which single "
-                "samples cannot be corrected of: align them in the controller, and fit its log",
+                f"the torques of {names} have delays of their own in the fitted log, which cannot "
+                "be corrected sample by sample: align them in the controller, and fit its log",
                 joints=tuple(e.joint for e in wrong),
             )
         if fit.servo is not None:

@@ -63,7 +63,7 @@ def encode(value: Any, arrays: dict[str, Any], known: Kinds) -> Any:
         return {KIND: "note", "text": str(value), "code": value.code, "values": values}
     if value is None or isinstance(value, str | bool | int | float):
         return value
-    raise OutputError(f"{type(value).__name__} {value!r} is code, which no file holds")
+    raise OutputError(f"{type(value).__name__} {value!r} is code, which cannot be saved in a file")
 
 
 def decode(data: Any, arrays: Mapping[str, Any], known: Kinds) -> Any:
@@ -83,7 +83,7 @@ def decode(data: Any, arrays: Mapping[str, Any], known: Kinds) -> Any:
     if kind == "note":
         return _note(data, arrays, known)
     if not isinstance(kind, str) or kind not in known:
-        raise DamagedError(f"it holds {kind!r}, which is no part of it")
+        raise DamagedError(f"it holds {kind!r}, which does not belong to it")
     return _dataclass(known[kind], data.get("of"), arrays, known)
 
 

@@ -15,13 +15,13 @@ from feasid.core.text import escape_controls
 class Note(str):
     """A sentence with a code and values.
 
-    It is a string, with control characters escaped, so that printing and joining need nothing
-    special; programs test ``note.code`` and ``note.values`` and need not parse the sentence.
+    A note is a string with escaped control characters. Programs use ``note.code`` and
+    ``note.values`` instead of parsing the sentence.
 
     Attributes
     ----------
     code : str
-        Says which note it is; empty for a plain string.
+        The kind of note; empty for a plain string.
     values : dict
         Its numbers by name.
 
@@ -43,7 +43,7 @@ class Note(str):
         return note
 
     def to_json(self) -> str:
-        """One line that `of_json` reads back.
+        """One line of JSON, which `of_json` reads.
 
         Returns
         -------
@@ -66,7 +66,7 @@ class Note(str):
         Raises
         ------
         ValueError
-            It is not JSON, or no note.
+            The line is not JSON, or not a note.
         """
         read = json.loads(line)
         match read:

@@ -48,8 +48,8 @@ class Recorded:
         if not self.folder.is_dir():
             raise InputError(
                 f"dataset {self.folder.name!r} ({self.licence}) is not part of the installed "
-                f"package: clone feasid's repository and use it from there, in "
-                f"datasets/{self.folder.name}",
+                "package: clone feasid's repository and install from there (pip install -e .), "
+                f"in datasets/{self.folder.name}",
                 path=str(self.folder),
             )
         paths = [self.folder / log for log in self.logs]

@@ -82,31 +82,31 @@ def diagnose(
     robot: Robot | str | Path | None = None,
     **options: Unpack[DiagnoseOptions],
 ) -> Diagnosis:
-    """Find what is wrong with a log, and which options of a fit make up for it.
+    """Find what is wrong with a log, and which options of a fit correct it.
 
-    The log is looked at as `feasid.fit` prepares it. An option is proposed only if a feasible model
-    that is fitted with it predicts stretches of the log that it did not see better than without.
-    What a fit takes out by itself is a note.
+    The log is prepared as in `feasid.fit`. An option is proposed only if a feasible model that is
+    fitted with it predicts held-out segments of the log better. Errors that a fit corrects by
+    itself are reported as notes.
 
     Parameters
     ----------
     log : DataFrame, mapping of arrays, path or Recording, or a sequence of these
-        Of several logs, each is looked at, then all are fitted together: which of them differs
-        from the others, and in what.
+        Several logs are checked one by one, and then fitted together to find logs that differ from
+        the others, and in what.
     robot : Robot or path, optional
-        Default what travels in ``df.attrs["robot"]``.
+        Default ``log.attrs["robot"]``.
     **options
         Those of `feasid.logs.frame.prepare`, and motors that move several joints.
 
     Returns
     -------
     Diagnosis
-        Never an error for what is wrong with the log: that is a finding.
+        A problem of the log is a finding and not an exception.
 
     Raises
     ------
     InputError
-        Without a robot, or for an option that it does not have.
+        There is no robot, or an option does not exist.
     """
     asked = check_options(DiagnoseOptions, options, "diagnose")
     robot = with_shared_motors(resolve_robot(log, robot), asked.get("couplings"))
@@ -317,7 +317,7 @@ def _unexplained_joints(fitted: Fit) -> list[Finding]:
     findings = [Finding("unexplained", "warning", text, joints=(j,), evidence="dynamics")
                 for j in most]  # fmt: skip
     for joint, kind in joints_that_follow(fitted.evidence).items():
-        text = f"what is missed of its torque follows the {kind}: the model lacks a term"
+        text = f"the error of its torque follows the {kind}: the model lacks a term"
         findings.append(
             Finding("unexplained", "warning", text, joints=(joint,), evidence="dynamics")
         )
@@ -334,7 +334,7 @@ def _coarse_finding(fitted: Fit, recording: Recording, check: LogCheck) -> list[
     after = _fit_or_none(recording, check.search.robot, {**_fit_options(check), **more})
     if after is None or any(n.code == "coarse" for n in after.notes):
         return [finding]
-    remedy = f"cutoff={more['cutoff']:g}, with which the bias is less than a deviation"
+    remedy = f"cutoff={more['cutoff']:g}, with which the bias is less than a standard error"
     return [replace(finding, options=more, remedy=remedy, evidence="dynamics")]
 
 

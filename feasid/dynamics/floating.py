@@ -439,7 +439,7 @@ def contact_nullspace(robot: Robot, q: npt.ArrayLike, contacts: Sequence[Contact
         No such body; joints that are coupled or in loops; `q` of the wrong shape.
     """
     if not len(contacts):
-        raise InputError("contacts needs at least one point that is touched")
+        raise InputError("contacts must name at least one point of contact")
     if np.ndim(q) != 2:
         raise InputError(f"q must be of shape (samples, dof), not of {np.ndim(q)} dimensions")
     stacked = np.concatenate(

@@ -86,7 +86,8 @@ class ForwardModel:
         many = [body.name for body in robot.bodies if body.dof != 1]
         if many:
             raise InputError(
-                f"joints of one degree of freedom are simulated, and body {many[0]!r} has another",
+                f"only joints of one degree of freedom are simulated, and body {many[0]!r} has "
+                "another",
                 body=many[0],
             )
         if robot.loops:

@@ -115,7 +115,7 @@ def nodes(robot: Robot) -> tuple[Node, ...]:
             reduction = BALANCED_ROTOR if body.rotor.symmetric else np.eye(10)
             p, rotor = robot.parents[i], body.rotor
             if body.dof != 1:
-                raise NotImplementedError("rotors are of joints with one degree of freedom")
+                raise NotImplementedError("rotors need joints with one degree of freedom")
             spin = np.array([[0.0], [0.0], [rotor.gear], [0.0], [0.0], [0.0]])
             columns = tuple(range(span.start, span.stop))
             out.append(

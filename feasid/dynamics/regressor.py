@@ -217,7 +217,7 @@ def regressor(
         Joint positions, velocities and accelerations [rad or m, and per s, s^2]. For joints of
         several degrees of freedom see `feasid.robot.bodies`.
     columns : sequence of int, optional
-        Standard parameters wanted, e.g. ``base.independent``; default all.
+        Columns (standard parameters) to compute, e.g. ``base.independent``; default all.
 
     Returns
     -------
@@ -227,7 +227,7 @@ def regressor(
     Raises
     ------
     InputError
-        Names the array whose shape is wrong or that has an entry that is not finite.
+        An array has a wrong shape or an entry that is not finite; the message names it.
     """
     plan = RegressorPlan.from_robot(robot, columns)
     positions, velocities, accelerations = _check_inputs(robot, q, dq, ddq)
@@ -271,7 +271,7 @@ def inverse_dynamics(
     Raises
     ------
     InputError
-        When a parameter is needed that neither the caller nor the description gives.
+        A parameter is needed that neither the caller nor the description gives.
     """
     if parameters is None:
         parameters = require_values(robot, "pass parameters=")

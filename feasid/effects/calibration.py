@@ -78,7 +78,7 @@ class Calibrated:
             text = f"{self.joint} {text}"
         if self.alternatives:
             others = " or ".join(self.alternatives)
-            text += f" (or {others}: one of these, the log cannot tell which)"
+            text += f" (or {others}: the log does not show which of them)"
         return text
 
 

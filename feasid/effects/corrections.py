@@ -147,7 +147,7 @@ def usual_widths(calibration: Any, period: float) -> dict[str, float]:
         if name not in USUAL:
             hint = did_you_mean(name, USUAL)
             raise InputError(
-                f"calibration: there is no mistake {name!r}{hint}; there are {', '.join(USUAL)}",
+                f"calibration: there is no correction {name!r}{hint}; there are {', '.join(USUAL)}",
                 option="calibration",
             )
     widths = {**USUAL, **asked}

@@ -42,8 +42,8 @@ CONDITIONAL = (
 """The log that chose a term also gave it its value: where it is chosen, it looks large."""
 
 SPRING = (
-    "; what a spring shares with the weight of bodies is known for positions near those of the log "
-    "only: record the whole range of the joints"
+    "; the log separates a spring from the weight of bodies only near its own positions: record "
+    "the whole range of the joints"
 )
 
 Terms = Mapping[str, tuple[str, ...]]
@@ -129,9 +129,9 @@ def term_notes(terms: Terms, gains: Mapping[str, float], refused: Sequence[str])
         out.append(Note(text, "term-added", term=word, joints=own, gain=gains[word]))
     if refused:
         text = (
-            f"friction terms refused at {', '.join(refused)}: they predict better but leave less "
-            f"than {LEAST_COULOMB:g} of the Coulomb friction, so that nothing would hold the joint "
-            f"at rest, no viscous friction, or load friction above {MOST_LOAD:g}"
+            f"friction terms refused at {', '.join(refused)}: they predict better, but they leave "
+            f"less than {LEAST_COULOMB:g} of the Coulomb friction, so that nothing would hold the "
+            f"joint at rest, no viscous friction, or load friction above {MOST_LOAD:g}"
         )
         out.append(Note(text, "term-refused", joints=[*refused]))
     return out

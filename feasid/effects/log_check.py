@@ -404,8 +404,8 @@ def diagnose_logs(
     found = check_log(stacked, robot, options, thorough=False).diagnosis
     if len(parts) > 1:
         text = (
-            f"{len(parts)} logs are diagnosed as one, rows and seconds counted through all of them "
-            "in their order; feasid.diagnose looks at one"
+            f"{len(parts)} logs are diagnosed as one, with rows and seconds counted through all of "
+            "them in order; feasid.diagnose checks a single log"
         )
         notes.append(Note(text, "diagnosed-together", logs=len(parts)))
     for finding in (f for f in found if f.level != "note" and f.code not in OF_THE_READER):
@@ -426,7 +426,7 @@ def _floating_notes(task: LogTask, robot: Robot) -> list[Note]:
     if log.streamed:
         return [
             _undiagnosed_note(
-                [task], "too long to be diagnosed on the way; feasid.diagnose looks at it"
+                [task], "too long to be diagnosed during the fit; feasid.diagnose checks it"
             )
         ]
     found = check_columns(log, robot, task.options)
@@ -463,7 +463,7 @@ def _align_logs(
             rows += len(table)
     notes = []
     if long:
-        why = "too long to be diagnosed on the way; feasid.diagnose looks at it"
+        why = "too long to be diagnosed during the fit; feasid.diagnose checks it"
         notes.append(_undiagnosed_note(long, why))
     if other:
         why = "not diagnosed with the first log, whose columns or excluded rows differ"

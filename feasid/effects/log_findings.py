@@ -278,7 +278,7 @@ def _unexcited_finding(
     return Finding(
         "excitation",
         "note",
-        f"{rank} of {len(expressions)} base parameters are seen; unseen combinations lean on "
+        f"{rank} of {len(expressions)} base parameters are excited; the others involve mainly "
         f"{worst or 'many parameters'}",
         f"{advice or 'a richer motion'}: feasid.excite(robot)",
         idle,

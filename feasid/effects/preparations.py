@@ -430,10 +430,7 @@ def _position_mistakes(samples: DecimatedLog, j: int) -> Iterator[tuple[Finding,
         )
     for angle in RIGHT_ANGLES:
         zero = round(float(np.deg2rad(angle)), 4)
-        message = (
-            f"the position counts from another zero than the description's, {angle:+.0f} degrees "
-            "away"
-        )
+        message = f"the zero of the position is not the description's, {angle:+.0f} degrees away"
         yield (
             _make_finding(
                 "zero", message, [name], [f"q_{name}"], {"offsets": {name: zero}}, degrees=angle

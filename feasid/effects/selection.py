@@ -168,7 +168,9 @@ class Selection:
             effect = EFFECTS[tried.mistakes[0].kind]
             return effect.name in {*kinds, "abrupt"} or bool({*effect.terms[:1]} & words)
 
-        return self.without(entered, "fitted with everything else it is none, or is impossible")
+        return self.without(
+            entered, "fitted together with everything else, its size is zero or impossible"
+        )
 
     def refused(self, why: str) -> Selection:
         """The same where nothing enters the fit after all; what is only reported stays."""

@@ -59,11 +59,11 @@ DEGREES = 180.0 / np.pi
 
 AS_LOGGED = "; fit.robot takes positions as they are logged, files take true ones"
 SHARED = (
-    "; the log tells ratios of torques, not the factor that all of them share: compare a joint "
-    "with a known load (feasid.torque_constants)"
+    "; the log determines ratios of torques, not their common factor: compare a joint with a "
+    "known load (feasid.torque_constants)"
 )
 
-ZEROS = "joint zeros are off, the true position less the logged one is {sizes}"
+ZEROS = "joint zeros are off: true minus logged position is {sizes}"
 GAINS = "torques are wrong: {sizes}"
 BEHIND = ("behind the motion", "ahead of the motion")
 SCALED = ("too large", "too small")
@@ -79,7 +79,7 @@ POSITION = (
     "cable or a counterweight"
 )
 STANDSTILL = (
-    "friction near standstill is another than Coulomb's: Stribeck friction, or another speed of "
+    "friction near standstill differs from Coulomb's: Stribeck friction, or another speed of "
     "transition"
 )
 RIPPLE = (
@@ -92,7 +92,7 @@ ABRUPT = "Coulomb friction changes its sign at once"
 DRIFT = "offsets of torques drift during the log, from its beginning to its end by {sizes}"
 
 PLAY = (
-    "the residual follows changes of the transmitted torque's sign: backlash, play between motor "
+    "the residual follows sign changes of the transmitted torque: backlash, play between motor "
     "and link"
 )
 

@@ -112,7 +112,7 @@ def _bound_notes(estimate: Estimate) -> list[Note]:
         ),
     ]
     excluded = tuple(dict.fromkeys(b.body for b in estimate.excluded_bounds))
-    text = "the bounds that are asked for exclude what is plausible of it (plausible=True)"
+    text = "the given bounds exclude its plausible values (plausible=True)"
     notes.append(("bound-excluded", excluded, f"{text}; yours are kept"))
     return [
         Note(f"mass of {', '.join(bodies)}: {text}", code, bodies=bodies, price=ratio)
@@ -127,8 +127,8 @@ def _inconsistency_notes(estimate: Estimate) -> list[Note]:
         return []
     text = (
         f"inertials of {', '.join(estimate.inconsistent)}: the log contradicts the description of "
-        "these bodies, or of neighbours that move with them, more than of the others; deviations "
-        "of their parameters are wider for it"
+        "these bodies, or of neighbours that move with them, more than that of the others; the "
+        "standard errors of their parameters are widened"
     )
     return [Note(text, "description-doubted", bodies=estimate.inconsistent)]
 
@@ -146,5 +146,5 @@ def _prior_note(estimate: Estimate, kind: str) -> Note:
     weight, best = estimate.prior_weight, estimate.evidence_weight
     text = f"{kind} prior of weight {weight:.3g} in units of the whitened residual"
     if estimate.evidence and best != weight:
-        text += f" (the log's evidence asks for {best:.3g})"
+        text += f" (the log's evidence would choose {best:.3g})"
     return Note(text, "prior", weight=weight, evident=best)

@@ -414,7 +414,7 @@ def verify_minimum(
     delta = problem.expand(problem.reduce(np.where(np.isfinite(problem.sizes) & small, 0.0, delta)))
     broken = problem.feasible.violations(delta)
     if broken:
-        raise solve.solver_error(f"the answer breaks {', '.join(broken)} in exact arithmetic", ())
+        raise solve.solver_error(f"the answer violates {', '.join(broken)} in exact arithmetic", ())
     return FeasibleFit(optimum.problem, delta, optimum.raw, optimum.attempts)
 
 

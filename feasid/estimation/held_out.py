@@ -121,7 +121,7 @@ class Rule:
             return ""
         if gain.share <= self.share:
             return f"held-out errors fall by {gain.share:.1%}, less than {self.share:.0%}"
-        return f"{gain.deviations:.1f} deviations over blocks, less than {self.deviations:g}"
+        return f"{gain.deviations:.1f} standard errors over blocks, less than {self.deviations:g}"
 
 
 RULES = {

@@ -50,7 +50,8 @@ TINY = 1e-300
 
 @checked_methods
 class Prior:
-    """What is known of a robot's parameters before its log; derive from it, and register.
+    """What is known of a robot's parameters before its log. Derive your own priors from this class,
+    and register them.
 
     The estimate minimises ``|R K delta - rho|^2 / 2``, plus half the squares of `rows`, plus
     `divergence` times the entropic divergence from the reference. All are in units of the noise.
@@ -58,9 +59,9 @@ class Prior:
     Attributes
     ----------
     name : str
-        By which ``feasid.fit(..., prior=name)`` finds it; see `register`.
+        Name under which ``feasid.fit(..., prior=name)`` finds it; see `register`.
     weight : float or None
-        Weight where the caller gives none and there is no evidence; None when one must be given.
+        Default weight if the evidence is not known; None if the caller must give a weight.
     """
 
     name: str = ""
@@ -69,13 +70,13 @@ class Prior:
     def rows(
         self, robot: Robot, reference: Array, units: Units, weight: float
     ) -> tuple[Array, Array]:
-        """Linear equations of the standard parameters, in units of their deviations.
+        """Linear equations of the standard parameters, in units of their standard deviations.
 
         Parameters
         ----------
         robot : Robot
         reference : ndarray, shape (n,)
-            The model that bodies are drawn to.
+            The model towards which the prior pulls.
         units : Units
             Size of one unit of each parameter.
         weight : float
@@ -104,13 +105,13 @@ class Prior:
 
     @property
     def is_entropic(self) -> bool:
-        """Whether the divergence from the reference is the prior, and not a trace beside it."""
+        """Whether the divergence is the prior itself, and not a small addition to another prior."""
         return self.divergence(1.0) == 1.0
 
     def evidence(
         self, problem: EntropicProblem, start: Array
     ) -> tuple[float, tuple[tuple[float, float], ...]] | None:
-        """The weight of the largest evidence, and the curve (weight, log evidence).
+        """The weight that maximises the evidence, and the curve (weight, log evidence).
 
         Parameters
         ----------
@@ -122,12 +123,12 @@ class Prior:
         Returns
         -------
         (float, tuple of (float, float)), or None
-            None where the evidence of this prior is not known.
+            None if the evidence of this prior is not known.
         """
         return None
 
     def clip_weight(self, evident: float) -> float:
-        """The weight that is taken where the evidence is largest at `evident`.
+        """The weight that a fit uses if the evidence is largest at `evident`.
 
         Parameters
         ----------
@@ -150,7 +151,8 @@ class Prior:
         delta : ndarray, shape (n,)
             The estimate.
         weight, believed : float
-            Weight that was taken, and the one of which the truth is a draw at most.
+            Weight that the fit used, and the largest weight for which the true parameters may be a
+            draw of the prior.
 
         Returns
         -------
@@ -222,7 +224,7 @@ class GaussianPrior(Prior):
     Raises
     ------
     InputError
-        When shapes do not fit, or the covariance is not one.
+        The shapes do not match, or the covariance is not positive semidefinite.
     """
 
     #: (body, symbol) of each; those that a robot does not have are left out (marginalised).
@@ -271,7 +273,7 @@ class GaussianPrior(Prior):
         Raises
         ------
         InputError
-            When the fit had no prior: least squares alone have no covariance of all parameters.
+            The fit had no prior, so that it has no covariance of all parameters.
         """
         covariance = getattr(getattr(fit, "estimate", None), "covariance", None)
         if covariance is None:
@@ -299,7 +301,7 @@ class GaussianPrior(Prior):
         Raises
         ------
         InputError
-            When the robot has none of the prior's parameters.
+            The robot has none of the prior's parameters.
         """
         columns = {name: j for j, name in enumerate(robot.parameter_names)}
         shared = [k for k, name in enumerate(self.parameters) if name in columns]

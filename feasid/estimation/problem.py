@@ -215,7 +215,9 @@ class Minimiser:
 
         def judge(raw: solve.SolverAnswer) -> solve.Judgement:
             cost = float(program.problem.value)
-            return solve.Judgement(np.isfinite(cost), True, cost, "taken, and drawn inside")
+            return solve.Judgement(
+                np.isfinite(cost), True, cost, "taken, and moved inside the feasible set"
+            )
 
         raw, attempts = solve.solve_verified(program, judge, self.solver)
         if raw is None:

@@ -93,7 +93,7 @@ def _description_limits(robot: Robot, kind: str) -> Array:
 def _usable_torque_limits(robot: Robot, limit: Array, notes: list[str]) -> Array:
     """The description's effort limits, when it has the inertials to keep them by."""
     if np.isfinite(limit).any() and np.isnan(robot.values[robot.inertial_columns]).any():
-        notes.append("torque limits are not kept: the description gives no inertials to do it by")
+        notes.append("torque limits are ignored, because the description has no inertials")
         return np.tile([[-np.inf], [np.inf]], robot.dof)
     return limit
 

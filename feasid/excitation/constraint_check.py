@@ -124,7 +124,8 @@ class ExcitationProblem:
         return len(self.start)
 
     def objective(self, z: npt.ArrayLike) -> float:
-        """The number to minimise: minus log det per parameter, or a log of what else was asked.
+        """The value to minimise: minus log det per parameter, or the logarithm of another
+        objective.
 
         Parameters
         ----------
@@ -160,7 +161,8 @@ class ExcitationProblem:
         return self._evaluate(z, self.objectives(EXPONENT), 0.0)[1]
 
     def barrier(self, z: npt.ArrayLike, weight: float, reach: float) -> tuple[float, Array]:
-        """Logarithmic barrier of all limits, a parabola where a margin is below `reach`.
+        """Logarithmic barrier of all limits, continued as a parabola where a margin is below
+        `reach`.
 
         Parameters
         ----------
@@ -182,7 +184,8 @@ class ExcitationProblem:
         return self._evaluate(z, None, weight, reach)
 
     def margins(self, z: npt.ArrayLike) -> tuple[Margin, ...]:
-        """The least margin of every limit over a fine grid; ``slack`` is negative where violated.
+        """The smallest margin of every limit over a fine grid; ``slack`` is negative if a limit is
+        violated.
 
         Parameters
         ----------

@@ -89,8 +89,8 @@ def excite(
     Parameters
     ----------
     robot : Robot
-        All joints of one degree of freedom. When it declares no joint terms, viscous, Coulomb and
-        offset friction are added, as `feasid.fit` does.
+        All joints must have one degree of freedom. If the robot declares no joint terms, viscous,
+        Coulomb and offset friction are added, as in `feasid.fit`.
     duration : float
         Period [s], from 0.1 to 86 400.
     harmonics : int
@@ -98,18 +98,19 @@ def excite(
     objective : {"logdet", "condition", "prediction", "gains"} or mapping
         "logdet" maximises log det of the information matrix (D-optimal). "condition" minimises the
         condition number of the base regressor, as Swevers et al. (1997); in SI units it depends
-        mostly on the units, and motions that minimise it dwell near standstill. "prediction"
-        minimises the torque variance on the `task` (I-optimal). "gains" minimises the variance of
-        ratios of servo gains that positions and commands tell, see `feasid.fit` with ``command=``:
-        `noise` is then gain times encoder step over sqrt(12). A mapping weighs several:
-        ``{"condition": 1, "logdet": 0.5}`` minimises log condition - 0.5 log det / parameters.
+        mostly on the units, and motions that minimise it spend much time near standstill.
+        "prediction" minimises the torque variance on the `task` (I-optimal). "gains" minimises the
+        variance of ratios of servo gains identified from positions and commands, see `feasid.fit`
+        with ``command=``: `noise` is then gain times encoder step over sqrt(12). A mapping weighs
+        several: ``{"condition": 1, "logdet": 0.5}`` minimises log condition - 0.5 log det /
+        parameters.
     family : {"fourier", "spline"}
         Fourier series, or periodic B-splines of degree five.
     position, velocity, acceleration, jerk, torque : optional
         Limits: a number b for -b to b, a tuple (low, high) of numbers or arrays (dof,), an array
         (dof,) of bounds, or a mapping from joint to number or tuple; SI. Default the
-        description's. Torques are those of the description's own parameters, and limits hold with
-        all of its friction and without any.
+        description's. Torques are computed from the description's parameters, and their limits hold
+        with all of its friction and without any.
     workspace : mapping of link to (low, high), optional
         Boxes, corners (3,) in the base frame [m], in which the origins of links' frames stay.
     floor : float, optional
@@ -121,13 +122,13 @@ def excite(
         convex hull. ``package://arm/a.stl`` is ``arm/a.stl`` there, or ``a.stl``. Without it no
         mesh is opened, and a note names the links.
     collision : bool
-        Keep links from each other. Links of bodies that a joint connects may touch.
+        Whether links must not collide. Links of bodies that a joint connects may touch.
     clearance : float
         Distance [m] between links.
     ignore : sequence of (link, link)
-        Pairs that may touch.
+        Pairs of links that may touch.
     given : Reduced, Trajectory or sequence of these, optional
-        Logs and motions besides this one: the motion adds the information that they lack.
+        Logs and motions that exist already: the new motion adds the information that they lack.
     prior : array_like, shape (nb,), optional
         Standard deviations of the base parameters before the motion: information, and the units
         in which "condition" counts.
@@ -136,11 +137,11 @@ def excite(
     task : Trajectory, (q, dq, ddq) or sequence of these, optional
         Motions whose torque is to be predicted; default random ones within the limits.
     rest : bool
-        Start and end at rest, with zero acceleration, as robot controllers ask of a motion; False
-        for a motion that is passed through from period to period.
+        Start and end at rest, with zero acceleration, as robot controllers require; False lets one
+        period follow the other without a stop.
     slow : float
-        From 0 to below 1: how much slower than usual the middle of the period is passed, for
-        friction at low speed.
+        From 0 to below 1: share by which the middle of the period is slowed down, to show friction
+        at low speed.
     friction, drive_inertia : optional
         Joint terms, as in `feasid.fit`.
     rate : float
@@ -149,20 +150,20 @@ def excite(
     time_limit : float
         [s] of searching.
     rounds : int, optional
-        Perturbations and further starts after the first ones, for results that do not depend on the
-        machine's speed; default as many as there is time for.
+        Number of perturbations and further starts after the first ones; by default as many as time
+        allows. Set it for results that do not depend on the speed of the machine.
     starts : int, optional
         Random starts before the perturbations; default as many as a quarter of the time allows,
         with `rounds` six.
     workers : int
-        Processes that search at once, this one among them: one per core finds better motions in the
-        same time. With `rounds` the motion does not depend on it.
+        Number of processes that search at once, including this one. One per core finds better
+        motions in the same time. With `rounds` the motion does not depend on it.
     optimiser : callable, optional
         Takes an `ExcitationProblem` (objective, gradient, barrier, margins) and returns its
         unknowns: SciPy's, CasADi's or any other in place of the search. What it returns is scaled
         into the limits and certified like a motion of the search.
     progress : callable, optional
-        Called with seconds and the best so far whenever it improves.
+        Called with the elapsed seconds and the best value whenever it improves.
 
     Returns
     -------
@@ -171,12 +172,14 @@ def excite(
     Raises
     ------
     InputError
-        Limits that are missing or leave no room, frames that do not exist, a workspace that no
-        posture keeps: named before any search.
+        Limits are missing or contradictory, a frame does not exist, or no posture is inside the
+        workspace. This is checked before the search.
     ExcitationError
-        No motion that satisfies all constraints was found in time; names those that are violated.
+        No motion that satisfies all constraints was found in time; the message names the violated
+        ones.
     KeyboardInterrupt
-        Interrupted before there was any; afterwards the best so far is returned, with a note.
+        Ctrl-C before the first motion was found. Afterwards Ctrl-C returns the best motion so far,
+        with a note.
     """
     setting = design_setting(
         robot, friction, drive_inertia,

@@ -135,8 +135,8 @@ def link_capsules(
                 unknown.append(name)
     if unknown:
         notes.append(
-            f"meshes are not looked at: {', '.join(unknown)}; give their folder in meshes=, or "
-            "their capsules in capsules="
+            f"meshes are ignored: {', '.join(unknown)}; give their folder in meshes=, or their "
+            "capsules in capsules="
         )
     return _drop_contained_capsules(out)
 
@@ -463,7 +463,9 @@ def posture_constraints(
         if not always.all():
             out.append(LinkDistance(capsules_by_link, pairs[~always], clearance))
     elif collision and not capsules_by_link:
-        notes.append("links are not kept from each other: no collision primitives, no capsules=")
+        notes.append(
+            "collisions between links are not avoided: no collision primitives, no capsules="
+        )
     return tuple(out)
 
 
@@ -551,10 +553,11 @@ def find_rest_posture(
         never = [n for n, m in zip(names, most, strict=True) if m <= 0]
         violations = [n for n, m in zip(names, room_left, strict=True) if m <= 0]
         why = (
-            f"none of {REFINEMENT_ROUNDS * POSTURES} postures keeps: "
+            f"none of {REFINEMENT_ROUNDS * POSTURES} postures satisfies: "
             f"{'; '.join(dict.fromkeys(never))}"
             if never
-            else f"no posture keeps everything; the closest breaks: {'; '.join(violations[:4])}"
+            else f"no posture satisfies all limits; the closest one violates: "
+            f"{'; '.join(violations[:4])}"
         )
         raise InputError(f"the robot cannot even stand still: {why}", broken=never or violations)
     return np.asarray(best[:, 0])

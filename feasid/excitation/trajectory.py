@@ -312,7 +312,8 @@ class Trajectory(Displayed):
         InputError
             `periods` is below 1.
         OutputError
-            `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
+            `path` exists and `overwrite` is False, or it cannot be written. An existing file is
+            unchanged.
         """
         text = self.to_frame(periods).to_csv(index=False, float_format=f"%.{FILE_DECIMALS}f")
         write_atomically(path, text.encode(), overwrite=overwrite)
@@ -321,22 +322,23 @@ class Trajectory(Displayed):
     def approach_time(self) -> float:
         """Time in which any posture within the limits reaches the start of the motion [s].
 
-        By polynomials of degree five between standstills, as ROS's controllers interpolate; see
-        `feasid.excitation.trajectory`.
+        The approach is a polynomial of degree five from rest to rest, as ROS's controllers
+        interpolate; see `feasid.excitation.trajectory`.
         """
         far = np.abs(self.bounds.position - self.q[0]).max(axis=0)
         return float(approach_times(far, self.bounds).max())
 
     def check_approach(self, start: npt.ArrayLike, seconds: Seconds | None = None) -> float:
-        """Verify the way from a posture at rest to the start of the motion.
+        """Verify the approach from a posture at rest to the start of the motion.
 
-        By a polynomial of degree five, as ROS's controllers interpolate; at `APPROACH_POINTS` times
-        for torques, with all friction and without, for distances between links and for workspaces.
+        The approach is a polynomial of degree five, as ROS's controllers interpolate. Torques (with
+        all friction and without), distances between links and workspaces are checked at
+        `APPROACH_POINTS` times.
 
         Parameters
         ----------
         start : array_like, shape (dof,)
-            Where the robot stands [rad or m].
+            Posture of the robot before the approach [rad or m].
         seconds : float, optional
             [s]; default the least that velocities and accelerations allow.
 
@@ -348,7 +350,7 @@ class Trajectory(Displayed):
         Raises
         ------
         InputError
-            Names the limits that are broken on the way.
+            The approach violates limits; the message names them.
         """
         posture = require_finite(start, (self.robot.dof,), "start")
         least = float(approach_times(np.abs(posture - self.q[0]), self.bounds).max())
@@ -382,7 +384,7 @@ class Trajectory(Displayed):
         The first point is the start of the motion, at rest, `approach` seconds after the message is
         received: ros2_control's joint_trajectory_controller interpolates from where the robot is,
         and between points, by polynomials of degree five, whose extremes keep the limits.
-        The way to the first point is checked from `start` only; see `check_approach`.
+        The approach to the first point is checked only if `start` is given; see `check_approach`.
 
         Parameters
         ----------
@@ -393,7 +395,7 @@ class Trajectory(Displayed):
             [s]; default what the way from `start` takes, or `approach_time`, enough for any posture
             within the position limits.
         start : array_like, shape (dof,), optional
-            Where the robot will stand, at rest [rad or m].
+            Posture of the robot at rest before the approach [rad or m].
         overwrite : bool
             Whether a file that exists is replaced.
 
@@ -401,10 +403,12 @@ class Trajectory(Displayed):
         ------
         InputError
             `rate` or `approach` is not positive or too large; the motion does not start and end at
-            rest, which the controller would refuse or follow with a jerk; so few points that the
-            controller would break a limit between them; an approach from `start` that breaks one.
+            rest, which the controller would reject or follow with a jerk; there are so few points
+            that the controller would exceed a limit between them; the approach from `start` exceeds
+            a limit.
         OutputError
-            `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
+            `path` exists and `overwrite` is False, or it cannot be written. An existing file is
+            unchanged.
         """
         message_rate = self.rate if rate is None else rate
         t = np.append(np.arange(0, self.period - 0.5 / message_rate, 1 / message_rate), self.period)
@@ -414,7 +418,7 @@ class Trajectory(Displayed):
             joint = self.robot.joints[int(np.argmax(end_speeds))]
             raise InputError(
                 f"joint {joint!r} moves at {end_speeds.max():.2g} rad/s or m/s where the motion "
-                "starts and ends: a joint_trajectory_controller refuses it; design it with "
+                "starts and ends: a joint_trajectory_controller rejects it; design it with "
                 "rest=True",
                 joint=joint,
             )
@@ -422,8 +426,8 @@ class Trajectory(Displayed):
         if room < 0:
             raise InputError(
                 f"{message_rate:g} points a second are too few: between them a controller would "
-                f"pass the {kind} limit of joint {self.robot.joints[j]!r} by {-room:.1g} of half "
-                "its range; give a higher rate",
+                f"exceed the {kind} limit of joint {self.robot.joints[j]!r} by {-room:.1g} of "
+                "half its range; give a higher rate",
                 joint=self.robot.joints[j],
             )
         delay = self.approach_time if approach is None else approach
@@ -476,7 +480,7 @@ class Trajectory(Displayed):
         return out
 
     def summary(self) -> str:
-        """The motion and its certificate on one screen."""
+        """A summary of the motion and its certificate."""
         head = (
             f"motion of {self.robot.name}: period {self.period:g} s, {self.robot.dof} joints, "
             f"{self.coefficients.shape[0]} coefficients each"
@@ -484,7 +488,7 @@ class Trajectory(Displayed):
         return "\n".join([head, self.certificate.summary(), *(f"note: {n}" for n in self.notes)])
 
     def display(self) -> Display:
-        """The motion at a glance."""
+        """A short display of the motion."""
         c = self.certificate
         size = len(c.expressions)
         active = {joint: kinds for joint, kinds in c.active_limits.items() if kinds}

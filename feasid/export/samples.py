@@ -89,7 +89,7 @@ class Samples(Sequence[Robot]):
 
     @property
     def least_effective(self) -> float:
-        """Independent draws that the rows are worth for the parameter where it is fewest."""
+        """Effective number of independent draws, of the parameter with the fewest."""
         return float(np.nanmin(self.effective, initial=len(self)))
 
     def __repr__(self) -> str:
@@ -125,10 +125,10 @@ class Samples(Sequence[Robot]):
         Parameters
         ----------
         folder : path
-            Made where it does not exist.
+            Created if it does not exist.
         pattern : str
-            Name of a file with one place for its number, such as ``"arm_{:03}.xml"``; its ending
-            chooses the format.
+            File name with one place for a number, such as ``"arm_{:03}.xml"``; the suffix selects
+            the format.
         overwrite : bool
 
         Returns
@@ -139,9 +139,10 @@ class Samples(Sequence[Robot]):
         Raises
         ------
         InputError
-            The pattern gives two robots one name, or servos do more than the format's actuators.
+            The pattern gives two robots the same name, or the format's actuators cannot hold the
+            servos.
         OutputError
-            A file exists and `overwrite` is False, or cannot be written.
+            A file exists and `overwrite` is False, or it cannot be written.
         """
         try:
             names = [pattern.format(k) for k in range(len(self))]
@@ -150,8 +151,8 @@ class Samples(Sequence[Robot]):
             raise InputError(text) from error
         if len(set(names)) < len(names):
             raise InputError(
-                f"pattern {pattern!r} names several robots alike: it needs a place for a number, "
-                "such as 'arm_{:03}.xml'"
+                f"pattern {pattern!r} gives several robots the same name: it needs a place for a "
+                "number, such as 'arm_{:03}.xml'"
             )
         paths = [Path(folder, name) for name in names]
         try:
@@ -169,13 +170,13 @@ class Samples(Sequence[Robot]):
         return [str(path) for path in paths]
 
     def arrays(self) -> dict[str, Array]:
-        """The robots as arrays for batches of simulators, by MuJoCo's names of model fields.
+        """The robots as arrays with MuJoCo's names of model fields, for batched simulators.
 
         Returns
         -------
         dict of str to ndarray
-            Of N draws, B bodies (those of ``robot.bodies`` that have mass, links that are fixed
-            to a body included in it) and J joints of ``robot.joints``:
+            N is the number of draws, B that of the bodies in ``robot.bodies`` that have mass (with
+            the links fixed to them), and J that of ``robot.joints``:
 
             - ``body_mass`` (N, B) [kg]; ``body_ipos`` (N, B, 3) centre of mass in the body's
               frame [m];
@@ -213,7 +214,7 @@ def sample_posterior(fit: FittedModel, count: int, seed: int, scale: float) -> S
     posterior = fit.posterior
     if posterior is None:
         raise InputError(
-            "nothing is known of what the log leaves open: the fit had no prior, or had "
+            "the fit has no covariance of what the log leaves open: it had no prior, or had "
             "constraints that are not affine"
         )
     servo = None if fit.servo is None else fit.servo.servo
@@ -239,7 +240,7 @@ def sample(
     Parameters
     ----------
     robot : Robot
-        With inertials of every body that has mass.
+        Every body with mass must have inertial parameters.
     count : int
         Robots.
     mass : float
@@ -262,7 +263,7 @@ def sample(
     Raises
     ------
     InputError
-        A body has no usable inertial, or a joint term no value.
+        A body has no usable inertial parameters, or a joint term has no value.
 
     Examples
     --------

@@ -54,7 +54,7 @@ def check(
         describe nothing is asked), a fit by the parameters it found, an array as base parameters
         of `base`: BPFT, eq. (51) of Sousa and Cortesao (2014).
     base : BaseParameters, Robot or path, optional
-        What the entries of an array mean.
+        The base parameters that the entries of an array are values of.
     feasible : FeasibleSet, optional
         Instead of consistency and bounds.
     **options
@@ -145,7 +145,8 @@ def resolve_base(base: Any) -> Any:
         return base_parameters(base)
     if base is None:
         raise InputError(
-            "base parameters mean nothing without base=feasid.base_parameters(robot), or the robot"
+            "base parameters need their definition: base=feasid.base_parameters(robot), or the "
+            "robot"
         )
     if not hasattr(base, "K") or not hasattr(base, "robot"):
         raise InputError(
@@ -245,7 +246,7 @@ SHARE = 1e-3
 @checked_methods
 @dataclass(frozen=True, eq=False, repr=False)
 class Verdict(Displayed):
-    """The answer, and why: read off the question and the proof."""
+    """Result of a feasibility test, with its proof."""
 
     question: Question  #: Parameters or their combinations, and what must hold.
     outcome: ProvedAnswer  #: The answer with its proof.
@@ -257,7 +258,7 @@ class Verdict(Displayed):
 
     @property
     def feasible(self) -> bool | None:
-        """The answer; None when neither could be proved. On the boundary it is False."""
+        """The answer; None if neither answer could be proved. On the boundary it is False."""
         return self.outcome.feasible
 
     @property
@@ -272,7 +273,7 @@ class Verdict(Displayed):
 
     @property
     def boundary(self) -> bool:
-        """True when it is proved that only singular matrices will do: a rod, a point, no mass."""
+        """Whether only limiting cases are possible, with a proof: a rod, a point mass, no mass."""
         return self.certificate is not None and self.certificate.claim == "boundary"
 
     @property
@@ -284,25 +285,26 @@ class Verdict(Displayed):
     def margin(self) -> float:
         """Smallest eigenvalue of all constraint matrices, in units of each body's mass and length.
 
-        Of base parameters it is that of the `point` that proves them feasible, which others may
-        exceed; of constraints that given values break by themselves; else the largest possible
-        one, as `feasid.problems.feasibility_test` has it in the same units.
+        If base parameters are feasible, it is the margin of `point`, and other points may have a
+        larger one. If given values violate constraints by themselves, it is the margin of these
+        constraints. Otherwise it is the largest possible margin, as in
+        `feasid.problems.feasibility_test`, in the same units.
         """
         return self.outcome.margin
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
-        """Solver calls; empty when none was needed."""
+        """Solver calls; empty if none was needed."""
         return self.outcome.attempts
 
     @property
     def point(self) -> Array | None:
-        """Standard parameters, (n,), that show feasibility; not an estimate of anything."""
+        """Standard parameters, (n,), that prove feasibility; they are not an estimate."""
         return self.outcome.delta if self.feasible else None
 
     @cached_property
     def margins(self) -> dict[str, float]:
-        """The margin per constraint, at the given or the best parameters that were found."""
+        """The margin of each constraint, at the given parameters or at the best ones found."""
         delta = self.outcome.delta
         if delta is None:
             return {}
@@ -315,7 +317,7 @@ class Verdict(Displayed):
         return dict(zip(names, map(float, values), strict=True))
 
     def plot(self) -> Figure:
-        """Each constraint's margin, or its weight in a proof that nothing is feasible, in red.
+        """Draw the margin of each constraint, or (in red) its weight in a proof of infeasibility.
 
         Needs the extra "plot".
         """
@@ -335,7 +337,7 @@ class Verdict(Displayed):
 
     @cached_property
     def weights(self) -> dict[str, float]:
-        """Weight of each constraint in a proof of infeasibility, in units."""
+        """Weight of each constraint in a proof of infeasibility."""
         if self.certificate is None or "multipliers" not in self.certificate.data:
             return {}
         feasible = self.question.feasible
@@ -354,7 +356,7 @@ class Verdict(Displayed):
 
     @cached_property
     def clash(self) -> tuple[str, ...]:
-        """The constraints that clash, by name, the heaviest in the proof first."""
+        """Names of the constraints that contradict each other, the largest weight first."""
         total = sum(self.weights.values())
         heavy = sorted(self.weights, key=lambda name: -self.weights[name])
         named = [n for n in heavy if self.weights[n] > SHARE * total]
@@ -362,7 +364,7 @@ class Verdict(Displayed):
 
     @cached_property
     def bodies(self) -> tuple[str, ...]:
-        """Bodies and drives whose constraints clash, each once."""
+        """Bodies and drives whose constraints contradict each other."""
         feasible = self.question.feasible
         columns = {c.name: c.columns for c in (*feasible.equalities, *feasible.constraints)}
         owners = [feasible.names[int(j)][0] for name in self.clash for j in columns[name]]
@@ -370,7 +372,7 @@ class Verdict(Displayed):
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
-        """Given values that take part in the clash, the heaviest first."""
+        """Given values that take part in the contradiction, the largest weight first."""
         if self.certificate is None or "combination" not in self.certificate.data:
             return ()
         data = self.certificate.data
@@ -383,10 +385,11 @@ class Verdict(Displayed):
 
     @cached_property
     def disagreement(self) -> float:
-        """By how much equations contradict each other of which a proof keeps some only.
+        """Contradiction among the given equations, if a proof uses only some of them.
 
-        Those left out agree with the others up to the rounding of K. Of their difference at the
-        proof's point, relative to its largest term, the largest; zero where all hold.
+        The equations left out agree with the others up to the rounding of K. The value is their
+        largest difference at the point of the proof, relative to its largest term; it is zero if
+        all equations hold.
         """
         if not self.feasible or self.certificate is None:
             return 0.0
@@ -424,12 +427,13 @@ class Verdict(Displayed):
             f"with a margin of {self.margin:.2g} values seem impossible, but the rounding of K "
             f"outweighs the contradiction for bodies of up to {HEAVIEST[-1]:.0e} kg"
             if self.margin < 0
-            else f"a margin of {self.margin:.2g} seems possible, but no point kept it exactly"
+            else f"a margin of {self.margin:.2g} seems feasible, but no point was found that "
+            f"satisfies it in exact arithmetic"
         )
 
     @property
     def outside(self) -> tuple[str, ...]:
-        """Constraints that are not affine: kept in floating point, and covered by no proof."""
+        """Constraints that are not affine: satisfied in floating point only, outside the proof."""
         return tuple(c.name for c in self.question.feasible.convex)
 
     @property
@@ -480,7 +484,7 @@ class Verdict(Displayed):
         return "\n".join(lines)
 
     def display(self) -> Display:
-        """The verdict at a glance."""
+        """A short display of the verdict."""
         yes = self.feasible is True
         but = f" but for {self.disagreement:.0e}" if self.disagreement else ""
         answer = {True: "yes", False: "no", None: "undecided"}[self.feasible]

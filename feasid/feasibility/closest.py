@@ -167,7 +167,7 @@ def closest(
     InputError
         When the constraints contradict each other.
     SolverError
-        When no answer passed verification.
+        No solution passed verification.
 
     Notes
     -----
@@ -198,7 +198,7 @@ def closest(
     violations = feasible.violations(delta)
     if violations:
         raise solve.solver_error(
-            f"the answer breaks {', '.join(violations)} in exact arithmetic", result.attempts
+            f"the answer violates {', '.join(violations)} in exact arithmetic", result.attempts
         )
     return replace(result, delta=delta, raw=elimination.expand(result.raw))
 

@@ -57,16 +57,15 @@ class Correction(Displayed):
 
     @property
     def distance(self) -> float:
-        """To what was given, in `metric`."""
+        """Distance to the given model, in `metric`."""
         if not self.changed:
             return 0.0
         return float(np.linalg.norm(self.rows @ (self._base_parameters - self.given)))
 
     @property
     def gap(self) -> float:
-        """Proven bound of how much smaller the distance can be, relative to the input's norm.
-
-        NaN when nothing is proved.
+        """Proved bound of how much closer a feasible model can be, relative to the norm of the
+        input. NaN if nothing is proved.
         """
         size = float(np.linalg.norm(self.rows @ self.given))
         if not self.changed or not size:
@@ -77,7 +76,7 @@ class Correction(Displayed):
 
     @cached_property
     def optimality(self) -> Certificate | None:
-        """Proof that nothing feasible is much closer; None when there is none."""
+        """Proof that no feasible model is much closer; None if there is no proof."""
         return None if self._optimum is None else self._optimum.certificate()
 
     @cached_property
@@ -96,7 +95,7 @@ class Correction(Displayed):
         )
 
     def display(self) -> Display:
-        """The correction at a glance."""
+        """A short display of the correction."""
         changed = (
             f"{len(self.changed)} bodies and drives"
             if self.changed

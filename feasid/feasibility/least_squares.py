@@ -197,7 +197,7 @@ class FeasibleFit:
         feasible = self.problem.feasible
         violations = feasible.violations(self.delta)
         if violations:
-            raise SolverError(f"the answer breaks {', '.join(violations)} in exact arithmetic")
+            raise SolverError(f"the answer violates {', '.join(violations)} in exact arithmetic")
         return (
             f"{len(feasible.blocks)} matrices positive definite and {len(feasible.linear)} linear "
             f"limits kept, in exact rational arithmetic ({feasible.consistency} consistency)"
@@ -222,14 +222,14 @@ def feasible_least_squares(
     """Minimise ``|R K delta - rho|`` over the feasible set, then choose one full model.
 
     This is FBPE-OLS, Sousa and Cortesao (2014) eq. (64)-(75), on the triangular factor and as a
-    second-order cone, in units of each body. Base parameters do not determine delta; along what
-    the data cannot see, the model closest to the reference is chosen (see
+    second-order cone, in units of each body. Base parameters do not determine delta; along
+    directions that the data do not determine, the model closest to the reference is chosen (see
     `feasid.feasibility.cone`).
 
     Parameters
     ----------
     R : array_like, shape (rows, nb)
-        Reduced regressor of the base parameters, weighted as the fit shall be [N m].
+        Reduced regressor of the base parameters, weighted as the fit should be [N m].
     rho : array_like, shape (rows,)
     base : BaseParameters, Robot or path
         Its ``robot`` and ``K`` are used.
@@ -255,9 +255,9 @@ def feasible_least_squares(
     Raises
     ------
     InputError
-        When shapes do not fit, a number is not finite, or the constraints contradict each other.
+        Shapes do not match, a number is not finite, or the constraints contradict each other.
     SolverError
-        When no attempt gave a point that passed verification; ``attempts`` says what was tried.
+        No attempt returned a point that passed verification; ``attempts`` lists them.
     """
     base = resolve_base(base)
     solver = complete_options(SolverOptions, {"solver": solver}, "feasible_least_squares")["solver"]
@@ -402,6 +402,6 @@ def regularise(
     violations = feasible.violations(delta)
     if violations:
         raise solve.solver_error(
-            f"the answer breaks {', '.join(violations)} in exact arithmetic", ()
+            f"the answer violates {', '.join(violations)} in exact arithmetic", ()
         )
     return FeasibleFit(solution.problem, delta, solution.raw, solution.attempts)

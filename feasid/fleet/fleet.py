@@ -64,7 +64,7 @@ class Fleet(Displayed):
 
     @property
     def table(self) -> pd.DataFrame:
-        """By robot: seconds, errors alone and in the fleet, the predicted one, what stands out."""
+        """By robot: seconds, errors alone and in the fleet, expected error, anomalies."""
         import pandas as pd
 
         columns = ["seconds", "alone", "error", "predicted"]
@@ -83,17 +83,17 @@ class Fleet(Displayed):
         Returns
         -------
         Fit
-            With the type and its deviations as prior; its predicted errors count both.
+            Its prior is the type with the spread between robots; both enter its expected errors.
 
         Raises
         ------
         LogError, NotEnoughDataError, InputError
-            What is wrong with the log.
+            The log is not usable; the message names what is wrong.
         """
         return fit(data, self.robot, **{**self.options, "prior": self.prior})
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Keep the type and the table in a small file that `feasid.load` reads; fits apart.
+        """Save the type and the table, without the fits, in a small file that `feasid.load` reads.
 
         Parameters
         ----------
@@ -104,7 +104,8 @@ class Fleet(Displayed):
         Raises
         ------
         OutputError
-            `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
+            `path` exists and `overwrite` is False, or it cannot be written. An existing file is
+            unchanged.
         """
         from feasid.archive.fleet import save
 
@@ -139,7 +140,7 @@ class Fleet(Displayed):
         write_atomically(path, text.encode(), overwrite=overwrite)
 
     def display(self) -> Display:
-        """The fleet at a glance."""
+        """A short display of the fleet."""
         table = self.table
         median = table[["alone", "error", "predicted"]].median()
         sizes = {"bodies": "inertials", "friction": "friction", "offsets": "offsets"}
@@ -171,16 +172,16 @@ def fit_fleet(
     robot: Robot | str | Path | None = None,
     **options: Unpack[FitOptions],
 ) -> Fleet:
-    """Fit robots of one type together: each by its own logs and by what all have in common.
+    """Fit robots of one type together: each to its own logs, with what all have in common as prior.
 
     Parameters
     ----------
     robots : mapping of name to log, or to a sequence of logs
         Logs as `feasid.fit` takes them.
     robot : Robot or path, optional
-        The type's description; default what travels with the first log.
+        The description of the type; default ``attrs["robot"]`` of the first log.
     **options
-        Of `feasid.fit`, for every robot; a prior is the type's.
+        Options of `feasid.fit`, for every robot; `prior` is not among them.
 
     Returns
     -------
@@ -192,7 +193,7 @@ def fit_fleet(
     NotEnoughDataError
         Fewer than two robots.
     FeasidError
-        What is wrong with a log, after the robot's name.
+        A log is not usable; the message begins with the name of the robot.
     """
     if len(robots) < 2:
         raise NotEnoughDataError("a fleet has two robots or more: feasid.fit fits one")
@@ -281,7 +282,8 @@ def _with_type(alone: Fit, known: TypeModel) -> Fit:
     prior = _prior_of(alone.description, known)
     estimator = replace(alone.estimator, prior=prior, prior_weight=1.0, noise=alone.estimate.noise)
     estimate = estimator.fit(alone.equations)
-    note = Note("the prior is the type, which the other robots' logs tell, and how robots differ",
+    note = Note("the prior is the type, estimated from the other robots' logs, and the spread "
+                "between robots",
                 "fleet-prior")  # fmt: skip
     return replace(
         alone,

@@ -36,52 +36,56 @@ def load_robot(
     ignore: Iterable[str] = (),
     sidecar: bool = True,
 ) -> Robot:
-    """Read a robot from a URDF, MJCF, SDF or USD file; what is in it decides which it is.
+    """Read a robot from a URDF, MJCF, SDF or USD file; the content of the file decides which.
 
     Parameters
     ----------
     path : str, path, pinocchio.Model, mujoco.MjSpec or mujoco.MjModel
-        The file. Only this file and its sidecar are opened, and for MJCF what it includes from
-        its own folder; never a mesh. A string that starts with ``<`` is the description itself,
-        as ROS passes it in ``robot_description``; models of Pinocchio and MuJoCo are taken as
-        they are. A ``.xacro`` file is expanded when xacro is installed, and a bare name such as
-        ``panda_description`` is looked up in ``robot_descriptions`` when that is.
+        The file. Only this file and its sidecar are opened, and files of the same folder that an
+        MJCF file includes; meshes are not opened. A string that starts with ``<`` is the
+        description itself, as ROS passes it in ``robot_description``; models of Pinocchio and
+        MuJoCo are used directly. A ``.xacro`` file is expanded when xacro is installed, and a bare
+        name such as ``panda_description`` is looked up in ``robot_descriptions`` if that is
+        installed.
     floating : bool, optional
-        Let the root link of a URDF float, or fix it to the world; by default it floats where no
-        joint moves, as of a quadrotor, and a note says so. In MJCF a free joint says so.
+        Let the root link of a URDF float, or fix it to the world; by default it floats only if the
+        robot has no moving joint, like a quadrotor, and a note reports it. In MJCF a free joint
+        defines this.
     lock : mapping of str to float, optional
         Joints to hold at a position [rad or m]: their links become part of the link before.
     gravity : array_like, shape (3,), optional
         In the base frame [m/s^2]; default the file's, or (0, 0, -9.81).
     use_mujoco : bool
-        Let MuJoCo compile an MJCF file, for masses from meshes and for what only its compiler
-        expands. It opens the meshes and textures that the file names.
+        Let MuJoCo compile an MJCF file, for masses from meshes and for elements that only its
+        compiler expands. It opens the meshes and textures that the file names.
     limits : ReadLimits
-        Size and depth beyond which a file is refused.
+        Size and depth beyond which a file is rejected.
     ignore : sequence of str
         Forces of an MJCF file that are not modelled and may be left out: "tendon", "fluid",
         "gravcomp", "actuator", "nonlinear", "multidof", "flex", "plugin" (see
-        `feasid.formats.terms.EFFECTS`). What is not named here is refused.
+        `feasid.formats.terms.EFFECTS`). Forces that are not named here raise an error.
     sidecar : bool
         Also read the file's sidecar, in which `feasid.write` puts what the format cannot hold, and
-        the table of loops beside it (``arm.urdf.loops.json``, see `feasid.formats.sidecar`);
-        False reads the file as other programs do.
+        the table of loops in the same folder (``arm.urdf.loops.json``, see
+        `feasid.formats.sidecar`); False reads the file as other programs do.
 
     Returns
     -------
     Robot
-        With ``source``: the file's text, so that it can be written back, and notes on what was
-        repaired, read and left out. Friction, drive inertia and springs that the file gives
-        joints are drives with these values.
+        Its attribute ``source`` keeps the file's text, so that it can be written back, and notes on
+        what was corrected, read and left out. Friction, drive inertia and springs in the file
+        become drives with these values.
 
     Raises
     ------
     InputError
         The file cannot be read.
     DescriptionError, UnsupportedJointError
-        Names file, line, column, link or joint, and attribute.
+        The description is invalid; the message names file, line, column, link or joint, and
+        attribute.
     SecurityError, LimitError
-        A document type declaration, an include from elsewhere; a file beyond `limits`.
+        The file has a document type declaration, includes a file from another folder, or exceeds
+        `limits`.
     MissingExtraError
         The file needs MuJoCo's compiler.
 
@@ -180,7 +184,9 @@ def _find_robot_description(name: Any) -> Any:
     packages = [m for m in _known_descriptions() if m.endswith(("_description", "_mj_description"))]
     if name not in packages:
         hint = did_you_mean(name, packages)
-        raise InputError(f"{name} is no file, and no robot of robot_descriptions{hint}", name=name)
+        raise InputError(
+            f"{name} is neither a file nor a robot of robot_descriptions{hint}", name=name
+        )
     module = import_module(f"robot_descriptions.{name}")
     return getattr(module, "URDF_PATH", None) or module.MJCF_PATH
 

@@ -139,7 +139,8 @@ def with_sidecar(
     locked = [f"{joint} at {q}" for joint, q in positions.items() if joint not in (lock or {})]
     if locked and completed.source is not None:
         note = (
-            f"{file}: its model has joints held, {', '.join(locked)}; sidecar=False has them free"
+            f"{file}: in its model joints are held: {', '.join(locked)}; pass sidecar=False to "
+            "free them"
         )
         source = replace(completed.source, notes=(*completed.source.notes, note))
         completed = replace(completed, source=source)

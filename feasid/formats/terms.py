@@ -101,7 +101,7 @@ def negative_notes(joints: Iterable[tuple[str, str, JointTerms]]) -> Iterator[st
         if bad:
             yield (
                 f"{place}: joint {joint!r} has negative {' and '.join(bad)}, which no passive "
-                f"joint has; verdicts speak of rigid bodies only"
+                "joint has; verdicts cover rigid bodies only"
             )
 
 

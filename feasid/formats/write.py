@@ -49,23 +49,23 @@ def write(
 ) -> Written:
     """Write a robot as URDF, MJCF, SDF or USD: inertials, friction, drive inertia and springs.
 
-    A robot that was read from a file of that format gets its own text back, with the numbers
-    changed that change. Others get a new file; in a new URDF link frames are on the joints' axes.
-    What the format cannot hold goes into a sidecar.
+    If the robot was read from a file of this format, its text is kept, and only numbers that differ
+    are replaced. Otherwise a new file is written; in a new URDF the link frames are on the joint
+    axes. Terms that the format cannot hold are written to a sidecar.
 
     Parameters
     ----------
     robot : Robot
-        Bodies without parameters, and joints whose drives have no values, keep what their file
-        says.
+        Bodies without parameters, and joints whose drives have no values, keep the values of their
+        file.
     path : str or path
         ``.urdf``, ``.xml``, ``.mjcf``, ``.sdf``, ``.usda``, ``.usdc`` or ``.usd``; without a
-        suffix as the robot's file.
+        suffix, the format of the robot's file.
     overwrite : bool
         Allow the file and its sidecar to exist.
     complete : Robot, optional
-        What the sidecar holds; default `robot`. `feasid.Fit.write` gives the file the best model
-        in its own terms, and the sidecar the fitted one.
+        The robot for the sidecar; default `robot`. `feasid.Fit.write` writes to the file the best
+        model in terms of the format, and to the sidecar the fitted model.
     extras : Extras
         Constant forces on joints, and extension elements.
 
@@ -76,13 +76,12 @@ def write(
     Raises
     ------
     InputError
-        Parameters that are missing or cannot exist; extension elements that the format does not
-        have; for a new file also closed loops.
+        Parameters are missing or infeasible, the format has no such extension elements, or a new
+        file would need closed loops.
     UnsupportedJointError
-        A joint that the format does not have.
+        The format has no joint of this kind.
     OutputError
-        The file exists or cannot be written, or does not read back as the robot; nothing was
-        written.
+        The file exists, cannot be written, or does not read back as the robot. No file is written.
     """
     target, kind = Path(path), format_of(robot, path)
     robot, complete = (
@@ -96,7 +95,8 @@ def write(
     coded = [f"{f.name!r} of {d.name}" for d in full_robot.drives for f in d.features]
     if coded:
         raise OutputError(
-            f"feature {coded[0]} is code, which no file holds: write a model fitted without it"
+            f"feature {coded[0]} is code, which cannot be saved in a file: write a model fitted "
+            "without it"
         )
     content = file_bytes(robot, kind, extras)
     encode = format_named(kind).encode

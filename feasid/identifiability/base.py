@@ -190,7 +190,7 @@ class BaseParameters(Displayed):
 
     @cached_property
     def nullspace(self) -> Array:
-        """Changes that no motion shows, shape (n, n - nb): one joint's transfer per column."""
+        """Directions that change no torque, across one joint per column, shape (n, n - nb)."""
         return np.asarray(self.transfers.toarray(), dtype=np.float64)
 
     @property
@@ -232,7 +232,7 @@ class BaseParameters(Displayed):
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """Near-degenerate geometry that decides a rank, by joint, with its cause."""
+        """Nearly degenerate geometry on which a rank depends: joint and cause."""
         joints = self.robot.joints
         degenerate = (
             f"joint {joints[i]!r}: nearly degenerate geometry ({cause} hangs on it"
@@ -247,7 +247,7 @@ class BaseParameters(Displayed):
 
     @cached_property
     def deciding(self) -> tuple[RoundedNumber, ...]:
-        """Those of `roundings` that change the count: undone alone, each gives another one."""
+        """Those of `roundings` without which the count differs."""
         if self.literal.size == self.size:
             return ()
         echelon = self.coefficients.echelon
@@ -267,14 +267,14 @@ class BaseParameters(Displayed):
     def rank_check(self) -> RankCheck:
         """Whether exact arithmetic confirms every rank and every leading parameter.
 
-        True as a condition when it does; else ``.reason`` says why not, usually that the
-        geometry is not rational.
+        Its truth value is the answer; if it is false, ``.reason`` gives the reason, usually that
+        the geometry is not rational.
         """
         return certify_ranks(self.coefficients)
 
     @cached_property
     def literal(self) -> BaseParameters:
-        """Base parameters with the description's numbers as they stand, without `roundings`."""
+        """Base parameters for the numbers as written, without `roundings`."""
         if not self.roundings:
             return self
         echelon = self.coefficients.echelon
@@ -288,7 +288,7 @@ class BaseParameters(Displayed):
         Parameters
         ----------
         use : BaseParameters
-            Of the same robot, for what the model will be used for: all motions, free flight,
+            Base parameters of the same robot for the use of the model: all motions, free flight,
             another gravity.
 
         Returns
@@ -298,7 +298,7 @@ class BaseParameters(Displayed):
         Raises
         ------
         InputError
-            The two are not of one robot's parameters.
+            The two belong to different robots.
         """
         return MissingCombinations(self.identifiable_space, use.identifiable_space)
 
@@ -324,7 +324,7 @@ class BaseParameters(Displayed):
         Raises
         ------
         InputError
-            Wrong length, or which entry is not finite.
+            The length is wrong, or an entry is not finite; the message names it.
         """
         return np.asarray(self.matrix @ self.robot.check_parameters(parameters))
 
@@ -380,7 +380,7 @@ class BaseParameters(Displayed):
         return identifiability_map(symbol_rows(self), parameter_owners(self.robot))
 
     def display(self) -> Display:
-        """Count, check and the combinations themselves, as many as fit."""
+        """The count, the verification, and as many combinations as fit on the screen."""
         return base_display(self)
 
 
@@ -407,25 +407,26 @@ def base_parameters(
     measured : str or collection of str, optional
         Joints whose torques are measured; default all. For a floating base alone, its joint.
     held : str, collection of str, or mapping of str to position
-        Joints that stay where they are, at home or at a position [rad or m]: locked ones, a base
-        on a force plate, a force-torque sensor; see `feasid.robot.variants`. Their forces count
-        if they are measured.
+        Joints that do not move, at their home position or at a given position [rad or m]: locked
+        joints, a base on a force plate, a force-torque sensor; see `feasid.robot.variants`. Their
+        forces count if they are measured.
     static : bool
-        Postures at rest only: what a model of gravity compensation can know.
+        Use postures at rest only, for a model of gravity compensation.
     gravity : array_like, shape (3,), optional
         In the base frame [m/s^2]; default the robot's.
     order : {"left", "paper"} or sequence of str
-        Preference for leading a base parameter: from left to right; within each body in the
-        order of the tables of Wensing et al. (2024), or of the ten given symbols; or any
-        parameters by name ("forearm.m"), before all others from left to right.
+        Which parameters lead the base parameters: "left" prefers parameters from left to right;
+        "paper" prefers, within each body, the order of the tables of Wensing et al. (2024); a
+        sequence gives this order by ten symbols, or names parameters ("forearm.m") to prefer before
+        all others.
 
     snap : {"file", None} or float
-        Geometry that is exact within the rounding that the robot's file shows (1.5708 for a
-        right angle) is taken for exact, and ``roundings`` lists it. A number is the rounding of
+        By default, geometry that is exact up to the rounding in the robot's file (1.5708 for a
+        right angle) is treated as exact, and ``roundings`` lists it. A number is the rounding of
         angles to assume instead [rad]; None takes all numbers literally.
     known, equal, mirrored
-        Parameters that are no unknowns, as for `feasid.feasible_set`. Those of massless bodies
-        never are.
+        Parameters that are not unknown, as for `feasid.feasible_set`. Those of massless bodies are
+        never unknown.
 
     Returns
     -------
@@ -434,9 +435,9 @@ def base_parameters(
     Raises
     ------
     InputError
-        Names a joint or symbol that is not known.
+        A joint or symbol is unknown; the message names it.
     RankError
-        Names the joint whose count random motions do not confirm.
+        Random motions do not confirm the count at a joint; the message names it.
 
     Examples
     --------
@@ -478,7 +479,7 @@ next ones of arms are 1e-5 and above, those of factors 1e-15."""
 @checked
 @one_thread()
 def servo_scale_groups(robot: Robot | str | PathLike[str]) -> tuple[tuple[str, ...], ...]:
-    """Which joints share a factor that positions and commands of their servos do not tell.
+    """Groups of joints whose servo gains are identifiable only up to a common factor.
 
     A servo's equation ``kp_j e_j = Y_j delta`` stays true when gains and parameters are multiplied
     by one factor. Which factors per joint c_j do so, ``Y_j delta' = c_j Y_j delta`` for every
@@ -492,13 +493,13 @@ def servo_scale_groups(robot: Robot | str | PathLike[str]) -> tuple[tuple[str, .
     Returns
     -------
     tuple of tuple of str
-        Groups of joints; their number is how many factors have to be weighed. One for arms, one
-        per axis for a gantry.
+        Groups of joints, one for an arm, one per axis for a gantry. One factor per group has to be
+        determined otherwise.
 
     Raises
     ------
     InputError
-        A robot whose joints do not move by themselves, or have several degrees of freedom.
+        Joints of the robot are coupled or have several degrees of freedom.
     """
     model = robot if isinstance(robot, Robot) else load_robot(robot)
     if not model.is_tree or model.dof != len(model.bodies):

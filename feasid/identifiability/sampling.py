@@ -337,10 +337,10 @@ def verify_ranks(
             off = float((torques / np.where(terms > 0, terms, 1.0)).max())
             if off > MAX_HIDDEN_TORQUE:
                 raise RankError(
-                    f"joint {joints[i]!r}: changes that are called hidden show in random motions, "
-                    f"with {off:.1e} of the terms they are made of (at most "
-                    f"{MAX_HIDDEN_TORQUE:.0e}); its geometry is too close to degenerate, or its "
-                    "lengths differ too much",
+                    f"joint {joints[i]!r}: directions that should be unidentifiable change the "
+                    f"torques of random motions, by {off:.1e} of the terms they are made of (at "
+                    f"most {MAX_HIDDEN_TORQUE:.0e}); its geometry is too close to degenerate, or "
+                    "its lengths differ too much",
                     joint=joints[i],
                 )
             residual = max(residual, off)

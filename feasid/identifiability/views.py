@@ -344,7 +344,7 @@ def _explain_hidden_exchange(base: IdentifiedParameters, column: int) -> str:
             return f"it acts only while joint {joint!r} moves."
         return f"the torque of joint {joint!r} is not measured."
     if not exchanged:
-        text = f"joint {joint!r} does not feel it and hands it on to {where}"
+        text = f"joint {joint!r} does not feel it and passes it on to {where}"
     else:
         along = format_combination(names, exchanged)
         text = (
@@ -387,8 +387,8 @@ def describe_rounding(base: IdentifiedParameters) -> str:
 
 MARK_STYLES = {
     "★": ("known alone", GREEN, "*"),
-    "●": ("in a sum that it leads", BLUE, "o"),
-    "○": ("in sums of others", CYAN, "$\\circ$"),
+    "●": ("leading term of a combination", BLUE, "o"),
+    "○": ("in combinations led by others", CYAN, "$\\circ$"),
     "✕": ("not at all", GREY, "x"),
     "=": ("given", GREY, "_"),
 }
@@ -417,7 +417,7 @@ def identifiability_map(rows: Mapping[str, Sequence[str]], owners: Sequence[str]
 
 
 def base_display(base: IdentifiedParameters) -> Display:
-    """Count, check and the combinations themselves, as many as fit."""
+    """The count, the verification, and as many combinations as fit on the screen."""
     count = {kind: base.status.count(kind) for kind in (ALONE, COMBINED, NEVER)}
     unknown_count, unsure = base.robot.size - base.unknowns, base.check.unconfirmed
     what = "unknown parameters" if unknown_count else "parameters"

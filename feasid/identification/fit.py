@@ -108,7 +108,7 @@ def fit(
     Raises
     ------
     LogError, NotEnoughDataError, DescriptionError, InputError
-        What is wrong with the input, by name.
+        The input is not usable; the message names what is wrong.
     SolverError
         When no answer passed verification; nothing unverified is returned.
     """

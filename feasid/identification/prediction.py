@@ -76,7 +76,7 @@ def predict_torques(fit: FittedModel, log: Any, options: Mapping[str, Any]) -> p
     recording = Recording.from_source(log)
     if options.get("contacts"):
         raise InputError(
-            "predict gives what motors and contacts do together: leave contacts out "
+            "predict returns the torques of motors and contacts together: leave contacts out "
             "(contacts=None) and subtract feasid.floating.contact_torques",
             option="contacts",
         )

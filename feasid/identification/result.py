@@ -43,13 +43,13 @@ class Fit(Displayed, FittedModel):
     """A physically consistent dynamic model, identified from a log; `feasid.load` returns one too.
 
     Made by `feasid.fit`. Parameters are ``delta`` (standard, in the order of ``robot.names``) and
-    ``beta`` (base parameters); ``robot`` has them as its own.
+    ``beta`` (base parameters); ``robot`` is the robot with these values.
     """
 
     # -- other logs ----------------------------------------------------------------------------
 
     def errors(self, other: Any, **options: Unpack[LogOptions]) -> pd.Series[float]:
-        """Relative torque errors on another log, which the fit has not seen.
+        """Relative torque errors on another log that was not fitted.
 
         Parameters
         ----------
@@ -62,19 +62,19 @@ class Fit(Displayed, FittedModel):
         -------
         Series
             ``|tau - tau_hat| / |tau|``, eq. (84) of Sousa and Cortesao (2014), per joint and "all".
-            Of joints of a floating robot tau is what their motors apply, of its base what contacts
-            do. Where units differ "all" is the root of the mean square of those of each unit,
-            weighted with their number of joints.
-            Torques and prediction are filtered alike; ``attrs["raw"]`` is the error of all joints
-            before any low-pass, None where the log's signals were filtered, ``attrs["foretold"]``
-            the error predicted of this motion before its torques were seen, None without a prior;
-            see `feasid.assessment.quality.foretell`. ``attrs["leakage"]`` says so when the log
-            holds the fitted rows or repeats the fitted motion.
+            For a floating robot, tau is the torque of the motors at the joints, and the wrench of
+            the contacts at the base. If the robot has joints with different units, "all" is the
+            root mean square of the errors of each unit, weighted with the number of joints. Torques
+            and prediction are filtered alike; ``attrs["raw"]`` is the error of all joints before
+            any low-pass, None where the log's signals were filtered, ``attrs["foretold"]`` the
+            error expected for this motion without its torques, None without a prior; see
+            `feasid.assessment.evidence.expected_errors`. ``attrs["leakage"]`` is a sentence if the
+            log holds fitted rows or repeats the fitted motion.
 
         Raises
         ------
         LogError, InputError
-            What is wrong with the log or an option, by name.
+            The log or an option is not usable; the message names what is wrong.
         """
         return errors_on_log(self, other, self.test_options(options))
 
@@ -84,19 +84,19 @@ class Fit(Displayed, FittedModel):
         Parameters
         ----------
         log : DataFrame or path
-            Positions at least; prepared like the fitted log. Torques are not needed.
+            A log with positions; torques are not needed. It is prepared like the fitted log.
         **options
             Replace options of `feasid.logs.frame.prepare`.
 
         Returns
         -------
         DataFrame
-            ``tau_<joint>`` [N m or N], with the labels of the log's rows that are in its runs.
+            ``tau_<joint>`` [N m or N], with the index of the rows of the log that are used.
 
         Raises
         ------
         LogError, InputError
-            What is wrong with the log or an option, by name.
+            The log or an option is not usable; the message names what is wrong.
         """
         return predict_torques(self, log, self.test_options(options))
 
@@ -111,7 +111,7 @@ class Fit(Displayed, FittedModel):
         kd: Any = None,
         **options: Any,
     ) -> Simulation:
-        """Simulate windows of a log, also by the description with fitted joint terms.
+        """Simulate windows of a log with the fitted model, compared with the description.
 
         Parameters
         ----------
@@ -120,12 +120,12 @@ class Fit(Displayed, FittedModel):
         horizon : float or sequence of float
             Lengths of the windows [s].
         robot : Robot or path, optional
-            What is simulated in place of the fitted model: a file written of it, for example.
+            Model to simulate instead of the fitted one, for example a written file.
         command : {"position"}, optional
             What the log's columns ``cmd_<joint>`` are: they drive the robot through its servos,
-            ``kp (cmd - q) - kd dq``; default of a fit of commands, with its gains and delay.
-            By default of other fits measured torques drive it, and errors are those of
-            torques as much as of the model: ``.verdict`` is then "cannot tell".
+            ``kp (cmd - q) - kd dq``; this is the default of a fit of commands, with its gains and
+            delay. In other fits measured torques drive the robot by default; then torque errors
+            matter as much as the model, and ``.verdict`` is "cannot tell".
         kp, kd : float, sequence or mapping by joint, optional
             Gains of the servos.
         **options
@@ -140,7 +140,7 @@ class Fit(Displayed, FittedModel):
         Raises
         ------
         InputError, LogError, NotEnoughDataError
-            What is wrong with an option, the log or the robot, by name.
+            An option, the log or the robot is not usable; the message names what is wrong.
         """
         drive = {"command": command, "kp": kp, "kd": kd}
         return simulate_fit(self, log, horizon, robot, drive, options)
@@ -149,7 +149,8 @@ class Fit(Displayed, FittedModel):
 
     @document_options(RangeOptions)
     def range(self, wanted: Wanted, **options: Unpack[RangeOptions]) -> Range:
-        """The values of a parameter, or of a sum, over all models that exist and fit the log.
+        """The values of a parameter, or of a sum of parameters, over all consistent models that fit
+        the log.
 
         Parameters
         ----------
@@ -162,14 +163,14 @@ class Fit(Displayed, FittedModel):
         Returns
         -------
         Range
-            Both ends proved in rationals; see its `certificate`.
+            Both ends are proved in exact arithmetic; see its `certificate`.
 
         Raises
         ------
         InputError
-            When there is no such parameter.
+            A parameter does not exist.
         SolverError
-            When an end could not be proved.
+            An end could not be proved.
         """
         return self.ranges([wanted], **options).items[0]
 
@@ -177,7 +178,7 @@ class Fit(Displayed, FittedModel):
     def ranges(
         self, wanted: Iterable[Wanted] | None = None, **options: Unpack[RangeOptions]
     ) -> ParameterRanges:
-        """`range` of several; of all standard parameters by default.
+        """Ranges of several parameters; by default of all standard parameters.
 
         Parameters
         ----------
@@ -192,9 +193,9 @@ class Fit(Displayed, FittedModel):
         Raises
         ------
         InputError
-            When there is no such parameter.
+            A parameter does not exist.
         SolverError
-            When an end could not be proved.
+            An end could not be proved.
         """
         from feasid.uncertainty.ranges import find_ranges
 
@@ -207,11 +208,11 @@ class Fit(Displayed, FittedModel):
         seed: Count = 0,
         scale: Annotated[float, number(0.0, MAX_WIDENING, open=True)] = 1.0,
     ) -> Samples:
-        """Draw robots from what the log leaves open: models to train and test controllers on.
+        """Draw robots that the log and the prior leave possible, to train and test controllers on.
 
-        From the posterior density of all standard parameters on the feasible set, by Hamiltonian
-        Monte Carlo; see `feasid.uncertainty.posterior`. Every robot is verified in exact
-        arithmetic.
+        They are drawn from the posterior density of all standard parameters on the feasible set, by
+        Hamiltonian Monte Carlo; see `feasid.uncertainty.posterior`. Every robot is verified in
+        exact arithmetic.
 
         Parameters
         ----------
@@ -219,8 +220,8 @@ class Fit(Displayed, FittedModel):
             Robots.
         seed : int
         scale : float
-            Factor on the log's standard deviations, at most 1000: above 1 robots spread more, up to
-            the prior.
+            Factor on the log's standard deviations, at most 1000: values above 1 spread the robots
+            more, up to the prior.
 
         Returns
         -------
@@ -258,21 +259,21 @@ class Fit(Displayed, FittedModel):
         test: Any = None,
         force: bool = False,
     ) -> Export:
-        """Write the identified robot, and measure the file as clients read it.
+        """Write the identified robot, and compute the torque errors of programs that read the file.
 
         The format follows from the path: ``.urdf``, ``.xml`` (MJCF), ``.sdf``, else that of the
         robot's own file, whose text is kept but for the numbers that change. Masses, first moments
-        and inertias in the file are those of the fit. Viscous and Coulomb friction in it stand for
-        friction that formats lack. What the format lacks is listed and goes into a sidecar, which
-        `load_robot` reads with the file.
+        and inertias in the file are those of the fit. Friction terms that the format lacks are
+        approximated by viscous and Coulomb friction. Terms that the format cannot hold are listed
+        and written to a sidecar, which `load_robot` reads with the file.
 
         Parameters
         ----------
         path : path
         offset_origin : {"sensor", "joint"} or mapping of joint to these, optional
-            What offset friction is of: the torque sensor, to be subtracted from what it measures,
-            or a force on the joint, which MJCF holds as a constant force. By default torques at
-            rest without load decide where the log has some, else the sensor.
+            Whether offset friction is an offset of the torque sensor, to be subtracted from its
+            measurements, or a torque on the joint, which MJCF holds as a constant force. By default
+            torques at rest without load decide; if the log has none, the sensor is assumed.
         extensions : sequence of {"drake", "mujoco"}
             Extension elements of URDF: drive inertia as Drake reads it; settings with which
             MuJoCo's compiler keeps the bodies.
@@ -285,15 +286,14 @@ class Fit(Displayed, FittedModel):
         Returns
         -------
         Export
-            What was written, what the file lacks, and the torque errors of the fit and of the
-            file; prints itself.
+            What was written, what the file lacks, and the torque errors of the fit and of the file.
 
         Raises
         ------
         UselessFitError
             The fit is useless, with the reason, and `force` is False.
         InputError
-            An option that does not exist.
+            An option does not exist.
         OutputError
             `path` exists and `overwrite` is False, or the file does not read back.
         """
@@ -312,8 +312,8 @@ class Fit(Displayed, FittedModel):
         Actuators
             A DataFrame by joint: ``armature`` (drive inertia) [kg m^2 or kg], ``damping`` [N m s
             or N s/m], ``frictionloss`` (dry friction) [N m or N], as a written file has them, and
-            ``effort_limit`` of the description [N m or N], NaN where it has none. Its ``to_text``
-            gives it as "mjcf", "isaaclab", "gazebo" or "drake" read it.
+            ``effort_limit`` of the description [N m or N], NaN where it has none. Its method
+            ``to_text`` returns it in the syntax of "mjcf", "isaaclab", "gazebo" or "drake".
         """
         from feasid.export.file_terms import Actuators, friction_as_files_hold
 
@@ -327,19 +327,19 @@ class Fit(Displayed, FittedModel):
         *,
         offset_origin: str | Mapping[str, str] | None = None,
     ) -> pd.DataFrame:
-        """Replay a log through a written file as another program reads it.
+        """Compute the torque errors of another program that reads a written file.
 
-        Offsets of torque sensors are subtracted from what they measured.
+        Offsets of torque sensors are subtracted from the measured torques.
 
         Parameters
         ----------
         path : path
-            What `write` wrote.
+            A file that `write` wrote.
         client : {"pinocchio", "mujoco"}
             Pinocchio's ``rnea`` plus the model's damping, armature, and friction with the sign of
             the velocity, or MuJoCo's ``mj_inverse``. Must be installed.
         log : DataFrame, path or a list of these, optional
-            Default the fitted logs, which a fit that was read from a file does not have.
+            Default the fitted logs; a fit that was loaded from a file has none, so pass one.
         offset_origin
             As of `write`.
 
@@ -353,8 +353,8 @@ class Fit(Displayed, FittedModel):
         MissingExtraError
             The client is not installed.
         InputError
-            Another client, a robot that clients do not replay, no log, or the client refuses the
-            file.
+            The client is unknown or rejects the file, it cannot replay this robot, or there is no
+            log.
         """
         from feasid.export.robot_file import verify_file
 
@@ -366,7 +366,7 @@ class Fit(Displayed, FittedModel):
         Parameters
         ----------
         path : path
-            Of the source; the header is written beside it.
+            Path of the source file; the header is written to the same folder.
         **options
             Of `feasid.export_c`.
 
@@ -398,14 +398,15 @@ class Fit(Displayed, FittedModel):
         Raises
         ------
         OutputError
-            `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
+            `path` exists and `overwrite` is False, or it cannot be written. An existing file is
+            unchanged.
         """
         from feasid.archive.fit import save
 
         save(self, path, overwrite=overwrite)
 
     def summary(self, test: Any = None) -> Summary:
-        """All there is to say: prints as text; ``.tables``, ``.markdown()``, ``.latex()``.
+        """The full report as text, with ``.tables``, ``.markdown()`` and ``.latex()``.
 
         Parameters
         ----------
@@ -421,7 +422,7 @@ class Fit(Displayed, FittedModel):
         Raises
         ------
         LogError, InputError
-            What is wrong with the test log.
+            The test log is not usable; the message names what is wrong.
         """
         from feasid.report.summary import summary
 
@@ -429,7 +430,7 @@ class Fit(Displayed, FittedModel):
 
     @property
     def plot(self) -> Plots:
-        """Pictures: ``fit.plot()`` draws torques, ``fit.plot.friction()`` and others the rest."""
+        """Figures: ``fit.plot()`` of torques, ``fit.plot.friction()`` and others."""
         from feasid.report.figures import Plots
 
         return Plots(self)
@@ -445,20 +446,19 @@ class Fit(Displayed, FittedModel):
     ) -> Page:
         """Write one self-contained HTML page, and its numbers to a JSON file.
 
-        Verdicts on feasibility and on prediction, errors, claims and who makes them, curves that
-        zoom, tables that sort, and how to reproduce it. The page loads nothing, and what comes
-        from files is escaped. ``report.json`` has the schema of
-        `feasid.report.contents`.
+        The page shows verdicts, errors, the evidence for each statement, curves that zoom, tables
+        that sort, and how to reproduce it. It loads nothing from elsewhere, and text from files is
+        escaped. ``report.json`` has the schema of `feasid.report.contents`.
 
         Parameters
         ----------
         path : path
         test : DataFrame, path or a sequence of these, optional
-            Logs that were not fitted; their errors stand beside those of the fitted one.
+            Logs that were not fitted; their errors are shown next to those of the fitted log.
         log : DataFrame, path or a sequence of these, optional
-            The logs to draw beside the tests; default those fitted.
+            Further logs to draw; default the fitted ones.
         command : str
-            What was typed to get here, for those who want to do it again.
+            The command that made the report, to be shown on the page.
         overwrite : bool
             Whether files that exist are replaced.
 
@@ -470,9 +470,9 @@ class Fit(Displayed, FittedModel):
         Raises
         ------
         OutputError
-            A file exists and `overwrite` is False, or cannot be written.
+            A file exists and `overwrite` is False, or it cannot be written.
         InputError
-            The page would have the name of its numbers; a log cannot be used.
+            The page and its numbers would have the same name, or a log cannot be used.
         MissingExtraError
             Names the extra that templates or pictures need.
         """
@@ -482,7 +482,7 @@ class Fit(Displayed, FittedModel):
         return Page(Path(path))
 
     def display(self, test: Any = None) -> Display:
-        """The fit at a glance: what a prompt, a notebook and ``feasid fit`` show.
+        """The short display of the fit that ``print``, a notebook and ``feasid fit`` show.
 
         Parameters
         ----------
@@ -496,7 +496,7 @@ class Fit(Displayed, FittedModel):
         Raises
         ------
         LogError, InputError
-            What is wrong with the test log.
+            The test log is not usable; the message names what is wrong.
         """
         from feasid.report.summary import display
 
@@ -505,6 +505,6 @@ class Fit(Displayed, FittedModel):
 
     @property
     def version_line(self) -> str:
-        """When the fit was saved and by which version of the package; empty before."""
+        """Date and package version of the saved fit; empty if it was not saved."""
         made = [self.made.get(key, "unknown") for key in ("created", "feasid")]
         return f"saved {made[0]} by feasid {made[1]}" if self.made else ""

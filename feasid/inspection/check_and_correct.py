@@ -33,21 +33,21 @@ def check(subject: Any, base: Any = None, *, bodies: bool = False, **options: An
 def check(
     subject: Any, base: Any = None, *, bodies: bool = False, **options: Any
 ) -> Verdict | FileCheck:
-    """Decide whether a model can exist, and prove the answer.
+    """Decide whether a model is physically consistent, and prove the answer.
 
     Parameters
     ----------
     subject : path, Robot, Fit, or array_like of shape (nb,)
-        Of a file every link is judged, from its own decimals, as ``feasid check`` does: a
-        `FileCheck`. Of a robot its moving bodies, of a fit the parameters it found, of an array
-        the base parameters of `base`: a `Verdict`, see `feasid.feasibility.check.check`.
+        For a file, every link is checked from its own decimals, as ``feasid check`` does, and the
+        result is a `FileCheck`. For a robot (its moving bodies), a fit (its parameters) or an array
+        (base parameters of `base`) the result is a `Verdict`, see `feasid.feasibility.check.check`.
     base : BaseParameters, optional
-        What the entries of an array mean.
+        The base parameters that the entries of an array are values of.
     bodies : bool
-        Of a file, judge the moving bodies instead, as ``feasid check --bodies`` does: links that
-        move as one may be possible together although one of them is not.
+        For a file, check the moving bodies instead, as ``feasid check --bodies`` does: links that
+        are fixed to each other may be consistent together although one of them is not.
     **options
-        Of `feasid.feasibility.check.check`; bounds are on moving bodies.
+        Options of `feasid.feasibility.check.check`; bounds apply to moving bodies.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def check(
     Raises
     ------
     InputError
-        A file that cannot be read, an option that has no effect here, or `bodies` without a file.
+        A file cannot be read, an option has no effect here, or `bodies` is given without a file.
     SolverError
         See `feasid.feasibility.check.check`.
 
@@ -111,9 +111,9 @@ def correct(
 ) -> Correction | FileCorrection:
     """Find the closest model that is physically consistent.
 
-    Of a file, links that are not consistent are corrected in the file's own text; all others keep
-    every byte. Of a robot, only bodies that break something change; ``optimality`` proves how
-    close any model is.
+    In a file, inconsistent links are corrected in the text, and everything else keeps every byte.
+    In a robot, only bodies that violate a constraint change; ``optimality`` proves that no model is
+    much closer.
 
     Parameters
     ----------
@@ -121,18 +121,18 @@ def correct(
         A description file, a robot, or base parameters of `base`: BPFC, eq. (52)-(56) of Sousa
         and Cortesao (2014).
     base : BaseParameters, Robot or path, optional
-        What the entries of an array mean.
+        The base parameters that the entries of an array are values of.
     out : path, optional
-        Where the corrected file is written; else ``.write(path)`` of the result writes it.
+        Path of the corrected file; without it, ``.write(path)`` of the result writes the file.
     fill : bool
-        Of a file, also give moving bodies without mass or volume a little of both: they are valid
-        limits, but simulators refuse them.
+        For a file, also give a little mass and volume to moving bodies that have none; simulators
+        reject them otherwise.
     overwrite : bool
-        Whether `out` is replaced if it exists.
+        Whether an existing file `out` is replaced.
     bodies : bool
-        Of a file, correct the robot's moving bodies instead, each the sum of its links.
+        For a file, correct the moving bodies instead, each the sum of its links.
     feasible : FeasibleSet, optional
-        Of a robot or base parameters, instead of consistency and bounds.
+        For a robot or base parameters: the constraints, instead of `consistency` and bounds.
     **options
         The metric "euclidean" is the paper's distance of the vectors, in SI numbers; "weighted"
         that of ``weight @ vector``, with the triangle of a regressor as weight of the torques;
@@ -147,22 +147,22 @@ def correct(
     Returns
     -------
     Correction or FileCorrection
-        Of a file a `FileCorrection`: its text, the changes, and verdicts before and after.
+        For a file a `FileCorrection` with the new text, the changes, and verdicts before and after.
 
     Raises
     ------
     InputError
-        A file that cannot be read or corrected, or an option that has no effect here.
+        A file cannot be read or corrected, or an option has no effect here.
     OutputError
         `out` exists or cannot be written, or the new text did not pass verification.
     SolverError
-        No solver gave an answer that could be verified.
+        No solver returned a solution that could be verified.
     """
     if isinstance(subject, str | os.PathLike) and not bodies:
         void = options if feasible is None else [*options, "feasible"]
         _refuse_options_of_bodies(void, base, FILE_OPTIONS)
         if overwrite and out is None:
-            raise InputError("overwrite=True is about the file that out= names", option="overwrite")
+            raise InputError("overwrite=True applies to the file named by out=", option="overwrite")
         if out is not None:
             check_writable(os.fspath(out), overwrite=overwrite)
         changed = correct_file(subject, fill=fill, **options)
@@ -172,8 +172,8 @@ def correct(
     for name, given in (("out", out is not None), ("fill", fill), ("overwrite", overwrite)):
         if given:
             raise InputError(
-                f"{name}= is about the text of a file: feasid.write(correction.robot, path) writes "
-                "a corrected robot",
+                f"{name}= applies to the text of a file: feasid.write(correction.robot, path) "
+                "writes a corrected robot",
                 option=name,
             )
     if isinstance(subject, str | os.PathLike):

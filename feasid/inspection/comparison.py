@@ -75,7 +75,7 @@ class Comparison(Displayed):
         return tuple(row for row in self.rows if row.relative > self.tolerance)
 
     def display(self) -> Display:
-        """The comparison at a glance."""
+        """A short display of the comparison."""
         same, size = not self.kinematics, len(self.rows)
         measures = [Measure("joints", "same" if same else "differ", "same", same)]
         if self.rows:
@@ -120,7 +120,7 @@ def compare(
     b: Robot | str | os.PathLike[str],
     tolerance: float = TOLERANCE,
 ) -> Comparison:
-    """Do two models move alike, and which base parameters differ?
+    """Compare two models: do they move alike, and which base parameters differ?
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def compare(
     Raises
     ------
     InputError
-        For a robot beside a file, or a tolerance that is not between 0 and 1.
+        One argument is a robot and the other a file, or the tolerance is not between 0 and 1.
     """
     if isinstance(a, Robot) and isinstance(b, Robot):
         return compare_robots(a, b, tolerance)

@@ -75,13 +75,13 @@ class FileCheck(Displayed):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Corrections made while reading, and joint terms that no passive joint has."""
+        """Corrections made while reading, and negative joint terms."""
         joints = ((joint.place, joint.name, joint.terms) for joint in self.description.joints)
         return (*self.description.notes, *negative_notes(joints))
 
     @property
     def status(self) -> str:
-        """The word "infeasible" when a link is, "inconclusive" when one is, or "feasible"."""
+        """Status of the worst link: "infeasible", "inconclusive" or "feasible"."""
         statuses = {r.verdict.status for r in (*self.bodies, self.base)}
         statuses |= {r.verdict.status for r in self.links}
         statuses |= {INCONCLUSIVE} if self.description.hidden else set()
@@ -89,7 +89,7 @@ class FileCheck(Displayed):
 
     @property
     def feasible(self) -> bool | None:
-        """Whether every link can exist; None when that could not be decided."""
+        """Whether every link is physically consistent; None if this is undecided."""
         return {FEASIBLE: True, INFEASIBLE: False}.get(self.status)
 
     def explain(self) -> str:
@@ -97,7 +97,7 @@ class FileCheck(Displayed):
         return "\n".join(report_lines(self, verbose=True))
 
     def display(self) -> Display:
-        """The report at a glance."""
+        """A short display of the verdicts."""
         wrong, weightless = len(self.infeasible), len(self.weightless)
         suspect = sum(bool(r.causes) and r.verdict.possible is True for r in self.links)
         named = [f"{r.link.name!r}: {describe_infeasible(r)}" for r in self.infeasible]
@@ -116,12 +116,12 @@ class FileCheck(Displayed):
 
     @property
     def infeasible(self) -> tuple[LinkReport, ...]:
-        """Links that cannot exist."""
+        """Links that are not physically consistent."""
         return tuple(r for r in self.links if r.verdict.status == INFEASIBLE)
 
     @property
     def weightless(self) -> tuple[BodyReport, ...]:
-        """Moving bodies without mass, or without volume: valid limits that simulators refuse."""
+        """Moving bodies without mass or volume: limiting cases that simulators reject."""
         limits = (SINGULAR, ZERO, UNSTATED)
         return tuple(r for r in self.bodies if r.verdict.status in limits)
 

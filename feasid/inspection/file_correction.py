@@ -63,7 +63,7 @@ class FileCorrection(Displayed):
     data: bytes  #: The new file; equal to the old one when nothing had to change.
 
     def display(self) -> Display:
-        """The correction at a glance."""
+        """A short display of the correction."""
         remarks = [
             f"{c.link.path}:{c.link.line}: {c.link.name!r} by {100 * c.new.distance:.3g} %"
             for c in self.changes
@@ -79,7 +79,7 @@ class FileCorrection(Displayed):
         )
 
     def write(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
-        """Write the file aside, then rename it into place.
+        """Write the file.
 
         Parameters
         ----------
@@ -90,7 +90,8 @@ class FileCorrection(Displayed):
         Raises
         ------
         OutputError
-            `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
+            `path` exists and `overwrite` is False, or it cannot be written. An existing file is
+            unchanged.
         """
         write_atomically(os.fspath(path), self.data, overwrite=overwrite)
 

@@ -62,9 +62,8 @@ class WholeRobotVerdict:
         yield f"base parameters of the whole robot: {self.base.status}"
         if self.base.feasible and impossible:
             yield (
-                "  infeasible links add up to base parameters that a possible robot has, "
-                "too: inverse dynamics is that of a possible robot, simulators still refuse the "
-                "links"
+                "  the base parameters are those of a possible robot, although links are "
+                "infeasible: inverse dynamics is usable, but simulators still reject the links"
             )
         elif self.base.feasible is False:
             clash = f" ({', '.join(self.base.bodies[:4])})" if self.base.bodies else ""

@@ -64,7 +64,7 @@ class Load(NamedTuple):
 @checked_methods
 @dataclass(frozen=True)
 class ControllerPayload:
-    """A load as one maker's controller takes it."""
+    """A load in the format of one robot maker's controller."""
 
     maker: str  #: ``"franka"``, ``"ur"``, ``"kuka"``, ``"kinova"`` or ``"ros2"``.
     text: str  #: To paste: a call, a line of KRL or a link of a URDF.

@@ -76,7 +76,7 @@ SEEN = 1e-8
 @checked_methods
 @dataclass(frozen=True, eq=False)
 class Payload:
-    """A load that can exist, fixed to a body of a robot."""
+    """A physically consistent load, fixed to a body of a robot."""
 
     body: str  #: The body or link that carries it; all vectors are in its frame.
     mass: float  #: [kg]
@@ -95,7 +95,7 @@ class Payload:
     def from_fit(
         cls, body: str, fit: FeasibleFit, covariance: Array, residual: tuple[float, float]
     ) -> Payload:
-        """From ten parameters and the covariance of their least squares.
+        """Make a load from ten fitted parameters and the covariance of their least squares.
 
         Parameters
         ----------
@@ -103,7 +103,7 @@ class Payload:
         fit : FeasibleFit
             Of the load's ten parameters.
         covariance : ndarray, shape (10, 10)
-            Of their least squares.
+            Covariance of their least squares.
         residual : (float, float)
             See the attribute.
 
@@ -140,7 +140,7 @@ class Payload:
         Raises
         ------
         InputError
-            No such body, or the description gives it no inertial to add to.
+            The robot has no such body, or the description gives this body no inertial parameters.
         """
         k, link = find_link(robot, self.body)
         body = robot.bodies[k]
@@ -156,8 +156,8 @@ class Payload:
         Parameters
         ----------
         maker : {"franka", "ur", "kuka", "kinova", "ros2"}
-            Conventions and their sources: `feasid.loads.controllers`. All makers mean the
-            flange's frame: identify the load with ``body=`` the flange's link.
+            Conventions and their sources: `feasid.loads.controllers`. All makers use the frame of
+            the flange, so identify the load with ``body=`` set to the link of the flange.
 
         Returns
         -------
@@ -167,12 +167,14 @@ class Payload:
         Raises
         ------
         InputError
-            An unknown maker, the load exceeds what its interface takes, or the torques were
-            currents or a multiple of what the description says, so that the mass is wrong.
+            The maker is unknown, the load exceeds the limits of its interface, or the torques were
+            currents or a multiple of the description's, so that the mass is wrong.
         """
         wrong = [n for code in NO_TORQUES for n in self.notes if n.code == code]
         if wrong:
-            raise InputError(f"no load is given to a controller: {wrong[0]}", code=wrong[0].code)
+            raise InputError(
+                f"this load cannot be given to a controller: {wrong[0]}", code=wrong[0].code
+            )
         return controller_payload(Load(self.body, self.mass, self.centre, self.inertia), maker)
 
     def __repr__(self) -> str:
@@ -201,21 +203,21 @@ def payload(
     body: str | None = None,
     **options: Unpack[LoadOptions],
 ) -> Payload:
-    """Identify a tool or load from a log with it and one without it.
+    """Identify a tool or load from a log with the load and a log without it.
 
-    The robot is fitted to the log without the load, and the log with it is read as that fit reads
-    logs: with its friction terms, and with the delay, joint zeros and torque gains that it
-    corrects. The same motion twice is best: errors of the friction model then cancel.
+    The robot is fitted to the log without the load, and the log with the load is read with the
+    friction terms, delay, joint zeros and torque gains of this fit. Best log the same motion twice,
+    because errors of the friction model then cancel.
 
     Parameters
     ----------
     loaded : DataFrame, mapping of arrays, path, Reduced, or a sequence of these
     unloaded : the same, or Fit
-        A fit of the robot without the load; `robot` and `options` are then its own.
+        The log without the load, or a fit of it; `robot` and `options` are then those of the fit.
     robot : Robot or path, optional
-        Without the load. Default what travels with `loaded`.
+        The robot without the load. Default ``loaded.attrs["robot"]``.
     body : str, optional
-        The body or link that carries the load, in whose frame the answer is; default the last body.
+        The body or link that carries the load; the result is in its frame. Default the last body.
         A link that is fixed to a body, such as a flange, may be named.
     **options
         How the logs are read and reduced, alike for both.
@@ -227,10 +229,10 @@ def payload(
     Raises
     ------
     InputError
-        When no body has this name, or what was added has a negative mass: then the logs may be
+        No body has this name, or the load has a negative mass, which happens if the logs are
         exchanged.
     SolverError
-        When no answer passed verification.
+        No solution passed verification.
     """
     without = _fit_unloaded(loaded, unloaded, robot, options)
     parts = [reduce_as_fitted(without, source) for source in open_sources(loaded)]
@@ -246,7 +248,9 @@ def _fit_unloaded(loaded: Any, unloaded: Any, robot: Any, options: LoadOptions) 
     if isinstance(unloaded, Fit):
         ignored = [*options, *(["robot"] if robot is not None else [])]
         if ignored:
-            raise InputError(f"{ignored[0]} is the fit's own: leave it out", option=ignored[0])
+            raise InputError(
+                f"{ignored[0]} is already set by the fit: leave it out", option=ignored[0]
+            )
         return unloaded
     return fit(unloaded, resolve_robot(loaded, robot), **options)
 
@@ -363,14 +367,13 @@ def payload_from_wrench(
     Parameters
     ----------
     log : DataFrame, mapping of arrays, path or Recording
-        Positions of the joints as in `feasid.logs.frame`, and six columns of the sensor: what it
-        has to exert on the load [N, N m], in its own axes and about its own origin.
+        Positions of the joints as in `feasid.logs.frame`, and six columns of the sensor: force and
+        moment that it exerts on the load [N, N m], in its own axes and about its own origin.
     robot : Robot or path, optional
     channels : sequence of six str
         Names of the columns: forces along x, y, z, then moments.
     body : str, optional
-        The body or link that carries the sensor, in whose frame the answer is; default the last
-        body.
+        The body or link that carries the sensor; the result is in its frame. Default the last body.
     rotation, position : array_like, shapes (3, 3) and (3,), optional
         Pose of the sensor in that frame: its axes as columns, its origin [m]. Default the frame
         itself.
@@ -380,14 +383,15 @@ def payload_from_wrench(
     Returns
     -------
     Payload
-        In the frame of the body; ``residual`` is of the sensor's channels, without and with it.
+        The load in the frame of the body; ``residual`` is the error of the sensor's channels
+        without and with the load.
 
     Raises
     ------
     LogError
-        When a column is missing.
+        A column is missing.
     InputError
-        When the load has a negative mass: then the sensor counts the other way round.
+        The load has a negative mass, which happens if the sensor has the opposite sign.
     """
     recording = Recording.from_source(log)
     arm = resolve_robot(log, robot)

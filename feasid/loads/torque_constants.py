@@ -64,9 +64,10 @@ class TorqueConstants:
 
     @property
     def units(self) -> dict[str, float]:
-        """As option of `feasid.fit`, with which the same columns are read as torques.
+        """Value of the option `units` of `feasid.fit` with which the same columns are read as
+        torques.
 
-        Joints of `undetermined` are not among them: their columns stay currents.
+        Joints in `undetermined` have no entry; their columns remain currents.
         """
         ampere = self.ampere or (1.0,) * len(self.joints)
         rows = zip(self.joints, self.constants, ampere, strict=True)
@@ -88,9 +89,9 @@ class TorqueConstants:
             )
         if not self.from_load:
             lines.append(
-                f"The description's inertials fix them, taken as right to {FACTOR_SHARE:.0%} in "
-                f"common and {INERTIAL_SHARE:.0%} per body; a log with a known load (loaded=, "
-                "load=) fixes them better."
+                "They rely on the description's inertials, assumed to be right to "
+                f"{FACTOR_SHARE:.0%} in common and {INERTIAL_SHARE:.0%} per body; a log with a "
+                "known load (loaded=, load=) determines them better."
             )
         return "\n".join(["torque constants", *lines])
 
@@ -98,7 +99,7 @@ class TorqueConstants:
 def _describe_constant(constant: float, deviation: float) -> str:
     if not np.isfinite(constant):
         return f"not determined to {UNSEEN:.0%}"
-    wrong = ": negative, its column counts the other way or the load is on another body (body=)"
+    wrong = ": negative: its column has the opposite sign, or the load is on another body (body=)"
     return f"{constant:10.4g} +- {deviation:.2g} N m/A{wrong if constant < 0 else ''}"
 
 
@@ -122,8 +123,8 @@ def torque_constants(
         Its torque columns hold currents.
     robot : Robot or path, optional
     loaded : the same, optional
-        A log of the robot with a known load. Without it the description's inertials fix the
-        constants, with the deviations of `feasid.servos.gains`.
+        A log of the robot with a known load. Without it, the constants rely on the description's
+        inertials, with the uncertainty assumed in `feasid.servos.gains`.
     load : Payload or array_like, shape (10,), optional
         The known load: its parameters in the frame of the body that carries it, as
         `feasid.robot.inertia.from_mass_com_inertia` makes them of mass, centre and inertia.
@@ -139,11 +140,13 @@ def torque_constants(
     Raises
     ------
     InputError
-        When only one of `loaded` and `load` is given, or without them the description has no
+        Only one of `loaded` and `load` is given, or both are missing and the description has no
         inertials.
     """
     if (loaded is None) != (load is None):
-        raise InputError("a known load needs both: the log with it (loaded) and what it is (load)")
+        raise InputError(
+            "a known load needs both loaded= (a log with it) and load= (its parameters)"
+        )
     groups = [log] if loaded is None else [log, loaded]
     base, parts, _ = reduce_groups(groups, robot, options, "torque_constants")
     ampere = _column_units(log, base.robot, options)

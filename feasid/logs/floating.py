@@ -56,18 +56,18 @@ Part = TypeVar("Part")
 @checked
 @dataclass(frozen=True)
 class ContactSensor:
-    """Where a logged force acts."""
+    """Body, point and axes of a logged contact force."""
 
-    body: str  #: A body, or a link that is fixed to one, such as a foot.
-    #: Of the point in the frame of that body or link [m].
+    body: str  #: A body, or a link fixed to a body, such as a foot.
+    #: The point in the frame of this body or link [m].
     position: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    axes: Literal["world", "base"] = "world"  #: In whose axes the force is logged.
+    axes: Literal["world", "base"] = "world"  #: Axes in which the force is logged.
 
 
 @checked
 @dataclass(frozen=True)
 class Imu:
-    """Where an IMU sits on a floating base."""
+    """Link, axes and position of an IMU on a floating base."""
 
     link: str  #: A link of the base.
     #: Shape (3, 3): the IMU's axes in the base's frame.

@@ -94,7 +94,9 @@ def check_followers(robot: Robot, values: dict[str, Array], column: Column) -> l
         largest = float(np.nanmax(np.abs(values["tau"]), initial=0.0)) if tau is not None else 0.0
         if tau is not None and np.nanmax(np.abs(tau), initial=0.0) > IDLE * largest:
             _add_follower_torque(robot, joint, row, tau, values)
-            notes.append(Note(f"the torque of joint {joint!r} acts on what it follows", "follows"))
+            notes.append(
+                Note(f"the torque of joint {joint!r} acts on the joints that it follows", "follows")
+            )
     return notes
 
 
@@ -267,7 +269,7 @@ def _drop_logged_speeds(values: dict[str, Array]) -> list[Note]:
     """Remove speeds and accelerations in place: their noise would bias ratios of servo gains."""
     logged = [kind for kind in ("dq", "ddq") if values.pop(kind, None) is not None]
     text = f"columns {' and '.join(logged)} are not used: speeds follow from the positions"
-    note = Note(f"{text}, whose noise and lag servo gains bear", "speeds-derived")
+    note = Note(f"{text}, whose noise and lag carry over to the gains of servos", "speeds-derived")
     return [note] if logged else []
 
 
@@ -280,9 +282,9 @@ def _notes_on_columns(
     if currents:
         constants = ", ".join(f"'tau_{joint}': ..." for joint in currents)
         text = (
-            f"currents of {', '.join(currents)} are read in A in place of torques: masses are then "
-            f"those over a torque constant; units={{{constants}}} says the constants [N m/A], and "
-            "feasid.torque_constants finds them with a known load"
+            f"currents of {', '.join(currents)} are read in A in place of torques: so all masses "
+            f"are divided by a torque constant; units={{{constants}}} says the constants [N m/A], "
+            "and feasid.torque_constants finds them with a known load"
         )
         notes.append(Note(text, "currents", joints=currents, level="warning", confirmed=True))
     unused = layout.unused_columns(df)
@@ -506,7 +508,9 @@ def _motor_to_joint_side(
     """Motor side to joint side: q = T^-1 q_motor, tau = T' tau_motor (power is the same)."""
     dof = len(layout.coordinates)
     if UNMEASURED in (layout.columns["tau"] or ()):
-        raise LogError("transmission mixes torques: it needs those of all motors, not measured")
+        raise LogError(
+            "transmission mixes torques: it needs those of all motors, so leave measured out"
+        )
     try:
         T = np.asarray(transmission, dtype=np.float64)
     except (TypeError, ValueError):

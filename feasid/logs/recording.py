@@ -97,16 +97,16 @@ table tells: about eight million numbers, ten minutes of a robot at 500 Hz."""
 
 @checked_methods
 class Recording:
-    """A log with what was made of it so far.
+    """A log that is read once and prepared once per set of options.
 
     Attributes
     ----------
     name : str
-        The path that was given; empty for what never was a file.
+        Path of the log; empty if it did not come from a file.
     streamed : bool
-        Whether it is larger than memory may be, and prepared piece by piece.
+        Whether the log may be larger than memory and is prepared piece by piece.
     source : path, sequence of paths, DataFrame, mapping or tuple of arrays
-        What was given; of several paths each is a run.
+        The given log; if there are several paths, each is a run.
     """
 
     def __init__(self, source: Any) -> None:
@@ -127,7 +127,7 @@ class Recording:
 
     @classmethod
     def from_source(cls, source: Any) -> Recording:
-        """A recording as it is, anything else opened as one.
+        """Return a recording unchanged; open anything else as a recording.
 
         Parameters
         ----------
@@ -140,7 +140,7 @@ class Recording:
         Raises
         ------
         InputError
-            It is no log.
+            `source` is not a log.
         """
         return source if isinstance(source, Recording) else cls(source)
 
@@ -150,7 +150,7 @@ class Recording:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """All of it, in memory, as it is called in its source; of bags see `table`."""
+        """The whole log in memory, with the column names of its source; for bags see `table`."""
         if self.name or _are_paths(self.source):
             return read_log(self.source)
         if isinstance(self.source, Mapping):
@@ -166,7 +166,7 @@ class Recording:
         return frame
 
     def table(self, robot: Robot, topic: str | None = None) -> pd.DataFrame:
-        """All of it in SI; of a bag this topic, or the one that holds the robot's joints.
+        """The whole log in SI units; of a bag, this topic or the one with the robot's joints.
 
         Parameters
         ----------
@@ -180,7 +180,7 @@ class Recording:
         Raises
         ------
         LogError, InputError
-            The file cannot be read, with what is wrong.
+            The file cannot be read; the message names what is wrong.
         """
         key = topic, robot.joints
         if key not in self._tables:
@@ -194,13 +194,13 @@ class Recording:
     def raw(
         self, robot: Robot, *, torque: Torque = True, **options: Unpack[ReadOptions]
     ) -> Signals:
-        """Its numbers in SI on the joints' side.
+        """Signals in SI units at the joints.
 
         Parameters
         ----------
         robot : Robot
         torque : bool or collection of str
-            Whether torques are needed, or the joints whose torques are.
+            Whether torques are needed, or the names of the joints whose torques are needed.
         **options
             `feasid.options.tables.ReadOptions`.
 
@@ -211,7 +211,7 @@ class Recording:
         Raises
         ------
         LogError, InputError
-            What is wrong with the log or an option, by name.
+            The log or an option is not usable; the message names what is wrong.
         """
         complete = complete_options(ReadOptions, options, "a log")
         key = _signal_key(robot, torque, complete)
@@ -223,13 +223,13 @@ class Recording:
     def motion(
         self, robot: Robot, *, torque: Torque = True, **options: Unpack[LogOptions]
     ) -> Motion:
-        """Its runs of signals, see `feasid.logs.frame.prepare`.
+        """Prepared signals, run by run; see `feasid.logs.frame.prepare`.
 
         Parameters
         ----------
         robot : Robot
         torque : bool or collection of str
-            Whether torques are needed, or the joints whose torques are.
+            Whether torques are needed, or the names of the joints whose torques are needed.
         **options
             `feasid.options.tables.LogOptions`.
 
@@ -240,7 +240,7 @@ class Recording:
         Raises
         ------
         LogError, InputError
-            What is wrong with the log or an option, by name.
+            The log or an option is not usable; the message names what is wrong.
         """
         complete = complete_options(LogOptions, options, "a log")
         key = _signal_key(robot, torque, complete)
@@ -264,7 +264,7 @@ class Recording:
         ----------
         robot : Robot
         torque : bool or collection of str
-            Whether torques are needed, or the joints whose torques are.
+            Whether torques are needed, or the names of the joints whose torques are needed.
         **options
             `feasid.options.tables.LogOptions`.
 
@@ -275,7 +275,7 @@ class Recording:
         Raises
         ------
         LogError, InputError
-            What is wrong with the log or an option, by name.
+            The log or an option is not usable; the message names what is wrong.
         """
         if self.streamed and not robot_floats(robot):
             yield from stream_log(self.source, robot, options, torque=torque)

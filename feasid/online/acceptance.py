@@ -51,7 +51,9 @@ class AcceptanceRules:
         ordered = self.r2_closing <= self.r2 <= 1.0 and 0 < self.ratio <= self.ratio_closing
         low, high = self.inertia
         if not (ordered and 0 < low < high and self.worst > 0 and self.patience >= 1):
-            raise InputError(f"a gate opens on stricter terms than it closes on: {self}")
+            raise InputError(
+                f"the rules that open the gate must be stricter than those that close it: {self}"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +146,7 @@ class ModelGate:
         if not e.full and not self.open:
             out.append("the buffer is not full")
         if not e.converged and not self.open:
-            out.append("the estimate is on its way to the optimum")
+            out.append("the estimate has not reached the optimum yet")
         if e.changed and not self.open:
             out.append("the robot has changed, and it is not known yet how")
         if not e.known >= rules.known and not self.open:
@@ -167,7 +169,7 @@ class ModelGate:
 @checked_methods
 @dataclass(frozen=True, eq=False)
 class OnlineEstimate:
-    """A model that can exist, from the samples so far."""
+    """A physically consistent model, estimated from the samples so far."""
 
     base: BaseParameters  #: Base parameters of `beta`.
     time: float  #: Clock of the newest sample that is in it [s].

@@ -68,8 +68,8 @@ MAX_WAITING_SECONDS = 4.0
 class OnlineFit(Learner):
     """Identify a robot while it moves.
 
-    Memory and time per sample do not depend on how many have come. Samples are learnt in blocks, so
-    that the newest ones, up to `block`, wait. Several threads may call it.
+    Memory and time per sample do not grow with the number of samples. Samples are processed in
+    blocks, so up to `block` of the newest samples are not used yet. Several threads may call it.
 
     Parameters
     ----------
@@ -78,9 +78,9 @@ class OnlineFit(Learner):
     rate : float
         Samples per second [Hz].
     window : int, optional
-        Number of last samples to learn from, a multiple of `block`; default from all.
+        Number of the latest samples that are used, a multiple of `block`; by default all samples.
     forgetting : float, optional
-        Factor per sample, below 1, by which squares fade; not together with `window`.
+        Factor below 1 by which the weight of old samples falls per sample; excludes `window`.
     block : int, optional
         Samples per block; default a sixteenth of the window, at most 0.125 s.
     cutoff, derivative_cutoff : float
@@ -90,29 +90,30 @@ class OnlineFit(Learner):
     every : int, optional
         Keep every n-th filtered row; default eight per period of the cut-off.
     slow_weight : float
-        Factor on rows of a joint that has just turned or rests.
+        Weight of the rows of a joint that has just reversed or rests.
     prior_weight : float
-        Of the divergence from the nominal model, as in `feasid.fit`.
+        Weight of the divergence from the nominal model, as in `feasid.fit`.
     full : int, optional
         Samples from which the buffer counts as full; default the window, else 2 s.
     rules : AcceptanceRules, optional
     false_alarms : float
-        Expected number of loads and changes of friction that are reported per hour of motion
-        though there were none; 0 reports none at all. See `feasid.online.changes`.
+        Expected number of false reports of loads and changes of friction per hour of motion; 0
+        switches these reports off. See `feasid.online.changes`.
     carrier : str, optional
-        Body that a load would be fixed to; default the last one. After a change everything that it
-        cannot have touched is kept, and fades over the window.
+        Body that a load would be fixed to; default the last one. After a change, data about
+        parameters that it does not affect are kept, and lose their weight over the window.
     feasible : FeasibleSet, optional
         Default `feasid.feasible_set(robot)`.
     base : BaseParameters, optional
-        Of the robot with its joint terms.
+        Base parameters of the robot with its joint terms.
     friction, drive_inertia
         Joint terms, as `feasid.fit` takes and adds them.
     worker : bool
-        Learn and estimate on a thread of its own, so that `update` takes microseconds always; with
-        the same results, sample by sample. Blocks wait for at most 4 s; what comes while as many
-        wait is left out and counted in `faults`. Errors are raised by the next call. `close`, or a
-        ``with`` statement, ends the thread. Default False: learn in `update`, when a block is full.
+        Process blocks and compute estimates on a separate thread, so that every `update` takes
+        microseconds only; the results are the same. Blocks for at most 4 s of samples may wait;
+        samples beyond them are left out and counted in `faults`. Errors are raised by the next
+        call. `close`, or a ``with`` statement, ends the thread. By default (False) `update`
+        processes a block when it is full.
 
     Attributes
     ----------
@@ -120,17 +121,17 @@ class OnlineFit(Learner):
         With its joint terms.
     base : BaseParameters
     options : dict
-        Those by which it learns, as they were given.
+        The options that were given.
     changes : tuple of ModelChange
     decisions : tuple of Decision
-        Of the gate, one per estimate, the newest last.
+        Decisions of the acceptance test, one per estimate, the newest last.
     notes : tuple of Note
-        What was done to a description that cannot exist.
+        How an infeasible description was corrected.
 
     Raises
     ------
     InputError
-        Names the option that cannot be.
+        An option has an impossible value; the message names it.
     """
 
     def __init__(
@@ -213,12 +214,13 @@ class OnlineFit(Learner):
     # -- the worker --------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Learn what waits for the worker thread, and end it; what comes later is learnt at once.
+        """Process the waiting samples and end the worker thread; later samples are processed in
+        `update`.
 
         Raises
         ------
         Exception
-            What learning raised since the last call.
+            The error that the worker thread raised since the last call.
         """
         self._jobs.close()
         self._jobs.raise_error()
@@ -234,9 +236,9 @@ class OnlineFit(Learner):
     # -- files -------------------------------------------------------------------------------
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write what was learnt; `feasid.load` reads it and goes on.
+        """Save the state; `feasid.load` reads it, and identification continues.
 
-        The filters begin anew after loading, and the samples of an unfinished block are not kept.
+        The filters restart after loading, and the samples of an unfinished block are lost.
 
         Parameters
         ----------
@@ -277,15 +279,16 @@ class OnlineFit(Learner):
             Measured positions and torques [rad or m; N m or N]. Samples that are not finite are
             left out and counted in `faults`.
         dq : array_like, shape (dof,), optional
-            Measured velocities; always or never.
+            Measured velocities; pass them with every sample or with none.
         t : float, optional
-            Time stamp [s]; always or never. With stamps the samples are interpolated at even times,
-            gaps are noticed, and a rate that is not theirs is. Without, the rate is believed.
+            Time stamp [s]; pass it with every sample or with none. With time stamps, samples are
+            interpolated at even times, and gaps and a wrong `rate` are detected. Without them,
+            `rate` is used as it is.
 
         Raises
         ------
         InputError
-            When shapes are wrong, or velocities or stamps come and go.
+            A shape is wrong, or velocities or time stamps are given with some samples only.
         """
         with self._jobs.lock:
             self._jobs.raise_error()
@@ -298,7 +301,7 @@ class OnlineFit(Learner):
     def extend(
         self, q: Recorded, tau: Recorded, dq: Recorded | None = None, t: Stamps | None = None
     ) -> None:
-        """Take many samples; the same as `update` one by one, but it waits for a worker thread.
+        """Take many samples, as `update` does one by one; waits for the worker thread.
 
         Parameters
         ----------
@@ -328,36 +331,36 @@ class OnlineFit(Learner):
 
     @property
     def reduced(self) -> Reduced:
-        """The equations that are remembered, one triangle per joint; adds and saves."""
+        """The equations in the window, one triangle per joint; they can be added and saved."""
         return self._jobs.call(self._reduce_remembered)
 
     def estimate(self) -> OnlineEstimate:
-        """The most probable model that can exist, verified in exact arithmetic.
+        """The most probable physically consistent model, verified in exact arithmetic.
 
         Returns
         -------
         OnlineEstimate
-            Without any sample the nominal model; with ``fresh`` False the last one that verified,
-            when the newest problem had no verified answer.
+            The nominal model before the first sample. If the newest problem has no verified
+            solution, the last verified estimate, with ``fresh`` False.
 
         Raises
         ------
         SolverError
-            The first problem has no verified answer.
+            The first problem has no verified solution.
         """
         estimate = self._jobs.call(self._estimate, self._buffer.newest.copy())
         self._jobs.raise_error()
         return estimate
 
     def request_estimate(self) -> bool:
-        """Have an estimate made without waiting for it: `latest` when it is ready.
+        """Request an estimate without waiting for it; `latest` returns it when it is ready.
 
-        Without a worker thread it is made at once.
+        Without a worker thread it is computed immediately.
 
         Returns
         -------
         bool
-            False, and nothing is done, while one that was requested before is not ready.
+            False if an earlier request is still being processed; the new one is then ignored.
 
         Raises
         ------

@@ -148,7 +148,7 @@ class FeasibleProblem:
         if broken:
             start = task.reduce(self._strictly_feasible_model())
             self._start = self._empty.minimise(start, self.weight).delta
-            raise SolverError(f"the answer breaks {', '.join(broken)} in exact arithmetic")
+            raise SolverError(f"the answer violates {', '.join(broken)} in exact arithmetic")
         self._start = resumed_from
         covariance = task.full_covariance(problem.covariance(free, self.weight, self.weight))
         count = len(self.feasible.blocks), len(self.feasible.linear)

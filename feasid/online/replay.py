@@ -40,7 +40,7 @@ class Replay:
 
     @property
     def table(self) -> pd.DataFrame:
-        """Per estimate: rows, R2, errors of prediction in units of noise, and the gate."""
+        """By estimate: rows, R2, prediction errors in units of the noise, acceptance."""
         import pandas as pd
 
         evidence = [e.decision.evidence for e in self.estimates]
@@ -71,7 +71,7 @@ class Replay:
         Raises
         ------
         InputError
-            There is no such estimate.
+            `k` is not the index of an estimate.
         """
         if not -len(self.estimates) <= k < len(self.estimates):
             raise InputError(f"k must be the place of one of {len(self.estimates)} estimates")
@@ -94,14 +94,14 @@ class Replay:
         Parameters
         ----------
         path : path
-            Of a picture that matplotlib can write; replaced when it exists.
+            Path of the picture, in a format of matplotlib; an existing file is replaced.
 
         Raises
         ------
         MissingExtraError
             matplotlib is not installed.
         OutputError
-            The path cannot be written, or its ending is no picture's.
+            The path cannot be written, or its suffix is not that of a picture.
         """
         try:
             from matplotlib.figure import Figure
@@ -110,7 +110,7 @@ class Replay:
         table = self.table
         figure = Figure(figsize=(8, 5), layout="constrained")
         top, bottom = figure.subplots(2, 1, sharex=True)
-        top.semilogy(table.index, table["error"], label="identified, before it is learnt")
+        top.semilogy(table.index, table["error"], label="identified, predicted before it is learnt")
         top.semilogy(table.index, table["nominal_error"], label="nominal")
         top.set_ylabel("error of prediction / noise")
         bottom.plot(table.index, table["r2"].clip(lower=0.0), label="R2")
@@ -139,21 +139,21 @@ def replay(
     online: dict[str, Any] | None = None,
     **options: Unpack[ReadOptions],
 ) -> Replay:
-    """Play a log back through `feasid.OnlineFit`.
+    """Replay a log through `feasid.OnlineFit`.
 
     Parameters
     ----------
     log : DataFrame, mapping of arrays or path
     robot : Robot or path, optional
-        The nominal model; default what travels with the log.
+        The nominal model; default ``log.attrs["robot"]``.
     window : float, optional
-        Time that is remembered [s]; None for everything.
+        Length of the window of samples [s]; None for all samples.
     interval : float
         Time between estimates [s].
     each : callable, optional
-        Called after every estimate with what there is so far.
+        Called after every estimate with the replay so far.
     online : dict, optional
-        Further options of `feasid.OnlineFit`; its `block` else follows from `window`.
+        Further options of `feasid.OnlineFit`; by default `block` follows from `window`.
     **options
         How the log is read.
 
@@ -165,14 +165,14 @@ def replay(
     Raises
     ------
     InputError
-        When the log has no torques, or is shorter than a block; names an unknown option.
+        The log has no torques or is shorter than a block, or an option is unknown.
     """
     complete = check_options(ReadOptions, options, "replay")
     online = _check_online(dict(online or {}))
     recording = Recording.from_source(log)
     robot = recording.frame.attrs.get("robot") if robot is None else robot
     if robot is None:
-        raise InputError("which robot? pass one, or let it travel in the log's attrs['robot']")
+        raise InputError("no robot: pass one, or attach it, log.attrs['robot'] = robot")
     robot = robot if isinstance(robot, Robot) else load_robot(robot)
     raw = recording.raw(robot, **complete)
     steps = np.diff(raw.t)

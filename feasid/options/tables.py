@@ -340,7 +340,8 @@ class SetOptions(BoundOptions, total=False):
 
     consistency: Annotated[
         Literal["full", "semi"],
-        Option("choice", "of every body's inertia: pseudo-inertia, or the weaker 6x6 condition",
+        Option("choice", "condition on every body's inertia: that of the pseudo-inertia, or the "
+                         "weaker 6x6 one",
                "full", choices=("full", "semi"), example="semi"),
     ]  # fmt: skip
 
@@ -502,7 +503,7 @@ class ReduceOptions(LoadOptions, ChoiceOptions, MeasuredOptions, total=False):
 
 CONSISTENCY = Option(
     "choice",
-    "of every body's inertia; None full, or as the fit was asked for",
+    "condition on every body's inertia; None: full, or that of the fit",
     choices=("full", "semi"),
     example="semi",
 )

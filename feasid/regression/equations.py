@@ -409,7 +409,7 @@ class EquationReducer:
         cutoff, plan = self.equations.cutoff, self.equations.plan
         if not self._rows:
             raise NotEnoughDataError(
-                f"no stretch of the log is as long as the equations' filter at {cutoff:g} Hz "
+                f"no segment of the log is as long as the equations' filter at {cutoff:g} Hz "
                 f"({1.6 / cutoff:.2g} s): record longer, or raise the cut-off",
                 cutoff=cutoff,
             )

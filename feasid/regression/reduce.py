@@ -82,21 +82,21 @@ def reduce(
         Parquet files are streamed and may be larger than memory. Every partition of a Dask
         DataFrame is prepared by itself, so it should hold whole runs.
     robot : Robot or path, optional
-        Default what travels with the data. Joint terms are added as `feasid.fit` adds them.
+        Default ``data.attrs["robot"]``. Joint terms are added as in `feasid.fit`.
     base : BaseParameters, optional
-        Default those of the robot with its joint terms; a given base has its own.
+        Default those of the robot with its joint terms.
     workers : int
-        Processes on this machine among which several logs are shared.
+        Number of processes on this machine that share several logs.
     client : dask.distributed.Client, optional
         Share the logs on this cluster instead.
     on_error : {"raise", "skip"}
-        Whether a log that fails is an error (with the sum of the others in ``error.partial``) or
-        a note.
+        Whether a log that cannot be used raises an error (``error.partial`` has the sum of the
+        others) or is skipped with a note.
     progress : callable, optional
-        Called with (done, all) after each log.
+        Called with (number of finished logs, number of logs) after each log.
     checkpoints : path, optional
-        A folder that keeps what each log gave. When the work is interrupted and begun again, it
-        goes on from there, to the same bits.
+        A folder that keeps the result of each log. Interrupted work continues from there, with
+        bit-identical results.
     **options
         An automatic cut-off is chosen from the first log.
 
@@ -107,7 +107,7 @@ def reduce(
     Raises
     ------
     LogError, NotEnoughDataError, DescriptionError, InputError
-        What is wrong with the input, by name.
+        The input is not usable; the message names what is wrong.
     """
     complete = complete_filter_options(check_options(ReduceOptions, options, "reduce"), "reduce")
     terms = select_options(TermOptions, complete) | select_options(MeasuredOptions, complete)

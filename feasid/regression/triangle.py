@@ -134,7 +134,7 @@ class Reduced:
         Raises
         ------
         LogError
-            Names the array of the wrong shape, or the row and coordinate that is not finite.
+            An array has the wrong shape, or a number is not finite; the message names it.
         """
         reducer = Reducer(robot, columns)
         reducer.add(q, dq, ddq, tau)
@@ -221,7 +221,7 @@ class Reduced:
         Raises
         ------
         InputError
-            There is not one finite weight per row.
+            `weights` does not have one finite weight per row.
         """
         rows, size = len(self.triangles), len(self.columns)
         scale = np.ones(rows) if weights is None else require_finite(weights, (rows,), "weights")
@@ -259,7 +259,7 @@ class Reduced:
     def torque_norms(self) -> Array:
         """Root of the sum of squared torques per row, shape (dof,) [N m or N].
 
-        Where contacts push, those of the motors alone: what a model is asked for.
+        In a log with contacts, these are the torques of the motors alone.
         """
         own = np.array([np.linalg.norm(t[:, -1]) for t in self.triangles])
         return own if self.power is None else np.sqrt(self.power) * (own > 0)
@@ -278,7 +278,8 @@ class Reduced:
         Raises
         ------
         OutputError
-            `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
+            `path` exists and `overwrite` is False, or it cannot be written. An existing file is
+            unchanged.
         """
         write_atomically(path, self.to_bytes(), overwrite=overwrite)
 
@@ -288,7 +289,7 @@ class Reduced:
 
     @classmethod
     def load(cls, path: str | Path) -> Reduced:
-        """Read what `save` wrote; refuses pickled objects and inconsistent shapes.
+        """Read a file that `save` wrote; pickled objects and inconsistent shapes raise an error.
 
         Parameters
         ----------
@@ -299,9 +300,9 @@ class Reduced:
         InputError
             The file does not exist, is damaged, or was written by another version.
         SecurityError
-            It holds pickled objects or what else is never allowed.
+            The file holds pickled objects, which are never read.
         LimitError
-            It unpacks to more than `LARGEST_FILE`.
+            The file unpacks to more than `LARGEST_FILE`.
         """
         with open_for_reading(path, LARGEST_FILE) as file:
             return cls.from_file(file, str(path))
@@ -319,11 +320,11 @@ class Reduced:
         Raises
         ------
         InputError
-            It is damaged, or was written by another version.
+            The file is damaged, or was written by another version.
         SecurityError
-            It holds pickled objects or what else is never allowed.
+            The file holds pickled objects, which are never read.
         LimitError
-            It unpacks to more than `LARGEST_FILE`.
+            The file unpacks to more than `LARGEST_FILE`.
         """
         try:
             arrays = read_arrays(unpack_archive(file, name, LARGEST_FILE))

@@ -53,7 +53,7 @@ class PredictedLog:
         """Predict the torques of a log, or of the first fitted one; see `Fit.plot` for errors."""
         if not measured_rows(fit.reduced).all():
             raise InputError(
-                "drawings show the torques of all joints, and the fit knows some as not measured"
+                "figures need the torques of all joints, and some were not measured for this fit"
             )
         recording = select_recording(fit, log)
         motion = recording.motion(fit.description, **fit.test_options())
@@ -242,7 +242,7 @@ def _evidence_entries(fit: Fit, tested: pd.Series[float] | None) -> list[dict[st
     claims = [
         (
             f"every body is physically consistent, {fit.solution.consistency} consistency",
-            "a certificate in exact rational arithmetic, which knows no solver",
+            "a certificate in exact rational arithmetic, checked independently of the solver",
             "fit.certificate.verify(), or feasid verify of what --certificate wrote",
         ),
         (

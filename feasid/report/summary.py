@@ -292,7 +292,8 @@ def _precision_text(fit: Fit, tables: Mapping[str, pd.DataFrame]) -> str:
         "\njoint terms and masses; a mass by itself is rarely identifiable",
         _coefficient_text(shown),
         "source: data = the log; prior = more than half of what is known comes from the "
-        "description;\nbound = zero, by a constraint; given = known= or another equality",
+        "description;\nbound = zero because it must not be negative; given = fixed by known= or "
+        "another equality",
         f"symbols: {_symbol_legend(fit)}",
     ]
     return "\n".join(lines)

@@ -169,7 +169,7 @@ class Body:
 
     @property
     def floats(self) -> bool:
-        """Whether it is a base that floats: six degrees of freedom on the world."""
+        """Whether the body is a floating base: six degrees of freedom relative to the world."""
         return self.parent is None and self.dof == 6
 
 

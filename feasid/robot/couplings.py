@@ -95,7 +95,7 @@ def _leaders_first(given: Mapping[str, Coupling]) -> list[str]:
                 continue
             if joint in way:
                 circle = " -> ".join([*way[way.index(joint) :], joint])
-                raise DescriptionError(f"couplings go in a circle: {circle}", joint=joint)
+                raise DescriptionError(f"couplings form a circle: {circle}", joint=joint)
             if joint in given and joint not in order:
                 way.append(joint)
                 waiting.append((joint, True))
@@ -138,7 +138,7 @@ def without_joint(
 @checked
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """Two bodies that are joined by more than the tree: a point or a frame that they share."""
+    """A loop closure: a point or a frame that two bodies share."""
 
     name: str  #: As messages call it.
     first: str | None  #: Bodies; None for the base.

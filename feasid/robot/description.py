@@ -49,12 +49,12 @@ class Source:
 @checked
 @dataclass(frozen=True, eq=False)
 class Robot(RobotLayout):
-    """A kinematic tree with named parameters, and what couples or closes it.
+    """A kinematic tree with named parameters, couplings and loop closures.
 
     Raises
     ------
     DescriptionError
-        Names the body or joint that is doubled, unknown or part of a cycle.
+        A body or joint occurs twice, is unknown, or is part of a cycle; the message names it.
     """
 
     #: In any order; they are sorted so that parents come first and the order is otherwise kept.
@@ -130,7 +130,7 @@ class Robot(RobotLayout):
         Raises
         ------
         DescriptionError
-            Names the row that cannot be used.
+            A row cannot be used; the message names it.
         """
         bodies = bodies_from_dh(rows, convention=convention, names=names)
         return cls(bodies, np.asarray(gravity, dtype=np.float64), name)
@@ -151,7 +151,7 @@ class Robot(RobotLayout):
         Raises
         ------
         InputError
-            They are not n numbers, or one is not finite: which.
+            `parameters` does not have n entries, or an entry is not finite; the message names it.
         """
         delta = self.check_parameters(parameters)
         bodies = [
@@ -196,8 +196,8 @@ class Robot(RobotLayout):
         Raises
         ------
         InputError
-            When the loops do not close there, are singular there, or `active` cannot all be
-            independent; with numbers.
+            The loops do not close or are singular at `configuration`, or the joints in `active` are
+            not independent.
         """
         for joint in (*active, *(configuration or {})):
             self.joint_index(joint)
@@ -234,7 +234,7 @@ class Robot(RobotLayout):
         Raises
         ------
         DescriptionError
-            It is not three finite numbers.
+            `gravity` is not three finite numbers.
         """
         return replace(self, gravity=np.asarray(gravity, dtype=np.float64))
 
@@ -250,16 +250,16 @@ class Robot(RobotLayout):
         Returns
         -------
         Robot
-            Without these joints and those that follow them alone. The inertial parameters of a
-            held body (and of its rotor) are added to its parent's; a body held to the base is
-            listed in `Robot.fixed`. Drives lose the joint from their coupling, and disappear when
-            it was their only one. Where the robot came from a file, its ``source.reading`` says
-            what is held.
+            A robot without these joints, and without joints that follow only these. The inertial
+            parameters of a held body (and of its rotor) are added to its parent's; a body held to
+            the base is listed in `Robot.fixed`. Drives lose the joint from their coupling; a drive
+            of this joint alone is removed. If the robot came from a file, ``source.reading``
+            records the held joints.
 
         Raises
         ------
         InputError
-            Names the joint that does not exist or whose position is not a finite number.
+            A joint does not exist, or its position is not finite; the message names it.
         """
         positions = {}
         for name, value in joints.items():
@@ -318,7 +318,7 @@ class Robot(RobotLayout):
         joints : sequence of str, optional
             Only these joints; default all with one degree of freedom.
         features : mapping of str to sequence of CustomJointTerm, optional
-            Torques of the caller's own, by joint; springs and features that it has stay.
+            Custom terms by joint; springs and custom terms that the robot already has are kept.
 
         Returns
         -------
@@ -327,9 +327,9 @@ class Robot(RobotLayout):
         Raises
         ------
         InputError
-            A friction term or joint that is not known, with the closest name.
+            A friction term or joint is unknown; the message gives the closest name.
         DescriptionError
-            Terms that one drive cannot have.
+            A drive cannot have these terms together.
         """
         if isinstance(friction, str):
             friction = (friction,)
@@ -376,7 +376,7 @@ class Robot(RobotLayout):
         Raises
         ------
         DescriptionError
-            It is negative or not finite.
+            `speed` is negative or not finite.
         """
         return replace(self, drives=tuple(replace(d, transition=speed) for d in self.drives))
 

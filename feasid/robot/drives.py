@@ -41,7 +41,7 @@ class CustomJointTerm:
         q, dq, ddq : ndarray, shape (N,)
             Of the drive's joint.
         load : ndarray, shape (N,), or None
-            What the function gets besides.
+            Load at the joint, for functions that take it.
 
         Returns
         -------
@@ -68,12 +68,11 @@ class Drive:
     """Drive inertia, friction and springs along a combination c . q of joint positions.
 
     The drive adds ``c`` times the sum of its coefficients, each times its factor, to the joint
-    torques; c is one joint's unit vector except for motors that move several joints. The factors of
-    the usual terms are those of eq. (27) of Sousa and Cortesao (2014),
-    ``Ia c.ddq + fv v + fc sign(v) + fo`` with v = c.dq; all terms are in
-    `feasid.robot.joint_terms.JOINT_TERMS`. With a transition, tanh(v / transition) takes the place
-    of sign(v); the load of load-dependent friction is the rigid bodies' torque at the joint, see
-    ``Robot.load_model``.
+    torques; c is the unit vector of one joint, except for motors that move several joints. The
+    factors of the usual terms are those of eq. (27) of Sousa and Cortesao (2014), ``Ia c.ddq + fv v
+    + fc sign(v) + fo`` with v = c.dq; all terms are in `feasid.robot.joint_terms.JOINT_TERMS`. With
+    a transition, tanh(v / transition) takes the place of sign(v); the load of load-dependent
+    friction is the rigid bodies' torque at the joint, see ``Robot.load_model``.
     """
 
     name: str  #: First level of its parameter names: the body's name for an ordinary joint.
@@ -136,7 +135,7 @@ class Drive:
         return any(self.needs_load(symbol) for symbol in self.symbols)
 
     def needs_load(self, symbol: str) -> bool:
-        """Whether the term `symbol` depends on the load; `InputError` for a feature it lacks."""
+        """Whether the term `symbol` depends on the load; an unknown symbol raises `InputError`."""
         return self.feature(symbol).load if symbol not in TERMS else TERMS[symbol].needs_load
 
     def factor(
@@ -153,8 +152,8 @@ class Drive:
         q, dq, ddq : ndarray, shape (N,)
             The drive's coordinate ``c . q`` [rad or m], its velocity and acceleration.
         load : ndarray, shape (N,), optional
-            Torque of the rigid bodies at the joint, for terms that depend on it [N m or N]; of
-            bodies at rest for those `AT_REST`.
+            Torque of the rigid bodies at the joint, for terms that depend on it [N m or N]; for
+            terms in `AT_REST`, that of the bodies at rest.
 
         Returns
         -------
@@ -163,7 +162,7 @@ class Drive:
         Raises
         ------
         InputError
-            There is no such term or feature, or it depends on the load, which is not given.
+            The drive has no such term, or the term depends on the load and `load` is missing.
         """
         if symbol not in DRIVE_SYMBOLS:
             raise InputError(f"unknown drive symbol {symbol!r}")
@@ -176,7 +175,7 @@ class Drive:
         return np.asarray(value) if np.shape(value) else np.full_like(dq, value)
 
     def feature(self, symbol: str) -> CustomJointTerm:
-        """The feature that `symbol` multiplies; `InputError` when there is none."""
+        """The custom term with this symbol; raises `InputError` if there is none."""
         symbols = feature_symbols(self.features)
         if symbol not in symbols:
             has = f"it has {', '.join(symbols)}" if symbols else "it has none"

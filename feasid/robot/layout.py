@@ -315,7 +315,7 @@ class RobotLayout(KinematicTree):
         Raises
         ------
         InputError
-            They are not n numbers, or one is not finite: which.
+            `parameters` does not have n entries, or an entry is not finite; the message names it.
         """
         delta = np.asarray(parameters, dtype=np.float64)
         if delta.shape != (self.size,):

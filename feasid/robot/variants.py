@@ -164,13 +164,13 @@ def parallelogram(
     Returns
     -------
     Robot
-        With bodies ``<motor>`` and ``<motor>_rod``; it belongs to no file any more.
+        The robot with bodies ``<motor>`` and ``<motor>_rod``; it is no longer linked to its file.
 
     Raises
     ------
     InputError
-        Joints that do not exist or do not carry each other, axes that are not parallel, a name
-        that is taken.
+        A joint does not exist, the elbow does not hang on the shoulder, the axes are not parallel,
+        or the name is taken.
     """
     s, e = robot.joint_index(shoulder), robot.joint_index(elbow)
     upper, fore = robot.bodies[s], robot.bodies[e]
@@ -189,7 +189,7 @@ def parallelogram(
     hinged = axes[0].any() and axes[1].any() and pitch <= PARALLEL
     if not hinged or np.linalg.norm(np.cross(*axes)) > PARALLEL * axes[0] @ axes[0]:
         raise InputError(
-            f"{shoulder!r} and {elbow!r} are no hinges with parallel axes",
+            f"{shoulder!r} and {elbow!r} are not hinges with parallel axes",
             joint=elbow,
         )
     sign = float(np.sign(axes[0] @ axes[1]))

@@ -192,8 +192,8 @@ class GainEvidence:
         options: Any = {"gtol": GRADIENT, "initial_trust_radius": 0.5, "max_trust_radius": 1.0}
         how: Any = {"jac": True, "hess": lambda y: self.hessian(y)[0], "method": "trust-exact"}
         endless = LogError(
-            "gains of the servos do not follow from the log: the search for them does not "
-            "end; check the columns cmd_<joint> and their unit"
+            "the servos' gains cannot be identified from this log: the search did not converge; "
+            "check the columns cmd_<joint> and their unit"
         )
         try:
             y = np.asarray(minimize(value_and_slope, start, options=options, **how).x)

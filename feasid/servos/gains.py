@@ -129,8 +129,8 @@ class ServoFit:
         factor = f"{100 * self.factor:.2g} %"
         if self.fixed_by == DESCRIPTION:
             factor += (
-                f" ({100 * self.from_log:.2g} % from this log, and {100 * FACTOR_SHARE:.0f} % that "
-                "descriptions are assumed to be off in common)"
+                f" ({100 * self.from_log:.2g} % from this log, and {100 * FACTOR_SHARE:.0f} % by "
+                "which masses of a description may be off together)"
             )
         damping = "gain" if self.servo.law == "velocity" else "damping"
         notes = [
@@ -154,7 +154,10 @@ class ServoFit:
             )
             notes.append(Note(text, "servo-stated"))
         if self.servo.law != "current":
-            text = f"{damping} of the servo and viscous friction: their sum, as viscous friction"
+            text = (
+                f"{damping} of the servo and viscous friction: only their sum is known, as viscous "
+                "friction"
+            )
             notes.append(Note(text, "servo-damping"))
             text = (
                 f"commands act {1e3 * self.delay:.2f} +- {1e3 * self.delay_deviation:.2g} ms after "
@@ -174,7 +177,9 @@ class ServoFit:
                 names += f" (rate behind a low-pass of {1e3 * self.servo.rate_time:.2g} ms)"
             if "weight" in self.servo.terms:
                 names += f" ({self.servo.terms['weight'][0]:.2f} of the robot's own is carried)"
-            notes.append(Note(f"terms of the servo that the log asked for: {names}", "servo-terms"))
+            notes.append(
+                Note(f"terms of the servo that the log's evidence selected: {names}", "servo-terms")
+            )
         if self.servo.limit:
             ends = zip(self.servo.joints, self.servo.limit, strict=True)
             limits = ", ".join(f"{j} {x:.3g} N m or N" for j, x in ends if np.isfinite(x))
@@ -192,14 +197,15 @@ class ServoFit:
         lost = [j for j, d in zip(joints, self.ratio_deviations, strict=True) if d > UNTOLD]
         if lost:
             text = (
-                f"gains that the log does not tell: {', '.join(lost)}; move these joints "
+                f"gains that the log does not determine: {', '.join(lost)}; move these joints "
                 "faster, or weigh the robot with a payload"
             )
             doubts.append(Note(text, "servo-untold", joints=lost, confirmed=True))
         if self.other_law:
             text = (
-                f"the log does not tell what else the servos do: {self.other_law}; record poses "
-                "at rest and fast motions of all joints, or name the law (servo_terms=)"
+                f"the log does not show which further terms the servos have: {self.other_law}; "
+                "record poses at rest and fast motions of all joints, or name the law "
+                "(servo_terms=)"
             )
             doubts.append(Note(text, "servo-law", confirmed=True))
         more = self.misfit > np.maximum(DOUBTFUL_MISFIT, ROUNDINGS * self.rounding)
@@ -259,14 +265,18 @@ def _require_model(robot: Robot, chosen: Mapping[str, Any]) -> Robot:
     for name in ("measured", "transmission"):
         if chosen[name] is not None:
             raise InputError(
-                f"{name} is about torques, and command about logs without", option=name
+                f"{name} applies to torques, and command to logs without torques", option=name
             )
     if chosen["delay"]:
         raise InputError("delay is of torques; that of commands is identified", option="delay")
     if chosen["servo"] is not None:
-        raise InputError("servo states gains that command asks for: give one", option="servo")
+        raise InputError(
+            "servo= states the gains that command= identifies: pass one of them", option="servo"
+        )
     if (chosen["loaded"] is None) != (chosen["load"] is None):
-        raise InputError("a known load needs both: the log with it (loaded) and what it is (load)")
+        raise InputError(
+            "a known load needs both loaded= (a log with it) and load= (its parameters)"
+        )
     if chosen["filtering"] != "equations":
         raise InputError("commands need filtered equations: leave filtering and cutoff=False out",
                          option="filtering")  # fmt: skip

@@ -151,9 +151,9 @@ def describe_factors(robot: Robot) -> list[str]:
     shared = "; ".join(", ".join(group) for group in groups)
     count = "one factor" if len(groups) == 1 else f"{len(groups)} factors"
     lines = [
-        f"positions and commands tell gains and parameters up to {count}, shared by: {shared}. "
-        "Motion does not depend on it; torques, payloads and contact forces do. The description "
-        f"fixes it to about {100 * FACTOR_SHARE:.0f} %, the robot's total mass does not"
+        f"positions and commands determine gains and parameters up to {count}, shared by: "
+        f"{shared}. Motion does not depend on it; torques, payloads and contact forces do. The "
+        f"description fixes it to about {100 * FACTOR_SHARE:.0f} %, the robot's total mass does not"
     ]
     return lines + [step for group in groups for step in weighing_instructions(robot, group)]
 

@@ -104,13 +104,13 @@ class ResidualRegion:
 @checked_methods
 @dataclass(frozen=True, eq=False, repr=False)
 class Range:
-    """The values of one parameter, or of a sum, over all models that fit.
+    """The values of one parameter, or of a sum of parameters, over all consistent models that fit.
 
     Attributes
     ----------
     mark : {"from data", "from feasibility", "from prior", "not determined", "not proved"}
-        The weakest that an end needs. "from prior": bounds that were asked for or are plausible;
-        "not proved": no proof was found in rational arithmetic, and the end is infinite.
+        The weakest reason on which an end rests. "from prior": bounds given by you or assumed as
+        plausible; "not proved": no exact proof was found, and the end is infinite.
     """
 
     name: str  #: The parameter, or the sum.
@@ -139,8 +139,9 @@ class Range:
     def certificate(self, end: str) -> Certificate | None:
         """Proof of the "lower" or "upper" end, for ``feasid verify``.
 
-        It says that what exists beyond the end, within our limits, has a squared residual of at
-        least the budget. None where there is no end, or where the end is itself attained.
+        It proves that every consistent model beyond the end, within the stated limits, has a
+        squared residual of at least the budget. None if there is no end, or if a model attains the
+        end.
 
         Parameters
         ----------
@@ -153,7 +154,7 @@ class Range:
         Raises
         ------
         InputError
-            There is no such end.
+            `end` is neither "lower" nor "upper".
         """
         if end not in ("lower", "upper"):
             raise InputError(f"a range has a lower and an upper end, not {end!r}")
@@ -170,14 +171,14 @@ class Range:
 
     @property
     def condition(self) -> str:
-        """The limit on sizes, in words, where an end is proved within it only; else nothing."""
+        """The limit on sizes within which an end is proved, in words; empty without limit."""
         return f", among {limit_text(self.region.largest)}" if any(self.limited) else ""
 
 
 @checked_methods
 @dataclass(frozen=True, eq=False, repr=False)
 class ParameterRanges(Displayed, Sequence[Range]):
-    """Ranges of several parameters; a sequence, and a table."""
+    """Ranges of several parameters: a sequence with a table."""
 
     items: tuple[Range, ...]  #: One range per parameter.
     level: float  #: Confidence level of the budget.
@@ -198,7 +199,7 @@ class ParameterRanges(Displayed, Sequence[Range]):
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """A row per parameter: value, lower, upper, what decides each end, and both."""
+        """By parameter: value, lower and upper end, the reason of each end, and of the range."""
         import pandas as pd
 
         rows = [
@@ -209,7 +210,7 @@ class ParameterRanges(Displayed, Sequence[Range]):
         return pd.DataFrame(rows, index, columns)
 
     def explain(self) -> str:
-        """Every range on a line."""
+        """One line for each range."""
         text = self.table[["value", "lower", "upper", "mark", "limited"]].to_string(
             float_format="{:.4g}".format
         )
@@ -229,7 +230,7 @@ class ParameterRanges(Displayed, Sequence[Range]):
         return f"ranges of {len(self)} parameters over all models that fit at level {self.level:g}"
 
     def display(self) -> Display:
-        """Number of ranges by mark, and the first ones."""
+        """The number of ranges with each mark, and the first ranges."""
         counts = self.table["mark"].value_counts()
         measures = [Measure(m, f"{counts[m]}") for m in reversed(MARKS.values()) if m in counts]
         more = "ranges.table, ranges.explain(), ranges[0].certificate('upper')"

@@ -93,7 +93,9 @@ def test_no_controller_is_given_a_load_from_currents():
     load = feasid.payload(heavy, amperes, robot)
     assert "scale" in [n.code for n in load.notes]
     assert "!! the torques are" in repr(load)
-    with pytest.raises(InputError, match="no load is given to a controller: the torques are"):
+    with pytest.raises(
+        InputError, match="this load cannot be given to a controller: the torques are"
+    ):
         load.to("ur")
     named = {c: f"{c}_A" for c in torques}
     load = feasid.payload(heavy.rename(columns=named), amperes.rename(columns=named), robot)
@@ -161,7 +163,7 @@ def test_a_load_knows_its_body_at_the_prompt(tmp_path, capsys):
     assert main(words) == 2
     assert "'nowhere'" in capsys.readouterr().err
     assert main([*words, "--body", robot.bodies[0].name]) == 2
-    assert "is about a load at 'nowhere'" in capsys.readouterr().err
+    assert "describes a load at 'nowhere'" in capsys.readouterr().err
 
 
 def test_a_motion_that_repeats_is_told_with_its_period():

@@ -87,10 +87,10 @@ def test_forces_in_another_unit(walker, factor):
     found = only(_force_mistakes(changed(limbs, lambda s, f: factor * f), robot))
     assert found.code == ("force-sign" if factor < 0 else "force-unit")
     assert found.values["factor"] == pytest.approx(1 / factor)
-    what = "its sign is turned" if factor < 0 else "a unit?"
+    what = "its sign is reversed" if factor < 0 else "a unit?"
     assert (
         found.message
-        == f"the joints' torques ask for {1 / factor:.3g} times the force of L, R: {what}"
+        == f"the joints' torques correspond to {1 / factor:.3g} times the force of L, R: {what}"
     )
     assert found.remedy == f"multiply these columns by {1 / factor:.3g}"
     assert found.columns == tuple(f"force_{s}_{a}" for s in "LR" for a in "xyz")

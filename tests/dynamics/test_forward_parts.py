@@ -142,7 +142,7 @@ def test_a_motion_that_is_lost_is_nan_from_there():
     ("robot", "words"),
     [
         (Robot((Body("a", None, inertial=TEN, motion=np.eye(6)[:, :3]),)),
-         "joints of one degree of freedom are simulated, and body 'a' has another"),
+         "only joints of one degree of freedom are simulated, and body 'a' has another"),
         (arm(drives=(Drive("d", {"b0": 1.0, "b1": 1.0}, ("fv",), [1.0]),)),
          "drive 'd' moves several independent joints, which is not simulated"),
         (arm(drives=(Drive("b0", {"b0": 1.0}, ("fv",)),)),

@@ -28,7 +28,7 @@ def test_limits_of_the_description_and_of_the_caller(arm):
     np.testing.assert_array_equal(found.velocity, [[-2, -1, -4], [2, 1, 5]])
     np.testing.assert_array_equal(found.acceleration, [[-inf] * 3, [inf] * 3])
     np.testing.assert_array_equal(found.torque, [[-inf] * 3, [inf] * 3])
-    assert notes == ["torque limits are not kept: the description gives no inertials to do it by"]
+    assert notes == ["torque limits are ignored, because the description has no inertials"]
     assert found.middle_posture.tolist() == [0.0, 0.1, 0.0]
     full = arm.with_values(np.nan_to_num(arm.values, nan=0.1))
     found, notes = resolve_bounds(full, **WHEEL)

@@ -155,7 +155,9 @@ def test_the_floor_needs_shapes_and_ignored_links_exist():
         posture_constraints(dynamics, bounds, notes=[], **{**ASKED, "floor": 0.0})
     notes = []
     assert posture_constraints(dynamics, bounds, notes=notes, **{**ASKED, "collision": True}) == ()
-    assert notes == ["links are not kept from each other: no collision primitives, no capsules="]
+    assert notes == [
+        "collisions between links are not avoided: no collision primitives, no capsules="
+    ]
     with pytest.raises(InputError, match="has no frame 'l9'"):
         parts(gantry(), ignore=(("tip", "l9"),))
     assert parts(gantry(), ignore=(("tip", "base"),))[2:] == ((), [])
@@ -274,10 +276,13 @@ def test_without_constraints_it_is_the_middle_of_the_range():
 def test_what_no_posture_keeps_is_named():
     """l2 is never at x > 2; or two boxes that exclude each other."""
     for boxes, words in (
-        ({"l2": ((3, -1, -1), (4, 1, 1))}, "none of 24000 postures keeps: workspace of 'l2', x"),
+        (
+            {"l2": ((3, -1, -1), (4, 1, 1))},
+            "none of 24000 postures satisfies: workspace of 'l2', x",
+        ),
         (
             {"l2": ((0.1, -1, -1), (1, 1, 1)), "tip": ((-1, -1, -1), (0.5, 1, 1))},
-            "no posture keeps everything; the closest breaks: workspace of ",
+            "no posture satisfies all limits; the closest one violates: workspace of ",
         ),
     ):
         dynamics, bounds, found, _ = parts(gantry(), workspace=boxes)

@@ -187,7 +187,7 @@ def test_data_of_another_log_are_refused():
     reader = Reader()
     certificate = reader.fit().optimality
     reader.rho = reader.rho * (1 + 1e-9)
-    assert "of the data is another" in refusal(certificate, reader.data())
+    assert "of the data differs" in refusal(certificate, reader.data())
     assert "compared with nothing" in refusal(certificate, reader.values())
 
 

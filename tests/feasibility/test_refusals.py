@@ -263,21 +263,24 @@ REFUSED = {
         file("bound", ties=[tie([[0, "1"]], "1")], tied=["0"]),
         "does not satisfy an equation",
     ),
-    "a rod": (put(FEASIBLE, ("point", 0), "4"), "the point breaks constraint 'body a'"),
-    "a negative moment": (put(FEASIBLE, ("point", 0), "5"), "the point breaks constraint 'body a'"),
-    "a bound's rod": (put(BOUND, ("point", 0), "4"), "the point breaks constraint 'body a'"),
-    "a boundary's negative": (put(EDGE, ("point", 0), "-1"), "the point breaks constraint"),
+    "a rod": (put(FEASIBLE, ("point", 0), "4"), "the point violates constraint 'body a'"),
+    "a negative moment": (
+        put(FEASIBLE, ("point", 0), "5"),
+        "the point violates constraint 'body a'",
+    ),
+    "a bound's rod": (put(BOUND, ("point", 0), "4"), "the point violates constraint 'body a'"),
+    "a boundary's negative": (put(EDGE, ("point", 0), "-1"), "the point violates constraint"),
     "a joint term": (
         file("feasible", parameters=[*PARAMETERS, ["a", "p9"]], point=[*BALL.values(), "-1", "1"]),
-        "the point breaks constraint 'sign a p9'",
+        "the point violates constraint 'sign a p9'",
     ),
     "a constraint that is broken": (
         file("feasible", constraints=[rule([[0, 0, [[9, "1"]], "-1.1"]])]),
-        "the point breaks constraint 'asked 0'",
+        "the point violates constraint 'asked 0'",
     ),
     "a strict one that is broken": (
         file("feasible", constraints=[rule([[0, 0, [[9, "1"]], "-1"]], strict=True)]),
-        "the point breaks constraint 'asked 0'",
+        "the point violates constraint 'asked 0'",
     ),
     "an entry beside the diagonal": (
         file(
@@ -286,9 +289,9 @@ REFUSED = {
                 rule([[0, 0, [[9, "1"]], "0"], [0, 1, [[9, "2"]], "0"], [1, 1, [], "1"]], 2)
             ],
         ),
-        "the point breaks constraint 'asked 0'",
+        "the point violates constraint 'asked 0'",
     ),
-    "a margin too much": (file("feasible", margin="1.0000001"), "the point breaks constraint"),
+    "a margin too much": (file("feasible", margin="1.0000001"), "the point violates constraint"),
     # multipliers
     "an unknown rule": (put(IMPOSSIBLE, ("multipliers", 0, 0, 1), "b"), "there is no constraint"),
     "a rule twice": (put(IMPOSSIBLE, ("multipliers",), [MASS, MASS]), "or it is there twice"),

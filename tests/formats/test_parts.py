@@ -90,7 +90,7 @@ def test_terms_in_words():
     (note,) = negative_notes(joints)
     assert note == (
         "f:1: joint 'a' has negative viscous friction -0.5 and Coulomb friction -1e-09, which no "
-        "passive joint has; verdicts speak of rigid bodies only"
+        "passive joint has; verdicts cover rigid bodies only"
     )
 
 

@@ -78,7 +78,9 @@ def test_joint_positions_are_those_of_mjcf():
 def test_what_the_file_says_besides_is_noted():
     text = LOCAL.replace("</model>", '<plugin name="p" filename="x"/></model>')
     notes = load_robot(text).source.notes
-    assert any("link 'wheel' has no <inertial>: SDF's 1 kg is not taken" in n for n in notes)
+    assert any(
+        "link 'wheel' has no <inertial>: SDF's default of 1 kg is not used" in n for n in notes
+    )
     assert any("not attached to the world: root link 'base' is held" in n for n in notes)
     assert any("<plugin> ('p')" in n for n in notes)
     assert load_robot(text, floating=True).dof == load_robot(text).dof + 6

@@ -213,7 +213,7 @@ def test_a_joint_that_mimics_nothing_moves_by_itself_and_is_noted(tmp_path):
     [
         ('offset="0.1"', 'offset="a"', "'a'"),
         (' joint="slide"', "", "lacks 'joint'"),
-        ("slide", "wheel_joint", "couplings go in a circle: wheel_joint -> wheel_joint"),
+        ("slide", "wheel_joint", "couplings form a circle: wheel_joint -> wheel_joint"),
     ],
 )
 def test_bad_mimics_are_named(tmp_path, old, new, words):

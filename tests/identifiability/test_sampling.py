@@ -49,7 +49,9 @@ def test_a_null_vector_that_shows_is_refused(i):
     pair_functionals = int(np.argmax(np.abs(rows).max(axis=0)))
     vectors[pair_functionals, 0] += 1e-6
     wrong = blocks_with(base, i, vectors=vectors)
-    with pytest.raises(RankError, match=f"joint '{i + 1}': changes that are called hidden"):
+    with pytest.raises(
+        RankError, match=f"joint '{i + 1}': directions that should be unidentifiable"
+    ):
         verify_ranks(c.echelon.run, c.random_motions, wrong, c.transfers, ())
 
 

@@ -102,9 +102,9 @@ def test_a_zero_that_the_log_hardly_shows_is_counted():
 def test_a_fit_has_its_own_robot_and_options():
     without, loaded = logs("ur5")
     fit = feasid.fit(without, arm("ur5"), diagnose=False)
-    with pytest.raises(InputError, match="cutoff is the fit's own"):
+    with pytest.raises(InputError, match="cutoff is already set by the fit"):
         feasid.payload(loaded, fit, cutoff=5.0)
-    with pytest.raises(InputError, match="robot is the fit's own"):
+    with pytest.raises(InputError, match="robot is already set by the fit"):
         feasid.payload(loaded, fit, arm("ur5"))
 
 
@@ -285,7 +285,7 @@ def test_torque_constants_from_a_description():
     off = np.abs(found.constants - CONSTANTS)[np.isfinite(found.constants)]
     assert (off < 2 * found.deviations[np.isfinite(found.constants)]).all()
     assert np.isfinite(found.constants[1:3]).all()
-    assert "The description's inertials fix them" in repr(found)
+    assert "They rely on the description's inertials" in repr(found)
     milli = without.assign(**{f"tau_{j}": 1000 * without[f"tau_{j}"] for j in robot.joints})
     same = feasid.torque_constants(milli, robot, drive_inertia=True, units={"tau": "mA"})
     np.testing.assert_allclose(same.constants, found.constants, rtol=1e-6)

@@ -325,7 +325,7 @@ def test_one_further_thing_that_a_servo_does_is_found(name):
         return
     ((term, factors),) = servo.terms.items()
     assert term == name
-    assert f"terms of the servo that the log asked for: {name}" in said["servo-terms"]
+    assert f"terms of the servo that the log's evidence selected: {name}" in said["servo-terms"]
     if name == "integral":
         np.testing.assert_allclose(factors, SERVOS[name].integral, rtol=TERM_TOLERANCE)
     else:
@@ -444,7 +444,9 @@ def test_the_prompt_fits_servos(leg, tmp_path, capsys, monkeypatch):
     words = ["--command", "position", "--servo-terms", "none", "--diagnose", "no"]
     assert main(["fit", "log.csv", "--robot", "leg.urdf", "--verbose", *words]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("positions and commands tell gains and parameters up to one factor")
+    assert printed.startswith(
+        "positions and commands determine gains and parameters up to one factor"
+    )
     assert "(4) fit with --moments [[" in printed
     assert "known up to one common factor" in printed
     assert f"{1e3 * fit.servo.delay:.2f}" in printed

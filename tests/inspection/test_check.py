@@ -458,7 +458,7 @@ def test_impossible_links_may_have_possible_base_parameters(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "mass matrix: positive definite" in out
     assert "base parameters of the whole robot: feasible" in out
-    assert "simulators still refuse" in out
+    assert "simulators still reject" in out
     path.write_text(one.format(izz=-5))
     assert main(["check", "--control", "--json", str(path)]) == 1
     found = json.loads(capsys.readouterr().out)["files"][0]["control"]

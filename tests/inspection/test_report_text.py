@@ -99,7 +99,7 @@ SUMMED = """\
 """
 NOTE = """\
   note: a b.urdf:11: joint 'shoulder' has negative viscous friction -0.7, which no passive joint \
-has; verdicts speak of rigid bodies only"""
+has; verdicts cover rigid bodies only"""
 
 SHOWN = """\
 a b.urdf: infeasible
@@ -300,8 +300,9 @@ def test_a_correction_that_leaves_a_link_infeasible_is_not_written():
     ("feasible", "bodies", "impossible", "weightless", "last"),
     [
         (True, (), 0, 1, None),
-        (True, (), 1, 0, "  infeasible links add up to base parameters that a possible robot has, "
-         "too: inverse dynamics is that of a possible robot, simulators still refuse the links"),
+        (True, (), 1, 0, "  the base parameters are those of a possible robot, although links are "
+                         "infeasible: inverse dynamics is usable, but simulators still reject the "
+                         "links"),
         (False, tuple("abcde"), 0, 1, "  no possible robot moves like this model (a, b, c, d): "
          "proved in exact arithmetic"),
         (False, (), 1, 0, "  no possible robot moves like this model: proved in exact arithmetic"),

@@ -81,7 +81,7 @@ def test_danger_closes_at_once(changed):
 
 def test_rules_that_flutter_are_refused():
     for rules in ({"r2": 0.8}, {"ratio": 2.0}, {"inertia": (5.0, 0.2)}, {"patience": 0}):
-        with pytest.raises(feasid.FeasidError, match="stricter terms"):
+        with pytest.raises(feasid.FeasidError, match="must be stricter"):
             AcceptanceRules(**rules)
 
 

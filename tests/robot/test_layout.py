@@ -186,10 +186,10 @@ def test_followers_of_followers(seed):
         ([Coupling("a", {"e": 1.0})], "coupling of joint 'a': joint 'e' has several degrees"),
         ([Coupling("a", {"b": 1.0}), Coupling("a", {"c": 1.0})], "joint 'a' is coupled twice"),
         ([Coupling("a", {"b": 1.0}), Coupling("b", {"c": 1.0}), Coupling("c", {"a": 1.0})],
-         "couplings go in a circle: a -> b -> c -> a"),
-        ([Coupling("a", {"a": 1.0})], "couplings go in a circle: a -> a"),
+         "couplings form a circle: a -> b -> c -> a"),
+        ([Coupling("a", {"a": 1.0})], "couplings form a circle: a -> a"),
         ([Coupling("d", {"a": 1.0}), Coupling("a", {"b": 1.0}), Coupling("b", {"a": 1.0})],
-         "couplings go in a circle: a -> b -> a"),
+         "couplings form a circle: a -> b -> a"),
     ],
 )  # fmt: skip
 def test_couplings_that_cannot_be(couplings, words):
@@ -496,7 +496,7 @@ def test_robots_are_the_same_after_they_were_saved():
     [
         (lambda d: d["of"].pop("bodies"), "a Robot in it lacks ['bodies']"),
         (lambda d: d["of"].update(more=1), "a Robot in it has ['more'], unknown here: update"),
-        (lambda d: d.update({"is": "Robots"}), "it holds 'Robots', which is no part of it"),
+        (lambda d: d.update({"is": "Robots"}), "it holds 'Robots', which does not belong to it"),
         (lambda d: d["of"].update(name=3), "a Robot in it is damaged: name must be a text, not 3"),
     ],
 )

@@ -181,5 +181,5 @@ def test_a_frame_is_named_as_what_was_asked():
     data = feasible() | {"parameters": bodies(2), "ties": ties}
     data["point"] = [*POINT[:10], *["0"] * 10, "1"]
     assert verify(signed(data)).count("asked: no ") == 10
-    with pytest.raises(ValueError, match="breaks constraint 'body b1'"):
+    with pytest.raises(ValueError, match="violates constraint 'body b1'"):
         verify(signed(data | {"ties": ties[:9]}))

@@ -244,7 +244,7 @@ def _is_violated(matrix: Integers, strict: bool) -> bool:
 def feasible_set(
     robot: Robot, consistency: Consistency = "full", **bounds: Unpack[BoundOptions]
 ) -> FeasibleSet:
-    """Everything that a robot's standard parameters must satisfy to exist.
+    """All constraints that the standard parameters of a physically consistent robot satisfy.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ def feasible_set(
     consistency : {"full", "semi"}
         "full": each body's pseudo-inertia is positive definite, the inertia of some positive
         mass distribution. "semi": the weaker 6x6 condition of Sousa and Cortesao (2014)
-        eq. (17), which lets impossible inertias such as diag(1, 1, 5) pass.
+        eq. (17), which accepts impossible inertias such as diag(1, 1, 5).
     **bounds
         See `feasid.options.tables.BoundOptions`.
 
@@ -264,7 +264,7 @@ def feasible_set(
     Raises
     ------
     InputError
-        Names the unknown body or parameter, or the bound that is empty.
+        A body or parameter is unknown, or a bound is empty; the message names it.
     """
     values = complete_options(BoundOptions, bounds, "feasible_set")
     blocks = [

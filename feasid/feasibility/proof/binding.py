@@ -80,7 +80,9 @@ def bind(certificate: Certificate, holdings: Sequence[HeldStatement]) -> Binding
     some = [holding for holding in holdings if holding.may_match(certificate.claim)]
     if not some:
         what = "the data" if certificate.claim == "bound" else "the values"
-        return Binding((f"{what} in the file were compared with nothing: name --beta or --log",))
+        return Binding(
+            (f"{what} in the file were not compared with anything: pass --beta or --log",)
+        )
     bindings = [_bind_one(certificate, holding) for holding in some]
     return min(bindings, key=lambda binding: len(binding.refused))
 
@@ -227,7 +229,7 @@ def _differing_data(file: Statement, own: Statement) -> Iterator[str]:
         sizes = np.maximum(np.linalg.norm(reader_data, axis=0), np.finfo(np.float64).tiny)
         changes = np.abs(there - reader_data) / sizes
         for row, column in np.argwhere(~(changes <= ROUNDING))[:1].tolist():
-            yield f"row {row} of the data is another, first in column {column}"
+            yield f"row {row} of the data differs, first in column {column}"
     rest = checker.exact(own["rest"])
     if abs(checker.exact(file["rest"]) - rest) > ROUNDING * rest:
         yield f"a rest of {file['rest'][:40]} in the squared residual, not {own['rest']}"

@@ -22,7 +22,7 @@ from feasid.robot.description import Robot
 @checked
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """A proof that parameters can or cannot exist, or that none fit better."""
+    """A proof that parameters are feasible or infeasible, or that no feasible ones fit better."""
 
     data: dict[str, Any]  #: What the file holds; see ``docs/certificates.md``.
     #: Constraints that were asked for and are no part of it, because they are not affine.
@@ -32,7 +32,7 @@ class Certificate:
         try:
             self.data["claim"], len(self.data["parameters"]), self.limit
         except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
-            raise CertificateError(f"this is no certificate: {error!r}") from None
+            raise CertificateError(f"this is not a certificate: {error!r}") from None
 
     @property
     def claim(self) -> str:
@@ -41,15 +41,15 @@ class Certificate:
 
     @property
     def limit(self) -> dict[str, float] | None:
-        """Mass [kg], length [m] and joint terms up to which the proof speaks; None without limit.
-
-        Feasibility never has one.
+        """Mass [kg], length [m] and joint terms up to which the proof holds; None without limit.
+        Proofs of feasibility have no limit.
         """
         limit = self.data.get("limit")
         return {k: float(checker.exact(v)) for k, v in limit.items()} if limit else None
 
     def verify(self) -> str:
-        """Check in exact rational arithmetic, without any solver; what it proves, line by line.
+        """Check the proof in exact rational arithmetic, without a solver, and return what it
+        proves.
 
         Returns
         -------
@@ -58,7 +58,7 @@ class Certificate:
         Raises
         ------
         CertificateError
-            When the certificate proves nothing.
+            The certificate does not prove its claim.
         """
         try:
             proved = checker.verify(self.data)
@@ -68,7 +68,7 @@ class Certificate:
         return "\n".join([proved, *left])
 
     def holds(self) -> bool:
-        """True when `verify` succeeds.
+        """Whether `verify` succeeds.
 
         Returns
         -------
@@ -92,7 +92,8 @@ class Certificate:
         Raises
         ------
         OutputError
-            `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
+            `path` exists and `overwrite` is False, or it cannot be written. An existing file is
+            unchanged.
         """
         text = json.dumps(self.data, indent=1)
         files.write_atomically(path, text.encode(), overwrite=overwrite)
@@ -114,9 +115,9 @@ class Certificate:
         InputError
             The file does not exist or cannot be read.
         LimitError
-            It is larger than a certificate may be.
+            The file is larger than the limit for certificates.
         CertificateError
-            It is not JSON, or no certificate.
+            The file is not JSON, or not a certificate.
         """
         try:
             content = files.read_whole(path, checker.LARGEST_FILE)

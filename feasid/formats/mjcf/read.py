@@ -293,8 +293,8 @@ class _MjcfReader:
         turns = [k for k in (*ORIENTATIONS, "fullinertia") if k in attributes]
         if len(turns) > 1 or {"diaginertia", "fullinertia"} <= set(attributes):
             self.fail(
-                f"<inertial> takes one of diaginertia and fullinertia, and no orientation "
-                f"beside fullinertia: has {', '.join([*turns, 'diaginertia'])}",
+                "<inertial> takes one of diaginertia and fullinertia, and no orientation "
+                f"together with fullinertia: has {', '.join([*turns, 'diaginertia'])}",
                 element,
                 scope,
             )

@@ -131,7 +131,8 @@ class _SdfReader:
             self.text.fail(f"no joint carries links {hanging}: they would float apart", model)
         read = {n: self.link(n, e, above.get(n), joints) for n, e in links.items()}
         notes = [
-            f"{self.text.path}:{e.line}: link {n!r} has no <inertial>: SDF's 1 kg is not taken"
+            f"{self.text.path}:{e.line}: link {n!r} has no <inertial>: SDF's default of 1 kg is "
+            "not used"
             for n, e in links.items()
             if e.find("inertial") is None
         ]
@@ -265,7 +266,7 @@ class _SdfReader:
         while name not in self.absolute:
             if name in visited:
                 element = self.frames[name].element
-                self.text.fail(f"the poses of {quote(name)} go in a circle", element)
+                self.text.fail(f"the poses of {quote(name)} form a circle", element)
             visited.add(name)
             chain.append(name)
             base = self.frames[name].base

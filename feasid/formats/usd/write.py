@@ -375,7 +375,9 @@ def generate_usd(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras) 
     """
     _, usd, geom, physics = usd_modules()
     if robot.couplings:
-        raise InputError(f"joint {robot.couplings[0].joint!r} follows others, which USD has not")
+        raise InputError(
+            f"joint {robot.couplings[0].joint!r} follows others, which USD does not support"
+        )
     stage = usd.Stage.CreateInMemory()
     geom.SetStageUpAxis(stage, geom.Tokens.z)
     geom.SetStageMetersPerUnit(stage, 1.0)

@@ -19,27 +19,26 @@ LEVELS = ("error", "warning", "note")
 @checked_methods
 @dataclass(frozen=True)
 class Finding:
-    """One thing about a log."""
+    """One problem or property of a log, with the evidence and, if known, a remedy."""
 
-    code: str  #: What it is, in one word: "degrees", "swap", "sign", "gear", "lag", "stuck" ...
+    code: str  #: The kind, in one word: "degrees", "swap", "sign", "gear", "lag", "stuck" ...
     level: str  #: One of "error", "warning", "note".
-    message: str  #: What was seen, with numbers.
-    remedy: str = ""  #: What to do about it, as an option of `feasid.fit` where there is one.
-    joints: tuple[str, ...] = ()  #: Names of the joints that it is about.
-    columns: tuple[str, ...] = ()  #: Names of the columns that it is about.
+    message: str  #: The finding as a sentence with numbers.
+    remedy: str = ""  #: What to do: an option of `feasid.fit`, or an instruction.
+    joints: tuple[str, ...] = ()  #: Names of the joints concerned.
+    columns: tuple[str, ...] = ()  #: Names of the columns concerned.
     #: Tuple of (first, last): row numbers of the log, both included.
     rows: tuple[tuple[int, int], ...] = ()
-    #: Tuple of (start, end): the same in seconds since the log's first row.
+    #: Tuple of (start, end): the same intervals in seconds since the first row of the log.
     times: tuple[tuple[float, float], ...] = ()
-    #: Options of `feasid.fit` with which it predicts better: see `gain`.
+    #: Options of `feasid.fit` that apply the remedy: see `gain`.
     options: Mapping[str, Any] = field(default_factory=dict)
     values: Mapping[str, Any] = field(default_factory=dict)  #: The numbers of the message, by name.
-    #: Share by which the error of a fit on stretches that it did not see falls with the finding's
-    #: remedy, as the geometric mean over joints; 1 when no fit is possible without it. None where
-    #: nothing could be tried.
+    #: Share by which the remedy lowers the error on held-out segments, as the geometric mean over
+    #: joints; 1 if no fit is possible without the remedy, None if it was not tested.
     gain: float | None = None
-    #: One of "signals", "dynamics": whether the columns themselves show it, or the torques that the
-    #: robot's model explains.
+    #: "signals" if the columns alone show it, "dynamics" if it shows when a model of the robot is
+    #: compared with the torques.
     evidence: str = "signals"
 
     def __str__(self) -> str:
@@ -49,7 +48,7 @@ class Finding:
 
     @property
     def _gain_text(self) -> str:
-        """How much better a fit with the remedy predicts held-out stretches, as text."""
+        """How much better a fit with the remedy predicts held-out segments, as text."""
         if self.gain is None:
             return ""
         if self.gain == 1.0:
@@ -76,7 +75,7 @@ class Diagnosis(Displayed):
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """Findings with which a fit would be wrong."""
+        """Findings to fix before fitting."""
         return tuple(f for f in self.findings if f.level == "error")
 
     @property
@@ -122,7 +121,7 @@ class Diagnosis(Displayed):
         return "\n".join([head, *(str(f) for f in self.findings), *self.table.splitlines()])
 
     def display(self) -> Display:
-        """The diagnosis at a glance."""
+        """A short display of the diagnosis."""
         count = {level: sum(f.level == level for f in self.findings) for level in LEVELS}
         wrong, doubtful, _ = count.values()
         return Display(

@@ -311,10 +311,11 @@ def _force_mistakes(limbs: LimbEquations, robot: Robot) -> list[Finding]:
     if wrong:
         usual = float(np.median([factors[a] for a in wrong]))
         code, what = (
-            ("force-sign", "its sign is turned") if usual < 0 else ("force-unit", "a unit?")
+            ("force-sign", "its sign is reversed") if usual < 0 else ("force-unit", "a unit?")
         )
         text = (
-            f"the joints' torques ask for {usual:.3g} times the force of {', '.join(wrong)}: {what}"
+            f"the joints' torques correspond to {usual:.3g} times the force of {', '.join(wrong)}: "
+            f"{what}"
         )
         columns = [c for a in wrong for c in _contact_columns(a)]
         remedy = f"multiply these columns by {usual:.3g}"

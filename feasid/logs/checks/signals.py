@@ -89,8 +89,8 @@ def _unsigned_finding(raw: Signals, moved: tuple[str, ...]) -> list[Finding]:
         return []
     columns = tuple(raw.layout.column_name("tau", k) for k in places)
     message = (
-        f"torques ({', '.join(columns)}) are never on both sides of zero, where they often are: "
-        "amounts of a load without its direction, which no model explains"
+        f"torques ({', '.join(columns)}) never change their sign, although the torques of these "
+        "joints should: they seem to be magnitudes without direction, which no model explains"
     )
     remedy = (
         "log the load with its sign: servos keep it in a bit of its own, or in the current; "

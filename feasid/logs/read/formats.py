@@ -142,31 +142,32 @@ def read_log(
         ``.csv``, ``.txt``, ``.tsv`` (also ``.gz``), ``.parquet``, ``.npz``, ``.mat``, ``.h5``, a
         ROS 2 bag's folder or ``.mcap`` (see `feasid.logs.read.bags.read_bag`), a LeRobot
         dataset's folder.
-        Of several files each is a run, named after the file.
+        If there are several files, each is a run, named after the file.
     delimiter, decimal, names, allow_truncated
-        How a CSV file is written; see `feasid.logs.read.csv.scan_csv`.
+        Format of a CSV file; see `feasid.logs.read.csv.scan_csv`.
     max_bytes : int
-        Refuse files that are or grow larger than this.
+        Largest size of a file, also after decompression.
     topic, joints
-        Which joint states of a bag; see `feasid.logs.read.bags.read_bag`. With the names of
-        joints, units of one letter after an underscore are found: ``tau_elbow_A``.
+        Which joint states of a bag to read; see `feasid.logs.read.bags.read_bag`. If the names of
+        the joints are given, units of one letter are recognised in ``tau_elbow_A``.
 
     Returns
     -------
     DataFrame
-        In SI where headers say units, which are taken off the names. ``df.attrs["notes"]`` says
-        what was dropped or converted while reading.
+        The log. Columns whose names state a unit are converted to SI, and the unit is removed from
+        the name. ``attrs["notes"]`` lists what was dropped or converted.
 
     Raises
     ------
     InputError
-        The file does not exist (with the nearest name), is a folder, or of no known kind.
+        The file does not exist (the message gives the nearest name), is a folder, or has an unknown
+        format.
     LogError
-        Names file, line or column.
+        The log is invalid; the message names file, line or column.
     SecurityError
         Pickles and object arrays.
     LimitError
-        Files larger than `max_bytes`, or compressed ones that expand beyond reason.
+        A file is larger than `max_bytes`, or a compressed file expands to far more than its size.
     """
     paths = _expand_paths(source)
     text = {
