@@ -62,7 +62,7 @@ def definiteness(
 
     Returns "positive definite", "singular" (positive semidefinite, no more) or "indefinite". A zero
     pivot is harmless exactly when the rest of its row is zero: a 2x2 minor with it is ``-a^2``.
-    `spend` is told first how many operations on numbers of how many bits that takes.
+    First, `spend` gets the number of operations and the number of bits.
     """
     rows = [[Fraction(x) for x in row] for row in matrix]
     n, outcome, last = len(rows), "positive definite", 1

@@ -60,7 +60,7 @@ class LimitError(InputError):
 
 
 class OutputError(FeasidError, OSError):
-    """A result cannot be written; what was there before is intact."""
+    """A result cannot be written; an existing file is unchanged."""
 
 
 class UselessFitError(FeasidError):

@@ -61,7 +61,8 @@ Matrix = Annotated[Array, array("n", "n")]
 class SourceRecord:
     """Options by which a description was read; a written file is read back with them.
 
-    Its text lies beside. MuJoCo, which opens meshes, is not asked for by a file.
+    Its text is another member of the archive. A saved file never selects MuJoCo, which opens
+    meshes.
     """
 
     format: str

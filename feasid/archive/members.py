@@ -53,7 +53,7 @@ ROBOT_KINDS = kinds(Robot, Body, Rotor, Drive, Member, Limits, Coupling, Loop)
 """Parts of a robot; torques of the caller's own are code."""
 
 MODEL_KINDS = ROBOT_KINDS | kinds(UserConstraints, Block, Linear, Equality)
-"""Parts of a robot and of what is asked of its parameters."""
+"""Parts of a robot, and of constraints on its parameters."""
 
 T = TypeVar("T")
 

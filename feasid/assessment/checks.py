@@ -2,8 +2,8 @@
 
 No held-out part shows a mistake that all parts share: a wrong unit, a wrong robot, joints that
 never move. They show against the description and against the motion. A check is a function of
-`FitEvidence` that returns a sentence, or nothing; beside it stands the best grade that each use
-still gets.
+`FitEvidence` that returns a sentence, or nothing; the table also has the best grade that remains
+for each use.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TENTH = 0.1
 """The same beyond which loads and pushes are judged with care."""
 
 NOTHING = 0.97
-"""The same of a joint that is predicted no better than without a model."""
+"""Error over torque of a joint that is predicted no better than without a model."""
 
 UNIT, CONSTANT = (0.4, 2.5), (0.8, 1.25)
 """Factors of gravity torques beyond which the unit is wrong, and torque constants are."""
@@ -53,21 +53,21 @@ HEAVY = 0.2
 """described mass on [kg]."""
 
 THREE, MUCH = 2.9, 0.15
-"""Times a described mass that is this share of the robot, beyond which there is doubt: just within
-the bound of plausible masses."""
+"""Factor on a described mass beyond which a fit is doubtful (just within the bound of plausible
+masses), and share of the robot's mass from which a body counts."""
 
 CONSTRAINED, CONSTRAINED_MORE, CONSTRAINED_FAR = 1.5, 0.02, 0.3
 """Times the error of least squares and more of the torque (on packaged logs 1.1, or .006 at most)
 by which physical consistency is at odds with the log; and the error from which nothing is right."""
 
 CONTRADICTED, UNEXPLAINED = 2.0, 0.6
-"""The same of one joint: times the error of least squares, and the error."""
+"""For one joint: factor on the error of least squares, and the error."""
 
 WORSE, WORSE_FROM = 1.1, 0.02
 """Times the description's own error, and the error, from which the description is to be kept."""
 
 SHORTEST = 8.0
-"""Motion that says what holds on others [s]: predicted from parts of less, errors were up to seven
+"""Shortest motion whose errors hold on other motions [s]: errors of shorter logs were up to seven
 times as large in another run."""
 
 Check = Callable[[FitEvidence], str]
@@ -107,7 +107,7 @@ def is_strong(finding: Note) -> bool:
 
 
 REFUSED = ("currents", "scale")
-"""Codes of notes on a log whose columns are no torques."""
+"""Codes of notes on a log whose torque columns do not hold torques."""
 
 
 def list_names(names: Iterable[str]) -> str:
@@ -131,7 +131,7 @@ def carries_load(c: GravityComparison | None, described: float) -> bool:
 
 
 def has_load(e: FitEvidence) -> bool:
-    """The same of a fit."""
+    """Whether a load explains the difference, for a fit."""
     return carries_load(e.comparison, float(e.described[-1]) if len(e.described) else 0.0)
 
 
@@ -235,7 +235,7 @@ def half_of_the_joints_stand_still(e: FitEvidence) -> str:
 
 @check("still-joint", WITH_CARE)
 def some_joints_stand_still(e: FitEvidence) -> str:
-    """The same of fewer."""
+    """Fewer than half of the joints hardly moved."""
     if not e.still or 2 * len(e.still) >= len(e.joints):
         return ""
     return (
@@ -282,7 +282,7 @@ def bodies_are_beyond_five_times(e: FitEvidence) -> str:
 
 @check("heavy-body", WITH_CARE)
 def heavy_bodies_are_beyond_three_times(e: FitEvidence) -> str:
-    """The same of bodies that make up much of the robot, from which exchanged columns show."""
+    """A mass beyond three times its description, of bodies that make up much of the robot."""
     c = e.comparison
     if c is None or c.placeholder or has_load(e):
         return ""

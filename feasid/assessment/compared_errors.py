@@ -1,9 +1,9 @@
-"""Torque errors of a fit on segments that it did not see, beside those of other models.
+"""Torque errors of a fit on held-out segments, compared with those of other models.
 
 Errors are relative to the torque, so that no model at all, a torque of zero, has 1. The fit's is
 compared with the description's (its inertials assumed, joint terms fitted), and with that of
-unconstrained least squares: what is far better without the constraint that the model can exist was
-not measured on a robot like the one described.
+unconstrained least squares: a log that is predicted far better without physical consistency was not
+measured on a robot like the one described.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from feasid.robot.joint_terms import NONNEGATIVE
 from feasid.robot.layout import squares_in_common_unit
 
 FEWEST = 3
-"""Stretches, at least, of which each is predicted from the others."""
+"""Least number of segments, each of which is predicted from the others."""
 
 
 PerJoint: TypeAlias = Annotated[Array, array("joints", finite=False)]
@@ -75,7 +75,7 @@ def held_out_errors(models: CrossValidation, beta: Array) -> ComparedErrors:
 def baseline_parameters(base: BaseParameters, r: Array, rho: Array) -> Array:
     """Base parameters of the description's inertials with joint terms fitted; NaN without them.
 
-    The terms are those that can exist: negative friction would predict better than any robot.
+    Terms must dissipate: negative friction would predict better than any robot.
     """
     robot = base.robot
     inertial = robot.inertial_columns.ravel()

@@ -34,7 +34,7 @@ HOLDING_SHARE = 0.03
 """Share of what a joint can do, below which no gravity torque matters where friction is small."""
 
 CREDIBLE_EFFORT = 40.0
-"""Times the largest torque of any joint up to which an effort limit is no placeholder."""
+"""An effort limit above so many times the largest torque of any joint counts as a placeholder."""
 
 FULL_TURN = 3.2
 """Limits beyond this are those of joints that turn freely [rad]: the log's range is doubled."""
@@ -283,7 +283,7 @@ def _dry_friction(robot: Robot) -> Array:
 
 
 def _still_joints(robot: Robot, reach: Array) -> tuple[str, ...]:
-    """Joints whose range in the log is small beside that of others of their kind."""
+    """Joints whose range in the log is small compared with that of other joints of their kind."""
     if not np.isfinite(reach).all():
         return ()
     kinds = np.array(_sliding(robot))

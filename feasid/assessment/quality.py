@@ -78,14 +78,14 @@ FAR = 15.0
 """Leverage of gravity over the joints' range beyond which a fit holds near the logged motion."""
 
 NOTICEABLE = 0.2
-"""Share of its torque that a joint misses, from which a sentence says why that is no alarm."""
+"""Error over torque of a joint from which a remark explains that the joint carries little."""
 
 STRUCTURED = 0.45
 """Predictable share of a squared residual that is worth a sentence: cables, ripple, friction that
 warms up or grows with the load leave more than .5, logs without a mistake up to .37."""
 
 UNIMPORTANT = 0.005
-"""Predictable error, as a share of the torque, of which nothing is said."""
+"""Predictable error, as a share of the torque, below which there is no remark."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ class Quality:
 
 
 def judge(evidence: FitEvidence) -> Quality:
-    """Grade what a model is mostly used for, and say why it is no better."""
+    """Grade the main uses of a model, with the reasons for low grades."""
     notes = findings(evidence)
     table = {u.name: u for u in (gravity(evidence), feed_forward(evidence), weighing(evidence))}
     grades = {name: _worst(use.grade, notes, name) for name, use in table.items()}

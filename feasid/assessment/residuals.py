@@ -1,8 +1,7 @@
-"""What is left of held-out torques and could still be predicted: by position, speed, load or time.
+"""The predictable part of held-out residuals: by position, speed, load or time.
 
-Noise repeats nothing. Where functions of the motion predict the residual of stretches that neither
-they nor the model have seen, the model lacks a term, or the log is not what it says; the functions
-that predict most of it say where to look.
+Noise repeats nothing. If functions of the motion predict the residual of held-out segments, the
+model lacks a term or the log has a fault. The functions that predict most of it indicate the cause.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from feasid.regression.folds import FOLDS, seconds_of_folds
 
 RIDGE = 0.02
 """Ridge on functions of deviation 1, as a share of their rows: there are more of them than a short
-log can tell apart."""
+log can separate."""
 
 PARTS = 5
 """Contiguous parts of a log, each of whose residuals is predicted from the others'."""
@@ -39,11 +38,11 @@ SLOW = 0.05
 
 MOVING, MOSTLY = 0.9, 0.5
 """Mean sign in the window of a row beyond which the joint moves there, and the share of moving rows
-from which only they count: friction near standstill is no model's, and on logs without a mistake it
-is most of what is left."""
+from which only they count: no model describes friction near standstill, and on logs without a fault
+it is most of the residual."""
 
 NEGLIGIBLE = 0.05
-"""Share of a squared residual that lies in the rows that count, below which nothing is said."""
+"""Least share of the squared residual in the rows that count; below it there is no finding."""
 
 BREAKAWAY, STICKING = 0.1, 0.02
 """Speeds [rad/s or m/s] within which functions look for friction of its own near standstill."""

@@ -155,7 +155,7 @@ class HeldOutRows:
 
     @cached_property
     def deviations(self) -> Array:
-        """Standard deviations of the rows, (M, dof), each of which stands for `step` rows."""
+        """Standard deviations of the rows, (M, dof), each of which represents `step` rows."""
         noise, scale = self.models.noise, np.sqrt(self.step)
         each = [noise.deviations(j, s**2) for j, s in enumerate(self.slowness.T)]
         return np.asarray(np.stack(each, axis=1) / scale)

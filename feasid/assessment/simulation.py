@@ -5,8 +5,8 @@ Each window starts where the log was and is driven by what drove the robot: by t
 
 Measured torques have errors, and a simulation integrates them twice: the lighter a joint, the
 farther it strays. Open loop so prefers models that are too heavy. Errors are therefore compared
-with those of the same model under its own torques plus the fit's residual, moved in time. Nothing
-is said of joints whose inertia the log does not show (``rms(M a) / rms(residual)`` below
+with those of the same model under its own torques plus the fit's residual, moved in time. Joints
+whose inertia the log does not show are not compared (``rms(M a) / rms(residual)`` below
 `MIN_INERTIA_SHARE`), and open loop alone gives no verdict.
 """
 
@@ -62,7 +62,7 @@ MAX_STEP = 3e-3
 """Longest step [s]: on hidden arms end points differ from MuJoCo's with steps of 10 us by 1e-5."""
 
 WINDOWS, MOST_WINDOWS = 100, 100_000
-"""Windows that are simulated, evenly over the log, and how many may be asked for."""
+"""Number of simulated windows, evenly over the log, and the largest number allowed."""
 
 LOST = 1.0
 """Error [rad or m] from which a window counts as lost."""
@@ -81,7 +81,7 @@ SHIFTS = (0.37, 0.71)
 """Shares of a run by which its residual is moved in time; two, so that chance shows less."""
 
 HORIZONS = (0.1, 0.3)
-"""Lengths of the simulated windows unless others are asked for [s]."""
+"""Default lengths of the simulated windows [s]."""
 
 BETTER, WORSE, ALIKE, CANNOT_TELL = "better", "worse", "alike", "cannot tell"
 Errors: TypeAlias = Annotated[Array, array("horizons", "joints", finite=False)]
@@ -472,7 +472,7 @@ class _SimulationWindows:
         return rms[0], rms[1:].mean(axis=0), self._count_lost(groups[0])
 
     def _driving_torques(self, r: int, noise: Robot) -> tuple[Array, Array]:
-        """A run's driving torques beside the feedback, and the fit's residual."""
+        """A run's driving torques without the feedback, and the fit's residual."""
         run = self.motion.runs[r]
         predicted = inverse_dynamics(noise, run.q, run.dq, run.ddq)
         if self.servo is None:

@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _gain_factor_lines(robot: Robot) -> list[str]:
-    """What positions and commands of servos tell, and what has to be weighed."""
+    """What positions and commands of servos determine, and what has to be weighed."""
     from feasid.servos.prior import describe_factors
 
     return describe_factors(robot)

@@ -154,7 +154,7 @@ def read_values_and_base(arguments: argparse.Namespace) -> tuple[pd.Series[float
 def save_certificate(
     certificate: Certificate | None, path: str | None, overwrite: bool = False
 ) -> None:
-    """Write the proof where it was asked for, and say so."""
+    """Write the proof to the file that was named, and print its path."""
     if path is None:
         return
     if certificate is None:

@@ -199,7 +199,8 @@ def _print_json(results: Results, arguments: argparse.Namespace) -> None:
 def _describe_lost_freedom(path: str, report: FileCheck) -> str:
     """What the robot has less of than it looks; empty where no robot can be made of the file.
 
-    A robot is only made where joints are tied, a moving body has no mass, or another file may tell.
+    A robot is only built if joints are tied, a moving body has no mass, or another file may add
+    something.
     """
     weighed = all(any(link.mass for link in group.body.links) for group in report.bodies)
     if weighed and not report.description.bonds and not glob.glob(f"{glob.escape(path)}.*.json"):

@@ -1,4 +1,4 @@
-"""The closest model that can exist: the file's own text, with only impossible numbers changed.
+"""The closest consistent model: the file's own text, with only impossible numbers changed.
 
 With --beta and --robot the closest feasible base parameters, written as CSV.
 

@@ -239,7 +239,7 @@ def run_models(arguments: argparse.Namespace) -> int:
 DEMO_MORE = "more: --verbose for tables and notes"
 
 BLOCKS = 10
-"""The log is cut into this many stretches; every second one is fitted, the others test."""
+"""The log is cut into this many segments; every second one is fitted, the others test."""
 
 
 def add_demo_arguments(parser: argparse.ArgumentParser) -> None:

@@ -165,7 +165,7 @@ def run_torque_constants(arguments: argparse.Namespace) -> int:
 
 
 def _read_load(path: str) -> tuple[Array, str | None]:
-    """Ten parameters of the load that a file tells, and the body in whose frame they are.
+    """The ten parameters of the load in a file, and the body in whose frame they are.
 
     Raises InputError: names the file and what it lacks.
     """

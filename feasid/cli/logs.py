@@ -91,10 +91,11 @@ def add_reduce_arguments(parser: argparse.ArgumentParser) -> None:
 def run_reduce(arguments: argparse.Namespace) -> int:
     """Reduce logs to one small file that adds, saves and is fitted later.
 
-    Every log is reduced by itself; one that fails is reported and left out (exit status 4). What
-    each gave is kept beside the output until that is written: after an interruption, --resume goes
-    on from there, to the same bits. With --resume, logs whose content is in the output already are
-    skipped, and the output is written again with what was added.
+    Every log is reduced by itself; one that fails is reported and left out (exit status 4). The
+    result of each log is kept in a folder next to the output until the output is written. After an
+    interruption, --resume continues from there, with bit-identical results. With --resume, logs
+    whose content is in the output already are skipped, and the output is written again with what
+    was added.
     """
     inputs = [*arguments.logs, arguments.robot]
     replaces = arguments.overwrite or arguments.resume
@@ -139,7 +140,7 @@ def _logs_to_reduce(arguments: argparse.Namespace) -> list[Any]:
 
 @contextmanager
 def _checkpoints(arguments: argparse.Namespace) -> Iterator[Path]:
-    """A folder beside the output, removed when all is done and kept when there is use for it."""
+    """A folder next to the output, removed after success and kept after an interruption."""
     from feasid.regression.parallel import (
         count_checkpoints,
         make_checkpoint_folder,

@@ -35,7 +35,9 @@ METAVAR = {
 
 
 class _Formatter(argparse.HelpFormatter):
-    """As wide as the terminal; the base class imports four compressors to ask for that."""
+    """A formatter as wide as the terminal; the base class would import four compressors to find
+    this width.
+    """
 
     def __init__(self, prog: str) -> None:
         try:

@@ -334,7 +334,7 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
 def run_export(arguments: argparse.Namespace) -> int:
     """The model as C99 code: inverse dynamics, gravity, friction, mass matrix, base regressor.
 
-    The header goes beside the source. Functions are named after the file: arm.c has
+    The header is written to the folder of the source. Functions are named after the file: arm.c has
     arm_inverse_dynamics(q, dq, ddq, tau); arm_self_test() runs all of them on vectors in the file.
     """
     target = Path(arguments.c)

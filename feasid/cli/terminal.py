@@ -23,7 +23,7 @@ class EscapingStream:
         self.stream = stream
 
     def write(self, text: str) -> int:
-        """Write the text, escapes for whatever does not print or cannot be encoded."""
+        """Write the text, with escapes for characters that do not print or cannot be encoded."""
         safe = escape_controls(text)
         try:
             self.stream.write(safe)
@@ -72,7 +72,7 @@ LINES = 10
 
 @contextmanager
 def report_step(text: str) -> Iterator[None]:
-    """Say what is being done and, afterwards, how long it took; only on a terminal."""
+    """Print the current step and, afterwards, its duration; only on a terminal."""
     watched = sys.stderr.isatty()
     start = time.monotonic()
     if watched:

@@ -146,7 +146,7 @@ def statements_of_values(
     options: dict[str, Any],
     margin: float | None,
 ) -> Iterator[HeldStatement]:
-    """Base parameters in a file: that they can exist or not, and what is closest to them."""
+    """Base parameters in a file: whether they are feasible, and the closest feasible ones."""
     given = beta.read_beta(path)
     base = beta.find_matching_base(robot, given)
     consistency, bounds = options.get("consistency"), select_options(BoundOptions, options)
@@ -166,7 +166,7 @@ def statements_of_log(
     options: dict[str, Any],
     margin: float | None,
 ) -> Iterator[HeldStatement]:
-    """The fit of a log: that its model can exist, and that nothing fits much better."""
+    """The fit of a log: its model is feasible, and no feasible model fits much better."""
     from feasid.identification.fit import fit
 
     found = fit(path, robot, **options)

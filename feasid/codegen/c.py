@@ -47,7 +47,8 @@ C_HELPERS = {
     "sinc_rest": "return x < (T)0.1 ? (1 - x / 20 * (1 - x / 42 * (1 - x / 72 * (1 - x / 110 * "
     "(1 - x / 156))))) / 6 : (1 - sinF(sqrtF(x)) / sqrtF(x)) / x;",
 }
-"""Bodies of functions that ``math.h`` lacks; T stands for the type, F for its functions' suffix."""
+"""Bodies of functions that ``math.h`` lacks; T is replaced by the type, F by the suffix of its
+functions."""
 
 MEANING = {
     "inverse_dynamics": ("tau", "joint torques of a motion, friction included [N m or N]"),

@@ -28,7 +28,7 @@ from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.robot.description import Robot
 
 KINDS = ("inverse_dynamics", "gravity", "friction", "mass_matrix")
-"""Routines that are prepared at once; the others are when they are first asked for."""
+"""Routines that are generated immediately; the others are generated at their first use."""
 
 MOST_COMPILED = 20
 """Coordinates up to which "auto" compiles: gcc takes a fifth of a second for an arm of seven, a
@@ -116,7 +116,7 @@ class CompiledDynamics:
             self._code[kind] = _call_with_lists(python_function(source.routine(kind)))
 
     def _find_or_generate_routine(self, kind: str) -> Callable[..., Sequence[float] | Array]:
-        """A routine that is prepared when it is first asked for."""
+        """A routine; it is generated at its first use."""
         if kind not in self._code:
             self._generate_routines((kind,))
         return self._code[kind]

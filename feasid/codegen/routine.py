@@ -32,7 +32,7 @@ ROUTINES = ("inverse_dynamics", "gravity", "friction", "mass_matrix", "regressor
 """What code is generated for."""
 
 FORWARD = "forward_dynamics"
-"""Generated where it is asked for: its model must exist, where the others take any numbers."""
+"""Generated on request only: it needs a feasible model, and the others accept any numbers."""
 
 MOTION = ("q", "dq", "ddq")
 GIVEN = {"gravity": ("q",), "mass_matrix": ("q",), FORWARD: ("q", "dq", "tau")}

@@ -5,13 +5,13 @@ observer (De Luca and Mattone 2003; De Luca, Albu-Schaeffer, Haddadin and Hirzin
 
     r = k (p - integral of (tau + b + r) dt)
 
-follows tau_ext behind a first-order low-pass with the gain k, without accelerations. Samples of
-torques stand for a period about their own time, which is later than that of the positions by the
-delay that the fit has found: of a controller's commands often half a period earlier.
+follows tau_ext behind a first-order low-pass with the gain k, without accelerations. A torque
+sample is the mean over one period around its time. This time differs from that of the positions by
+the delay of the fit; for a controller's commands it is often half a period earlier.
 
 Without contact r is the error of torque sensors and model behind the same low-pass. How large it
-is, and how often it crosses a level, is measured on stretches of the fitted log with models of the
-other stretches: `ErrorLaw`. The thresholds are those at which all joints together cross as often as
+is, and how often it crosses a level, is measured on segments of the fitted log with models of the
+other segments: `ErrorLaw`. The thresholds are those at which all joints together cross as often as
 `false_alarms` says.
 """
 
@@ -46,7 +46,7 @@ SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 """Lengths of the words of `false_alarms`."""
 
 LONGEST_DELAY = 3.0
-"""Samples of delay up to which a torque stands for those before it."""
+"""Longest delay [samples] at which a torque may be used for an earlier sample."""
 
 SETTLED = 5.0
 """Time constants after which the observer has forgotten where it began: 0.7 % are left."""
@@ -272,7 +272,7 @@ def _crossings(sizes: Array, level: Array | float) -> Mask:
 
 
 def _stretch_maxima(sizes: Array, level: float) -> Array:
-    """The largest of each stretch beyond a level that begins below it."""
+    """The maxima of all intervals above a level that begin below it."""
     begins = np.flatnonzero(_crossings(sizes, level)) + 1
     return np.asarray(np.maximum.reduceat(sizes, begins) if len(begins) else np.zeros(0))
 

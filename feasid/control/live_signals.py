@@ -1,7 +1,8 @@
 """Signals of a running robot, converted as the log of a fit was.
 
 What a fit corrects about its log (units, signs, torque gains, a common delay) holds for samples
-that the same sensors deliver later. What cannot be converted sample by sample is refused by name.
+that the same sensors deliver later. Corrections that cannot be made sample by sample raise an error
+that names them.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class LiveSignals:
     def from_fit(cls, fit: Any, delay: float | None = None) -> LiveSignals:
         """The conversion of a fit's log; `delay` [s] replaces that of the fit.
 
-        Raises InputError: the fit corrected what single samples cannot be corrected of, or read
+        Raises InputError: the fit has corrections that cannot be made sample by sample, or it read
         commands.
         """
         wrong = [e for e in fit.calibration.confirmed if e.mistake.kind in NOT_LIVE]

@@ -31,7 +31,7 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 def require_finite(
     value: npt.ArrayLike, shape: tuple[int, ...], what: str, error: type[InputError] = InputError
 ) -> Array:
-    """Return a finite array of this shape, or say what is wrong with `what`."""
+    """Return a finite array of this shape; an error names `what`."""
     try:
         array = np.array(as_numbers(value, finite=False))
     except UnfitError as wrong:
@@ -91,8 +91,8 @@ def unpack_archive(file: IO[bytes], name: str, most: int) -> dict[str, bytes]:
     """All members of an archive.
 
     `file`: binary file; `name`: what messages call it; `most`: bytes that all members together may
-    have. Raises LimitError: they are more. Raises DamagedError: it is no archive, damaged,
-    encrypted, compressed in another way, or names a member twice.
+    have. Raises LimitError: they are more. Raises DamagedError: the file is not an archive, is
+    damaged, encrypted or compressed in another way, or has two members of one name.
     """
     import zipfile
 
@@ -188,7 +188,7 @@ def read_array(content: bytes) -> Any:
 
 
 def _codes(texts: Any) -> Any:
-    """Code points of an array of texts, whose own look at them would break the interpreter."""
+    """Code points of an array of texts, without NumPy's access, which can crash the interpreter."""
     return np.frombuffer(texts.tobytes(), np.dtype(np.uint32).newbyteorder(texts.dtype.byteorder))
 
 

@@ -1,6 +1,6 @@
 """Values as text and plain arrays, and back: one codec for everything that is saved.
 
-A dataclass becomes its kind and its fields, an array the name of an array that stands beside. On
+A dataclass becomes its kind and its fields, an array the name of a member of the archive. On
 the way back only registered kinds are made, each field must be what its annotation says, and a
 constructor sees to the rest: a file can name neither code nor other files.
 """
@@ -21,7 +21,7 @@ from feasid.core.notes import Note
 from feasid.errors import OutputError
 
 KIND = "is"
-"""Key under which plain data say what they are."""
+"""Key under which plain data name their kind."""
 
 TRANSIENT = {"transient": True}
 """Metadata of fields that are not saved; they have a default."""

@@ -1,6 +1,6 @@
 """Short displays of results, and figures with a text alternative.
 
-A display has a title, measures beside their goals, and what is wrong. Quiet when good, loud when
+A display has a title, measures with their goals, and warnings. Quiet when good, loud when
 not: what misses its goal is marked and in capitals. One value, three printers: text for the prompt
 (20 lines of 80 columns), HTML for notebooks, and rich.
 """
@@ -311,7 +311,7 @@ class Page:
         return str(self.path)
 
     def _repr_html_(self) -> str:
-        """Return a link and a preview; notebooks show files beside and below them."""
+        """Return a link and a preview; notebooks open files in and below their folder only."""
         address = escape(quote(self.path.as_posix()))
         return (
             f'<p><a href="{address}" target="_blank">{escape(plain(self.path))}</a></p>'
@@ -322,7 +322,7 @@ class Page:
 BLUE, RED, GREEN, YELLOW, CYAN, GREY = (
     "#4477aa", "#cc3311", "#228833", "#aa7700", "#0077aa", "#777777",
 )  # fmt: skip
-"""After Paul Tol's palettes: told apart by the colour-blind and in print."""
+"""Paul Tol's palettes: distinguishable for the colour-blind and in print."""
 
 DPI = 110
 """Of pictures in notebooks."""

@@ -1,8 +1,8 @@
 """Reading files and writing them, each in one function that all others use.
 
-What is read is a regular file, or standard input for ``-``: opened once and looked at by its
-handle, so that a pipe or device neither hangs nor feeds without end, and a name that is exchanged
-meanwhile changes nothing. What is written is written beside its target and put into place whole.
+What is read is a regular file, or standard input for ``-``: it is opened once and inspected through
+its handle. So a pipe or device cannot block or feed without end, and replacing the file in between
+has no effect. Outputs are written to a temporary file in the same folder and then renamed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STDIN = "-"
 """Stands for standard input where a file is read."""
 
 MOST_BYTES = 2**30
-"""Bytes that are read of a file unless a smaller limit is told."""
+"""Largest number of bytes read of a file, unless a smaller limit is given."""
 
 PIECE = 2**24
 """Bytes that are read at a time."""
@@ -180,7 +180,7 @@ def _standard_input(most: int) -> BinaryIO:
 class Journal:
     """Files that were put into place, whole, and what was there before.
 
-    It asks the file system, so it tells the truth in the middle of an interruption, too.
+    It asks the file system, so it is right in the middle of an interruption, too.
     """
 
     def __init__(self) -> None:
@@ -224,7 +224,7 @@ def write_atomically(
     meanwhile: Ctrl-C, SIGTERM, a closed terminal.
 
     Raises OutputError: if `path` exists and `overwrite` is False, is no regular file, or cannot be
-    written; what was there before is intact, and nothing is left beside it.
+    written; an existing file is unchanged, and no temporary file remains.
     """
     write_together({path: content}, overwrite=overwrite, noted=noted)
 
@@ -234,8 +234,8 @@ def write_together(
 ) -> None:
     """Write files by their paths that belong together, as `write_atomically`: all or none.
 
-    All are on disk before the first is put into place; where a later one cannot be, those before
-    it are taken back.
+    All are on disk before the first is put into place; if a later one fails, those before it are
+    removed again.
     """
     own = Journal()
     journals = [own] * (len(contents) > 1) + [j for j in (_JOURNAL.get(),) if noted and j]
@@ -305,7 +305,7 @@ def with_ending(path: Name, ending: str) -> Path:
 
 
 def check_writable(path: Name, *, overwrite: bool = False) -> None:
-    """Say early that an output file cannot be written, before any long work is done."""
+    """Check that an output file can be written, before any long work is done."""
     target, _ = _target(path, overwrite)
     probe = target.with_name(f".feasid-{os.urandom(8).hex()}")
     with _defer_signals():
@@ -320,7 +320,7 @@ def check_writable(path: Name, *, overwrite: bool = False) -> None:
 
 @contextmanager
 def _defer_signals() -> Iterator[None]:
-    """Let signals wait that would end us: what is beside a target must not stay there.
+    """Defer signals that would end the process, so that no temporary file remains.
 
     A mask would not do: the system gives a process's signals to whichever thread takes them.
     """

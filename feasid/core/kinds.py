@@ -39,7 +39,7 @@ ARRAYS = (np.ndarray, npt.NDArray)
 
 
 class UnfitError(ValueError):
-    """A value is not of a kind; the message says what is wrong with it, or nothing.
+    """A value is not of a kind; the message gives the reason, or is empty.
 
     `row`: where in an array.
     """
@@ -280,11 +280,11 @@ class UnimportedName(type):
 
 
 class _Named(metaclass=UnimportedName):
-    """Stands for a class that is known by its name alone."""
+    """A class that is known by its name only."""
 
 
 class _ArrayLike:
-    """Stands for ``npt.ArrayLike``, which is a union of a dozen types."""
+    """``npt.ArrayLike``, which is a union of a dozen types."""
 
 
 class AnnotationNames(dict[str, Any]):

@@ -85,7 +85,7 @@ def thread_limiter() -> Callable[[], AbstractContextManager[None]]:
 
 
 def limit_before_numpy() -> None:
-    """Ask for one thread through the environment, unless the user or a loaded NumPy decided."""
+    """Request one thread through the environment, unless the user has set it or NumPy is loaded."""
     if "numpy" not in sys.modules:
         for variable in VARIABLES:
             os.environ.setdefault(variable, "1")

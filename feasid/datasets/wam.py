@@ -46,7 +46,7 @@ COLUMNS = 15
 """Of a line of the authors' logs: time, seven positions and seven torques, in SI units."""
 
 LONGEST_LINE = 10_000
-"""Bytes of a file's first line that are looked at."""
+"""Number of bytes of a file's first line that are inspected."""
 
 LARGEST_LOG, LARGEST_JSON = 2**27, 2**20
 """Bytes of a log and of the datasheet's parameters."""

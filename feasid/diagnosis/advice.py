@@ -1,7 +1,7 @@
 """Problems of a log, by a fit of it: corrected errors, features that the model lacks, and contacts.
 
-The log's columns and large errors come first (`feasid.effects.log_check`). The log with the options
-that they ask for is fitted; the table of the fit's search (`feasid.effects.selection`) holds the
+The log's columns and large errors come first (`feasid.effects.log_check`). The log is fitted with
+the options that they propose; the table of the fit's search (`feasid.effects.selection`) holds the
 errors that it corrected and what it only reports. An option is proposed only if the fit with it
 predicts held-out segments better.
 """
@@ -152,7 +152,7 @@ def _diagnose_together(
 
 
 def _fit_findings(recording: Recording, check: LogCheck) -> list[Finding]:
-    """What a fit of the mended log finds, and what its residual holds."""
+    """What a fit of the corrected log finds, and what its residual shows."""
     options = _fit_options(check)
     reading = complete_filter_options(select_options(LogOptions, options), "diagnose")
     motion = recording.motion(check.search.robot, **reading)
@@ -280,7 +280,7 @@ def _shared_motors(
 
 
 def _fit_options(check: LogCheck) -> dict[str, Any]:
-    """Options of a fit of the mended log; the robot has its motors already."""
+    """Options of a fit of the corrected log; the robot already has its drives."""
     return {k: v for k, v in check.search.options.items() if k != "couplings"}
 
 
@@ -358,7 +358,7 @@ def _load_finding(fitted: Fit) -> list[Finding]:
 
 
 def _contact_findings(trial: CorrectedLog, search: AdviceSearch) -> list[Finding]:
-    """Stretches in which a joint's torque is far from what its motion explains elsewhere."""
+    """Segments in which a joint's torque is far from what its motion explains elsewhere."""
     rows, out = trial.rows, []
     rest = trial.held_out_residuals / trial.row_deviations
     for j in rows.joints:

@@ -70,8 +70,7 @@ def rotation_matrices(quaternion: npt.ArrayLike, order: str = "xyzw") -> Array:
 
     Raises
     ------
-    InputError
-        Names the first sample that is no unit quaternion.
+    InputError A sample is not a unit quaternion; the message names the first one.
     """
     if order not in ("xyzw", "wxyz"):
         raise InputError(f"the order of a quaternion is 'xyzw' or 'wxyz', not {order!r}")

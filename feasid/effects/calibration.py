@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TIMES = (0.125, 1.0)
-"""Time constants of a warm-up that are looked for, as shares of the log's length: friction that
-changes more slowly cannot be told from where it ends."""
+"""Time constants of a warm-up that are searched, as shares of the log's length: slower changes
+cannot be separated from the final friction."""
 
 SAME_TIME = 0.01
-"""Share to which such a time is found: joints that warm up with 12 s during 22 s tell it to 0.01,
-and 0.08 doubles the errors of their warm friction."""
+"""Share to which such a time is found: joints that warm up with 12 s during 22 s determine it to
+0.01, and 0.08 doubles the errors of their warm friction."""
 
 STEPS = 5
 """Gauss-Newton steps at most."""
@@ -92,17 +92,17 @@ class Calibration(Displayed):
 
     @property
     def confirmed(self) -> tuple[Calibrated, ...]:
-        """What was taken out of the log or the robot."""
+        """The corrections of the log or the robot."""
         return tuple(e for e in self.entries if e.confirmed)
 
     @property
     def correction(self) -> LogCorrection:
-        """What was taken out, as parameters."""
+        """The corrections, as parameters."""
         return LogCorrection({e.mistake: e.value for e in self.confirmed})
 
     @property
     def notes(self) -> list[Note]:
-        """What was taken out, a sentence for each kind."""
+        """The corrections, a sentence for each kind."""
         out = []
         for kind in dict.fromkeys(e.mistake.kind for e in self.confirmed):
             own = [e for e in self.confirmed if e.mistake.kind == kind]
@@ -138,7 +138,7 @@ class Calibration(Displayed):
         return pd.DataFrame(data, columns=columns)
 
     def display(self) -> Display:
-        """What was taken out, and how much of everything else the log leaves possible."""
+        """The corrections, and how much of all other mistakes the log leaves possible."""
         taken = [str(e) for e in self.confirmed]
         rest = [str(e) for e in self.entries if not e.confirmed]
         return Display("calibration by the fit's own log", [], taken, rest, "calibration.frame()")
@@ -153,7 +153,7 @@ class Corrected:
 
 
 def correctable_mistakes(setup: UncorrectedLog, widths: Mapping[str, float]) -> list[Mistake]:
-    """Mistakes that a fit can take out of this log."""
+    """Mistakes of this log that a fit can correct."""
     robot = setup.base.robot
     turning = [j for j in setup.joints if robot.bodies[j].dof == 1]
     out = [Mistake(k) for k in ("tilt", "delay") if k in widths]
@@ -284,9 +284,9 @@ def allow(
 ) -> Allowance:
     """Values and deviations of all mistakes, and what they add to the covariance.
 
-    Gains that were not taken out count only where the caller gives their deviation: parameters are
-    in the units of the log's torques, as are the torques that they predict. `believed` is the
-    weight at which the description is taken for a draw of the prior.
+    Gains that were not corrected count only if the caller gives their standard deviation:
+    parameters are in the units of the log's torques, as are the torques that they predict.
+    `believed` is the weight at which the description is taken for a draw of the prior.
     """
     trial = found.trial
     setup = trial.setup

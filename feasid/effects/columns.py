@@ -31,8 +31,8 @@ from feasid.regression.triangle import Reduced
 from feasid.robot.description import Robot
 
 HARMONICS = range(6, 201)
-"""Periods per 2 pi rad of ripple that are looked for. Fewer are no ripple: a smooth function of
-the position is looked for besides."""
+"""Periods per 2 pi rad of ripple that are looked for. Fewer waves do not count as ripple: smooth
+functions of the position are searched separately."""
 
 Places = npt.NDArray[np.intp]
 
@@ -161,7 +161,7 @@ class LogRows:
     def strongest_harmonics(self, joint: int, beta: Array, count: int) -> list[int]:
         """Periods per 2 pi rad that the unfiltered residual of a joint holds most of.
 
-        Every further one is the strongest beside those that were found.
+        Each further one is the strongest in addition to those found before.
         """
         at = np.concatenate([p.run.q[p.centres, joint] for p in self.parts])
         raw = [p.raw[joint] for p in self.parts]

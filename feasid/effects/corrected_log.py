@@ -152,7 +152,7 @@ class CorrectedLog:
 
     @property
     def held_out(self) -> HeldOut:
-        """Errors of rows by a feasible model of the other stretches, in units of the noise."""
+        """Errors of rows by a feasible model of the other segments, in units of the noise."""
         residual = self.held_out_residuals / self.row_deviations
         return HeldOut.from_rows(residual, self.rows.block, self.rows.joint)
 
@@ -163,7 +163,7 @@ class CorrectedLog:
 
     @cached_property
     def held_out_residuals(self) -> Array:
-        """Residual of every row by a feasible model of the other stretches, shape (rows,)."""
+        """Residual of every row by a feasible model of the other segments, shape (rows,)."""
         out = np.zeros(len(self.torque))
         for fold in range(FOLDS):
             others = [f for f in range(FOLDS) if f != fold]
@@ -221,7 +221,7 @@ class ResolutionBias:
 
     @property
     def notes(self) -> list[Note]:
-        """What is said where the bias counts."""
+        """The note on a bias that matters."""
         if self.deviations <= BIASED:
             return []
         text = (

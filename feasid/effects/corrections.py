@@ -36,7 +36,7 @@ class LogCorrection:
         return LogCorrection(out)
 
     def parameters_of(self, mistakes: Sequence[Mistake]) -> Array:
-        """Parameters of these mistakes, one after the other; zeros where nothing was taken out."""
+        """Parameters of these mistakes, one after the other; zeros without a correction."""
         none = [np.zeros(0)]
         return np.concatenate(
             [*none, *(self.values.get(m, np.zeros(EFFECTS[m.kind].size)) for m in mistakes)]
@@ -135,7 +135,7 @@ def body_with_zero_offset(body: Body, zero: float) -> Body:
 
 
 def usual_widths(calibration: Any, period: float) -> dict[str, float]:
-    """Deviations by kind [SI] that an option ``calibration`` asks for; nothing where it is None.
+    """Standard deviations by kind [SI] of an option ``calibration``; empty if it is None.
 
     `calibration`: a mapping's entries replace `USUAL`; 0 leaves a kind out. Delays are in samples;
     `period`: of the samples [s]. Raises InputError: a name is none of `USUAL`.

@@ -16,8 +16,8 @@ from feasid.robot.drives import Drive
 from feasid.robot.joint_terms import FRICTION, JOINT_TERMS
 
 LEAST_COULOMB, LEAST_VISCOUS = 0.2, 0.01
-"""Shares of the coefficients without further terms, at least, that Coulomb and viscous friction
-keep beside friction with the root of the speed or with the load. Lubricated gears of a Staubli TX40
+"""Least shares of their coefficients without further terms that Coulomb and viscous friction keep
+if friction with the root of the speed or with the load is added. Lubricated gears of a Staubli TX40
 keep a quarter to a third of Coulomb friction, and with half demanded its held-out torques are
 predicted by a third worse; where the root takes its place on a Unitree Z1 0.01 to 0.17 is left.
 Beside half of Coulomb friction and no viscous friction, the root predicts other halves of that log

@@ -1,9 +1,8 @@
 """What is wrong with a log by its columns and by large mistakes, and options that make up for it.
 
-Every suspicion (a wrong sign, columns in another order, a stretch that is stuck) comes with options
-of a fit. Whether a feasible model that is fitted to the mended log is better is seen where it was
-not fitted: stretches of time, each predicted from the others. Advice that does not lower this error
-is not given.
+Every suspicion (a wrong sign, columns in another order, a signal that is stuck) comes with options
+of a fit. A feasible model of the corrected log must be better on held-out data: segments of time,
+each predicted from the others. Advice that does not lower this error is not given.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ MOST_CHANGES, MOST_TRIED = 4, 3
 """Large mistakes that are looked for in one log, and suspicions that are tried for each."""
 
 MIN_FOLDS = 3
-"""Held-out stretches without which nothing can be tried."""
+"""Least number of held-out segments with which remedies can be tested."""
 
 LEAST_SPEED = 1e-6
 """Velocities below this are none [rad/s or m/s]."""
@@ -74,7 +73,7 @@ SCALES = ("scale", "gear")
 """Findings about units of torque, which relative errors do not show."""
 
 FACTS = ("dead", "scale", "unsigned")
-"""Codes of findings that put a fit in doubt though no remedy of theirs can be tried."""
+"""Codes of findings that make a fit doubtful although their remedy cannot be tested."""
 
 OF_THE_READER = ("currents",)
 """Codes of warnings that come with the log's own notes."""
@@ -83,7 +82,7 @@ KEPT = ("exclude", "nan", "sort", "delay", "trim")
 """Options of signals that mean the same where the equations are filtered."""
 
 UNREADABLE = ("columns", "time", "dead")
-"""Errors of columns after which nothing is said of the dynamics."""
+"""Errors of columns that prevent findings about the dynamics."""
 
 MOTION_CODES = ("velocity", "swap")
 """Findings about positions and velocities that contradict each other."""
@@ -98,7 +97,7 @@ class LogCheck:
 
     @property
     def usable(self) -> bool:
-        """Whether a fit of the mended log means anything."""
+        """Whether a fit of the corrected log is meaningful."""
         found = [f for f in self.diagnosis.errors if not f.options or f.code == "dead"]
         return not any(f.code not in SCALES for f in found)
 
@@ -181,8 +180,9 @@ def _no_motion_finding(samples: DecimatedLog) -> Finding:
 def confirm_advice(findings: list[Finding], robot: Robot, search: AdviceSearch) -> list[Finding]:
     """The findings with the advice that makes a fit predict better.
 
-    They are tried one on top of the other in the order in which they were found, those that do not
-    help again when others did, and what is left of them together.
+    They are tried in the order in which they were found, each in addition to those that helped.
+    Those that did not help are tried again after others did, and finally all remaining ones
+    together.
     """
     left = [k for k, f in enumerate(findings) if f.level != "note" and _has_effect(f, robot)]
     taken = True
@@ -217,8 +217,8 @@ def _apply_finding(robot: Robot, finding: Finding) -> Robot:
 def _without_advice(finding: Finding, search: AdviceSearch) -> Finding:
     """A finding whose remedy did not help: reported without it, and never as an error.
 
-    Units of all torques scale all masses, and only the description tells them: they are warnings.
-    What cannot be read at all without an option stays an error.
+    The unit of all torques scales all masses, and only the description shows it, so such findings
+    are warnings. What cannot be read at all without an option stays an error.
     """
     if finding.values.get(WAYS):
         return finding
@@ -356,7 +356,7 @@ def _error_reduction(
 
 
 def _squared_error_shares(trial: CrossValidation, tested: Reduced) -> Array:
-    """Squared errors of every stretch of a log, as shares of its torques, (folds, dof)."""
+    """Squared errors of every segment of a log, as shares of its torques, (folds, dof)."""
     return trial.squared_errors(tested=tested) / np.maximum(tested.torque_norms**2, 1e-300)
 
 
@@ -442,7 +442,7 @@ def _undiagnosed_note(tasks: Sequence[LogTask], why: str) -> Note:
 def _align_logs(
     tasks: Sequence[LogTask], robot: Robot, options: Mapping[str, Any]
 ) -> tuple[list[DiagnosedLog], list[Note]]:
-    """Logs with the columns of the first, as far as they are not too long, and what is left."""
+    """Logs that have the columns of the first and are not too long, and the other logs."""
     parts: list[DiagnosedLog] = []
     long, other = [], []
     exclude = options.get("exclude", ())

@@ -73,7 +73,7 @@ def _check_floating(recording: Recording, robot: Robot, asked: Mapping[str, Any]
 
 
 def _mark_missing_cells(raw: Signals) -> Signals:
-    """A copy in which every cell that is no number is NaN."""
+    """A copy in which every cell that is not a number is NaN."""
     values = {kind: np.where(np.isfinite(x), x, np.nan) for kind, x in raw.values.items()}
     return replace(raw, values=values)
 

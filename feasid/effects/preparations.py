@@ -6,7 +6,7 @@ hundred samples of the log and judged by the feasible model that explains them b
     J = N * sum over joints of log(relative error) + weight * divergence(model, description),
 
 so that a mistake is also seen where a model far from the description would hide it. What lowers J
-most is only a suspicion: whoever asks tries it with fits to stretches of the whole log.
+most is only a suspicion; the caller tests it with fits to segments of the whole log.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SMALLEST_ERROR = 0.03
 """Relative errors below this are as good: thinned, filtered friction leaves as much."""
 
 EXPLAINED = 0.9
-"""Held-out error of least squares up to which it tells something of a joint's torque."""
+"""Held-out error of least squares up to which it explains something of a joint's torque."""
 
 RIDGE = 1e-3
 """Pull of least squares to zero, as a share of the columns' mean size: half a few hundred samples

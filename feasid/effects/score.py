@@ -73,7 +73,7 @@ class ScoreTests:
     def gauss_newton_step(
         self, mistakes: Sequence[Mistake], values: Array, widths: Array
     ) -> tuple[Array, Array]:
-        """Gauss-Newton step of these mistakes beside all parameters, and its covariance.
+        """Joint Gauss-Newton step of these mistakes and all parameters, and its covariance.
 
         Deviations are the larger of the model's and of those by sums over blocks, correlations
         those of the model.

@@ -1,4 +1,4 @@
-"""What a log asks for: the search on a log row by row or reduced, and its table."""
+"""The effects that a log shows: the search on a log, row by row or reduced, and its table."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MOST_FEATURES = 12
 
 @dataclass(frozen=True)
 class SelectionEntry:
-    """An effect at a joint that a search looked at."""
+    """An effect at a joint that a search tried."""
 
     effect: str
     joint: str  #: Empty for an effect of the whole log.

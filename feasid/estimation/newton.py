@@ -28,7 +28,7 @@ from feasid.feasibility.cone import (
 from feasid.feasibility.constraints.sets import FeasibleSet
 
 SHRINKAGE = 4.0
-"""Parameters' worth of evidence for the common weight beside that of a body's own."""
+"""Weight of the common evidence, in numbers of parameters, relative to that of the body itself."""
 
 BARRIERS = (1.0, 1e-2, 1e-4, 1e-6, 1e-8)
 """Weights of the other constraints' logarithms on the way to the optimum: the last costs at most
@@ -211,8 +211,8 @@ class EntropicProblem:
         from the reference, where `believed` is the weight of the density that it is drawn from at
         most, and less for bodies that say so; see `body_prior_weights`. D is taken halfway between
         delta and the reference: at a minimum close to an impossible body it is so large that only
-        models still closer to it would be believed. Bounds are not counted, which makes deviations
-        beside an active one larger than they are.
+        models even closer to it would seem likely. Bounds are not counted, which makes standard
+        errors next to an active bound too large.
         """
         each = self._body_curvatures(delta)
         curvatures = np.array([*each.values()]).reshape(-1, *self._curvature.shape)

@@ -85,7 +85,7 @@ class Noise:
     ) -> tuple[Array, Array, float]:
         """Triangle of all rows divided by their standard deviations, as of `Reduced.triangle`.
 
-        `folds`: only these stretches of time.
+        `folds`: only these segments of time.
         """
         size = len(reduced.columns)
         r = self.whitened_triangle_with_slope(reduced, folds)
@@ -276,7 +276,7 @@ EXPECTED_DELAY = 0.5
 """Deviation of the delay before a log is seen, in samples."""
 
 LONGEST_DELAY = 1.0
-"""Samples beyond which a delay is reported and not taken out."""
+"""Samples beyond which a delay is reported and not corrected."""
 
 DELAY_ROUNDS = 2
 """The noise is that of rows which are shifted already; the second round changes microseconds."""

@@ -27,9 +27,10 @@ WEIGHT = 3.0
 """Where no evidence was asked yet: it wants 3 to 10 in simulation, and errors are flat there."""
 
 TRACE = 1e-6
-"""Weight of the divergence beside a quadratic prior, as a share of the prior's weight and at least
-this: it keeps the minimiser strictly feasible. A share that did not grow with the prior's weight
-would leave Newton's method unable to reach minima near the edge of the feasible set."""
+"""Weight of the divergence in addition to a quadratic prior, as a share of the prior's weight, and
+its least value: it keeps the minimiser strictly feasible. A share that did not grow with the
+prior's weight would leave Newton's method unable to reach minima near the edge of the feasible
+set."""
 
 COVARIANCE_WEIGHT = 1.0
 """Deviations take the reference for a draw of at most this weight: one weight for all bodies
@@ -178,7 +179,7 @@ class EntropicPrior(Prior):
         return problem.maximise_evidence(problem.minimise(start, WEIGHT).delta)
 
     def clip_weight(self, evident: float) -> float:
-        """At most `STRONGEST`: a description that contradicts the log is believed less."""
+        """At most `STRONGEST`: a description that contradicts the log gets less weight."""
         return min(evident, STRONGEST)
 
     def covariance(

@@ -68,7 +68,7 @@ class EstimationProblem:
         towards: Array | None = None,
         prior: Prior | None = None,
     ) -> EstimationProblem:
-        """The problem of a log; `towards` (bodies, 10) stand for the description's inertials."""
+        """The problem of a log; `towards` (bodies, 10) replaces the description's inertials."""
         r, rho, _ = reduced.triangle()
         scale = problem_units(base.robot, feasible, r @ base.K, rho, torques=True)
         reference = reference_model(base.robot, scale).delta.copy()
@@ -279,7 +279,7 @@ def _tangents(constraint: Any, point: Array) -> list[Linear]:
 
 
 def require_consistent_reference(feasible: FeasibleSet, reference: Array) -> None:
-    """Raise InputError where a body of the reference (n,) is no positive mass distribution."""
+    """Raise InputError if a body of the reference (n,) is not a positive mass distribution."""
     blocks = feasible.inertial.blocks
     broken = [b.name for b in blocks if np.linalg.eigvalsh(b.matrix(reference))[0] <= 0]
     if broken:

@@ -25,22 +25,22 @@ FACTOR_SHARE = 0.2
 """Standard deviation of that factor: CAD models err in common, by coverings, cables, and infill."""
 
 UNSEEN = 0.5
-"""A constant with a larger relative deviation is not told by the logs."""
+"""A constant with a larger relative standard error counts as not determined by the logs."""
 
 
 SCALES = (0.2, 5.0)
-"""Factor between a log's torques and the description's, in the median over joints, beyond which it
-is no description that is wrong: of seven robots recorded in N m it is .5 to 1.3, in counts of a
+"""Factor between a log's torques and the description's, in the median over joints, beyond which the
+description alone cannot be wrong: of seven robots recorded in N m it is .5 to 1.3, in counts of a
 motor .6, and .09 to .1 in amperes."""
 
 FEWEST = 2
-"""Joints whose factor is determined, from which their median is believed."""
+"""Least number of joints with a determined factor for their median to count."""
 
 
 def scale_note(log: Reduced, base: BaseParameters, units: Mapping[str, Any] | None) -> Note | None:
     """A warning where torques are a multiple of what the description says; None where not.
 
-    Nothing is said where `units` gives factors of torques, nor without inertials to compare with.
+    There is no note if `units` gives factors of torques, or without inertials to compare with.
     """
     if any(
         key.partition("_")[0] == "tau" and not isinstance(u, str)

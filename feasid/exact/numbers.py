@@ -1,4 +1,4 @@
-"""Exact numbers: what doubles and decimals in text stand for, as text, and over one integer.
+"""Exact values of doubles and of decimals in text, as text, and over one integer.
 
 Linear equations in them are eliminated without rounding.
 """
@@ -39,7 +39,7 @@ def printed_decimal(number: float) -> Fraction:
 
 
 def simplest_number(number: float) -> Fraction:
-    """A computed coefficient as the short decimal or simple fraction that it stands for."""
+    """A computed coefficient as the short decimal or simple fraction that it approximates."""
     if not number:
         return Fraction(0)
     simple = Fraction(float(number)).limit_denominator(PLAIN_DENOMINATOR)

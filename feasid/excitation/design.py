@@ -105,8 +105,8 @@ def _as_list(given: Given) -> list[Reduced | Trajectory]:
 OBJECTIVES = ("logdet", "condition", "prediction", "gains")
 
 GAIN_FACTOR = 0.2
-"""Deviation of the logarithm of all gains' common factor, which no motion tells: that of
-`feasid.servos.gains.FACTOR_SHARE`; ratios of gains do not depend on it."""
+"""Standard deviation of the logarithm of all gains' common factor, which no motion determines: that
+of `feasid.servos.gains.FACTOR_SHARE`; ratios of gains do not depend on it."""
 
 FAMILIES = ("fourier", "spline")
 

@@ -15,8 +15,9 @@ from feasid.robot.joint_terms import TERMS, JointState
 
 OVERSHOOT = (np.sqrt(55.0) - 5.0) / 2
 """The c for which ``s = tanh u (1 + c / cosh^2 u)`` loses no square: the integral of 1 - s^2 over
-all u, ``2 - 4 c / 3 - 4 c^2 / 15``, is zero. So a smoothed sign tells as much of friction as the
-sign, up to the square of its width, where tanh alone tells less by the width."""
+all u, ``2 - 4 c / 3 - 4 c^2 / 15``, is zero. So a smoothed sign carries as much information on
+friction as the sign, up to the square of its width; tanh alone loses information in proportion to
+the width."""
 
 Places = npt.NDArray[np.intp]
 

@@ -2,7 +2,7 @@
 
 The information of a motion is M = W'W / s, the mean over its samples of the base regressor's
 square, rows divided by the torque noise, plus what is known already. Each objective returns its
-value and its derivative by M, a symmetric matrix; limits are a barrier beside it.
+value and its derivative by M, a symmetric matrix; limits are added as a barrier.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def link_capsules(
 
     ``given`` maps a link to its capsules (start, end, radius) in the link's frame; spheres have
     start and end alike. Meshes below the folder ``meshes`` count by their convex hulls; without
-    it, and where a format does not tell their names, they are left out and noted.
+    it, and if a format does not give their names, they are left out with a note.
     """
     frames = link_frames(robot)
     out: list[Capsule] = []
@@ -180,7 +180,7 @@ OVERLAP_POSTURES = 300
 """Random postures in which links are checked for overlaps that no motion changes."""
 
 NEAR = 0.05
-"""Distance between capsules [m] below which the polytopes inside are looked at."""
+"""Distance between capsules [m] below which the polytopes inside are compared."""
 
 TOGETHER = 512
 """Postures whose polytopes are compared at once."""
@@ -326,7 +326,7 @@ class LinkDistance:
 def _polytope_gaps(
     evaluation: RegressorEvaluation, first: Capsule, second: Capsule, gap: Array
 ) -> Iterator[tuple[Places, Array, Array, Array]]:
-    """Where polytopes tell a larger distance than capsules, whose gaps (N,) are raised by it.
+    """Raise the gaps (N,) of capsules where the polytopes inside are farther apart.
 
     A face of one has all corners of the other (and its radius) at least so far beyond it: a lower
     bound of the distance, and of what is lacking where they overlap. Yields samples, gaps,

@@ -135,7 +135,7 @@ def approach_motion(start: Array, end: Array, seconds: float, count: int) -> lis
 
 
 LINE_COLOR, LIMIT_COLOR = "#4477aa", "#ee6677"
-"""Paul Tol's bright palette, told apart by the colour-blind and in print."""
+"""Paul Tol's bright palette, distinguishable for the colour-blind and in print."""
 
 PLOT_POINTS = 600
 """Points drawn per line."""

@@ -315,8 +315,8 @@ def servos_to_write(
 ) -> dict[str, JointServo]:
     """The position servos that a written file contains, by joint.
 
-    Raises InputError: a servo that does more than the format's actuators, whose old gains would
-    stay in the file beside bodies in the scale of new ones.
+    Raises InputError: the format's actuators cannot hold the servo, and their old gains would not
+    match the new bodies.
     """
     if servo is None or not format_named(format_of(robot, path)).holds_servos:
         return {}

@@ -2,10 +2,10 @@
 
 The file holds the fitted bodies: masses, first moments and inertias are those of the fit. Joint
 terms that its format has a place for have their fitted values; viscous and Coulomb friction also
-stand for friction that no format holds, see `feasid.export.file_terms`. What the format
-cannot hold (offsets, drive inertia in URDF) is left out of the file, listed in `Export`, and kept
-in a sidecar that `feasid.load_robot` reads with the file. Nothing else is estimated again: other
-bodies would take over what a missing term explained, a sensor's offset for example.
+approximate friction that no format holds, see `feasid.export.file_terms`. What the format cannot
+hold (offsets, drive inertia in URDF) is left out of the file, listed in `Export`, and kept in a
+sidecar that `feasid.load_robot` reads with the file. Nothing else is estimated again: other bodies
+would take over what a missing term explained, a sensor's offset for example.
 
 Errors of the file are those of its clients, by the laws of `feasid.export.clients`.
 """
@@ -186,7 +186,7 @@ TOLD_ACCELERATION = 0.05
 models of robots differ by in practice."""
 
 POSTURES = 64
-"""Postures over which a robot's inertia is looked at."""
+"""Number of postures over which a robot's inertia is compared."""
 
 
 def _armature_advice(robot: Robot, postures: Array) -> str:
@@ -259,7 +259,7 @@ def _errors_by_law(
     path: str,
     where: str,
 ) -> dict[str, pd.Series[float]]:
-    """Errors of clients that read the file alone, and with drive inertia beside it."""
+    """Errors of clients that read the file alone, and of clients that add the drive inertia."""
     held = format_named(format_of(robot, path)).holds_forces
     fo = {x.joint: x.value for x in offsets if held or x.origin == "sensor"}
     alone = joint_values(reread, reread.values)
@@ -304,7 +304,7 @@ def missing_lines(whole: Robot, lost: Sequence[str], armature: str) -> tuple[str
 
 
 def reason_not_to_write(verdict: Quality) -> str:
-    """Why a model is no model of the robot: nothing is left that it is good for."""
+    """The reason why a model is good for no use."""
     return str(verdict.reasons[0]) if verdict.level == "useless" else ""
 
 

@@ -1,4 +1,4 @@
-"""Robots drawn from what a log leaves open, or around a description where there is no log."""
+"""Robots drawn from the posterior of a log, or around a description without a log."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def check(
     feasible: FeasibleSet | None = None,
     **options: Unpack[CheckOptions],
 ) -> Verdict:
-    """Decide whether parameters can exist, and prove the answer.
+    """Decide whether parameters are feasible, and prove the answer.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def _merge_constraints(
     feasible: FeasibleSet | None,
     bounds: Mapping[str, Any],
 ) -> FeasibleSet:
-    """Constraints of a fit, with those that are asked of it now."""
+    """Constraints of a fit, with additional ones."""
     if feasible is not None:
         return feasible_set_from_options(robot, consistency, feasible, bounds)
     now = feasible_set_from_options(robot, consistency or fitted.consistency, None, bounds)

@@ -29,7 +29,8 @@ FAINT_PULL = 1e-5
 grow without end while the residual falls by less and less."""
 
 WEAKER_PULLS = (1e-6, 1e-7, 1e-8, 1e-9, 1e-11)
-"""Pulls for distances that are small beside the target: the closest answer is taken."""
+"""Weights of the pull for distances that are small compared with the target; the closest answer is
+used."""
 
 GROWS, WORTH = 2.0, 1e-4
 """Where the closest answer lies at infinity, every weaker pull lets parameters grow. By which
@@ -51,7 +52,7 @@ KEPT = 0.5
 """Fraction of the margin that the chosen full model keeps."""
 
 POOR_GAP = 0.05
-"""Gap beyond which the best answer of all solvers is no answer."""
+"""Gap beyond which even the best answer of all solvers is rejected."""
 
 PULLS = ((1e-7, True), (1e-7, False), (1e-6, True))
 """Pulls towards a generic model, and whether of all parameters, tried until the gap of an answer is
@@ -155,8 +156,8 @@ def closest(
     solver : optional
         See `feasid.feasibility.solve.solver_attempts`.
     refine : bool
-        Weaken the pull on faint directions, and take the closest answer. Without it distances that
-        are small beside the target's norm come out a little too large.
+        Weaken the pull on faint directions, and take the closest answer. Without it, distances that
+        are small compared with the target's norm come out a little too large.
     generic : (Units, Reference), optional
         Units and reference that do not depend on the description's inertials, tried first, with
         weak pulls: margins and the pull towards `reference` are felt in the residual where masses
@@ -173,7 +174,7 @@ def closest(
     -----
     A solver's answer is judged by the gap between its cost and a lower bound that we evaluate
     ourselves from its multipliers, for the program as it was given to it: with the margin, and
-    with the pull on faint directions. What is proved of the problem itself is said by
+    with the pull on faint directions. Proofs about the problem itself are in
     `feasid.feasibility.proof.optimality`.
     """
     elimination = Elimination.from_equalities(feasible).require_consistent()

@@ -1,4 +1,4 @@
-"""The cone of what can exist: its logarithms, and one Newton method for all that is sought inside.
+"""The cone of feasible parameters: log-determinants, and one Newton method for all interior points.
 
 The divergence of a model delta from a reference delta0 is, up to a constant,
 

@@ -1,4 +1,4 @@
-"""The closest parameters that can exist: the correction BPFC, in three distances."""
+"""The closest feasible parameters: the correction BPFC, in three distances."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def correct(
 
 
 SAME_TOTAL = 1e-9
-"""Relative difference of a sum of masses from the one that was asked for."""
+"""Relative difference of a sum of masses from the requested one."""
 
 
 def _scaled_to_total(robot: Robot, total: Any) -> tuple[Robot, Bounds]:

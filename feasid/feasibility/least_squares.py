@@ -1,4 +1,4 @@
-"""Feasible least squares: the parameters that fit best among those that can exist."""
+"""Feasible least squares: the best-fitting feasible parameters."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 FRICTION_RIDGE = 1e-3
 """Ridge on fv, fc and fo as a fraction of their columns' norm in the data: it moves a well
-excited coefficient by one part in a million, and splits what a joint that moves one way only
-cannot tell apart (offset and Coulomb friction) evenly instead of without limit."""
+excited coefficient by one part in a million, and divides the sum of offset and Coulomb friction
+evenly at a joint that moves in one direction only and cannot separate them."""
 
 
 class BaseMap(Protocol):

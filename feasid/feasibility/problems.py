@@ -4,7 +4,7 @@
     BPFC      minimise |K delta - beta|     over  D(delta) >= margin                  eq. (52)-(56)
     FBPE-OLS  minimise |R K delta - rho|    over  D(delta) >= margin                  eq. (64)-(75)
 
-D(delta) stands for all matrices and numbers of a feasible set. The unknown of a program is not
+D(delta) denotes all matrices and numbers of a feasible set. The unknown of a program is not
 delta but x, delta in units: of each body's mass and length, or those in which the columns of the
 data have norm one. Solvers' tolerances then mean the same for a finger and for a leg. What changes
 from one solve to the next (R, rho, beta) is a `cvxpy.Parameter` (DPP).
@@ -47,7 +47,7 @@ FAINT_DIRECTION = 1e-2
 """Directions of the unknowns that show less than this share of the data are not scaled to one."""
 
 INTERIOR_PULL = 1e-4
-"""Weight of the distance to a model, in units, beside a margin in `interior_point_problem`."""
+"""Weight of the distance to a model, in units, relative to a margin in `interior_point_problem`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +150,7 @@ class ScaledParameters:
         given: Sequence[Any] = (),
         error: Any = None,
     ) -> Program:
-        """The program of an objective over what can exist, and over what else is `given`."""
+        """The program of an objective over the feasible set and the constraints in `given`."""
         matrices, numbers = exist
         s = next((v for v in further if v.name() == "s"), MARGIN)
         convex = tuple(

@@ -1,4 +1,4 @@
-"""All models that can exist and fit a log well enough, and how far a linear form reaches over them.
+"""All feasible models that fit a log well enough, and the range of a linear form over them.
 
 The models are those of a feasible set with ``|R K delta - rho|^2 <= budget``. A limit far beyond
 any robot of this size keeps the set bounded; where it decides an end, there is none.
@@ -43,7 +43,8 @@ ROOM = 10.0
 LIMIT = "limit far beyond the robot's size"
 
 SOURCES = ("data", "feasibility", "prior", "limit")
-"""What can end a range: the log, that bodies exist, what was asked or believed, our own limit."""
+"""Reasons for the end of a range: the log, feasibility, given or assumed bounds, the limit on
+sizes."""
 
 RELATIVE_GAP = 1e-3
 """Duality gap at which a path ends, as a share of the way from the centre."""

@@ -201,7 +201,7 @@ def solve_verified(
 
 
 def solver_error(what: str, attempts: Sequence[Attempt]) -> SolverError:
-    """The error that says what was tried."""
+    """The error that lists all attempts."""
     lines = "\n  ".join(str(a) for a in attempts)
     return SolverError(f"{what}; tried:\n  {lines}", attempts=tuple(attempts))
 

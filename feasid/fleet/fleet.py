@@ -272,7 +272,7 @@ def _combine(alone: Mapping[str, Fit], first: Fit, options: Mapping[str, Any]) -
 
 
 def _prior_of(robot: Robot, known: TypeModel) -> GaussianPrior:
-    """The prior of a robot that is not among those that told the type."""
+    """The prior of a robot that was not used to estimate the type."""
     covariance = known.covariance + known.deviations
     return GaussianPrior(tuple(robot.parameter_names), known.mean, covariance)
 

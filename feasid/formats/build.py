@@ -26,7 +26,7 @@ from feasid.robot.rotations import compose, exponential
 FLOATING_JOINT = "floating_base"
 
 WORLD = "world"
-"""Stands for the base in equality constraints."""
+"""Name of the base in equality constraints."""
 
 
 def build_robot(
@@ -173,8 +173,8 @@ def _make_frames_massless(
 ) -> Iterator[Body]:
     """The bodies, those that are mere frames between joints massless.
 
-    They have neither mass nor geometry and carry others, in a file that gives links a mass. Of a
-    last body without mass nothing is said: it could not be moved.
+    They have neither mass nor geometry and carry others, in a file that gives links a mass. A last
+    body without mass is not reported: it could not be moved.
     """
     carrying = {b.parent for b in bodies}
     weighed = any(link.mass is not None for link in description.links)

@@ -39,7 +39,7 @@ MAX_NAME = 256
 
 
 class NeedsCompilerError(Exception):
-    """Only the format's own compiler can work something out; the message says what and where."""
+    """Only the format's own compiler can compute a value; the message names it and its place."""
 
 
 def _identity_pose() -> PrecisePose:

@@ -174,8 +174,8 @@ def _run_xacro(path: str | os.PathLike[str], limits: ReadLimits) -> XmlText:
 def _find_robot_description(name: Any) -> Any:
     """The file of a robot that ``robot_descriptions`` knows by this name; else `name` itself.
 
-    Only a bare name such as ``"panda_description"`` that is no file is looked up. The package
-    downloads descriptions when they are first asked for.
+    Only a bare name such as ``"panda_description"`` that is not a file is looked up. The package
+    downloads descriptions at their first use.
     """
     if not isinstance(name, str) or not name.isidentifier() or os.path.exists(name):
         return name

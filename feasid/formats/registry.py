@@ -131,7 +131,7 @@ def reread_description(robot: Robot) -> Description | None:
 
 
 def collision_shapes(robot: Robot) -> dict[str, list[Shape | None]]:
-    """Collision geometries per link, in the link's frame; None stands for a mesh.
+    """Collision geometries per link, in the link's frame; None for a mesh.
 
     Links without any are left out; a robot that was not read from a file has none.
     """
@@ -142,7 +142,7 @@ def collision_shapes(robot: Robot) -> dict[str, list[Shape | None]]:
 
 
 def collision_meshes(robot: Robot) -> dict[str, list[Mesh]]:
-    """Meshes per link that collide, as far as the format of the robot's file tells them."""
+    """Collision meshes per link, if the format of the robot's file gives them."""
     description = reread_description(robot)
     links = () if description is None else description.links
     return {link.name: found for link in links if (found := [*link.meshes()])}

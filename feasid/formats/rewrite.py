@@ -46,7 +46,7 @@ EMPTIED = NewInertial(0.0, (0.0,) * 6)
 """What a fixed link gets when the moving one carries all."""
 
 HELD_SHARES = (*(0.5**k for k in range(20)), 1e-9)
-"""Shares of the inertials of held links that are tried, until the body's own link can exist."""
+"""Shares of the inertials of held links that are tried until the body's own link is consistent."""
 
 _LIFTS = (0.0, 1e-16, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10)
 """Multiples of tr(I) that may be added to the diagonal to make the decimals exactly definite."""
@@ -154,9 +154,9 @@ def relative_difference(a: Array, b: Array) -> float:
 def joint_terms_to_write(robot: Robot, holds: Collection[str]) -> dict[str, JointTerms]:
     """Per joint the terms to write, of the symbols that a format `holds`.
 
-    Joints of one degree of freedom without a drive get zeros: a file says what the model says.
-    Joints with a drive without values keep what the file says. A spring's rest position is kept
-    where the drive says it; see `sum_drives` for how drives of one joint count.
+    Joints of one degree of freedom without a drive get zeros, so that the file agrees with the
+    model. Joints with a drive without values keep what the file says. A spring's rest position is
+    kept where the drive says it; see `sum_drives` for how drives of one joint count.
 
     Raises InputError: a term is negative; names the joint.
     """

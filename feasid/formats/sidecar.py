@@ -1,4 +1,4 @@
-"""Sidecar files: what a description format cannot represent, in a text file beside it.
+"""Sidecar files: what a description format cannot represent, in a text file in the same folder.
 
 ``arm.urdf.feasid.json`` holds the joint terms of a robot (and its rotors, its gravity, and the
 inertial parameters where the file had to be given others), and the hash of the file that it

@@ -44,7 +44,7 @@ class ReadLimits:
 LIMITS = ReadLimits()
 
 TEXT = "<text>"
-"""Stands for the path of a description that was given as text."""
+"""In place of the path of a description that was given as text."""
 
 _CHUNK = 64 * 1024
 """Bytes that the parser gets at a time, between which the length of a tag is checked."""
@@ -171,7 +171,7 @@ class XmlText:
 
 
 def read_bytes(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> bytes:
-    """Read a regular file of limited size, or say what is wrong with the path."""
+    """Read a regular file of limited size; an error names what is wrong with the path."""
     try:
         return read_whole(path, limits.size)
     except LimitError as error:
@@ -183,7 +183,7 @@ def read_bytes(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> byt
 
 
 NO_XML = {b"#usda": "usd", b"PXR-USDC": "usd"}
-"""Beginnings of files that are no XML, and the tag of a root element that stands for them."""
+"""Beginnings of files that are not XML, and the tag of the root element used for them."""
 
 
 def parse_xml(data: bytes, path: str = TEXT, limits: ReadLimits = LIMITS) -> XmlText:
@@ -212,7 +212,7 @@ def parse_xml(data: bytes, path: str = TEXT, limits: ReadLimits = LIMITS) -> Xml
 
 @contextmanager
 def _pause_garbage_collection() -> Iterator[None]:
-    """Without the garbage collector, which would look at a growing tree again and again."""
+    """Switch the garbage collector off, which would scan a growing tree again and again."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -49,7 +49,8 @@ MOST_COPIED = 2**18
 """Entries of K of which a check makes copies at a time."""
 
 WITH_INERTIA = ("Ia", "fo")
-"""Terms that no motion tells from inertia and weight of bodies; they are part of the recursion."""
+"""Terms that no motion separates from inertia and weight of bodies; they are part of the
+recursion."""
 
 RELATION_NOISE = 1e-13
 """Entries of a relation below this, relative to its largest and in scaled units, are rounding."""
@@ -232,7 +233,7 @@ class Coefficients:
 
     @cached_property
     def joint_nullspaces(self) -> tuple[JointNullspace, ...]:
-        """The joints' blocks: in floating point, or exactly where that is in doubt.
+        """The joints' blocks: in floating point, or in exact arithmetic if a rank is doubtful.
 
         Exact arithmetic takes over when singular values, angles or offsets are neither zero nor
         safely not, if the geometry is rational.
@@ -245,7 +246,9 @@ class Coefficients:
 
     @cached_property
     def exact_nullspaces(self) -> tuple[JointNullspace, ...] | None:
-        """The blocks from exact arithmetic; None without doubts, or if geometry is irrational."""
+        """The blocks from exact arithmetic; None if no rank is doubtful, or if the geometry is
+        irrational.
+        """
         self.echelon.joint_nullspaces  # noqa: B018  (notes doubtful singular values)
         if self.echelon.run.doubtful_values or nearly_degenerate_joints(self.echelon.run.frames):
             with suppress(NotRational):

@@ -1,9 +1,9 @@
 """Near-degenerate geometry: which joint, and which angle or offset makes it so.
 
 Some effects are of second order in a small angle and vanish in rounding, so singular values alone
-do not show what is in doubt. Angles and offsets between 1e-14 and 1e-5 are: between neighbouring
-axes, whatever the frames. An answer hangs on them if it changes when all of them are made exact,
-or made as large as any other.
+do not show which ranks are doubtful. Angles and offsets between 1e-14 and 1e-5 are: between
+neighbouring axes, whatever the frames. An answer hangs on them if it changes when all of them are
+made exact, or made as large as any other.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ENLARGED_SIZE = 0.05
 """Angle [rad] or relative offset to which doubtful ones are enlarged to see if they matter."""
 
 MAX_DOUBTFUL_VALUE = 1e-9
-"""Singular values without a small angle behind them are in doubt from here down to rounding."""
+"""Singular values below this are doubtful, even if no small angle explains them."""
 
 
 def find_near_degeneracies(echelon: Echelon, blocks: Sequence[JointNullspace]) -> dict[int, str]:

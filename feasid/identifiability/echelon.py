@@ -43,14 +43,16 @@ INTEGER_TOLERANCE = 2e-13
 ten times as much all tests of counts on hard mechanisms, tilts and random trees pass as well."""
 
 NOISE_SAFETY_FACTOR = 10.0
-"""How many times the estimated rounding an entry must have to be told from an integer."""
+"""An entry differs from an integer if the difference exceeds the estimated rounding by this
+factor."""
 
 MAX_ROUNDING = 1e-9
 """No entry this far from an integer is one, whatever its estimated rounding: along chains of ten
 bodies and more the estimate, a bound, grows far beyond the rounding itself."""
 
 EPSILON = 2.0**-52
-"""Rounding of an entry beside the largest of its parameter's row, such as a squared gear ratio."""
+"""Rounding of an entry relative to the largest of its parameter's row, such as a squared gear
+ratio."""
 
 SYMMETRIC_POWER = np.array([2.0, 2.0, 1.0, 0.0])
 """Power of length in a symmetric rotor's four parameters."""
@@ -74,7 +76,7 @@ class JointNullspace:
 def pivots_from_right(vectors: Array, noise: Array | None = None) -> Mask:
     """Last possible pivots of null vectors, (n, d, k) orthonormal columns to (n, d) flags.
 
-    ``noise`` (n,) is how far off the vectors are; entries of that size are no pivots.
+    ``noise`` (n,) is how far off the vectors are; entries of that size are not pivots.
     """
     n, d, k = vectors.shape
     picked = np.zeros((n, d), dtype=bool)

@@ -42,7 +42,7 @@ MAX_TILT = 1e-2
 """Sine of the largest such angle."""
 
 ROUNDING = 4e-16
-"""How far a double may be from the rational it stands for, relative to 1."""
+"""Largest difference between a double and the rational that it approximates, relative to 1."""
 
 
 class NotRational(Exception):  # noqa: N818  (a signal inside this module, not an error)

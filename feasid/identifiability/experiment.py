@@ -7,7 +7,7 @@ delta free along its null vectors N_A; so of beta_B it determines what is in the
 Base parameters in an order of preference across bodies, or with parameters that are given.
 
 A parameter that is given changes no torque in an unknown way, so that its column leaves K; tied
-parameters add up in the column of the one that stands for them. With K of the whole robot and
+parameters add up in the column of the one that represents them. With K of the whole robot and
 ``delta = E z + fixed``, the base parameters of the unknowns z are the reduced form of K E.
 """
 
@@ -407,7 +407,7 @@ class RestrictedCoefficients(Coefficients):
 
     @cached_property
     def scaled_kd(self) -> sparse.csc_array:
-        """Kd in scaled units; zero for what is no unknown."""
+        """Kd in scaled units; zero for parameters that are not unknown."""
         columns, null = self._null_vectors
         out = np.zeros((len(self.independent), len(self.dependent)))
         if self._dependent_unknowns.size:

@@ -41,11 +41,11 @@ POSE_ROUNDING = 4e-16
 """Entries of a pose this small, relative to 1 or to the largest length, are rounding of zero."""
 
 MIN_ARM_TO_OFFSET = 1e-4
-"""Distances between axes below this fraction of the offsets in a description are no scale: they
-are rounding, or so small that coefficients of the bodies beside them would be huge in it."""
+"""Distances between axes below this fraction of the offsets in a description are not used as a
+scale: they are rounding, or so small that coefficients of neighbouring bodies would be huge."""
 
 DEGENERACY_RANGE = (1e-14, 1e-5)
-"""Sines and relative offsets in between are in doubt whatever the singular values."""
+"""Sines and relative offsets in between make a rank doubtful, whatever the singular values."""
 
 LENGTH_POWER = np.array([2.0] * 6 + [1.0] * 3 + [0.0])
 """Power of length in the ten parameters."""

@@ -45,7 +45,7 @@ COARSEST = 2e-3
 """Nothing beyond this [rad or m] is taken for rounding."""
 
 PROJECTIONS = 80
-"""Each one halves what is left of an entry that is to vanish."""
+"""Each step halves the remainder of an entry that should vanish."""
 
 
 @dataclass(frozen=True, eq=False)

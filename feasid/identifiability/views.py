@@ -110,7 +110,7 @@ LEGEND = (
 )
 
 TABLE_WIDTH = 96
-"""Characters after which a table goes on below."""
+"""Width in characters after which a table is continued below."""
 
 
 class IdentifiedParameters(Protocol):
@@ -238,7 +238,9 @@ def symbol_table(base: IdentifiedParameters, without: IdentifiedParameters | Non
 
 
 def _split_table_columns(lines: Sequence[Sequence[str]], width: int) -> list[list[int]]:
-    """Columns of a table in groups that fit into `width` characters beside the first."""
+    """Columns of a table in groups that fit into `width` characters together with the first
+    column.
+    """
     out: list[list[int]] = []
     room = 0
     head = max(len(line[0]) for line in lines)

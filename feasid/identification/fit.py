@@ -203,7 +203,9 @@ class _Offer:
 
 
 def _offered_words(chosen: Mapping[str, Any], added: bool) -> tuple[str, ...]:
-    """Joint terms that may enter: those that were asked for; else all, where none was declared."""
+    """Joint terms that may enter: the given candidates; by default all, if the robot declares
+    none.
+    """
     if chosen["candidates"] is not None:
         return tuple(chosen["candidates"])
     return DEFAULT_WORDS if added and chosen["friction"] is None else ()
@@ -223,7 +225,7 @@ class _Answer:
 def _identify(
     tasks: Sequence[LogTask], offer: _Offer, chosen: Mapping[str, Any], align: Align
 ) -> _Answer:
-    """The plain fit, the search for what else the log asks for, and the fit with that."""
+    """The plain fit, the search for further effects, and the fit with these."""
     if has_rows(tasks, offer.wide.robot, chosen):
         base = offer.plain
         reduced = reduce_tasks(tasks, base)

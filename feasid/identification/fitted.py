@@ -125,7 +125,7 @@ class FittedModel:
 
     @property
     def feasible(self) -> FeasibleSet:
-        """Consistent bodies, and the constraints that were asked for."""
+        """Consistent bodies, and the given constraints."""
         return self.estimator.feasible
 
     @property
@@ -224,7 +224,7 @@ class FittedModel:
 
     @cached_property
     def certificate(self) -> Certificate:
-        """Proof, in rationals, that the identified parameters can exist; see its ``verify``."""
+        """Exact proof that the identified parameters are feasible; see its ``verify``."""
         from feasid.feasibility.check import check
 
         certificate = check(self, feasible=self.feasible).certificate

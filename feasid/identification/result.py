@@ -1,7 +1,7 @@
 """The result of a fit, and the ways on from there.
 
-What writes, draws, samples, reports and saves is imported when it is asked for: none of these rooms
-is needed to fit.
+Modules that write, draw, sample, report and save are imported at their first use, because a fit
+does not need them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Why a link looks wrong: the mistakes that people make, each named with its evidence.
 
-These are hints, in floating point, beside the exact verdicts of `feasid.inspection.judge`. A
+These are hints in floating point; the exact verdicts are those of `feasid.inspection.judge`. A
 hint is given only with numbers that speak for it.
 """
 
@@ -46,7 +46,8 @@ INERTIA_FACTORS = {
 }
 
 TOO_WIDE = 1.5
-"""Radius of gyration over the farthest point of the collision shapes, from which it is said."""
+"""Radius of gyration over the farthest point of the collision shapes, above which there is a
+hint."""
 
 ORDERS = {
     "xx yy zz xy xz yz": (0, 3, 4, 1, 5, 2),
@@ -207,7 +208,7 @@ def _gram_hint(mass: float, density: float) -> str:
 
 
 def _density_cause(link: Link, mass: float) -> Iterator[Cause]:
-    """Whether mass and moments of inertia ask for more than any material's density.
+    """Whether mass and moments of inertia imply more than any material's density.
 
     Of all bodies that are nowhere denser than rho, the ellipsoid of density rho has the smallest
     determinant of second moments, so that a link whose ellipsoid is denser cannot be built.
@@ -381,7 +382,7 @@ _FEW = 4
 """Links that a message names."""
 
 _MANY = 3
-"""Links with equal inertia from which it is said, when their shapes differ."""
+"""Number of links with equal inertia and different shapes from which there is a hint."""
 
 
 def _copied_inertials(description: Description) -> dict[str, Cause]:

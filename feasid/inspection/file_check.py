@@ -147,8 +147,9 @@ class FileCheck(Displayed):
 def check_file(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> FileCheck:
     """Read a description file and judge every link and moving body of it, exactly.
 
-    `limits`: what the file may grow to. Raises InputError: the file cannot be read: with line, link
-    and attribute where there are. Raises LimitError: it is larger or deeper than `limits`.
+    `limits`: what the file may grow to. Raises InputError: the file cannot be read; the message
+    names line, link and attribute if possible. Raises LimitError: it is larger or deeper than
+    `limits`.
     """
     text = parse_xml(read_bytes(path, limits), os.fspath(path), limits)
     return check_description(read_description(text, limits))

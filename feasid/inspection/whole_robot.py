@@ -27,7 +27,7 @@ from feasid.robot.description import Robot
 from feasid.robot.layout import random_configurations
 
 SAMPLES = 64
-"""Configurations at which the mass matrix is looked at."""
+"""Number of configurations at which the mass matrix is computed."""
 
 ROUNDING = 1e-12
 """Relative to its largest eigenvalue, below which one of the mass matrix counts as zero."""
@@ -108,7 +108,7 @@ def check_whole_robot(robot: Robot) -> WholeRobotVerdict:
 
 
 def mass_matrix(robot: Robot, values: Array, samples: int = SAMPLES) -> MassMatrix:
-    """Look at M(q), the inertial part of the joint torques, at random configurations.
+    """Compute eigenvalues of the mass matrix M(q) at random configurations.
 
     Column j of M(q) is inverse dynamics at rest without gravity for a unit acceleration of j.
     """

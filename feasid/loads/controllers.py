@@ -196,7 +196,9 @@ CONVENTIONS: dict[str, Callable[[Load], Convention]] = {
 
 
 def _principal_axes(about: Array) -> tuple[Array, Array]:
-    """Principal moments and right-handed axes, each beside the flange's axis nearest to it."""
+    """Principal moments and right-handed axes, each in the order of the nearest axis of the
+    flange.
+    """
     moments, axes = np.linalg.eigh(about)
     nearest = max(permutations(range(3)), key=lambda o: np.abs(np.diag(axes[:, o])).sum())
     moments, axes = moments[list(nearest)], axes[:, list(nearest)]

@@ -7,7 +7,7 @@ share the robot's own beta:
 
     minimise |R beta - rho|^2 + |R' (beta + K_L delta_L) - rho'|^2   over beta and delta_L,
 
-in units of the noise, with delta_L a body that can exist: its pseudo-inertia is positive definite
+in units of the noise, where delta_L is a consistent body: its pseudo-inertia is positive definite
 (Wensing, Kim and Slotine 2017). Eliminating beta leaves a triangle of ten columns.
 
 A wrist force-torque sensor needs one log only. It feels what moves the load and holds it against
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SURE = 3.0
-"""A mass that is negative by so many of its standard deviations is no load."""
+"""A mass that is negative by so many of its standard deviations is rejected."""
 
 NO_TORQUES = ("currents", "scale")
 """Codes of notes on logs whose torques are none, or not in N m."""
@@ -256,7 +256,7 @@ def _fit_unloaded(loaded: Any, unloaded: Any, robot: Any, options: LoadOptions) 
 
 
 def _with_unsure_zeros(load: Payload, without: Fit) -> Payload:
-    """The load whose centre is no better known than the joint zeros that the fit corrects.
+    """The load with its uncertainty enlarged by that of the joint zeros that the fit corrects.
 
     A log without the load hardly shows a wrist's zero, about which the load is turned.
     """

@@ -1,4 +1,4 @@
-"""Time: from a column or an index to seconds, stretches without gaps, and an even grid."""
+"""Time: from a column or an index to seconds, segments without gaps, and an even grid."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MIN_ROWS_BEFORE_RESTART = 10
 """A clock that goes back to its start after this many rows has restarted."""
 
 MAX_STEP_IN_SECONDS = 0.5
-"""A median step beyond this cannot be seconds of a robot's log [s]."""
+"""A median step beyond this [s] means that the unit is not seconds."""
 
 SHUFFLED_SHARE = 0.1
 """Share of steps back beyond which rows are out of order, and steps are those of sorted times."""
@@ -62,7 +62,7 @@ def read_time(
     """Time of every row in seconds from the first row, and notes on how it was read.
 
     Seconds are counted from the first row *before* conversion to float: epoch nanoseconds in
-    float64 would lose 100 ns. `header` is the unit that the column's header said, from which it is
+    float64 would lose 100 ns. `header` is the unit in the column's header, from which it is
     converted already. Texts are times of day or dates as ISO 8601 writes them.
 
     Raises LogError: without a time column, a usable index or `rate`; for cells that are not finite.

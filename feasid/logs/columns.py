@@ -60,7 +60,7 @@ class ColumnLayout:
     units: Mapping[Any, str] = field(default_factory=dict)
 
     def header_unit(self, kind: str, k: int) -> str:
-        """Unit that the header of a coordinate's column said; empty where it said none."""
+        """Unit in the header of a coordinate's column; empty without one."""
         columns = self.columns[kind]
         return "" if columns is None else self.units.get(columns[k], "")
 
@@ -100,8 +100,8 @@ def find_columns(
 
     `columns`: other names: ``{"t": "stamp", "q_elbow": "pos3"}`` for single columns, or a pattern
     for all joints, ``{"q": "position_{}"}``, where ``{}`` stands for the joint; `torque`: whether
-    torque columns are required, or the joints of which they are; those of the others are not looked
-    at; `effort`: {"tau", "cmd"}, whether the columns of torques are the log's own, or of commands.
+    torque columns are required, or the joints of which they are; those of the others are ignored;
+    `effort`: {"tau", "cmd"}, whether the columns of torques are the log's own, or of commands.
     Raises LogError: names the joint whose column is missing, with the closest column; a column that
     occurs twice, with both positions; a mapping to a column that the log does not have.
     """

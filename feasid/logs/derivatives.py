@@ -1,4 +1,4 @@
-"""From one stretch of a log to runs: filter, differentiate, cut the ends."""
+"""From one segment of a log to runs: filter, differentiate, cut the ends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from feasid.logs.filters import smooth_and_differentiate
 from feasid.logs.motion import ExcludedRows, Rows, Run, excluded_blocks
 
 MIN_SAMPLES = 8
-"""Samples that a stretch must keep after its ends are trimmed."""
+"""Samples that a segment must keep after its ends are trimmed."""
 
 SHORTEST_REST = 0.05
 """A joint that is slow for a shorter time [s] is taken to be turning round."""
@@ -39,14 +39,14 @@ BRIDGED_SHARE = 0.25
 """Gaps of at most this share of a period of the equations' cut-off are bridged."""
 
 PIECE, PIECES = 4096, 8
-"""Samples and number of the pieces of a stretch whose spectra are looked at."""
+"""Length and number of the pieces of a segment whose spectra are computed."""
 
 FAINT = 1e-6
 """Share of a signal's power above the usual low-pass with which it is as smooth as behind it: the
 equations' low-pass leaves less than a tenth of that."""
 
 MAX_JUDGED_STRETCHES = 9
-"""Stretches whose spectra are looked at for the automatic cut-off."""
+"""Number of segments whose spectra are computed for the automatic cut-off."""
 
 
 def find_cutoff(
@@ -102,7 +102,7 @@ def equation_cutoff(stretches: Sequence[Stretch], cutoff: float | None) -> float
 
 
 def _typical_cutoff(positions: Array, stretches: Sequence[Stretch]) -> signals.Cutoff:
-    """The middle one of the cut-offs that the longest stretches ask for."""
+    """The median of the cut-offs that the longest segments need."""
     longest = sorted(stretches, key=lambda s: len(s.rows), reverse=True)[:MAX_JUDGED_STRETCHES]
     cutoffs = [
         signals.choose_cutoff(positions[s.rows], s.rate)
@@ -191,7 +191,7 @@ def _is_smooth(part: Mapping[str, Array], frequency: float, rate: float) -> bool
 def _resample(
     t: Array, values: Mapping[str, Array], stretch: Stretch, how: SignalProcessing
 ) -> tuple[Array, Rows, float, dict[str, Array]]:
-    """Times, rows of the log, rate and signals of a stretch, on an even grid if need be."""
+    """Times, rows of the log, rate and signals of a segment, on an even grid if necessary."""
     rows = stretch.rows
     part = {kind: signal[rows] for kind, signal in values.items()}
     if how.filtering == "signals":
@@ -233,7 +233,7 @@ def _find_rest(velocity: Array, speed: float, rate: float) -> Mask:
 
 
 def _trim_length(how: SignalProcessing, rate: float, derived: bool) -> int:
-    """Samples to cut from each end of a stretch."""
+    """Samples to cut from each end of a segment."""
     least = 1 if derived else 0
     if not np.isfinite(rate):
         return least

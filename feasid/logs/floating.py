@@ -458,7 +458,7 @@ def _stretch_equations(
     rate: float,
     forces: bool,
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """One stretch without gaps: q, dq, ddq, forces and the contacts' part, ends cut off."""
+    """One segment without gaps: q, dq, ddq, forces and the contacts' part, ends cut off."""
 
     def smooth(x: Array) -> Array:
         return low_pass(x, cutoff, rate)

@@ -3,8 +3,8 @@
 Columns are ``q_<joint>`` and ``tau_<joint>``, optionally ``dq_<joint>`` and ``ddq_<joint>``, by
 joint name or by number from 1; time is a column ``t`` in seconds or the index; a column ``run``
 separates runs. SI units and radians unless `units` says otherwise. What is missing is derived as
-in section 5.2.2 of Sousa and Cortesao (2014); what is wrong is an error; what was done is said
-in `Motion.notes`.
+in section 5.2.2 of Sousa and Cortesao (2014); faults of the log raise errors; `Motion.notes` lists
+what was done.
 """
 
 from __future__ import annotations
@@ -90,8 +90,7 @@ def prepare(
     LogError
         Names joint, column, row and time: columns missing, doubled or not numeric, cells that
         are NaN or infinite, time stamps that are unsorted or doubled.
-    NotEnoughDataError
-        When no stretch is long enough for the filter and the trimmed ends.
+    NotEnoughDataError No segment is long enough for the filter and the trimmed ends.
     """
     complete = complete_options(LogOptions, options, "prepare")
     raw = read_raw(df, robot, torque=torque, **select_options(ReadOptions, complete))
@@ -183,7 +182,7 @@ def _unpowered_notes(rows: Mask, t: Array) -> list[Note]:
 
 
 def _signal_processing(frequency: float | None, chosen: Mapping[str, Any]) -> SignalProcessing:
-    """What happens to every stretch; where the equations are filtered, no joint is put to rest."""
+    """How every segment is processed; if the equations are filtered, no joint is put to rest."""
     still = RESTING[chosen["filtering"]] if chosen["rest"] is None else chosen["rest"]
     steps = ("filter_torque", "trim", "delay", "filtering")
     same = {k: chosen[k] for k in steps}

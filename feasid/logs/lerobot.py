@@ -121,8 +121,8 @@ def name_lists(
 ) -> tuple[pd.DataFrame, list[Note]]:
     """A dataset by the names of this package, positions and commands in degrees.
 
-    `known`: scales by joint where other rows of the dataset said them. Numbers that say no unit get
-    one that is not known, so that whoever reads them asks for it.
+    `known`: scales by joint that other rows of the dataset determined. Numbers without a unit get
+    an unknown one, so that reading them raises an error that asks for it.
     """
     columns = [c for c in df.columns if isinstance(c, str)]
     by_list = {name: [c for c in columns if c.startswith(f"{name}_")] for name in LISTS}

@@ -489,7 +489,9 @@ def _refuse_absurd(values: Mapping[str, Array], layout: ColumnLayout) -> None:
 
 
 def _find_corrupt_rows(values: dict[str, Array], t: Array) -> tuple[tuple[str, Mask], ...]:
-    """Rows with numbers that cannot be, whose cells are emptied, and rows that say nothing new."""
+    """Rows with impossible numbers, whose cells are emptied, and rows that repeat the row
+    before.
+    """
     absurd, same = np.zeros(len(t), dtype=bool), np.ones(len(t), dtype=bool)
     same[:1] = False
     same[1:] &= np.diff(t) != 0  # those are left out in any case
@@ -527,7 +529,7 @@ def _motor_to_joint_side(
 def unwrap_angles(q: Array, robot: Robot, stretches: Iterable[Rows]) -> list[Note]:
     """Undo jumps by whole turns in the angles of revolute joints, in place; says where.
 
-    `q` (N, dof); `stretches`: row numbers of stretches without gaps.
+    `q` (N, dof); `stretches`: row numbers of segments without gaps.
     """
     notes = []
     parts = list(stretches)

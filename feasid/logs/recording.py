@@ -91,8 +91,8 @@ SEED = 0
 """Of the blur."""
 
 STREAMED_BYTES = 2**26
-"""Size of a file [B] up to which it is read whole, so that everything is known about it that a
-table tells: about eight million numbers, ten minutes of a robot at 500 Hz."""
+"""Size of a file [B] up to which it is read whole, so that all checks of tables apply: about eight
+million numbers, ten minutes of a robot at 500 Hz."""
 
 
 @checked_methods
@@ -333,7 +333,9 @@ BLOCK = 2**20
 
 
 def quick_fingerprint(log: Recording) -> Hashable:
-    """Equal for equal logs, and known at once; None where only reading would tell."""
+    """A key that is equal for equal logs, without reading them; None if only reading would
+    decide.
+    """
     if log.name:
         if is_folder(log.name):
             return os.path.realpath(log.name)
@@ -385,9 +387,9 @@ def find_missing_torques(
 ) -> dict[str, str]:
     """Joints whose torque a log does not hold, and why.
 
-    A column under a name that is nearly the joint's is no absent one, and no joint's is absent
-    where all are: both are errors of reading. Of Parquet files, which may be longer than memory,
-    only the names of columns are looked at.
+    A column whose name is nearly that of the joint does not count as absent, and neither do the
+    columns if all joints lack them: both are errors of reading. Of Parquet files, which may be
+    longer than memory, only the names of columns are read.
 
     `robot`: robots with couplings, loops or several degrees of freedom per joint have none;
     `columns`: other names, see `feasid.logs.columns.find_columns`; `topic`: of a bag. Returns dict

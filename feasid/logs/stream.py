@@ -33,8 +33,8 @@ MEMORY_PERIODS = 10
 """Periods of the cut-off after which the filter has forgotten its start: exp(-10 pi) = 2e-14."""
 
 BARE = 16
-"""Rows beside a piece when nothing is filtered: enough for central differences, and for a short
-last piece to make a stretch."""
+"""Additional rows on both sides of a piece if nothing is filtered: enough for central differences,
+and for a short last piece to be long enough."""
 
 
 @dataclass(frozen=True, eq=False)

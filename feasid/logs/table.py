@@ -28,7 +28,7 @@ UNKNOWN_UNITS = "unknown-units"
 """Code of the note that lists columns whose unit in the header is not known."""
 
 HEADER_UNITS = "units"
-"""Attribute of a table: the unit that each column's header said, where it was converted to SI."""
+"""Attribute of a table: the unit in each column's header, if it was converted to SI."""
 
 LONGEST_LIST = 256
 """Numbers of a list that become columns; longer ones are pictures or points, and left out."""
@@ -51,10 +51,10 @@ def standard_table(
     Applied to its own result it changes nothing; the table that is given is not changed.
 
     `df`: ``q_j1 [deg]``, ``q_j1 (deg)`` and ``q_j1_deg`` become ``q_j1``; `joints`: those of the
-    robot: their names hold no units, and units of one letter after an underscore are looked for;
+    robot: their names hold no units, and units of one letter after an underscore are recognised;
     `padded`: whether rows without any cell at the end are padding, and left out; `scales`: those
     of a LeRobot dataset, as other rows of it said them. Returns:
-    ``attrs["notes"]`` says what was converted, ``attrs["units"]`` from which unit, by column.
+    ``attrs["notes"]`` lists what was converted, ``attrs["units"]`` the unit before, by column.
     Raises LogError: a column holds lists of different lengths.
     """
     attrs = {**df.attrs}
@@ -122,7 +122,7 @@ def _spread_lists(df: pd.DataFrame) -> pd.DataFrame:
 
 
 def _stack_lists(column: pd.Series[Any], length: int) -> Any:
-    """Lists of one length beside each other, shape (rows, length)."""
+    """A column of lists of one length as an array, shape (rows, length)."""
     wrong = [k for k, cell in enumerate(column) if np.shape(cell) != (length,)]
     if wrong:
         shape = np.shape(column.iloc[wrong[0]])

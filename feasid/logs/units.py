@@ -101,7 +101,7 @@ def standard_unit_spelling(written: str) -> str:
 
 
 def _standard_word(text: str) -> str:
-    """A unit without a stroke; large and small letters differ after an M: mNm is no MNm."""
+    """A unit without a slash; upper and lower case differ for M only: mNm is not MNm."""
     if text in KNOWN_UNITS:
         return text
     word = SPELLINGS.get(text.lower(), text)
@@ -157,8 +157,8 @@ def unit_factor(
 ) -> float:
     """Factor to SI of a kind of column or of one joint's, from ``units={"q": "deg"}``.
 
-    `header` is the unit that the column's header said, in which case the column is in SI already:
-    the same unit in an option changes nothing, a number comes on top, another unit is refused.
+    `header` is the unit in the column's header; the column is then already in SI. The same unit in
+    an option changes nothing, a number is an additional factor, and another unit is an error.
     """
     key = f"{kind}_{joint}" if joint is not None and f"{kind}_{joint}" in (units or {}) else kind
     if units is None or key not in units:

@@ -1,4 +1,4 @@
-"""Whether the identified model may be used: decisions that say what they were made from.
+"""Whether the identified model may be used: decisions with their evidence.
 
 The coefficient of determination of the Valkyrie identification paper is necessary but easily met by
 a wrong model. What counts besides is the error of prediction, each row predicted
@@ -110,8 +110,8 @@ class ModelGate:
     def decide(self, evidence: Evidence) -> Decision:
         """Update the gate with evidence; its new state, and the rules that are violated.
 
-        While nothing moves there is no new evidence: the state stays, but for what closes the
-        gate at once.
+        While nothing moves there is no new evidence: the decision stays, except for events that
+        close the gate immediately.
         """
         at_once = self._at_once(evidence)
         if evidence.still and not at_once:

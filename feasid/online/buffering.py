@@ -1,7 +1,7 @@
 """Samples gathered into blocks, which of them can be used, and their values at even times.
 
-Left out are samples that are not finite, at the wrong time, or of a sensor that has stopped. What
-is left is interpolated at even times, by the samples' own stamps where they have some.
+Left out are samples that are not finite, at the wrong time, or of a sensor that has stopped. The
+other samples are interpolated at even times, by their time stamps if they have some.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MIN_STEP = 0.2
 of a cubic through both would multiply their noise."""
 
 RATE_TOLERANCE = 0.03
-"""Deviation of the stamps' rate from the one that was told, as a share of it."""
+"""Difference between the rate of the time stamps and the given rate, as a share of it."""
 
 RATE_SECONDS = 1.0
 """Time over which samples are counted against their stamps [s]."""
@@ -197,7 +197,7 @@ class SampleChecks:
 
 
 def usable_stretches(usable: Mask, fresh: Mask) -> list[tuple[int, int]]:
-    """Stretches (first, last + 1) of usable samples that follow on each other."""
+    """Intervals (first, last + 1) of consecutive usable samples."""
     starts = np.flatnonzero(usable & (fresh | np.r_[True, ~usable[:-1]]))
     ends = np.flatnonzero(~usable)
     cuts = np.sort(np.r_[starts, ends, len(usable)])

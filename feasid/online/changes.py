@@ -11,8 +11,7 @@ the carrier's centre of mass, and friction of a joint by a share of what it was.
 correlated in time, stiction and whatever else the model lacks scatter these estimates alike, so
 that s is the mean square of the estimates before (batch means: Schmeiser 1982, Batch size effects
 in the analysis of simulation output, Operations Research 30), and m is judged by Student's
-distribution. Which change it is that is too large for chance, and how large, is told by another
-half second of errors.
+distribution. Another half second of errors then decides which change it is, and how large.
 
 A model that learns follows slow drifts of friction by itself.
 
@@ -52,7 +51,7 @@ LEARNING_SECONDS = 2.0
 [s]. With a tenth of it the first ones, of a model of a few rows, hide a load for 10 s."""
 
 MIN_BATCHES = 4.0
-"""Estimates of a load before one is judged: fewer tell no scatter."""
+"""Number of estimates of a load before it is judged: fewer do not show their scatter."""
 
 JUDGED_BATCHES = 4
 """Newest batches that are not yet counted as usual: those in which a load can be found. With none
@@ -60,7 +59,7 @@ of them a load that comes during a batch hides itself."""
 
 REMEMBERED_BATCHES = 20.0
 """Estimates of loads by whose scatter a new one is judged, older ones weigh less. With a tenth of
-it a load must be six times larger to be told from chance."""
+it, a load must be six times larger to be distinguished from chance."""
 
 
 LEAST_SCATTER = 0.005

@@ -311,7 +311,7 @@ class Learner:
         return deviations, *self._invariant.combined_with(R, rho)
 
     def _estimate(self, posture: Array) -> OnlineEstimate:
-        """The estimate, judged where the robot was when it was asked for."""
+        """The estimate, judged at the state of the robot at the time of the request."""
         self._posture = posture
         with self._one_thread():
             self._latest = self._solve()

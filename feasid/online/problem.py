@@ -183,7 +183,7 @@ def nominal_parameters(
 
 
 def _joint_term_sizes(task: EstimationProblem, robot: Robot) -> Array:
-    """Sizes of joint terms; for drive inertias that no motion tells from a body's, the body's.
+    """Sizes of joint terms; for drive inertias that no motion separates from a body's, the body's.
 
     Without samples nothing else would hold them.
     """

@@ -199,7 +199,7 @@ def replay(
 
 
 def _check_online(given: dict[str, Any]) -> dict[str, Any]:
-    """Refuse what is no option of `OnlineFit`, or what `replay` chooses itself."""
+    """Reject options that `OnlineFit` does not have, and those that `replay` sets itself."""
     excluded = ("robot", "rate", "window")
     known = [name for name in signature(OnlineFit).parameters if name not in excluded]
     for name in given:

@@ -36,7 +36,7 @@ def check_options(options: type, given: Mapping[str, Any], function: str) -> dic
 
     `options`: type, one of `feasid.options.tables`; `function`: whose options they are, for
     messages. Raises InputError: for an unknown name (with the nearest known one), a value out of
-    range (with what was expected), and an option that has no effect beside another.
+    range (with what was expected), and an option that has no effect together with another.
     """
     table = option_table(options)
     for name in given:
@@ -64,7 +64,7 @@ def check_options(options: type, given: Mapping[str, Any], function: str) -> dic
 
 
 def _is_among(value: Any, those: tuple[Any, ...]) -> bool:
-    """Whether an option's value is one of these; an ellipsis stands for any but None."""
+    """Whether an option's value is one of these; an ellipsis means any value except None."""
     return (... in those and value is not None) or any(_is_default(value, one) for one in those)
 
 

@@ -87,7 +87,7 @@ class Option:
         return (None,) if self.default is None else ()
 
     def value_error(self, name: str, value: Any) -> InputError:
-        """The error for a value that cannot be."""
+        """The error for an impossible value."""
         return InputError(
             f"{name} must be {self.describe_domain()}, not {quote(value)}", option=name
         )

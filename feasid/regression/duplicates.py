@@ -1,4 +1,4 @@
-"""Logs that hold the same: one that is given twice, and test logs that are no test."""
+"""Logs with the same content: a log that is given twice, and test logs that were fitted."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ SAME_MOTION = 0.1
 """Relative difference of the regressors' second moments that two runs of one motion leave."""
 
 ROUNDING = 1e-20
-"""Second moment below which, beside the largest, a column is rounding."""
+"""Second moment, relative to the largest, below which a column is rounding."""
 
 THE_SAME = "the test log is the fitted log: its errors say nothing about other motions"
 

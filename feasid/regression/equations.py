@@ -5,8 +5,8 @@ One and the same low-pass on both sides of the equations, computed only where ro
 With F any linear filter along time, ``tau = W beta + noise`` gives ``F tau = (F W) beta + F noise``
 for the same beta, also where the columns of W jump, as Coulomb friction does; filtering the torque
 alone breaks that. After a low-pass neighbouring rows say the same, so few are kept (parallel
-filtering and decimation, Gautier 1997). The filter is a Gaussian: of all with this bandwidth it
-needs the shortest stretch of time.
+filtering and decimation, Gautier 1997). The filter is a Gaussian: of all filters with this
+bandwidth it needs the shortest time.
 """
 
 from __future__ import annotations
@@ -175,8 +175,8 @@ class GaussianLowPass:
 def low_pass_motion(motion: Motion) -> Motion:
     """The signals of a motion behind the low-pass that its equations are to go through.
 
-    Filtered signals fulfil the filtered equations only as far as the motion is slow beside the
-    cut-off, and friction smooth: good for looking at a log, not for fitting it.
+    Filtered signals fulfil the filtered equations only if the motion is slow compared with the
+    cut-off and friction is smooth. They are good for plots, not for fits.
 
     `motion`: returned as it is when its signals were filtered already, or nothing is. Returns:
     without the samples at the ends of runs that the window does not cover, which the fit does not
@@ -234,8 +234,8 @@ class EquationRows:
 class FilterPair:
     """The same low-pass for signals at all samples and at each `largest_decimation`-th one.
 
-    What bodies feel is as smooth as the motion, so that few samples tell its filtered values;
-    friction jumps, and torques carry noise.
+    Torques of bodies are as smooth as the motion, so few samples determine their filtered values;
+    friction jumps, and measured torques are noisy.
     """
 
     full: DecimatingFilter

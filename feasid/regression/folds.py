@@ -1,10 +1,10 @@
 """What later choices need of a log, without its rows.
 
 Per joint one triangle for every class of slowness and every fold of time, so that rows can be
-weighted and stretches held out afterwards; second moments of rows some way apart, from which the
-autocorrelation of any estimate's residual follows; and a triangle of the same rows before they
-were filtered. Rows end with the torque and its time derivative, so that torques can be shifted
-against the motion by a fraction of a sample. All of it adds, log by log.
+weighted and segments held out afterwards; second moments of rows some way apart, from which the
+autocorrelation of any estimate's residual follows; and a triangle of the same rows before they were
+filtered. Rows end with the torque and its time derivative, so that torques can be shifted against
+the motion by a fraction of a sample. All of it adds, log by log.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def stack_triangles(upper: Array, lower: Array) -> Array:
 
 
 SLOW = 0.05
-"""Speed [rad/s or m/s] at which friction's law is in doubt: slowness is exp(-(v / SLOW)^2)."""
+"""Speed [rad/s or m/s] below which the friction model is uncertain: slowness is exp(-(v /
+SLOW)^2)."""
 
 EDGES = (0.01, 0.05, 0.15, 0.3, 0.5)
 """Slowness after the low-pass at which classes change; the first holds rows that never slow."""
@@ -156,7 +157,7 @@ class Strata:
 
     @cached_property
     def by_slowness(self) -> tuple[Array, Array, Array]:
-        """The same of all folds, each class with a triangle of k + 1 rows."""
+        """The triangles of all folds together, one of k + 1 rows for each class."""
         rows, counts, slowness = self.select_folds(range(FOLDS))
         triangles = np.zeros((CLASSES, *self.triangles.shape[2:]))
         for c in np.flatnonzero(counts):

@@ -1,7 +1,7 @@
 """Equations without accelerations: the change of momentum over a window of time.
 
 The inverse dynamics is ``tau = d/dt (Y_p delta) + C delta`` with Y_p(q, dq) the regressor of the
-generalised momentum H(q) dq (and of Ia dq), and C(q, dq) what is left: minus the gradient of the
+generalised momentum H(q) dq (and of Ia dq), and C(q, dq) the remainder: minus the gradient of the
 kinetic energy, weight and friction. Integrated over a window,
 
     int tau dt = [Y_p delta] + (int C dt) delta

@@ -3,8 +3,8 @@
 Every log becomes about a megabyte of reduced data, and reduced data add, so all that is shared is
 a tree of additions, of which a process keeps what waits for its sibling: as many parts as the tree
 has levels. A log that fails, or whose worker process dies twice, is reported; the others
-are kept. With a folder of checkpoints, interrupted work goes on where it was and gives the same
-bits: each log's result is kept by the content of the log, and they are added in the same order.
+are kept. With a folder of checkpoints, interrupted work continues with bit-identical results: each
+log's result is kept by the content of the log, and they are added in the same order.
 
 Workers are plain Python processes that import this module and nothing of the caller's script, so a
 script needs no ``if __name__ == "__main__"``. They take pickled logs from standard input, where
@@ -165,7 +165,7 @@ class _Worker:
 def start_worker(job: Job) -> subprocess.Popen[bytes]:
     """Start a process and send it its job; Ctrl-C does not reach its session.
 
-    It imports from no relative folder: modules that lie beside the logs are not executed.
+    It does not import from relative folders, so modules in the folder of the logs are not executed.
     """
     folders = [folder for folder in sys.path if os.path.isabs(folder)]
     if PACKAGE_FOLDER not in folders:

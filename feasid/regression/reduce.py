@@ -188,7 +188,7 @@ def _open_source(item: Any) -> Source:
 
 
 def complete_filter_options(chosen: Mapping[str, Any], function: str) -> dict[str, Any]:
-    """Options of a fit with what is filtered said: the equations, unless nothing shall be."""
+    """Options of a fit, completed with what is filtered: the equations, unless filtering is off."""
     if chosen.get("filtering") is not None:
         return dict(chosen)
     said = "signals" if chosen.get("cutoff") is False else "equations"
@@ -243,8 +243,8 @@ def base_with_terms(
 ) -> tuple[BaseParameters, list[Note]]:
     """Base parameters of the robot with the terms that a fit adds, and what was assumed.
 
-    Data that are reduced already decided which terms there are: when nothing was asked for, a
-    robot that fits them as it stands, or with the usual terms, is taken so.
+    Reduced data already have their terms. Without options, a robot that matches them as it is, or
+    with the usual terms, is used like this.
     """
     model, notes = with_fit_terms(robot, friction, drive_inertia, offer)
     if measured is not None:

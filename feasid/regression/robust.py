@@ -1,6 +1,6 @@
 """Robust weights: blocks of a log that fit much worse than the others count less.
 
-A collision, a hand on the arm or a dropped message spoils a stretch of time, not single samples,
+A collision, a hand on the arm or a dropped message spoils an interval of time, not single samples,
 so weights are per block of time and joint: iteratively reweighted least squares on reduced data,
 which reads the log once.
 """

@@ -284,7 +284,7 @@ LINEAR_DEVIATIONS = 3.0
 """Deviations up to which the axis is linear; beyond it is logarithmic."""
 
 MAX_EXPRESSION_CHARACTERS = 44
-"""Characters of an expression beside the axis."""
+"""Largest number of characters of an expression at the axis."""
 
 
 def draw_parameters(fit: Fit) -> Figure:
@@ -330,7 +330,7 @@ def draw_eigenvalues(fit: Fit) -> Figure:
     """Eigenvalues of every body's pseudo-inertia against the smallest one allowed.
 
     In units of the body's own mass and length, where a body with volume has four positive ones.
-    Those of the description are drawn beside them; impossible ones are left of the line.
+    Those of the description are drawn next to them; impossible ones are left of the line.
     """
     robot = fit.robot
     heavy = [i for i, body in enumerate(robot.bodies) if not body.massless]
@@ -371,7 +371,7 @@ RINGS, SPOKES = 13, 24
 """Lines of an ellipsoid."""
 
 SKINS = ("#4477aa", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#ee7733", "#0077bb", "#999933")
-"""Colours of bodies in their order, told apart by the colour-blind."""
+"""Colours of bodies in their order, distinguishable for the colour-blind."""
 
 
 def draw_bodies(fit: Fit, pose: Mapping[str, float] | None = None) -> Figure:
@@ -467,7 +467,7 @@ class Plots:
         return draw_parameters(self.fit)
 
     def eigenvalues(self) -> Figure:
-        """Eigenvalues of the pseudo-inertias against what can exist."""
+        """Eigenvalues of the pseudo-inertias, and the limit of feasible ones."""
         return draw_eigenvalues(self.fit)
 
     def bodies(self, pose: Mapping[str, float] | None = None) -> Figure:

@@ -47,8 +47,8 @@ def torque_curves(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Paths of measured and predicted torque and their difference, and their ranges.
 
     `runs`: with numbers ``t``, ``measured`` and ``predicted``. Returns: ``paths``, a mapping from a
-    name to SVG path data in units of the picture, and ``x`` and ``y``, the ranges that width and
-    height stand for.
+    name to SVG path data in units of the picture, and ``x`` and ``y``, the ranges that correspond
+    to width and height.
     """
     times = [float(t) for run in runs for t in run["t"]]
     if not times:
@@ -192,7 +192,7 @@ def _template_environment() -> Any:
 
 
 def _read_page_file(name: str) -> str:
-    """Text of one of the page's files, which are beside this module."""
+    """Text of one of the page's files, which are in the folder of this module."""
     place = files("feasid").joinpath("report", "templates", name)
     return place.read_text(encoding="utf-8")
 

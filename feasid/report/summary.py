@@ -25,7 +25,7 @@ FIRST = ("mass-bound", "mass-released", "shape-bound", "shape-released")
 """Codes of notes that the summary says first: the model is not what the description suggests."""
 
 REJECTED = ("mass-released", "shape-released")
-"""Those of them that ask for something: the log and the description disagree."""
+"""Those of them that need attention: the log and the description disagree."""
 
 SURE = 30.0
 """Relative standard deviation [%] below which a base parameter counts as identified."""
@@ -147,9 +147,9 @@ def linear_form_table(fit: Fit, rows: Array, names: Sequence[str]) -> pd.DataFra
     `rows` (m, n): a form's coefficients of the n standard parameters. Returns: columns ``value``;
     ``std. err.``, infinite where nothing limits it; ``[2.5 %`` and ``97.5 %]``, the normal 95 %
     interval (of masses that of their logarithm), cut at zero where a sum cannot be negative;
-    ``description``, NaN where it says nothing;
-    ``source``: "data", "prior" (that the log alone leaves at least `PRIOR_SHARE`-times less
-    certain, or says nothing of), "bound" (zero, by a constraint) or "given".
+    ``description``, NaN if it gives no value;
+    ``source``: "data", "prior" (more than half of what is known comes from the description, or all
+    of it), "bound" (zero, by a constraint) or "given".
     """
     import pandas as pd
 
@@ -300,7 +300,7 @@ def _precision_text(fit: Fit, tables: Mapping[str, pd.DataFrame]) -> str:
 
 
 def _symbol_legend(fit: Fit) -> str:
-    """What the symbols of the parameters stand for."""
+    """The meaning of the symbols of the parameters."""
     symbols = dict.fromkeys(symbol for _, symbol in fit.robot.names)
     words = {k: TERMS[k].name for k in symbols if k in TERMS}
     terms = ", ".join(f"{k} {v}" for k, v in words.items())
@@ -376,7 +376,9 @@ def _consistency_measure(fit: Fit) -> Measure:
 
 
 def _prediction_measure(quality: Quality) -> Measure:
-    """Prediction error of all joints, beside those of the description and of least squares."""
+    """Prediction error of all joints, compared with those of the description and of least
+    squares.
+    """
     errors = quality.errors
     name = "cross-validation error" if errors.unseen else "error where fitted"
     others = {"description": errors.description, "least squares": errors.least_squares}

@@ -30,7 +30,7 @@ ROTATION_TOLERANCE = 1e-6
 
 
 def read_only_array(value: npt.ArrayLike, shape: tuple[int, ...], what: str) -> Array:
-    """Return a read-only finite array of this shape, or say what is wrong with `what`."""
+    """Return a read-only finite array of this shape; an error names `what`."""
     array = require_finite(value, shape, what, DescriptionError)
     array.setflags(write=False)
     return array

@@ -7,8 +7,8 @@ sample gets the same branch independently of its neighbours; velocities and acce
 
 A loop's condition depends on the joints between its two ends only. With both ends' poses seen from
 the body where the two chains part, twists (angular, linear) about that body's origin give, for
-every sample, the condition's residual, its Jacobian and what is left of its second derivative when
-nothing accelerates.
+every sample, the condition's residual, its Jacobian and its second derivative without
+accelerations.
 """
 
 from __future__ import annotations

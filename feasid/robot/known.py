@@ -1,4 +1,4 @@
-"""Parameters that are no unknowns: zero, known, or the same as others up to sign.
+"""Parameters that are not unknown: zero, known, or the same as others up to sign.
 
 All three are linear equations in the parameters, and together they say ``delta = T z + fixed``
 with unknowns z, one for each parameter that is left; solved in exact arithmetic.

@@ -107,8 +107,8 @@ class KinematicTree:
 
         Raises
         ------
-        InputError
-            There is no such joint (with the closest name), or a position is no finite number.
+        InputError A joint does not exist (the message gives the closest name), or a position is not
+        finite.
         """
         values = {}
         for joint, position in (positions or {}).items():

@@ -29,7 +29,7 @@ DELAY_STEP = 0.01
 """Distance of the delays [s] from which the search starts."""
 
 EARLIEST = -2e-3
-"""A delay below this [s] is no delay: commands cannot act before they are given."""
+"""A delay below this [s] is impossible: commands cannot act before they are given."""
 
 RATE_TIMES = (0.003, 0.01, 0.03)
 """Time constants of the low-pass of the command's rate [s] from which the search starts."""

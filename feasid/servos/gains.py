@@ -40,20 +40,20 @@ LEAST_COUNTS = 2.0
 """RMS error in encoder counts below which a log says nothing about gains."""
 
 LEAST_SHAPE = 0.07
-"""Least relative deviation of the common factor beside the description's common error: those of
-the evidence alone were too small."""
+"""Least relative standard deviation of the common factor, in addition to the description's common
+error: those of the evidence alone were too small."""
 
 LIMITED = 0.01
 """Misfit above which torque limits are looked for."""
 
 UNTOLD = 0.5
-"""A gain with a larger relative deviation is not told by the log."""
+"""A gain with a larger relative standard deviation counts as not determined by the log."""
 
 DOUBTFUL_MISFIT, ROUNDINGS, LARGEST_MISFIT = 0.01, 5.0, 0.6
-"""Unexplained share of an error from which a fit is in doubt if it is this multiple of what the
-encoder's rounding leaves, and share from which there is no fit. Dead bands, elasticity, profiles
-inside a servo and joints that stick left 1.2 to 70 % and ten and more multiples, modelled servos up
-to 1.3 % and one to three multiples, real ones of hobby arms 20 %."""
+"""A fit is doubtful if the unexplained share of an error exceeds the first number and is so many
+times what the encoder's rounding leaves; above the last number there is no fit. Dead bands,
+elasticity, profiles inside a servo and joints that stick left 1.2 to 70 % and ten and more
+multiples, modelled servos up to 1.3 % and one to three multiples, real ones of hobby arms 20 %."""
 
 LATEST = LONGEST_DELAY - 0.01
 """A delay from here [s] on is at the end of those that are sought."""
@@ -64,7 +64,7 @@ LARGEST_ERROR = 1.0
 
 @dataclass(frozen=True, eq=False)
 class ServoFit:
-    """What a log of positions and commands tells of the servos."""
+    """What a log of positions and commands shows of the servos."""
 
     servo: Servo  #: With which commands are read as torques.
     #: Shape (dof,): relative standard deviations of the gains, and of their ratios to the mean
@@ -169,7 +169,7 @@ class ServoFit:
         return [*notes, Note(text, "servo-rows"), *self._law_notes(), *self._doubts()]
 
     def _law_notes(self) -> list[Note]:
-        """Terms and limits that the log asked for."""
+        """Terms and limits that the log's evidence selected."""
         notes = []
         if self.servo.terms:
             names = ", ".join(self.servo.terms)
@@ -192,7 +192,9 @@ class ServoFit:
         return notes
 
     def _doubts(self) -> list[Note]:
-        """Gains that the log does not tell, another law that it does not exclude, and misfits."""
+        """Gains that the log does not determine, another law that it does not exclude, and
+        misfits.
+        """
         doubts, joints = [], self.servo.joints
         lost = [j for j, d in zip(joints, self.ratio_deviations, strict=True) if d > UNTOLD]
         if lost:

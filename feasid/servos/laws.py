@@ -1,8 +1,8 @@
 """What servos do besides kp and kd, by evidence: integrate, act on rates, or carry weight.
 
 A servo that carries the robot's weight by its maker's model leaves errors as small as one that
-does not, with gains of a tenth: errors on data that were not fitted do not tell them apart, and
-the evidence does.
+does not, with gains of a tenth: errors on held-out data do not distinguish them, and the evidence
+does.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LEAST_SHARE, MOST_SHARE = 0.1, 1.5
 """Shares of the weight below and beyond which none is sought."""
 
 APART = 0.2
-"""Difference of the logarithm of the mean gain from which two likely laws put a fit in doubt."""
+"""Difference of the logarithm of the mean gain from which two likely laws make a fit doubtful."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """What is known of gains and robot before a log: the description, trusted gains, weighed moments.
 
-Motion tells all gains and parameters but one common factor, so that this page also says what to
-weigh, and how.
+Motion determines all gains and parameters up to one common factor, so this module also describes
+what to weigh, and how.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ LARGE_MOMENT = 5.0
 def gain_prior(base: BaseParameters, chosen: Mapping[str, Any]) -> GainPrior:
     """What the description and the options say.
 
-    Raises InputError: a joint or deviation that cannot be, or nothing that fixes the common factor.
+    Raises InputError: a joint or standard deviation is impossible, or nothing fixes the common
+    factor.
     """
     robot = base.robot
     known = bool(np.isfinite(robot.values[robot.inertial_columns]).all())
@@ -140,7 +141,8 @@ def _moment_row(
 
 
 def describe_factors(robot: Robot) -> list[str]:
-    """What positions and commands of a robot's servos leave unknown, and how a scale tells it.
+    """What positions and commands of a robot's servos leave unknown, and how to measure it with a
+    scale.
 
     A sentence on the factors, and for each of them the steps of weighing, one by one, at the joint
     and the posture with the largest gravity moment, where there is one.

@@ -1,10 +1,10 @@
 """Filtered equations of joint servos, from logs of positions and commands.
 
 Both sides of ``e_j = Y_j delta / kp_j`` go through one low-pass, rows near a joint's own reversals
-are left out (stiction is no function of speed, and it imitates a delay), and instruments are the
-same rows formed from the motion that was commanded, which has no noise (after Janot, Vandanjon and
-Gautier 2014, "A generic instrumental variable approach for industrial robot identification", IEEE
-Trans. Control Systems Technology 22(1)).
+are left out (stiction is not a function of speed, and it resembles a delay), and instruments are
+the same rows formed from the motion that was commanded, which has no noise (after Janot, Vandanjon
+and Gautier 2014, "A generic instrumental variable approach for industrial robot identification",
+IEEE Trans. Control Systems Technology 22(1)).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ REVERSAL = 0.06
 """Time around a reversal that is left out [s]; without this a delay of 4 ms was found as 8."""
 
 SPEED_CUTOFF = 10.0
-"""Low-pass [Hz] of the speed that tells reversals."""
+"""Low-pass [Hz] of the speed from which reversals are detected."""
 
 LEAST_SECONDS = 10.0
 """Shorter logs are refused; 8 s gave gain ratios to 5 %, of a robot that moved fast."""

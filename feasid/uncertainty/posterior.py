@@ -295,7 +295,7 @@ class HamiltonianChains:
         return float(chance.mean())
 
     def _move_with_reflection(self, at: Array, momentum: Array, step: float) -> tuple[Array, Array]:
-        """Where a step leads; from beyond a wall it goes on mirrored, which can be reversed."""
+        """The end of a step; beyond a wall the step is reflected, which can be reversed."""
         normals, constants = self.density.reflecting_constraints
         at = at + step * momentum @ self.root.T
         if not len(constants):

@@ -1,10 +1,11 @@
-"""Ranges: the values that a parameter has over all models that can exist and fit the log.
+"""Ranges: the values that a parameter has over all feasible models that fit the log.
 
 A model fits when its squared residual, in units of the noise, exceeds that of the best one by no
-more than a budget. The residual of the true parameters beside that of unconstrained least squares
-has a chi-square law with as many degrees of freedom as there are base parameters, so that with the
-budget of `level` all ranges together hold the truth with at least this probability, when noise and
-friction are as they are modelled. Both ends of a range are proved in rational arithmetic.
+more than a budget. The squared residual of the true parameters exceeds that of unconstrained least
+squares by a number with a chi-square law with as many degrees of freedom as there are base
+parameters, so that with the budget of `level` all ranges together hold the truth with at least this
+probability, when noise and friction are as they are modelled. Both ends of a range are proved in
+rational arithmetic.
 """
 
 from __future__ import annotations

@@ -158,7 +158,7 @@ def com_box(
     """Centre of mass in a box in the body's frame, Sousa and Cortesao (2014) eq. (26).
 
     ``l - m lower >= 0`` and ``m upper - l >= 0``, with `lower` and `upper` of shape (3,) [m];
-    infinite entries are no bound.
+    infinite entries mean no bound.
     """
     low, high = (np.asarray(b, dtype=np.float64) for b in (lower, upper))
     if low.shape != (3,) or high.shape != (3,) or np.isnan([low, high]).any():

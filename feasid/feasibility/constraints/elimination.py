@@ -1,6 +1,6 @@
 """Eliminate linear equalities from a feasible set; `expand` restores the full vector.
 
-Parameters that are known, equal, mirrored or sum to a known mass are no unknowns. Before any
+Parameters that are known, equal, mirrored or sum to a known mass are eliminated. Before any
 solver, barrier or proof they are eliminated, ``delta = T z + fixed``; the constraints on z have no
 equalities.
 """

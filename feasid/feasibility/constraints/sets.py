@@ -51,7 +51,7 @@ class BlockGroup:
 @checked_methods
 @dataclass(frozen=True, eq=False)
 class FeasibleSet:
-    """Standard parameters that can exist: affine matrices and numbers that must be positive.
+    """Feasible standard parameters: affine matrices and numbers that must be positive.
 
     Sousa and Cortesao (2014) eq. (22)-(24).
     """
@@ -161,7 +161,7 @@ class FeasibleSet:
 
     @property
     def user_constraints(self) -> frozenset[str]:
-        """Names of the constraints that the caller asked for, which could be given up."""
+        """Names of the caller's constraints, which could be relaxed."""
         return frozenset(c.name for c in self.constraints if c.role == "asked")
 
     def without_constraints(self, names: Collection[str]) -> FeasibleSet:
@@ -176,7 +176,7 @@ class FeasibleSet:
         )
 
     def with_user_constraints_of(self, other: FeasibleSet) -> FeasibleSet:
-        """With what the caller asked for in another set on the same parameters."""
+        """A copy with the caller's constraints of another set on the same parameters."""
         return replace(
             self,
             blocks=(*self.blocks, *(b for b in other.blocks if b.role == "asked")),

@@ -22,7 +22,7 @@ SMALLEST_LENGTH = 1e-3
 """A lever arm shorter than this fraction of the robot's longest says nothing about a body."""
 
 ROUNDING = 1e-9
-"""Coefficients smaller than this beside their row's largest are rounding."""
+"""Coefficients smaller than this, relative to the largest of their row, are rounding."""
 
 THINNEST = 1e-6
 """Relative smallest principal second moment below which a described body is degenerate."""
@@ -140,7 +140,7 @@ def units_from_values(
     """Units of each body from the values b of rows K, where these determine its size.
 
     A row counts for the body nearest to the base among its own, and for what that carries;
-    `columns` are the parameters that K's columns stand for.
+    `columns` are the parameters of K's columns.
     """
     owner = np.full(robot.size, -1)
     per_mass = _inertial_units(robot, np.ones(len(scale.length)), scale.length)

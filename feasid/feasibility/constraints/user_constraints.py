@@ -214,7 +214,7 @@ def _name_constraints(given: Any) -> list[tuple[str, Any]]:
 
 
 def _check_convex(name: str, rule: Any, delta: Any) -> None:
-    """Refuse what is no convex constraint on the parameters."""
+    """Reject constraints that are not convex or not on the parameters."""
     wrong = ""
     if not isinstance(rule, importlib.import_module("cvxpy.constraints.constraint").Constraint):
         wrong = f"is {rule!r}, not a CVXPY constraint on parameters"

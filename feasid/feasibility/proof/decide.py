@@ -34,7 +34,7 @@ from feasid.feasibility.solve import Attempt, SolverAnswer
 
 SLIMMER = (1e2, 1e4)
 """While nothing is proved, bodies are counted as this many times heavier and smaller: the same
-first moments. That is what little inertia beside a large first moment needs to be feasible."""
+first moments. A small inertia with a large first moment needs this to be feasible."""
 
 NEARLY = 1e-5
 """Margin, in units, below which a problem may lie on the boundary."""
@@ -232,8 +232,8 @@ def solutions_of_equations(
 
     These are the virtual parameters of Sousa and Cortesao (2014) eq. (40), by orthonormal
     directions instead of the inverse of eq. (49). The start is the point nearest to
-    `reference`. K's rows are scaled first: the coefficients beside a leading one can be a million
-    times larger.
+    `reference`. K's rows are scaled first, because coefficients can be a million times larger than
+    the leading one.
     """
     scaled = K * units
     sizes = np.linalg.norm(scaled, axis=1)

@@ -41,13 +41,14 @@ ROUNDED_ZERO = 1e-13
 """Entries of this relative size are the rounding of zeros."""
 
 VISIBLE = 1e-6
-"""Eigenvalue of a solver's multipliers, relative to the largest of all, that is no rounded zero."""
+"""Eigenvalue of a solver's multipliers, relative to the largest of all, that is not a rounded
+zero."""
 
 SAMPLES = 64
 """Random motions whose kinetic energies are added: more than any body has parameters."""
 
 DIGITS = 45
-"""Of coefficients, after the point: what is left of them times 1e12 kg does not matter."""
+"""Decimals of coefficients: their rounding error times 1e12 kg does not matter."""
 
 SAME = Fraction(1, 10**11)
 """Error of doubles, relative to the largest coefficient, in a relation that holds."""
@@ -74,7 +75,7 @@ class Face:
     def from_multiplier(cls, Z: Array, unit: Array, least: float) -> Face | None:
         """The face on which a solver's multiplier nearly lies; None when that is the whole cone.
 
-        `Z` (s, s); `unit` (s,); `least`: eigenvalue, in units, that is no rounded zero.
+        `Z` (s, s); `unit` (s,); `least`: eigenvalue, in units, that is not a rounded zero.
         """
         values, vectors = np.linalg.eigh(Z * np.outer(unit, unit))
         kept = vectors[:, values > least]

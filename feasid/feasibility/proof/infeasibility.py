@@ -5,8 +5,8 @@ them vanish, and what cancels needs no limit. Mixed with a little kinetic energy
 which is positive definite exactly where K'y can be, on the faces of bodies that cannot move in
 every way. As they are, and mixed, without faces. Each time columns that no body takes are equations
 that are solved exactly, and bodies take the rest (`rounding.complete_multipliers`).
-Where even the rounding of K is in the way (joint axes that are no decimals), the proof pays for it
-with a limit: it speaks of all parameters below an enormous size instead of all parameters.
+Where even the rounding of K is in the way (joint axes that are not decimal numbers), the proof pays
+for it with a limit: it covers all parameters below an enormous size instead of all parameters.
 """
 
 from __future__ import annotations

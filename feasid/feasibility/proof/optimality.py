@@ -100,7 +100,8 @@ class Optimum:
     def certificate(self, residual: float = 0.0) -> Certificate | None:
         """The proof as a file, checked; None when the checker refuses it.
 
-        `residual`: what is left of the log beside R and rho: its square is added to the bound.
+        `residual`: the residual of the log that R and rho do not contain: its square is added to
+        the bound.
         """
         point, rest = [printed_decimal(x) for x in self.delta], printed_decimal(residual**2)
         data, floor = replace(self.data, rest=rest), self.floor + rest
@@ -116,7 +117,7 @@ def prove_optimum(
     """A lower bound for ``|R K delta - rho|^2``, proved.
 
     `question`: without values; its rows are K; `R` (rows, nb), `rho` (rows,); `delta` (n,): the
-    answer, strictly feasible; `reference` (n,): a model in the middle of what can exist. Returns:
+    answer, strictly feasible; `reference` (n,): a model in the middle of the feasible set. Returns:
     none when nothing was proved.
     """
     data = ExactData.from_doubles(R, rho)
@@ -329,7 +330,7 @@ def _restrict_to_face(block: Block, Q: Array) -> Block:
 
 
 def _determined_directions(feasible: FeasibleSet, A: Array, unit: Array) -> Array:
-    """Unit directions (n, z) that data, matrices and numbers tell apart.
+    """Unit directions (n, z) that change data, matrices or numbers.
 
     Where they do not feel some combination, one parameter of it stays as it is.
     """

@@ -286,7 +286,7 @@ def _pair_opposites(feasible: FeasibleSet, kept: list[int]) -> tuple[Linear, ...
 def _independent_equations(
     active: Active, roots: npt.NDArray[np.intp]
 ) -> tuple[tuple[int, ...], list[tuple[int, Fraction]], Array, Array]:
-    """Equations of which none says what the others say, in doubles; and those they contradict."""
+    """Independent equations, in doubles, and the equations that contradict them."""
     place = {int(j): k for k, j in enumerate(roots)}
     K, beta = np.zeros((len(active), len(roots))), np.zeros(len(active))
     for k, (_, row, right) in enumerate(active):
@@ -315,7 +315,7 @@ def negative_direction(matrix: Exact) -> list[Fraction] | None:
     """A v with ``v'Av < 0``, else with ``v'Av = 0``, else None for a positive definite A.
 
     Elimination keeps ``A = M^-1 S M^-T`` with S the Schur complement: a negative pivot is the
-    value of a row of M, and a zero pivot with something beside it mixes two of them.
+    value of a row of M, and a zero pivot with non-zero entries in its row mixes two of them.
     """
     n = len(matrix)
     s = [row[:] for row in matrix]

@@ -45,7 +45,7 @@ ROOM = 10.0
 
 
 SMALLEST_DATA = 1e-290
-"""Largest entry of data that are zero: powers of ten beyond are no doubles."""
+"""Largest entry of data that count as zero; larger powers of ten are not doubles."""
 
 
 class ExactRows(tuple[Row, ...]):
@@ -379,7 +379,7 @@ class DualPoint:
         return self.scale_to_decimals(())[1]
 
     def scale_to_decimals(self, beside: Sequence[Fraction]) -> tuple[Fraction, dict[str, Any]]:
-        """Times the denominator that it shares with numbers beside it: proofs are cones."""
+        """Multiplied by the common denominator of its neighbours; proofs may be scaled."""
         entries = (x for Z in self.Z.values() for row in Z for x in row)
         over = _common_denominator([*beside, *self.y, *self.tie_multipliers, *entries])
         multipliers = [

@@ -1,11 +1,10 @@
 """Rounding approximate multipliers to exact points of the dual problem.
 
-A proof needs ``sum_k C_k*(Z_k) = K'y`` without any error. Choosing y first and asking each body's
-matrix to take what is left of K'y in the body's columns makes it so: a 4x4 pseudo-inertia has ten
-parameters and its multiplier ten entries, so Z_k is fixed exactly. Columns that no body and no sign
-owns are equations for y, solved exactly. What can then fail is that some Z_k is not positive
-semidefinite, by a rounding: it is lifted, and the proof pays for what that leaves with a limit on
-masses.
+A proof needs ``sum_k C_k*(Z_k) = K'y`` without any error. We choose y first, and each body's matrix
+takes the remainder of K'y in the body's columns: a 4x4 pseudo-inertia has ten parameters and its
+multiplier ten entries, so Z_k is fixed exactly. Columns that no body and no sign owns are equations
+for y, solved exactly. What can then fail is that some Z_k is not positive semidefinite, by a
+rounding: it is lifted, and the proof pays for what that leaves with a limit on masses.
 """
 
 from __future__ import annotations

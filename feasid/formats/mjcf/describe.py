@@ -212,7 +212,7 @@ def _fail(mjcf: Mjcf, body: MjcfBody, geom: Geom, message: str) -> NoReturn:
 
 
 def _geom_shape(mjcf: Mjcf, body: MjcfBody, geom: Geom) -> Shape | None:
-    """A geom's shape in its body's frame; None for what is no known primitive."""
+    """A geom's shape in its body's frame; None for an unknown shape."""
     kind = geom.attributes.get("type", "sphere")
     try:
         placed = geom_primitive(mjcf, body, geom)
@@ -226,7 +226,7 @@ def _geom_shape(mjcf: Mjcf, body: MjcfBody, geom: Geom) -> Shape | None:
 
 
 def _collision_shapes(mjcf: Mjcf, body: MjcfBody) -> list[Shape | None]:
-    """A body's geoms that collide, None for each that is no known primitive."""
+    """A body's geoms that collide, None for each unknown shape."""
     return [
         _geom_shape(mjcf, body, geom)
         for geom in body.geoms
@@ -235,5 +235,5 @@ def _collision_shapes(mjcf: Mjcf, body: MjcfBody) -> list[Shape | None]:
 
 
 def _visual_shapes(mjcf: Mjcf, body: MjcfBody) -> list[Shape | None]:
-    """A body's geoms, which are all drawn, None for each that is no known primitive."""
+    """A body's geoms, which are all drawn, None for each unknown shape."""
     return [_geom_shape(mjcf, body, geom) for geom in body.geoms]

@@ -214,7 +214,9 @@ class Compiler:
 
 @dataclass(frozen=True, eq=False)
 class Mjcf:
-    """An MJCF model: its files, bodies in the order of the text, and what is left to MuJoCo."""
+    """An MJCF model: its files, bodies in the order of the text, and elements that only MuJoCo
+    resolves.
+    """
 
     files: MjcfFiles
     name: str
@@ -307,7 +309,7 @@ FLAGS = {"damping": "damper", "stiffness": "spring", "frictionloss": "frictionlo
 """Flag of ``<option>`` that switches a term off."""
 
 Read = Callable[[str, str], float]
-"""The number that an attribute's text stands for, checked."""
+"""The number in an attribute's text, checked."""
 
 
 def joint_terms(

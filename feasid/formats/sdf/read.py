@@ -510,7 +510,7 @@ class _SdfReader:
                     yield LeftOut(f"<{child.tag}>", child.attributes.get("name", owner))
 
     def shapes(self, link: Element, tag: str) -> list[Shape | None]:
-        """A link's shapes under this tag, None for what is no known primitive."""
+        """A link's shapes under this tag, None for an unknown shape."""
         out: list[Shape | None] = []
         for element in link.all(tag):
             geometry = element.find("geometry")

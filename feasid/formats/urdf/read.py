@@ -328,7 +328,7 @@ class _UrdfReader:
         return element, element.attributes["joint"], (offset, factor)
 
     def mimic_bonds(self, joints: dict[str, _Joint]) -> Iterator[Bond]:
-        """The file's ``<mimic>`` elements; what cannot be followed is noted.
+        """The file's ``<mimic>`` elements, with a note on those that cannot be followed.
 
         A joint that mimics a fixed one is held at its offset. One that mimics a joint which does
         not exist moves by itself, as in other readers, and is noted.
@@ -446,7 +446,7 @@ def unread_elements(root: Element) -> Iterator[LeftOut]:
 
 
 def _shapes(link: Element, tag: str) -> list[Shape | None]:
-    """A link's geometries under this tag in its frame, None for each that is no known primitive."""
+    """A link's geometries under this tag in its frame, None for each unknown shape."""
     return [_primitive_shape(element) for element in link.all(tag)]
 
 

@@ -1,14 +1,14 @@
 """URDF out: a file's own text with other numbers, or a new file.
 
 In an own text only numbers of ``<inertial>`` and ``<dynamics>`` change, and extension elements are
-added where they are asked for; every other byte stays. In a new file link frames are on their
-joints' axes, as URDF wants them: where a body's frame is elsewhere (as in the standard
-Denavit-Hartenberg convention), the link's is moved there, see `feasid.robot.variants`. Joints
-and q stay. Nothing is drawn and nothing touches.
+added on request; every other byte stays. In a new file link frames are on their joints' axes, as
+URDF wants them: where a body's frame is elsewhere (as in the standard Denavit-Hartenberg
+convention), the link's is moved there, see `feasid.robot.variants`. Joints and q stay. Nothing is
+drawn and nothing touches.
 
 Drake reads drive inertia from ``<drake:rotor_inertia>`` of a transmission's actuator ("Parsing
 models for multibody dynamics", drake.mit.edu). MuJoCo's ``<mujoco>`` holds settings of its compiler
-only: they keep it from changing the bodies, and no drive inertia can be said there (measured with
+only: they keep it from changing the bodies, and they cannot hold drive inertia (measured with
 MuJoCo 4.0: attributes of ``<dynamics>`` and ``<default>`` are ignored).
 """
 

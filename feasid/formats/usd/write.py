@@ -371,7 +371,7 @@ def generate_usd(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras) 
     """The robot as a layer in metres and kilograms, with the z axis up.
 
     Raises UnsupportedJointError: a helical or planar joint. Raises InputError: a coupling, which
-    the schema has not; a name that is no identifier; a body without parameters.
+    the schema does not have; a name that is not an identifier; a body without parameters.
     """
     _, usd, geom, physics = usd_modules()
     if robot.couplings:

@@ -79,12 +79,12 @@ ALOFT = 0.5
 """Share of a log in flight from which its mean specific force says nothing."""
 
 ROWS = 4000
-"""Rows of a log that are looked at, at most, evenly drawn."""
+"""Largest number of rows of a log that are used, evenly spaced."""
 
 
 @dataclass(frozen=True, eq=False)
 class LimbEquations:
-    """The longest stretch of a log, thinned, with the force of every contact by itself."""
+    """The longest segment of a log, thinned, with the force of every contact by itself."""
 
     motion: FloatingMotion
     torques: Array  #: Shape (N, dof): of the motors, zero for the base.
@@ -107,7 +107,7 @@ class LimbEquations:
     def from_log(
         cls, df: pd.DataFrame, robot: Robot, imu: Imu | None, contacts: Mapping[str, ContactSensor]
     ) -> LimbEquations:
-        """Of a log's longest stretch, at `ROWS` rows."""
+        """Signals of a log's longest segment, at `ROWS` rows."""
         table = FloatingColumns.read(df, robot, imu, contacts, None)
         stretch = max(table.stretches, key=lambda s: len(s.rows))
         rate, base = stretch.rate, base_index(robot)
@@ -339,7 +339,7 @@ def _limb_jacobian(limbs: LimbEquations, robot: Robot, name: str) -> tuple[Array
 
 
 def _force_delay(limbs: LimbEquations, name: str, fit: Any) -> float:
-    """By how much a contact's force comes after the torques that it asks for [s]."""
+    """Delay of a contact's force after the torques that it explains [s]."""
     best, delay = fit(name, limbs.forces[name])[1], 0.0
     for lag in LAGS * np.arange(-20, 21) / 20:
         shift = round(lag * limbs.rate)

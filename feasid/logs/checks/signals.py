@@ -16,13 +16,13 @@ from feasid.logs.raw import Signals
 from feasid.robot.description import Robot
 
 STUCK = 0.5
-"""A signal that does not change for longer than this [s] is looked at."""
+"""A signal that does not change for longer than this [s] is checked."""
 
 STUCK_SAMPLES = 20
 """... and for at least so many samples."""
 
 JUMP = 5.0
-"""A step of so many times the largest usual one ends a stretch in which a signal was stuck."""
+"""A step of so many times the largest usual one ends an interval in which a signal was stuck."""
 
 CLIPPED = 4
 """Equal samples in a row at the extreme of a signal that make a plateau."""
@@ -102,7 +102,7 @@ def _unsigned_finding(raw: Signals, moved: tuple[str, ...]) -> list[Finding]:
 class _ColumnPlace:
     """Names a column in findings; `moved` are the joints whose torque changes.
 
-    Zero is no limit of `unsigned` torques.
+    Zero does not count as a limit of `unsigned` torques.
     """
 
     def __init__(
@@ -295,7 +295,7 @@ def _median_step(t: Array) -> float:
 
 
 def _plateaus(x: Array) -> list[tuple[int, int]]:
-    """First and last index of every stretch of equal values, of at least CLIPPED samples."""
+    """First and last index of every interval of equal values, of at least CLIPPED samples."""
     edges = np.flatnonzero(np.concatenate([[True], np.diff(x) != 0, [True]]))
     lengths = np.diff(edges)
     return [
@@ -304,7 +304,7 @@ def _plateaus(x: Array) -> list[tuple[int, int]]:
 
 
 def _freezes(x: Array, a: int, b: int, long: float, kind: str) -> bool:
-    """A stretch long enough to be odd, or one after which a position jumps."""
+    """Whether an interval is suspiciously long, or a position jumps after it."""
     samples = b - a + 1
     if samples >= long:
         return _is_abrupt(x, a, b, kind)
@@ -437,7 +437,7 @@ def _total_duration(spans: Sequence[tuple[int, int]], t: Array) -> float:
 
 
 def _lost_time(spans: Sequence[tuple[int, int]], t: Array) -> float:
-    """Duration of these stretches and of the filter's transients around them [s]."""
+    """Duration of these intervals and of the filter's transients around them [s]."""
     lost, reached = 0.0, -np.inf
     for a, b in spans:
         start, end = max(float(t[a]) - AROUND, reached), float(t[b]) + AROUND

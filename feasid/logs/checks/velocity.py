@@ -1,4 +1,4 @@
-"""Logged velocities against the derivative of the logged positions; torques tell which is wrong."""
+"""Logged velocities against the derivative of the logged positions; torques show which is wrong."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SMOOTHING = 21
 def check_velocities(raw: Signals, runs: Sequence[Rows], known: Sequence[Finding]) -> list[Finding]:
     """Scale, sign and order of the velocities in the log.
 
-    `known`: what is known already: positions in degrees, stretches that are stuck or missing.
+    `known`: findings so far: positions in degrees, intervals that are stuck or missing.
     """
     if "dq" not in raw.values:
         return []
@@ -92,7 +92,7 @@ def _rows_with_other_findings(raw: Signals, known: Sequence[Finding]) -> Mask:
 def _smoothed_velocities(
     raw: Signals, runs: Sequence[Rows], aside: Mask
 ) -> tuple[Array | None, Array | None]:
-    """Derived and logged velocities, both smoothed alike, per stretch without a gap."""
+    """Derived and logged velocities, both smoothed alike, per segment without a gap."""
     window = np.ones(SMOOTHING) / SMOOTHING
     derived: list[Array] = []
     logged: list[Array] = []
@@ -184,4 +184,4 @@ def _scale_findings(raw: Signals, k: int, logged: Array, derived: Array) -> list
 
 
 WAYS = "ways"
-"""Key, among a finding's values, of the options of which one mends it."""
+"""Key, among a finding's values, of the options of which one corrects it."""

@@ -316,7 +316,7 @@ def _arrow_to_frame(table: Any) -> pd.DataFrame:
 
 
 def _list_rows(column: Any, name: str) -> Any:
-    """Lists of one length beside each other, shape (rows, length)."""
+    """A column of lists of one length as an array, shape (rows, length)."""
     if column.null_count:
         raise LogError(f"column {name!r} has {column.null_count} row(s) without its list")
     numbers = column.flatten().to_numpy(zero_copy_only=False)

@@ -51,7 +51,7 @@ class JointTrack:
     signals: dict[str, array[float]] = field(default_factory=dict)
 
     def has_signal(self, signal: str) -> bool:
-        """Whether any message said this of the joint."""
+        """Whether any message has this signal of the joint."""
         return bool(np.isfinite(self.signals[signal]).any())
 
 
@@ -61,11 +61,11 @@ def read_bag(
     """Read the joint states of a bag, merged by joint name and time.
 
     `path`: an ``.mcap`` or ``.db3`` file, or the folder of a ROS 2 bag; `topic`: needed when there
-    are joint states on several topics, and `joints` does not tell which; `joints`: those of the
+    are joint states on several topics, and `joints` does not decide which; `joints`: those of the
     robot: without a `topic`, the one that holds them all is taken, with efforts where only one has
     these. Returns: ``t`` [s] from the first message, ``q_<joint>``, ``dq_<joint>``, ``tau_<joint>``
     for what the messages hold. Joints that come in messages of their own are matched by the nearest
-    time within half a period; nothing is interpolated. ``attrs["notes"]`` says what was done.
+    time within half a period; nothing is interpolated. ``attrs["notes"]`` lists what was done.
     Raises InputError: no joint states (with the topics that exist), several topics, compressed
     bags. Raises LogError: damaged files, or messages whose arrays do not match their names. Raises
     LimitError: files that unpack beyond reason.

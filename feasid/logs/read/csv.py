@@ -1,4 +1,4 @@
-"""CSV files to DataFrames, with a strict look at the text before pandas reads it.
+"""CSV files to DataFrames, with a strict check of the text before pandas reads it.
 
 pandas shifts columns silently when rows are longer than the header, and fills short rows. Here
 every row's fields are counted first; what does not fit is an error with line and count.
@@ -404,11 +404,11 @@ def read_csv_file(path: Path, how: LogReading) -> pd.DataFrame:
 
 
 WINDOWS_SYMBOLS = "°²³µ·"
-"""What headers with units hold beside letters, in Windows-1252 and Latin-1 alike."""
+"""Characters other than letters in headers with units, the same in Windows-1252 and Latin-1."""
 
 
 def _decode_windows_text(data: bytes) -> bytes | None:
-    """Text of a Western European Windows as UTF-8; None for UTF-8 and for what is no such text."""
+    """Text of a Western European Windows as UTF-8; None for UTF-8 and for anything else."""
     try:
         data.decode()
     except UnicodeDecodeError:

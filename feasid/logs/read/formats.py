@@ -83,7 +83,7 @@ def _import_readers() -> None:
 def format_of(source: str | os.PathLike[str]) -> LogFormat:
     """The format of a log's file, by its ending.
 
-    Raises InputError: folders and endings that nothing reads; reduced data, which are no log.
+    Raises InputError: folders and suffixes that no reader knows; reduced data, which are not a log.
     Raises SecurityError: files that can hold code.
     """
     _import_readers()
@@ -191,7 +191,7 @@ def _is_several_logs(source: Any) -> bool:
 
 
 def _expand_paths(source: Any) -> list[Path]:
-    """The files that a path, a pattern or a list of them stands for."""
+    """The files that a path, a pattern or a list of these names."""
     if not isinstance(source, str | os.PathLike):
         paths = [path for item in source for path in _expand_paths(item)]
         if not paths:
@@ -239,6 +239,6 @@ def _join_as_runs(paths: Sequence[Path], read: Callable[[Path], pd.DataFrame]) -
 
 
 def _run_labels(paths: Sequence[Path]) -> list[str]:
-    """File names without suffix, or as much of the path as tells them apart."""
+    """File names without suffix, with as much of the path as makes them different."""
     stems = [path.name.split(".")[0] for path in paths]
     return stems if len(set(stems)) == len(stems) else [str(path) for path in paths]

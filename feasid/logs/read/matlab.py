@@ -1,6 +1,6 @@
 """MATLAB files and HDF5: their arrays of numbers as a log. HDF5 needs the extra "hdf5".
 
-Variables that are no arrays of numbers are not looked at, and nothing is followed to another file.
+Variables that are not arrays of numbers are ignored, and links to other files are not followed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ STEP = 2**20
 """Bytes that are unpacked at a time when a variable's size is checked."""
 
 MOST_MEMBERS, DEEPEST = 10_000, 8
-"""Arrays and groups of a file of HDF5, and groups inside groups, that are looked at."""
+"""Arrays and groups of a file of HDF5, and groups inside groups, that are read."""
 
 FILTERS = {1: "gzip", 2: "shuffle", 3: "fletcher32", 5: "nbit", 6: "scaleoffset", 32000: "lzf"}
 """How arrays of HDF5 may be packed, by the library's numbers; each once."""

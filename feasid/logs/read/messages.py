@@ -36,8 +36,8 @@ SCHEMA, CHANNEL, MESSAGE, CHUNK = 3, 4, 5, 6
 SQLITE_MAGIC = b"SQLite format 3\0"
 
 CHECKED_EVERY, FREE_STEPS, STEPS_PER_BYTE = 100_000, 10**7, 10
-"""Steps of SQLite's machine between two looks, and how many a query may take: damaged trees of
-pages stand for more rows than a file holds. A row has 20 bytes and takes about 10 steps."""
+"""Steps of SQLite's machine between two checks, and the largest number for a query: damaged trees
+of pages can contain more rows than a file holds. A row has 20 bytes and takes about 10 steps."""
 
 Message: TypeAlias = tuple[str, int, bytes]
 """Topic, time of reception [ns] and content."""
