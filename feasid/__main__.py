@@ -6,7 +6,8 @@ import sys
 from feasid.cli import main
 
 OBJECTS = 50_000
-"""New objects after which garbage is looked for; imports make as many, and hardly any garbage."""
+"""Number of new objects after which garbage is collected; imports create many objects and hardly
+any garbage."""
 
 
 def run() -> int:

@@ -5,8 +5,8 @@ positive is known here, from the names of the parameters. For d with ``K d = bet
 ``T d = t``, multipliers Z_k >= 0, y, v with ``sum_k <B_kj, Z_k> = (K'y + T'v)_j`` for every j give
 ``0 <= sum_k <M_k(d), Z_k> = sum_k <C_k, Z_k> + y.beta + v.t``: a contradiction when the right side
 is negative, or zero with some strict M_k multiplied. With ``y = R'w`` they bound what fits data
-(R, rho). Where sums for some j differ by e_j, the proof pays ``|e_j| L_j`` and holds for
-``|d_j| <= L_j``, which it says. `docs/certificates.md` is the specification.
+(R, rho). If sums for some j differ by e_j, the bound is weaker by ``|e_j| L_j`` and holds for
+``|d_j| <= L_j``, which is stated. `docs/certificates.md` is the specification.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class MatrixCondition(NamedTuple):
 def definiteness(
     matrix: Sequence[Sequence[Fraction]], spend: Callable[[int, int], None] = lambda *_: None
 ) -> str:
-    """Decide by exact elimination without fractions what a symmetric matrix is.
+    """Decide by exact elimination without fractions whether a symmetric matrix is (semi)definite.
 
     Returns "positive definite", "singular" (positive semidefinite, no more) or "indefinite". A zero
     pivot is harmless exactly when the rest of its row is zero: a 2x2 minor with it is ``-a^2``.
@@ -89,7 +89,7 @@ def size_of(number: Fraction) -> int:
 
 
 def exact(text: Any) -> Fraction:
-    """Read a decimal or a simple fraction; refuses anything that would not be one, or is huge."""
+    """Read a decimal or a simple fraction; anything else, or a huge number, raises an error."""
     if not isinstance(text, str) or not NUMBER.fullmatch(text):
         raise ValueError(f"not an exact number: {str(text)[:60]!r}")
     return Fraction(text)
@@ -273,7 +273,9 @@ class Claim:
         return point
 
     def combine(self, combination: Sequence[Fraction]) -> tuple[Fraction, bool]:
-        """``sum_k <C_k, Z_k> + v.t`` and what a limit costs; whether something strict counts."""
+        """``sum_k <C_k, Z_k> + v.t`` and the cost of a limit; whether a strict rule has a
+        multiplier.
+        """
         left: list[list[Pair]] = [[] for _ in range(self.size)]
         total, strictly, seen = list[Pair](), False, set()
         for label, triangle in self.data["multipliers"]:
@@ -406,7 +408,7 @@ def verify(data: Any) -> str:
 
 
 def unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """For `json.loads`: an object in which no key stands twice."""
+    """For `json.loads`: an object in which no key occurs twice."""
     out = dict(pairs)
     if len(out) != len(pairs):
         raise ValueError("a key occurs twice")

@@ -40,7 +40,7 @@ class DescriptionError(InputError):
 
 
 class UnsupportedJointError(DescriptionError):
-    """A joint of a kind that is not handled; names the joint."""
+    """A joint of an unsupported kind; the message names it."""
 
 
 class LogError(InputError):
@@ -72,7 +72,7 @@ class InfeasibleConstraintsError(InputError):
 
 
 class ExcitationError(FeasidError):
-    """No motion that keeps all constraints was found; ``broken`` lists those in the way."""
+    """No motion that satisfies all constraints was found; ``broken`` lists the violated ones."""
 
 
 class SolverError(FeasidError):

@@ -158,7 +158,7 @@ def save(fit: FittedModel, path: str | Path, *, overwrite: bool = False) -> None
 
 
 def _record(fit: FittedModel) -> FitRecord:
-    """What is kept of a fit."""
+    """The parts of a fit that are saved."""
     estimator, estimate, source = fit.estimator, fit.estimate, fit.robot.source
     law = fit.saved.contact_errors if fit.saved else None
     with suppress(InputError):  # logs that do not show it, and robots without an observer
@@ -226,7 +226,7 @@ def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _standalone_text(source: Source) -> bytes:
-    """A description with what it includes, as far as that is still there."""
+    """A description with the files that it includes, if they still exist."""
     if source.format == "mjcf":
         with suppress(FeasidError):
             return inline_includes(parse_xml(source.text, source.path))
@@ -261,7 +261,7 @@ def _read_reduced(content: Mapping[str, bytes], member: str, path: str | Path) -
 
 
 def _read_source(record: SourceRecord | None, content: Mapping[str, bytes]) -> Source | None:
-    """The description as text, which names no place from which anything could be opened."""
+    """The description as text, without paths from which anything could be opened."""
     if record is None:
         return None
     reading = {f.name: getattr(record, f.name) for f in fields(SourceRecord)[1:]}

@@ -47,7 +47,7 @@ CONTENT_ERRORS = (
     RecursionError,
     np.linalg.LinAlgError,
 )
-"""What content raises that is not what `save` writes."""
+"""Errors that damaged content raises."""
 
 ROBOT_KINDS = kinds(Robot, Body, Rotor, Drive, Member, Limits, Coupling, Loop)
 """Parts of a robot; torques of the caller's own are code."""
@@ -95,7 +95,7 @@ def read_members(path: str | Path, read: Callable[[str, Mapping[str, bytes]], T]
 def read_record(
     path: str, content: Mapping[str, bytes], kind: type[T], known: Kinds, version: int, what: str
 ) -> T:
-    """The record among the members; `what`: what it is, and what to do with an older one."""
+    """The record among the members; `what`: its kind, and what to do with an older one."""
     model = json.loads(content["model.json"])
     writer = model.get("feasid") or model["made"]["feasid"]  # until format 3
     noun, remedy = what.split("; ")

@@ -55,7 +55,7 @@ Time = Annotated[float, number(finite=False)]
 
 
 def _state_kinds(fit: OnlineFit) -> dict[str, dict[str, Any]]:
-    """Attributes that are kept, by the part of the fit whose they are, and what each must be."""
+    """Attributes that are saved, by the part of the fit that has them, with their kinds."""
     dof, size, changes = fit.robot.dof, fit.base.size, len(fit._possible.names)
 
     def real(*shape: int | str) -> Any:
@@ -148,7 +148,7 @@ def read_online(path: str, content: Mapping[str, bytes]) -> OnlineFit:
 
 
 def _as_asked(name: str, value: Any, kind: ArgumentKind) -> Any:
-    """A part of the state, when it is what it must be."""
+    """A part of the state, checked."""
     try:
         return kind.convert(value)
     except UnfitError as error:

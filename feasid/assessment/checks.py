@@ -1,9 +1,9 @@
 """What contradicts a fit: one table of checks over one record of evidence.
 
 No held-out part shows a mistake that all parts share: a wrong unit, a wrong robot, joints that
-never move. They show against the description and against the motion. A check is a function of
-`FitEvidence` that returns a sentence, or nothing; the table also has the best grade that remains
-for each use.
+never move. They show in a comparison with the description and with the motion. A check is a
+function of `FitEvidence` that returns a sentence, or nothing; the table also has the best grade
+that remains for each use.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GRAVITY, FEED_FORWARD, CONTACT, WEIGHING = GRADED = (
 """Uses that are graded."""
 
 YES, CARE, NO, UNKNOWN = GRADES = ("yes", "with care", "no", "not known")
-"""From the best to the worst; nothing is known where nothing was measured."""
+"""Grades from the best to the worst, and the one without a measurement."""
 
 NO_USE = dict.fromkeys(GRADED, NO)
 WITH_CARE = dict.fromkeys(GRADED, CARE)
@@ -33,24 +33,26 @@ LITTLE = 0.5
 """Error over torque beyond which a model explains nothing of use."""
 
 TENTH = 0.1
-"""The same beyond which loads and pushes are judged with care."""
+"""Error over torque beyond which loads and pushes get "with care" at most."""
 
 NOTHING = 0.97
 """Error over torque of a joint that is predicted no better than without a model."""
 
 UNIT, CONSTANT = (0.4, 2.5), (0.8, 1.25)
-"""Factors of gravity torques beyond which the unit is wrong, and torque constants are."""
+"""Ranges of the factor of gravity torques outside which the unit, and torque constants, are
+wrong."""
 
 LOAD_SHARE, LOAD_SIZE, LEAST_LOAD = 0.9, 0.5, 0.2
-"""What a load explains of the difference in gravity torques, which is this large; its mass [kg]."""
+"""Conditions of a load: its share of the difference in gravity torques, the size of this
+difference, and its mass [kg]."""
 
 UNLIKE = 0.4
 """Correlation of gravity torques below which fit and description are of different robots."""
 
 FIVE = 5.0
-"""Times a described mass, or one fifth of it, beyond which something is wrong; and from which"""
+"""Factor on a described mass, or its inverse, beyond which something is wrong; and the least"""
 HEAVY = 0.2
-"""described mass on [kg]."""
+"""described mass that is compared [kg]."""
 
 THREE, MUCH = 2.9, 0.15
 """Factor on a described mass beyond which a fit is doubtful (just within the bound of plausible
@@ -64,7 +66,7 @@ CONTRADICTED, UNEXPLAINED = 2.0, 0.6
 """For one joint: factor on the error of least squares, and the error."""
 
 WORSE, WORSE_FROM = 1.1, 0.02
-"""Times the description's own error, and the error, from which the description is to be kept."""
+"""Factor on the description's error, and the error, from which the description should be kept."""
 
 SHORTEST = 8.0
 """Shortest motion whose errors hold on other motions [s]: errors of shorter logs were up to seven
@@ -73,7 +75,7 @@ times as large in another run."""
 Check = Callable[[FitEvidence], str]
 
 CHECKS: dict[str, tuple[Check, Mapping[str, str]]] = {}
-"""By the code of their notes: what looks, and the best grade of each use that is left."""
+"""Checks by the code of their notes: the function, and the best grade that remains for each use."""
 
 
 def check(code: str, grades: Mapping[str, str]) -> Callable[[Check], Check]:
@@ -246,7 +248,7 @@ def some_joints_stand_still(e: FitEvidence) -> str:
 
 @check("short", WITH_CARE)
 def log_is_short(e: FitEvidence) -> str:
-    """Its fifths are more alike than two logs."""
+    """Parts of a short log are more alike than two logs."""
     if not e.seconds < SHORTEST:
         return ""
     return f"{e.seconds:.2g} s of motion are too short to predict the errors on other motions."
@@ -329,7 +331,7 @@ def constraint_costs_much(e: FitEvidence) -> str:
 
 @check("contradicted", NO_USE)
 def log_is_of_another_robot(e: FitEvidence) -> str:
-    """The same by far, of all joints or of one."""
+    """No robot like the described one explains all joints, or one joint."""
     errors = _exceeds_least_squares(e)
     if errors is not None and errors[0] > CONSTRAINED_FAR:
         return (

@@ -1,7 +1,7 @@
 """What a log shows of a fit, measured once: the record from which all uses are graded.
 
-Errors are those of models of four fifths of the log on the other one, see `rows`. Scales are
-natural ones: what a joint's friction holds, and what the joint can do.
+Errors are those of models of four fifths of the log on the other one, see `rows`. Errors are
+compared with the torque that a joint's friction holds, and with the torque that it can exert.
 """
 
 from __future__ import annotations
@@ -31,20 +31,21 @@ POSES = 150
 """Random poses at which gravity torques are compared."""
 
 HOLDING_SHARE = 0.03
-"""Share of what a joint can do, below which no gravity torque matters where friction is small."""
+"""Share of the torque that a joint can exert below which gravity errors do not matter, if friction
+is small."""
 
 CREDIBLE_EFFORT = 40.0
 """An effort limit above so many times the largest torque of any joint counts as a placeholder."""
 
 FULL_TURN = 3.2
-"""Limits beyond this are those of joints that turn freely [rad]: the log's range is doubled."""
+"""A joint with limits beyond this [rad] turns freely; the log's range is then doubled."""
 
 SLIGHT = 0.05
 """Share of the largest gravity torque from which a joint carries weight, and of the largest range
 below which a joint stands still."""
 
 SIGN_SPEED = 0.02
-"""Speed [rad/s or m/s] over which friction changes its sign where it is removed from errors."""
+"""Speed [rad/s or m/s] over which friction changes its sign when it is removed from errors."""
 
 LEVERAGE_SHARE = 0.1
 """The squared error grows by this share of the leverage beyond 1 [chosen on half of 40 pairs]."""
@@ -69,7 +70,7 @@ class GravityComparison:
 
 @dataclass(frozen=True, eq=False)
 class FitEvidence:
-    """Of every joint, (dof,) each, and of all; torques in N m, or N of sliding joints."""
+    """Numbers of every joint, (dof,) each, and of all; torques in N m, or N for sliding joints."""
 
     joints: Annotated[tuple[str, ...], one_per("joints")]
     units: Annotated[tuple[str, ...], one_per("joints")]
@@ -164,7 +165,7 @@ def gather(
 def _from_rows(
     rows: HeldOutRows, robot: Robot, description: Robot, covariance: Array | None, measured: Mask
 ) -> dict[str, Any]:
-    """What only a log's rows show."""
+    """Evidence that needs the rows of a log."""
     lower, upper = rows.q.min(axis=0), rows.q.max(axis=0)
     torque = np.sqrt(np.mean(rows.torque[rows.moving] ** 2, axis=0))
     capacity = _capacities(robot, np.quantile(np.abs(rows.torque), 0.999, axis=0))
@@ -260,7 +261,9 @@ def _mass_error(rows: HeldOutRows, parts: Parts, missed: Array) -> float:
 
 
 def _capacities(robot: Robot, most: Array) -> Array:
-    """What each joint can do: its effort limit, unless all have the same or none is credible."""
+    """The torque that each joint can exert: its effort limit, unless all are equal or none is
+    credible.
+    """
     efforts = {b.joint: b.limits.effort for b in robot.bodies}
     limit = np.array([efforts.get(c) or np.nan for c in robot.coordinates], dtype=np.float64)
     if len(limit) > 1 and np.nanmax(limit, initial=0.0) == np.nanmin(limit, initial=np.inf):
@@ -293,7 +296,9 @@ def _still_joints(robot: Robot, reach: Array) -> tuple[str, ...]:
 
 
 def _random_poses(robot: Robot, lower: Array, upper: Array, q: Array) -> tuple[Array, Array]:
-    """Poses within the log's range, and within the joints'; of mechanisms the log's own."""
+    """Random poses within the log's range, and within the joints' range; for mechanisms, poses of
+    the log.
+    """
     rng = np.random.default_rng(0)
     if not robot.is_tree or robot.dof != robot.axes:
         logged = q[rng.integers(len(q), size=POSES)]
@@ -320,7 +325,9 @@ def _gravity_rows(robot: Robot, poses: Array) -> Array:
 
 
 def _sensitivity(robot: Robot, poses: Array, capacity: Array) -> Array:
-    """Per joint the gravity torques that a radian of it changes, over what joints can do."""
+    """Change of gravity torques per radian of each joint, over the torques that joints can
+    exert.
+    """
     scale, step = np.maximum(capacity, SLIGHT * capacity.max(initial=0.0)), 0.05
     first, out = _gravity_rows(robot, poses) @ robot.values, np.zeros(poses.shape[1])
     for j in range(poses.shape[1]):
@@ -338,7 +345,7 @@ def _sensitivity(robot: Robot, poses: Array, capacity: Array) -> Array:
 
 
 def spread_of_models(r: Array) -> Array:
-    """Inverse of R'R within what the log shows, (nb, nb)."""
+    """Inverse of R'R on the directions that the log shows, (nb, nb)."""
     gram = r.T @ r
     scale = np.sqrt(np.diag(gram) + 1e-12)
     values, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
@@ -415,9 +422,9 @@ def expected_errors(
 ) -> Array:
     """Errors to expect on a motion, relative to its torques: per joint, then of all, (dof + 1,).
 
-    Those of held-out parts, larger by the leverage of this motion's equations over that of the
-    log's: how much of its torques rests on directions that the log hardly showed. `covariance`
-    (nb, nb): of a fit whose prior knows what the log does not show, which bounds the increase.
+    Errors of held-out parts, increased by the leverage of this motion relative to the log's: the
+    share of its torques along directions that the log hardly shows. `covariance` (nb, nb): of a fit
+    whose prior knows what the log does not show, which bounds the increase.
     """
     spread = spread_of_models(models.noise.whitened_triangle(models.reduced)[0])
     there, here = _mean_squares(tested, spread), _mean_squares(models.reduced, spread)

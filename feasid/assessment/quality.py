@@ -1,7 +1,7 @@
 """What a fit is good for: a grade for each use, and the verdict that follows.
 
 A use has one number on a natural scale, two limits, and the findings that contradict the fit.
-Simulation and masses have numbers and no grade: nothing that was tried says which are good enough.
+Simulation and masses have numbers and no grade, because no rule for a grade was found.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ LIMITS = {
 torque error over torque, push over the arm's weight, kilograms."""
 
 SMALL_SHARE = 0.02
-"""Error as a share of what a joint can do, that is as good as the limit of feed-forward."""
+"""Error as a share of the torque that a joint can exert; it counts like the first limit of
+feed-forward."""
 
 ALARMS = 1.0 / 3600.0
 """Crossings per second of the thresholds of contact on the log's own motion [Hz]."""
@@ -66,10 +67,10 @@ FELT = 0.9
 """Share of postures and directions in which a push is felt."""
 
 POSES = 150
-"""Postures in which a push is tried."""
+"""Number of postures in which a push is tried."""
 
 WEIGHT = 9.81
-"""Of a kilogram [N]."""
+"""Weight of a kilogram [N]."""
 
 KNOWN = 0.2
 """Relative deviation of a mass that counts as known."""
@@ -157,7 +158,7 @@ class Use:
 
     @property
     def grade(self) -> str:
-        """By the number alone; empty where there is none."""
+        """The grade from the number alone; empty for uses without a grade."""
         return grade(self.name, self.number)
 
 
@@ -195,7 +196,9 @@ def feed_forward(e: FitEvidence) -> Use:
 
 
 def _joint_share(e: FitEvidence) -> Array:
-    """Each joint's error over its torque, or over what it can do where that is small."""
+    """Each joint's error over its torque, or over the torque that it can exert if that ratio is
+    small.
+    """
     small = LIMITS[FEED_FORWARD][0] * _ratio(e.error, SMALL_SHARE * e.capacity)
     return np.fmin(_ratio(e.error, e.torque), small)
 
@@ -248,7 +251,7 @@ def push_felt(robot: Robot, e: FitEvidence, limits: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Uses:
-    """All uses of a fit, from what only some of them need."""
+    """All uses of a fit."""
 
     quality: Quality
     push: float  #: see `push_felt` [N]
@@ -258,7 +261,7 @@ class Uses:
 
     @cached_property
     def items(self) -> tuple[Use, ...]:
-        """Every use, as its numbers alone grade it."""
+        """Every use, graded by its number alone."""
         e = self.quality.evidence
         graded = gravity(e), feed_forward(e), contact(e, self.push, e.masses.sum()), weighing(e)
         return (*graded, self._simulation(), self._masses())
@@ -281,7 +284,7 @@ class Uses:
         return Use("masses", float(known), "bodies", "", why)
 
     def grade(self, use: Use) -> str:
-        """With what contradicts the fit."""
+        """The grade, lowered by findings."""
         notes = findings(self.quality.evidence)
         return _worst(use.grade, notes, use.name) if use.name in GRADED else ""
 
@@ -349,7 +352,7 @@ def remarks(e: FitEvidence) -> list[str]:
 
 
 def joints_that_follow(e: FitEvidence) -> dict[str, str]:
-    """Joints whose error the motion predicts, and what of it does."""
+    """Joints whose error the motion predicts, with the kind of function that does."""
     rows = zip(e.joints, _ratio(e.error, e.torque), e.structure, strict=False)
     return {
         j: s.correlate

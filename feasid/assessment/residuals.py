@@ -26,7 +26,7 @@ PARTS = 5
 """Contiguous parts of a log, each of whose residuals is predicted from the others'."""
 
 MOST_ROWS = 20_000
-"""Filtered rows beyond which every n-th is taken."""
+"""Number of filtered rows beyond which every n-th is used."""
 
 CLOSE = 0.9
 """Kinds of functions that predict this share of what the best kind predicts are as good; of these
@@ -63,7 +63,7 @@ Part = tuple[Array, npt.NDArray[np.bool_], dict[str, Array]]
 def unexplained_structure(rows: HeldOutRows, measured: Mask) -> tuple[Structure, ...]:
     """The predictable share of every joint's residual on seconds that were not fitted.
 
-    None of joints that were not `measured` (dof,).
+    None for joints that were not `measured` (dof,).
     """
     models = rows.models
     unseen = np.zeros(len(models.base.independent))

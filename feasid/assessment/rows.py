@@ -1,7 +1,7 @@
 """Filtered equations of a log row by row, its fifths, and the errors of models of the other four.
 
 Fifths are contiguous pieces: of the time in which the robot moves, of the phase where a log repeats
-its motion, of the postures for what depends on them. What was decided about the model stays.
+its motion, of the postures for what depends on them. Decisions of the fit about the model are kept.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ PARTS = 5
 """Contiguous parts of a log, each of which is predicted by the model of the others."""
 
 MOST_ROWS = 20_000
-"""Rows beyond which every n-th is taken; each then counts n times."""
+"""Number of rows beyond which every n-th is used; each then counts n times."""
 
 FEWEST_ROWS = 50
-"""Rows, at least, that are divided into fifths."""
+"""Least number of rows that are divided into fifths."""
 
 MOVING = 0.1
 """Share of the fastest joint's RMS speed, and of its own, beyond which a joint moves."""
@@ -44,7 +44,7 @@ SIGNAL_RATE = 25.0
 """Samples per second at which repetitions are looked for [Hz]."""
 
 SHORTEST_PERIOD, LONGEST_PERIOD = 2.0, 0.67
-"""Of a repetition: in seconds, and as a share of the run."""
+"""Limits of a period: in seconds, and as a share of the run."""
 
 Parts = npt.NDArray[np.intp]
 
@@ -258,7 +258,9 @@ def find_period(runs: Sequence[Run]) -> float | None:
 
 
 def _even_speeds(run: Run) -> Array:
-    """Speeds of a run at `SIGNAL_RATE`, each joint by its own size, from when it moves."""
+    """Speeds of a run at `SIGNAL_RATE`, each joint in units of its own size, from the start of the
+    motion.
+    """
     t = run.t - run.t[0]
     at = np.arange(0.0, t[-1], 1.0 / SIGNAL_RATE)
     speed = np.column_stack([np.interp(at, t, v) for v in run.dq.T])

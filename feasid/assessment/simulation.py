@@ -59,7 +59,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_STEP = 3e-3
-"""Longest step [s]: on hidden arms end points differ from MuJoCo's with steps of 10 us by 1e-5."""
+"""Longest step [s]: on simulated arms, end points differ from MuJoCo's with steps of 10 us by
+1e-5."""
 
 WINDOWS, MOST_WINDOWS = 100, 100_000
 """Number of simulated windows, evenly over the log, and the largest number allowed."""
@@ -68,17 +69,18 @@ LOST = 1.0
 """Error [rad or m] from which a window counts as lost."""
 
 MIN_INERTIA_SHARE = 0.5
-"""Of rms(M a) over rms(residual): below it the log shows no inertia of a joint."""
+"""Least rms(M a) over rms(residual) with which the log shows the inertia of a joint."""
 
 CLEAR = 2.5
 """Ratio of two models' errors from which one is called better than the other.
 
-Over that of residuals moved in time, errors of the truth itself were .7 to 1.4, and those of models
-that follow the noise .5 to 1.2: chance and overfitting alone make a ratio of two.
+Relative to errors caused by shifted residuals, errors of the true model were .7 to 1.4, and those
+of overfitted models .5 to 1.2: chance and overfitting alone make a ratio of two.
 """
 
 SHIFTS = (0.37, 0.71)
-"""Shares of a run by which its residual is moved in time; two, so that chance shows less."""
+"""Shares of a run by which its residual is shifted in time; two of them reduce the effect of
+chance."""
 
 HORIZONS = (0.1, 0.3)
 """Default lengths of the simulated windows [s]."""
@@ -515,7 +517,8 @@ class _SimulationWindows:
     def _step_means(self, signals: Sequence[Array], *, delay: float | None = None) -> Array:
         """Means of each run's signal over all steps, shape (windows, steps, dof).
 
-        Between samples a signal is linear; with a delay [s] it holds its last value and comes late.
+        Between samples a signal is linear; with a delay [s] it is shifted, and its last value is
+        held.
         """
         sums = []
         for x in signals:

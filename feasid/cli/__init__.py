@@ -63,7 +63,7 @@ GROUPS = {
     "saved fits": ("show", "errors", "report", "predict", "simulate", "sample", "export"),
     "other": (),
 }
-"""Commands by what they are for; "other" has all that no group names."""
+"""Commands by purpose; "other" has those that no group names."""
 
 SHARED_MODULES = {
     **dict.fromkeys(("models", "demo"), "fit"),
@@ -84,7 +84,9 @@ EXIT_TERMINATED = 128 + signal.SIGTERM
 
 
 class Command(NamedTuple):
-    """One command: what it does, its arguments, and what runs it and returns the exit status."""
+    """One command: its purpose, its arguments, and the function that runs it and returns the exit
+    status.
+    """
 
     description: str | None
     add_arguments: Callable[[Any], None]

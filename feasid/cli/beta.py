@@ -1,4 +1,4 @@
-"""Base parameters in a file: which robot's, and what they are."""
+"""Base parameters in a file, and the robot that they belong to."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ LARGEST = 2**26
 """Bytes of a file of base parameters."""
 
 VALUE = "value"
-"""The column that holds them, where several hold numbers."""
+"""Name of the column with the values, if several columns hold numbers."""
 
 NAME = "base parameter"
-"""The column that names them."""
+"""Name of the column with the names."""
 
 DECIMAL_COMMA = re.compile(r";-?\d+,\d")
-"""A number behind a semicolon, as spreadsheets of some languages write it."""
+"""A number after a semicolon, as spreadsheets of some languages write it."""
 
 SPACES = re.compile(r"[\s()]+")
-"""What stands between the terms of a base parameter's name."""
+"""Separators between the terms of a base parameter's name."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -60,7 +60,7 @@ def add_check_arguments(parser: argparse.ArgumentParser) -> None:
 def run_check(arguments: argparse.Namespace) -> int:
     """Is this model possible? Judge every link of URDF, MJCF and SDF files in exact arithmetic.
 
-    With --beta and --robot: can these base parameters exist, and what proves it?
+    With --beta and --robot: are these base parameters feasible? With a proof.
 
     Exit status: 0 every link is feasible, 1 some are not, 2 a file cannot be read, 3 undecided.
     """
@@ -127,7 +127,7 @@ def expand_patterns(patterns: Iterable[str]) -> list[str]:
 
 
 def _judge_bodies(arguments: argparse.Namespace) -> int:
-    """The other question: can the moving bodies exist, each the sum of its links?"""
+    """Check the moving bodies instead, each the sum of its links."""
     from feasid.inspection.check_and_correct import check
 
     as_json = arguments.format == "json"
@@ -197,7 +197,7 @@ def _print_json(results: Results, arguments: argparse.Namespace) -> None:
 
 
 def _describe_lost_freedom(path: str, report: FileCheck) -> str:
-    """What the robot has less of than it looks; empty where no robot can be made of the file.
+    """Freedom or bodies that the robot lacks; empty if no robot can be built from the file.
 
     A robot is only built if joints are tied, a moving body has no mass, or another file may add
     something.

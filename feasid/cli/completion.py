@@ -34,7 +34,7 @@ def build_full_parser(paths: Any) -> argparse.ArgumentParser:
     from feasid.cli import COMMANDS, load_command
 
     class Completed(Parser):
-        """Says of its arguments that they are paths."""
+        """Marks its arguments as paths."""
 
         def add_argument(self, *names: Any, **settings: Any) -> argparse.Action:
             action = super().add_argument(*names, **settings)

@@ -99,7 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Fit, print the summary, write what was asked; returns 0, or 5 for a fit that is useless."""
+    """Fit, print the summary, write the outputs; returns 0, or 5 for a useless fit."""
     arguments.logs = _logs_without(arguments.logs, arguments.without or ())
     _check_outputs(arguments)
     if arguments.verify_with and not arguments.out:
@@ -199,7 +199,7 @@ def _write_results(result: Fit, arguments: argparse.Namespace, test: Any) -> Non
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
-    """All that will be written can be, before anything is read."""
+    """Check that all outputs can be written, before anything is read."""
     outputs: dict[str, Any] = {f"--{name}": getattr(arguments, name) for name in OUTPUTS}
     if arguments.out:
         outputs["the sidecar of --out"] = sidecar_path(arguments.out)

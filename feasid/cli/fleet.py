@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Fit, print the table, write what was asked; returns 1 when a robot stands out."""
+    """Fit, print the table, write the outputs; returns 1 if a robot is unusual."""
     logs = logs_by_robot(Path(arguments.folder))
     outputs = {"--save": arguments.save, "--report": arguments.report}
     inputs = [path for paths in logs.values() for path in paths]

@@ -120,7 +120,7 @@ def run_reduce(arguments: argparse.Namespace) -> int:
 
 
 def _logs_to_reduce(arguments: argparse.Namespace) -> list[Any]:
-    """The logs, or what there is already and the logs that are not in it, by their content."""
+    """The logs; with --resume, the existing output and the logs whose content it lacks."""
     from feasid.logs.recording import Recording, content_digest
     from feasid.regression.triangle import Reduced
 
@@ -208,7 +208,7 @@ def add_replay_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_replay(arguments: argparse.Namespace) -> int:
-    """Play a log back as if the robot ran: what is learnt, and when the model could be used.
+    """Replay a log through the online identifier: the estimates, and when the model could be used.
 
     Exit status 0 when the gate was open at the end, else 1.
     """

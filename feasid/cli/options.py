@@ -102,7 +102,9 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_robot_arguments(parser: argparse.ArgumentParser, what: str | None = None) -> None:
-    """The robot's description, and what it does not say; not required where `what` says why."""
+    """Arguments of the robot's description and of options that complete it; optional if `what` is
+    given.
+    """
     add, said = parser.add_argument, what or "the robot's description, URDF, MJCF, SDF or USD"
     add("--robot", required=what is None, metavar="FILE", help=said)
     add("--floating", action="store_true", help="the root link of a URDF floats")
@@ -244,7 +246,7 @@ def as_arguments(options: Mapping[str, Any]) -> str:
 
 
 def _as_list(value: Any) -> str:
-    """Names as ``a,b`` and plain entries as ``a=1,b=2``; what is neither as JSON."""
+    """Names as ``a,b``, plain entries as ``a=1,b=2``, anything else as JSON."""
     entries = [*value.items()] if isinstance(value, Mapping) else []
     flat = [*(str(k) for k, _ in entries), *(v for _, v in entries)]
     if isinstance(value, list | tuple) and all(isinstance(v, str) for v in value):
@@ -256,7 +258,7 @@ def _as_list(value: Any) -> str:
 
 
 LISTED = re.compile(r"""[,=\[\]"'\s]|^$|^none$""")
-"""What a name or a value in a comma list may not have."""
+"""Characters that a name or a value in a comma list must not have."""
 
 
 def parse_locks(entries: Sequence[str] | None, option: str = "--lock") -> dict[str, float]:

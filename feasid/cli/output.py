@@ -2,7 +2,7 @@
 
 ``--json`` prints one object per command, with ``schema``, a version that changes when its form
 does, ``command`` and ``feasid``, the version that printed it. Numbers that are not finite are null.
-Whatever else a command says goes to standard error.
+All other output of a command goes to standard error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from feasid.identification.fitted import FittedModel
 
 SCHEMA = 2
-"""Version of what ``--json`` prints; higher where a key changed its meaning or is gone."""
+"""Version of the schema of ``--json``; it rises if a key changes its meaning or is removed."""
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -134,7 +134,7 @@ SIMPLE = re.compile(r"True|False|None|'[^']*'|\"[^\"]*\"|[-+]?\d[\d.]*(?:e[-+]?\
 PAIRS = {"(": ")", "[": "]", "{": "}"}
 
 CALL = re.compile(r"load_robot\((?:\.\.\.|path|'[^']*'), ((?:[^()]|\([^()]*\))*)\)")
-"""Where an option of the robot belongs in Python."""
+"""The Python function that has an option of the robot."""
 
 
 COMMAND = re.compile(

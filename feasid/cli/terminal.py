@@ -17,7 +17,9 @@ from feasid.core.text import escape_controls
 
 
 class EscapingStream:
-    """A text stream whose control characters are escaped; everything else is the stream's own."""
+    """A text stream that escapes control characters; otherwise it behaves like the wrapped
+    stream.
+    """
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
@@ -67,7 +69,7 @@ def discard_output() -> None:
 
 
 LINES = 10
-"""Plain lines of a long work, where nobody watches a line that is rewritten."""
+"""Progress as plain lines, for output that is not a terminal."""
 
 
 @contextmanager

@@ -2,9 +2,9 @@
 
 With --robot also whether a certificate is about that robot: with --beta about these base
 parameters, with --log about the fit of that log with the options given, else about the values in
-the robot's own file. Its statement is formed again from these and from the limits named here;
-anything in the file that is not in it is refused.
-Exit status: 0 every certificate holds, 1 one does not, 2 a file cannot be read.
+the robot's own file. Its statement is computed again from these and from the limits named here; a
+file with anything else is rejected. Exit status: 0 every certificate holds, 1 one does not, 2 a
+file cannot be read.
 """
 
 from __future__ import annotations
@@ -103,7 +103,9 @@ def _check_proofs(arguments: argparse.Namespace, options: dict[str, Any]) -> int
 
 
 def _print_binding(path: str, holdings: list[HeldStatement]) -> int:
-    """Print what one file proves about what is held, in one sentence; or why it does not."""
+    """Print in one sentence what one file proves about the given robot, log or values, or why it
+    does not.
+    """
     try:
         binding = bind(Certificate.load(path), holdings)
     except CertificateError as error:
@@ -120,7 +122,7 @@ def _print_binding(path: str, holdings: list[HeldStatement]) -> int:
 def _held_statements(
     arguments: argparse.Namespace, options: dict[str, Any]
 ) -> Iterator[HeldStatement]:
-    """What the arguments name, as the statements that certificates make of it."""
+    """The statements that certificates make about the robot, log or values in the arguments."""
     robot = read_robot(arguments)
     if arguments.log:
         yield from statements_of_log(

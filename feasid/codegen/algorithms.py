@@ -283,7 +283,7 @@ class Algorithms:
     def _add_unit_acceleration_torques(
         self, i: int, body: Composite, entries: list[list[Expression]]
     ) -> None:
-        """Add the torques, at all joints that carry node i, of its own unit acceleration."""
+        """Add the torques that a unit acceleration of node i causes at all joints that carry it."""
         inertia, first, mass = body
         for column, (spin, slide) in enumerate(self._transforms[i].axes, self._tree[i].own.start):
             moment = inertia @ spin + np.cross(first, slide)

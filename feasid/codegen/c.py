@@ -1,6 +1,6 @@
 """Routines as C99: a source and a header, no allocation, with names, units and a test vector.
 
-Where a compiler is there, the same code is compiled and called from Python (`compile_routines`).
+If there is a compiler, the same code is compiled and called from Python (`compile_routines`).
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ MEANING = {
 }
 
 COMMENT_CHARACTERS = frozenset(ascii_letters + digits + " .,:;+-*/=()[]{}<>|&^%$#@!~_'\"")
-"""What texts from outside, such as names of joints, may have in a comment."""
+"""Characters that texts from outside, such as names of joints, may have in a comment."""
 
 FILE_CHARACTERS = " ._+-"
-"""What a file that C code includes may have in its name besides letters and digits."""
+"""Characters other than letters and digits in the name of a file that C code includes."""
 
 TEST_SEED = 0
 """Seed of the states in the written self-test: the same model gives the same code."""
@@ -173,7 +173,7 @@ class CCode:
 
     @cached_property
     def test_vector(self) -> dict[str, Array]:
-        """Inputs drawn with a fixed seed, and what each routine gives for them."""
+        """Inputs drawn with a fixed seed, and the outputs of each routine."""
         rng = np.random.default_rng(TEST_SEED)
         given = {x: rng.uniform(-1, 1, self.source.robot.dof) for x in ("q", "dq", "ddq")}
         if self.source.beta is None:
@@ -382,7 +382,7 @@ def c_identifier(text: str) -> str:
 FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared")
 
 COMPILER_TIMEOUT = 120.0
-"""After which a compiler is given up."""
+"""Time limit of the compiler [s]."""
 
 
 def find_compiler() -> str | None:

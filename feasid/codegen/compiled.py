@@ -35,7 +35,7 @@ MOST_COMPILED = 20
 second for a quadruped's eighteen, and eight for a humanoid's 38."""
 
 GATEWAY = kind_from_annotation(Measured)
-"""Of arguments that are not the usual arrays."""
+"""Convert arguments that are not the usual arrays."""
 
 
 class CompiledDynamics:

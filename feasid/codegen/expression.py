@@ -44,7 +44,7 @@ FUNCTIONS: dict[str, Callable[[float], float]] = {
     "sinc": _sinc,
     "sinc_rest": _sinc_remainder,
 }
-"""`_sinc` and `_sinc_remainder` are what turns by exponential coordinates are made of."""
+"""`_sinc` and `_sinc_remainder` are the coefficients of rotations by exponential coordinates."""
 
 OPERATIONS = ("mul", "add", "sub", "neg")
 
@@ -112,7 +112,7 @@ class Expression:
 
 
 class Graph:
-    """Where expressions live: the same expression is made once."""
+    """Container of expressions, in which equal expressions are created once."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], Expression] = {}
@@ -169,7 +169,7 @@ class Graph:
         return self._find_or_make("add", (a, b) if a.index < b.index else (b, a))
 
     def multiply(self, a: Expression, b: Expression) -> Expression:
-        """A b, without its sign: that comes before the product."""
+        """The factor b without its sign, which moves in front of the product."""
         if b.kind == "number":
             a, b = b, a
         if a.kind == "number":
@@ -195,7 +195,7 @@ class Graph:
         return self._find_or_make("mul", (self.as_expression(factor), a))
 
     def apply_function(self, function: str, a: Expression) -> Expression:
-        """One of `FUNCTIONS` of a; odd and even ones know signs."""
+        """One of `FUNCTIONS`, applied to a; signs move out of odd and even functions."""
         if a.kind == "number" and math.isfinite(value := FUNCTIONS[function](a.value)):
             return self.as_expression(value)
         if a.kind == "neg" and function in ("cos", "abs"):

@@ -222,7 +222,7 @@ def _without_rounding(values: Array) -> Array:
 
 
 def _without_right_angle_rounding(rotation: Array) -> Array:
-    """Entries next to 0 and 1 made exact, so that they cost nothing."""
+    """Entries close to 0 and 1 made exact, so that they need no operation."""
     rows = np.where(np.abs(rotation) < RIGHT_ANGLE_TOLERANCE, 0.0, rotation)
     return np.where(np.abs(np.abs(rows) - 1.0) < RIGHT_ANGLE_TOLERANCE, np.sign(rows), rows)
 

@@ -29,7 +29,7 @@ from feasid.identifiability.rounding import with_exact_geometry
 from feasid.robot.description import Robot
 
 ROUTINES = ("inverse_dynamics", "gravity", "friction", "mass_matrix", "regressor")
-"""What code is generated for."""
+"""Names of the generated routines."""
 
 FORWARD = "forward_dynamics"
 """Generated on request only: it needs a feasible model, and the others accept any numbers."""
@@ -39,14 +39,14 @@ GIVEN = {"gravity": ("q",), "mass_matrix": ("q",), FORWARD: ("q", "dq", "tau")}
 """Inputs of those routines that do not take the whole motion."""
 
 MAX_NESTING = 12
-"""Parentheses inside each other in one statement; deeper expressions get a variable."""
+"""Largest nesting of parentheses in one statement; deeper expressions get a variable."""
 
 
 @dataclass(frozen=True, eq=False)
 class Routine:
     """A function: inputs by name and length, and outputs.
 
-    ``inputs`` are those of its signature, whether they are used or not.
+    ``inputs`` are the arguments of its signature, also unused ones.
     """
 
     name: str
@@ -134,7 +134,7 @@ def _make_routine(
     columns: Sequence[int],
     given: Mapping[str, int],
 ) -> Routine:
-    """One of `ROUTINES` for standard parameters, after the inputs that are given besides."""
+    """One of `ROUTINES` for standard parameters, with additional inputs first."""
     names = (*ROUTINES, FORWARD)
     if kind not in names:
         raise InputError(f"no routine {kind!r}{did_you_mean(kind, names)}: choose of {[*names]}")
@@ -168,21 +168,24 @@ class Language:
 
 @dataclass(frozen=True)
 class ExpressionText:
-    """An expression's text, what binds in it (0 atom, 1 product, 2 sum), and its nesting."""
+    """An expression's text, the kind of its outermost operation (0 atom, 1 product, 2 sum), and its
+    nesting.
+    """
 
     text: str
     binds: int = 0
     depth: int = 0
 
     def in_parentheses(self, limit: int) -> str:
-        """In parentheses unless it binds at most this loosely."""
+        """The text, in parentheses if its operation binds more loosely than this."""
         return self.text if self.binds <= limit else f"({self.text})"
 
 
 def statements(routine: Routine, language: Language) -> Iterator[tuple[str, str]]:
     """(variable, expression) pairs, then (``""``, expression) for each output in order.
 
-    What is used once stands where it is used; what is used more often gets a variable.
+    An expression that is used once is written in place; one that is used more often gets a
+    variable.
     """
     uses = Counter(a.index for node in routine.needed_expressions for a in node.args)
     uses.update(node.index for node in routine.outputs)

@@ -97,7 +97,7 @@ class ComputedTorque(CompiledDynamics):
         return self._limit_torque(out)
 
     def _holding_torques(self, inputs: Mapping[str, npt.ArrayLike]) -> Array:
-        """Torques that hold the arm where it last was; refused where that is not known."""
+        """Torques that hold the arm at its last valid posture; an error if there is none."""
         self.refused += 1
         if self._last is None:
             bad = [

@@ -49,27 +49,27 @@ LONGEST_DELAY = 3.0
 """Longest delay [samples] at which a torque may be used for an earlier sample."""
 
 SETTLED = 5.0
-"""Time constants after which the observer has forgotten where it began: 0.7 % are left."""
+"""Number of time constants after which the observer has forgotten its start: 0.7 % remain."""
 
 LEVELS = 200
 """Levels whose crossings are counted, up to the largest error."""
 
 TAIL = 10
-"""Crossings above which rarer ones are extrapolated. With 100 hardly any level is counted, and on
-logs of seconds errors beyond those counted come three times as often as a Gaussian's would; from
-one crossing nothing can be extrapolated."""
+"""Number of crossings of a level; rarer crossings are extrapolated from it. With 100, hardly any
+level has enough crossings, and on logs of seconds larger errors are three times as frequent as
+Gaussian ones; one crossing is too few to extrapolate from."""
 
 FEWEST = 5
-"""Crossings of a level, at most, below which thresholds are not known."""
+"""A joint whose errors cross every level less often has no known threshold."""
 
 REWEIGHTING_STEPS, SMALLEST = 4, 1e-3
 """Steps towards the variance's own weights; least share that does not depend on the motion."""
 
 GAIN = 30.0
-"""Of an observer [1/s] whose errors a saved fit keeps."""
+"""Default gain of the observer [1/s], for which a saved fit keeps the errors."""
 
 GAP = 2.5
-"""Periods between two samples from which the observer starts again: what happened is not known."""
+"""Gap between two samples, in periods, after which the observer restarts."""
 
 
 def alarm_rate(text: str | float) -> float:
@@ -103,13 +103,14 @@ class ErrorLaw:
     of sensors and everything that does not depend on speed, of friction near standstill, of what
     grows with the joint's own speed, and of inertias, whose torques grow with the square of all
     speeds. s is the joint's slowness, w the square of its speed as a share of its fastest in the
-    log, W the sum of w over the joints; all behind the observer's low-pass. Where W is larger than
-    anywhere in the log, nothing was measured, and the deviation grows in proportion to W.
+    log, W the sum of w over the joints; all behind the observer's low-pass. If W is larger than
+    anywhere in the log, nothing was measured there, and the standard deviation is extrapolated in
+    proportion to W.
 
-    How often a joint's error in units of its deviation rises beyond a level u is counted. Above the
-    level u_0 that n of these crossings reach, the excess ``u^2 - u_0^2`` of a crossing's peak is
-    exponential if errors are Gaussian (Rice 1945). Its mean is estimated from the n, so that the
-    rate to expect beyond is
+    We count how often a joint's error, in units of its standard deviation, rises above a level u.
+    Above the level u_0 that n of these crossings reach, the excess ``u^2 - u_0^2`` of a crossing's
+    peak is exponential if errors are Gaussian (Rice 1945). Its mean is estimated from the n, so
+    that the rate to expect beyond is
 
         n / T (1 + (u^2 - u_0^2) / sum of excesses)^-n.
     """
@@ -178,9 +179,10 @@ class ErrorLaw:
         )
 
     def crossing_levels(self, rate: float) -> Array:
-        """Levels in deviations that errors of all joints cross so many times a second, (dof,).
+        """Levels, in standard deviations, that the errors of all joints together cross so many
+        times a second, (dof,).
 
-        Every joint crosses its own equally often, or as often as it does any.
+        Every joint crosses its level equally often, if it crosses any level so often.
 
         Raises InputError: no levels are crossed so often.
         """
@@ -250,7 +252,7 @@ def observer_errors(
 
 
 def _fit_variance(features: Array, squares: Array) -> Array:
-    """Coefficients >= 0 with which features (N, 4) explain squares (N,), each by its own size."""
+    """Coefficients >= 0 with which features (N, 4) explain squares (N,), in relative error."""
     unit = max(float(squares.mean()), np.finfo(np.float64).tiny)
     coefficients, size = np.array([unit, 0.0, 0.0, 0.0]), np.full(len(squares), unit)
     for _ in range(REWEIGHTING_STEPS):
@@ -285,7 +287,7 @@ def _tail_ends(crossings: Array) -> npt.NDArray[np.intp]:
 
 @dataclass(frozen=True, eq=False)
 class ObserverModel(BaseParameterModel):
-    """The step of the observer as a routine "observer", besides those of a `BaseParameterModel`.
+    """The routines of a `BaseParameterModel`, and the step of the observer as a routine "observer".
 
     Its outputs are external torques, thresholds, and the state for the next step: integrals,
     slowness and squared speeds of the joints, zeros at rest.

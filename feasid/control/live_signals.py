@@ -1,8 +1,8 @@
 """Signals of a running robot, converted as the log of a fit was.
 
-What a fit corrects about its log (units, signs, torque gains, a common delay) holds for samples
-that the same sensors deliver later. Corrections that cannot be made sample by sample raise an error
-that names them.
+A fit's corrections of its log (units, signs, torque gains, a common delay) also apply to later
+samples of the same sensors. Corrections that cannot be made sample by sample raise an error that
+names them.
 """
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ def _check_function(function: Any) -> Any:
 
 
 def _check_fields(kind: Any) -> None:
-    """Let the constructor of a dataclass refuse what is not of a field's kind."""
+    """Make the constructor of a dataclass reject values that are not of a field's kind."""
     make, names = kind.__init__, [f.name for f in fields(kind) if f.init]
 
     @wraps(make)
@@ -192,7 +192,7 @@ def require_kinds(kind: type, values: Mapping[str, Any]) -> None:
 
 
 def _sizes(value: Any, hint: Any) -> list[tuple[str, int]]:
-    """What the shape of a value says of the words in its annotation."""
+    """Sizes that the shape of a value gives to the words in its annotation."""
     kind = next((k for k in getattr(hint, "__metadata__", ()) if isinstance(k, ArgumentKind)), None)
     if kind is None or not kind.shape:
         return []

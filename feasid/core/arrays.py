@@ -50,7 +50,7 @@ PLAIN = (0, 8)
 """Stored and deflated: compression that unpacks in little memory."""
 
 ENCRYPTED = 0x1
-"""Bit of a ZIP member's flags that says that it is encrypted."""
+"""Bit of a ZIP member's flags for encryption."""
 
 KINDS = "biufUSM"
 """Kinds of numbers and texts that are read."""
@@ -61,14 +61,14 @@ SHAPE = re.compile(r"'shape'\s*:\s*\(([\d\s,]{0,200})\)")
 
 
 MEANING = 1
-"""Version of what numbers in saved files mean: raised when the same numbers would mean something
-else, as after a change of a friction law, a filter, a weight or the order of parameters."""
+"""Version of the meaning of numbers in saved files. It rises if a change of a friction law, a
+filter, a weight or the order of parameters gives the same numbers another meaning."""
 
 
 def require_version(name: str, kind: str, found: Mapping[str, Any], known: int) -> None:
     """Refuse a file of another version of format or meaning, by both versions' names.
 
-    `name`: the file; `kind`: what it is, and after a semicolon how it is made anew; `found`: with
+    `name`: the file; `kind`: what it is, and after a semicolon how to make a new one; `found`: with
     the file's "version" and "meaning"; `known`: the version that is read. Raises InputError.
     """
     versions = int(found["version"]), int(found.get("meaning", 0))
@@ -84,7 +84,7 @@ def require_version(name: str, kind: str, found: Mapping[str, Any], known: int) 
 
 
 class DamagedError(ValueError):
-    """An archive is not what it says; whoever reads it says which file, and of what kind."""
+    """An archive is damaged; the caller adds the name and kind of the file."""
 
 
 def unpack_archive(file: IO[bytes], name: str, most: int) -> dict[str, bytes]:
@@ -142,7 +142,7 @@ def read_arrays(content: dict[str, bytes]) -> dict[str, Any]:
 
 
 LARGEST_NUMBER = 1e100
-"""Absolute value of SI numbers of models: none is larger, and doubles hold their squares."""
+"""Largest absolute value of a model's SI numbers, so that doubles hold the squares."""
 
 
 def require_moderate(arrays: Mapping[str, Any]) -> None:

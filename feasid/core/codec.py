@@ -1,8 +1,8 @@
 """Values as text and plain arrays, and back: one codec for everything that is saved.
 
 A dataclass becomes its kind and its fields, an array the name of a member of the archive. On
-the way back only registered kinds are made, each field must be what its annotation says, and a
-constructor sees to the rest: a file can name neither code nor other files.
+the way back only registered kinds are made, each field must have the kind of its annotation, and
+constructors check the rest. A file can name neither code nor other files.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def kinds(*classes: type) -> dict[str, type]:
 
 
 def encode(value: Any, arrays: dict[str, Any], known: Kinds) -> Any:
-    """A value as what JSON can hold; arrays are added to `arrays`.
+    """A value in terms of JSON; arrays are added to `arrays`.
 
     Raises OutputError: a part is code, or of a kind that no file holds.
     """
@@ -121,7 +121,7 @@ def _dataclass(kind: type, parts: Any, arrays: Mapping[str, Any], known: Kinds) 
 
 
 def construct(kind: type, values: Mapping[str, Any]) -> Any:
-    """A dataclass of these fields, each of which must be what its annotation says.
+    """Build a dataclass from these fields, each of which must have the kind of its annotation.
 
     Raises DamagedError: one is missing, unknown, or something else.
     """

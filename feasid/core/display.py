@@ -1,8 +1,8 @@
 """Short displays of results, and figures with a text alternative.
 
-A display has a title, measures with their goals, and warnings. Quiet when good, loud when
-not: what misses its goal is marked and in capitals. One value, three printers: text for the prompt
-(20 lines of 80 columns), HTML for notebooks, and rich.
+A display has a title, measures with their goals, and warnings. A measure that misses its goal is
+marked and in capitals. One value, three printers: text for the prompt (20 lines of 80 columns),
+HTML for notebooks, and rich.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ def line_width() -> int:
 
 
 FOLDED = 3
-"""Lines that one trouble may take."""
+"""Largest number of lines of one warning."""
 
 LOUD, QUIET = "!! ", "   "
 
 LOUD_STYLE = 'style="background:#b3261e;color:#fff;padding:0 .3em"'
-"""Its own background, since nobody knows that of a notebook."""
+"""Background colour, because that of a notebook is unknown."""
 
 
 WRAPPED = 'style="white-space:pre-wrap"'
 
 AS_TABLE: Any = {"border": 0, "float_format": "{:.4g}".format, "na_rep": "", "justify": "left"}
-"""How notebooks show a DataFrame; four digits are as many as standard errors justify."""
+"""Format of a DataFrame in notebooks, with four digits."""
 
 
 def plain(text: object) -> str:
@@ -160,7 +160,7 @@ class Display:
         return "".join(parts)
 
     def rich(self) -> Group:
-        """For `rich.print`: the text, bold where it is loud, green where a goal is met."""
+        """The text for `rich.print`: bold if a goal is missed, green if it is met."""
         from rich.console import Group
         from rich.text import Text
 
@@ -191,7 +191,7 @@ class Displayed:
 
 
 def _wrap_lines(text: str) -> list[str]:
-    """Lines that leave room for a mark; what takes more than `FOLDED` is cut."""
+    """Lines with room for a mark; text of more than `FOLDED` lines is cut."""
     parts = [plain(part).strip() for part in str(text).splitlines()]
     width = line_width()
     lines = [line for part in parts for line in wrap(part, width - 3)]
@@ -307,7 +307,7 @@ class Page:
     path: Path
 
     def __fspath__(self) -> str:
-        """Return the path, for what opens files."""
+        """Return the path, for functions that open files."""
         return str(self.path)
 
     def _repr_html_(self) -> str:
@@ -325,7 +325,7 @@ BLUE, RED, GREEN, YELLOW, CYAN, GREY = (
 """Paul Tol's palettes: distinguishable for the colour-blind and in print."""
 
 DPI = 110
-"""Of pictures in notebooks."""
+"""Resolution of pictures in notebooks."""
 
 PAPER = {1: 3.5, 2: 7.16}
 """Width of one column and of two [inch], as IEEE and many other journals print them."""
@@ -346,7 +346,7 @@ def new_figure(width: float, height: float, alt: str) -> Figure:
 
 
 def add_legend(figure: Figure, axis: Any, columns: int) -> None:
-    """Write above an axis what it shows."""
+    """Write a title above an axis."""
     shown = axis.get_legend_handles_labels()
     figure.legend(*shown, loc="outside upper center", ncols=columns, fontsize=8, frameon=False)
 

@@ -34,7 +34,7 @@ PIECE = 2**24
 """Bytes that are read at a time."""
 
 MOST_NAMES = 10_000
-"""Names of a folder among which the nearest one is looked for."""
+"""Largest number of names in a folder that are compared with a missing file's."""
 
 READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
@@ -44,7 +44,7 @@ DEFERRED = [s for s in signal.Signals if s.name[3:] in ("HUP", "INT", "QUIT", "T
 """Signals that wait while a file is written."""
 
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-"""What file systems without hard links answer."""
+"""Error numbers of file systems without hard links."""
 
 Name = str | os.PathLike[str]
 
@@ -178,7 +178,7 @@ def _standard_input(most: int) -> BinaryIO:
 
 
 class Journal:
-    """Files that were put into place, whole, and what was there before.
+    """Outputs that were put into place, and the files that they replaced.
 
     It asks the file system, so it is right in the middle of an interruption, too.
     """
@@ -196,7 +196,9 @@ class Journal:
         return [str(path) for path, inode, _ in self._noted if _inode(path) == inode]
 
     def take_back(self) -> list[str]:
-        """Remove them, or put back what was there before; the paths of those that stay."""
+        """Remove the outputs, or restore the files that they replaced; returns the paths that could
+        not be removed.
+        """
         for entry in self._noted[::-1]:
             path, inode, content = entry
             if _inode(path) != inode:
@@ -322,7 +324,7 @@ def check_writable(path: Name, *, overwrite: bool = False) -> None:
 def _defer_signals() -> Iterator[None]:
     """Defer signals that would end the process, so that no temporary file remains.
 
-    A mask would not do: the system gives a process's signals to whichever thread takes them.
+    A signal mask is not enough, because the system delivers a process's signals to any thread.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread is interrupted
@@ -392,7 +394,7 @@ def record_written_files() -> Iterator[Journal]:
 
 
 def _target(path: Name, overwrite: bool) -> tuple[Path, os.stat_result | None]:
-    """The file itself, links followed, and what is there now."""
+    """The path with links resolved, and the file that is there now."""
     try:
         target = Path(os.path.realpath(path))
         status = target.stat()

@@ -1,9 +1,9 @@
 """Kinds of arguments and of parts of results, made of annotations.
 
-What an annotation says is what is accepted: ``bool`` takes truth values only, ``float`` finite real
-numbers, ``npt.ArrayLike`` finite real arrays, ``str | Path`` a path, ``Literal`` one of its words,
-``Callable`` what can be called, and a class its instances. `Annotated` adds ranges and shapes by an
-`ArgumentKind`. ``Any`` is the function's own business.
+An annotation decides which values are accepted: ``bool`` takes truth values only, ``float`` finite
+real numbers, ``npt.ArrayLike`` finite real arrays, ``str | Path`` a path, ``Literal`` one of its
+words, ``Callable`` what can be called, and a class its instances. `Annotated` adds ranges and
+shapes by an `ArgumentKind`. ``Any`` is not checked.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from feasid.core.text import quote
 from feasid.errors import InputError, did_you_mean
 
 OWN_BUSINESS = {"Log": Any, "Self": Any}
-"""Names in annotations that say less than the function that takes them checks."""
+"""Names of annotations that the function itself checks more strictly."""
 
 
 MOST = 2.0**53
-"""Whole numbers up to here are what they say as doubles."""
+"""Largest whole number up to which doubles are exact."""
 
 ARRAYS = (np.ndarray, npt.NDArray)
-"""How annotations speak of arrays: an alias of its own since NumPy 2.5."""
+"""Forms of annotations of arrays; since NumPy 2.5 they are an alias of their own."""
 
 
 class UnfitError(ValueError):
@@ -51,7 +51,7 @@ class UnfitError(ValueError):
 
 @dataclass(frozen=True)
 class ArgumentKind:
-    """A kind of argument in words, and the conversion that refuses anything else."""
+    """A kind of argument in words, and the conversion, which rejects anything else."""
 
     text: str
     convert: Callable[[Any], Any]  #: From a value to the value that is used; raises `UnfitError`.
@@ -150,7 +150,7 @@ def one_per(word: str) -> ArgumentKind:
 
 
 def as_numbers(value: Any, *, finite: bool = True) -> npt.NDArray[np.float64]:
-    """An array of real numbers; `UnfitError` says what is wrong with anything else."""
+    """Convert to an array of real numbers; anything else raises `UnfitError`."""
     if type(value) is np.ndarray and value.dtype == np.float64:
         return _require_finite(value) if finite else value
     if getattr(value, "columns", None) is not None and _are_names(value.columns):
@@ -241,7 +241,7 @@ def _instance(kind: type) -> ArgumentKind:
 
 
 HINTS = {"Robot": "not a path: read it with feasid.load_robot"}
-"""What to do with a path where an object is wanted."""
+"""Advice if a path is given instead of an object."""
 
 ANYTHING = ArgumentKind("anything", lambda value: value)
 FLAG = ArgumentKind("True or False", _flag)
@@ -257,7 +257,7 @@ Count: TypeAlias = Annotated[int, count(0)]
 Natural: TypeAlias = Annotated[int, count(1)]
 Share: TypeAlias = Annotated[float, number(0.0, 1.0)]
 Measured: TypeAlias = Annotated[npt.ArrayLike, array(finite=False)]
-"""Numbers at which the function itself looks, because it can say more: which joint, which body."""
+"""Numbers that the function itself checks, because its message can name the joint or body."""
 Numbers: TypeAlias = Annotated[npt.NDArray[np.float64], array(finite=False)]
 Vector3: TypeAlias = Annotated[npt.ArrayLike, array(3)]
 Matrix3: TypeAlias = Annotated[npt.ArrayLike, array(3, 3)]

@@ -76,12 +76,12 @@ class Note(str):
 
 
 def as_notes(items: Iterable[str]) -> tuple[Note, ...]:
-    """Each once, in order; plain strings become notes without a code."""
+    """Each note once, in order; plain strings become notes without a code."""
     return tuple(n if isinstance(n, Note) else Note(n) for n in dict.fromkeys(items))
 
 
 def as_json(value: Any) -> Any:
-    """Numbers, words, lists and mappings, as JSON knows them; null what is not finite."""
+    """Numbers, words, lists and mappings of JSON; numbers that are not finite become null."""
     if isinstance(value, Mapping):
         return {str(k): as_json(v) for k, v in value.items()}
     if hasattr(value, "tolist"):

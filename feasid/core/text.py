@@ -1,8 +1,8 @@
 """Escape control characters in untrusted text before it is printed or drawn.
 
-Names in files come from strangers. Printed raw, a joint called ``ESC ]0;...`` retitles a terminal,
-U+009B starts an escape sequence by itself, U+202E turns the rest of a line around, and a lone
-surrogate (an undecodable byte of a file's name) ends in a traceback.
+Names in files may come from untrusted sources. Printed raw, a joint called ``ESC ]0;...`` retitles
+a terminal, U+009B starts an escape sequence by itself, U+202E turns the rest of a line around, and
+a lone surrogate (an undecodable byte of a file's name) ends in a traceback.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MARKUP = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 SPACED = str.maketrans({"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
 
 LONGEST_QUOTE = 80
-"""Characters of a value in a message."""
+"""Largest number of characters of a value in a message."""
 
 
 def escape_controls(text: str, *, keep: str = LAYOUT) -> str:

@@ -22,8 +22,8 @@ VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 class _Limit:
     """The limit belongs to the process: the thread that sets it lifts it, others leave it alone.
 
-    A thread must not save a limit that another one set: it would restore that in the end. And
-    OpenBLAS ignores some threads that lift a limit of others.
+    A thread must not save a limit that another one set: it would restore that in the end. OpenBLAS
+    also ignores some threads that lift the limit of others.
     """
 
     def __init__(self) -> None:

@@ -163,7 +163,7 @@ def log(robot: Robot, seed: int) -> pd.DataFrame:
 
 
 def wrist_log(robot: Robot, mass: float, centre: tuple[float, float, float]) -> pd.DataFrame:
-    """A slow motion with the forces [N] and moments [N m] that a sensor in the hand feels."""
+    """A slow motion with the forces [N] and moments [N m] that a sensor in the hand measures."""
     import pandas as pd
 
     t = np.arange(0, 40, 0.05)

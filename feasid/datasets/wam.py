@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RELATIVE_RESIDUAL = 0.0660
-"""Of ordinary least squares on the identification log, Table 8."""
+"""Relative residual of ordinary least squares on the identification log, Table 8."""
 
 SEED = 2014
 """Seed of the simulated torque errors, so that every copy of the log is the same."""
@@ -43,13 +43,13 @@ REPOSITORY = "github.com/cdsousa/wam7_dyn_ident"
 """Where the authors publish their logs and the datasheet's parameters, under CC BY-NC-SA 4.0."""
 
 COLUMNS = 15
-"""Of a line of the authors' logs: time, seven positions and seven torques, in SI units."""
+"""Columns of the authors' logs: time, seven positions and seven torques, in SI units."""
 
 LONGEST_LINE = 10_000
 """Number of bytes of a file's first line that are inspected."""
 
 LARGEST_LOG, LARGEST_JSON = 2**27, 2**20
-"""Bytes of a log and of the datasheet's parameters."""
+"""Largest sizes in bytes of a log and of the datasheet's parameters."""
 
 
 @cache

@@ -54,24 +54,26 @@ RATIOS = tuple(s * r for s in (1.0, -1.0) for r in (0.25, 0.35, 0.5, 0.71, 1.0, 
 """Ratios of a motor that moves two joints, close enough for a score test to see those between."""
 
 NEIGHBOURS = 2
-"""Joints at most so far apart share motors: those of a wrist, or a parallelogram's two."""
+"""Largest distance in the tree of two joints that may share motors: those of a wrist, or of a
+parallelogram."""
 
 MOST_MOTORS = 3
-"""Motors of two joints that are looked for."""
+"""Largest number of motors of two joints that are searched."""
 
 LEFT, EITHER = 0.6, 0.95
-"""Such a motor must leave at most the square of the first share of the product of its joints'
-held-out errors, and of neither more than the second, in which another motor may have a part."""
+"""Such a motor must reduce the product of its joints' held-out errors to the square of the first
+share, and neither error may exceed the second share, because another motor may add to it."""
 
 CONTACT = 12.0
 """Robust deviations of a residual beyond which a contact is suspected."""
 
 MOST_LEFT_OUT = 0.1
-"""Share of the rows up to which they are called contacts: beyond, it is the model that is wrong."""
+"""Share of the rows up to which outliers are called contacts; with more of them the model is
+wrong."""
 
 LOADED, CERTAIN = 0.2, 4.0
-"""A last body heavier or lighter than described by more than this share of its mass, and by so many
-deviations, carries a load that the description lacks, or lacks one."""
+"""A last body whose mass differs from the described one by more than this share, and by so many
+standard errors, has a load that the description lacks, or lacks one."""
 
 
 @checked
@@ -172,7 +174,7 @@ def _fit_findings(recording: Recording, check: LogCheck) -> list[Finding]:
 
 
 def _selection_findings(fitted: Fit) -> list[Finding]:
-    """What the fit's own search found: terms that it has, and what no fit models."""
+    """Results of the fit's own search: terms that it added, and effects that no fit models."""
     out = []
     for note in fitted.notes:
         values = dict(note.values)

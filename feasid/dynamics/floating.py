@@ -2,8 +2,8 @@
 
 `feasid.regressor` and `feasid.inverse_dynamics` take the base like any joint of six degrees of
 freedom: exponential coordinates, the twist in the base's own axes (angular part first, linear
-velocity of its origin), and the rate of change of that twist's coordinates. Here these are made
-of what is logged. With R the base's orientation, omega and v in its own axes,
+velocity of its origin), and the rate of change of that twist's coordinates. This module computes
+them from logged signals. With R the base's orientation, omega and v in its own axes,
 
     omega = R' omega_w,   omega' = R' omega_w'
     v = R' v_w,           v' = R' a_w - omega x v
@@ -34,10 +34,10 @@ from feasid.errors import InputError
 from feasid.robot.description import Robot, find_link
 
 UNIT = 1e-3
-"""How far a logged quaternion's norm may be from 1: more than four decimals lose."""
+"""Largest difference of a logged quaternion's norm from 1; four decimals lose less."""
 
 SMALL = 1e-3
-"""Angles [rad] below this take the series, exact to rounding there."""
+"""Angle [rad] below which the series is used; it is exact to rounding there."""
 
 AXES = ("body", "world")
 

@@ -1,7 +1,7 @@
 """Forward dynamics of many motions of one robot at once, with dry friction that holds at rest.
 
-The mass matrix and what does not accelerate come from one call of inverse dynamics for all motions:
-with unit accelerations e_k, column k of M is tau(q, dq, e_k) - tau(q, dq, 0).
+The mass matrix and the torques without acceleration come from one call of inverse dynamics for all
+motions: with unit accelerations e_k, column k of M is tau(q, dq, e_k) - tau(q, dq, 0).
 
 A step of length h solves, with velocities taken at its middle where that is stable,
 
@@ -37,8 +37,8 @@ BREAKING_SPEED = 1e-9
 """Speed [rad/s or m/s] at which dry friction at rest is evaluated."""
 
 SWEEPS, MOST_ROUNDS = 15, 60
-"""Sweeps over all joints before it is tried whether the sets of moving and resting joints are found
-(mostly they are), and how often at most: ill-conditioned masses need many."""
+"""Sweeps over all joints before testing whether the sets of moving and resting joints are right
+(mostly they are), and the largest number of tests: ill-conditioned masses need many."""
 
 HELD = 1e-9
 """Share of the largest push within which a resting joint counts as held: rounding."""
@@ -67,14 +67,14 @@ class _ActingTerm(NamedTuple):
     ratio: float
     """Velocity of the drive per velocity of the coordinate."""
     along: Array
-    """Factors of the joints' positions in the drive's own."""
+    """Factors of the joints' positions in the drive's position."""
 
 
 @dataclass(frozen=True, eq=False)
 class ForwardModel:
     """A robot whose motion can be computed from torques.
 
-    Raises InputError: the robot has something that is not simulated, by name.
+    Raises InputError: the robot has something that is not simulated; the message names it.
     """
 
     #: With values for all parameters; joints of one degree of freedom, no loops, and no motors that
@@ -119,7 +119,7 @@ class ForwardModel:
 
     @cached_property
     def _acting_terms(self) -> list[_ActingTerm]:
-        """Every joint term that is not zero."""
+        """Every joint term with a non-zero coefficient."""
         out = []
         for k, drive in enumerate(self.robot.drives):
             direction = self._drive_direction(k)
@@ -217,7 +217,7 @@ class ForwardModel:
         return out
 
     def dry_friction(self, q: Array, dq: Array) -> Array:
-        """Size of dry friction, shape (N, dof) [N m or N]; at rest what holds the joint.
+        """Size of dry friction, shape (N, dof) [N m or N]; at rest the torque that holds the joint.
 
         `q`, `dq` (N, dof): [rad or m, per s].
         """
@@ -262,7 +262,7 @@ class ForwardModel:
         feedback: Feedback | None,
         k: int,
     ) -> tuple[Array, Array, Array, Array]:
-        """A, b and c of a step, and the share of its end in the velocity that it moves with."""
+        """A, b and c of a step, and the weight of the end velocity in the velocity of the step."""
         half = q + 0.5 * step * v
         mass, bias = self.mass_and_bias(half, 1.5 * v - 0.5 * before)
         inertia = np.einsum("nii->ni", mass)

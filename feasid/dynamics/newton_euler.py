@@ -95,7 +95,7 @@ class WrenchRegressor:
 
     @classmethod
     def from_state(cls, state: NodeState, node: Node, kept: list[int]) -> WrenchRegressor:
-        """Build for the node's wanted columns (positions among its own)."""
+        """Build for the given columns of the node."""
         if node.reduction.shape == (10, 10):
             moments = [k for k in kept if k < 9]
             forces = [k for k in kept if k >= 6]

@@ -160,7 +160,7 @@ class ProjectedPlan(RegressorPlan):
 
     @cached_property
     def coordinate_map(self) -> CoordinateMap:
-        """Which joint coordinates each independent one moves."""
+        """The joint coordinates that each independent coordinate moves."""
         return coordinate_map(self.robot)
 
     @cached_property
@@ -182,7 +182,7 @@ class ProjectedPlan(RegressorPlan):
 
     @cached_property
     def smooth_columns(self) -> tuple[tuple[int, ...], ...]:
-        """Nothing: dq/ds goes through everything."""
+        """All joints: they depend on dq/ds."""
         return tuple(() for _ in self.nonzero_columns)
 
     def fill_bodies(self, q: Array, dq: Array, ddq: Array, blocks: Sequence[Array]) -> None:

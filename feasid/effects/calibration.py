@@ -1,6 +1,6 @@
 """Errors of a log that its fit corrects, and those that it allows for where it cannot see them.
 
-What the search (`feasid.effects.search`) entered is fitted by Gauss-Newton together with the
+Effects that the search (`feasid.effects.search`) added are fitted by Gauss-Newton together with the
 feasible model. Small errors that everybody makes and that a log does not determine widen the
 covariance, by their deviations before and after the log was seen.
 """
@@ -38,15 +38,15 @@ STEPS = 5
 """Gauss-Newton steps at most."""
 
 FIRST_STEPS = 2
-"""Of them with the noise of a log that still has its errors."""
+"""Number of steps with the noise of the uncorrected log."""
 
 SMALL_STEP = 0.2
 """Deviations below which a step ends the iteration."""
 
 LEAST_DEVIATIONS = 3.0
-"""Deviations by which a fitted mistake must differ from none. Score tests take the model for right;
-a torque gain that the log of a KUKA arm supported at once, but not the arm's other log, came out as
-1.2 deviations. Tilts, zeros and delays of simulated mistakes are beyond 3.5."""
+"""A fitted mistake must differ from zero by so many standard errors. Score tests assume that the
+model is right; a torque gain that the log of a KUKA arm supported at once, but not the arm's other
+log, came out as 1.2 deviations. Tilts, zeros and delays of simulated mistakes are beyond 3.5."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,9 +173,9 @@ def correctable_mistakes(setup: UncorrectedLog, widths: Mapping[str, float]) -> 
 def is_credible(trial: CorrectedLog, group: Sequence[Mistake], covariance: Array) -> bool:
     """Whether fitted errors of a log differ from none, and can be.
 
-    A single torque is measured after, not before the motion that it causes: what looks early is
-    play or elasticity. All of them together are early where commands were logged. Dry and viscous
-    friction both fall while joints warm up.
+    The torque of a single joint cannot be measured before the motion that it causes: if it seems
+    early, the cause is play or elasticity. All of them together are early where commands were
+    logged. Dry and viscous friction both fall while joints warm up.
     """
     early = -trial.setup.sample_time
     if any(trial.correction.values[m][0] < early for m in group if m.kind == "joint-delay"):
@@ -227,7 +227,8 @@ def uncorrected_trial(setup: UncorrectedLog, estimate: Estimate) -> CorrectedLog
 
 
 def correct_log(trial: CorrectedLog, sensors: Sequence[Mistake]) -> Corrected:
-    """The log without these errors, each fitted with the feasible model; what is none stays.
+    """The log without these errors, each fitted with the feasible model; insignificant ones are
+    dropped.
 
     Errors were a part of the noise: with first values corrected it is smaller.
     """

@@ -31,7 +31,7 @@ from feasid.regression.triangle import Reduced
 from feasid.robot.description import Robot
 
 HARMONICS = range(6, 201)
-"""Periods per 2 pi rad of ripple that are looked for. Fewer waves do not count as ripple: smooth
+"""Periods per 2 pi rad of ripple that are searched. Fewer waves do not count as ripple: smooth
 functions of the position are searched separately."""
 
 Places = npt.NDArray[np.intp]
@@ -53,7 +53,7 @@ class RunRows:
 
     @property
     def sample_slice(self) -> slice:
-        """Samples that rows depend on."""
+        """Samples on which rows depend."""
         half = self.window.half_width
         return slice(int(self.centres[0]) - half, int(self.centres[-1]) + half + 1)
 
@@ -139,7 +139,7 @@ class LogRows:
         return out
 
     def _runs_with_rows(self, runs: Sequence[Run]) -> list[Run]:
-        """Those of which there are rows."""
+        """Effects for which there are rows."""
         long = {(p.run.label, p.run.anchor, len(p.run)) for p in self.parts}
         return [r for r in runs if (r.label, r.anchor, len(r)) in long]
 
@@ -223,7 +223,7 @@ class LogRows:
         )
 
     def unfiltered_torque(self, part: RunRows, model: Robot) -> Array:
-        """The same at the samples of smooth functions, shape (n, dof)."""
+        """The load at the samples of smooth functions, shape (n, dof)."""
         run = part.run
         motion = (part.decimate(x) for x in (run.q, run.dq, run.ddq))
         return self._known_torque((id(part), "smooth"), model, *motion)
@@ -248,7 +248,7 @@ def harmonic_columns(q: Array, number: float) -> Array:
 
 
 def _explained_squares(e: Array, waves: Array) -> float:
-    """What waves explain of the square of a residual."""
+    """Part of a squared residual that waves explain."""
     seen = waves.T @ e
     return float(seen @ np.linalg.solve(waves.T @ waves + 1e-9 * len(e) * np.eye(2), seen))
 

@@ -67,7 +67,7 @@ class UncorrectedLog:
 
     @property
     def sample_time(self) -> float:
-        """Of the samples [s]."""
+        """Times of the samples [s]."""
         return max(1.0 / run.rate for run in self.runs)
 
 
@@ -129,13 +129,13 @@ class CorrectedLog:
         return CorrectedLog(self.setup, correction, own, self.weight, self.delta, rows)
 
     def with_own_noise(self) -> CorrectedLog:
-        """The same correction with the noise that is left with it."""
+        """The same correction with the remaining noise."""
         noise = self.estimator.estimate_noise(self.reduced, self.delta)
         return self.with_correction(self.correction, noise)
 
     @cached_property
     def row_deviations(self) -> Array:
-        """Of every row, shape (rows,)."""
+        """Standard deviation of every row, shape (rows,)."""
         out = np.empty(len(self.torque))
         for j in self.rows.joints:
             own = self.rows.joint == j
@@ -157,7 +157,7 @@ class CorrectedLog:
         return HeldOut.from_rows(residual, self.rows.block, self.rows.joint)
 
     def held_out_in(self, other: CorrectedLog) -> HeldOut:
-        """The same in units of another model's noise, to compare with it."""
+        """The errors in units of another model's noise, for comparison."""
         residual = self.held_out_residuals / other.row_deviations
         return HeldOut.from_rows(residual, self.rows.block, self.rows.joint)
 
@@ -191,7 +191,7 @@ def make_uncorrected_log(
     estimator: Estimator,
     delay: float,
 ) -> UncorrectedLog | None:
-    """What a search row by row needs; None where this log allows none."""
+    """Data for a search row by row; None if this log allows none."""
     robot = base.robot
     if not reduced.strata or reduced.samples > MOST_SAMPLES:
         return None
@@ -208,7 +208,7 @@ def make_uncorrected_log(
 
 
 BIASED = 1.0
-"""Deviations of a base parameter from which a bias makes a fit doubtful: encoders of 12 bits at
+"""Bias of a base parameter, in standard errors, that makes a fit doubtful: encoders of 12 bits at
 1 kHz make 1.4 to 1.5 on arms in simulation, of 14 bits a sixteenth."""
 
 
@@ -233,7 +233,7 @@ class ResolutionBias:
 
 
 def resolution_bias(trial: CorrectedLog) -> ResolutionBias | None:
-    """The bias of a fit by the resolution of its logs; None where it is fine."""
+    """The bias of a fit by the resolution of its logs; None if the resolution is fine."""
     setup, robot = trial.setup, trial.base.robot
     if not setup.blurred:
         return None

@@ -102,7 +102,7 @@ NOTHING = LogCorrection({})
 def corrected_options(
     options: Mapping[str, Any], correction: LogCorrection, robot: Robot
 ) -> dict[str, Any]:
-    """How other logs of the same robot and sensors are prepared: with its gains and its delay."""
+    """Options to prepare other logs of the same robot and sensors: its gains and its delay."""
     out = dict(options)
     gains, late = correction.values_by_joint("gain"), correction.values_by_joint("delay")
     if gains:

@@ -1,4 +1,4 @@
-"""What effects add to torques, d tau / d theta: functions of the motion that make columns.
+"""Torques that effects add, d tau / d theta: functions of the motion that give columns.
 
 A column passes the same low-pass as everything else, so that an effect of size theta adds theta
 times its column to the torques of the rows, to first order.
@@ -118,7 +118,7 @@ def term_columns(word: str) -> ColumnsOf:
 
 
 def abrupt_columns(at: Place) -> Array:
-    """What Coulomb friction that changes its sign at once adds to that of the model."""
+    """Difference between Coulomb friction that changes its sign at once and that of the model."""
     run, model = at.part.run, at.model
     out = np.zeros((1, *at.part.slope.shape))
     for k, drive in enumerate(model.drives):

@@ -1,10 +1,10 @@
 """Gram matrices of a log's equations and of the columns of effects, block by block.
 
 Around a feasible model with base parameters beta, covariance P and residual e the whitened rows of
-joint j are [W, E, e]: regressor, columns of effects, residual. All that a search asks (the fit with
-some effects, what it misses on a block that it did not see) follows from the sums of their products
-over blocks of the log, without the rows. Coordinates of beta are those in which data and prior add
-up to the identity, so that no direction that the log leaves open is inverted.
+joint j are [W, E, e]: regressor, columns of effects, residual. Everything that a search needs (the
+fit with some effects, its error on a held-out block) follows from sums of products over blocks of
+the log, without the rows. Coordinates of beta are those in which data and prior add up to the
+identity, so that no direction that the log leaves open is inverted.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ SHARE = 0.1
 """Natural size of a coefficient without one: this share of its joint's torque."""
 
 WIDTH = 3.0
-"""Deviation of a coefficient before the log is seen, in natural sizes. Four widths from .1 to 3 did
-as well on real logs (.914 against .904 of the errors of before) and in simulation."""
+"""Prior standard deviation of a coefficient, in natural sizes. Four widths from .1 to 3 gave the
+same on real logs (.914 against .904 of the errors without them) and in simulation."""
 
 ROUNDING = 1e-13
-"""Of sums of products, as a share of the products' sizes."""
+"""Rounding of sums of products, as a share of the products' sizes."""
 
 TINY = 1e-7
-"""Share of the largest column of an effect below which one is zero but for rounding."""
+"""Share of the largest column of an effect below which a column is rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ class BlockGrams:
         return np.asarray(self.folds(np.zeros(self.count, dtype=np.intp), self.weights)[0])
 
     def coefficients(self, mistakes: Sequence[Mistake]) -> Array:
-        """Of all columns with these effects, (size,), in natural sizes."""
+        """Solution for all columns with these effects, (size,), in natural sizes."""
         use = self.places_of(mistakes)
         out = np.zeros(self.size)
         out[use] = np.linalg.solve(*self.system(use, self._total()))
@@ -130,7 +130,7 @@ class BlockGrams:
         return value, spread
 
     def weigh(self, mistakes: Sequence[Mistake]) -> None:
-        """Weigh every joint by what these effects leave of its residual."""
+        """Weight every joint by its residual with these effects."""
         squared = self.squared(self.coefficients(mistakes), np.arange(self.count)).sum(axis=0)
         rows = np.array([own.rows for own in self.joints])
         self.weights = rows / np.maximum(squared, 1e-12 * rows)
@@ -154,7 +154,7 @@ class BlockGrams:
 
     @classmethod
     def from_log(cls, trial: CorrectedLog, mistakes: Iterable[Mistake]) -> BlockGrams:
-        """Those of a log row by row, and of these effects as far as it sees them."""
+        """Gram matrices of a log row by row, with the effects that it can show."""
         rows = trial.rows
         K = np.asarray(trial.base.K, dtype=np.float64)
         values, vectors = np.linalg.eigh(K @ trial.unit_covariance @ K.T)
@@ -227,7 +227,7 @@ class _EffectColumns:
         return self._of[joint]
 
     def places(self, joint: int) -> list[int]:
-        """Where they are among all columns."""
+        """Places among all columns."""
         return self._places[joint]
 
 
@@ -250,8 +250,8 @@ def blocks_of(rows: LogRows) -> tuple[Places, int]:
 
 
 REPEATS, LEAST_PERIOD = 0.02, 2.0
-"""Share of its range by which a motion may miss itself one period later, and the shortest such
-period [s]: joints that follow a command again miss their own motion by less."""
+"""Share of its range by which a motion may differ from itself one period later, and the shortest
+such period [s]: joints that repeat a command differ by less."""
 
 
 def repeat_period(q: Array, step: float) -> float | None:

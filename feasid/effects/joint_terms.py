@@ -19,9 +19,9 @@ LEAST_COULOMB, LEAST_VISCOUS = 0.2, 0.01
 """Least shares of their coefficients without further terms that Coulomb and viscous friction keep
 if friction with the root of the speed or with the load is added. Lubricated gears of a Staubli TX40
 keep a quarter to a third of Coulomb friction, and with half demanded its held-out torques are
-predicted by a third worse; where the root takes its place on a Unitree Z1 0.01 to 0.17 is left.
-Beside half of Coulomb friction and no viscous friction, the root predicts other halves of that log
-by 10 % worse than plain friction does."""
+predicted by a third worse; on a Unitree Z1, where the root replaces it, 0.01 to 0.17 remain.
+With half of the Coulomb friction and no viscous friction, the root predicts other halves of that
+log 10 % worse than plain friction."""
 
 MOST_LOAD = 1.0
 """Largest load friction: beyond it a gear would lock itself."""
@@ -39,7 +39,7 @@ ABRUPT = (
 CONDITIONAL = (
     "standard errors ignore the uncertainty of this choice: those of the chosen terms are too small"
 )
-"""The log that chose a term also gave it its value: where it is chosen, it looks large."""
+"""The same log selects a term and estimates its value, so a selected term looks too large."""
 
 SPRING = (
     "; the log separates a spring from the weight of bodies only near its own positions: record "
@@ -93,7 +93,7 @@ def holds_at_rest(found: Mapping[str, float], usual: Mapping[str, float]) -> boo
     """Whether a drive's friction also holds its joint at rest, by that of the plain fit.
 
     Friction with the root of the speed and with the load fits slow motion almost as Coulomb
-    friction does; where it takes that one's place nothing holds a joint without load.
+    friction does; if it replaces Coulomb friction, nothing holds a joint without load.
     """
     if not {"fs", "fl", "fw"} & {*found}:
         return True
@@ -105,7 +105,7 @@ def holds_at_rest(found: Mapping[str, float], usual: Mapping[str, float]) -> boo
 def without_restless(
     terms: Terms, robot: Robot, delta: Array, plain: Mapping[str, Mapping[str, float]]
 ) -> Terms:
-    """The terms without those whose friction holds nothing at rest."""
+    """The terms without those that leave a joint without friction at rest."""
     fitted = friction_by_drive(robot, delta)
     return {
         drive: words
@@ -116,7 +116,7 @@ def without_restless(
 
 
 def term_notes(terms: Terms, gains: Mapping[str, float], refused: Sequence[str]) -> list[Note]:
-    """Which drives got which terms, by word; and where terms were refused."""
+    """The terms that each drive got, by word, and the joints where terms were rejected."""
     out = []
     for word in dict.fromkeys(w for words in terms.values() for w in words):
         own = [drive for drive, words in terms.items() if word in words]

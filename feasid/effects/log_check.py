@@ -1,4 +1,4 @@
-"""What is wrong with a log by its columns and by large mistakes, and options that make up for it.
+"""Faults of a log in its columns, large mistakes, and options that correct them.
 
 Every suspicion (a wrong sign, columns in another order, a signal that is stuck) comes with options
 of a fit. A feasible model of the corrected log must be better on held-out data: segments of time,
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 MAX_JOINT_LOSS = 0.5
 """Share of what all joints gain together (in logarithms of their held-out errors) that any one of
-them may lose: joints whose torque is mostly noise go up and down by a tenth by chance."""
+them may lose: errors of joints whose torque is mostly noise change by a tenth by chance."""
 
 MOST_CHANGES, MOST_TRIED = 4, 3
 """Large mistakes that are looked for in one log, and suspicions that are tried for each."""
@@ -64,7 +64,7 @@ MIN_FOLDS = 3
 """Least number of held-out segments with which remedies can be tested."""
 
 LEAST_SPEED = 1e-6
-"""Velocities below this are none [rad/s or m/s]."""
+"""Velocities below this count as zero [rad/s or m/s]."""
 
 ROWS = ("exclude", "nan")
 """Options that leave rows out: models with and without them are compared on the rows that stay."""
@@ -90,7 +90,7 @@ MOTION_CODES = ("velocity", "swap")
 
 @dataclass(frozen=True, eq=False)
 class LogCheck:
-    """What was found, and the search that ended with a robot and options that make up for it."""
+    """The findings, and the robot and options with which the search ended."""
 
     diagnosis: Diagnosis
     search: AdviceSearch
@@ -152,7 +152,7 @@ def _check_dynamics(search: AdviceSearch, thorough: bool) -> list[Finding]:
 
 
 def _scale_findings(search: AdviceSearch, found: Sequence[Finding]) -> list[Finding]:
-    """Torques that are a multiple of the description's, where nothing else was found of it."""
+    """Torques that are a multiple of the description's, if there is no other finding about them."""
     if search.trial is None or any(f.code == "scale" for f in found):
         return []
     note = scale_note(search.trial.reduced, search.trial.base, search.options.get("units"))
@@ -218,7 +218,7 @@ def _without_advice(finding: Finding, search: AdviceSearch) -> Finding:
     """A finding whose remedy did not help: reported without it, and never as an error.
 
     The unit of all torques scales all masses, and only the description shows it, so such findings
-    are warnings. What cannot be read at all without an option stays an error.
+    are warnings. A log that cannot be read without an option remains an error.
     """
     if finding.values.get(WAYS):
         return finding
@@ -243,11 +243,11 @@ class AdviceSearch:
 
     @cached_property
     def trial(self) -> CrossValidation | None:
-        """Models of the log with what was accepted."""
+        """Models of the log with the accepted options."""
         return _prepare_trial(self.log, self.robot, self.options)
 
     def samples(self) -> DecimatedLog:
-        """A few samples of the log with what was accepted."""
+        """A few samples of the log with the accepted options."""
         reading = complete_filter_options(select_options(LogOptions, self.options), "diagnose")
         base, _ = base_with_terms(self.robot, [self.log], offer=CandidateTerms(()))
         return DecimatedLog.from_motion(
@@ -285,7 +285,7 @@ class AdviceSearch:
         gain: float | None,
         least: float,
     ) -> bool:
-        """Keep what was tried, if it lowers the held-out error by `least`."""
+        """Accept the tried options if they lower the held-out error by `least`."""
         if gain is None or gain < least:
             return False
         self.robot, self.options, self.trial, self.gain = robot, options, trial, gain
@@ -334,7 +334,9 @@ def _prepare_trial(
 def _error_reduction(
     before: CrossValidation | None, after: CrossValidation | None, rows_only: bool
 ) -> float | None:
-    """Share by which the held-out error falls; None where no fit is possible, or a joint loses."""
+    """Share by which the held-out error falls; None if no fit is possible, or the error of a joint
+    rises.
+    """
     if after is None:
         return None
     if before is None:
@@ -361,10 +363,10 @@ def _squared_error_shares(trial: CrossValidation, tested: Reduced) -> Array:
 
 
 MAX_DIAGNOSED_ROWS = 10**6
-"""Rows beyond which logs are not diagnosed on the way."""
+"""Number of rows beyond which logs are not diagnosed during a fit."""
 
 RUN = "run"
-"""Column of a joined log that says which log and which of its runs a row is of."""
+"""Column of a joined log that names the log and run of each row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -385,7 +387,7 @@ class DiagnosedLog:
 def diagnose_logs(
     tasks: Sequence[LogTask], robot: Robot, measured: Sequence[str] | None
 ) -> list[Note]:
-    """What a diagnosis of all logs together warns of, and which of them it left out.
+    """Warnings of a diagnosis of all logs together, and the logs that it left out.
 
     `measured`: joints whose torques were measured; None for all.
     """
@@ -420,7 +422,7 @@ def diagnose_logs(
 
 
 def _floating_notes(task: LogTask, robot: Robot) -> list[Note]:
-    """What a floating robot's log shows to be wrong."""
+    """Findings about the log of a floating robot."""
     log = task.source
     assert isinstance(log, Recording)
     if log.streamed:

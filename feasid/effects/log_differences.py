@@ -1,10 +1,10 @@
-"""Logs of one robot that do not belong together: which one, and in what it differs.
+"""Logs of one robot that do not belong together: the differing log, and the difference.
 
 One least squares over all logs has a column group per (log, difference), on that log's rows only: a
 load at a body, friction or offset of a joint, a gain, or everything. Coefficients are in units of
-what differs from day to day, and have that as their prior. A difference counts where it is larger
-than that, stands out from the same difference of the other logs, and lowers the errors of
-held-out segments of its log.
+ordinary changes from day to day, and have these as their prior. A difference counts if it is larger
+than these, stands out from the same difference of the other logs, and lowers the errors of held-out
+segments of its log.
 """
 
 from __future__ import annotations
@@ -30,34 +30,35 @@ if TYPE_CHECKING:
 Kind = Literal["load", "friction", "offset", "gain", "everything"]
 
 DAILY = {"load": 0.01, "friction": 0.25, "offset": 0.05, "gain": 0.03}
-"""What differs from day to day: a load as a share of the robot's mass, friction as a share of
+"""Ordinary changes from day to day: a load as a share of the robot's mass, friction as a share of
 itself, an offset as a share of the joint's torque, a gain."""
 
 CHANGES = ("friction", "offset", "gain")
 """Differences of a joint that are followed from log to log."""
 
 LIMIT = 3.6
-"""Times `DAILY` from which a difference is one; in a logarithmic scale where it is a factor."""
+"""Factor on `DAILY` from which a difference counts; on a logarithmic scale for factors."""
 
 WIDE = 10.0
-"""Times `DAILY`: the deviation that a difference is fitted with."""
+"""Factor on `DAILY`: prior standard deviation with which a difference is fitted."""
 
 STANDS_OUT = 25.0
-"""Times the median of what the same difference explains in the other logs, in squares."""
+"""Factor on the median of the squared error that the same difference explains in the other logs."""
 
 BARELY = 0.02
-"""Of a log's noise: what a difference may explain of any log."""
+"""Share of a log's noise that a difference may explain in any log."""
 
 ENOUGH = 0.75
-"""Share of what separate parameters would explain, from which one difference is all there is."""
+"""If one difference explains this share of what separate parameters would explain, there is no
+other."""
 
 MOST_LOGS = 100
-"""Logs that a fit compares; each takes some megabytes."""
+"""Largest number of logs that a fit compares; each takes some megabytes of memory."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """In what one log differs from the others."""
+    """How one log differs from the others."""
 
     log: int
     kind: Kind
@@ -77,7 +78,7 @@ class Difference:
 
 @dataclass(frozen=True, eq=False)
 class LogComparison:
-    """What each of several fitted logs gives, and in which way one differs from the others."""
+    """Contributions of several fitted logs, and how one differs from the others."""
 
     names: tuple[str, ...]  #: Of the files, or their numbers.
     joints: tuple[str, ...]  #: Coordinates that errors are of.
@@ -130,8 +131,8 @@ class LogComparison:
         """How joints change from log to log: friction, offset and gain, each with its deviation.
 
         A row per log and joint. Friction and gain are factors on those of the common fit, 1 where
-        nothing changed; offsets [N m or N] are added to its own. Deviations are those of one log's
-        equations around the common fit; NaN where a joint has no such term.
+        nothing changed; offsets [N m or N] are added to its own. Standard deviations come from one
+        log's equations around the common fit; NaN if a joint has no such term.
         """
         import pandas as pd
 
@@ -148,7 +149,7 @@ class LogComparison:
 
     @property
     def notes(self) -> list[Note]:
-        """One for each log that differs: its file, in what, by how much, and what to do."""
+        """A note for each log that differs: its file, the difference, its size, and what to do."""
         return [self._note(d) for d in self.differences]
 
     def _note(self, difference: Difference) -> Note:
@@ -329,7 +330,9 @@ class _Comparison:
     def falls(
         self, log: int, candidates: Sequence[_Candidate], solved: tuple[Array, Array, list[Array]]
     ) -> Array:
-        """Fall of chi-square with each candidate on a log's rows, beyond what noise explains."""
+        """Reduction of chi-square by each candidate on a log's rows, beyond that expected from
+        noise.
+        """
         inverse, values, maps = solved
         gram = self.grams[log]
         cross = gram[:-1, :-1] @ maps[log]
@@ -432,7 +435,7 @@ class _Comparison:
         return max(1.0 + share, 1e-3)
 
     def _is_large(self, candidate: _Candidate, size: float) -> bool:
-        """Whether it is more than what differs from day to day."""
+        """Whether it exceeds ordinary changes from day to day."""
         if candidate.kind == "everything":
             return True
         limit = LIMIT * DAILY[candidate.kind]
@@ -445,7 +448,7 @@ class _Comparison:
     # -- numbers of each log -------------------------------------------------------------------
 
     def information(self) -> Array:
-        """Share of each log in what is known of the parameters, (logs,)."""
+        """Share of each log in the information on the parameters, (logs,)."""
         inverse = self.solve([], self.grams)[0]
         shares = np.array([np.sum(inverse * g[: self.size, : self.size]) for g in self.grams])
         return shares / max(float(shares.sum()), 1e-300)

@@ -1,4 +1,4 @@
-"""What may be wrong with the columns of a log, and what its motion excites."""
+"""Faults in the columns of a log, and the excitation of its motion."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def check_columns(recording: Recording, robot: Robot, asked: Mapping[str, Any]) -> Diagnosis:
-    """What may be wrong with the columns of a log, in the order in which it was found.
+    """Findings about the columns of a log, in the order in which they were found.
 
     Options of findings are suspicions that nobody has tried.
 
@@ -88,7 +88,7 @@ def _finding_of_error(code: str, error: LogError) -> Finding:
 
 
 def _sort_rows_by_time(df: pd.DataFrame, raw: Signals) -> tuple[list[Finding], list[Rows]]:
-    """Row numbers of every run in order of time, and what is wrong with the order."""
+    """Row numbers of every run in order of time, and faults of the order."""
     findings: list[Finding] = []
     codes, labels = run_labels(df, raw.layout.run)
     runs = []
@@ -168,7 +168,7 @@ def _combine_with_options(
 
 
 def _log_columns(exchanged: Mapping[str, str], raw: Signals) -> dict[str, str]:
-    """Which column is whose, given which joint has whose: with all kinds of a position."""
+    """The option `columns` that exchanges joints, for all kinds of signals of a position."""
     place = {joint: k for k, joint in enumerate(raw.layout.coordinates)}
     out = {}
     for ours, theirs in exchanged.items():
@@ -187,13 +187,13 @@ def _combine_factor(key: str, factor: Any, options: Mapping[str, Any]) -> Any:
 
 
 UNSEEN = 1e-4
-"""Directions whose signal is below this share of the strongest are taken for unseen."""
+"""Directions whose signal is below this share of the strongest count as not excited."""
 
 WEAK = 1e-3
 """Below this reciprocal condition number a better motion is advised."""
 
 DOMINANT = 0.35
-"""Entries of a unit vector of parameters from which they are named."""
+"""Parameters with at least this entry in a unit vector are named."""
 
 MOST_SAMPLES = 4000
 """About so many samples of a log decide its rank and conditioning; the others are passed over."""
@@ -203,8 +203,8 @@ def check_excitation(motion: Motion, robot: Robot) -> list[Finding]:
     """Effective rank of the log against the structural number of base parameters.
 
     The columns of the triangle R are scaled to the size that they have in a random motion with
-    the log's own ranges of position, velocity and acceleration, so that grams and metres do not
-    decide what counts as seen.
+    the log's own ranges of position, velocity and acceleration, so that the choice of units does
+    not decide what counts as excited.
     """
     try:
         base = base_parameters(robot)

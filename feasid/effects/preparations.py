@@ -1,6 +1,6 @@
 """Large mistakes of a log, by trying them: signs, orders, units, right angles, axes of gravity.
 
-Too large for derivatives, these mistakes are few enough to be counted. Each is made on a few
+Too large for derivatives, these mistakes are few enough to be counted. Each is applied to a few
 hundred samples of the log and judged by the feasible model that explains them best,
 
     J = N * sum over joints of log(relative error) + weight * divergence(model, description),
@@ -34,11 +34,11 @@ from feasid.regression.triangle import Reducer
 from feasid.robot.description import Robot
 
 SAMPLES = 400
-"""Samples that are looked at. With 100 an exchange of two wrist torques was missed, with 4000 the
-search takes five times as long and finds the same."""
+"""Number of samples that are used. With 100 an exchange of two wrist torques was missed, with 4000
+the search takes five times as long and finds the same."""
 
 DEVIATION = 0.1
-"""Deviation of the noise as a share of each joint's torque."""
+"""Standard deviation of the noise as a share of each joint's torque."""
 
 MOST_STEPS, ENOUGH = 25, 1e-3
 """Newton steps at most for a model of the samples, and half the squared decrement per sample that
@@ -46,7 +46,7 @@ ends them sooner. Models of right logs take 25 to 40 steps; those of wrong ones 
 is too large after 50 of them already, by more than it may fall."""
 
 SMALLEST_ERROR = 0.03
-"""Relative errors below this are as good: thinned, filtered friction leaves as much."""
+"""Relative errors below this count as equal: thinned, filtered friction leaves as much."""
 
 EXPLAINED = 0.9
 """Held-out error of least squares up to which it explains something of a joint's torque."""
@@ -59,10 +59,10 @@ LEAST_FALL = 0.2
 """J must fall by so much per sample: the error of one joint by a fifth, or several by less."""
 
 GEARS = (0.2, 5.0)
-"""Factors between torque and description that are taken for a bad description."""
+"""Range of factors between torque and description that a bad description explains."""
 
 WIDE = 3.2
-"""Positions beyond this may be degrees [rad]."""
+"""Positions beyond this [rad] may be in degrees."""
 
 RIGHT_ANGLES = (90.0, -90.0, 180.0)
 """Zeros that are tried [degrees]."""
@@ -72,11 +72,12 @@ MOST_EXCHANGES = 6
 
 
 MOST_JOINTS = 10
-"""Joints up to which positions and gravity are tried, too: their number grows with the square."""
+"""Largest number of joints with which positions and gravity are tried, too: the effort grows with
+its square."""
 
 TOLD_BY_WEIGHT, TELLING = 0.6, 1.5
-"""A factor is judged where the description's torque leaves at most this share of a joint's torque,
-and this factor less than the joint's own friction and inertia leave."""
+"""A factor is judged if the description's torque, times a factor, leaves at most this share of a
+joint's torque, and less than the joint's own friction and inertia leave."""
 
 SLOW_SPEED = 0.05
 """Speed below which friction changes its sign gradually [rad/s or m/s]: signals are filtered."""
@@ -111,7 +112,7 @@ class DecimatedLog:
     def with_scaled_signals(
         self, kinds: Sequence[str], joint: int, factor: float, zero: float = 0.0
     ) -> DecimatedLog:
-        """One joint's signals of these kinds times a factor, and its position moved."""
+        """One joint's signals of these kinds times a factor, and its position shifted."""
         changed = {k: getattr(self, k).copy() for k in kinds}
         for values in changed.values():
             values[:, joint] *= factor
@@ -343,7 +344,7 @@ def _order_finding(kind: str, order: Sequence[int], samples: DecimatedLog) -> Fi
 
 
 def _factor_mistakes(samples: DecimatedLog) -> Iterator[tuple[Finding, DecimatedLog]]:
-    """Torques that are a multiple of what the description says, one by one and all alike."""
+    """Torques that are a multiple of the description's, joint by joint and all alike."""
     factors = _description_factors(samples)
     odd = _odd_factors(factors)
     names = samples.robot.coordinates

@@ -6,8 +6,8 @@ With whitened rows W (rows x nb), residual e of the fit and columns X of an erro
 
 P the covariance of the base parameters under data and prior, are the information, the first
 Gauss-Newton step and the test statistic of an error in the Gaussian model whose prior is the
-description's (the marginal score test; Rao 1948). Deviations count that residuals are correlated,
-by sums over blocks of a second.
+description's (the marginal score test; Rao 1948). Standard deviations account for correlated
+residuals, by sums over blocks of a second.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from feasid.effects.table import columns_of
 from feasid.robot.description import Robot
 
 SMALLEST_COLUMN = 1e-9
-"""Norm of a whitened column below which a log says nothing of it."""
+"""Norm of a whitened column below which a log does not determine its coefficient."""
 
 RIDGE = 1e-9
 
@@ -75,8 +75,8 @@ class ScoreTests:
     ) -> tuple[Array, Array]:
         """Joint Gauss-Newton step of these mistakes and all parameters, and its covariance.
 
-        Deviations are the larger of the model's and of those by sums over blocks, correlations
-        those of the model.
+        Standard deviations are the larger of the model's and of those from sums over blocks;
+        correlations are those of the model.
 
         `values`, `widths`: (k,), what was taken out already, and the deviations before the log was
         seen.

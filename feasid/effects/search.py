@@ -1,9 +1,10 @@
-"""The one search for what enters a fit: greedy, judged on blocks of the log that were not fitted.
+"""The search for effects that enter a fit: greedy, judged on held-out blocks of the log.
 
-In each round every effect, at each joint alone and at all joints at once, is ranked by what it
-lowers the loss of held-out folds in linear algebra on Gram matrices (`feasid.effects.gram`). The
-first that passes the rule of `feasid.estimation.held_out.RULES` enters; a feature that is only
-reported enters the search, so that nothing else takes its place, and not the fit.
+In each round every effect, at each joint alone and at all joints at once, is ranked by the
+reduction of the loss of held-out folds, computed in linear algebra on Gram matrices
+(`feasid.effects.gram`). The first that passes the rule of `feasid.estimation.held_out.RULES`
+enters; an effect that is only reported enters the search, so that no other effect replaces it, but
+not the fit.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ from feasid.effects.table import EFFECTS
 from feasid.estimation.held_out import RULES, Gain, HeldOut
 
 MOST_ENTRIES = 12
-"""Effects that enter at most."""
+"""Largest number of effects that enter."""
 
 MOST_JUDGED = 8
 """Candidates of a round, the best first, whose certainty is computed."""
 
 ALIKE = 0.9
-"""Share of what an effect saves at one joint from which it explains the log as well at another."""
+"""An effect at another joint explains the log as well if it saves at least this share of the
+loss."""
 
 SIMPLE = 0.97
 """Factor on the loss that a candidate saves for each coefficient beyond its first."""
@@ -36,7 +38,7 @@ SIMPLE = 0.97
 
 @dataclass(frozen=True, eq=False)
 class Tried:
-    """A candidate and what came of it."""
+    """A candidate and its result."""
 
     mistakes: tuple[Mistake, ...]  #: One effect, at one joint or at several.
     gain: Gain
@@ -47,7 +49,7 @@ class Tried:
 
 @dataclass(frozen=True, eq=False)
 class EffectSearchResult:
-    """What entered, in order, what was tried, and the values with everything that entered."""
+    """The effects that entered, in order, the tried ones, and the values of all that entered."""
 
     entered: tuple[Tried, ...]
     tried: tuple[Tried, ...]
@@ -61,11 +63,13 @@ class EffectSearchResult:
 
 
 _FoldSystem = tuple[Array, Array, Array, Array, Places]
-"""Normal matrix, right side, held-out products, what chosen columns follow, and places."""
+"""Normal matrix, right side, held-out products, projections of chosen columns, and places."""
 
 
 class _Folds:
-    """Normal equations of the folds' rests with what was chosen, and the folds themselves."""
+    """Normal equations of all data but each fold with the chosen columns, and the folds
+    themselves.
+    """
 
     def __init__(self, grams: BlockGrams, chosen: Sequence[Mistake], timed: bool) -> None:
         self.grams, self.fold = grams, grams.fold_of(timed)
@@ -80,7 +84,9 @@ class _Folds:
 
     @cached_property
     def _solved(self) -> list[_FoldSystem]:
-        """Per fold: of all columns, what the chosen ones leave of products and of held-out ones."""
+        """Per fold: products of all columns, and held-out ones, after projection on the chosen
+        columns.
+        """
         every = np.arange(self.grams.size + 1)
         rest = np.setdiff1d(every[self.grams.nb : -1], self.use)
         out = list[_FoldSystem]()
@@ -143,7 +149,7 @@ class EffectSearch:
         return (best, gain.share) if RULES["effect"].accepts(gain) else None
 
     def run(self, stop_at: str = "") -> EffectSearchResult:
-        """Enter effects until nothing passes the rule, or one of this name has entered."""
+        """Add effects until none passes the rule, or one with this name has entered."""
         self.grams.weigh(self.chosen)
         for _ in range(MOST_ENTRIES):
             best = self._round()

@@ -29,20 +29,22 @@ from feasid.regression.reduce import restrict_terms
 from feasid.regression.triangle import Reduced
 
 MOST_DELAYS = 3
-"""Times a common delay is corrected before anything else is judged: over 10 ms it is not linear."""
+"""How often a common delay is corrected before other effects are judged: over 10 ms its effect is
+not linear."""
 
 WARM_TIMES = (0.12, 0.25, 0.5, 1.0)
-"""Time constants of a warm-up that are looked for, as shares of the log's length."""
+"""Time constants of a warm-up that are searched, as shares of the log's length."""
 
 STRONGEST = 2
-"""Ripples per joint, the strongest of its unfiltered residual, that are looked for."""
+"""Number of ripples per joint, the strongest of its unfiltered residual, that are searched."""
 
 DEFAULT_WORDS = ("sqrt", "load", "weight", "stribeck", "direction", "spring")
-"""Joint terms that are looked for in any log: all but gravity compensators, whose sine and cosine
+"""Joint terms that are searched in any log: all but gravity compensators, whose sine and cosine
 of the position are those of bodies."""
 
 MOST_FEATURES = 12
-"""Joints up to which features that take a dynamics of their own are looked for at each."""
+"""Largest number of joints with which effects with their own dynamics are searched at each
+joint."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class SelectionEntry:
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """What entered a fit of a log, what was found and is only reported, and what was tried."""
+    """Effects that entered a fit, effects that are only reported, and effects that were tried."""
 
     plain: CorrectedLog | None = None  #: The log as it came; None where it was reduced.
     trial: CorrectedLog | None = None  #: The log with a common delay corrected.
@@ -74,7 +76,7 @@ class Selection:
     gains: bool = False  #: Whether the caller wants torque gains of single joints corrected.
 
     def enters(self, tried: Tried) -> bool:
-        """Whether what the search entered is a part of the fit, or only reported."""
+        """Whether the effects that the search added are a part of the fit, or only reported."""
         effect = EFFECTS[tried.mistakes[0].kind]
         if effect.kind == "term":
             return bool({*effect.terms[:1]} & {*self.words}) or effect.name == "abrupt"
@@ -101,28 +103,28 @@ class Selection:
 
     @property
     def abrupt(self) -> float:
-        """What Coulomb friction that changes its sign at once gains; 0 where it did not enter."""
+        """Gain of Coulomb friction that changes its sign at once; 0 if it did not enter."""
         own = [t for t in self.result.entered if t.mistakes[0].kind == "abrupt"]
         return own[0].gain.share if own else 0.0
 
     @property
     def reported(self) -> list[Tried]:
-        """What the search found and no fit models."""
+        """Effects that the search found and no fit models."""
         return [t for t in self.result.entered if not self.enters(t)]
 
     def gain_of(self, kind: str) -> float:
-        """Share by which held-out errors fell with everything of a kind."""
+        """Share by which all effects of a kind lowered the held-out errors."""
         left = [1.0 - t.gain.share for t in self.result.entered if t.mistakes[0].kind == kind]
         return 1.0 - float(np.prod(left))
 
     @property
     def gains_by_word(self) -> dict[str, float]:
-        """The same by the word of a joint term."""
+        """These gains by the word of a joint term."""
         return {e.terms[0]: self.gain_of(e.name) for e in EFFECTS.values() if e.terms}
 
     @property
     def gains_by_mistake(self) -> dict[Mistake, float]:
-        """The same by kind and joint, whatever the number."""
+        """The effects by kind and joint, without their number."""
         return {Mistake(m.kind, m.joint): self.gain_of(m.kind) for m in self.result.mistakes}
 
     @property
@@ -160,7 +162,7 @@ class Selection:
         return tuple(out)
 
     def settled(self, corrected: Corrected, terms: Terms) -> Selection:
-        """The same without errors of the log that turned out to be none, and terms refused."""
+        """The selection without rejected errors of the log and rejected terms."""
         kinds = {m.kind for m in corrected.active}
         words = {word for own in terms.values() for word in own}
 
@@ -173,11 +175,11 @@ class Selection:
         )
 
     def refused(self, why: str) -> Selection:
-        """The same where nothing enters the fit after all; what is only reported stays."""
+        """The selection without any effect in the fit; reported effects stay."""
         return self.without(lambda tried: False, why)
 
     def without(self, entered: Callable[[Tried], bool], why: str) -> Selection:
-        """The same where less enters the fit, and why."""
+        """The selection with fewer effects in the fit, with the reason."""
         every = [(t, not self.enters(t) or entered(t)) for t in self.result.entered]
         left = tuple(t for t, own in every if own)
         gone = tuple(replace(t, entered=False, why=why) for t, own in every if not own)
@@ -194,7 +196,7 @@ class Selection:
 
     @property
     def notes(self) -> list[Note]:
-        """What was found and is not in the fit."""
+        """Notes on effects that were found and are not in the fit."""
         out = []
         for tried in self.reported:
             effect, joints = EFFECTS[tried.mistakes[0].kind], self.joints_of(tried)

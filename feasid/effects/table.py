@@ -1,4 +1,4 @@
-"""Everything that may enter a fit besides rigid bodies, or is only reported: one table.
+"""The table of effects, besides rigid bodies, that may enter a fit or are only reported.
 
 Each effect has coefficients theta that are zero when a log and its description are right: angles by
 which the base is tilted, the time by which torques are late, the logarithm of a torque's gain, the
@@ -143,7 +143,7 @@ EFFECTS = {e.name: e for e in (*_SENSORS, *_TERMS, *_FEATURES)}
 """All effects by name; sensors with `USUAL` sizes first."""
 
 USUAL = {"tilt": 0.3 / DEGREES, "zero": 0.3 / DEGREES, "gain": 0.02, "delay": 0.5}
-"""Deviations of mistakes that everybody makes [rad, rad or m, share, samples]."""
+"""Standard deviations of common mistakes [rad, rad or m, share, samples]."""
 
 
 def size_of(mistake: Mistake) -> int:

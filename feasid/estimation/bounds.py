@@ -39,14 +39,14 @@ MASS_RATIO = 3.0
 """Masses stay within this factor of the description's unless the data reject that."""
 
 SHAPE_ROOM = 0.1, 0.01
-"""How far mass may lie beyond a box of shapes: share of its size, and length [m]. Shapes for
+"""Allowed distance of mass outside a box of shapes: share of its size, and length [m]. Shapes for
 collisions are drawn around links, but not exactly."""
 
 DENSITIES = 30.0, 8000.0
 """Mass per volume of the shapes [kg/m^3]: thin shells to solid steel."""
 
 AT_BOUND = 1e-3
-"""A number this close to its bound, as a share of the reference's, is at it."""
+"""A number this close to its bound, as a share of the reference's, counts as at the bound."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +123,7 @@ def bodies_of(bounds: Sequence[PlausibleBound], kind: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class BoundsTest:
-    """Which plausible bounds hold, and the minimum within them."""
+    """The plausible bounds that the data do not reject, and the minimum within them."""
 
     minimum: Minimum
     kept: tuple[PlausibleBound, ...]

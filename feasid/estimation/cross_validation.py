@@ -22,7 +22,7 @@ FoldSolver = Callable[[tuple[Array, Array, float]], Array]
 class CrossValidation:
     """For every fold of a log's time, the model of the other folds.
 
-    All models are those of one estimator, which decides nothing anew; see `Estimator.keep`.
+    All models come from one estimator with fixed decisions; see `Estimator.keep`.
     """
 
     base: BaseParameters

@@ -49,7 +49,7 @@ class Estimate:
     def with_systematic(self, sensitivity: Array, *, recurring: bool = False) -> Estimate:
         """The estimate with errors that all rows share: ``sensitivity`` (n, k) of unit variance.
 
-        Another log has the `recurring` ones too, so they are no part of errors predicted for it.
+        Another log has the `recurring` ones too, so errors predicted for it do not contain them.
         """
         if self.covariance is None or not sensitivity.shape[1]:
             return self
@@ -67,13 +67,13 @@ class Estimate:
 
 
 def estimate_notes(estimate: Estimate, prior: str, feasible: FeasibleSet) -> tuple[Note, ...]:
-    """What a prior of this name, the bounds and the constraints did."""
+    """Notes on the effect of a prior of this name, of the bounds and of the constraints."""
     notes = [*_bound_notes(estimate), *_inconsistency_notes(estimate)]
     return (*notes, _prior_note(estimate, prior), *uncertified_notes(feasible))
 
 
 def _bound_notes(estimate: Estimate) -> list[Note]:
-    """Bodies at their plausible bounds, or beyond them, and what the bounds cost."""
+    """Notes on bodies at their plausible bounds, or beyond them, and the cost of the bounds."""
     ratio, kept_bounds, rejected = (
         estimate.likelihood_ratio,
         estimate.active_bounds,
@@ -134,7 +134,7 @@ def _inconsistency_notes(estimate: Estimate) -> list[Note]:
 
 
 def uncertified_notes(feasible: FeasibleSet) -> tuple[Note, ...]:
-    """Which constraints no certificate covers."""
+    """Note on constraints that no certificate covers."""
     if not feasible.convex:
         return ()
     listed = ", ".join(c.name for c in feasible.convex)

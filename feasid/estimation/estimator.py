@@ -1,8 +1,8 @@
 """What a fit decides about the model, and the estimate that follows from equations.
 
 `Estimator` is the one place where equations of a log are solved: a fit, its cross-validation, the
-choice of joint terms and the search for errors of a log all ask one, or a clone that keeps what was
-decided (`Estimator.keep`). What a fit decides about the signals is `feasid.effects.calibration`.
+choice of joint terms and the search for errors of a log all use one, or a clone with fixed
+decisions (`Estimator.keep`). Decisions about the signals are in `feasid.effects.calibration`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ WEIGHT_FLOOR = 1e-3
 """Smallest residual that weights a joint, as a share of its torque: noise-free logs stay finite."""
 
 NEGLIGIBLE_TERM = 1e-6
-"""Joint terms below this share of their unit are zeros that the barrier held off."""
+"""Joint terms below this share of their unit count as zero; the barrier keeps them positive."""
 
 INCONSISTENT = 0.25
 """Share of the prior's weight below which a body's own weight is reported: its description
@@ -63,7 +63,7 @@ contradicts the log."""
 
 @dataclass(frozen=True, eq=False)
 class Estimator:
-    """What a fit decided about the model, and no row of a log; `replace` clones it.
+    """Decisions of a fit about the model, without rows of a log; `replace` clones it.
 
     Constraints of the caller are in `feasible`. Plausible `bounds` may be rejected by the data,
     unless they were kept from an estimate (`bounds_decided`).
@@ -116,7 +116,7 @@ class Estimator:
         return replace(self, base=base, feasible=feasible, bounds=bounds)
 
     def keep(self, estimate: Estimate) -> Estimator:
-        """The same decisions without a search: weight, noise and bounds as this estimate has."""
+        """The same decisions, fixed: weight, noise and bounds of this estimate."""
         return replace(
             self,
             prior_weight=estimate.prior_weight,
@@ -216,7 +216,9 @@ class Estimator:
         return replace(estimate, notes=estimate_notes(estimate, self.prior.name, self.feasible))
 
     def delay_sensitivity(self, equations: Reduced, estimate: Estimate, deviation: float) -> Array:
-        """How parameters follow a delay of the torques of this deviation [s], shape (n, 1)."""
+        """Change of the parameters with one standard deviation [s] of the torques' delay, shape (n,
+        1).
+        """
         if self.prior is None or not deviation:
             return np.zeros((self.base.robot.size, 0))
         size = len(equations.columns)
@@ -235,7 +237,7 @@ class Estimator:
         return self._least_squares(equations.triangle(self.weights)).beta
 
     def cross_validate(self, reduced: Reduced, noise: Noise | None = None) -> CrossValidation:
-        """For every fold the model of the other folds, with everything that was decided.
+        """For every fold the model of the other folds, with all decisions.
 
         `noise`: default the kept one, else that of the log.
         """
@@ -307,7 +309,7 @@ class Estimator:
     def _test_bounds(
         self, problem: EstimationProblem, triangle: Triangle, weight: float, minimum: Minimum
     ) -> BoundsTest:
-        """Which plausible bounds the data reject, where that is not decided already."""
+        """The plausible bounds that the data reject, unless this is decided already."""
         if self.bounds_decided:
             return BoundsTest(minimum, self.bounds)
         return select_bounds(self.bounds, problem, triangle, weight, minimum, self.solver)
@@ -319,7 +321,7 @@ class Estimator:
     def _estimate_noise(
         self, equations: Reduced, problem: EstimationProblem, start: Array
     ) -> Noise:
-        """The noise of the log, or one that weighs joints as the caller wants."""
+        """The noise of the log, or one with the caller's weights of joints."""
         entropic = replace(problem, prior=PRIORS["entropic"])
         noise = entropic.estimate_noise(equations, WEIGHT, start)
         if isinstance(self.weights, str) and self.weights == "noise":
@@ -483,6 +485,6 @@ def _check_weights(weights: Any, robot: Robot) -> str | Array:
 
 
 def _floor_deviations(deviation: Array, equations: Reduced) -> Array:
-    """Deviations of the joints' residuals, not below `WEIGHT_FLOOR` of their torques."""
+    """Standard deviations of the joints' residuals, at least `WEIGHT_FLOOR` of their torques."""
     floor = WEIGHT_FLOOR * equations.torque_norms / np.sqrt(max(equations.rows, 1))
     return np.asarray(np.maximum(np.maximum(deviation, floor), 1e-150))

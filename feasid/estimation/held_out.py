@@ -1,4 +1,4 @@
-"""Errors of rows that a model did not see, how much smaller another model's are, and what counts.
+"""Errors of models on held-out rows, their comparison, and the thresholds of decisions.
 
 Blocks of a log are compared one by one: the logarithms of their losses' ratios have a mean and a
 deviation over blocks, so that a loud block decides no more than a quiet one (on one half of the
@@ -84,7 +84,8 @@ class Gain:
     def deviations(self) -> float:
         """Mean of log(loss before / loss after) over blocks, in deviations of that mean.
 
-        Of a block it is the mean over joints: what one joint gains others do not hide.
+        The loss of a block is the mean over joints, so that others do not hide the gain of one
+        joint.
         """
         _, alive = self._joints
         before, after = self.before[:, alive], self.after[:, alive]
@@ -98,7 +99,7 @@ class Gain:
 
 @dataclass(frozen=True)
 class Rule:
-    """What a gain must be for something to enter a fit, or to be advised."""
+    """Conditions on a gain for an effect to enter a fit, or to be advised."""
 
     evidence: str  #: What the numbers were measured on.
     share: float = 0.0  #: The least share, as the geometric mean over joints,
@@ -107,7 +108,7 @@ class Rule:
     deviations: float = -np.inf  #: the least number of deviations over blocks.
 
     def accepts(self, gain: Gain) -> bool:
-        """Whether a gain passes all of it; cheap conditions come first."""
+        """Whether a gain satisfies all conditions; cheap ones come first."""
         enough = gain.share > self.share or (gain.most > self.one_joint and gain.share > 0)
         return (
             enough

@@ -31,15 +31,15 @@ SHRINKAGE = 4.0
 """Weight of the common evidence, in numbers of parameters, relative to that of the body itself."""
 
 BARRIERS = (1.0, 1e-2, 1e-4, 1e-6, 1e-8)
-"""Weights of the other constraints' logarithms on the way to the optimum: the last costs at most
-that per constraint, in units of the whitened residual."""
+"""Decreasing weights of the other constraints' logarithms: the last one costs at most this per
+constraint, in units of the whitened residual."""
 
 DECREMENT = 1e-10
 """Newton decrement, squared and halved, at which a minimum counts as reached."""
 
 PASSING = 1.0
-"""The same on the way to it, in units of the logarithms' weight, where Newton's method converges
-quadratically."""
+"""The decrement for intermediate minima, in units of the logarithms' weight, where Newton's method
+converges quadratically."""
 
 FAR = 150
 """Newton steps after which a start counts as too far away (fits of packaged logs take up to 126)
@@ -49,10 +49,10 @@ STRONGER = (1e8, 1e7, 1e6, 1e5, 1e4, 1e3, 100.0, 10.0)
 """... and the factors on the divergence's weight that are passed on the way from there."""
 
 ROUGH = 0.1
-"""The same where few digits are needed."""
+"""The number of Newton steps if few digits are needed."""
 
 RESUMED = (1e-4, 1e-6, BARRIERS[-1])
-"""The same from a neighbouring optimum."""
+"""The number of Newton steps from a neighbouring optimum."""
 
 UNSEEN = 1e-14
 """Relative ridge on second derivatives, for joint terms that the log does not see at all."""
@@ -110,7 +110,7 @@ class EntropicProblem:
         return self.path(start, weight)[-1]
 
     def with_rows(self, A: Array, b: Array) -> EntropicProblem:
-        """The same problem with other equations; what does not depend on them is kept."""
+        """The same problem with other equations; parts that do not depend on them are kept."""
         other = replace(self, A=A, b=b)
         other.__dict__.update(
             _directions=self._directions,
@@ -123,7 +123,7 @@ class EntropicProblem:
     def resume(self, start: Array, weight: float, steps: int) -> tuple[Minimum, Array]:
         """`minimise` from where similar equations passed, and one Newton step beyond.
 
-        With at most so many Newton steps; where they do not suffice the end is feasible. Also
+        With at most so many Newton steps; if they do not suffice, the last point is feasible. Also
         returned is the point that was passed, away from the constraints, to resume from there.
         """
         barriers = RESUMED if self._has_others else RESUMED[-1:]
@@ -155,7 +155,7 @@ class EntropicProblem:
     ) -> list[Minimum]:
         """Minima for these weights of other constraints' logarithms; the last is that of J.
 
-        Its gap counts what the logarithms cost. Without other constraints it is alone.
+        Its gap includes the cost of the logarithms. Without other constraints there is only one.
         """
         if not (np.isfinite(weight) and weight > 0):
             raise InputError(f"the prior's weight must be a positive number, not {weight!r}")
@@ -182,8 +182,8 @@ class EntropicProblem:
     ) -> Minimum:
         """The minimum of the cost, from a point strictly inside.
 
-        From far away Newton's steps are short where the divergence weighs little: then minimisers
-        of larger weights lead there.
+        From a distant start Newton's steps are short if the weight of the divergence is small;
+        minimisers of larger weights are then used as intermediate starts.
         """
         minimum = self._tried(delta, weight, other, decrement, FAR)
         if minimum.settled:
@@ -271,7 +271,9 @@ class EntropicProblem:
         return np.asarray(self.unit * np.linalg.solve(H, pull))
 
     def score(self, delta: Array, weight: float, moved: Array) -> Array:
-        """What pulls the minimiser delta by `moved` (n, k), per unit of the parameters, (n, k)."""
+        """Gradients that move the minimiser delta by `moved` (n, k), per unit of the parameters,
+        (n, k).
+        """
         H = self._curvature + weight * self.hessian(delta)
         return np.asarray(H @ (moved / self.unit[:, None]))
 
@@ -310,6 +312,8 @@ class EntropicProblem:
 
 
 def _regular(H: Array) -> Array:
-    """H with a trace of its diagonal more, and ones for parameters that nothing sees."""
+    """H with a small addition to its diagonal, and ones for parameters that no equation
+    contains.
+    """
     diagonal = np.diag(H)
     return np.asarray(H + np.diag(np.where(diagonal > 0, UNSEEN * diagonal, 1.0)))

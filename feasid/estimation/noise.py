@@ -1,8 +1,8 @@
-"""How large the noise of each joint is, and how much of it at rows where the joint is slow.
+"""The noise of each joint, and its increase at rows where the joint is slow.
 
-Friction's law is least certain where a joint turns round, and no filter helps there: nearly all
-the bias that is left after both sides of the equations were filtered comes from these rows. Their
-variance is estimated with everything else,
+The friction model is least certain near reversals, and no filter helps there: nearly all bias that
+remains after filtering both sides comes from these rows. Their variance is estimated together with
+the other unknowns,
 
     Var = a + b c^2,    a, b >= 0,
 
@@ -10,9 +10,9 @@ c the row's slowness (`feasid.regression.folds`), alternating with weighted leas
 follow one another err alike: the variance of a sum is larger by the autocorrelation time.
 
 Torques may also lag behind the motion they belong to by part of a sample: a controller reads
-encoders and currents one after the other within a period, and which of them a row of its log holds
-is rarely documented. Half a millisecond at 1 kHz is more than all noise of half a minute: left
-alone, it biases inertia and viscous friction by several deviations. To first order the true
+encoders and currents one after the other within a period, and which of them a row of the log
+contains is rarely documented. Half a millisecond at 1 kHz is more than all noise of half a minute:
+left alone, it biases inertia and viscous friction by several deviations. To first order the true
 equations of a torque that is d late are
 
     W beta = tau + d dtau/dt,
@@ -43,19 +43,20 @@ CORRELATION_STEPS = 4
 """Steps between a residual's correlation and what an estimate followed of it."""
 
 SMALLEST_DEVIATION = 1e-3
-"""Smallest deviation, as a share of the joint's torque: noise-free logs stay finite."""
+"""Smallest standard deviation, as a share of the joint's torque, for logs without noise."""
 
 FIRST_DEVIATION = 0.1
-"""Deviation with which the first estimate is made, as a share of each joint's torque."""
+"""Standard deviation for the first estimate, as a share of each joint's torque."""
 
 LEAST_FREEDOM = 0.05
-"""Share of a class's rows that is counted as left, however many an estimate could follow."""
+"""Least share of a class's rows that counts as left for the noise, however many parameters an
+estimate has."""
 
 RANK_SHARE = 1e-10
 """Singular values of a column-scaled triangle below this share are directions that a log lacks."""
 
 TINY = 1e-300
-"""Stands for zero where a number is divided by."""
+"""Replaces zero in divisions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +117,7 @@ def _slowness_classes(
 ) -> tuple[Array, Array, Array]:
     """Rows with slopes, counts and mean squared slowness per class; see `Strata.select_folds`.
 
-    Without strata there is one class, and nothing is known of slopes.
+    Without strata there is one class, and no delay can be estimated.
     """
     if reduced.strata:
         strata = reduced.strata[joint]
@@ -155,8 +156,8 @@ def estimate_noise(
 ) -> tuple[Noise, Array]:
     """Noise and the solver's estimate, alternating.
 
-    `solver`: weighted least squares, or an estimator with a prior: on short logs the former follows
-    the noise, and what is left of it says little; `folds`: only these stretches of time;
+    `solver`: weighted least squares, or an estimator with a prior: on short logs the former
+    overfits the noise, so its residual is too small; `folds`: only these stretches of time;
     `correlated`: whether to count effective rows; without strata rows count as independent. Returns
     (nb,): base parameters.
     """
@@ -187,7 +188,7 @@ def variances(
     """A and b per joint from the residuals of beta, by weighted non-negative least squares.
 
     An estimate follows the noise of its own rows: a class of n rows whose whitened triangle is T
-    has about ``n - tr(T spread T')`` of them left to show it.
+    has about ``n - tr(T spread T')`` of them left to estimate the noise.
     """
     dof = len(reduced.triangles)
     quick, slow = np.empty(dof), np.zeros(dof)
@@ -273,7 +274,7 @@ def condition_number(triangle: Array) -> float:
 
 
 EXPECTED_DELAY = 0.5
-"""Deviation of the delay before a log is seen, in samples."""
+"""Prior standard deviation of the delay, in samples."""
 
 LONGEST_DELAY = 1.0
 """Samples beyond which a delay is reported and not corrected."""
@@ -282,12 +283,12 @@ DELAY_ROUNDS = 2
 """The noise is that of rows which are shifted already; the second round changes microseconds."""
 
 NOTABLE_DELAY = 3.0
-"""Deviations from which a delay is worth a line."""
+"""Number of standard errors from which a delay is reported."""
 
 
 @dataclass(frozen=True)
 class Delay:
-    """How late torques are, and how well that is known [s]."""
+    """Delay of the torques, and its standard error [s]."""
 
     value: float = 0.0  #: What was taken out, and its standard deviation.
     deviation: float = 0.0  #: See `value`.
@@ -296,7 +297,7 @@ class Delay:
     left: float = 0.0
 
     def notes(self, period: float) -> list[Note]:
-        """What was found, where it is more than chance; `period` of the samples [s]."""
+        """Note on a delay that is significant; `period` of the samples [s]."""
         if self.left:
             way = "behind" if self.left > 0 else "ahead of"
             text = (
@@ -317,7 +318,7 @@ class Delay:
 
 
 def find_delay(reduced: Reduced) -> Delay:
-    """By how much torques are late, below a sample; none where equations were not filtered."""
+    """Delay of the torques within a sample; None if the equations were not filtered."""
     if not reduced.strata or not reduced.period:
         return Delay()
     delay = Delay()

@@ -24,7 +24,8 @@ from feasid.feasibility.constraints.units import Units
 from feasid.robot.description import Robot
 
 WEIGHT = 3.0
-"""Where no evidence was asked yet: it wants 3 to 10 in simulation, and errors are flat there."""
+"""Weight before the evidence is computed: in simulation the evidence is largest at 3 to 10, and
+errors are flat there."""
 
 TRACE = 1e-6
 """Weight of the divergence in addition to a quadratic prior, as a share of the prior's weight, and
@@ -33,20 +34,21 @@ prior's weight would leave Newton's method unable to reach minima near the edge 
 set."""
 
 COVARIANCE_WEIGHT = 1.0
-"""Deviations take the reference for a draw of at most this weight: one weight for all bodies
-smooths the few whose description is worst (chosen in simulation). Errors on other motions that it
-predicts cover the real ones within 1.25 times in nine of ten splits of real logs, as weights of
-0.03 to 0.3 do; their median is 1.25 times the real error, at 0.3 1.4 times, at 0.1 1.8 times."""
+"""Standard deviations assume that the reference is a draw of at most this weight: one weight for
+all bodies is too large for the few whose description is worst (chosen in simulation). Errors on
+other motions that it predicts cover the real ones within 1.25 times in nine of ten splits of real
+logs, as weights of 0.03 to 0.3 do; their median is 1.25 times the real error, at 0.3 1.4 times, at
+0.1 1.8 times."""
 
 SHARPEST = 1e-12
 """Variances of a Gaussian prior below this share of the largest, in units, count as this share."""
 
 STRONGEST = 10.0
-"""Largest weight that a log's evidence is followed to: on held-out motion of real robots errors
-grow beyond."""
+"""Largest weight that the evidence may choose: with larger ones, errors on held-out motion of real
+robots grow."""
 
 TINY = 1e-300
-"""Stands for zero where a number is divided by."""
+"""Replaces zero in divisions."""
 
 
 @checked_methods
@@ -185,7 +187,9 @@ class EntropicPrior(Prior):
     def covariance(
         self, problem: EntropicProblem, delta: Array, weight: float, believed: float
     ) -> Array:
-        """With the truth a draw of the evident weight, or of the weight taken if that is less."""
+        """Assumes that the true parameters are a draw of the prior with the evident weight, or with
+        the used weight if that is less.
+        """
         return problem.covariance(delta, weight, min(weight, believed))
 
 
@@ -213,7 +217,7 @@ class ScaledPrior(EuclideanPrior):
     name = "scaled"
 
     def parameter_units(self, robot: Robot, units: Units) -> Array:
-        """Those of the bodies."""
+        """Rows of the bodies."""
         return units.parameters
 
 

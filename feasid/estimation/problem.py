@@ -37,20 +37,20 @@ from feasid.regression.triangle import Reduced
 ENTROPIC = PRIORS["entropic"]
 
 MAX_GAP = 1e-5
-"""By how much an answer's objective may be above the minimum: its parameters are then within 0.5 %
-of their own standard deviation of the minimum's ..."""
+"""Largest gap of an answer's objective: its parameters are then within 0.5 % of a standard
+deviation of the minimum's ..."""
 
 MAX_GAP_SHARE = 1e-7
-"""... or this share of the objective, where a strong prior makes that large."""
+"""... or this share of the objective, if a strong prior makes it large."""
 
 RESUMED_BARRIERS = 2
-"""So many of the last `BARRIERS` are gone through for similar equations, from the point that the
-first of them has: later ones lie so close to the bounds that Newton's steps are short."""
+"""Number of the last `BARRIERS` that are repeated for similar equations, from the point of the
+first of them: later points are so close to the bounds that Newton's steps are short."""
 
 
 @dataclass(frozen=True, eq=False)
 class EstimationProblem:
-    """What does not depend on how the equations are weighted."""
+    """The parts that do not depend on the weights of the equations."""
 
     base: BaseParameters
     feasible: FeasibleSet
@@ -177,14 +177,14 @@ class Minimiser:
 
     @property
     def is_fresh(self) -> bool:
-        """Whether nothing was solved yet."""
+        """Whether no problem was solved yet."""
         return self._near is None
 
     def solve(self, r: Array, rho: Array) -> tuple[Minimum, EntropicProblem, float]:
         """The minimum over the free parameters, without constraints that are not affine.
 
-        Also the problem that it solves, and the divergence's weight in it. Its gap is for the
-        caller to judge: `minimum` does.
+        Also the problem that it solves, and the divergence's weight in it. The caller has to check
+        its gap: `minimum` does.
         """
         problem, divergence = self.problem.problem(r, rho, self.weight)
         if self._near is None:
@@ -197,8 +197,7 @@ class Minimiser:
     def minimum(self, r: Array, rho: Array) -> Minimum:
         """The verified minimum over all standard parameters, with a bound of its gap.
 
-        Raises SolverError: when neither Newton's method nor a solver of the program comes as close
-        as that.
+        Raises SolverError: neither Newton's method nor a solver of the program reaches this gap.
         """
         minimum, problem, divergence = self.solve(r, rho)
         if not _is_close(minimum, problem, divergence):
@@ -247,8 +246,8 @@ class Minimiser:
     ) -> Minimum:
         """The minimum with constraints that are not affine: a solver's, bounded by tangents.
 
-        Every convex constraint lies within its tangent half-space at the answer, so that the
-        minimum over the half-spaces, which Newton's method finds, is below the one sought.
+        Every convex constraint lies within its tangent half-space at the answer, so the minimum
+        over the half-spaces, which Newton's method finds, is a lower bound.
         """
         point = self._solver_point(r, rho, problem.feasible)
         tangents = [t for c in problem.feasible.convex for t in _tangents(c, point)]
@@ -291,7 +290,7 @@ def require_consistent_reference(feasible: FeasibleSet, reference: Array) -> Non
 
 
 def term_sizes(reduced: Reduced, base: BaseParameters) -> Array:
-    """For every joint term the value that would explain its joints' torques alone, shape (n,)."""
+    """For every joint term the value that alone would explain its joints' torques, shape (n,)."""
     robot = base.robot
     out = np.full(robot.size, np.inf)
     place = {int(c): k for k, c in enumerate(base.independent)}

@@ -1,4 +1,4 @@
-"""What a description says about a log's torques: their constants, where they are currents.
+"""Torque constants of a log's currents, by comparison with the description.
 
 A description's inertials are right to some tens of percent. That fixes the factor between the
 columns of a log and torques well enough to tell currents and wrong units from newton metres.
@@ -22,7 +22,7 @@ INERTIAL_SHARE = 0.3
 """Standard deviation of the description's inertials from a common factor, as a share."""
 
 FACTOR_SHARE = 0.2
-"""Standard deviation of that factor: CAD models err in common, by coverings, cables, and infill."""
+"""Standard deviation of that factor: CAD models have common errors: covers, cables, and infill."""
 
 UNSEEN = 0.5
 """A constant with a larger relative standard error counts as not determined by the logs."""
@@ -38,7 +38,7 @@ FEWEST = 2
 
 
 def scale_note(log: Reduced, base: BaseParameters, units: Mapping[str, Any] | None) -> Note | None:
-    """A warning where torques are a multiple of what the description says; None where not.
+    """A warning if torques are a multiple of the description's, else None.
 
     There is no note if `units` gives factors of torques, or without inertials to compare with.
     """

@@ -25,11 +25,11 @@ MANTISSA = 53
 """Bits of a double's significand."""
 
 SHORT_DIGITS, SHORT_ERROR = 10, 1e-13
-"""A computed coefficient so near to a decimal of so many digits stands for it: 0.045 squared is
-0.002025, so that what cancels on paper cancels."""
+"""A computed coefficient this close to a decimal of so many digits is replaced by it: 0.045 squared
+is 0.002025, so that terms that cancel on paper cancel."""
 
 PLAIN_NUMERATOR, PLAIN_DENOMINATOR = 10**5, 999
-"""Of simple fractions: larger ones are near to any number."""
+"""Largest denominator of simple fractions: larger ones are close to any number."""
 
 
 @lru_cache(maxsize=4096)  # entries of constraints come again and again
@@ -94,7 +94,7 @@ def decimals_to_integers(numbers: Array) -> tuple[Integers, int]:
 _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE]([+-]?\d+))?", re.ASCII)
 
 MAX_LENGTH = 256
-"""Characters of one number; also keeps the exact fraction small."""
+"""Largest number of characters of a number; it also keeps the exact fraction small."""
 
 MAX_EXPONENT = 400
 """Largest exponent of a number, far beyond that of doubles: fractions stay small."""

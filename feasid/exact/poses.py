@@ -1,8 +1,8 @@
 """Poses to sixty digits, for verdicts on links that are turned by angles.
 
 A file's decimals are rational, but the cosine of its angles is not. Here poses are computed in
-`decimal` arithmetic with 60 digits; what a verdict may conclude from them is decided with an
-enclosure far wider than the rounding (`ENCLOSURE`).
+`decimal` arithmetic with 60 digits; verdicts use an enclosure far wider than the rounding
+(`ENCLOSURE`).
 
 Exact questions about an inertia given in decimals: no floating point, no trigonometry.
 
@@ -20,7 +20,7 @@ from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
 DIGITS = 60
-"""Significant digits of poses; see `ENCLOSURE` for what they are worth."""
+"""Significant digits of poses; see `ENCLOSURE` for their accuracy."""
 
 ENCLOSURE = Fraction(1, 10**40)
 """Relative half-width around a matrix computed with 60 digits: 20 digits to spare."""
@@ -40,7 +40,7 @@ _ONE, _ZERO = Decimal(1), Decimal(0)
 
 
 def quarter_turns(angle: float) -> int | None:
-    """Which multiple of 90 degrees (mod 4) the angle [rad] is, None when it is none."""
+    """The multiple of 90 degrees (mod 4) that the angle [rad] is; None for other angles."""
     turns = round(angle / (math.pi / 2))
     if abs(angle - turns * (math.pi / 2)) <= QUARTER_TOLERANCE * max(1, abs(turns)):
         return turns % 4

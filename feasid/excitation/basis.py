@@ -41,7 +41,7 @@ class SlowedBasis:
 
     The clock ``s(t) = t + depth / omega sin(omega t)``, omega = 2 pi / period, runs at
     ``1 + depth`` times the usual speed at the ends of a period and at ``1 - depth`` times in its
-    middle. What moves slowly shows friction and weight without inertia.
+    middle. Slow motion shows friction and weight without inertia.
     """
 
     basis: Basis

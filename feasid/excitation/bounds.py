@@ -52,12 +52,13 @@ class Bounds:
 
 
 def resolve_bounds(robot: Robot, **given: Any) -> tuple[Bounds, list[str]]:
-    """The limits that a motion has to keep, and notes on what was assumed.
+    """The limits of a motion, and notes on assumptions.
 
-    `robot`: gives what the caller does not; `**given`: per kind of limit None, a number b for -b to
-    b, a tuple (low, high) of numbers or of arrays of shape (dof,), an array of shape (dof,) for -b
-    to b per joint or (2, dof), or a mapping from joint to a number or a tuple. Raises InputError:
-    names the joint whose limits are missing or exclude each other, and what to pass.
+    `robot`: gives the limits that the caller leaves out; `**given`: per kind of limit None, a
+    number b for -b to b, a tuple (low, high) of numbers or of arrays of shape (dof,), an array of
+    shape (dof,) for -b to b per joint or (2, dof), or a mapping from joint to a number or a tuple.
+    Raises InputError: names the joint whose limits are missing or exclude each other, and what to
+    pass.
     """
     notes: list[str] = []
     limits = {kind: _description_limits(robot, kind) for kind in UNITS}

@@ -24,7 +24,7 @@ RANK_TOLERANCE = 1e-10
 """Singular values of the column-scaled regressor below this share of the largest are zero."""
 
 ACTIVE_MARGIN = 0.01
-"""A limit is active when less than this share of half its range is left."""
+"""A limit is active if the margin is below this share of half its range."""
 
 
 @dataclass(frozen=True, eq=False)

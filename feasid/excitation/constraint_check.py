@@ -33,11 +33,11 @@ times leaves ``1 - (1 - r) / cos(pi h / N)`` between them (Ehlich and Zeller, 19
 times per harmonic of the check the cosine lacks 6e-7."""
 
 EXPONENT = 1024.0
-"""Exponent of the condition number's smooth stand-in in `ExcitationProblem`, that of the search's
-last stage."""
+"""Exponent of the smooth approximation of the condition number in `ExcitationProblem`, as in the
+last stage of the search."""
 
 MAX_SCALING_STEPS = 10
-"""Halvings of the interval in which the largest feasible size lies, and steps inward after it."""
+"""Number of bisections for the largest feasible size, and of steps inward after it."""
 
 SCALING_STEP = 2e-4
 """Share of its size that a motion loses in each step inward."""
@@ -270,7 +270,7 @@ def largest_feasible_scale(problem: Problem, z: Array, t: Array) -> float:
 
 
 def scale_to_limits(problem: Problem, z: Array) -> Array:
-    """Each joint's motion scaled to reach the tightest of its own limits."""
+    """Each joint's motion scaled to reach its tightest limit."""
     count = LIMIT_GRID_REFINEMENT * problem.samples
     matrices = problem.basis.matrices(np.arange(count) * problem.basis.period / count)
     centre = matrices @ problem.coordinates.centre

@@ -118,7 +118,7 @@ RELATIVE_SMOOTHING_WIDTH = 0.08
 narrower one few samples lie in the change, and each of them makes a local minimum of its own."""
 
 RANDOM_TASKS = 10
-"""Random motions that are the task when the caller gives none."""
+"""Number of random motions that are the default task."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +138,7 @@ class DesignSetting:
         return tuple(int(c) for c in self.base.independent)
 
     def motion_regressor(self) -> MotionRegressor:
-        """With friction's sign smoothed by the size of velocities."""
+        """The problem with friction's sign smoothed by the size of velocities."""
         low, high = self.bounds.velocity
         speed = np.where(np.isfinite(high - low), 0.5 * (high - low), 1.0)
         widths = [RELATIVE_SMOOTHING_WIDTH * float(np.abs(self.robot.coupling(k)) @ speed)

@@ -14,15 +14,15 @@ from feasid.robot.description import Robot
 from feasid.robot.joint_terms import TERMS, JointState
 
 OVERSHOOT = (np.sqrt(55.0) - 5.0) / 2
-"""The c for which ``s = tanh u (1 + c / cosh^2 u)`` loses no square: the integral of 1 - s^2 over
-all u, ``2 - 4 c / 3 - 4 c^2 / 15``, is zero. So a smoothed sign carries as much information on
+"""The c with which ``s = tanh u (1 + c / cosh^2 u)`` keeps the mean square: the integral of 1 - s^2
+over all u, ``2 - 4 c / 3 - 4 c^2 / 15``, is zero. So a smoothed sign carries as much information on
 friction as the sign, up to the square of its width; tanh alone loses information in proportion to
 the width."""
 
 Places = npt.NDArray[np.intp]
 
 TINY = 1e-150
-"""Where the root of a speed is divided by."""
+"""Smallest root of a speed in divisions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class MotionGradient:
 
 @dataclass(frozen=True, eq=False)
 class DriveTerms:
-    """One symbol of all drives that have it."""
+    """One term of all drives that have it."""
 
     symbol: str
     owners: Places  #: The drives.
@@ -147,7 +147,7 @@ class DriveSignals:
     def pull_back(
         self, regressor_bar: Array, torque_bar: Array | None, out: MotionGradient
     ) -> None:
-        """Add what derivatives by both mean for the motion."""
+        """Add the gradient by the motion, from derivatives by both."""
         coupling = self.columns.coupling
         rows = None if torque_bar is None else torque_bar.reshape(-1, *self.q.shape)
         for terms in self.columns.terms:

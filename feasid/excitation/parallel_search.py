@@ -1,9 +1,8 @@
-"""Searches with random numbers of their own, one per process.
+"""Several searches with different random numbers, one per process.
 
 The caller's process makes the first search, where it reports progress and may be interrupted;
 others are plain Python processes (`feasid.regression.parallel`), so that a script needs no
-``if __name__ == "__main__"``. What a process that died would have found is lost, and a note says
-so.
+``if __name__ == "__main__"``. The result of a process that died is lost, and a note reports it.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from feasid.excitation.search import Family, Progress, Search, SearchClock
 from feasid.regression.parallel import start_worker
 
 PROCESS_GRACE = 60.0
-"""Seconds beyond its time, to start and to end, after which another process is given up."""
+"""Seconds beyond its time limit, for starting and ending, after which a process is abandoned."""
 
 FIXED_SEARCHES = 2
-"""Searches among which a given number of perturbations is divided, whatever the number of workers:
-the result depends on the seed alone."""
+"""Number of searches that share a given number of perturbations, whatever the number of workers, so
+that the result depends on the seed alone."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""The design problem: what is minimised, a function of the coefficients with its gradient.
+"""The design problem: the objective as a function of the coefficients, with its gradient.
 
 The information of a motion is M = W'W / s, the mean over its samples of the base regressor's
 square, rows divided by the torque noise, plus what is known already. Each objective returns its
@@ -134,14 +134,14 @@ LIMIT_GRID_REFINEMENT = 4
 than the regressor's."""
 
 FINAL_REFINEMENT = 3
-"""How much finer a search ends than it begins."""
+"""Refinement of the grid from the beginning to the end of a search."""
 
 SHAPE_SAMPLES = 20
 """Samples per coefficient that the size of a family's functions is read from."""
 
 
 MarginPullback = Callable[[Array, MotionGradient], None]
-"""Adds to a gradient what derivatives by margins mean for the motion."""
+"""Adds derivatives by margins to a gradient by the motion."""
 
 
 class PostureConstraint(Protocol):
@@ -204,7 +204,7 @@ class CoefficientCoordinates:
 class Problem:
     """Coefficients in, the number to minimise and its gradient out.
 
-    `keeping`: constraints on postures besides.
+    `keeping`: additional constraints on postures.
     """
 
     basis: Basis  #: What a motion is made of.

@@ -1,14 +1,14 @@
 """The regressor of a motion and, in reverse mode, gradients of any function of it.
 
 Vectors are Featherstone's, angular part first: arrays whose first axis holds the components and
-whose last two are samples N and nodes n (bodies and rotors). Everything lies in the base frame,
-about its origin, where no vector is carried from frame to frame: with S_k the axis of node k and
+whose last two are samples N and nodes n (bodies and rotors). All vectors are in the base frame,
+about its origin, so no vector is transformed from frame to frame: with S_k the axis of node k and
 sums over the nodes k that carry node i, itself among them,
 
     V_i = sum_k S_k dq_k,    A_i = sum_k (S_k ddq_k + V_k x S_k dq_k) - g,
 
 and a joint moves all that it carries by one twist, so that the gradient by q_k is S_k times the sum
-of the wrenches that the derivatives by poses amount to. Only poses are found node by node.
+of the wrenches that the derivatives by poses amount to. Only poses are computed node by node.
 
 In the body's frame, with omega, alpha and the acceleration a of its origin minus gravity, the
 inertia L about the origin, the first moment h and the mass m need the wrench
@@ -430,7 +430,7 @@ class MotionRegressor:
 
 @dataclass(frozen=True, eq=False)
 class RegressorEvaluation:
-    """A motion's regressor, and what going back needs."""
+    """A motion's regressor, and the intermediate results for its gradients."""
 
     dynamics: MotionRegressor
     flow: TreeMotion
@@ -444,7 +444,9 @@ class RegressorEvaluation:
     torques: Array
 
     def backward(self, regressor_bar: Array, torque_bar: Array | None, out: MotionGradient) -> None:
-        """Add to `out` what derivatives by `regressor` and `torques` mean for the motion."""
+        """Add to `out` the gradient by the motion, from derivatives by `regressor` and
+        `torques`.
+        """
         self.drives.pull_back(regressor_bar, torque_bar, out)
         if self.wrenches is None:
             return

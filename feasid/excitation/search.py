@@ -1,10 +1,10 @@
 """Global search: random starts, perturbations of the best, and descents through sharper problems.
 
-Every descent is SciPy's BFGS on objective plus barrier, in stages: the condition number's stand-in
-gets a larger exponent and the barrier comes closer to the limits. Random starts first see friction
-that changes sign slowly, which removes most local minima, and keep well away from limits. The best
-are perturbed closer to their limits, in turns with further starts: some objectives gain by one,
-others by the other. Finally the best few are brought to their limits.
+Every descent is SciPy's BFGS on objective plus barrier, in stages: the smooth approximation of the
+condition number gets a larger exponent, and the barrier comes closer to the limits. Random starts
+first see friction that changes sign slowly, which removes most local minima, and keep well away
+from limits. The best are perturbed closer to their limits, in turns with further starts: some
+objectives gain by one, others by the other. Finally the best few are brought to their limits.
 
 In a perturbation a joint's motion may begin at another time, run backwards, or come from another
 good motion; it is scaled to come as close to its limits as the one it replaces.
@@ -30,16 +30,16 @@ Draw = Callable[[np.random.Generator], Array]
 """A random start from a generator."""
 
 PERTURBATION_SIZES = (0.03, 0.5)
-"""Sizes of random changes, in units of what limits allow."""
+"""Sizes of random changes, in units of the limits."""
 
 SIMULTANEOUS_SHARE = 0.3
 """Share of the size when all joints are changed at once."""
 
 LIMIT_SHARE = 0.97
-"""Share of the limits that a joint's new motion uses of those its old one used."""
+"""Factor on the use of limits when a joint gets another motion."""
 
 EXCHANGE_TRIALS = 10
-"""Exchanges of one joint's motion that are compared before a descent begins from the best."""
+"""Number of exchanges of one joint's motion that are compared; a descent begins from the best."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,8 +165,8 @@ START_TIME_SHARE, PERTURBATION_TIME_SHARE = 0.25, 0.9
 """Shares of the time at which the first random starts end, and at which perturbations end."""
 
 PRIOR_EVALUATIONS, MIN_GAIN = 500, 1e-4
-"""Evaluations for one gain that are assumed of perturbations and of further starts at first, and
-the decrease of the objective that counts as a gain."""
+"""Initial guess of the evaluations per gain of perturbations and of further starts, and the
+decrease of the objective that counts as a gain."""
 
 DEFAULT_STARTS, POOL_SIZE, ARCHIVE_SIZE = 6, 3, 12
 """Random starts when the number of perturbations is given, how many of the best are perturbed, and
@@ -341,7 +341,7 @@ class Search:
         return sorted([*self.pool, *self.archive], key=lambda c: c.value)
 
     def _perturb_best(self) -> None:
-        """Perturb one of the best and descend; give up early what stays worse."""
+        """Perturb one of the best and descend; stop early if the result stays worse."""
         parent = self.pool[min(int(self.rng.exponential(0.7)), len(self.pool) - 1)]
         others = [c.z for c in (*self.pool, *self.archive)]
         changed = list(self.perturbations.perturb(parent.z, others, self.rng))

@@ -49,7 +49,7 @@ class LinkFrame:
 class Capsule:
     """All points within `radius` of a segment, on a body (-1: the ground), in its frame [m].
 
-    What is inside may be known closer, by a polytope.
+    A polytope inside a capsule may give a closer bound.
     """
 
     link: str
@@ -164,7 +164,7 @@ def _attach_capsule(at: LinkFrame, start: Array, end: Array, radius: float) -> C
 
 
 def _drop_contained_capsules(capsules: list[Capsule]) -> tuple[Capsule, ...]:
-    """Those that are not inside another of the same body."""
+    """Capsules that are not inside another one of the same body."""
     capsules_left: list[Capsule] = []
     for capsule in sorted(capsules, key=lambda c: -c.radius):
         whole = (k for k in capsules_left if k.body == capsule.body and k.polytope is None)
@@ -177,7 +177,7 @@ DISTANCE_UNIT = 0.05
 """Distances between links and to the floor count in units of 5 cm."""
 
 OVERLAP_POSTURES = 300
-"""Random postures in which links are checked for overlaps that no motion changes."""
+"""Number of random postures in which links are checked for overlaps that no motion changes."""
 
 NEAR = 0.05
 """Distance between capsules [m] below which the polytopes inside are compared."""
@@ -329,7 +329,7 @@ def _polytope_gaps(
     """Raise the gaps (N,) of capsules where the polytopes inside are farther apart.
 
     A face of one has all corners of the other (and its radius) at least so far beyond it: a lower
-    bound of the distance, and of what is lacking where they overlap. Yields samples, gaps,
+    bound of the distance, and of the missing distance if they overlap. Yields samples, gaps,
     directions from the second to the first body (3, n), and points (3, n) in the world.
     """
     for one, second_hull, sign in ((first, second, -1.0), (second, first, 1.0)):
@@ -485,13 +485,13 @@ def _workspace_box(at: LinkFrame, box: Any) -> WorkspaceBox:
 
 
 POSTURES = 2000
-"""Postures drawn, and again in every round around the best one."""
+"""Number of postures drawn at first, and in every round around the best one."""
 
 REFINEMENT_ROUNDS = 12
 """Rounds, each with half the spread of the one before."""
 
 FIRST_SPREAD = 0.25
-"""Of the first round, as a share of the position range."""
+"""Spread of the first round, as a share of the position range."""
 
 
 def posture_margins(

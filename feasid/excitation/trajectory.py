@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 PEAK_SPEED, PEAK_ACCELERATION = 1.875, 10.0 / np.sqrt(3.0)
-"""Of the polynomial from standstill to standstill, in units of way and time."""
+"""Peaks of the polynomial from standstill to standstill, in units of distance and time."""
 
 DEGREE = 5
 
@@ -114,7 +114,7 @@ def smallest_joint_margin(values: Array, step: Array, bounds: Bounds) -> tuple[f
 
 
 def approach_times(way: Array, bounds: Bounds) -> Array:
-    """Times that a way from standstill to standstill takes at least, shape (dof,) [s].
+    """Least time of a motion from standstill to standstill, shape (dof,) [s].
 
     `way` (dof,): [rad or m]; `bounds`: of velocities and accelerations; see the module's docstring.
     """
@@ -141,7 +141,7 @@ PLOT_POINTS = 600
 """Points drawn per line."""
 
 Seconds: TypeAlias = Annotated[float, number(0.0, 2.0e9, open=True)]
-"""Time of an approach [s]: ROS counts seconds in 32 bits."""
+"""Longest time of an approach [s]: ROS counts seconds in 32 bits."""
 
 UNITS = {
     "position": ("rad", "m"),
@@ -149,7 +149,7 @@ UNITS = {
     "acceleration": ("rad/s²", "m/s²"),
     "torque": ("N m", "N"),
 }
-"""Of joints that turn and of those that slide."""
+"""Units of revolute and of prismatic joints."""
 
 REST_SPEED = 1e-7
 """Velocity [rad/s or m/s] below which a joint is at rest: ros2_control compares that of the last
@@ -163,7 +163,7 @@ TOUCHING = 1e-9
 """Rounding of an approach that reaches a limit, in units of half its range."""
 
 APPROACH_POINTS = 400
-"""Times of an approach at which torques and distances are checked."""
+"""Number of times of an approach at which torques and distances are checked."""
 
 
 def _yaml_string(text: str) -> str:

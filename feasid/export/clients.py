@@ -1,4 +1,4 @@
-"""What other programs compute from a written file, on the rows of logs.
+"""Torques that other programs compute from a written file, on the rows of logs.
 
 A client adds viscous friction, dry friction and armature to the torques of the rigid bodies. The
 fit's Coulomb friction changes its sign over a small speed; clients change it otherwise: controllers
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from feasid.identification.fitted import FittedModel
 
 SIGNALS = ("tau", "rigid", "Ia", "fv", "sign", "ahead", "fo")
-"""Torque, the rigid bodies' and springs' torque, and what multiplies each joint term."""
+"""Torque, the rigid bodies' and springs' torque, and the signals that multiply each joint term."""
 
 LAWS = {"hard sign": "sign", "MuJoCo's law": "ahead"}
 """Signal that multiplies dry friction, per law of clients."""
@@ -54,7 +54,7 @@ class ClientRows:
 
     @classmethod
     def from_logs(cls, model: FittedModel, robot: Robot, logs: Iterable[Recording]) -> ClientRows:
-        """Of a robot's bodies and springs on logs, prepared as the fitted one was."""
+        """Signals of a robot's bodies and springs on logs, prepared like the fitted log."""
         springs = (_only_spring(d) for d in robot.drives if "k" in d.symbols)
         bodies = replace(robot, drives=tuple(springs), load_model=None)
         products = np.zeros((robot.dof, len(SIGNALS), len(SIGNALS)))
@@ -108,7 +108,7 @@ def _resting_accelerations(robot: Robot) -> Array:
 
 
 TINY = 1e-12
-"""[rad/s^2] In place of a friction of zero."""
+"""Value [rad/s^2] in place of a friction of zero."""
 
 
 def _only_spring(drive: Any) -> Any:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 ORIGINS = ("sensor", "joint")
-"""What an offset can be of: the torque sensor, or a force on the joint."""
+"""Origins of an offset: the torque sensor, or a force on the joint."""
 
 REST_SPEED = 0.005
 """Speed [rad/s or m/s] below which a joint rests: that over which fitted friction changes sign."""
@@ -43,11 +43,12 @@ PRESENT = 0.5
 """Torque over the offset above which a joint at rest without load shows the offset."""
 
 REST_SAMPLES = 20
-"""Samples at rest without load from which there is evidence."""
+"""Least number of samples at rest without load for evidence."""
 
 
 def friction_as_files_hold(robot: Robot, equations: ResidualRegion) -> Array:
-    """Standard parameters with viscous and Coulomb friction in place of what files do not hold.
+    """Standard parameters with viscous and Coulomb friction in place of terms that files do not
+    hold.
 
     At every joint with friction of another law (``fs``, ``fl``, ``fb``, ``fd``) or of a motor that
     moves several joints, ``fv`` and ``fc`` minimise the difference between the torques that the
@@ -99,7 +100,9 @@ def joint_values(robot: Robot, delta: Array) -> dict[str, Array]:
 
 @dataclass(frozen=True)
 class Offset:
-    """Whether a joint's offset is of its sensor or a force on it, and the evidence, if any."""
+    """Whether a joint's offset belongs to its sensor or is a force on the joint, and the evidence,
+    if any.
+    """
 
     joint: str
     value: float
@@ -112,8 +115,8 @@ def classify_offsets(
 ) -> tuple[Offset, ...]:
     """The offsets of a model's joints, each of its sensor or of the joint.
 
-    A sensor shows its offset always. Where a joint rests without load and its torque is far below
-    the offset, the sensor has none, and the offset is a force that acts in motion. A torque at
+    A sensor shows its offset always. If a joint rests without load and its torque is far below the
+    offset, the sensor has no offset, and the offset is a force that acts in motion. A torque at
     rest that equals the offset contradicts neither; without evidence an offset is of the sensor.
 
     Raises InputError: `asked` names a joint or an origin that does not exist.

@@ -4,8 +4,8 @@ The file holds the fitted bodies: masses, first moments and inertias are those o
 terms that its format has a place for have their fitted values; viscous and Coulomb friction also
 approximate friction that no format holds, see `feasid.export.file_terms`. What the format cannot
 hold (offsets, drive inertia in URDF) is left out of the file, listed in `Export`, and kept in a
-sidecar that `feasid.load_robot` reads with the file. Nothing else is estimated again: other bodies
-would take over what a missing term explained, a sensor's offset for example.
+sidecar that `feasid.load_robot` reads with the file. No other parameter is estimated again:
+otherwise bodies would absorb a missing term, for example a sensor's offset.
 
 Errors of the file are those of its clients, by the laws of `feasid.export.clients`.
 """
@@ -77,11 +77,11 @@ MISSING_TERMS = {
         "friction in the file stands for theirs, and a client has to add their inertia",
     ),
 }
-"""What a file lacks, and what a client of it has to know."""
+"""Terms that a file lacks, and advice to its clients."""
 
 
 def _missing_term(symbol: str) -> tuple[str, str]:
-    """What a joint term is called, and what a client of a file that lacks it has to know."""
+    """Name of a joint term, and advice to clients of a file that lacks it."""
     if symbol in MISSING_TERMS:
         return MISSING_TERMS[symbol]
     name = TERMS[symbol].name if symbol in TERMS else "custom terms"
@@ -149,7 +149,7 @@ def write_fit(
     overwrite: bool = False,
     test: Any = None,
 ) -> Export:
-    """Write what a file may hold of a model; measure its errors as clients read it."""
+    """Write the part of a model that a file may hold, and measure its errors as clients read it."""
     kind, fitted = format_of(model.robot, path), model.robot
     robot = fitted.with_values(friction_as_files_hold(fitted, model.residual))
     postures = random_configurations(fitted, np.random.default_rng(0), POSTURES).T
@@ -182,15 +182,15 @@ def write_fit(
 
 
 TOLD_ACCELERATION = 0.05
-"""Share by which joints accelerate too fast without their armature from which a file says so: what
-models of robots differ by in practice."""
+"""Excess of the joints' acceleration without armature from which it is reported: models of one
+robot differ by as much."""
 
 POSTURES = 64
 """Number of postures over which a robot's inertia is compared."""
 
 
 def _armature_advice(robot: Robot, postures: Array) -> str:
-    """How wrong a simulation is that reads nothing but the file."""
+    """Error of a simulation that reads the file alone."""
     joint, times = missing_armature(robot, robot.values, postures)
     if times < 1 + TOLD_ACCELERATION:
         return f"no joint accelerates {TOLD_ACCELERATION:.0%} too fast without this armature"
@@ -201,7 +201,7 @@ def _armature_advice(robot: Robot, postures: Array) -> str:
 
 
 def _client_rows(model: FittedModel, robot: Robot, logs: Sequence[Recording]) -> ClientRows | None:
-    """What clients compute from, of robots that they replay and of logs whose rows are kept."""
+    """Data for clients, for robots that they can replay and logs whose rows are kept."""
     one = robot.is_tree and robot.dof == len(robot.joints)
     return ClientRows.from_logs(model, robot, logs) if one and logs else None
 
@@ -240,7 +240,9 @@ def _file_errors(
 
 
 def _subtracted_offsets(robot: Robot, offsets: tuple[Offset, ...], path: str) -> Array:
-    """Standard parameters of what clients subtract from measured torques, or read as forces."""
+    """Standard parameters of terms that clients subtract from measured torques, or read as
+    forces.
+    """
     held = format_named(format_of(robot, path)).holds_forces
     values = {x.joint: x.value for x in offsets if held or x.origin == "sensor"}
     out = np.zeros(robot.size)
@@ -275,7 +277,7 @@ def _errors_by_law(
 def missing_lines(whole: Robot, lost: Sequence[str], armature: str) -> tuple[str, ...]:
     """One line for each kind of the terms ("shoulder.fo") that a file of a model lacks.
 
-    Drive inertia comes first, with what `armature` says of it. Offsets have lines of their own,
+    Drive inertia comes first, with the remark in `armature`. Offsets have lines of their own,
     see `describe_offsets`.
     """
     joints = {body.name: body.joint for body in whole.bodies}
@@ -309,7 +311,7 @@ def reason_not_to_write(verdict: Quality) -> str:
 
 
 def refuse_useless(verdict: Quality, path: str | os.PathLike[str]) -> None:
-    """Refuse to write a model that is worth nothing.
+    """Raise an error for a useless model.
 
     Raises UselessFitError: with the reason.
     """

@@ -50,7 +50,7 @@ NARROWEST, FARTHEST = 1e-9, 1e3
 """Relative deviation of masses below which they are not drawn; largest deviation of a shift [m]."""
 
 MOST_WIDENING = 1e3
-"""Largest factor on a log's standard deviations; 1000 times as uncertain, nothing is known."""
+"""Largest factor on a log's standard deviations; beyond 1000, the log has no influence."""
 
 
 @checked_methods

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LARGEST = 1e50
-"""No parameter is beyond this: products of a few still fit doubles."""
+"""Largest parameter, so that products of a few parameters fit doubles."""
 
 
 @document_options(CheckOptions)
@@ -50,9 +50,9 @@ def check(
     Parameters
     ----------
     subject : Robot, path, Fit, or array_like of shape (nb,)
-        A robot, or the file of one, is judged by its own parameters (of a link it does not
-        describe nothing is asked), a fit by the parameters it found, an array as base parameters
-        of `base`: BPFT, eq. (51) of Sousa and Cortesao (2014).
+        A robot, or the file of one, is judged by its own parameters (links without inertial
+        parameters are not constrained), a fit by the parameters it found, an array as base
+        parameters of `base`: BPFT, eq. (51) of Sousa and Cortesao (2014).
     base : BaseParameters, Robot or path, optional
         The base parameters that the entries of an array are values of.
     feasible : FeasibleSet, optional
@@ -135,9 +135,9 @@ def _merge_constraints(
 
 
 def resolve_base(base: Any) -> Any:
-    """Base parameters from what is given as `base=`.
+    """Base parameters from the argument `base=`.
 
-    Raises InputError: says what to pass.
+    Raises InputError: the message names what to pass.
     """
     if isinstance(base, str | Path):
         base = load_robot(base)
@@ -231,10 +231,10 @@ def _check_equations(
 
 
 NAMED = 6
-"""Given values that `Verdict.explain` names at most."""
+"""Largest number of given values that `Verdict.explain` names."""
 
 LONGEST = 60
-"""Characters of a name that `Verdict.explain` shows at most."""
+"""Largest number of characters of a name in `Verdict.explain`."""
 
 LINEAR = 1e-3
 """Margin up to which the scale of `Verdict.plot` is linear; it is logarithmic beyond."""
@@ -415,7 +415,7 @@ class Verdict(Displayed):
 
     @property
     def _explain_inconclusive(self) -> str:
-        """Why nothing is proved."""
+        """The reason why nothing is proved."""
         if not np.isfinite(self.margin):
             return "no solver gave an answer, or given equations contradict each other too little"
         if abs(self.margin) < NEARLY:

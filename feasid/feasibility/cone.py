@@ -33,13 +33,14 @@ from feasid.core.arrays import Array
 from feasid.feasibility.constraints.sets import BlockGroup, FeasibleSet
 
 OTHER_WEIGHT = 1e-2
-"""Weight of constraints other than inertia blocks: enough to stay inside, too little to steer."""
+"""Weight of constraints other than inertia blocks: large enough to stay inside, small enough not to
+move the minimum."""
 
 MAX_NEWTON_STEPS = 200
 """Newton steps after which a minimisation counts as not converged; usual ones take 10 to 40."""
 
 SUFFICIENT_DECREASE = 0.1
-"""Share of the decrease that the slope promises, from which a step is taken."""
+"""Least share of the decrease predicted by the slope with which a step is accepted."""
 
 SHORTEST_STEP = 1e-12
 """Share of a Newton step below which nothing is gained beyond rounding."""
@@ -51,8 +52,8 @@ CENTRED = 0.05
 """Newton decrement at which a point counts as central: half its square is lost at most."""
 
 PATH_FACTOR = 8.0
-"""Factor between one mu of the central path and the next: fewer, longer steps cost more of
-Newton's."""
+"""Factor between one mu of the central path and the next: fewer, longer steps need more Newton
+steps."""
 
 FIXED = 1e-12
 """Share of a row's size below which it does not change along the directions."""
@@ -67,7 +68,7 @@ class ConvexFunction(Protocol):
         ...
 
     def value(self, delta: Array) -> float:
-        """At `delta`, shape (n,); infinite outside its domain."""
+        """Value at `delta`, shape (n,); infinite outside its domain."""
         ...
 
     def derivatives(self, delta: Array) -> tuple[Array, Array]:
@@ -223,7 +224,9 @@ class LogBarrier:
     def for_divergence(
         cls, feasible: FeasibleSet, reference: Array, directions: Array
     ) -> LogBarrier:
-        """From a model `reference`, shape (n,); other constraints weigh `OTHER_WEIGHT`."""
+        """Divergence from a model `reference`, shape (n,); other constraints have the weight
+        `OTHER_WEIGHT`.
+        """
         return cls._from_groups(feasible, directions, reference, OTHER_WEIGHT)
 
     @classmethod

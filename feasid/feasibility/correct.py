@@ -377,7 +377,7 @@ def _model_to_measure_around(around: npt.ArrayLike, robot: Robot, feasible: Feas
 
 
 def _units_of_bodies(robot: Robot, feasible: FeasibleSet, given: Array) -> tuple[Units, Array]:
-    """Units and a reference from what each body says of itself, however wrong."""
+    """Units and a reference from each body's own parameters, however wrong."""
     known = np.isfinite(given)
     scale = problem_units(robot, feasible, np.eye(robot.size)[known], given[known])
     mass, length = scale.mass.copy(), scale.length.copy()
@@ -422,7 +422,7 @@ def _entropic_rows(feasible: FeasibleSet, scale: Units, reference: Array) -> Arr
 
 
 def _with_parameters(robot: Robot, delta: Array) -> Robot:
-    """The robot with these parameters; what is NaN stays undescribed."""
+    """The robot with these parameters; NaN means not described."""
 
     def finite_or_none(part: Array) -> Array | None:
         return part if np.isfinite(part).all() else None

@@ -61,7 +61,7 @@ class LeastSquares:
 
     @cached_property
     def reference(self) -> Reference:
-        """Towards what the part that data cannot see is chosen."""
+        """Model towards which undetermined parameters are chosen."""
         return reference_model(self.base.robot, self.units)
 
     @cached_property
@@ -111,8 +111,8 @@ class FeasibleFit:
     def gap(self) -> float:
         """By what fraction of ``|rho|`` the residual ``|R beta - rho|`` could at most be lower.
 
-        Proved as `optimality` is, for the problem without ridge, pull and margin of our own: what
-        these and slack cost is counted in. NaN when nothing is proved.
+        Proved like `optimality`, for the problem without the ridge, pull and margin of the method;
+        the costs of these and of slack are included. NaN when nothing is proved.
         """
         proved = self._optimum
         size = float(np.linalg.norm(self.problem.rho))
@@ -161,7 +161,7 @@ class FeasibleFit:
 
     @property
     def tie_break(self) -> str:
-        """Towards what the part that data cannot see was chosen.
+        """Model towards which undetermined parameters were chosen.
 
         "description": the description's own inertials; "centre": generic bodies; "mixed": the
         former for the bodies in `bodies_with_reference`.
@@ -178,7 +178,8 @@ class FeasibleFit:
     def residual_increase(self) -> float:
         """Relative increase of ``|R beta - rho|`` over the solver's own point.
 
-        Of an optimum the cost of its repair; of a model that slack or a prior chose, theirs too.
+        For an optimum, the cost of making it strictly feasible; with slack or a prior, also their
+        cost.
         """
         before = self.problem.residual_norm(self.raw)
         return max(0.0, self.problem.residual_norm(self.delta) / before - 1) if before > 0 else 0.0
@@ -354,8 +355,8 @@ def regularise(
 
     The optimum often lies on the boundary of the feasible set, or at infinity: a link whose inertia
     tends to zero while its mass grows to hundreds of kilograms predicts a log better by one part
-    in a thousand. The reference is the description's own inertials, or a generic body, and near is
-    meant by the entropic divergence. By Lagrange duality that is the minimiser of
+    in a thousand. The reference is the description's own inertials, or a generic body, and the
+    distance is the entropic divergence. By Lagrange duality that is the minimiser of
 
         |A delta - b|^2 / (2 |A delta* - b|^2) + weight * divergence(delta, reference)
 

@@ -44,7 +44,7 @@ MARGIN = 1e-6
 """Default margin, in units of each body's own mass and length."""
 
 FAINT_DIRECTION = 1e-2
-"""Directions of the unknowns that show less than this share of the data are not scaled to one."""
+"""Directions of the unknowns with less than this share of the data are not scaled to one."""
 
 INTERIOR_PULL = 1e-4
 """Weight of the distance to a model, in units, relative to a margin in `interior_point_problem`."""
@@ -92,7 +92,7 @@ class Program:
 
 @dataclass(frozen=True, eq=False)
 class ScaledParameters:
-    """Standard parameters as expressions of what a program looks for."""
+    """Standard parameters as expressions of a program's unknowns."""
 
     feasible: FeasibleSet  #: Without equalities: see `feasid.feasibility.constraints.elimination`.
     scale: Units
@@ -183,7 +183,8 @@ def unknowns(
 def robot_unknowns(
     base: BaseParameters, values: npt.ArrayLike, R: npt.ArrayLike | None = None, **bounds: Any
 ) -> ScaledParameters:
-    """The unknowns of a robot, turned and scaled so that what each shows of the data has norm one.
+    """The unknowns of a robot, rotated and scaled so that each has a column of norm one in the
+    data.
 
     Parameters
     ----------
@@ -257,7 +258,7 @@ def feasible_least_squares(
 def pulled_least_squares(
     A: Array, b: Array, rows: int, p: ScaledParameters, margin: float | None = None
 ) -> Program:
-    """FBPE-OLS in the unknowns x; what follows the first `rows` is multiplied by a pull.
+    """FBPE-OLS in the unknowns x; rows after the first `rows` are multiplied by a pull.
 
     These rows hold directions that the data hardly see near a model. The pull is the only
     `cvxpy.Parameter`: the program is compiled once and solved with several.

@@ -33,7 +33,9 @@ class Reference:
 
     @property
     def tie_break(self) -> str:
-        """Towards what the unseen part is chosen: "description", "centre" or "mixed"."""
+        """Model towards which undetermined parameters are chosen: "description", "centre" or
+        "mixed".
+        """
         if self.from_description.all():
             return "description"
         return "mixed" if self.from_description.any() else "centre"

@@ -115,7 +115,7 @@ class Region:
         return cls(robot, limited, own, K, R, rho, budget, limit_units, start, largest)
 
     def largest_value(self, form: Array, seen_from: Array) -> FormBound:
-        """The largest value of ``form . delta``, and what keeps it from being larger.
+        """The largest value of ``form . delta``, and the constraints that limit it.
 
         `form` (n,); `seen_from` (n,): the model from which `End.shares` are counted. Raises
         SolverError: when no proof was found.
@@ -136,7 +136,7 @@ class Region:
         return FormBound(RangeEnd(form, np.inf, [], nothing), model, {"proof": 1.0})
 
     def _prove_range_end(self, form: Array, w: Array, multipliers: dict[int, Array]) -> RangeEnd:
-        """The bound of these multipliers, without our own limits where it holds without."""
+        """The bound of these multipliers, without the limits on sizes if it holds without them."""
         limited = self.prover.prove(form, w, multipliers)
         first = len(self.feasible.blocks) + self.own
         constraint_multipliers = {place: Z for place, Z in multipliers.items() if place < first}
@@ -147,7 +147,7 @@ class Region:
         return proof if proof.bound <= limited.bound else limited
 
     def needs_limit(self, end: FormBound) -> bool:
-        """Whether the proof of an end is about models within our own limits only."""
+        """Whether the proof of an end holds only within the limits on sizes."""
         return max(end.proof.dual.Z, default=-1) >= len(self.feasible.blocks) + self.own
 
     def certificate(self, end: FormBound) -> Certificate | None:
@@ -157,7 +157,7 @@ class Region:
 
     @cached_property
     def _prover_without_limits(self) -> RangeEndProver:
-        """The region without our own limits, which come last."""
+        """The region without the limits on sizes, which come last."""
         linear = self.feasible.linear[: self.own]
         question = Question.from_doubles(
             self.robot, replace(self.feasible, linear=linear), self.K, None
@@ -184,7 +184,7 @@ class Region:
 
     @cached_property
     def _constraints_on_free_parameters(self) -> list[int]:
-        """Which of the constraints are about x."""
+        """Constraints that involve x."""
         T = self._elimination.T
         return [k for k, c in enumerate(self.feasible.constraints) if T[c.columns].any()]
 
@@ -200,7 +200,7 @@ class Region:
 
     @cached_property
     def _budget_barrier(self) -> BallBarrier:
-        """The logarithm of what a model leaves of the budget."""
+        """The logarithm of the part of the budget that a model leaves."""
         elimination = self._elimination
         A = self.R @ (self.K @ elimination.T)
         b = self.rho - self.R @ (self.K @ elimination.fixed)
@@ -297,7 +297,7 @@ class Region:
 
 
 def _relative_size(feasible: FeasibleSet, scale: Units, delta: Array) -> float:
-    """Size of a model relative to our own limits; 1 at least."""
+    """Size of a model relative to the limits on sizes; 1 at least."""
     out = 1.0
     for limit in _size_limits(feasible, scale, 1.0):
         along = float(limit.coefficients @ delta[limit.columns])

@@ -1,8 +1,8 @@
 """Solve a CVXPY program with a list of solvers; accept an answer only after verification.
 
-CVXPY canonicalises the program and calls the solver. Where a solver stops before its own tolerance,
-CVXPY would discard the last iterate; here it is kept, with its multipliers, and judged like any
-other. A solver's status is logged and otherwise ignored.
+CVXPY canonicalises the program and calls the solver. If a solver stops before its tolerance, CVXPY
+discards the last iterate; here it is kept, with its multipliers, and verified like any other. A
+solver's status is logged and otherwise ignored.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "time_limit_secs": SECONDS,
     },
 }
-"""Settings by solver; others are called with their own."""
+"""Settings by solver; other solvers use their defaults."""
 
 LOOSER = 10.0
 """Factor on the tolerances of Clarabel's second attempt, with the norm squared."""
@@ -58,7 +58,7 @@ Ladder = tuple[tuple[str, str, Backend], ...]
 
 @dataclass(frozen=True, eq=False)
 class SolverAnswer:
-    """A solver's answer: nothing in it is relied on before it is verified.
+    """A solver's answer, not verified yet.
 
     ``x`` are the program's unknowns. ``multipliers`` are those of the matrices, (s_k, s_k) each,
     ``prices`` those of the linear constraints, shape (m,), ``tangents`` those of the constraints
@@ -74,7 +74,7 @@ class SolverAnswer:
     tangents: tuple[Array, ...] = ()
 
     def has_shapes_of(self, program: Program) -> bool:
-        """True when the point is finite and everything has the shape that the program asks."""
+        """Whether the point is finite and has the shape of the program."""
         sizes = tuple(np.shape(Z) for Z in self.multipliers)
         return (
             np.shape(self.x) == (program.size,)
@@ -106,7 +106,9 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Judgement:
-    """Result of our own check of a point: is it acceptable, how good, and why."""
+    """Result of the independent check of a point: whether it is acceptable, its quality, and the
+    reason.
+    """
 
     accepted: bool
     usable: bool

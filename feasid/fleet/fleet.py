@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STANDS_OUT = 3.0
-"""Deviations between robots from which one is named."""
+"""Number of standard deviations from which a robot is named."""
 
 UNKNOWN = 0.1
-"""Predicted error of all motions together above which the type is not known."""
+"""Predicted error of all motions together above which the type counts as not determined."""
 
 
 @checked_methods
@@ -212,7 +212,7 @@ def fit_fleet(
 
 
 def _information(fitted: Fit) -> float:
-    """How much a log says of the parameters, as a logarithm."""
+    """Information of a log on the parameters, as a logarithm."""
     return float(np.linalg.slogdet(np.eye(fitted.base.size) + fitted.triangle[0])[1])
 
 
@@ -316,7 +316,9 @@ def _torques(robot: Robot, fits: Sequence[Fit]) -> Array:
 
 
 def _describe_outlier(robot: Robot, K: Array, equations: TypeEquations, known: TypeModel) -> str:
-    """In what a robot is farther from the type than `STANDS_OUT` deviations, largest first."""
+    """Parameters of a robot that differ from the type by more than `STANDS_OUT` standard
+    deviations, largest first.
+    """
     mean, size = deviation_of(K, equations, known)
     scores: list[tuple[float, str]] = []
     for body, ten in zip(robot.bodies, robot.inertial_columns, strict=True):

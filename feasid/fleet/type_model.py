@@ -1,4 +1,4 @@
-"""What robots of one type have in common, and how much one differs from another, by evidence.
+"""Common parameters of robots of one type, and the spread between robots, by evidence.
 
 Parameters of robot k are those of the type plus a deviation: one factor per body and its first
 moments, friction, and offsets. Three sizes say how large deviations are; they maximise the marginal
@@ -22,16 +22,16 @@ GRID = {
     "friction": (0.03, 0.1, 0.2, 0.3, 0.5, 0.8),
     "offsets": (0.003, 0.01, 0.03, 0.1, 0.3),
 }
-"""Sizes that are tried: shares of a body, of friction, and of a joint's torque."""
+"""Spreads that are tried: shares of a body, of friction, and of a joint's torque."""
 
 MOMENTS = 0.3
 """Deviation of a first moment over mass, radius of gyration and that of the body's factor."""
 
 BELIEF = 1.0
-"""Weight with which the type's bodies are taken for those described; see the entropic prior."""
+"""Weight of the description as a prior of the type's bodies; see the entropic prior."""
 
 ROUNDS = 2
-"""Deviations are shares of the type's parameters, which are known better the second time."""
+"""Number of rounds: spreads are shares of the type's parameters, which improve with every round."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,8 +1,8 @@
 """A robot of moving bodies from a description: links that move together are added up.
 
-Links without joints are lumped into what carries them. Of a link with several joints, the last one
-carries it, and the others carry bodies without mass named ``link/joint``. Friction, drive inertia
-and springs of joints become drives with these values.
+Links without joints are added to the body that carries them. Of a link with several joints, the
+last one carries it, and the others carry bodies without mass named ``link/joint``. Friction, drive
+inertia and springs of joints become drives with these values.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def build_robot(
 
 
 def _has_floating_base(description: Description, asked: bool | None, notes: list[str]) -> bool:
-    """Whether the root link floats: as asked, else where nothing else could move."""
+    """Whether the root link floats: as the option says; by default only if no joint moves."""
     if description.world:
         if asked:
             raise InputError(
@@ -173,7 +173,7 @@ def _make_frames_massless(
 ) -> Iterator[Body]:
     """The bodies, those that are mere frames between joints massless.
 
-    They have neither mass nor geometry and carry others, in a file that gives links a mass. A last
+    Links without mass and geometry that carry others, in a file that gives links a mass. A last
     body without mass is not reported: it could not be moved.
     """
     carrying = {b.parent for b in bodies}
@@ -259,7 +259,7 @@ def _bond_to_coupling(bond: Bond, references: Mapping[str, float]) -> Coupling:
 
 
 Place = tuple[str | None, Array, Array]
-"""A body of the file: in which body of the robot (None: the base), its pose there."""
+"""A body of the file: its body of the robot (None: the base) and its pose in it."""
 
 
 def _link_places(robot: Robot) -> dict[str, Place]:

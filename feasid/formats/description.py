@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from feasid.robot.description import Robot
 
 MAX_NAME = 256
-"""Characters that a name may have."""
+"""Largest number of characters of a name."""
 
 
 class NeedsCompilerError(Exception):

@@ -82,7 +82,7 @@ def with_fit_terms(
     drive_inertia: bool | None,
     offer: CandidateTerms | None = None,
 ) -> tuple[Robot, list[Note]]:
-    """The robot with the joint terms that a fit uses, and what was assumed.
+    """The robot with the joint terms that a fit uses, and notes on assumptions.
 
     `friction`: sequence of words of `feasid.robot.joint_terms.FRICTION`, default those that the
     robot declares, the first three when it declares none; `drive_inertia`: default as the robot
@@ -117,8 +117,8 @@ def with_fit_terms(
 def without_unmeasured_terms(robot: Robot, measured: Sequence[str]) -> tuple[Robot, list[Note]]:
     """The robot without the joint terms of joints whose torques were not measured, and a note.
 
-    Raises InputError: no joint at all, one that the robot does not have, or a robot whose torques
-    are not one by one those of its joints.
+    Raises InputError: no joint at all, one that the robot does not have, or torques of the robot
+    are not those of single joints.
     """
     if not measured:
         raise InputError("measured names no joint: without any torque nothing can be fitted")

@@ -123,7 +123,7 @@ def load_robot(
 
 
 def _from_memory(model: Any, gravity: npt.ArrayLike | None, ignore: Iterable[str]) -> Robot | None:
-    """The robot of a model that another program has read; None for anything else."""
+    """The robot of a Pinocchio or MuJoCo model; None for anything else."""
     if is_pinocchio(model):
         return robot_from_pinocchio(model, gravity)
     if hasattr(model, "worldbody") and hasattr(model, "to_xml"):  # mujoco.MjSpec
@@ -153,7 +153,8 @@ def _parse_source(path: Any, limits: ReadLimits) -> XmlText:
 
 
 def _run_xacro(path: str | os.PathLike[str], limits: ReadLimits) -> XmlText:
-    """The URDF that xacro makes of a file. Xacro evaluates what the file says: trust it first.
+    """The URDF that xacro makes of a file. Xacro evaluates expressions of the file, so expand only
+    files that you trust.
 
     Raises MissingExtraError: xacro is not installed. Raises DescriptionError: xacro refuses the
     file.

@@ -16,13 +16,13 @@ from feasid.robot.description import Robot, Source
 from feasid.robot.drives import Drive
 
 CONSTANT = ("R", "P", "FreeFlyer", "Spherical", "Planar", "Translation", "H")
-"""How the names of joints begin, after "JointModel", whose motion subspace does not move."""
+"""Prefixes, after "JointModel", of names of joints with a constant motion subspace."""
 
 MOVING = ("SphericalZYX", "Universal", "Ellipsoid")
-"""And of those that begin like them but whose motion subspace does."""
+"""Prefixes of names that begin in the same way but have a varying motion subspace."""
 
 UNLIMITED = 1e30
-"""A position limit beyond this is none."""
+"""A position limit beyond this counts as no limit."""
 
 
 def is_pinocchio(model: object) -> bool:

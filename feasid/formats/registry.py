@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from feasid.robot.description import Robot, Source
 
 MAX_REMEMBERED = 4
-"""Descriptions that are kept, so that a robot's text is not parsed again for each question."""
+"""Number of parsed descriptions that are kept, so that a text is not parsed again for each
+query."""
 
 _REMEMBERED: OrderedDict[tuple[str, str, bytes], Description | None] = OrderedDict()
 
@@ -151,8 +152,8 @@ def collision_meshes(robot: Robot) -> dict[str, list[Mesh]]:
 def shape_boxes_by_body(robot: Robot) -> dict[int, tuple[Array, Array, float]]:
     """Per body the box around its links' shapes in its frame, and the sum of their volumes.
 
-    Collision geometries, or what is drawn of a link that has none. Bodies are left out of which a
-    link with mass has a mesh, or nothing.
+    Collision geometries, or visual ones if a link has none. Bodies are left out if a link with mass
+    has a mesh or no shape.
     """
     description = reread_description(robot)
     links = () if description is None else description.links

@@ -1,9 +1,9 @@
 """New inertials for the links of a file: which numbers to write, exactly possible as decimals.
 
 Links that move as one body share one set of parameters that only make sense together: the moving
-link gets the body's parameters minus those of the links fixed to it. When what remains could not
-exist, or a fixed link could not, the fixed links' mass and inertia become zero and the moving link
-carries all. Links on joints that are only held (``lock=``) still move for other programs, which
+link gets the body's parameters minus those of the links fixed to it. If the remainder or a fixed
+link would be infeasible, the fixed links' mass and inertia become zero, and the moving link gets
+everything. Links on joints that are only held (``lock=``) still move for other programs, which
 refuse moving links without mass: these keep their inertial, or a share of it where the whole is
 more than the body has.
 """
@@ -43,7 +43,7 @@ UNCHANGED = 1e-14
 """Relative difference that is rounding: the file keeps its own digits."""
 
 EMPTIED = NewInertial(0.0, (0.0,) * 6)
-"""What a fixed link gets when the moving one carries all."""
+"""Inertial of a fixed link if the moving one has everything."""
 
 HELD_SHARES = (*(0.5**k for k in range(20)), 1e-9)
 """Shares of the inertials of held links that are tried until the body's own link is consistent."""
@@ -155,8 +155,8 @@ def joint_terms_to_write(robot: Robot, holds: Collection[str]) -> dict[str, Join
     """Per joint the terms to write, of the symbols that a format `holds`.
 
     Joints of one degree of freedom without a drive get zeros, so that the file agrees with the
-    model. Joints with a drive without values keep what the file says. A spring's rest position is
-    kept where the drive says it; see `sum_drives` for how drives of one joint count.
+    model. Joints with a drive without values keep the values of the file. A spring's rest position
+    is kept where the drive says it; see `sum_drives` for how drives of one joint count.
 
     Raises InputError: a term is negative; names the joint.
     """
@@ -189,11 +189,11 @@ def joint_terms_to_write(robot: Robot, holds: Collection[str]) -> dict[str, Join
 def patch_source(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> bytes:
     """The text that the robot was read from, with its parameters; read back and verified.
 
-    Bodies without parameters and joints whose drives have no values keep what the file says.
+    Bodies without parameters and joints whose drives have no values keep the values of the file.
 
     Raises InputError: the robot has no source of this format, a body that the file has no place
-    for, or parameters that cannot exist; names the body. Raises OutputError: what would be written
-    does not read back as the robot, to `Format.agreement`.
+    for, or parameters that cannot exist; names the body. Raises OutputError: the new text does not
+    read back as the robot, to `Format.agreement`.
     """
     if robot.source is None or robot.source.format != form.name:
         raise InputError(
@@ -251,7 +251,9 @@ def _verify_bodies(
 
 
 def _stated_parameters(description: Description, member: Member) -> Array | None:
-    """Parameters of a link by the description; its own where only a compiler knows."""
+    """Parameters of a link from the description, or from the robot if only a compiler knows
+    them.
+    """
     try:
         return description.link(member.name).parameters
     except NeedsCompilerError:
@@ -280,7 +282,7 @@ def generate_file(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> byt
 
     Raises UnsupportedJointError: a joint that the format does not have. Raises InputError: a closed
     loop; a body without parameters, or with ones that cannot exist; a joint that follows several.
-    Raises OutputError: what would be written does not read back as the robot.
+    Raises OutputError: the new text does not read back as the robot.
     """
     if robot.loops:
         raise InputError(

@@ -1,7 +1,7 @@
 """Collision geometries: volume, bounding box, and the capsule around each.
 
-A mesh, read only where the caller names its folder, counts by its convex hull, as two bodies that
-contain it: a capsule, for what is far, and a polytope of few faces, for what is near. Links whose
+A mesh, read only where the caller names its folder, is replaced by two shapes that contain its
+convex hull: a capsule for large distances, and a polytope of few faces for small ones. Links whose
 capsules or polytopes are apart do not meet.
 """
 
@@ -62,7 +62,7 @@ class Shape:
     def enclosing_capsule(self) -> tuple[Array, Array, float]:
         """End points (3,) and radius of a capsule that contains the shape, in the link's frame.
 
-        Spheres and capsules are their own; a cylinder gets round ends, a box the capsule along
+        Spheres and capsules are unchanged; a cylinder gets round ends, and a box the capsule along
         its longest axis through its edges.
         """
         longest = int(np.argmax(self.half)) if self.kind in ("box", "ellipsoid") else 2
@@ -125,7 +125,7 @@ CIRCLE_STEPS = 300
 """Steps towards the centre of the smallest circle: its radius is then 0.3 % too large at most."""
 
 ROUNDING = 1e-9
-"""By how much capsules (a share) and polytopes [m] are larger than what they contain."""
+"""Margins by which capsules (a share) and polytopes [m] are larger than the shapes inside."""
 
 RECORD = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 """A triangle of a binary STL file."""

@@ -5,9 +5,9 @@ inertial parameters where the file had to be given others), and the hash of the 
 belongs to. `load_robot` reads it together with the file; other programs do not see it.
 
 Loops and couplings have a table of their own, written by hand or by `feasid.write`;
-parallelograms may stand in it, with the arguments of `feasid.parallelogram`.
-URDF has trees and joints that mimic one other. ``arm.urdf.loops.json`` adds what closes or couples
-them, in the names of the file's links and joints::
+it may also contain parallelograms, with the arguments of `feasid.parallelogram`.
+URDF has trees and joints that mimic one other. ``arm.urdf.loops.json`` adds loop closures and
+couplings, with the names of the file's links and joints::
 
     {"format": "feasid loops", "version": 1,
      "loops": [{"name": "tip", "first": "coupler", "second": "base", "kind": "connect",
@@ -43,27 +43,28 @@ from feasid.robot.variants import parallelogram
 SUFFIX = ".feasid.json"
 
 VERSION = 1
-"""Version of the sidecar's layout; newer ones are refused."""
+"""Version of the sidecar's layout; newer ones raise an error."""
 
 MAX_SIDECAR_BYTES = 16 * 1024 * 1024
-"""Bytes of a sidecar beyond which it is not one."""
+"""Largest size of a sidecar in bytes."""
 
 SAME_PLACE = 1e-9
-"""Distance [rad or m] up to which a joint is held where it was: digits of what was typed."""
+"""Largest difference [rad or m] of a held position that counts as equal: rounding of typed
+digits."""
 
 MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
-"""What content raises that `sidecar_bytes` never made."""
+"""Errors that damaged content raises."""
 
 
 def sidecar_path(path: str | Path) -> Path:
-    """Where the sidecar of a file is."""
+    """Path of the sidecar of a file."""
     return Path(f"{path}{SUFFIX}")
 
 
 def sidecar_bytes(robot: Robot, content: bytes, inertials: bool) -> bytes:
     """The sidecar of a file with this content, for a robot that it cannot hold.
 
-    `inertials` says whether the file's own inertial parameters are others.
+    `inertials`: whether the file's own inertial parameters differ.
     """
     data: dict[str, Any] = {
         "format": "feasid sidecar",
@@ -151,7 +152,7 @@ def with_sidecar(
 def _held_positions(
     robot: Robot, data: dict[str, Any], lock: Mapping[str, float]
 ) -> dict[str, Any]:
-    """Where joints are held of the robot that a sidecar was written for.
+    """Positions of the held joints of the robot in a sidecar.
 
     Raises ValueError: the sidecar has joints that the robot does not have, or does not say where
     they are held.
@@ -246,10 +247,10 @@ def _lists_to_arrays(data: dict[str, Any]) -> dict[str, Any]:
 TABLE_SUFFIX = ".loops.json"
 
 TABLE_VERSION = 1
-"""Version of the layout of a table of loops; newer ones are refused."""
+"""Version of the layout of a table of loops; newer ones raise an error."""
 
 MAX_TABLE_BYTES = 1024 * 1024
-"""Bytes of a table beyond which it is not one."""
+"""Largest size of a table in bytes."""
 
 ENTRIES = ("format", "version", "parallelograms", "loops", "couplings", "active", "configuration")
 
@@ -262,7 +263,7 @@ COUPLING = ("joint", "factors", "offset")
 
 
 def loop_table_path(path: str | Path) -> Path:
-    """Where the table of a file is."""
+    """Path of the table of a file."""
     return Path(f"{path}{TABLE_SUFFIX}")
 
 

@@ -22,7 +22,7 @@ TERM_FIELDS = {"Ia": "inertia", "fv": "viscous", "fc": "coulomb", "k": "stiffnes
 
 @dataclass(frozen=True)
 class JointTerms:
-    """A joint's terms in SI units and radians; zero where the file says nothing."""
+    """A joint's terms in SI units and radians; zero if the file gives none."""
 
     inertia: float = 0.0
     viscous: float = 0.0
@@ -38,7 +38,7 @@ class JointTerms:
         return {symbol: value for symbol, value in named if value}
 
     def drives(self, body: str, joint: str) -> Iterator[Drive]:
-        """The joint's drive; none when there is nothing to say."""
+        """The joint's drive; None without terms."""
         term_values = self.values
         if term_values:
             spring_rest = self.rest if "k" in term_values else 0.0
@@ -78,7 +78,7 @@ def sum_drives(drives: Iterable[Drive]) -> dict[tuple[tuple[str, float], ...], d
 
 
 def _coefficient_scaling(symbol: str, ratio: float) -> float | None:
-    """`JointTerm.scaling`; of features only what needs none is known."""
+    """`JointTerm.scaling`; for custom terms only if no scaling is needed."""
     if symbol in TERMS:
         return TERMS[symbol].scaling(ratio)
     return 1.0 if ratio == 1.0 else None
@@ -107,7 +107,7 @@ def negative_notes(joints: Iterable[tuple[str, str, JointTerms]]) -> Iterator[st
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Something in a file that the robot does not have: what it is, and its name."""
+    """Something in a file that the robot does not have: its kind and name."""
 
     kind: str
     name: str

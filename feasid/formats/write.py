@@ -20,8 +20,8 @@ from feasid.formats.xml import parse_xml
 from feasid.robot.description import GRAVITY, Robot
 
 DRY = 0.01
-"""Transition [rad/s or m/s] up to which friction is dry to a file's readers: their own stiction
-changes its sign over as much."""
+"""Transition [rad/s or m/s] up to which friction is written as dry friction: readers of the file
+smooth its sign over a similar speed."""
 
 HELD = {form.name: form.holds for form in FORMATS.values()}
 """Drive symbols that a format can hold, on drives of one joint, by the format's name."""
@@ -154,7 +154,7 @@ def _with_frames_of_format(robot: Robot, kind: str) -> Robot:
 
 
 def unrepresentable_columns(robot: Robot, kind: str) -> npt.NDArray[np.bool_]:
-    """Which standard parameters a format has no place for; bool, shape (n,)."""
+    """Whether a format has no place for each standard parameter; bool, shape (n,)."""
     out = np.zeros(robot.size, dtype=bool)
     for i in range(len(robot.bodies)):
         out[robot.rotor_columns(i)] = True

@@ -1,10 +1,10 @@
 """XML as text: a strict reader that remembers where everything stands, so that it can be patched.
 
-Robot description files come from strangers. The reader is built on the standard library's expat
-and refuses what no description needs: document type declarations (hence entities of any kind),
-deep nesting, huge files. It opens nothing but the file itself. Every element knows its line and
-its place in the text, every attribute value its span, so that an error can point at it and a
-writer can replace that value and nothing else.
+Robot description files may come from untrusted sources. The reader uses the standard library's
+expat and rejects features that no description needs: document type declarations (hence entities of
+any kind), deep nesting, huge files. It opens nothing but the file itself. Every element knows its
+line and its place in the text, every attribute value its span, so that an error can point at it and
+a writer can replace that value and nothing else.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class ReadLimits:
     """Sizes beyond which a description file is refused with a `LimitError`."""
 
     size: int = 64 * 1024 * 1024
-    """Bytes of the file."""
+    """Largest number of bytes of the file."""
     items: int = 1_000_000
-    """Elements and attributes together."""
+    """Largest number of elements and attributes together."""
     depth: int = 256
-    """Elements inside each other."""
+    """Largest depth of nested elements."""
     token: int = 1024 * 1024
-    """Bytes of one tag or comment."""
+    """Largest number of bytes of one tag or comment."""
 
 
 LIMITS = ReadLimits()
@@ -375,7 +375,7 @@ def markup(tag: str, *inside: object, **attributes: object) -> list[str]:
     """Lines of a new element.
 
     `*inside`: lines of children in lists; anything else is the element's text. Text is escaped,
-    numbers are written as `decimals`, and what is None is left out; `**attributes`: text or
+    numbers are written as `decimals`, and None is left out; `**attributes`: text or
     numbers; those that are None are left out.
     """
     given = {k: v for k, v in attributes.items() if v is not None}

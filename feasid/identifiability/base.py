@@ -532,7 +532,8 @@ def servo_scale_groups(robot: Robot | str | PathLike[str]) -> tuple[tuple[str, .
 
 
 def load_columns(base: BaseParameters, body: str | None = None) -> tuple[str, Array]:
-    """The body or link that carries a load (default: the last), and what it adds per parameter.
+    """The body or link that carries a load (default: the last), and the parameters that the load
+    adds.
 
     Shape (nb, 10): change of the base parameters by the load's ten, in that link's frame.
     """

@@ -110,10 +110,10 @@ class CrossJointRelations:
         return out
 
     def _shared_drive_null_vectors(self) -> list[tuple[int, Array]]:
-        """Null vectors that involve the Ia or fo of drives that are nobody's own.
+        """Null vectors that involve the Ia or fo of shared drives.
 
         Of the joints' rows N_i x_i + E_i g = 0 the x_i can be solved for when E_i g is in the
-        range of N_i; what g that allows is a subspace, usually zero.
+        range of N_i; the possible g form a subspace, usually zero.
         """
         run = self.echelon.run
         columns = [c for _, _, c in run.shared_drive_columns]
@@ -235,8 +235,8 @@ class Coefficients:
     def joint_nullspaces(self) -> tuple[JointNullspace, ...]:
         """The joints' blocks: in floating point, or in exact arithmetic if a rank is doubtful.
 
-        Exact arithmetic takes over when singular values, angles or offsets are neither zero nor
-        safely not, if the geometry is rational.
+        If singular values, angles or offsets are neither clearly zero nor clearly not, and the
+        geometry is rational, exact arithmetic is used.
         """
         return (
             self.echelon.joint_nullspaces
@@ -464,7 +464,7 @@ class Coefficients:
         return out
 
     def null_vector(self, column: int) -> Array:
-        """The change that goes with one unit of a dependent parameter and shows nowhere, (n,).
+        """The unidentifiable direction with one unit of a dependent parameter, (n,).
 
         Other dependent parameters stay as they are.
         """

@@ -1,4 +1,4 @@
-"""Near-degenerate geometry: which joint, and which angle or offset makes it so.
+"""Nearly degenerate geometry: the joint, and the angle or offset that causes it.
 
 Some effects are of second order in a small angle and vanish in rounding, so singular values alone
 do not show which ranks are doubtful. Angles and offsets between 1e-14 and 1e-5 are: between
@@ -36,7 +36,7 @@ MAX_DOUBTFUL_VALUE = 1e-9
 
 
 def find_near_degeneracies(echelon: Echelon, blocks: Sequence[JointNullspace]) -> dict[int, str]:
-    """Joints whose answer hangs on a tiny angle, offset or singular value: which, and what of it.
+    """Joints whose result depends on a tiny angle, offset or singular value, and this cause.
 
     `echelon`: computed in floating point; `blocks`: the blocks in use, perhaps from exact
     arithmetic.

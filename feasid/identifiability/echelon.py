@@ -30,25 +30,26 @@ from feasid.identifiability.recursion import Recursion
 from feasid.robot.inertia import SYMBOLS
 
 PIVOT_TOLERANCES = (1e-8, 1e-10, 1e-12)
-"""How much of a unit vector an entry must be to be a pivot; looser ones if pivots are missing."""
+"""Least entry of a unit vector for a pivot; smaller ones are tried if pivots are missing."""
 
 MAX_NOISE_FLOOR = 1e-2
-"""No noise is taken for more than this."""
+"""Largest noise that is assumed."""
 
 MIN_PIVOT_SINGULAR_VALUE = 1e-12
-"""Pivots that make a worse matrix than this are not pivots."""
+"""Pivots that give a matrix with a worse condition than this are rejected."""
 
 INTEGER_TOLERANCE = 2e-13
-"""Coefficients (in working units) this close to an integer are that integer. With a tenth and with
-ten times as much all tests of counts on hard mechanisms, tilts and random trees pass as well."""
+"""Coefficients (in working units) this close to an integer are replaced by it. With a tenth and
+with ten times as much all tests of counts on hard mechanisms, tilts and random trees pass as
+well."""
 
 NOISE_SAFETY_FACTOR = 10.0
 """An entry differs from an integer if the difference exceeds the estimated rounding by this
 factor."""
 
 MAX_ROUNDING = 1e-9
-"""No entry this far from an integer is one, whatever its estimated rounding: along chains of ten
-bodies and more the estimate, a bound, grows far beyond the rounding itself."""
+"""An entry this far from an integer is not replaced by it, whatever its estimated rounding: along
+chains of ten bodies and more the estimate, a bound, grows far beyond the rounding itself."""
 
 EPSILON = 2.0**-52
 """Rounding of an entry relative to the largest of its parameter's row, such as a squared gear

@@ -36,7 +36,7 @@ MAX_DENOMINATOR = 10_000
 """Rotation matrices with larger denominators count as irrational."""
 
 MAX_COARSE_DENOMINATOR = 64
-"""Denominators of matrices that may be turned by a small angle."""
+"""Largest denominators of matrices that may be rotated by a small angle."""
 
 MAX_TILT = 1e-2
 """Sine of the largest such angle."""
@@ -126,7 +126,7 @@ def _turn_by_small_angle(
 
 
 def screw_size(screw: Array) -> float:
-    """Largest entry of a screw's direction: what `rational_screw` divides by."""
+    """Largest entry of a screw's direction, by which `rational_screw` divides."""
     size = float(np.abs(screw[:3]).max())
     return size if size >= ROUNDING else float(np.abs(screw[3:]).max())
 
@@ -352,7 +352,8 @@ def certify(echelon: Echelon, blocks: Sequence[JointNullspace]) -> RankCheck:
 def exact_blocks(echelon: Echelon) -> tuple[JointNullspace, ...]:
     """The blocks of an echelon form from exact arithmetic.
 
-    Raises NotRational: says which joint's geometry is not, or what else is not covered.
+    Raises NotRational: the geometry of a joint is not rational, or the case is not covered; the
+    message names it.
     """
     run = echelon.run
     if run.measured is not None or run.shared_drive_columns:

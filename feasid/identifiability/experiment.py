@@ -197,7 +197,7 @@ class MissingCombinations:
 
     @cached_property
     def missing(self) -> Mask:
-        """Which of the use's base parameters the experiment does not know, shape (nb,)."""
+        """Whether the experiment leaves each of the use's base parameters unknown, shape (nb,)."""
         return np.asarray(self.nullspace_image.any(axis=1))
 
     def by_body(self) -> dict[str, list[str]]:
@@ -298,7 +298,7 @@ LARGEST_ROUNDING = 1e-8
 this. On five mechanisms with loops coefficients of zero were off by a twentieth of it."""
 
 MIN_SINGULAR_VALUE = 1e-17
-"""What a singular value of zero counts as in a gap."""
+"""Value of a zero singular value in a gap."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Working frames and units of a robot, and what the recursion reads from them.
+"""Working frames and units of a robot, and the quantities that the recursion reads.
 
 Spans and ranks do not depend on frames and units, but rounding does. So each body gets a working
 frame with the body's axes and its origin on the joint's axis, nearest to the parent's working
@@ -295,10 +295,12 @@ GRAVITY_SET = -1
 """Key of gravity among the seeds; other keys are the joints that share a drive."""
 
 DOUBTFUL_SINGULAR_VALUES = (1e-13, 1e-5)
-"""Singular values in between are neither zero nor safely not: the geometry is near-degenerate."""
+"""Singular values in between are neither clearly zero nor clearly not: the geometry is nearly
+degenerate."""
 
 WHOLE_SPACE = {m: np.eye(m) for m in (6, 10)}
-"""Whole spaces: bodies beyond one that can move and be felt in every way need no more ranks."""
+"""Whole spaces: once a body can move in every direction and all its parameters matter, bodies
+beyond it need no ranks."""
 
 EMPTY_BASIS = {m: np.zeros((m, 0)) for m in (6, 10)}
 """Empty spaces."""
@@ -467,7 +469,7 @@ class ScaledExperiment:
 
     @cached_property
     def torque_units(self) -> Array:
-        """Per joint what a working unit of its torque is: length times speed."""
+        """Working unit of each joint's torque: length times speed."""
         return np.array([self.frames.torque_unit(i) for i in range(len(self.robot.bodies))])
 
     @cached_property

@@ -9,8 +9,8 @@ commute. R is semisimple with the known eigenvalues 0, +-i (velocities) and 0, +
 
     span{T^k P_f x, T^k R P_f x},  P_f the spectral projector, a fixed polynomial in R,
 
-and T drops out when the pitch h is zero. In the coordinates used here R is skew, so that every
-P_f is an orthogonal projector and nothing is amplified.
+and T drops out when the pitch h is zero. In the coordinates used here R is skew, so every P_f is an
+orthogonal projector, and rounding is not amplified.
 
 **Coordinates.** Parameters are x = (Lxx, r Lxy, r Lxz, Lyy, r Lyz, Lzz, lx, ly, lz, m) with
 r = sqrt(2), about an origin on the joint's axis, lengths divided by the robot's length scale.
@@ -32,7 +32,7 @@ times as much all tests of counts in `tests/identifiability/test_nullspace.py` o
 tilts and random trees pass as well."""
 
 WEAK_DIRECTION = 1e-3
-"""A direction weaker than this keeps its size, so that rounding in it is never blown up."""
+"""A direction weaker than this keeps its size, so that its rounding is not amplified."""
 
 ROOT2 = np.sqrt(np.array([1.0, 2, 2, 1, 2, 1, 1, 1, 1, 1]))
 """x = ROOT2 * parameters (with scaled lengths)."""
@@ -82,8 +82,8 @@ def momentum_map(screw: Array) -> Array:
 class ScrewAction:
     """A joint's action on a space, as matrices whose images are the orbit's span.
 
-    ``still`` (m, m) projects on what the motion leaves alone; the images of the rows of
-    ``moving`` (k, m, m) span what x sweeps beyond that, which is also A times the orbit's span.
+    ``still`` (m, m) projects on the part that the motion leaves unchanged; the images of the rows
+    of ``moving`` (k, m, m) span what x sweeps beyond that, which is also A times the orbit's span.
     """
 
     still: Array

@@ -1,8 +1,9 @@
-"""The Recursive Parameter Nullspace Algorithm: what no motion of a robot can ever show.
+"""The Recursive Parameter Nullspace Algorithm: the directions of parameters that no motion of a
+robot shows.
 
 Wensing, Niemeyer and Slotine (2024), "RPNA". Going out from the base, each body gets the span V of
-the velocities it can attain and the span K of the parameter combinations that its parents can
-feel. A change of the body's parameters, moved to its parent so that the total stays the same
+the velocities it can attain and the span K of the parameter combinations that its parents' torques
+depend on. A change of the body's parameters, moved to its parent so that the total stays the same
 (Sec. 3), is undetectable exactly when
 
     momentum   Phi' dI v = 0            for all v in V, and
@@ -319,7 +320,7 @@ class RecursionStep:
         return span, np.hstack([a.split_orbits(span)[1] for a in self.screw_actions[1]])
 
     def _displacement_rates(self, k: Array) -> Array:
-        """How functionals change with a displacement that a held joint does not make."""
+        """Change of functionals with a displacement of a held joint."""
         run, rotor = self.run, self.run.rotor_views[self.i]
         turned = [a.T @ k[:10] for a in parameter_rate(run.frames.screws[self.i])]
         if rotor is None:
@@ -336,7 +337,7 @@ class RecursionStep:
     def _zero_momentum_directions(
         self, carried: Array, seeds: dict[int, AffineSet], observed_motion: Array | None
     ) -> Array:
-        """Directions along which the joint must feel no momentum."""
+        """Directions along which the joint must have no momentum."""
         out = [carried] if self.is_measured else []
         if observed_motion is not None and not self.is_held and not self.is_measured:
             out.append(observed_motion)

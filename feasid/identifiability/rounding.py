@@ -3,12 +3,12 @@
 A file that writes 1.5708 for a right angle turns a structural null direction into one that is
 felt with 4e-6 of the usual strength. The count of base parameters in floating point then
 follows the rounding, not the robot. Here a direction that is perpendicular or parallel to an
-axis, or an offset that vanishes, *within the rounding that the file's own numbers show*, is taken
-for exactly that. Every change is reported.
+axis, or an offset that vanishes, *within the rounding that the file's own numbers show*, is treated
+as exact. Every change is reported.
 
-The rounding is read off the numbers that place a joint: the angles of its own origin, and of fixed
-joints between it and the body before. An angle that is a multiple of 90 degrees (or of 15, with
-enough decimals) up to a unit in its last place shows how far off it is; each number speaks for
+The rounding is derived from the numbers that place a joint: the angles of its own origin, and of
+fixed joints between it and the body before. An angle that is a multiple of 90 degrees (or of 15,
+with enough decimals) up to a unit in its last place shows how far off it is; each number speaks for
 itself only, and zero is never the rounding of another number.
 """
 
@@ -33,7 +33,7 @@ MEANT = ((np.pi / 2, 2), (np.pi / 4, 3), (np.pi / 12, 4), (np.pi / 8, 5))
 """Multiples of these are meant exactly when they are written with so many decimals."""
 
 NEGLIGIBLE = 1e-15
-"""What is off by less is rounding of our own and not worth a word."""
+"""Smaller differences are rounding of the computation and not reported."""
 
 ROUNDED = 4e-16
 """Entries of a rotation below this are zero."""
@@ -42,7 +42,7 @@ ACCUMULATION = 1.5
 """Entries of a rotation may be off by the sum of its angles' roundings, and a little more."""
 
 COARSEST = 2e-3
-"""Nothing beyond this [rad or m] is taken for rounding."""
+"""Larger differences [rad or m] never count as rounding."""
 
 PROJECTIONS = 80
 """Each step halves the remainder of an entry that should vanish."""
@@ -76,9 +76,9 @@ EXACT = PoseRounding()
 
 @dataclass(frozen=True)
 class RoundedNumber:
-    """One number that was taken for zero, or for a unit.
+    """One number that was replaced by zero, or by a unit.
 
-    ``what`` is "angle" or "offset"; ``value`` what the file says [rad or m].
+    ``what`` is "angle" or "offset"; ``value`` the number in the file [rad or m].
     """
 
     joint: str
@@ -118,7 +118,7 @@ def _links_between_bodies(description: Description, body: Body) -> Iterator[Link
 
 
 def _intended_pose(chain: list[Link]) -> IntendedPose | None:
-    """How the angles that are meant change a home pose.
+    """Change of a home pose by the exact angles.
 
     None if a joint in between is held, or where a pose does not follow from its angles alone.
     """
@@ -142,7 +142,7 @@ def _intended_pose(chain: list[Link]) -> IntendedPose | None:
 def with_exact_geometry(
     robot: Robot, rounding: PoseRounding, literal: Collection[str] = ()
 ) -> tuple[Robot, tuple[RoundedNumber, ...]]:
-    """The robot with exact geometry, and what was changed for it.
+    """The robot with exact geometry, and the changes.
 
     `literal`: joints whose numbers stay as they are.
     """

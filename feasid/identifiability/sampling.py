@@ -5,12 +5,12 @@ follow from Newton and Euler in spatial form, I a + v x* I v, and are projected 
 axes. Lengths are in units of the robot's lever arms, gravity has unit size, screws are unit
 screws, so that every entry is of order one. A joint's null vectors must leave every measured
 torque as it is, and the columns that are left must be independent. With Theorem 2 of Wensing et
-al. (2024), by which hidden changes are sums of those of the joints, that confirms the count, and
-one further combination of its null vectors confirms K.
+al. (2024), by which unidentifiable directions are sums of those of the joints, that confirms the
+count, and one further combination of its null vectors confirms K.
 
-Couplings and closed loops hide more than the open tree does, so that the tree's base parameters
-are their unknowns: energies at random configurations and velocities, taken through the couplings
-and loops (`visible`), have the identifiable combinations as their row space. Its rank is
+Couplings and closed loops make fewer parameters identifiable than the open tree, so the tree's base
+parameters are the unknowns: energies at random configurations and velocities, taken through the
+couplings and loops (`visible`), have the identifiable combinations as their row space. Its rank is
 numerical.
 """
 
@@ -43,7 +43,7 @@ MOTIONS_PARTLY_MEASURED = 40
 """Motions when one measured row may have to show all parameters of a body and its rotor."""
 
 MAX_ROWS_PER_BODY = 8
-"""Rows that are used for each body: those of the joints next to it, towards the base."""
+"""Number of rows used for each body: those of the nearest joints towards the base."""
 
 SEED = 20240
 """Seed of the random motions: the same robot gets the same answer."""
@@ -279,13 +279,13 @@ def _lie_algebra_closure(screw: Array) -> Array:
 
 
 MAX_HIDDEN_TORQUE = 1e-11
-"""Torques of hidden changes relative to the terms they are made of: rounding leaves 1e-13. With a
-tenth and with ten times as much all tests of counts in `tests/identifiability` on hard mechanisms,
-tilts and random trees pass as well."""
+"""Largest torque of an unidentifiable direction, relative to its terms: rounding leaves 1e-13. With
+a tenth and with ten times as much all tests of counts in `tests/identifiability` on hard
+mechanisms, tilts and random trees pass as well."""
 
 MIN_VISIBLE_RATIO = 1e-13
-"""Smallest singular value of what shows, relative to the largest or to the largest term that makes
-it up: rounding is at 1e-15. A tenth and ten times as much pass the same tests."""
+"""Smallest singular value of identifiable combinations, relative to the largest or to the largest
+term: rounding is at 1e-15. A tenth and ten times as much pass the same tests."""
 
 
 @dataclass(frozen=True)

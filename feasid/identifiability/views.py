@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 COEFFICIENT_DIGITS = 12
-"""Significant digits of a printed coefficient; what is further away is rounding."""
+"""Significant digits of a printed coefficient; further digits are rounding."""
 
 Name = tuple[str, str]
 
@@ -328,7 +328,9 @@ def parameter_column(robot: Robot, name: str) -> int:
 
 
 def _explain_hidden_exchange(base: IdentifiedParameters, column: int) -> str:
-    """Which joint hides an exchange, what is exchanged, and which restriction lets it."""
+    """The joint that hides an exchange, the exchanged parameters, and the restriction that allows
+    it.
+    """
     robot, names = base.robot, base.robot.parameter_names
     body = names[column][0]
     owner = next((i for i, b in enumerate(robot.bodies) if b.name == body), None)
@@ -371,7 +373,7 @@ def _explain_restriction(base: IdentifiedParameters, owner: int) -> str:
 
 
 def describe_rounding(base: IdentifiedParameters) -> str:
-    """Describe what was taken for exact, and what the numbers give when taken literally."""
+    """Describe the geometry treated as exact, and the result for the literal numbers."""
     if not base.roundings:
         return "no rounding in the description"
     decide = base.deciding or base.roundings

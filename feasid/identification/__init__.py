@@ -1,4 +1,4 @@
 """The main pipeline, `fit`, and its result, `Fit`.
 
-Calls the other packages in order; what another package can compute is not computed here.
+Calls the other packages in order and computes nothing that they can compute.
 """

@@ -78,7 +78,7 @@ BY_TORQUES = {"method": "torque", "robust": None}
 """Options of equations of which a log is searched, whatever those that are fitted then."""
 
 Align = Callable[[Reduced], Delay]
-"""What finds a delay of less than a sample in a log."""
+"""Options with which a delay of less than a sample is found."""
 
 
 @checked
@@ -97,7 +97,7 @@ def fit(
         The log: ``q_<joint>`` and ``tau_<joint>`` per joint, time ``t``, see
         `feasid.logs.frame`. Several logs are fitted together.
     robot : Robot or path, optional
-        Default what travels in ``data.attrs["robot"]`` or in the reduced data.
+        Default ``data.attrs["robot"]``, or the robot of the reduced data.
     **options
         See `feasid.options.tables.FitOptions`.
 
@@ -109,8 +109,7 @@ def fit(
     ------
     LogError, NotEnoughDataError, DescriptionError, InputError
         The input is not usable; the message names what is wrong.
-    SolverError
-        When no answer passed verification; nothing unverified is returned.
+    SolverError No solution passed verification; nothing unverified is returned.
     """
     chosen = complete_filter_options(complete_options(FitOptions, options, "fit"), "fit")
     find_prior(chosen["prior"])
@@ -242,7 +241,7 @@ def _identify(
 def _identify_reduced(
     tasks: Sequence[LogTask], offer: _Offer, chosen: Mapping[str, Any], align: Align
 ) -> _Answer:
-    """The same where the log is not there row by row: joint terms are what can be searched."""
+    """The same for a log without rows: only joint terms can be searched."""
     wide = offer.wide
     reduced = reduce_tasks(tasks, wide)
     _require_enough_rows(reduced, wide)
@@ -273,7 +272,7 @@ def _enter_effects(
     reduced: Reduced,
     chosen: Mapping[str, Any],
 ) -> _Answer:
-    """The fit with what a search found, where feasible fits with it predict better."""
+    """The fit with the effects that a search found, if feasible fits with them predict better."""
     abrupt = with_abrupt_friction(setup.base.robot, offer.described) is not setup.base.robot
     selection = select_effects(setup, plain.estimate, offer.words, abrupt)
     assert selection.plain is not None
@@ -313,7 +312,9 @@ def _correct_log(
     selection: Selection,
     chosen: Mapping[str, Any],
 ) -> tuple[Corrected, Terms]:
-    """The log without its errors, with joint terms; those that hold nothing at rest are dropped."""
+    """The corrected log with joint terms; terms that leave a joint without friction at rest are
+    dropped.
+    """
     first = plain.estimate
     terms: Terms = selection.terms
     usual = friction_by_drive(plain.base.robot, first.delta)
@@ -343,7 +344,7 @@ def _diagnose_where_asked(
     measured: Sequence[str] | None,
     chosen: Mapping[str, Any],
 ) -> list[Note]:
-    """What is wrong with the logs, where the caller wants to know."""
+    """Findings about the logs, if the caller wants a diagnosis."""
     if not chosen["diagnose"]:
         return []
     model, _ = with_fit_terms(robot, chosen["friction"], chosen["drive_inertia"])
@@ -352,7 +353,7 @@ def _diagnose_where_asked(
 
 @dataclass(frozen=True, eq=False)
 class _Solution:
-    """Equations, what they were solved with, and the answer."""
+    """Equations, the estimator that solved them, and the estimate."""
 
     estimator: Estimator
     reduced: Reduced

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from feasid.uncertainty.ranges import ResidualRegion
 
 UNPROVED = 1e-3
-"""Share of the squared residual by which the proved bound may be below the smallest one found."""
+"""Largest share of the squared residual between the proved bound and the smallest one found."""
 
 
 SIMULATED, WINDOWS = 0.1, 10
@@ -135,7 +135,7 @@ class FittedModel:
 
     @property
     def solution(self) -> FeasibleFit:
-        """The answer with what was verified of it."""
+        """The solution with its verification."""
         return self.estimate.solution
 
     @property
@@ -170,7 +170,7 @@ class FittedModel:
 
     @cached_property
     def unknowns(self) -> BaseParameters:
-        """Base parameters of what was unknown: without parameters that `known` names, or tied."""
+        """Base parameters of the unknown parameters, without known and tied ones."""
         given = {name: self.options.get(name) for name in ("known", "equal", "mirrored")}
         asked = {name: value for name, value in given.items() if value}
         if not asked:
@@ -507,7 +507,7 @@ class FittedModel:
 def raw_error(robot: Robot, beta: Array, reduced: Reduced) -> float | None:
     """Relative error of all joints at the kept rows, unfiltered.
 
-    None without strata, and where contacts push, whose forces no model predicts.
+    None without strata, and for logs with contacts, whose forces no model predicts.
     """
     if not reduced.strata or reduced.power is not None:
         return None
@@ -520,7 +520,7 @@ def raw_error(robot: Robot, beta: Array, reduced: Reduced) -> float | None:
 
 
 def provenance(fit: FittedModel) -> dict[str, Any]:
-    """Where a model came from: versions, time, hashes of its description and its logs."""
+    """Origin of a model: versions, time, hashes of its description and its logs."""
     if fit.made:
         return dict(fit.made)
     source = fit.robot.source

@@ -1,4 +1,4 @@
-"""What a fit predicts of other logs, and how wrong that is."""
+"""Predictions of a fit on other logs, and their errors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def errors_on_log(fit: FittedModel, other: Any, options: Mapping[str, Any]) -> p
 
 
 def reduce_as_fitted(fit: FittedModel, source: Any) -> Reduced:
-    """A log of the same sensors, or its reduced data, as the fit's own: its terms and delay."""
+    """A log of the same sensors, or reduced data, prepared with the fit's terms and delay."""
     if isinstance(source, Reduced) and source.robot is not None:
         part = restrict_terms(source, source.robot, fit.base)
     else:
@@ -49,7 +49,7 @@ def reduce_as_fitted(fit: FittedModel, source: Any) -> Reduced:
 def compare_sources(fit: FittedModel, sources: Sequence[Any]) -> LogComparison | None:
     """Estimates from each of several logs, and how one differs from the others.
 
-    None where it cannot be told: for one log, more than `MOST_LOGS`, signals that were filtered
+    None if it is not known: for one log, more than `MOST_LOGS`, signals that were filtered
     (filtering="signals"), floating bases, commands, and reduced logs of another preparation.
     """
     cannot = robot_floats(fit.base.robot) or fit.servo is not None or not fit.reduced.strata

@@ -262,10 +262,10 @@ class Fit(Displayed, FittedModel):
         """Write the identified robot, and compute the torque errors of programs that read the file.
 
         The format follows from the path: ``.urdf``, ``.xml`` (MJCF), ``.sdf``, else that of the
-        robot's own file, whose text is kept but for the numbers that change. Masses, first moments
-        and inertias in the file are those of the fit. Friction terms that the format lacks are
-        approximated by viscous and Coulomb friction. Terms that the format cannot hold are listed
-        and written to a sidecar, which `load_robot` reads with the file.
+        robot's own file, whose text is kept except for the numbers that change. Masses, first
+        moments and inertias in the file are those of the fit. Friction terms that the format lacks
+        are approximated by viscous and Coulomb friction. Terms that the format cannot hold are
+        listed and written to a sidecar, which `load_robot` reads with the file.
 
         Parameters
         ----------

@@ -32,7 +32,7 @@ RESIDUE = 1e-12
 """Moments below this times the mass (a radius of gyration of 1 um) are what rounding left."""
 
 MARKER = 0.005
-"""Collision shapes that reach no farther than this [m] mark a frame and say nothing of a link."""
+"""Collision shapes that reach no farther than this [m] mark a frame and do not describe a link."""
 
 BESIDE = 0.02
 """Distance of the centre of mass from the shapes' box, over its diagonal, that is still fine."""
@@ -346,7 +346,7 @@ def _describe_differences(moments: Sequence[Fraction], others: Sequence[Fraction
 
 
 def _decimal_shift_hint(a: Fraction, b: Fraction) -> str:
-    """Say so when two numbers differ by a power of ten: a slip of the decimal point."""
+    """A hint if two numbers differ by a power of ten: a misplaced decimal point."""
     if not a or not b:
         return ""
     decades = float(np.log10(abs(float(a / b))))
@@ -379,7 +379,7 @@ def _mirror_disagrees(link: Link, twin: Link) -> bool:
 
 
 _FEW = 4
-"""Links that a message names."""
+"""Largest number of links that a message names."""
 
 _MANY = 3
 """Number of links with equal inertia and different shapes from which there is a hint."""

@@ -188,7 +188,7 @@ FILE_OPTIONS = ("metric", "margin", "total_mass")
 
 
 def _refuse_options_of_bodies(options: Iterable[str], base: Any, known: Collection[str]) -> None:
-    """Refuse what a file, whose links are judged one by one, has no use for."""
+    """Reject options that have no effect on a file, whose links are checked one by one."""
     void = [name for name in options if name not in known] or ["base"] * (base is not None)
     if void:
         raise InputError(

@@ -39,7 +39,7 @@ from feasid.inspection.judge import (
 
 @dataclass(frozen=True, eq=False)
 class LinkReport:
-    """One link: where it stands, what it is, and why it may look wrong."""
+    """One link: its place in the file, its inertial, and possible causes."""
 
     link: Link
     verdict: LinkVerdict
@@ -147,7 +147,7 @@ class FileCheck(Displayed):
 def check_file(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> FileCheck:
     """Read a description file and judge every link and moving body of it, exactly.
 
-    `limits`: what the file may grow to. Raises InputError: the file cannot be read; the message
+    `limits`: the largest size of the file. Raises InputError: the file cannot be read; the message
     names line, link and attribute if possible. Raises LimitError: it is larger or deeper than
     `limits`.
     """

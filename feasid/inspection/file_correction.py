@@ -26,7 +26,7 @@ from feasid.inspection.judge import (
 )
 
 FILL_MASS = 1e-6
-"""Mass [kg] given to a moving link that has none, when asked."""
+"""Mass [kg] given to a moving link that has none, on request."""
 
 FILL_RADIUS = 1e-3
 """Its extent [m]: square root of second moment over mass."""
@@ -208,7 +208,7 @@ def _scaled_links(before: FileCheck, changes: Sequence[Change], total: float) ->
 
 
 def _verify(before: FileCheck, after: FileCheck, changes: Sequence[Change]) -> None:
-    """Exactly possible everywhere, and nothing else changed."""
+    """Check that all links are exactly consistent and nothing else changed."""
     if after.infeasible:
         names = [r.link.name for r in after.infeasible]
         raise OutputError(f"nothing was written: {names} would still be infeasible")

@@ -222,7 +222,7 @@ def _sum_pseudo_inertias(
 def _next_pose(
     pose: PrecisePose, length: Fraction, step: PrecisePose
 ) -> tuple[PrecisePose, Fraction]:
-    """One pose further, and the length of the way so far."""
+    """The product with the next pose, and the accumulated length."""
     return compose(pose, step), length + sum(abs(Fraction(x)) for x in step[1])
 
 
@@ -306,7 +306,7 @@ def closest_inertia(
 ) -> CorrectedInertia:
     """The closest possible inertia; its decimals, as written, are exactly possible.
 
-    `mass`: [kg]; of a negative mass the sign is turned, since the closest positive one is nothing;
+    `mass`: [kg]; a negative mass changes its sign, because the closest non-negative mass is zero;
     `moments` (6,): xx xy xz yy yz zz about the centre of mass [kg m^2]; `metric`: {"euclidean",
     "barrier"}; `margin`: smallest second moment over their sum, in (0, 1/3); `smallest`: smallest
     second moment [kg m^2]. Raises InputError: unknown metric, margin out of range, or zero mass.

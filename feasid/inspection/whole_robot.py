@@ -53,7 +53,7 @@ class WholeRobotVerdict:
     """Base parameter feasibility test, eq. (51) of Sousa and Cortesao (2014)."""
 
     def lines(self, impossible: int, weightless: int) -> Iterator[str]:
-        """In words, given how many links cannot exist alone and how many bodies are limits."""
+        """The verdict in words, given the numbers of infeasible links and of limiting bodies."""
         mass = self.mass_matrix
         yield (
             f"mass matrix: {mass.status} (smallest eigenvalue {mass.smallest:.2g} of the largest, "

@@ -1,4 +1,4 @@
-"""A load in the form, frame and units in which robot makers want it.
+"""A load in the form, frame and units of robot makers.
 
 Every maker describes a load by its mass, its centre of mass and its inertia *about that centre*, in
 the frame of the flange; they differ in units, order and axes:
@@ -219,7 +219,7 @@ def _format_fields(values: dict[str, float]) -> str:
 
 
 def _format_number(value: float) -> str:
-    """Twelve digits, which is beyond every controller's own."""
+    """Twelve digits, more than any controller uses."""
     return f"{value:.12g}"
 
 

@@ -10,9 +10,9 @@ share the robot's own beta:
 in units of the noise, where delta_L is a consistent body: its pseudo-inertia is positive definite
 (Wensing, Kim and Slotine 2017). Eliminating beta leaves a triangle of ten columns.
 
-A wrist force-torque sensor needs one log only. It feels what moves the load and holds it against
-gravity. With the load's ten parameters
-delta_L in the frame of the body that carries the sensor, force and moment there are linear,
+A wrist force-torque sensor needs one log only. It measures the force and moment that move the load
+and hold it against gravity. With the load's ten parameters delta_L in the frame of the body that
+carries the sensor, force and moment there are linear,
 
     f = S(alpha) l + S(omega)^2 l + m a,    n = L alpha + omega x L omega + l x a,
 
@@ -67,7 +67,7 @@ SURE = 3.0
 """A mass that is negative by so many of its standard deviations is rejected."""
 
 NO_TORQUES = ("currents", "scale")
-"""Codes of notes on logs whose torques are none, or not in N m."""
+"""Codes of notes on logs whose torques are currents or not in N m."""
 
 SEEN = 1e-8
 """Singular values of the load's scaled columns below this share are not seen."""

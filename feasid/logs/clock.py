@@ -260,7 +260,7 @@ EVEN = 0.02
 """Stamps this close to the grid, as a share of the step, lie on it."""
 
 QUANTUM = 1e-7
-"""Resolution [s] below which nobody rounds time stamps on purpose."""
+"""Resolution [s] below which time stamps are not rounded on purpose."""
 
 FEWEST = 4
 """Samples from which a cubic can be drawn."""

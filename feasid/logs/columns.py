@@ -343,7 +343,7 @@ def find_growing_column(df: pd.DataFrame) -> str | None:
 
 
 def _torque_constant_hint(patterns: Mapping[str, str], names: Sequence[str]) -> str:
-    """What else torques need that are currents, as the end of a sentence."""
+    """Advice for torques that are currents, as the end of a sentence."""
     if "current" not in patterns.get("tau", "").lower():
         return ""
     constants = ", ".join(f"'tau_{n}': ..." for n in names)

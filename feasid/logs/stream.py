@@ -79,7 +79,7 @@ def stream_log(
 def _motion_of_piece(
     piece: FramePiece, robot: Robot, options: Mapping[str, Any], torque: bool | Collection[str]
 ) -> Motion:
-    """What the piece's own rows say, prepared with their surroundings."""
+    """Signals of the piece's own rows, prepared with their surroundings."""
     rows = piece.last - piece.first
     try:
         motion = prepare(piece.frame, robot, torque=torque, **options)

@@ -71,10 +71,10 @@ SPELLINGS = {
 """Other spellings, in small letters and without separators."""
 
 NO_UNIT = ("", "-", "none")
-"""What stands in place of a unit where there is none."""
+"""Text in place of a unit if there is none."""
 
 KNOWN_UNITS = {unit: factor for table in UNITS.values() for unit, factor in table.items()}
-"""Every unit by its spelling here."""
+"""Units by their spelling."""
 
 LOWER_UNITS = {unit.lower(): unit for unit in KNOWN_UNITS}
 

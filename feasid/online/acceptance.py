@@ -1,8 +1,8 @@
 """Whether the identified model may be used: decisions with their evidence.
 
 The coefficient of determination of the Valkyrie identification paper is necessary but easily met by
-a wrong model. What counts besides is the error of prediction, each row predicted
-before it is learnt, against that of the nominal model.
+a wrong model. A further criterion is the prediction error, each row predicted before it is learnt,
+compared with that of the nominal model.
 
 `examples/valkyrie.py` has the rules of that paper's online experiment, for comparison.
 """
@@ -126,7 +126,7 @@ class ModelGate:
         return Decision(self.open, reasons, evidence)
 
     def _at_once(self, e: Evidence) -> tuple[str, ...]:
-        """What closes the gate without patience."""
+        """Events that close the gate immediately."""
         out = []
         if not e.verified:
             out.append("no verified estimate")

@@ -16,11 +16,12 @@ from feasid.core.arrays import Array, Mask
 from feasid.errors import InputError
 
 MIN_STALE_SAMPLES = 10
-"""Samples in a row that are equal to the last bit in everything: the message is an old one."""
+"""Number of consecutive samples that are bit-identical, from which they are repetitions of an old
+message."""
 
 MIN_STUCK_SECONDS = 0.1
-"""Time with one and the same torque or position, to the last bit, while the joint moves [s]: of a
-sensor that has stopped, or a torque at the end of its range. No packaged log has .02 s of it."""
+"""Time with one and the same torque or position, to the last bit, while the joint moves [s]: the
+sensor has stopped, or the torque is at the end of its range. No packaged log has .02 s of it."""
 
 MIN_MOVED_DISTANCE = 1e-2
 """Distance [rad or m] within `STUCK` from which a joint moves."""
@@ -46,7 +47,7 @@ MAX_BLOCKS_PER_WINDOW = 2**20
 """Blocks of a window: their table takes memory from the start."""
 
 MAX_BLOCK_SECONDS = 0.125
-"""Time that the newest sample waits until it is learnt, at most [s]."""
+"""Longest time until the newest sample is learnt [s]."""
 
 
 def choose_block(rate: float, window: int | None, block: int | None) -> int:
@@ -97,7 +98,7 @@ class StuckSignal:
 
 
 class SampleChecks:
-    """Judges blocks of samples and counts what is wrong with them.
+    """Checks blocks of samples and counts faulty ones.
 
     `faults`: samples left out, by cause: "not finite", "time jump" (the first after it), "same
     time", "wrong rate", "stale", "queue full", and for any joint "stuck torque" and, where
@@ -161,8 +162,8 @@ class SampleChecks:
     def wrong_rate(self) -> float | None:
         """Rate by the stamps [Hz] if it differs from the given one, else None.
 
-        Samples that are lost lower their number, stamps that jitter make most steps that are not
-        of lost samples shorter, and only a wrong rate does both alike.
+        Lost samples lower their number, and jitter shortens most other steps; only a wrong rate
+        changes both in the same way.
         """
         if len(self._steps) < self._enough:
             return None

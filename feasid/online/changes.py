@@ -1,6 +1,6 @@
 """Changes of the robot: loads that come and go, friction that jumps.
 
-They show in errors of prediction. Rows are predicted before they are learnt; errors e of half a
+They show in prediction errors. Rows are predicted before they are learnt; errors e of half a
 second of motion, whitened, and the torques x = Y d that a change d of the base parameters would
 cause give the least-squares estimate of its size,
 
@@ -47,15 +47,15 @@ joints last. With a tenth of it each estimate holds one row or two, with ten tim
 after 5 s."""
 
 LEARNING_SECONDS = 2.0
-"""Motion, at the start and after a change, before errors of prediction say how good the model is
-[s]. With a tenth of it the first ones, of a model of a few rows, hide a load for 10 s."""
+"""Length of motion, at the start and after a change, before prediction errors are used [s]. With a
+tenth of it, the first errors, of a model from a few rows, hide a load for 10 s."""
 
 MIN_BATCHES = 4.0
 """Number of estimates of a load before it is judged: fewer do not show their scatter."""
 
 JUDGED_BATCHES = 4
-"""Newest batches that are not yet counted as usual: those in which a load can be found. With none
-of them a load that comes during a batch hides itself."""
+"""Newest batches that are not yet counted as usual: those in which a load can be found. Without
+them, a load that is added during a batch would hide itself."""
 
 REMEMBERED_BATCHES = 20.0
 """Estimates of loads by whose scatter a new one is judged, older ones weigh less. With a tenth of
@@ -63,8 +63,8 @@ it, a load must be six times larger to be distinguished from chance."""
 
 
 LEAST_SCATTER = 0.005
-"""Share of a joint's friction by which it varies anyway: estimates that scatter less would make
-jumps of slow drifts, which the model follows."""
+"""Ordinary variation of a joint's friction, as a share: with a smaller value, slow drifts, which
+the model follows, would be reported as jumps."""
 
 RANK_SHARE = 1e-6
 """Share of the largest singular value below which a direction is counted as not seen."""
@@ -75,7 +75,7 @@ TINY_MASS = 1e-12
 
 @dataclass(frozen=True)
 class ModelChange:
-    """A load that came or went, or friction that is not what it was."""
+    """A load that was added or removed, or friction that changed."""
 
     time: float  #: When it was noticed, by the samples' clock [s].
     kind: Literal["load", "friction"]
@@ -258,7 +258,7 @@ class ChangeDetector:
         return int(np.argmin(costs))
 
     def _remember(self, square: Array, own: Array, power: Array) -> None:
-        """Count a batch in which nothing changed among the usual ones."""
+        """Add a batch without a change to the usual ones."""
         self._batches = min(self._batches + 1.0, REMEMBERED_BATCHES)
         self._scatter = self._scatter + (square - self._scatter) / self._batches
         self._own = self._own + (own - self._own) / self._batches
@@ -278,7 +278,9 @@ class InvariantEquations:
         self._left = 1.0
 
     def set_from(self, rows: Array, changed: Array) -> None:
-        """Take over whitened [R | rho] but for what may have changed: columns, shape (nb, m)."""
+        """Keep whitened [R | rho] except along directions that may have changed: columns, shape
+        (nb, m).
+        """
         wide = np.column_stack([rows[:, :-1] @ changed, rows])
         width = changed.shape[1]
         self._rows = np.asarray(np.linalg.qr(wide, mode="r"))[width:, width:]

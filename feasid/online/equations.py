@@ -1,4 +1,4 @@
-"""From samples as they come to filtered equations, with one causal filter for both sides.
+"""From samples in real time to filtered equations, with one causal filter for both sides.
 
 Positions (and velocities, when they are measured) pass a symmetric polynomial smoother, which gives
 position, velocity and acceleration with a pure delay of `half` samples; the torque is delayed by as
@@ -27,7 +27,7 @@ from feasid.identifiability.base import BaseParameters
 from feasid.regression.folds import absorb_rows, stack_triangles
 
 FILTER_ORDER = 2
-"""Of the Butterworth low-pass."""
+"""Order of the Butterworth low-pass."""
 
 POLYNOMIAL_DEGREE = 3
 """Degree of the smoother: it leaves cubics as they are."""
@@ -84,7 +84,7 @@ class CausalEquations:
         self.reset()
 
     def reset(self) -> None:
-        """Begin a run: what comes next does not follow on what came before."""
+        """Begin a run: the next sample does not continue the previous ones."""
         dof = self.robot.dof
         self._tail: dict[str, Array] = {x: np.zeros((dof, 0)) for x in ("q", "dq", "tau")}
         sections = len(self._sos)

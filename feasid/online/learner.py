@@ -1,7 +1,7 @@
-"""What is learnt of blocks of samples, one after the other, and the estimates from it.
+"""Equations from blocks of samples, one after the other, and the estimates from them.
 
-Jobs are done in the order in which they come, at once or by a worker thread. What a job finds has
-been left by the one before it, so that results are the same either way.
+Jobs are done in the order in which they come, at once or by a worker thread. Each job starts from
+the state that the one before it left, so results are the same in both cases.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class JobQueue:
         return self._posted - self._done >= self.most
 
     def post(self, job: Callable[..., Any], *arguments: Any) -> None:
-        """Have a job done; what it raises is raised by the next `raise_error`, or at once."""
+        """Run a job; the next `raise_error` raises its error, or this call without a worker."""
         if not self.threaded:
             job(*arguments)
             return
@@ -97,7 +97,7 @@ class JobQueue:
             self.call(int)
 
     def raise_error(self) -> None:
-        """Raise what a posted job has raised, once."""
+        """Raise the error of a posted job, once."""
         if self._error is not None:
             error, self._error = self._error, None
             raise error
@@ -131,7 +131,7 @@ class JobQueue:
 
 
 class Learner:
-    """Learns blocks and estimates; what it has is changed by one thread at a time.
+    """Processes blocks and computes estimates; one thread at a time changes its state.
 
     `block`: samples per block; `full`: samples of motion from which the buffer counts as full;
     `false_alarms`: see `feasid.OnlineFit`.
@@ -253,7 +253,7 @@ class Learner:
         self._invariant.fade(self.block)
 
     def _predict(self, rows: list[Array]) -> None:
-        """Errors of prediction of rows that were not learnt yet, and what follows from them."""
+        """Prediction errors of rows that were not learnt yet, and their consequences."""
         if self._last is None:
             return
         supports = self._supports
@@ -366,12 +366,12 @@ class Learner:
 
     @property
     def _change_is_open(self) -> bool:
-        """Whether something is known to have changed, and not yet what."""
+        """Whether a change is known that is not identified yet."""
         return self._detector.alarm is not None
 
     @property
     def _clock_fault(self) -> str:
-        """What the stamps say against the rate."""
+        """Error of the given rate, from the time stamps."""
         rate = self._checks.wrong_rate
         if rate is None:
             return ""
@@ -413,7 +413,7 @@ class Learner:
         return float(estimated[0] / nominal[0]), float(estimated[-1] / nominal[-1])
 
     def _mass_matrix(self, delta: Array, q: Array) -> Array:
-        """By generated code where there can be some, else by unit accelerations."""
+        """The mass matrix by generated code if possible, else by unit accelerations."""
         if self._model is None:
             return mass_matrix(self.robot, delta, q)
         self._model.use(self.base.K @ delta)

@@ -61,7 +61,7 @@ CORRECTED = (
 )
 
 MAX_WAITING_SECONDS = 4.0
-"""Samples that may wait for the worker thread [s]: a busy minute's hiccup, not a minute."""
+"""Longest queue of samples for the worker thread [s]: enough for a short delay."""
 
 
 @checked
@@ -257,7 +257,9 @@ class OnlineFit(Learner):
             self._jobs.call(partial(save, self, path, overwrite=overwrite))
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy of everything, when what waits has been learnt; others may go on meanwhile."""
+        """A copy of the state after the waiting samples are processed; other threads may
+        continue.
+        """
         state = super().__getstate__
         with self._jobs.lock:
             return self._jobs.call(lambda: deepcopy(state()))

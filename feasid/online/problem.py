@@ -35,22 +35,23 @@ POSES, SPEED, PUSH = 200, 1.0, 3.0
 """Random motions by which units are set: samples, rad/s or m/s, and per second."""
 
 MIN_NOISE_SHARE = 1e-3
-"""Smallest deviation of a joint's rows, as a share of its torque: noise-free data stay finite."""
+"""Smallest standard deviation of a joint's rows, as a share of its torque, for data without
+noise."""
 
 RIDGE_SHARE = 1e-5
-"""On a joint's own least squares, as a share of its columns: directions that were not seen yet stay
-out of it, at a cost of at most that share of the torque."""
+"""Ridge of a joint's own least squares, as a share of its columns: it leaves out directions that
+are not excited yet, and costs at most this share of the torque."""
 
 ROUNDING_SHARE = 1e-9
-"""The same as a share of the largest column: below lie columns that are rounding of zero."""
+"""Ridge as a share of the largest column; smaller columns are rounding."""
 
 MIN_ARMATURE_SHARE = 0.01
 """Smallest size of a drive inertia, as a share of the joints' mean inertia."""
 
 DETERMINED_DEVIATION = 1 / 3
-"""Deviation of a direction, in units of usual torques, below which it counts as determined. With it
-rows of a Panda at rest determine 23 to 29 % of its 69 directions, after 2 s of motion 97 %; with a
-tenth of it 13 to 17 % and 80 to 94 %."""
+"""Standard deviation of a direction, in units of usual torques, below which it counts as
+determined. With it rows of a Panda at rest determine 23 to 29 % of its 69 directions, after 2 s of
+motion 97 %; with a tenth of it 13 to 17 % and 80 to 94 %."""
 
 NEWTON_STEPS = 24
 """Newton steps of one estimate at most, of .5 ms each with 69 parameters. From a neighbouring
@@ -62,7 +63,8 @@ TINY_TORQUE = 1e-12
 """Torque [N m or N] of a joint that the nominal model needs none for."""
 
 MIN_RESIDUAL_ROWS_SHARE = 0.05
-"""Share of the rows that is counted as left over, however many parameters a joint has."""
+"""Least share of the rows that counts as left for the noise, however many parameters a joint
+has."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,8 +167,8 @@ def nominal_parameters(
 ) -> tuple[Array, tuple[str, ...]]:
     """The description's parameters, and which bodies or drives had to be corrected.
 
-    Bodies are generic and joint terms zero where it states none. What breaks the constraints gets
-    the closest mass distribution that keeps them.
+    Bodies are generic and joint terms zero where it states none. Bodies that violate the
+    constraints get the closest mass distribution that satisfies them.
     """
     still = problem_units(robot, feasible, K, np.zeros(len(K)))
     out = np.where(np.isnan(robot.values), reference_model(robot, still).delta, robot.values)
@@ -185,7 +187,7 @@ def nominal_parameters(
 def _joint_term_sizes(task: EstimationProblem, robot: Robot) -> Array:
     """Sizes of joint terms; for drive inertias that no motion separates from a body's, the body's.
 
-    Without samples nothing else would hold them.
+    Without samples, the parameters would not be determined.
     """
     out = task.sizes.copy()
     rng = np.random.default_rng(0)
@@ -202,7 +204,7 @@ def _joint_term_sizes(task: EstimationProblem, robot: Robot) -> Array:
 
 
 def _nominal_motion(robot: Robot, base: BaseParameters) -> Reduced:
-    """What the nominal model does in random motions."""
+    """Torques of the nominal model in random motions."""
     rng = np.random.default_rng(0)
     q = random_configurations(robot, rng, POSES).T
     dq, ddq = rng.uniform(-1, 1, (2, *q.shape)) * np.array([SPEED, PUSH])[:, None, None]
@@ -214,8 +216,8 @@ def _nominal_motion(robot: Robot, base: BaseParameters) -> Reduced:
 def row_deviations(triangles: Sequence[Array], count: float, correlation: float) -> Array:
     """Standard deviation of each joint's rows as if they were independent, shape (dof,).
 
-    Each joint's own least squares says how large its noise is; rows that follow one another err
-    alike, which `correlation`, rows per independent row, counts in.
+    Each joint's own least squares says how large its noise is; errors of consecutive rows are
+    correlated, which `correlation`, rows per independent row, accounts for.
     """
     out = np.ones(len(triangles))
     for j, triangle in enumerate(triangles):
@@ -229,7 +231,9 @@ def row_deviations(triangles: Sequence[Array], count: float, correlation: float)
 
 
 def _unexplained_torque(triangle: Array) -> float:
-    """What a joint's own parameters leave of its torque, root of the sum of squares."""
+    """Residual of a joint's torque after a fit of its own parameters, root of the sum of
+    squares.
+    """
     sizes = np.linalg.norm(triangle, axis=0)
     ridge = RIDGE_SHARE * sizes + ROUNDING_SHARE * sizes.max(initial=0.0)
     ridge[-1] = 0.0

@@ -1,4 +1,6 @@
-"""From the options that a caller gave to all of them, checked; and back to signatures and docs."""
+"""Completes and checks a caller's options, and generates signatures and documentation from the
+tables.
+"""
 
 from __future__ import annotations
 

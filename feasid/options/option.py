@@ -185,7 +185,7 @@ def _read_mapping(option: Option, name: str, text: str) -> Mapping[str, Any]:
 
 
 NEXT_NAME = re.compile(r""",(?=[^,=\[\]{}"']+=)""")
-"""The comma before another ``NAME=``, which is none inside a list, an object or a text."""
+"""The comma before another ``NAME=``, outside lists, objects and text."""
 
 
 def _read_value(option: Option, name: str, text: str) -> Any:

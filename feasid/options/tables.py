@@ -1,4 +1,4 @@
-"""The options themselves, one line each, by the step that takes them.
+"""The tables of options, by the step that takes them.
 
 The tables are typed dictionaries: a function that takes ``**options: Unpack[FitOptions]`` has
 exactly these keywords for a type checker and an editor.
@@ -243,7 +243,7 @@ class MeasuredOptions(TypedDict, total=False):
 
 
 class SolverOptions(TypedDict, total=False):
-    """By whom convex programs are solved."""
+    """The solver of convex programs."""
 
     solver: Annotated[
         Any,
@@ -347,7 +347,7 @@ class SetOptions(BoundOptions, total=False):
 
 
 LAWS = ("position", "velocity", "current")
-"""What a command asks for."""
+"""Quantities that a command may specify."""
 
 
 class CommandOptions(TypedDict, total=False):
@@ -592,4 +592,4 @@ GROUPS: dict[str, tuple[type, ...]] = {
     "position commands": (CommandOptions,),
     "floating base": (FloatingOptions,),
 }
-"""Tables of options by what they are about, for help and reference; others: "estimate"."""
+"""Tables of options by subject, for help and reference; others: "estimate"."""

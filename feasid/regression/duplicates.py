@@ -74,7 +74,7 @@ def _content_digest(source: Recording | Reduced) -> str:
 
 
 SAME_ROWS = 1e-9
-"""Relative difference of all second moments below which two logs are one."""
+"""Relative difference of all second moments below which two logs are the same."""
 
 SHARED = 0.1
 """Share of a test log's rows that may be rows of the fitted log: postures at rest repeat."""
@@ -89,7 +89,7 @@ THE_SAME = "the test log is the fitted log: its errors say nothing about other m
 
 
 def find_leakage(fitted: Reduced, test: Reduced) -> str | None:
-    """Say so when a test log holds the fitted rows or repeats the fitted motion.
+    """A note if a test log holds the fitted rows or repeats the fitted motion.
 
     `fitted`, `test`: of one robot and the same base parameters. Returns: a sentence for the reader
     of the errors.
@@ -121,7 +121,7 @@ def find_shared_rows(
     options: tuple[Any, Any],
     measured: Sequence[str] | None = None,
 ) -> str | None:
-    """Say so when rows of a test log are rows of a fitted one; streamed logs are not compared.
+    """A note if rows of a test log are rows of a fitted one; streamed logs are not compared.
 
     `options` are those with which the fitted logs and the test logs are read.
     """

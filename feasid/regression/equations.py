@@ -294,7 +294,7 @@ class Equations:
         return EquationRows.joined(groups), window, window.kept_rows(len(run), run.anchor, run.own)
 
     def squared_norms(self, run: Run) -> Array:
-        """Sum of squares at the kept rows of what is to be predicted, shape (dof,)."""
+        """Sum of squares of the predicted quantities at the kept rows, shape (dof,)."""
         window = GaussianLowPass(self.cutoff, run.rate)
         centres = window.kept_rows(len(run), run.anchor, run.own)
         if run.applied is None or not len(centres):

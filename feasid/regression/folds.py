@@ -1,4 +1,4 @@
-"""What later choices need of a log, without its rows.
+"""Sums of a log that later choices need, without its rows.
 
 Per joint one triangle for every class of slowness and every fold of time, so that rows can be
 weighted and segments held out afterwards; second moments of rows some way apart, from which the
@@ -74,7 +74,7 @@ def seconds_of_folds(t: Array) -> npt.NDArray[np.intp]:
 
 
 TOGETHER = 512
-"""Rows that are absorbed at a time: they wait for each other."""
+"""Number of rows that are collected before they are processed."""
 
 LAGS = (0, 1, 2, 3, 4, 6, 8, 11, 15, 20)
 """Distances between kept rows at which products are formed."""
@@ -135,7 +135,7 @@ class Strata:
         )
 
     def with_zero_rows(self) -> Strata:
-        """As many rows with regressor and torque zero."""
+        """The strata with as many rows of zeros."""
         names = ("triangles", "products", "raw")
         return replace(self, **{name: 0.0 * getattr(self, name) for name in names})
 
@@ -270,7 +270,7 @@ class StrataBuilder:
             self._absorb_pending_rows()
 
     def _absorb_pending_rows(self) -> None:
-        """Take in what waits: many rows at a time cost a fraction of a few."""
+        """Process the waiting rows: many rows at a time are much cheaper than a few."""
         if not self._waiting:
             return
         rows, raw, slowness, fold = (

@@ -1,10 +1,10 @@
 """Reducing one log or many: in this process, in others of this machine, or on a Dask cluster.
 
-Every log becomes about a megabyte of reduced data, and reduced data add, so all that is shared is
-a tree of additions, of which a process keeps what waits for its sibling: as many parts as the tree
-has levels. A log that fails, or whose worker process dies twice, is reported; the others
-are kept. With a folder of checkpoints, interrupted work continues with bit-identical results: each
-log's result is kept by the content of the log, and they are added in the same order.
+Every log becomes about a megabyte of reduced data, and reduced data add, so processes share only a
+tree of additions. A process keeps the parts that wait for their sibling, at most one per level of
+the tree. A log that fails, or whose worker process dies twice, is reported; the others are kept.
+With a folder of checkpoints, interrupted work continues with bit-identical results: each log's
+result is kept by the content of the log, and they are added in the same order.
 
 Workers are plain Python processes that import this module and nothing of the caller's script, so a
 script needs no ``if __name__ == "__main__"``. They take pickled logs from standard input, where
@@ -53,7 +53,7 @@ PACKAGE_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(feasid.__file__
 """Where feasid is imported from."""
 
 TRIES = 2
-"""How often a log is tried whose worker died: the death may have been another's fault."""
+"""Number of attempts for a log whose worker died, because another log may have been the cause."""
 
 AHEAD = 2
 """Results per worker that may wait for delivery; a worker that dies loses no more than these."""
@@ -116,7 +116,7 @@ class _Worker:
         self._kill()
 
     def stop(self) -> None:
-        """From another thread: whatever runs is killed, and nothing is started any more."""
+        """Call it from another thread: running processes are killed, and no new one is started."""
         with self.lock:
             self.stopped = True
             self.room.release()
@@ -288,7 +288,7 @@ def make_checkpoint_folder(folder: Path, fresh: bool) -> None:
 
 
 def remove_checkpoints(folder: Path) -> None:
-    """Remove the folder; what is not ours in it stays."""
+    """Remove the folder; files of others in it stay."""
     if is_folder(folder):
         _remove_unfinished_files(folder)
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""From logs, whatever they are, to reduced data: each opened once and folded into triangles.
+"""From logs of any kind to reduced data: each log is read once and added to triangles.
 
 `restrict_terms` and `without_rows` change reduced data without reading a log again.
 """

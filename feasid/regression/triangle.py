@@ -1,7 +1,7 @@
 """Reduced data: everything a least-squares fit needs of a log, in about a megabyte.
 
-Row r of the regressor touches only the parameters of what joint r carries, so each row keeps a
-triangle of its own,
+Row r of the regressor contains only the parameters of the bodies that joint r carries, so each row
+has its own triangle,
 
     [W_r | tau_r] = Q_r [[R_r, rho_r], [0, residual_r]]
 

@@ -1,4 +1,4 @@
-"""What a report says, as plain data: ``report.json``, and all that the page is made of.
+"""Contents of a report as plain data: ``report.json``, and all that the page is made of.
 
 The schema has a version, `VERSION`, which changes when the meaning or name of an entry does;
 entries may be added without. Numbers that are not finite are null. Errors are relative to the
@@ -155,8 +155,9 @@ def report_contents(
 ) -> dict[str, Any]:
     """Contents of the report of a fit.
 
-    `tested`: errors on logs that were not fitted; `tests`, `fitted`: drawn as far as they have
-    samples; `command`: what was typed to get here; `simulation`: of a log, or why there is none.
+    `tested`: errors on logs that were not fitted; `tests`, `fitted`: logs to draw if they have
+    samples; `command`: the command that made the report; `simulation`: of a log, or the reason why
+    there is none.
     """
     told: dict[str, Any] = as_json(
         {

@@ -134,8 +134,8 @@ def draw_histograms(fit: Fit, log: Any = None) -> Figure:
 def draw_spectra(fit: Fit, log: Any = None) -> Figure:
     """Spectra of measured and residual torque, and the residual's autocorrelation, per joint.
 
-    White noise has a flat spectrum and no memory; what the residual remembers is not noise, and
-    the deviations of parameters that count samples as independent are too small by its length.
+    White noise has a flat spectrum and no autocorrelation. If the residual is correlated, standard
+    errors that assume independent samples are too small.
     """
     prediction = PredictedLog.from_fit(fit, log)
     names = [n for name in prediction.joints for n in (name, name)]

@@ -240,7 +240,7 @@ def _encode_figures(fit: Fit, fitted: Sequence[Any]) -> list[dict[str, str]]:
 
 
 def _encode_figure(figure: Figure, caption: str) -> dict[str, str]:
-    """As data; the caption says when names have characters that the font of figures lacks."""
+    """A figure as data; the caption reports characters that the font lacks."""
     import io
 
     buffer = io.BytesIO()

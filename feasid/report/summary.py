@@ -57,7 +57,7 @@ def summary(fit: Fit, test: Any = None) -> Summary:
 
 
 def _uses_text(fit: Fit) -> str:
-    """Every use with its grade, and what is good to know."""
+    """Every use with its grade, and remarks."""
     lines = [f"{m.name:<10} {m.value}" for m in _use_measures(fit)]
     return "\n".join(["what it is good for", *(f"  {x}" for x in [*lines, *_remarks(fit)])])
 
@@ -202,10 +202,10 @@ def _nonnegative_columns(fit: Fit) -> list[int]:
 
 
 TOLD = 1e-9
-"""Of a form's norm: what may be missing of it in the row space of K."""
+"""Largest share of a form's norm outside the row space of K."""
 
 AT_BOUND = 1e-3
-"""Of its standard error: a coefficient of drive or friction that is closer to zero is at zero."""
+"""A coefficient of drive or friction counts as zero below this share of its standard error."""
 
 
 def _data_variance(r: Array, forms: Array) -> Array:
@@ -317,7 +317,7 @@ def _count_precise(fit: Fit) -> str:
 MORE = "more: fit.summary(), fit.plot(), fit.base_table, fit.report('report.html')"
 
 UNGRADED = "-"
-"""In place of a grade that a use has not."""
+"""Text in place of a missing grade."""
 
 
 def display(fit: Fit, test: Any = None) -> Display:
@@ -358,7 +358,7 @@ def _use_measures(fit: Fit) -> list[Measure]:
 
 
 def _remarks(fit: Fit) -> list[str]:
-    """What lowers no grade."""
+    """Remarks that lower no grade."""
     blind = int(np.isinf(fit.base_table["std"]).sum())
     unseen = [f"{blind} base parameters that this log does not determine"] if blind else []
     warned = [str(n) for n in fit.notes if n.values.get("level") == "warning"]
@@ -407,7 +407,7 @@ def _range_text(values: pd.Series[float]) -> str:
 
 
 def _main_warnings(fit: Fit) -> list[str]:
-    """What contradicts the fit, and mistakes of the log."""
+    """Findings that contradict the fit, and mistakes of the log."""
     graded = {"gravity compensation", "feed-forward"}  # their lines say it
     said = [str(n) for n in fit.notes if n.code in REJECTED]
     said += [str(r) for r in fit.quality.reasons if r.code not in graded]

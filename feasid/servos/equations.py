@@ -43,7 +43,7 @@ RANK = 1e-6
 
 @dataclass(frozen=True)
 class ServoLaw:
-    """What a servo does: its kind, the share of the robot's weight it carries, further terms."""
+    """The law of a servo: its kind, the share of the robot's weight it carries, further terms."""
 
     kind: str = "position"
     share: float = 0.0
@@ -132,7 +132,9 @@ class LawEquations:
         ]
 
     def residuals(self, lags: Array, projected: bool) -> Iterator[tuple[JointEquations, Array]]:
-        """What free base parameters of each joint and the terms leave, with instruments or not."""
+        """Residuals after a fit of each joint's base parameters and the terms, with or without
+        instruments.
+        """
         signals = self.signals(lags)
         for joint_equations in self.joints:
             columns = np.stack(
@@ -185,7 +187,7 @@ class LawEquations:
 
     @cached_property
     def noise(self) -> list[float]:
-        """RMS of what rows leave of each joint's errors, unprojected, in the order of `joints`."""
+        """RMS of each joint's residuals, unprojected, in the order of `joints`."""
         out = []
         for own, r in self.residuals(self.lags[0], projected=False):
             unknowns = own.free.shape[1] + len(self.law.terms)
@@ -253,7 +255,7 @@ class LawEquations:
 
 
 def remove_columns(X: Array, columns: Array) -> Array:
-    """Columns without what they have of those of X."""
+    """Columns, projected orthogonally to those of X."""
     if not X.shape[1]:
         return columns
     norms = np.linalg.norm(X, axis=0)

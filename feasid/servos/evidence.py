@@ -41,7 +41,7 @@ RIDGE = 1e-9
 """Length, of columns of length one, that makes the equations regular where nothing is known."""
 
 TAILS = 3
-"""Degrees of freedom of what files state: some of it is wrong by a factor of fifty."""
+"""Degrees of freedom for values in files: some are wrong by a factor of fifty."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ class EvidenceValue:
 class JointBlock:
     """Whitened equations of a joint, ``error = (parameters x + shift) / kp`` up to white noise.
 
-    ``rest`` is the square of what no parameters reach.
+    ``rest`` is the squared part that no parameters explain.
     """
 
     joint: int

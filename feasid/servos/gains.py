@@ -356,7 +356,7 @@ def _servo_fit(problem: GainProblem, best: LawFit, rival: LawFit | None) -> Serv
 
 
 def _compared(best: LawFit, rival: LawFit) -> str:
-    """What another law says of the gains."""
+    """Gains by another law."""
     times = np.exp(rival.mean_log - best.mean_log)
     return f"{rival.law} is about as likely as {best.law}, with gains {times:.2g} times these"
 
@@ -383,7 +383,7 @@ def _is_late(found: LawFit) -> bool:
 
 
 def _refuse_silent(rows: ServoRows, law: str) -> None:
-    """Refuse commands that say nothing about gains."""
+    """Reject commands that do not determine gains."""
     if law != "position":
         return
     for j, joint in enumerate(rows.robot.joints):
@@ -417,7 +417,7 @@ def _refuse_silent(rows: ServoRows, law: str) -> None:
 
 
 def _refuse_unexplained(problem: GainProblem, found: LawFit) -> None:
-    """Refuse what no servo does."""
+    """Reject logs that no servo law explains."""
     delay, misfit = float(found.equations.lags[0][0]), _misfit(problem, found)
     if _is_late(found):
         raise LogError(

@@ -1,4 +1,5 @@
-"""What servos do besides kp and kd, by evidence: integrate, act on rates, or carry weight.
+"""Terms of servos besides kp and kd, selected by evidence: integrate, act on rates, or carry
+weight.
 
 A servo that carries the robot's weight by its maker's model leaves errors as small as one that
 does not, with gains of a tenth: errors on held-out data do not distinguish them, and the evidence
@@ -48,7 +49,7 @@ class LawFit:
 
     @property
     def law(self) -> ServoLaw:
-        """What the servo does by this fit."""
+        """The servo law of this fit."""
         return self.equations.law
 
     @property
@@ -83,7 +84,7 @@ class GainProblem:
         return LawFit(equations, posterior, score, count)
 
     def _penalty(self, equations: LawEquations) -> float:
-        """What a coefficient of a law costs: half the logarithm of the rows (Schwarz 1978)."""
+        """Cost of a coefficient of a law: half the logarithm of the rows (Schwarz 1978)."""
         return 0.5 * float(np.log(np.mean([len(own.used) for own in equations.joints])))
 
     def first_gains(self, equations: LawEquations) -> Array:

@@ -23,7 +23,7 @@ from feasid.robot.description import Robot
 from feasid.servos.evidence import GainPrior
 
 DESCRIPTION = "the description"
-"""What fixes the common factor where nothing was weighed."""
+"""Source of the common factor if nothing was weighed."""
 
 SHAPE = 0.4
 """Deviation of a body's shape, of its size, over that of its mass: most of what descriptions are
@@ -44,7 +44,7 @@ LARGE_MOMENT = 5.0
 
 
 def gain_prior(base: BaseParameters, chosen: Mapping[str, Any]) -> GainPrior:
-    """What the description and the options say.
+    """Knowledge from the description and the options.
 
     Raises InputError: a joint or standard deviation is impossible, or nothing fixes the common
     factor.

@@ -71,7 +71,7 @@ MOST_LIMITED = 0.5
 """Share of samples at a limit beyond which none is sought: the log is refused as unexplained."""
 
 LIMIT_STEPS = 250
-"""Evaluations by which they are refined."""
+"""Number of evaluations to refine limits."""
 
 LIMIT_GAIN = 3.0
 """Factor by which a limit must make a joint's misfit smaller."""
@@ -101,7 +101,9 @@ class _ServoStretch:
         return delay_commands(self.commands, delay, 1.0 / self.run.rate)
 
     def position_error(self, delay: float, position: bool, limits: TorqueLimits | None) -> Array:
-        """What the gain multiplies, at all samples: commands, less positions, within limits."""
+        """The error that the gain multiplies, at all samples: commands minus positions, within
+        limits.
+        """
         error = self.delayed_commands(delay) - position * self.run.q
         if limits is None:
             return error
@@ -190,7 +192,7 @@ class ServoRows:
         return np.asarray(moving.min(axis=0))
 
     def rounding_share(self, delay: float, limits: TorqueLimits | None) -> Array:
-        """What rounding of positions leaves of each joint's filtered error, (dof,)."""
+        """Filtered error of each joint that the rounding of positions causes, (dof,)."""
         noise = self.counts / np.sqrt(12) * np.linalg.norm(self.stretches[0].window.taps)
         error = np.where(self.use, self.filtered_error(delay, limits), 0.0)
         size = np.sqrt(np.sum(error**2, axis=0) / np.maximum(self.use.sum(axis=0), 1))

@@ -1,4 +1,4 @@
-"""The density of what a log leaves open, and models drawn from it.
+"""The posterior density of the parameters, and models drawn from it.
 
 The density of standard parameters given a log is
 
@@ -168,7 +168,7 @@ class Density:
     def laplace_covariance_root(self, delta: Array, share: float = 0.0) -> Array:
         """Square root of the covariance of Laplace's Gaussian with the prior's bend at a model.
 
-        What is reflected counts with its slope, too: that may be steep where it is zero.
+        Reflected parameters contribute their slope, too, which may be steep at zero.
         """
         slope = np.maximum(self.evaluate(delta[None])[1][0] * self.unit, 0.0)
         bend = self.prior_curvature(delta, share) + np.diag((slope * self.nonnegative) ** 2)
@@ -178,7 +178,9 @@ class Density:
         return np.asarray(self.unit[:, None] * np.linalg.inv(factor))
 
     def value(self, delta: Array) -> float:
-        """As `feasid.feasibility.cone.minimise` takes it, mirrored where it must be."""
+        """The density in the form of `feasid.feasibility.cone.minimise`, with reflected
+        parameters.
+        """
         return float(self.evaluate(np.where(self.nonnegative, np.abs(delta), delta)[None])[0][0])
 
     def derivatives(self, delta: Array) -> tuple[Array, Array]:
@@ -255,7 +257,7 @@ class HamiltonianChains:
         return out
 
     def advance(self, proposals: int, *, tune: bool = False) -> None:
-        """So many proposals in every chain."""
+        """Make this number of proposals in every chain."""
         total = 0.0
         for k in range(proposals):
             step = self.step * self.rng.uniform(0.6, 1.2)

@@ -60,7 +60,7 @@ TERM = re.compile(r"(?:(?P<factor>\d[\d.]*(?:[eE][-+]?\d+)?)\s*\*?\s+|(?P<plain>
 
 @dataclass(frozen=True, eq=False)
 class ResidualRegion:
-    """The region of base parameters that a log allows, and what else is known."""
+    """The region of base parameters that a log allows, and further constraints."""
 
     base: BaseParameters
     r: Array  #: Shape (nb, nb): the weighted triangle that was solved.
@@ -84,7 +84,7 @@ class ResidualRegion:
     def region_within_budget(
         self, level: float, plausible: bool
     ) -> tuple[Region, tuple[Note, ...]]:
-        """The models within the budget, and what could not be kept."""
+        """The models within the budget, and constraints that could not be kept."""
         budget, K = self.budget(level), np.asarray(self.base.K)
         feasible, start = self.feasible, self.best
         notes: tuple[Note, ...] = ()
@@ -220,7 +220,7 @@ class ParameterRanges(Displayed, Sequence[Range]):
 
     @property
     def _conditions(self) -> list[str]:
-        """What "limited" means, where a range is."""
+        """Explanation of "limited" ranges."""
         if not self.table["limited"].any():
             return []
         models = limit_text(self.items[0].region.largest)
@@ -287,7 +287,7 @@ def _find_range(region: Region, delta: Array, name: str, form: Array) -> Range:
 
 
 def _find_end(region: Region, form: Array, delta: Array) -> FormBound:
-    """How far a form reaches; infinitely where no proof was found."""
+    """The ends of a form; infinite if no proof was found."""
     try:
         return region.largest_value(form, delta)
     except SolverError:
@@ -305,7 +305,7 @@ def limit_text(largest: float) -> str:
 
 
 def linear_form(base: BaseParameters, wanted: Wanted) -> tuple[str, Array]:
-    """A name and the coefficients (n,) of what is wanted.
+    """Name and coefficients (n,) of a parameter or sum.
 
     Raises InputError: for a parameter that the robot does not have, with the nearest that it has,
     and for a sum of nothing.

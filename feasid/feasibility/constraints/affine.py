@@ -1,8 +1,8 @@
 """Single constraints on standard parameters, each written once as affine data.
 
-A `Block` asks an affine symmetric matrix to be positive (semi)definite, a `Linear` asks an affine
-number to be non-negative. NumPy evaluates them, CVXPY optimises over them, certificates carry
-them: nobody writes a constraint a second time.
+A `Block` requires an affine symmetric matrix to be positive (semi)definite, a `Linear` requires an
+affine number to be non-negative. NumPy evaluates them, CVXPY optimises over them, certificates
+carry them: nobody writes a constraint a second time.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Linear:
 
     ``opposite`` is the offset to the row that bounds the same number from the other side, 0 for
     none: the two together say how narrow the gap is. Its ``role`` is "sign" for joint terms that
-    are never negative, "asked" for a limit that the caller asks.
+    are never negative, "asked" for a limit of the caller.
     """
 
     name: str

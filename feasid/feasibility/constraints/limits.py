@@ -6,8 +6,8 @@ parameters. To add a constraint, write a builder here, decorate it with the opti
 the option to the table.
 
 The centre of mass c = l / m lies in a shape exactly when l and m satisfy inequalities that are
-linear in them (boxes, convex hulls) or ask a matrix to be positive (ellipsoids, cylinders), after
-multiplication by m > 0, as in Sousa and Cortesao (2014) eq. (26).
+linear in them (boxes, convex hulls) or require a matrix to be positive (ellipsoids, cylinders),
+after multiplication by m > 0, as in Sousa and Cortesao (2014) eq. (26).
 """
 
 from __future__ import annotations

@@ -345,7 +345,7 @@ class UserConstraints:
 
     @classmethod
     def of(cls, feasible: FeasibleSet) -> UserConstraints:
-        """Those of a set; convex ones are code, which no file holds."""
+        """Constraints of a set; convex ones are code, which cannot be saved."""
         return cls(
             feasible.consistency,
             tuple(b for b in feasible.blocks if b.role == "asked"),

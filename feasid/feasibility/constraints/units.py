@@ -2,7 +2,7 @@
 
 In SI numbers a finger's pseudo-inertia is 1e-7 and a leg's is 1, and solvers that stop at 1e-8
 call either of them feasible when it is not. Every body therefore gets a mass and a length; its
-parameters, its matrices and its margins are counted in them. All of it scales with the robot.
+parameters, its matrices and its margins are counted in them. All units scale with the robot.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Units:
 
 
 def usable_inertials(robot: Robot) -> Mask:
-    """Which bodies' own inertials are usable as a prior, shape (n_bodies,).
+    """Whether each body's described inertials are usable as a prior, shape (n_bodies,).
 
     Finite, of positive mass, and with a positive definite pseudo-inertia whose second moments
     about the centre of mass are not degenerate (a rod, a plate or a point is).
@@ -208,7 +208,7 @@ def _inertial_units(robot: Robot, mass: Array, length: Array) -> Array:
 def _typical_mass(robot: Robot, A: Array, b: Array, length: Array, torques: bool) -> float:
     """The smallest mass that explains `b`, spread over the best visible direction [kg].
 
-    Only the strongest direction is asked: the weak ones would answer with the noise.
+    Only the strongest direction is used, because weak ones contain mostly noise.
     """
     per_mass = _inertial_units(robot, np.ones(len(length)), length)
     inertial = per_mass > 0

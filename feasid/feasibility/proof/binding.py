@@ -1,7 +1,7 @@
-"""Whether a certificate speaks of what its reader holds: this robot, these values, this log.
+"""Whether a certificate is about the reader's robot, values and log.
 
-A file proves a statement about the numbers in it. Here the statement is formed again from what the
-reader holds (the robot's file, base parameters, a log, and the limits named at the prompt) and
+A file proves a statement about the numbers in it. Here the statement is computed again from the
+reader's data (the robot's file, base parameters, a log, and the limits named at the prompt) and
 compared part by part, by index and decimals. Coefficients of K and a triangle of data are computed,
 so that another machine may round their last digits otherwise: where they differ by no more than
 `ROUNDING` of themselves, the file's multipliers must prove the reader's own statement as well.
@@ -23,8 +23,8 @@ from feasid.feasibility.proof.presolve import PresolvedQuestion
 from feasid.feasibility.proof.question import HEAVIEST, ExactData, Question
 
 ROUNDING = Fraction(1, 10**12)
-"""Difference of computed coefficients, relative to each, up to which two machines may differ. At
-ten times nothing false is proved, for the proof is repeated with the reader's own numbers."""
+"""Difference of computed coefficients, relative to each, up to which two machines may differ. A
+larger value proves nothing false, because the proof is repeated with the reader's own numbers."""
 
 FLOOR_LOSS = Fraction(1, 10**9)
 """Share of a bound that is given up where the data differ by rounding."""
@@ -34,7 +34,7 @@ CLAIMS = {
     "infeasible": "that the values are infeasible",
     "boundary": "that only singular inertias have the values",
 }
-"""What is proved, in words; of a bound with its number."""
+"""The proved statement in words; for a bound with its number."""
 
 Statement = Mapping[str, Any]
 """A certificate's keys, without those of its proof."""
@@ -71,7 +71,7 @@ class Binding:
 
 
 def bind(certificate: Certificate, holdings: Sequence[HeldStatement]) -> Binding:
-    """Compare a certificate with what its reader holds.
+    """Compare a certificate with its reader's data.
 
     `certificate`: it is verified here; `holdings`: it must be about one of them. Raises
     CertificateError: when the certificate proves nothing at all.
@@ -88,7 +88,9 @@ def bind(certificate: Certificate, holdings: Sequence[HeldStatement]) -> Binding
 
 
 def _bind_one(certificate: Certificate, holding: HeldStatement) -> Binding:
-    """For one holding, with all of its equations or without those that the others imply."""
+    """Compare with one statement, with all of its equations or without those that the others
+    imply.
+    """
     comparison = _compare(certificate, holding)
     if not comparison.refused or holding.data is not None:
         return comparison
@@ -107,7 +109,7 @@ def _bind_one(certificate: Certificate, holding: HeldStatement) -> Binding:
 
 
 def _compare(certificate: Certificate, holding: HeldStatement) -> Binding:
-    """For one statement, word by word."""
+    """Compare with one statement, part by part."""
     file, statement = certificate.data, holding.statement
     limits: list[Mapping[str, str] | None] = [None]
     limits += [holding.question.size_limits(mass) for mass in HEAVIEST]
@@ -221,7 +223,7 @@ def _differing_values(file: Sequence[str], own: Sequence[str]) -> Iterator[str]:
 
 
 def _differing_data(file: Statement, own: Statement) -> Iterator[str]:
-    """Where the data of a bound are others."""
+    """Differences in the data of a bound."""
     if len(file["rows"]) != len(own["rows"]):
         yield f"{len(file['rows'])} rows of data, not {len(own['rows'])}"
     else:
@@ -248,7 +250,7 @@ def _data_as_array(data: Statement, like: Statement) -> Array:
 
 
 def _largest_change(file: Statement, own: Statement) -> float:
-    """By how much computed numbers differ, relative to each; zero where all decimals agree."""
+    """Largest relative difference of computed numbers; zero if all decimals agree."""
     pairs = zip(file["matrix"], own["matrix"], strict=True)
     change = max((float(_row_change(*pair)) for pair in pairs if pair[0] != pair[1]), default=0.0)
     if "data" in file and file["data"] != own["data"]:

@@ -6,7 +6,7 @@
 with U_k, u_i one unit of each constraint. It always has a solution. With s > 0 its delta is
 strictly feasible; with s < 0 the multipliers of an optimum are a Farkas certificate that nothing
 is (the test BPFT, eq. (51) of Sousa and Cortesao (2014), made to answer both ways). With s = 0
-they show which matrices must be singular, and delta that singular ones will do.
+they show which matrices must be singular, and delta shows that singular matrices are possible.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from feasid.feasibility.proof.question import HEAVIEST, Question
 from feasid.feasibility.solve import Attempt, SolverAnswer
 
 SLIMMER = (1e2, 1e4)
-"""While nothing is proved, bodies are counted as this many times heavier and smaller: the same
-first moments. A small inertia with a large first moment needs this to be feasible."""
+"""Factors by which the units of bodies are made heavier and smaller, at equal first moments, until
+a proof is found. A small inertia with a large first moment needs this to be feasible."""
 
 NEARLY = 1e-5
 """Margin, in units, below which a problem may lie on the boundary."""
@@ -197,7 +197,7 @@ def _solve_and_prove(
 def _prove_answer(
     problem: PresolvedQuestion, prover: InfeasibilityProver, raw: SolverAnswer, s: float, z: Array
 ) -> Certificate | None:
-    """Whatever a solver's answer proves."""
+    """The statement that a solver's answer proves, if any."""
     question, flat = problem.question, problem.singular_multipliers()
     if problem.feasible.contains_strictly(z) and not flat:
         exact = problem.complete_point(problem.expand(z))
@@ -250,15 +250,15 @@ def minimal_conflict(
     suspects: Sequence[str],
     solver: Any = None,
 ) -> tuple[str, ...]:
-    """The bounds among `suspects` that clash, such that dropping any one of them ends the clash.
+    """A minimal set of contradictory bounds among `suspects`: without any one of them there is no
+    contradiction.
 
     The deletion filter: each in turn is left out for good if the rest are still proved infeasible.
-    What makes parameters parameters at all, consistent bodies and the signs of joint terms, is
-    never up for discussion, nor are the given values.
+    Consistency of bodies, signs of joint terms and the given values are never left out.
 
-    `scale`, `reference`, `solver`: as for `decide`; `suspects`: names of bounds that clash, as a
-    proof says. Returns: empty when the given values clash without any bound, or nothing can be
-    proved.
+    `scale`, `reference`, `solver`: as for `decide`; `suspects`: names of the contradictory bounds
+    in a proof. Returns: empty if the given values contradict each other without any bound, or
+    nothing can be proved.
     """
     bounds = question.feasible.user_constraints
 

@@ -1,8 +1,8 @@
-"""Facial reduction: the ways a body can move, as the face of the cone of its multipliers.
+"""Facial reduction: the possible motions of a body define the face of the cone of its multipliers.
 
 Whatever can be known of a body is a combination of kinetic energies, potential energies and
 dissipated powers of motions. Near the base bodies move in a few ways only; a multiplier that is
-positive definite in other directions would speak of what no motion shows.
+positive definite in other directions would involve directions that no motion shows.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ class FaceRelations:
 
         Whatever can be known of a body is a combination of energies of its motions, so that K's
         exact coefficients satisfy them; those of doubles do so within 1e-16, which a proof with a
-        limit of 1e12 kg cannot afford. Parts of rows that are no multiplier's stay as they are.
+        limit of 1e12 kg cannot afford. Parts of rows that belong to no multiplier are not changed.
         """
         counts = Counter(j for row in rows for j in row)
         leads = {j for row in rows for j, c in row.items() if c == 1 and counts[j] == 1}
@@ -314,7 +314,7 @@ def _symmetrise_rotor(square: Array, block: Block) -> Array:
 def _largest_span_multiplier(E: Array) -> Array:
     """The multiplier of a semi-consistent body with the same energy and the largest span.
 
-    Of the lower right 3x3 matrix only the trace is felt, of the upper right X only X - X'.
+    Only the trace of the lower right 3x3 matrix matters, and only X - X' of the upper right X.
     """
     values, vectors = np.linalg.eigh(E[:3, :3])
     kept = values > REACHED * max(values[-1], np.trace(E[3:, 3:]) * REACHED)

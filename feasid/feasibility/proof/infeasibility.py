@@ -1,12 +1,13 @@
 """Infeasibility certificates: exact multipliers from a solver's approximate ones.
 
-Three attempts, in this order. Moved onto the faces of the cone on which they seem to lie: most of
-them vanish, and what cancels needs no limit. Mixed with a little kinetic energy of random motions,
-which is positive definite exactly where K'y can be, on the faces of bodies that cannot move in
-every way. As they are, and mixed, without faces. Each time columns that no body takes are equations
-that are solved exactly, and bodies take the rest (`rounding.complete_multipliers`).
-Where even the rounding of K is in the way (joint axes that are not decimal numbers), the proof pays
-for it with a limit: it covers all parameters below an enormous size instead of all parameters.
+Three attempts, in this order. Multipliers projected on the faces of the cone on which they seem to
+lie: most of them vanish, and exact cancellation needs no limit. Mixed with a little kinetic energy
+of random motions, which is positive definite exactly where K'y can be, on the faces of bodies that
+cannot move in every way. The multipliers unchanged, and mixed with others, without faces. Columns
+that belong to no body are solved exactly, and the multipliers of bodies take the remainder
+(`rounding.complete_multipliers`). Where even the rounding of K is in the way (joint axes that are
+not decimal numbers), the proof needs a limit: it covers all parameters below an enormous size
+instead of all parameters.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ ROUNDED_EQUATION = 1e-30
 """Share of an equation's coefficients that is the rounding of K, which has 45 digits there."""
 
 MAX_UNKNOWNS = 400
-"""Of exact elimination for faces; beyond, it would take minutes."""
+"""Largest size of exact elimination for faces; larger ones would take minutes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +111,7 @@ class InfeasibilityProver:
         return kinetic_energy_multipliers(self.problem.question.robot, blocks, self.scale.blocks)
 
     def _priced_constraints(self, prices: Array) -> list[int]:
-        """Linear constraints that own no column and take part in the proof."""
+        """Linear constraints of the proof on several parameters."""
         worth = prices * self.scale.linear
         least = NEGLIGIBLE_PRICE * worth.max(initial=0.0)
         return [
@@ -152,7 +153,7 @@ class InfeasibilityProver:
 
     @cached_property
     def _columns_of_sign_constraints(self) -> dict[int, int]:
-        """Column outside all blocks that each linear constraint on a single parameter owns."""
+        """Column, outside all blocks, of each linear constraint on a single parameter."""
         block_columns = {j for b in self.feasible.blocks for j in b.columns.tolist()}
         owners: dict[int, int] = {}
         for i, row in enumerate(self.feasible.linear):
@@ -192,8 +193,8 @@ class InfeasibilityProver:
     def _motion_faces(self, prices: Array) -> dict[int, Face]:
         """The faces of bodies that cannot move in every way: K'y is inside of them.
 
-        A constraint that takes part in the proof pulls at its bodies in ways that no motion does;
-        their multipliers are not restricted.
+        A constraint of the proof involves directions of its bodies that no motion shows, so their
+        multipliers are not restricted.
         """
         # Without these faces the published estimates of the WAM (tests/papers) are not refuted, and
         # 2 of 137 random problems: first bodies turn about one or two axes only, and rounding

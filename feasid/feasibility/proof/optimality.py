@@ -12,8 +12,8 @@ For a form c and ``c + sum_k C_k*(Z_k) = K'R'w`` every feasible delta with
 
 The primal is the one that the caller stated: without the ridge, the pull towards a reference and
 the margin of our own. Points of its central path have multipliers strictly inside their cones, with
-room for their rounding (`feasid.feasibility.proof.rounding`), and what remains of the rounding of K
-is paid for with a limit on masses. Bounds that are far from tight at the answer take no part.
+room for their rounding (`feasid.feasibility.proof.rounding`), and the remaining rounding of K is
+covered by a limit on masses. Bounds that are far from active at the answer are left out.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ from feasid.feasibility.proof.question import HEAVIEST, DualPoint, ExactData, Ex
 from feasid.feasibility.proof.rounding import round_dual
 
 RELATIVE_GAP = 1e-5
-"""By what fraction of the cost the path's last centre proves less than the optimum."""
+"""Gap, as a fraction of the cost, between the bound at the path's last centre and the optimum."""
 
 BOUND_DIGITS = 15
 """Decimal digits of a bound."""
 
 ZERO_RESIDUAL = 1e-10
-"""Error, as a fraction of the data's norm, that is none: then zero is the bound."""
+"""Error, as a fraction of the data's norm, that counts as zero; the bound is then zero."""
 
 LIMIT_COST = Fraction(1, 10**7)
 """Share of a bound that a larger limit may cost."""
 
 TIGHT = 1e-2
-"""Value of a bound, in units, up to which it may be in the way."""
+"""Value of a bound's slack, in units, up to which it may be active."""
 
 UNSEEN = 1e-9
 """Singular value, relative to the largest, below which data do not show a direction."""
@@ -82,7 +82,7 @@ ROOT_DIGITS = 30
 """Digits of a square root that is rounded up."""
 
 SPANNED = 1e-9
-"""Singular value, relative to the largest, of directions in which nothing pushes a body."""
+"""Singular value, relative to the largest, of directions without any force on a body."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +175,7 @@ def _round_down(number: Fraction) -> Fraction:
 
 @dataclass(frozen=True, eq=False)
 class CentralPath:
-    """``minimise |A x - b|^2 / (2 mu)`` plus the barrier, over what remains of the question."""
+    """``minimise |A x - b|^2 / (2 mu)`` plus the barrier, over the remaining unknowns."""
 
     quadratic: Quadratic
     #: Barrier of the matrices, on faces and in units, and of the numbers, in units.
@@ -277,7 +277,8 @@ class CentralPath:
 def _blocks_on_faces(
     question: Question, x: Array, scale: Units, rows: Sequence[Linear], seen: bool
 ) -> list[tuple[int, Block, Array]]:
-    """Bodies on what motions and tight bounds reach of their cone, and tight asked matrices.
+    """Bodies on the face of their cone that motions and active bounds reach, and active matrices of
+    the caller.
 
     Else a mass that no data show would grow for ever along the path. A face is given by Q, which
     lifts a multiplier on it to one in SI.
@@ -332,7 +333,7 @@ def _restrict_to_face(block: Block, Q: Array) -> Block:
 def _determined_directions(feasible: FeasibleSet, A: Array, unit: Array) -> Array:
     """Unit directions (n, z) that change data, matrices or numbers.
 
-    Where they do not feel some combination, one parameter of it stays as it is.
+    If they do not depend on some combination, one parameter of it is fixed.
     """
     size = float(np.linalg.norm(A * unit)) or 1.0
     parts = [A * unit / size, feasible.linear_matrix * unit]
@@ -361,7 +362,7 @@ def _smallest_eigenvalue(block: Block, x: Array, unit: Array) -> float:
 
 
 def _constraints_on_free_parameters(question: Question) -> list[int]:
-    """Which of the question's constraints touch what remains of it."""
+    """Constraints of the question on its remaining unknowns."""
     T = question.elimination.T
     return [k for k, c in enumerate(question.feasible.constraints) if T[c.columns].any()]
 
@@ -423,8 +424,8 @@ class RangeEndProver:
     def certificate(self, end: RangeEnd, beyond: Array | None) -> Certificate | None:
         """Proof for ``feasid verify``; None when it cannot be stated there.
 
-        It says that what exists with so much does not fit: its squared residual is at least the
-        budget. Or, without data, that nothing with so much exists.
+        It proves that feasible models with such a value do not fit: their squared residual is at
+        least the budget. Without data it proves that no feasible model has such a value.
 
         `beyond` (n,): a model that exists and has more.
         """

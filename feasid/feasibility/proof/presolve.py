@@ -29,10 +29,11 @@ ROUNDING = 1e-9
 """Relative difference that rounding of K may leave between equations that say the same."""
 
 NO_PART = Fraction(1, 10**13)
-"""Of an equation in a combination, by least squares: below, it is the rounding of zero."""
+"""Least weight of an equation in a combination, by least squares; smaller ones are rounding."""
 
 ALONE, TINY = 1e-100, 1e-50
-"""Worth of a parameter that only one equation has, and least size of one that is zero."""
+"""Weight of a parameter that occurs in one equation only, and least size of a parameter that is
+zero."""
 
 ZERO = Fraction(0)
 
@@ -71,7 +72,7 @@ class PresolvedQuestion:
 
     @classmethod
     def from_question(cls, question: Question) -> PresolvedQuestion:
-        """Settle what can be settled."""
+        """Solve the equations that can be solved."""
         singletons, at, active, wrong = _fix_singletons(question)
         values = dict(at)
         for j, (row, value) in question.elimination.solved.items():
@@ -132,7 +133,7 @@ class PresolvedQuestion:
         return DualPoint(self.question, out, multipliers)
 
     def refute(self) -> Certificate | None:
-        """The proof that what is given contradicts itself or breaks what it fixes, if it does."""
+        """The proof that given values contradict each other or violate a constraint, if they do."""
         for i, error in self.wrong:
             parts = self._reduce_by_kept_equations(i)
             sign = -1 if error > 0 else 1
@@ -146,7 +147,7 @@ class PresolvedQuestion:
         return None
 
     def singular_multipliers(self) -> dict[int, Exact]:
-        """Multipliers of the constraints that what is given makes singular."""
+        """Multipliers of the constraints that given values make singular."""
         return {s.place: s.multiplier for s in self.settled if s.outcome == "flat"}
 
     def complete_point(self, delta: Array) -> list[Fraction] | None:
@@ -183,7 +184,7 @@ class PresolvedQuestion:
         return self.elimination.expand(z)
 
     def _reduce_by_kept_equations(self, i: int) -> dict[int, Fraction]:
-        """Equation i less what is nearest to it of those kept."""
+        """Equation i minus the nearest combination of the kept ones."""
         out = {i: Fraction(1)}
         if i in self.kept or not len(self.K):
             return out

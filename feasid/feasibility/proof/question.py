@@ -178,14 +178,16 @@ class Question:
         return _face_relations(self.robot, self.feasible)
 
     def without_equations(self, dropped: Sequence[int]) -> Question:
-        """Without these equations, which the others say, too."""
+        """The question without these equations, which the others imply."""
         places = [i for i in range(len(self.rows)) if i not in set(dropped)]
         values = None if self.values is None else tuple(self.values[i] for i in places)
         return replace(self, rows=ExactRows(self.rows[i] for i in places), values=values)
 
     @cached_property
     def reduced_rows(self) -> list[tuple[Row, Fraction]]:
-        """The equations after the ties, and what tied parameters add to their left sides."""
+        """The equations after elimination of tied parameters, and the terms that these add to the
+        left sides.
+        """
         return [self.elimination.substitute(row) for row in self.rows]
 
     @cached_property
@@ -205,7 +207,7 @@ class Question:
         return tuple(out)
 
     def is_massless_frame(self, constraint: Block | Linear) -> bool:
-        """True for a body that is known to have no mass: of a mere frame nothing is asked."""
+        """Whether a body is known to have no mass, so that it has no constraint."""
         nothing: tuple[Row, Fraction] = {}, Fraction(0)
         columns = constraint.columns.tolist()
         own = constraint.role in ("body", "rotor")
@@ -357,7 +359,7 @@ class DualPoint:
 
     @cached_property
     def proof_value(self) -> Fraction:
-        """``sum_k <C_k, Z_k> + y.beta + v.t``: what a proof needs to be negative."""
+        """``sum_k <C_k, Z_k> + y.beta + v.t``: it must be negative in a proof."""
         given = zip(self.y, self.question.values or (), strict=True)
         return self.offset + sum((v * b for v, b in given), Fraction(0))
 

@@ -3,8 +3,8 @@
 A proof needs ``sum_k C_k*(Z_k) = K'y`` without any error. We choose y first, and each body's matrix
 takes the remainder of K'y in the body's columns: a 4x4 pseudo-inertia has ten parameters and its
 multiplier ten entries, so Z_k is fixed exactly. Columns that no body and no sign owns are equations
-for y, solved exactly. What can then fail is that some Z_k is not positive semidefinite, by a
-rounding: it is lifted, and the proof pays for what that leaves with a limit on masses.
+for y, solved exactly. By rounding, some Z_k may then fail to be positive semidefinite. It is
+increased, and a limit on masses covers the remainder.
 """
 
 from __future__ import annotations
@@ -28,16 +28,17 @@ LEAST_LIFT = 1e-15
 """Share of the largest eigenvalue that is added where a matrix is lifted: a double's rounding."""
 
 NO_PULL = Fraction(1, 10**10)
-"""Of an equation, relative to a relation of a face: below, it is the rounding of K."""
+"""Least weight of an equation, relative to a relation of a face; smaller ones are the rounding of
+K."""
 
 FEW_DIGITS = 10**24
-"""Largest denominator of lines that rational geometry and decimals of data make."""
+"""Largest denominator of rows from rational geometry and decimal data."""
 
 REFINEMENTS = 4
-"""Each adds about twelve digits."""
+"""Number of refinement steps; each adds about twelve digits."""
 
 SMALL_LIFT = Fraction(1, 10**38)
-"""The same where a matrix lies on a face but for the rounding of coefficients of 45 digits."""
+"""The tolerance for a matrix on a face, with coefficients rounded to 45 digits."""
 
 
 def project_to_semidefinite(Z: Array, unit: Array) -> Array:
@@ -57,7 +58,7 @@ def round_matrix(Z: Array) -> Exact:
 
 
 def lift_to_semidefinite(Z: Exact, unit: Array) -> Exact:
-    """Z and what makes it positive semidefinite, in the directions in which it is not."""
+    """Z, increased in the directions in which it is not positive semidefinite."""
     if definiteness(Z) != "indefinite":
         return Z
     scaled = np.array([[float(x) for x in row] for row in Z]) * np.outer(unit, unit)
@@ -101,7 +102,7 @@ def complete_multipliers(
     units: Sequence[Array],
     faces: Mapping[int, Face] | None = None,
 ) -> tuple[dict[int, Exact], list[Fraction]]:
-    """Multipliers in which those of each body and sign take the remainder in its columns.
+    """Multipliers, with those of each body and sign taking the remainder in their columns.
 
     `Z`: by place among the constraints; `left`: ``sum_k <B_kj, Z_k> - (K'y)_j``; `units`: of the
     blocks; `faces`: on which blocks stay whose multipliers their parameters do not determine.
@@ -225,7 +226,7 @@ def round_dual(
 def _face_equations(
     rows: Sequence[Row], bodies: Sequence[tuple[frozenset[int], tuple[Row, ...]]]
 ) -> list[Row]:
-    """By how much each equation pulls at what bodies on faces cannot give, one row each."""
+    """Component of each equation that multipliers on faces cannot match, one row each."""
     out = []
     for relation in (r for _, own in bodies for r in own):
         least = NO_PULL * max(map(abs, relation.values()))

@@ -20,7 +20,7 @@ from feasid.robot.description import Robot
 from feasid.robot.rotations import from_quaternion
 
 KINDS = ("floating", "spherical", "prismatic", "revolute")
-"""Kind of joint per ``jnt_type``."""
+"""Kind of joint for each ``jnt_type``."""
 
 ONE_DOF = ("prismatic", "revolute")
 
@@ -38,7 +38,7 @@ MEMBERS = {
     "nu": ("actuator", "actuator"),
     "nsensor": ("sensor", "sensor"),
 }
-"""Count, accessor and word for what a robot does not have."""
+"""Count, accessor and name of effects that a robot does not have."""
 
 
 def compile_mjcf(text: XmlText) -> Any:
@@ -170,8 +170,8 @@ def _site_bond(model: Any, names: list[str], kind: str, name: str, ids: tuple[in
 
 
 def _is_flag_off(model: Any, flag: str) -> bool:
-    """Whether a flag is off; its bit is MuJoCo's own, which moved when one for springs and dampers,
-    "passive" before 3.3.6, became two.
+    """Whether a flag is off. Its bit is read from MuJoCo, because the bits changed when the flag
+    "passive" was divided in version 3.3.6.
     """
     import mujoco
 

@@ -25,7 +25,7 @@ from feasid.exact.poses import (
 from feasid.robot.inertia import from_mass_com_inertia
 
 ORIENTATIONS = {"quat": 4, "axisangle": 4, "xyaxes": 6, "zaxis": 3, "euler": 3}
-"""Attributes that turn an element, and how many numbers they have; at most one is given."""
+"""Attributes of an element's orientation, and their number of values; at most one is given."""
 
 Decimals = Sequence[Decimal]
 

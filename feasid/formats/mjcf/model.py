@@ -224,7 +224,7 @@ class Mjcf:
     bodies: tuple[MjcfBody, ...]
     gravity: tuple[float, ...] | None
     unknown: tuple[str, ...] = ()
-    """Why only MuJoCo's compiler knows all masses, each naming file and line."""
+    """Reasons why only MuJoCo's compiler knows all masses, each with file and line."""
     hidden: tuple[str, ...] = ()
     """Those among them that hide bodies."""
     effects: tuple[UnmodelledEffect, ...] = ()
@@ -250,7 +250,7 @@ LISTED = {
     "deformable": "deformable",
     "extension": "extension",
 }
-"""Sections whose members are listed by name, and what they are called."""
+"""Sections whose members are listed by name, and their names in messages."""
 
 ACTUATORS = ("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder",
              "muscle", "adhesion", "dcmotor")  # fmt: skip
@@ -360,7 +360,7 @@ def actuated_joints(
 
 
 def _position_gain(tag: str, values: Mapping[str, str]) -> float:
-    """What a position servo without a gear multiplies its error with; zero for other actuators."""
+    """Gain of a position servo without a gear; zero for other actuators."""
     try:
         first = [float(values.get(k, "0").split()[0]) for k in ("kp", "gainprm", "gear")]
         bias = float(values.get("biasprm", "0 0").split()[1])

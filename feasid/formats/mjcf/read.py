@@ -91,7 +91,7 @@ class Defaults:
 
 @dataclass(frozen=True, eq=False)
 class _Scope:
-    """Where a body's children are read: its name, childclass, and frames around them."""
+    """Context in which a body's children are read: its name, childclass, and frames around them."""
 
     body: str | None
     childclass: str | None
@@ -453,11 +453,11 @@ class _MjcfReader:
 # -- equality constraints --------------------------------------------------------------------------
 
 LINEAR = 2
-"""Coefficients of a polynomial beyond this are not linear."""
+"""Number of coefficients of a linear polynomial; further ones must be zero."""
 
 ParseNumbers = Callable[[Element, str, int, dict[str, str]], Sequence[Number]]
 Floats = Callable[[Element, str, int, dict[str, str]], tuple[float, ...]]
-"""So many numbers of an attribute, none when it is absent."""
+"""The numbers of an attribute, of this count; none if it is absent."""
 
 
 def read_equality(

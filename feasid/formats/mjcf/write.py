@@ -1,11 +1,11 @@
 """Write MJCF: a file's own text with other numbers, or a new file.
 
-In an own text only ``<inertial>`` elements, the terms of joints and gravity change; every other
-byte stays. A body that MuJoCo would derive from its geoms gets an ``<inertial>``, which takes
+In a file's own text only ``<inertial>`` elements, the terms of joints and gravity change; every
+other byte stays. A body that MuJoCo would derive from its geoms gets an ``<inertial>``, which takes
 precedence. Dry friction gets solver settings that hold a joint at rest, unless the file has its
 own, and a constant force on a joint becomes an actuator that needs no control. In a new file
-frames, joint positions and axes are the robot's own, so that q means the same. Nothing is drawn
-and nothing touches: it has no geoms.
+frames, joint positions and axes are the robot's own, so that q means the same. It has no geoms, so
+that nothing is drawn and nothing collides.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def patch_mjcf(description: Description, changes: Changes) -> bytes:
 def _set_servos(patch: Patch, root: Element, servos: Mapping[str, JointServo]) -> None:
     """Write these gains to the file's own position actuators, and add those that it lacks.
 
-    Raises InputError: an actuator whose gear or damping ratio multiplies what would be written.
+    Raises InputError: an actuator whose gear or damping ratio would multiply the written gains.
     """
     remaining = dict(servos)
     for section in root.all("actuator"):
@@ -95,7 +95,7 @@ def _set_servos(patch: Patch, root: Element, servos: Mapping[str, JointServo]) -
 
 
 def _set_servo(patch: Patch, element: Element, servo: JointServo) -> None:
-    """Gains, delay and limit of an actuator; those of its default class do not count any more."""
+    """Write gains, delay and limit of an actuator, which override those of its default class."""
     if element.tag == "position":
         numbers = {"kp": [servo.kp], "kv": [servo.kd]}
     else:
@@ -331,7 +331,7 @@ def _equality_lines(robot: Robot) -> list[str]:
 
 
 def _is_intermediate_joint(robot: Robot, i: int, children: list[int]) -> bool:
-    """Whether a body is nothing but a joint before another one at the same place."""
+    """Whether a body only adds a joint before another one at the same place."""
     body = robot.bodies[i]
     if body.inertial is None or body.inertial.any() or len(children) != 1:
         return False

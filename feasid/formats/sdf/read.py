@@ -44,7 +44,7 @@ KINDS = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismat
 MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
 UNLIMITED = 1e16
-"""Limits of this size or larger are none: SDF's default."""
+"""Limits of this size or larger count as no limit: SDF's default."""
 
 NEAR = 8
 """Frames between a link and its parent that are composed without a detour over the model."""
@@ -66,7 +66,9 @@ Rigid = poses.PrecisePose
 
 @dataclass(frozen=True, eq=False)
 class _Frame:
-    """A named frame: its pose in another, and for joints and frames what it is attached to."""
+    """A named frame: its pose in another frame, and for joints and frames the link that it is
+    attached to.
+    """
 
     base: str
     pose: Rigid

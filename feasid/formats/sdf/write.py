@@ -1,7 +1,8 @@
 """SDF out: a file's own text with other numbers, or a new file.
 
-In an own text only the numbers of ``<inertial>`` and the terms of joints change; every other byte
-stays. Drive inertia is written as Drake's ``<drake:rotor_inertia>``, which Gazebo does not read.
+In a file's own text only the numbers of ``<inertial>`` and the terms of joints change; every other
+byte stays. Drive inertia is written as Drake's ``<drake:rotor_inertia>``, which Gazebo does not
+read.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ AXIS_TOLERANCE = 1e-5
 """An axis whose length is off by more than this is noted; the rest is rounding in the file."""
 
 Owner = dict[str, str]
-"""The link or joint that a complaint is about."""
+"""The link or joint concerned by an error."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +74,8 @@ def describe_urdf(text: XmlText, limits: ReadLimits = LIMITS) -> Description:
     """The description of a parsed URDF file.
 
     Raises DescriptionError: names file, line, column, the link or joint and the attribute, and what
-    is wrong there: numbers that are not finite decimals, names that are doubled or unknown, joints
-    that do not make one tree. Raises UnsupportedJointError: a joint type that does not exist.
+    is wrong there: numbers that are not finite decimals, duplicate or unknown names, joints that do
+    not form one tree. Raises UnsupportedJointError: a joint type that does not exist.
     """
     return _UrdfReader(text).read()
 
@@ -359,7 +359,7 @@ class _UrdfReader:
     # -- the tree -----------------------------------------------------------------------------
 
     def check_tree(self, links: dict[str, Element], joints: dict[str, _Joint]) -> None:
-        """Fill `above`; refuse what is not one tree."""
+        """Fill `above`; raise an error if the joints do not form one tree."""
         carried = self.above
         for joint in joints.values():
             self.check_ends(joint, links)
@@ -462,7 +462,7 @@ def _primitive_shape(collision: Element) -> Shape | None:
 
 
 def _read_geometry(collision: Element) -> tuple[Element | None, tuple[Array, Array] | None]:
-    """A geometry's shape, rotation and position; None for what cannot be read."""
+    """A geometry's shape, rotation and position; None if it cannot be read."""
     geometry, origin = collision.find("geometry"), collision.find("origin")
     one = geometry is not None and len(geometry.children) == 1
     element = geometry.children[0] if geometry is not None and one else None
@@ -503,7 +503,7 @@ def _primitive_size(element: Element) -> list[float] | None:
 
 
 def _single_numbers(element: Element, *attributes: str) -> list[float] | None:
-    """One number per attribute, or None where one is missing or several stand there."""
+    """One number per attribute, or None if it is missing or has several numbers."""
     found = [_parse_floats(element, attribute, "") for attribute in attributes]
     return [numbers[0] for numbers in found] if all(len(n) == 1 for n in found) else None
 

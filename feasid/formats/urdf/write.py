@@ -1,10 +1,10 @@
 """URDF out: a file's own text with other numbers, or a new file.
 
-In an own text only numbers of ``<inertial>`` and ``<dynamics>`` change, and extension elements are
-added on request; every other byte stays. In a new file link frames are on their joints' axes, as
-URDF wants them: where a body's frame is elsewhere (as in the standard Denavit-Hartenberg
-convention), the link's is moved there, see `feasid.robot.variants`. Joints and q stay. Nothing is
-drawn and nothing touches.
+In a file's own text only numbers of ``<inertial>`` and ``<dynamics>`` change, and extension
+elements are added on request; every other byte stays. In a new file link frames are on their
+joints' axes, as URDF wants them: where a body's frame is elsewhere (as in the standard
+Denavit-Hartenberg convention), the link's is moved there, see `feasid.robot.variants`. Joints and q
+stay. It has no shapes.
 
 Drake reads drive inertia from ``<drake:rotor_inertia>`` of a transmission's actuator ("Parsing
 models for multibody dynamics", drake.mit.edu). MuJoCo's ``<mujoco>`` holds settings of its compiler
@@ -38,7 +38,7 @@ DYNAMICS = {"damping": "viscous", "friction": "coulomb"}
 """Field of `JointTerms` per attribute of ``<dynamics>``; URDF has no place for the others."""
 
 UNLIMITED = 1e9
-"""Stands in a ``<limit>`` for what the robot does not say: URDF's readers want every number."""
+"""Value in a ``<limit>`` that the robot does not give: URDF's readers want every number."""
 
 DRAKE = {"xmlns:drake": "http://drake.mit.edu"}
 

@@ -30,10 +30,10 @@ from feasid.robot.bodies import Limits
 from feasid.robot.rotations import from_quaternion
 
 BINARY = b"PXR-USDC"
-"""How a binary layer begins."""
+"""First bytes of a binary layer."""
 
 GRAVITY = 9.81
-"""Where the scene does not say it [m/s^2]."""
+"""Gravity if the scene does not give it [m/s^2]."""
 
 NEAT = 1e-6
 """Quaternions this close to one of halves and square roots of a half are those: right angles."""

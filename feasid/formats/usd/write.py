@@ -1,7 +1,7 @@
 """USD out: a layer with other masses and joint terms and everything else as it was, or a new layer.
 
 Text layers are edited in their text, binary ones through the library. Either way the result is
-compared with the library's own edit of the layer, so that nothing else can change unnoticed.
+compared with the library's own edit of the layer, so that no other change goes unnoticed.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def patch_usd(description: Description, changes: Changes) -> bytes:
     """The layer with these inertials and joint terms, everything else as it was.
 
     Raises InputError: a link would have to be without mass, which USD takes for its shapes' mass.
-    Raises OutputError: what would be written is not the library's own edit of the layer.
+    Raises OutputError: the new text differs from the library's own edit of the layer.
     """
     document: UsdDocument = description.document
     edits: list[Edit] = []
@@ -151,7 +151,7 @@ def _possible_moments(mass: float, moments: Array) -> Array:
 
 
 def _term_edits(description: Description, name: str, terms: JointTerms) -> Iterator[Edit]:
-    """Joint terms that differ from what the file says."""
+    """Joint terms that differ from those in the file."""
     document: UsdDocument = description.document
     path, kind = document.joints[name]
     now = next(j.terms for j in description.joints if j.name == name)
@@ -212,7 +212,7 @@ def _exported(layer: Any, suffix: str) -> bytes:
 
 
 def encode_usd(content: bytes, suffix: str) -> bytes:
-    """Binary for ``.usdc``, text for ``.usda``, and for ``.usd`` what it is."""
+    """Binary for ``.usdc``, text for ``.usda``, and for ``.usd`` as the existing file."""
     binary = content.startswith(BINARY)
     if (suffix == ".usdc") == binary or suffix not in (".usda", ".usdc"):
         return content
@@ -233,7 +233,7 @@ PRIM = ("def", "over", "class")
 
 @dataclass(frozen=True)
 class _PrimText:
-    """Where a prim stands in the text of its layer."""
+    """Place of a prim in the text of its layer."""
 
     header: int  #: Behind its name.
     metadata: tuple[int, int] | None  #: Inside the parentheses behind its name.
@@ -267,7 +267,7 @@ def _edit_text(text: str, edits: Sequence[Edit]) -> str:
 def _schema_piece(
     text: str, place: _PrimText, schemas: Mapping[str, None]
 ) -> list[tuple[int, int, str]]:
-    """What has to be inserted for schemas that a prim does not have yet."""
+    """Text to insert for schemas that a prim does not have yet."""
     start, end = place.metadata or (place.header, place.header)
     listed = re.search(r"\bapiSchemas\s*=\s*\[", text[start:end])
     missing = [s for s in schemas if f'"{s}"' not in text[start:end]]

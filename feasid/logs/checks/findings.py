@@ -140,7 +140,7 @@ class Diagnosis(Displayed):
 
 
 def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The gravest first, what is wrong with a column before what a model lacks, then by gain."""
+    """The most severe findings first, those on columns before those on the model, then by gain."""
 
     def key(finding: Finding) -> tuple[int, bool, float]:
         lacks = finding.evidence == "dynamics" and not finding.columns

@@ -48,7 +48,7 @@ OFF = 0.2
 wrong: a walk of a few seconds leaves .01 to .05, a wrong axis at least 1.4."""
 
 RIGHT = 0.5
-"""Share of what was off that a turn of the IMU's axes must take away, at least."""
+"""Least share of the error that a rotation of the IMU's axes must remove."""
 
 EXPLAINED = 0.2
 """Share of a limb's torques that another force must explain beyond the logged one."""
@@ -275,7 +275,7 @@ def _constant_force_findings(limbs: LimbEquations) -> list[Finding]:
 
 
 def _force_mistakes(limbs: LimbEquations, robot: Robot) -> list[Finding]:
-    """Every contact's force in the place of every other's, late, and with another factor."""
+    """Test the forces of contacts for exchanges, delays and wrong factors."""
     known = np.nan_to_num(robot.values)
     missing = inverse_dynamics(robot, *limbs.motion, parameters=known) - limbs.torques
     names = [*limbs.forces]

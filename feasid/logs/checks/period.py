@@ -15,13 +15,14 @@ MOST_SAMPLES = 2000
 """Samples of a run that are compared with later ones, evenly spread."""
 
 SAME_PLACE = 1e-3
-"""Mean square of what positions differ by, over twice their variance: 4 % of the motion's size."""
+"""Largest mean square of the differences of positions, over twice their variance: 4 % of the
+motion's size."""
 
 REPEATED = 0.6
-"""Share of samples whose place comes again a period later; approach and stop do not."""
+"""Least share of samples whose position recurs a period later; approach and stop do not recur."""
 
 ELSEWHERE = 0.1
-"""Share of them below which the motion has left its places; before, it only is slow."""
+"""Share of recurring samples below which the motion has moved on; before, it is only slow."""
 
 STILL = 1e-6
 """Share of the largest joint's motion below which a joint stands."""
@@ -52,7 +53,8 @@ def check_period(raw: Signals, runs: Sequence[Rows]) -> list[Finding]:
 
 
 def _repetition(q: Array) -> int | None:
-    """Samples after which positions of shape (N, dof), of deviation one, come again; None if never.
+    """Period in samples of positions of shape (N, dof) with standard deviation one; None without
+    repetition.
 
     The lag at which most of them do, after one at which hardly any does.
     """

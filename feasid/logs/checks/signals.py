@@ -40,7 +40,8 @@ COARSE = 0.1
 """A resolution coarser than this share of the standard deviation is reported."""
 
 SPIKE = 12.0
-"""A single sample off its neighbours by so many times the largest usual such distance."""
+"""A single sample is reported if its distance to its neighbours is so many times the largest usual
+one."""
 
 OUTSIDE = 0.02
 """Positions beyond the description's range by more than this share of it are reported."""
