@@ -433,7 +433,8 @@ def main(argv: Sequence[str]) -> int:
             data = json.loads(read_file(name), object_pairs_hook=unique)
             print(f"{path}: verified: " + verify(data).replace("\n", "\n  "))
         except (ValueError, RecursionError) as error:
-            print(f"{path}: REJECTED: {error}")
+            why = "not JSON, " if isinstance(error, json.JSONDecodeError) else ""
+            print(f"{path}: REJECTED: {why}{error}")
             status = max(status, 1)
         except OSError as error:
             print(f"{path}: cannot be read: {error.strerror or error}", file=sys.stderr)

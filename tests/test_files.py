@@ -273,7 +273,7 @@ def test_outputs_of_a_command_appear_together_or_not_at_all(tmp_path, monkeypatc
     room = 2  # the robot and its sidecar
     assert main([*words, "--candidates=none"]) == 2
     assert "No space left" in (said := capsys.readouterr().err)
-    assert "taken back" in said
+    assert "removed again" in said
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
 
 

@@ -189,7 +189,10 @@ def _dispatch(argv: list[str]) -> int:
     name = argv[0]
     if name not in COMMANDS:
         hint = did_you_mean(name, COMMANDS)
-        print(f"feasid: error: no command {name!r}{hint}\n\n{_usage()}", file=sys.stderr)
+        print(
+            f"feasid: error: no command {name!r}{hint}\nfeasid --help lists the commands",
+            file=sys.stderr,
+        )
         return EXIT_ERROR
     command = load_command(name)
     from feasid.cli.options import Parser

@@ -195,7 +195,7 @@ def _write_results(result: Fit, arguments: argparse.Namespace, test: Any) -> Non
             result.report(
                 arguments.report, test=test, command=arguments.typed, overwrite=arguments.overwrite
             )
-        print(f"wrote {arguments.report}, its numbers beside it as JSON")
+        print(f"wrote {arguments.report}, and its numbers to a JSON file of the same name")
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:

@@ -135,7 +135,10 @@ def add_options(
         seldom = (a for a in parser._actions if a.dest.removeprefix("option_") not in frequent)
         parser.rare = [action for action in seldom if action.dest != "help_all"]
     group.add_argument(
-        "--option", metavar="NAME=VALUE", action="append", help="any of these by its Python name"
+        "--option",
+        metavar="NAME=VALUE",
+        action="append",
+        help="any other option, by its Python name",
     )
 
 

@@ -97,15 +97,15 @@ def _check_proofs(arguments: argparse.Namespace, options: dict[str, Any]) -> int
     if not arguments.robot:
         return max(status, certificate.main(readable))
     holdings = list(_held_statements(arguments, options)) if readable else []
+    named = arguments.log or arguments.beta
+    hint = [] if named else ["a certificate of a fit needs --log, one of base parameters --beta"]
     for path in readable:
-        status = max(status, _print_binding(path, holdings))
+        status = max(status, _print_binding(path, holdings, hint))
     return status
 
 
-def _print_binding(path: str, holdings: list[HeldStatement]) -> int:
-    """Print in one sentence what one file proves about the given robot, log or values, or why it
-    does not.
-    """
+def _print_binding(path: str, holdings: list[HeldStatement], hint: list[str]) -> int:
+    """Print what one file proves about the given robot, log or values, or why it does not."""
     try:
         binding = bind(Certificate.load(path), holdings)
     except CertificateError as error:
@@ -113,7 +113,7 @@ def _print_binding(path: str, holdings: list[HeldStatement]) -> int:
         return 1
     if binding.refused:
         first, *others = binding.refused
-        print("\n  ".join([f"{path}: NOT about what you hold: {first}", *others]))
+        print("\n  ".join([f"{path}: NOT about your data: {first}", *others, *hint]))
         return 1
     print(f"{path}: {binding.sentence}")
     return 0

@@ -180,7 +180,7 @@ def check_column_mapping(
         if key not in known and key not in numbered:
             hint = did_you_mean(str(key), known)
             raise LogError(
-                f"columns has the key {key!r}, which is no column that is looked for{hint}: use "
+                f"columns has the key {key!r}, which names no quantity of a log{hint}: use "
                 f"'t', 'run', or one of {', '.join(kinds)} followed by _<joint>",
                 column=key,
             )

@@ -52,9 +52,9 @@ def test_certificates_are_bound_to_robot_and_question(given, capsys):
     about = "about the 22 base parameters in good.csv of arm.urdf under full consistency\n"
     assert out.endswith(f"g.json: proves that the values are feasible {about}")
     assert main(["verify", "g.json", "--robot", "arm.urdf", "--beta", "bad.csv"]) == 1
-    assert "g.json: NOT about what you hold: value " in capsys.readouterr().out
+    assert "g.json: NOT about your data: value " in capsys.readouterr().out
     assert main(["verify", "g.json", "--robot", "arm.urdf"]) == 1
-    assert "NOT about what you hold" in capsys.readouterr().out
+    assert "NOT about your data" in capsys.readouterr().out
     order = ["verify", "g.json", "--robot", "longer.urdf", "--beta", "good.csv"]
     assert main(order) == 1
     assert "another geometry" in capsys.readouterr().out
@@ -80,13 +80,13 @@ def test_base_parameters_are_corrected(given, capsys):
     ("order", "message"),
     [
         (["check", "--beta", "good.csv"], "--beta needs --robot"),
-        (["check"], "no FILE was given"),
+        (["check"], "neither FILE nor --beta"),
         (["check", "arm.urdf", "--beta", "good.csv", "--robot", "arm.urdf"], "remove arm.urdf"),
         (["check", "arm.urdf", "--certificate", "x.json"], "--certificate belongs to --beta"),
         (["check", "--beta", "nan.csv", "--robot", "arm.urdf"], "has no number"),
         (["check", "--beta", "few.csv", "--robot", "arm.urdf"], "1 values do not fit arm"),
         (["check", "--beta", "none.csv", "--robot", "arm.urdf"], "no such file"),
-        (["correct", "--out", "x.urdf"], "no FILE was given"),
+        (["correct", "--out", "x.urdf"], "neither FILE nor --beta"),
     ],
 )
 def test_wrong_orders_are_named(given, capsys, order, message):
@@ -115,7 +115,7 @@ def test_proofs_of_a_fit_are_bound_to_a_robot_with_held_joints_and_terms_of_its_
     assert main(["verify", "bound.json", *about, "--log", "log.csv", *options]) == 0
     assert "NOT" not in capsys.readouterr().out
     assert main(["verify", "bound.json", "--robot", "arm.urdf"]) == 1
-    assert "NOT about what you hold" in capsys.readouterr().out
+    assert "NOT about your data" in capsys.readouterr().out
     table = pd.read_csv("b.csv")
     table.iloc[::-1].to_csv("turned.csv", index=False)
     assert main(["check", "--beta", "turned.csv", *about]) == 2

@@ -157,5 +157,5 @@ def test_a_bound_is_about_the_robot_and_the_log(folder, capsys):
     assert "bound.json: proves that no parameters fit better than" in out
     assert "about log.csv of arm.urdf under full consistency" in out
     assert main([*asked, "test.csv"]) == 1
-    assert "NOT about what you hold: row 0 of the data" in capsys.readouterr().out
+    assert "NOT about your data: row 0 of the data" in capsys.readouterr().out
     assert main(["verify", "bound.json", "--log", "log.csv"]) == 2

@@ -251,7 +251,7 @@ def design(stem):
 def test_links_of_a_design_are_apart_by_coal(stem):
     robot, folder, motion = design(stem)
     assert motion.certificate.limits_hold
-    assert not [n for n in motion.notes if "too close" in n or "not looked at" in n]
+    assert not [n for n in motion.notes if "too close" in n or "ignored" in n]
     times = np.arange(POSTURES) * motion.period / POSTURES
     assert collisions(robot, folder, motion.at(times)[0]) == {}
     assert np.abs(np.array(motion.at([0.0, motion.period]))[1:]).max() < 1e-9

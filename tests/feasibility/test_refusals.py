@@ -197,7 +197,7 @@ REFUSED = {
         "there is no equation",
     ),
     "a negative margin": (put(FEASIBLE, ("margin",), "-1e-9"), "the margin is negative"),
-    "a tie with more": (file("feasible", ties=[tie([[0, "1"]], "2", more=1)]), "a tie is more"),
+    "a tie with more": (file("feasible", ties=[tie([[0, "1"]], "2", more=1)]), "a tie has other keys"),
     "no body": (
         file("feasible", "1", parameters=[["a", "fo"]] * 1, matrix=[[[0, "1"]]]),
         "no body",
@@ -217,10 +217,10 @@ REFUSED = {
         put(FEASIBLE, ("parameters",), [*PARAMETERS, *[["a", f"rotor_{s}"] for s in "m"]]),
         "of the rotor of 'a' are missing",
     ),
-    "a constraint with more": (file("feasible", constraints=[rule([], more=1)]), "name, strict, a"),
+    "a constraint with more": (file("feasible", constraints=[rule([], more=1)]), "name, strict, size"),
     "neither strict nor not": (
         file("feasible", constraints=[rule([[0, 0, [[9, "1"]], "0"]], strict=1)]),
-        "a name, strict, a size",
+        "the keys name, strict, size",
     ),
     "a constraint's name": (
         file("feasible", constraints=[rule([[0, 0, [[9, "1"]], "0"]], name="")]),

@@ -178,4 +178,4 @@ def test_two_experiments_at_the_prompt(path, capsys):
         capsys, path, "--experiment", "everything", "--for", "static"
     )
     assert main(["base-parameters", path, "--experiment", "static"]) == 2
-    assert "go together" in capsys.readouterr().err
+    assert "require each other" in capsys.readouterr().err

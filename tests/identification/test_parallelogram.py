@@ -106,7 +106,7 @@ def test_an_arm_with_a_parallelogram_and_a_spring_is_identified():
 
 MISTAKES = [
     (("elbow", "shoulder", (0, 0, 0.1)), "hangs on"),
-    (("turn", "shoulder", (0, 0, 0.1)), "no hinges with parallel axes"),
+    (("turn", "shoulder", (0, 0, 0.1)), "are not hinges with parallel axes"),
     (("shoulder", "elbw", (0, 0, 0.1)), "elbw"),
     (("shoulder", "elbow", (0, 0)), "reach"),
 ]

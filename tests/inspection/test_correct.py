@@ -257,8 +257,8 @@ def test_correct_takes_a_path_as_check_does(tmp_path):
         ({"margin": "wide"}, "margin 'wide' must be a number between 0 and 1/3"),
         ({"mass_sums": {}}, "mass_sums= applies to moving bodies"),
         ({"base": 3}, "base= applies to moving bodies"),
-        ({"overwrite": True}, "about the file that out= names"),
-        ({"bodies": True, "fill": True}, "fill= is about the text of a file"),
+        ({"overwrite": True}, "applies to the file named by out="),
+        ({"bodies": True, "fill": True}, "fill= applies to the text of a file"),
     ],
 )
 def test_options_that_a_file_has_no_use_for_are_rejected(tmp_path, options, message):

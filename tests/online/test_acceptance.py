@@ -50,7 +50,7 @@ def test_it_opens_after_patience_only():
         ({"verified": False}, "no verified estimate"),
         ({"r2": np.nan}, "R2 of nan"),
         ({"known": 0.3}, "the motion determines 30 % of the directions"),
-        ({"converged": False}, "on its way to the optimum"),
+        ({"converged": False}, "has not reached the optimum yet"),
         ({"changed": True}, "the robot has changed"),
         ({"clock": "the stamps say 950"}, "the stamps say 950"),
         ({"still": 2.0}, "nothing has moved for 2.0 s"),
