@@ -197,7 +197,7 @@ REFUSED = {
         "there is no equation",
     ),
     "a negative margin": (put(FEASIBLE, ("margin",), "-1e-9"), "the margin is negative"),
-    "a tie with more": (file("feasible", ties=[tie([[0, "1"]], "2", more=1)]), "a tie has other keys"),
+    "a tie with more": (file("feasible", ties=[tie([[0, "1"]], "2", more=1)]), "a tie has other"),
     "no body": (
         file("feasible", "1", parameters=[["a", "fo"]] * 1, matrix=[[[0, "1"]]]),
         "no body",
@@ -217,7 +217,7 @@ REFUSED = {
         put(FEASIBLE, ("parameters",), [*PARAMETERS, *[["a", f"rotor_{s}"] for s in "m"]]),
         "of the rotor of 'a' are missing",
     ),
-    "a constraint with more": (file("feasible", constraints=[rule([], more=1)]), "name, strict, size"),
+    "a constraint with more": (file("feasible", constraints=[rule([], more=1)]), "keys name"),
     "neither strict nor not": (
         file("feasible", constraints=[rule([[0, 0, [[9, "1"]], "0"]], strict=1)]),
         "the keys name, strict, size",
