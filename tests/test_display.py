@@ -24,7 +24,8 @@ feasible fit of 'arm': good; 3 base of 4 parameters, 1 body
    yes        Gravity compensation. a misses 0.4 N m; its friction holds 0.5 N
               m.
    yes        Feed-forward. Expect to miss 5.1 % of the torque on such motion.
-   not known  Contact. The log in memory does not show which pushes are detected.
+   not known  Contact. The log in memory does not show which pushes are
+              detected.
    yes        Weighing. 1 kg is known to 0.05 kg after 6 s of motion.
    -          Simulation. No log in memory to simulate.
    -          Masses. 1 of 2 known to 20 % from this log; 4 kg in all.
@@ -40,8 +41,8 @@ feasible fit of 'arm': useless; 3 base of 4 parameters, 1 body
 !! CROSS-VALIDATION ERROR  89.6 % (description 134 %, least squares 89.6 %)
    error on fitted log     4 % (3 a to 5 b)
 !! DO NOT USE THIS MODEL.
-!! The model misses 90 % of the torque on held-out motion: check
-   columns, units, signs and the robot (feasid.diagnose).
+!! The model misses 90 % of the torque on held-out motion: check columns, units,
+   signs and the robot (feasid.diagnose).
 !! error lag: the torques are late
    1 note on what was assumed, derived and left out: fit.notes
    more: fit.summary(), fit.plot(), fit.base_table, fit.report('report.html')"""

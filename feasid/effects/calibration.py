@@ -270,7 +270,7 @@ def _by_kind(
 
 @dataclass(frozen=True, eq=False)
 class Allowance:
-    """What mistakes leave open."""
+    """Covariance that mistakes add."""
 
     calibration: Calibration
     #: Shape (n, k): ``spread @ spread.T`` is added to the covariance of the standard parameters.

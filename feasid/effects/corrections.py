@@ -21,7 +21,7 @@ from feasid.robot.rotations import compose, exponential
 
 @dataclass(frozen=True, eq=False)
 class LogCorrection:
-    """Values of the mistakes that are taken out of a log and its robot."""
+    """Values of the mistakes that are corrected in a log and its robot."""
 
     values: Mapping[Mistake, Array]  #: parameters [SI].
 

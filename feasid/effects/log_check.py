@@ -109,7 +109,7 @@ def check_log(
 
     `robot`: with all motors that were asked for; `asked`: `feasid.options.tables.DiagnoseOptions`
     that were given; `thorough`: whether large mistakes are tried in any case, or, units of torques
-    apart, only where bodies that can exist predict a joint worse than others.
+    apart, only if consistent bodies predict a joint worse than inconsistent ones.
     """
     columns = check_columns(log, robot, asked)
     search = AdviceSearch(log, robot, asked)

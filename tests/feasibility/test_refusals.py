@@ -202,8 +202,8 @@ REFUSED = {
         file("feasible", "1", parameters=[["a", "fo"]] * 1, matrix=[[[0, "1"]]]),
         "no body",
     ),
-    "a parameter twice": (put(FEASIBLE, ("parameters", 8, 1), "m"), "'m' of 'a' is unknown or the"),
-    "an unknown symbol": (put(FEASIBLE, ("parameters", 8, 1), "M"), "'M' of 'a' is unknown or the"),
+    "a parameter twice": (put(FEASIBLE, ("parameters", 8, 1), "m"), "'m' of 'a' is unknown or occ"),
+    "an unknown symbol": (put(FEASIBLE, ("parameters", 8, 1), "M"), "'M' of 'a' is unknown or occ"),
     "half a body": (put(FEASIBLE, ("parameters", 8, 1), "fo"), "of the body of 'a' are missing"),
     "a body without mass": (
         file("feasible", parameters=PARAMETERS[:9], matrix=[[[8, "1"]]], point=["1"] * 10),
