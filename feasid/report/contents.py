@@ -244,7 +244,7 @@ def _evidence_entries(fit: Fit, tested: pd.Series[float] | None) -> list[dict[st
         (
             f"every body is physically consistent, {fit.solution.consistency} consistency",
             "a certificate in exact rational arithmetic, checked independently of the solver",
-            "fit.certificate.verify(), or feasid verify of what --certificate wrote",
+            "fit.certificate.verify(), or feasid verify FILE (of --certificate)",
         ),
         (
             f"torque error {missed:.3g} % on {where}",
@@ -253,7 +253,7 @@ def _evidence_entries(fit: Fit, tested: pd.Series[float] | None) -> list[dict[st
         ),
         (
             f"{len(doubts)} findings about the log" if doubts else "no finding about the log",
-            "the diagnosis, as far as these data can show",
+            "the diagnosis, within what these data can show",
             "feasid.diagnose(log, robot), feasid diagnose",
         ),
         (

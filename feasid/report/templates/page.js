@@ -19,7 +19,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   });
 }
-// Curves zoom in time: drag over a stretch, or + and - and arrows; a double click shows all.
+// Curves zoom in time: drag over an interval, or + and - and arrows; a double click shows all.
 for (const curve of document.querySelectorAll(".curve")) {
   const svg = curve.querySelector("svg"), whole = svg.viewBox.baseVal;
   const size = [whole.width, whole.height], x = [+curve.dataset.x0, +curve.dataset.x1];
