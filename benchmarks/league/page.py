@@ -83,8 +83,9 @@ def _track_b(table: Values, names: list[str], figures: Path) -> str:
     ratio, bound = (_values(tasks, names, k) for k in ("ratio", "efficiency"))
     held = _values(tasks, names, "coverage")
     text = (
-        "Medians with 95 % intervals over the seeds (bootstrap of the median). Error: on a faster "
-        "motion, over the truth's own. Parameters: error over the Cramer-Rao bound, which an "
+        "Medians with 95 % intervals over the seeds (bootstrap of the median). Error: torque "
+        "error on a faster motion, divided by that of the true model. Parameters: error over the "
+        "Cramer-Rao bound, which an "
         "efficient estimator reaches with 1. Intervals: share of the 95 % intervals of base "
         "parameters that hold the truth.\n\n"
         "| participant | worlds | failed | error | largest | parameters | intervals |\n"
@@ -98,11 +99,11 @@ def _track_b(table: Values, names: list[str], figures: Path) -> str:
             f"| {n} | {entered} | {entered - len(ratio[n])} | {_median(ratio[n])} | {largest} | "
             f"{_median(bound[n])} | {mean} |\n"
         )
-    _strip(ratio, figures / "league_b.svg", "torque error over the truth's")
+    _strip(ratio, figures / "league_b.svg", "torque error divided by the true model's")
     return (
         text
-        + "\n![Torque errors over the truth's](figures/league_b.svg)\n\n"
-        + "Error over the truth's in each world (the best in bold):\n\n"
+        + "\n![Torque errors divided by the true model's](figures/league_b.svg)\n\n"
+        + "Error divided by the true model's in each world (the best in bold):\n\n"
         + _rows(tasks, names, "ratio", lambda v: f"{v:.3f}")
     )
 
@@ -111,18 +112,22 @@ def _track_c(table: Values, names: list[str], figures: Path) -> str:
     tasks = {t: x for t, x in table.items() if t[0] == "B"}
     values = _values(tasks, names, "rollout")
     text = (
-        "| participant | rollouts over the truth's | largest | rejected by MuJoCo |\n"
+        "| participant | rollout error divided by the true model's | largest | rejected by MuJoCo "
+        "|\n"
         "|---|---|---|---|\n"
     )
     for n in names:
         refused = sum(_refused(x[n]) for x in tasks.values() if n in x)
         largest = f"{max(values[n]):.3g}" if values[n] else "-"
         text += f"| {n} | {_median(values[n])} | {largest} | {refused} |\n"
-    _strip(values, figures / "league_c.svg", "position error of rollouts over the truth's")
+    _strip(
+        values,
+        figures / "league_c.svg",
+        "position error of rollouts divided by the true model's",
+    )
     return (
-        text
-        + "\n![Rollouts over the truth's](figures/league_c.svg)\n\nIn each world:\n\n"
-        + _rows(tasks, names, "rollout", lambda v: f"{v:.3f}")
+        text + "\n![Rollout errors divided by the true model's](figures/league_c.svg)\n\nIn each "
+        "world:\n\n" + _rows(tasks, names, "rollout", lambda v: f"{v:.3f}")
     )
 
 
@@ -131,7 +136,8 @@ def _track_d(table: Values, names: list[str], figures: Path) -> str:
     here = [n for n in names if any(n in x for x in tasks.values())]
     text = (
         "A UR5, one log each. Found: what feasid names of the faults' list (the others have no "
-        "such answer); verdict: its own; then the error over the truth's of everybody.\n\n"
+        "such answer); verdict: that of feasid; then everybody's error divided by the true "
+        "model's.\n\n"
         f"| fault | found | named | verdict | honest | {' | '.join(here)} |\n"
         f"|---{'|---' * (4 + len(here))}|\n"
     )
@@ -148,11 +154,15 @@ def _track_d(table: Values, names: list[str], figures: Path) -> str:
     asked = [t for t in tasks if t.split()[1] in NAMEABLE and "found" in tasks[t].get("feasid", {})]
     right = sum(t.split()[1] in tasks[t]["feasid"]["found"] for t in asked)
     honest = [x["feasid"]["honest"] for x in tasks.values() if "honest" in x.get("feasid", {})]
-    _strip(_values(tasks, here, "ratio"), figures / "league_d.svg", "torque error over the truth's")
+    _strip(
+        _values(tasks, here, "ratio"),
+        figures / "league_d.svg",
+        "torque error divided by the true model's",
+    )
     return (
         f"{text}\nfeasid names {right} of {len(asked)} faults; its verdict is honest in "
         f"{sum(honest)} of {len(honest)} logs.\n\n"
-        "![Errors under faults over the truth's](figures/league_d.svg)"
+        "![Errors under faults divided by the true model's](figures/league_d.svg)"
     )
 
 

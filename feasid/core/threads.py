@@ -72,7 +72,7 @@ def _limit_threads(threadpool_limits: Any) -> Iterator[None]:
 
 
 def thread_limiter() -> Callable[[], AbstractContextManager[None]]:
-    """`one_thread` for loops: the libraries that are loaded now are looked for once."""
+    """`one_thread` for loops: it searches for loaded libraries only once."""
     try:
         controller = import_module("threadpoolctl").ThreadpoolController()
     except ImportError:

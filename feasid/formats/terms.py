@@ -94,7 +94,7 @@ def term_notes(drives: Iterable[Drive]) -> Iterator[str]:
 
 
 def negative_notes(joints: Iterable[tuple[str, str, JointTerms]]) -> Iterator[str]:
-    """One line per (place, joint, terms) with friction or drive inertia that drives the joint."""
+    """One line per (place, joint, terms) with negative friction or drive inertia."""
     for place, joint, terms in joints:
         given = terms.values.items()
         bad = [f"{TERMS[s].name} {v:g}" for s, v in given if v < 0 and s in NONNEGATIVE]

@@ -331,7 +331,9 @@ class RotorView:
 
     @property
     def parameter_units(self) -> Array:
-        """Working units of the rotor's parameters, (p,): those felt through the gear are small."""
+        """Working units of the rotor's parameters, (p,); units of parameters that act through the
+        gear are small.
+        """
         pair_functionals = np.abs(self.momentum).max(axis=0) > 0
         return np.where(pair_functionals & (self.speed != 0), 1 / abs(self.speed or 1.0), 1.0)
 

@@ -360,7 +360,7 @@ def _explain_hidden_exchange(base: IdentifiedParameters, column: int) -> str:
 
 
 def _explain_restriction(base: IdentifiedParameters, owner: int) -> str:
-    """Why fewer effects are felt at a body than at one that moves freely."""
+    """The reason why fewer parameters of a body matter than of one that moves freely."""
     parent = base.robot.parents[owner]
     if parent < 0:
         return ""

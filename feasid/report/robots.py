@@ -107,8 +107,8 @@ def bounding_ball(views: Sequence[Mapping[str, Any]]) -> tuple[Array, float]:
 def robot_drawings(views: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Each robot as shapes of an SVG, seen from `AZIMUTH` and `ELEVATION`.
 
-    A shape has its numbers in space, in units of the picture, which the page's script turns, and
-    its place on paper: the outline of an ellipsoid is an ellipse.
+    A shape has coordinates in space, in units of the picture, which the page's script rotates, and
+    coordinates of its projection: the outline of an ellipsoid is an ellipse.
     """
     centre, radius = bounding_ball(views)
     scale = 0.95 * HALF_WIDTH / radius

@@ -212,7 +212,8 @@ def bodies_from_dh(
 
     Arguments are those of `Robot.from_dh`; theta of a revolute joint and d of a prismatic one are
     offsets added to q; link frames of the standard convention (distal, Paul) lie after their joint,
-    of the modified one (proximal, Craig) on it. Raises DescriptionError: names row and entry.
+    of the modified one (proximal, Craig) on it. Raises DescriptionError: the message names row and
+    entry.
     """
     if convention not in ("standard", "modified"):
         hint = did_you_mean(str(convention), ("standard", "modified"))

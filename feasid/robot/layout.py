@@ -236,7 +236,7 @@ class RobotLayout(KinematicTree):
         Raises
         ------
         InputError
-            There is no such body.
+            The body does not exist.
         """
         body = _check_index(body, len(self.bodies), "body")
         rotor, first = self.bodies[body].rotor, self._column_layout[2][body]
@@ -257,7 +257,7 @@ class RobotLayout(KinematicTree):
         Raises
         ------
         InputError
-            There is no such drive.
+            The drive does not exist.
         """
         drive = _check_index(drive, len(self.drives), "drive")
         first = self._column_layout[3][drive]
@@ -278,7 +278,7 @@ class RobotLayout(KinematicTree):
         Raises
         ------
         InputError
-            There is no such drive.
+            The drive does not exist.
         """
         drive = _check_index(drive, len(self.drives), "drive")
         c = np.zeros(self.axes)

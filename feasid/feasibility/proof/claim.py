@@ -141,7 +141,7 @@ ALIAS = re.compile(r".*~[0-9a-f]{16}")
 
 
 def certificate_name(name: str) -> str:
-    """The name in a certificate: itself, or an alias where the checker refuses it.
+    """The name used in a certificate: the given one, or an alias if the checker does not accept it.
 
     The alias is the start of the name, escaped, with a digest of the whole, so that two names never
     share one; a name that looks like an alias gets one, too.
