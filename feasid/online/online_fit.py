@@ -142,7 +142,7 @@ class OnlineFit(Learner):
         window: Annotated[int, count(2, MOST_WINDOW)] | None = None,
         forgetting: Annotated[float, number(0.0, 0.999999, open=True)] | None = None,
         block: Annotated[int, count(1, MOST_BLOCK)] | None = None,
-        cutoff: Positive = 10.0,
+        cutoff: Rate = 10.0,
         derivative_cutoff: Rate = 40.0,
         smoother: Literal["polynomial", "moving-average"] = "polynomial",
         every: Natural | None = None,
