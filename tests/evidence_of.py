@@ -18,6 +18,6 @@ def evidence(error=(0.1, 0.5), **changes):
         "fitted_error": 0.9 * error, "gravity_error": np.full(2, 0.4), "friction": 0.5 * two,
         "capacity": 16 * two, "weighing": 0.05, "lower": -two, "upper": two, "still": (),
         "leverage": 2.0, "comparison": None, "bodies": ("x", "y"), "masses": 2 * two,
-        "described": 2 * two, "errors": errors,
+        "described": 2 * two, "errors": errors, "offset": 0.1 * two,
     }  # fmt: skip
     return FitEvidence(**{**values, **changes})

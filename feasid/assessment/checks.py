@@ -65,6 +65,10 @@ by which physical consistency is at odds with the log; and the error from which 
 CONTRADICTED, UNEXPLAINED = 2.0, 0.6
 """For one joint: factor on the error of least squares, and the error."""
 
+OFFSET = 0.5
+"""Share of a joint's torque beyond which, and beyond what friction holds, an offset is no friction:
+at most half of that on packaged logs in newton metres, five times where columns were exchanged."""
+
 WORSE, WORSE_FROM = 1.1, 0.02
 """Factor on the description's error, and the error, from which the description should be kept."""
 
@@ -296,6 +300,20 @@ def heavy_bodies_are_beyond_three_times(e: FitEvidence) -> str:
     return (
         f"Masses of {names} differ from the description by a factor of three: check the order of "
         "the columns and the description."
+    )
+
+
+@check("offset", WITH_CARE)
+def offsets_are_no_friction(e: FitEvidence) -> str:
+    """A constant torque stands for weight that bodies of this robot cannot have there."""
+    large = (e.offset > OFFSET * e.torque) & (e.offset > e.hold)
+    parts = [f"{j} ({x:.2g} {u})" for j, x, u, y in
+             zip(e.joints, e.offset, e.units, large, strict=True) if y]  # fmt: skip
+    return (
+        f"A constant torque, more than friction holds, explains most of what {list_names(parts)} "
+        "does: check the order of the columns and the zeros of the torques."
+        if parts
+        else ""
     )
 
 

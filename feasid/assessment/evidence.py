@@ -94,6 +94,7 @@ class FitEvidence:
     masses: PerBody  #: of the fit [kg]
     described: PerBody  #: of the description [kg]
     errors: ComparedErrors
+    offset: PerJoint  #: constant torque of the drives
     structure: tuple[Structure, ...] = ()
     notes: tuple[Note, ...] = field(default=(), metadata=TRANSIENT)  #: what the fit reports
 
@@ -140,7 +141,7 @@ def gather(
         error,
         fitted,
         error,
-        _dry_friction(robot),
+        _size_of_term(robot, "fc"),
         _capacities(robot, 3.0 * torque),
         np.nan,
         unknown,
@@ -152,6 +153,7 @@ def gather(
         robot.values[mass],
         description.values[mass],
         errors,
+        offset=_size_of_term(robot, "fo"),
     )
     if rows is None:
         return evidence
@@ -272,15 +274,15 @@ def _capacities(robot: Robot, most: Array) -> Array:
     return np.where(credible, limit, np.maximum(2.0 * most, 0.25 * most.max(initial=0.0)))
 
 
-def _dry_friction(robot: Robot) -> Array:
-    """Coulomb friction of each joint's drives."""
+def _size_of_term(robot: Robot, symbol: str) -> Array:
+    """Sizes of a joint term of each joint's drives."""
     out = np.zeros(robot.dof)
     for k, drive in enumerate(robot.drives):
         columns = robot.drive_columns(k)
-        if "fc" in columns:
+        if symbol in columns:
             for joint, factor in drive.coupling.items():
                 if joint in robot.coordinates:
-                    value = abs(factor * robot.values[columns["fc"]])
+                    value = abs(factor * robot.values[columns[symbol]])
                     out[robot.coordinates.index(joint)] += value
     return out
 

@@ -19,7 +19,7 @@ from feasid.feasibility.solve import Attempt, ConeArrays, SolverAnswer, lower_bo
 from feasid.feasibility.start import contradiction
 
 UNSEEN = 1e-10
-"""Singular value, relative to the largest, below which data do not determine a direction."""
+"""Singular value, relative to the largest, below which data say nothing about a direction."""
 
 FAINT = 1e-5
 """Directions weaker than this are held near the reference during the solve ..."""
@@ -29,12 +29,11 @@ FAINT_PULL = 1e-5
 grow without end while the residual falls by less and less."""
 
 WEAKER_PULLS = (1e-6, 1e-7, 1e-8, 1e-9, 1e-11)
-"""Weights of the pull for distances that are small compared with the target; the closest answer is
-used."""
+"""Pulls for distances that are small beside the target: the closest answer is taken."""
 
 GROWS, WORTH = 2.0, 1e-4
-"""If the closest answer lies at infinity, every weaker pull lets parameters grow. Factor by which
-they then grow, and the share by which the distance must shrink to accept it."""
+"""Where the closest answer lies at infinity, every weaker pull lets parameters grow. By which
+factor they then grow, and by which share the distance must shrink for it."""
 
 GOOD_GAP, FAIR_GAP = 1e-6, 5e-6
 """Gap, as a fraction of the target's norm, at which an answer counts as optimal, and at which the
@@ -46,13 +45,13 @@ left the correction of Yoshida's robot 2e-6 further away; from 1e-8 to 1e-6 answ
 and at 1e-5 its gaps of pulls of 1e-6 were up to 0.5."""
 
 LEAST_SHARE = 1e-3
-"""A correction below this share of the distance to the nearest model is not made."""
+"""Share of the way to the nearest model below which a model stays where it is."""
 
 KEPT = 0.5
 """Fraction of the margin that the chosen full model keeps."""
 
 POOR_GAP = 0.05
-"""Gap beyond which even the best answer of all solvers is rejected."""
+"""Gap beyond which the best answer of all solvers is no answer."""
 
 PULLS = ((1e-7, True), (1e-7, False), (1e-6, True))
 """Pulls towards a generic model, and whether of all parameters, tried until the gap of an answer is
@@ -99,9 +98,7 @@ class _Problem:
         return float(np.linalg.norm(self.rows @ delta - self.target))
 
     def is_preferred(self, closer: Array, delta: Array) -> bool:
-        """Whether `closer` is so much closer than delta that its larger parameters are
-        justified.
-        """
+        """Whether `closer` is closer than delta by what its growing parameters are worth."""
         runs = self._size(closer) > GROWS * self._size(delta)
         return self.cost(closer) < (1 - (WORTH if runs else 0.0)) * self.cost(delta)
 
@@ -146,37 +143,19 @@ def closest(
 ) -> Closest:
     """Minimise ``|rows delta - target|`` over the feasible set, then choose one full model.
 
-    Parameters
-    ----------
-    rows, target : ndarray, shapes (r, n) and (r,)
-    feasible : FeasibleSet
-    scale : Units
-    reference : Reference The model to approach along directions that the rows do not determine.
-    margin : float, optional
-        Absolute in SI numbers; None for `feasid.feasibility.problems.MARGIN` in units.
-    solver : optional
-        See `feasid.feasibility.solve.solver_attempts`.
-    refine : bool
-        Weaken the pull on faint directions, and take the closest answer. Without it, distances that
-        are small compared with the target's norm come out a little too large.
-    generic : (Units, Reference), optional
-        Units and reference that do not depend on the description's inertials, tried first, with
-        weak pulls: margins and the pull towards `reference` are felt in the residual where masses
-        of the description are absurd. The full model is still the one nearest to `reference`.
+    `rows` (r, n) and `target` (r,); `reference`: where to go along directions that the rows do not
+    see; `margin`: absolute in SI numbers, None for `feasid.feasibility.problems.MARGIN` in units;
+    `refine`: weaken the pull on faint directions and take the closest answer, as distances that are
+    small beside the target's norm come out a little too large otherwise; `generic`: units and
+    reference that do not depend on the description's inertials, tried first with weak pulls, as
+    margins and the pull towards `reference` are felt in the residual where described masses are
+    absurd. The full model is the one nearest to `reference` in any case.
 
-    Raises
-    ------
-    InputError
-        When the constraints contradict each other.
-    SolverError
-        No solution passed verification.
+    An answer is judged by the gap between its cost and a lower bound that we evaluate ourselves
+    from the solver's multipliers, for the program as it was given to it: with the margin and the
+    pull. What is proved of the problem itself is said by `feasid.feasibility.proof.optimality`.
 
-    Notes
-    -----
-    A solver's answer is judged by the gap between its cost and a lower bound that we evaluate
-    ourselves from its multipliers, for the program as it was given to it: with the margin, and
-    with the pull on faint directions. Proofs about the problem itself are in
-    `feasid.feasibility.proof.optimality`.
+    Raises InputError: the constraints contradict each other. Raises SolverError: no answer passed.
     """
     elimination = Elimination.from_equalities(feasible).require_consistent()
     if not len(elimination.roots):
@@ -200,7 +179,7 @@ def closest(
     violations = feasible.violations(delta)
     if violations:
         raise solve.solver_error(
-            f"the answer violates {', '.join(violations)} in exact arithmetic", result.attempts
+            f"the answer breaks {', '.join(violations)} in exact arithmetic", result.attempts
         )
     return replace(result, delta=delta, raw=elimination.expand(result.raw))
 
@@ -373,7 +352,7 @@ def _choose_nearest(
 ) -> Array:
     """The model nearest to `reference` that moves like `delta`.
 
-    It is refined if no constraint is active.
+    It is polished where nothing constrains it.
     """
     interior = _tighten_margin(problem.feasible, problem.scale, margin)
     interior = interior if interior.contains_strictly(delta) else problem.feasible

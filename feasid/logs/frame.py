@@ -3,8 +3,8 @@
 Columns are ``q_<joint>`` and ``tau_<joint>``, optionally ``dq_<joint>`` and ``ddq_<joint>``, by
 joint name or by number from 1; time is a column ``t`` in seconds or the index; a column ``run``
 separates runs. SI units and radians unless `units` says otherwise. What is missing is derived as
-in section 5.2.2 of Sousa and Cortesao (2014); faults of the log raise errors; `Motion.notes` lists
-what was done.
+in section 5.2.2 of Sousa and Cortesao (2014); what is wrong is an error; what was done is said
+in `Motion.notes`.
 """
 
 from __future__ import annotations
@@ -70,27 +70,12 @@ def prepare(
     acceleration that of the filtered measured velocity, or the second central difference of the
     filtered position. Nothing is filtered or differentiated across gaps or runs.
 
-    Parameters
-    ----------
-    df : DataFrame
-        The log; see the module's text for its columns.
-    robot : Robot
-    torque : bool or collection of str
-        Whether torques are required; without them `Run.tau` is NaN. Or the joints whose torques
-        are; the columns of others are not read, and their `Run.tau` is zero.
-    **options
-        See `feasid.options.tables.LogOptions`.
+    `df` has the columns of the module's text. Without `torque`, `Run.tau` is NaN; where it names
+    joints, columns of the others are not read, and their `Run.tau` is zero.
 
-    Returns
-    -------
-    Motion
-
-    Raises
-    ------
-    LogError
-        Names joint, column, row and time: columns missing, doubled or not numeric, cells that
-        are NaN or infinite, time stamps that are unsorted or doubled.
-    NotEnoughDataError No segment is long enough for the filter and the trimmed ends.
+    Raises LogError with joint, column, row and time: columns that are missing, doubled or not
+    numeric, cells that are NaN or infinite, time stamps that are unsorted or doubled. Raises
+    NotEnoughDataError: no segment is long enough for the filter and the trimmed ends.
     """
     complete = complete_options(LogOptions, options, "prepare")
     raw = read_raw(df, robot, torque=torque, **select_options(ReadOptions, complete))
@@ -182,7 +167,7 @@ def _unpowered_notes(rows: Mask, t: Array) -> list[Note]:
 
 
 def _signal_processing(frequency: float | None, chosen: Mapping[str, Any]) -> SignalProcessing:
-    """How every segment is processed; if the equations are filtered, no joint is put to rest."""
+    """What happens to every stretch; where the equations are filtered, no joint is put to rest."""
     still = RESTING[chosen["filtering"]] if chosen["rest"] is None else chosen["rest"]
     steps = ("filter_torque", "trim", "delay", "filtering")
     same = {k: chosen[k] for k in steps}

@@ -97,21 +97,10 @@ class CausalEquations:
     def push(self, q: Array, tau: Array, dq: Array | None = None) -> tuple[list[Array], Array]:
         """CausalEquations of samples that follow on the last.
 
-        Parameters
-        ----------
-        q, tau, dq : ndarray, shape (dof, N)
-            `dq` always or never within a run.
-
-        Returns
-        -------
-        list of ndarray, shapes (len(support[j]) + 1, rows)
-            Per joint the coefficients of its base parameters, and its torque last.
-        ndarray of int, shape (rows,)
-            Which of the N samples each row was completed by.
-
-        Notes
-        -----
-        `moving` then says of each row whether some joint was faster than `REST_SPEED`.
+        `q`, `tau` and `dq` are (dof, N); `dq` always or never within a run. Returns per joint the
+        coefficients of its base parameters with its torque last, (len(support[j]) + 1, rows), and
+        which of the N samples each row was completed by. `moving` then says of each row whether
+        some joint was faster than `REST_SPEED`.
         """
         motion = (
             self._differentiate_in_window(q, tau, dq)

@@ -78,6 +78,7 @@ TABLE = {
     "one stands still": ({"joints": ("a", "b"), "still": ("a",)}, "useless", ["standstill"]),
     "735 kg": ({"masses": np.array([735.0, 2.0]), "described": np.array([9.1, 2.0])}, "useless",
                ["total-mass"]),
+    "an offset": ({"offset": np.array([0.1, 9.0])}, "doubtful", ["offset"]),
     "short": ({"seconds": 5.0}, "doubtful", ["short"]),
     "worse than described": (
         {"errors": compared_errors([0.1, 0.05], [0.1, 0.05], [0.05, 0.04])}, "doubtful",
