@@ -19,7 +19,7 @@ from feasid.feasibility.solve import Attempt, ConeArrays, SolverAnswer, lower_bo
 from feasid.feasibility.start import contradiction
 
 UNSEEN = 1e-10
-"""Singular value, relative to the largest, below which data say nothing about a direction."""
+"""Singular value, relative to the largest, below which data do not determine a direction."""
 
 FAINT = 1e-5
 """Directions weaker than this are held near the reference during the solve ..."""
@@ -29,11 +29,12 @@ FAINT_PULL = 1e-5
 grow without end while the residual falls by less and less."""
 
 WEAKER_PULLS = (1e-6, 1e-7, 1e-8, 1e-9, 1e-11)
-"""Pulls for distances that are small beside the target: the closest answer is taken."""
+"""Weights of the pull for distances that are small compared with the target; the closest answer is
+used."""
 
 GROWS, WORTH = 2.0, 1e-4
-"""Where the closest answer lies at infinity, every weaker pull lets parameters grow. By which
-factor they then grow, and by which share the distance must shrink for it."""
+"""If the closest answer lies at infinity, every weaker pull lets parameters grow. Factor by which
+they then grow, and the share by which the distance must shrink to accept it."""
 
 GOOD_GAP, FAIR_GAP = 1e-6, 5e-6
 """Gap, as a fraction of the target's norm, at which an answer counts as optimal, and at which the
@@ -45,13 +46,13 @@ left the correction of Yoshida's robot 2e-6 further away; from 1e-8 to 1e-6 answ
 and at 1e-5 its gaps of pulls of 1e-6 were up to 0.5."""
 
 LEAST_SHARE = 1e-3
-"""Share of the way to the nearest model below which a model stays where it is."""
+"""A correction below this share of the distance to the nearest model is not made."""
 
 KEPT = 0.5
 """Fraction of the margin that the chosen full model keeps."""
 
 POOR_GAP = 0.05
-"""Gap beyond which the best answer of all solvers is no answer."""
+"""Gap beyond which even the best answer of all solvers is rejected."""
 
 PULLS = ((1e-7, True), (1e-7, False), (1e-6, True))
 """Pulls towards a generic model, and whether of all parameters, tried until the gap of an answer is
@@ -98,7 +99,9 @@ class _Problem:
         return float(np.linalg.norm(self.rows @ delta - self.target))
 
     def is_preferred(self, closer: Array, delta: Array) -> bool:
-        """Whether `closer` is closer than delta by what its growing parameters are worth."""
+        """Whether `closer` is so much closer than delta that its larger parameters are
+        justified.
+        """
         runs = self._size(closer) > GROWS * self._size(delta)
         return self.cost(closer) < (1 - (WORTH if runs else 0.0)) * self.cost(delta)
 
@@ -146,7 +149,7 @@ def closest(
     `rows` (r, n) and `target` (r,); `reference`: where to go along directions that the rows do not
     see; `margin`: absolute in SI numbers, None for `feasid.feasibility.problems.MARGIN` in units;
     `refine`: weaken the pull on faint directions and take the closest answer, as distances that are
-    small beside the target's norm come out a little too large otherwise; `generic`: units and
+    small compared with the target's norm come out a little too large otherwise; `generic`: units and
     reference that do not depend on the description's inertials, tried first with weak pulls, as
     margins and the pull towards `reference` are felt in the residual where described masses are
     absurd. The full model is the one nearest to `reference` in any case.
@@ -179,7 +182,7 @@ def closest(
     violations = feasible.violations(delta)
     if violations:
         raise solve.solver_error(
-            f"the answer breaks {', '.join(violations)} in exact arithmetic", result.attempts
+            f"the answer violates {', '.join(violations)} in exact arithmetic", result.attempts
         )
     return replace(result, delta=delta, raw=elimination.expand(result.raw))
 
@@ -352,7 +355,7 @@ def _choose_nearest(
 ) -> Array:
     """The model nearest to `reference` that moves like `delta`.
 
-    It is polished where nothing constrains it.
+    It is refined if no constraint is active.
     """
     interior = _tighten_margin(problem.feasible, problem.scale, margin)
     interior = interior if interior.contains_strictly(delta) else problem.feasible

@@ -3,8 +3,8 @@
 Columns are ``q_<joint>`` and ``tau_<joint>``, optionally ``dq_<joint>`` and ``ddq_<joint>``, by
 joint name or by number from 1; time is a column ``t`` in seconds or the index; a column ``run``
 separates runs. SI units and radians unless `units` says otherwise. What is missing is derived as
-in section 5.2.2 of Sousa and Cortesao (2014); what is wrong is an error; what was done is said
-in `Motion.notes`.
+in section 5.2.2 of Sousa and Cortesao (2014); faults of the log raise errors; `Motion.notes` lists
+what was done.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def _unpowered_notes(rows: Mask, t: Array) -> list[Note]:
 
 
 def _signal_processing(frequency: float | None, chosen: Mapping[str, Any]) -> SignalProcessing:
-    """What happens to every stretch; where the equations are filtered, no joint is put to rest."""
+    """How every segment is processed; if the equations are filtered, no joint is put to rest."""
     still = RESTING[chosen["filtering"]] if chosen["rest"] is None else chosen["rest"]
     steps = ("filter_torque", "trim", "delay", "filtering")
     same = {k: chosen[k] for k in steps}
