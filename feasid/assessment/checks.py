@@ -66,8 +66,7 @@ CONTRADICTED, UNEXPLAINED = 2.0, 0.6
 """For one joint: factor on the error of least squares, and the error."""
 
 OFFSET = 0.5
-"""Share of a joint's torque beyond which, and beyond what friction holds, an offset is no friction:
-at most half of that on packaged logs in newton metres, five times where columns were exchanged."""
+"""Share of a joint's torque beyond which a constant that friction cannot hold is a doubt."""
 
 WORSE, WORSE_FROM = 1.1, 0.02
 """Factor on the description's error, and the error, from which the description should be kept."""
@@ -309,11 +308,11 @@ def offsets_are_no_friction(e: FitEvidence) -> str:
     large = (e.offset > OFFSET * e.torque) & (e.offset > e.hold)
     parts = [f"{j} ({x:.2g} {u})" for j, x, u, y in
              zip(e.joints, e.offset, e.units, large, strict=True) if y]  # fmt: skip
+    if not parts:
+        return ""
     return (
         f"A constant torque, more than friction holds, explains most of what {list_names(parts)} "
         "does: check the order of the columns and the zeros of the torques."
-        if parts
-        else ""
     )
 
 

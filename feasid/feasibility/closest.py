@@ -149,7 +149,7 @@ def closest(
     `rows` (r, n) and `target` (r,); `reference`: where to go along directions that the rows do not
     see; `margin`: absolute in SI numbers, None for `feasid.feasibility.problems.MARGIN` in units;
     `refine`: weaken the pull on faint directions and take the closest answer, as distances that are
-    small compared with the target's norm come out a little too large otherwise; `generic`: units and
+    small compared with the target come out a little too large otherwise; `generic`: units and
     reference that do not depend on the description's inertials, tried first with weak pulls, as
     margins and the pull towards `reference` are felt in the residual where described masses are
     absurd. The full model is the one nearest to `reference` in any case.

@@ -65,10 +65,8 @@ TABLE = {
     "amperes": ({"comparison": compared([0.06, 0.07])}, "useless", ["unit"]),
     "turned": ({"comparison": compared([-1.0, -1.1])}, "useless", ["unit"]),
     "x1.5": ({"comparison": compared([1.5, 1.45])}, "doubtful", ["torque-constant"]),
-    "x1.5, a little like a load": (
-        {"comparison": replace(compared([1.5, 1.5], 5.0, 0.93), common=0.999)}, "doubtful",
-        ["torque-constant"],
-    ),
+    "as a load": ({"comparison": replace(compared([1.5, 1.5], 5.0, 0.93), common=0.999)},
+                  "doubtful", ["torque-constant"]),
     "placeholders": ({"comparison": compared([1.5, 1.45], placeholder=True)}, "good", []),
     "a load": ({"comparison": compared([1.5, 2.5], 2.0, 0.95), "described": np.ones(2)}, "good",
                []),
