@@ -175,7 +175,7 @@ class Drive:
         return np.asarray(value) if np.shape(value) else np.full_like(dq, value)
 
     def feature(self, symbol: str) -> CustomJointTerm:
-        """The custom term with this symbol; raises `InputError` if there is none."""
+        """The custom term with this `symbol`; raises `InputError` if there is none."""
         symbols = feature_symbols(self.features)
         if symbol not in symbols:
             has = f"it has {', '.join(symbols)}" if symbols else "it has none"

@@ -354,7 +354,7 @@ def test_unseen_parameters_name_the_idle_joints():
     lazy = df.assign(**{f"q_{j}": 0.3 + 1e-7 * np.sin(df.t + int(j)) for j in idle})
     lazy = lazy.drop(columns=[c for c in df if c.startswith("dq_")])
     (note,) = check_excitation(prepare(lazy, robot), robot)
-    assert "unseen" in note.message
+    assert "excited; the others" in note.message
     assert set(note.joints) == set(idle)
 
 

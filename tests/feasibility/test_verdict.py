@@ -166,7 +166,7 @@ def test_wrong_input_is_named():
     bad[4] = np.nan
     with pytest.raises(InputError, match=r"base parameter 4 .* is nan"):
         feasid.check(bad, base)
-    with pytest.raises(InputError, match="without base"):
+    with pytest.raises(InputError, match="need their definition"):
         feasid.check(beta)
     other, _, _, _ = arm(9, bodies=2)
     with pytest.raises(InputError, match="belongs to robot"):

@@ -194,7 +194,7 @@ def test_damaged_newer_and_foreign_files_are_named(folder, fit, tmp_path):
         ("delay must be a number, not .x", {"model.json": with_part(delay="x")}),
         ("notes must be a sequence", {"model.json": with_part(notes=[1])}),
         ("its numbers", {"model.json": with_part(numbers={"is": "mapping", "items": []})}),
-        ("no part of it", {"model.json": with_part(noise={"is": "Path", "of": {}})}),
+        ("which does not belong to it", {"model.json": with_part(noise={"is": "Path", "of": {}})}),
         ("not a saved fit", {"model.json": "{"}),
         ("lacks arrays.npz", {"arrays.npz": None}),
         ("its parameters break", {"arrays.npz": with_arrays(**{name: -np.ones(n)})}),

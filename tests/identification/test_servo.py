@@ -186,7 +186,7 @@ def test_logs_that_say_nothing_of_gains_are_refused(leg, change, said):
         ({"loaded": {}}, "needs both"),
         ({"gains": {"nowhere": (1.0, 0.1)}}, "nowhere"),
         ({"moments": [("nowhere", {}, 1.0, 0.1)]}, "nowhere"),
-        ({"servo": {"kp": {}}}, "give one"),
+        ({"servo": {"kp": {}}}, "pass one of them"),
     ],
 )
 def test_options_that_cannot_be(leg, options, said):

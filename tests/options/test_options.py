@@ -220,13 +220,13 @@ def test_defaults_are_in_range_and_examples_are_good():
 
 
 RANGES = {
-    "rate": "a number above 0 and at most 1e+07 [Hz] or None",
-    "cutoff": "a number above 0 [Hz] or False or None",
+    "rate": "a number of at least 0.001 and at most 1e+07 [Hz] or None",
+    "cutoff": "a number of at least 0.001 [Hz] or False or None",
     "trim": "a number of at least 0 [s] or None",
     "decimate": "a whole number of at least 1 or None",
     "delay": "a number [s]; default 0.0",
     "rest": "a number of at least 0 [rad/s or m/s] or None",
-    "derivative_cutoff": "a number above 0 [Hz] or None",
+    "derivative_cutoff": "a number of at least 0.001 [Hz] or None",
     "drive_inertia": "True or False or None",
     "filter_torque": "True or False; default True",
     "sort": "True or False; default False",
