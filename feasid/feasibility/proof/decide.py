@@ -103,6 +103,8 @@ def decide(
         outcome = _solve_and_prove(problem, inner, reference, ladder[:1] if number else ladder)
         attempts += outcome.attempts
         if outcome.feasible is not None:
+            if not outcome.feasible and np.isfinite(best.margin):  # the largest in the given units
+                outcome = replace(outcome, margin=best.margin, delta=best.delta)
             known = _smallest_known_margin(question, scale, problem.known)
             margin = float(np.fmin(outcome.margin, known))
             return replace(outcome, margin=margin, attempts=attempts)
