@@ -173,8 +173,8 @@ def _from_rows(
     capacity = _capacities(robot, np.quantile(np.abs(rows.torque), 0.999, axis=0))
     poses = _random_poses(robot, lower, upper, rows.q)
     missed = [rows.errors(rows.time_parts, rows.time_models)]
-    if (phases := rows.phase_parts()) is not None:
-        missed.append(rows.errors(phases, rows.part_models(phases)))
+    if rows.period is not None:
+        missed.append(rows.errors(rows.phase_parts, rows.phase_models))
     postures = rows.posture_parts(_sensitivity(robot, poses[0], capacity))
     elsewhere = rows.errors(postures, rows.part_models(postures))
     error, fitted = _torque_errors(rows, missed, robot, covariance)

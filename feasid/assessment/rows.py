@@ -135,10 +135,11 @@ class HeldOutRows:
         which = np.minimum(PARTS * (count - 1).clip(0) // count[-1], PARTS - 1)
         return np.asarray(which, dtype=np.intp)
 
-    def phase_parts(self) -> Parts | None:
-        """Fifths of the period; None where the motion does not repeat."""
+    @cached_property
+    def phase_parts(self) -> Parts:
+        """Fifths of the period; of the time where the motion does not repeat."""
         if self.period is None:
-            return None
+            return self.time_parts
         phase = (self.t % self.period) / self.period
         return np.asarray(np.minimum(phase * PARTS, PARTS - 1), dtype=np.intp)
 
@@ -164,6 +165,11 @@ class HeldOutRows:
     def time_models(self) -> Array:
         """Base parameters of the models of all fifths of the time but one, (PARTS, nb)."""
         return self.part_models(self.time_parts)
+
+    @cached_property
+    def phase_models(self) -> Array:
+        """Base parameters of the models of all fifths of the period but one, (PARTS, nb)."""
+        return self.time_models if self.period is None else self.part_models(self.phase_parts)
 
     def part_models(self, parts: Parts) -> Array:
         """Base parameters of the models of all parts but one, (PARTS, nb)."""
@@ -211,9 +217,7 @@ def sample_errors(rows: HeldOutRows) -> Iterator[tuple[Run, Array]]:
 
     Where a motion repeats these are fifths of its period: those of the time were seen before.
     """
-    phases = rows.phase_parts()
-    parts = rows.time_parts if phases is None else phases
-    betas = rows.time_models if phases is None else rows.part_models(phases)
+    parts, betas = rows.phase_parts, rows.phase_models
     columns = [int(c) for c in rows.models.base.independent]
     plan = RegressorPlan.from_robot(rows.models.base.robot, columns)
     places = [[columns.index(c) for c in s] for s in plan.nonzero_columns]

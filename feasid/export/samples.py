@@ -49,9 +49,6 @@ WIDEST = 0.7
 NARROWEST, FARTHEST = 1e-9, 1e3
 """Relative deviation of masses below which they are not drawn; largest deviation of a shift [m]."""
 
-MOST_WIDENING = 1e3
-"""Largest factor on a log's standard deviations; beyond 1000, the log has no influence."""
-
 
 @checked_methods
 @dataclass(frozen=True, eq=False, repr=False)

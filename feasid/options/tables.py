@@ -26,22 +26,14 @@ class ReadOptions(TypedDict, total=False):
 
     columns: Annotated[
         Mapping[str, Any] | None,
-        Option(
-            "mapping",
-            "other names: t=stamp, tau_elbow=current3, q=position_{}",
-            example="t=t",
-            form=forms.COLUMN,
-        ),
-    ]
+        Option("mapping", "other names: t=stamp, tau_elbow=current3, q=position_{}", example="t=t",
+               form=forms.COLUMN),
+    ]  # fmt: skip
     units: Annotated[
         Mapping[str, Any] | None,
-        Option(
-            "mapping",
-            "where not SI: q=deg, q_elbow=deg; a number is the factor",
-            example="t=s",
-            form=forms.UNIT,
-        ),
-    ]
+        Option("mapping", "where not SI: q=deg, q_elbow=deg; a number is the factor", example="t=s",
+               form=forms.UNIT),
+    ]  # fmt: skip
     topic: Annotated[
         str | None,
         Option("value", "topic of a bag; None those with the robot's joints",
@@ -49,7 +41,7 @@ class ReadOptions(TypedDict, total=False):
     ]  # fmt: skip
     rate: Annotated[
         float | None,
-        Option("number", "sampling rate of a log without time", None, "Hz", 1e-3, 1e7,
+        Option("number", "sampling rate of a log without time", None, "Hz", 0.001, 10000000.0,
                example="200"),
     ]  # fmt: skip
     transmission: Annotated[
@@ -59,11 +51,8 @@ class ReadOptions(TypedDict, total=False):
     ]  # fmt: skip
     corrupt: Annotated[
         Literal["error", "drop"],
-        Option("choice", (
-               "rows with numbers beyond 1e50, or that repeat the row before: error, or "
-               "drop and note"
-), "error",
-               choices=("error", "drop"), example="drop"),
+        Option("choice", "rows with numbers beyond 1e50, or that repeat the row before: error, or "
+               "drop and note", "error", choices=("error", "drop"), example="drop"),
     ]  # fmt: skip
     offsets: Annotated[
         Mapping[str, float] | None,
@@ -73,10 +62,8 @@ class ReadOptions(TypedDict, total=False):
 
     servo: Annotated[
         Any,
-        Option("value", (
-               "known gains of servos, to convert commands cmd_<joint> to torques: kp by"
-               " joint, delay [s], law, terms"
-), form=forms.SERVO,
+        Option("value", "known gains of servos, to convert commands cmd_<joint> to torques: kp by "
+               "joint, delay [s], law, terms", form=forms.SERVO,
                example='{"kp": {"shoulder": 18, "slide": 9}, "delay": 0.004}'),
     ]  # fmt: skip
 
@@ -86,20 +73,14 @@ class SignalOptions(TypedDict, total=False):
 
     cutoff: Annotated[
         float | bool | None,
-        Option("number",
-               "low-pass; None 8 Hz for equations, from the spectrum for signals; False none", None,
-               "Hz", 1e-3, special=(False,), example="20"),
+        Option("number", "low-pass; None 8 Hz for equations, from the spectrum for signals; False "
+               "none", None, "Hz", 0.001, special=(False,), example="20"),
     ]  # fmt: skip
     filter_torque: Annotated[
         bool,
-        Option(
-            "flag",
-            "the same low-pass on the torques",
-            True,
-            needs=("filtering", ("signals", None)),
-            example="no",
-        ),
-    ]
+        Option("flag", "the same low-pass on the torques", True,
+               needs=("filtering", ("signals", None)), example="no"),
+    ]  # fmt: skip
     trim: Annotated[
         float | None,
         Option("number", "cut from both ends of a segment; None one period of the cut-off", None,
@@ -107,16 +88,9 @@ class SignalOptions(TypedDict, total=False):
     ]  # fmt: skip
     decimate: Annotated[
         int | None,
-        Option(
-            "count",
-            "keep every N-th sample after filtering",
-            None,
-            "",
-            1,
-            needs=("filtering", ("signals", None)),
-            example="2",
-        ),
-    ]
+        Option("count", "keep every N-th sample after filtering", None, "", 1,
+               needs=("filtering", ("signals", None)), example="2"),
+    ]  # fmt: skip
     nan: Annotated[
         Literal["error", "drop-segments"],
         Option("choice", "handling of cells without a number", "error",
@@ -136,21 +110,18 @@ class SignalOptions(TypedDict, total=False):
     rest: Annotated[
         float | None,
         Option("number", "speed below which a joint rests; None 1e-3 for filtered signals, else 0",
-               None, "rad/s or m/s", 0.0,
-               example="0.002"),
+               None, "rad/s or m/s", 0.0, example="0.002"),
     ]  # fmt: skip
     filtering: Annotated[
         Literal["equations", "signals"] | None,
-        Option("choice", (
-               "equations: filter both sides; signals: filter before the regressor is "
-               "formed; None equations for fits, else signals"
-),
-               choices=("equations", "signals"), example="equations"),
+        Option("choice", "equations: filter both sides; signals: filter before the regressor is "
+               "formed; None equations for fits, else signals", choices=("equations", "signals"),
+               example="equations"),
     ]  # fmt: skip
     derivative_cutoff: Annotated[
         float | None,
         Option("number", "low-pass before derivatives only; None 40, at most .4 of the rate", None,
-               "Hz", 1e-3, needs=("filtering", ("equations", None)), example="40"),
+               "Hz", 0.001, needs=("filtering", ("equations", None)), example="40"),
     ]  # fmt: skip
 
 
@@ -159,10 +130,8 @@ class FloatingOptions(TypedDict, total=False):
 
     imu: Annotated[
         Any,
-        Option("value", (
-               "link, rotation and position of the IMU on the base; None uses the pose "
-               "of the base"
-), form=forms.IMU),
+        Option("value", "link, rotation and position of the IMU on the base; None uses the pose of "
+               "the base", form=forms.IMU),
     ]  # fmt: skip
     contacts: Annotated[
         Mapping[str, Any] | None,
@@ -180,10 +149,8 @@ class CouplingOptions(TypedDict, total=False):
 
     couplings: Annotated[
         Mapping[str, Mapping[str, float]] | None,
-        Option("mapping", (
-               "motors that move several joints, each with inertia and friction: name ->"
-               " factor per joint"
-), example='belt={"shoulder": 1, "slide": -2}',
+        Option("mapping", "motors that move several joints, each with inertia and friction: name "
+               "-> factor per joint", example='belt={"shoulder": 1, "slide": -2}',
                form=forms.FACTORS),
     ]  # fmt: skip
 
@@ -201,11 +168,8 @@ class TermOptions(CouplingOptions, total=False):
 
     friction: Annotated[
         Sequence[str] | None,
-        Option("words", (
-               "friction terms of every joint; none for rigid bodies; None as the robot "
-               "declares, else viscous, coulomb, offset and those that cross-validation "
-               "selects"
-),
+        Option("words", "friction terms of every joint; none for rigid bodies; None as the robot "
+               "declares, else viscous, coulomb, offset and those that cross-validation selects",
                choices=(*FRICTION,), example="viscous,coulomb"),
     ]  # fmt: skip
     drive_inertia: Annotated[
@@ -220,12 +184,9 @@ class ChoiceOptions(TypedDict, total=False):
 
     candidates: Annotated[
         Sequence[str] | None,
-        Option("words", (
-               "optional friction terms, selected per joint by cross-validation; None "
-               "sqrt and load, if the robot declares none; () none"
-),
-               choices=FURTHER_FRICTION, needs=("filtering", ("equations", None)),
-               example="stribeck,direction"),
+        Option("words", "optional friction terms, selected per joint by cross-validation; None "
+               "sqrt and load, if the robot declares none; () none", choices=FURTHER_FRICTION,
+               needs=("filtering", ("equations", None)), example="stribeck,direction"),
     ]  # fmt: skip
 
 
@@ -234,11 +195,8 @@ class MeasuredOptions(TypedDict, total=False):
 
     measured: Annotated[
         Sequence[str] | None,
-        Option("words", (
-               "joints with measured torques; equations and joint terms of the others "
-               "are left out; None all"
-),
-               form=forms.NAMES, example="shoulder,slide"),
+        Option("words", "joints with measured torques; equations and joint terms of the others are "
+               "left out; None all", form=forms.NAMES, example="shoulder,slide"),
     ]  # fmt: skip
 
 
@@ -247,11 +205,8 @@ class SolverOptions(TypedDict, total=False):
 
     solver: Annotated[
         Any,
-        Option("value", (
-               "CVXPY name of the only solver to use, such as SCS or MOSEK; None "
-               "Clarabel, then SCS"
-),
-               form=forms.SOLVER, example="CLARABEL"),
+        Option("value", "CVXPY name of the only solver to use, such as SCS or MOSEK; None "
+               "Clarabel, then SCS", form=forms.SOLVER, example="CLARABEL"),
     ]  # fmt: skip
 
 
@@ -260,15 +215,9 @@ class BoundOptions(TypedDict, total=False):
 
     mass: Annotated[
         Mapping[str, Bounds] | None,
-        Option(
-            "mapping",
-            "bounds per body: (lower, upper)",
-            None,
-            "kg",
-            example="upper=[0.1, 9]",
-            form=forms.BOUNDS,
-        ),
-    ]
+        Option("mapping", "bounds per body: (lower, upper)", None, "kg", example="upper=[0.1, 9]",
+               form=forms.BOUNDS),
+    ]  # fmt: skip
     total_mass: Annotated[
         float | Bounds | None,
         Option("value", "upper bound, or (lower, upper), of all moving bodies", None, "kg",
@@ -306,12 +255,9 @@ class BoundOptions(TypedDict, total=False):
     ]  # fmt: skip
     linear: Annotated[
         Mapping[str, tuple[Mapping[tuple[str, str], float], float | None, float | None]] | None,
-        Option(
-            "mapping",
-            "any linear bound: name -> (coefficients by (body, symbol), low, high)",
-            form=forms.LINEAR,
-        ),
-    ]
+        Option("mapping", "any linear bound: name -> (coefficients by (body, symbol), low, high)",
+               form=forms.LINEAR),
+    ]  # fmt: skip
     constraints: Annotated[
         Callable[[Any], Any] | None,
         Option("value", "a function of the standard parameters p that returns CVXPY constraints on "
@@ -341,8 +287,7 @@ class SetOptions(BoundOptions, total=False):
     consistency: Annotated[
         Literal["full", "semi"],
         Option("choice", "condition on every body's inertia: that of the pseudo-inertia, or the "
-                         "weaker 6x6 one",
-               "full", choices=("full", "semi"), example="semi"),
+               "weaker 6x6 one", "full", choices=("full", "semi"), example="semi"),
     ]  # fmt: skip
 
 
@@ -355,19 +300,13 @@ class CommandOptions(TypedDict, total=False):
 
     command: Annotated[
         Literal["position", "velocity", "current"] | None,
-        Option("choice", (
-               "content of the columns cmd_<joint> of a log without torques; gains and "
-               "delay of the servos are identified"
-), choices=LAWS,
-               example="position"),
+        Option("choice", "content of the columns cmd_<joint> of a log without torques; gains and "
+               "delay of the servos are identified", choices=LAWS, example="position"),
     ]  # fmt: skip
     servo_terms: Annotated[
         Sequence[str] | None,
-        Option("words", (
-               "terms of servos besides kp and kd: integral of the error, rate of the "
-               "command, described gravity, share of the robot's weight; None selected "
-               "by evidence"
-),
+        Option("words", "terms of servos besides kp and kd: integral of the error, rate of the "
+               "command, described gravity, share of the robot's weight; None selected by evidence",
                choices=("integral", "rate", "gravity", "weight"), needs=("command", ("position",)),
                example="integral"),
     ]  # fmt: skip
@@ -378,10 +317,8 @@ class CommandOptions(TypedDict, total=False):
     ]  # fmt: skip
     moments: Annotated[
         Sequence[tuple[str, Mapping[str, float], float, float]] | None,
-        Option("value", (
-               "weighed gravity moments: (joint, posture by joint, moment, standard "
-               "error) [rad or m, N m or N]"
-), needs=("command", LAWS), form=forms.MOMENTS,
+        Option("value", "weighed gravity moments: (joint, posture by joint, moment, standard "
+               "error) [rad or m, N m or N]", needs=("command", LAWS), form=forms.MOMENTS,
                example='[["shoulder", {"slide": 0.1}, 1.2, 0.02]]'),
     ]  # fmt: skip
     loaded: Annotated[
@@ -411,11 +348,9 @@ class FitOptions(
 
     weights: Annotated[
         str | Mapping[str, float] | ArrayLike | None,
-        Option("value", (
-               "weights of the equations: noise (estimated, with less weight on slow "
-               "rows), wls (by joint), or a factor per joint; None weighs all alike"
-), "noise", example="wls",
-               special=(None,), form=forms.WEIGHTS),
+        Option("value", "weights of the equations: noise (estimated, with less weight on slow "
+               "rows), wls (by joint), or a factor per joint; None weighs all alike", "noise",
+               example="wls", special=(None,), form=forms.WEIGHTS),
     ]  # fmt: skip
     method: Annotated[
         Literal["torque", "momentum"],
@@ -430,8 +365,7 @@ class FitOptions(
     robust: Annotated[
         Literal["huber", "tukey"] | None,
         Option("choice", "reduce the weight of segments that fit much worse, such as collisions",
-               choices=("huber", "tukey"),
-               needs=("method", ("torque",)), example="huber"),
+               choices=("huber", "tukey"), needs=("method", ("torque",)), example="huber"),
     ]  # fmt: skip
     block: Annotated[
         float,
@@ -440,38 +374,27 @@ class FitOptions(
     ]  # fmt: skip
     prior: Annotated[
         Any,
-        Option("value", (
-               "distance to the reference: entropic, euclidean (squared differences in "
+        Option("value", "distance to the reference: entropic, euclidean (squared differences in "
                "SI), scaled (in units of each body), or a feasid.Prior such as "
-               "feasid.GaussianPrior.of(earlier_fit); None for none"
-),
-               "entropic", special=(None,), form=forms.PRIOR, example="entropic"),
+               "feasid.GaussianPrior.of(earlier_fit); None for none", "entropic", special=(None,),
+               form=forms.PRIOR, example="entropic"),
     ]  # fmt: skip
     prior_weight: Annotated[
         float | Literal["evidence"] | None,
-        Option("number", (
-               "weight of the prior in units of the whitened residual, or evidence; None"
-               " the evidence's, at most 10"
-), None, "", 1e-6, 1e6,
-               special=("evidence",),
+        Option("number", "weight of the prior in units of the whitened residual, or evidence; None "
+               "the evidence's, at most 10", None, "", 1e-06, 1000000.0, special=("evidence",),
                needs=("prior", ("entropic", ...)), example="1"),
     ]  # fmt: skip
     reference: Annotated[
         ArrayLike | None,
-        Option("value", (
-               "ten parameters per body as reference of the prior; None the "
-               "description's"
-),
+        Option("value", "ten parameters per body as reference of the prior; None the description's",
                needs=("prior", ("entropic", ...)), form=forms.GUESS,
                example="[1, 0, 0, 1, 0, 1, 0, 0, 0, 1]"),
     ]  # fmt: skip
     plausible: Annotated[
         bool,
-        Option("flag", (
-               "keep masses within a third and three times the reference's, and inside "
-               "the shapes of links, unless the data reject that"
-), True,
-               example="no"),
+        Option("flag", "keep masses within a third and three times the reference's, and inside the "
+               "shapes of links, unless the data reject that", True, example="no"),
     ]  # fmt: skip
     slack: Annotated[
         float,
@@ -481,11 +404,9 @@ class FitOptions(
     ]  # fmt: skip
     calibration: Annotated[
         Mapping[str, float] | Literal["usual"] | None,
-        Option("mapping", (
-               "standard deviations of small errors of the log that the fit estimates "
-               "and corrects: tilt [rad], zero [rad or m], gain, delay [samples]; 0 "
-               "leaves one out; None corrects none"
-), "usual", special=("usual", None), form=forms.WIDTH,
+        Option("mapping", "standard deviations of small errors of the log that the fit estimates "
+               "and corrects: tilt [rad], zero [rad or m], gain, delay [samples]; 0 leaves one "
+               "out; None corrects none", "usual", special=("usual", None), form=forms.WIDTH,
                example="gain=0.05"),
     ]  # fmt: skip
     diagnose: Annotated[
@@ -552,15 +473,12 @@ class RangeOptions(TypedDict, total=False):
     level: Annotated[
         float,
         Option("number", "probability of the chi-square law whose bound is the residual budget",
-               0.999, low=0.0, high=1 - 1e-9, open=True, example="0.95"),
+               0.999, low=0.0, high=1 - 1e-09, open=True, example="0.95"),
     ]  # fmt: skip
     plausible: Annotated[
         bool,
-        Option("flag", (
-               "keep masses within a third and three times the reference's, and inside "
-               "the shapes of links, unless the data reject that"
-),
-               True, example="no"),
+        Option("flag", "keep masses within a third and three times the reference's, and inside the "
+               "shapes of links, unless the data reject that", True, example="no"),
     ]  # fmt: skip
 
 

@@ -214,7 +214,7 @@ class EquationRows:
     t: Array  #: Shape (M,): [s]
 
     @classmethod
-    def joined(cls, groups: Sequence[EquationRows]) -> EquationRows:
+    def concat(cls, groups: Sequence[EquationRows]) -> EquationRows:
         """All rows of several groups that follow on each other."""
         filtered, raw, slope, slow = (
             [np.concatenate(x, axis=-1) for x in zip(*(getattr(g, k) for g in groups), strict=True)]
@@ -291,7 +291,7 @@ class Equations:
         if not groups:
             return None
         window = GaussianLowPass(self.cutoff, run.rate)
-        return EquationRows.joined(groups), window, window.kept_rows(len(run), run.anchor, run.own)
+        return EquationRows.concat(groups), window, window.kept_rows(len(run), run.anchor, run.own)
 
     def squared_norms(self, run: Run) -> Array:
         """Sum of squares of the predicted quantities at the kept rows, shape (dof,)."""

@@ -278,7 +278,7 @@ def _form_rows(equations: Equations, runs: Sequence[Run]) -> tuple[Array, ...]:
     """Per joint the filtered regressor of these runs, (rows, nb)."""
     place = {c: k for k, c in enumerate(equations.plan.columns)}
     out = []
-    filtered = EquationRows.joined([g for run in runs for g in equations.run_rows(run)]).filtered
+    filtered = EquationRows.concat([g for run in runs for g in equations.run_rows(run)]).filtered
     for support, block in zip(equations.support, filtered, strict=True):
         rows = block[:-1].T
         wide = np.zeros((len(rows), len(place)))
