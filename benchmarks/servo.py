@@ -64,10 +64,7 @@ from worlds.servos import (
     make_servo_world,
 )
 
-LOGS = {
-    "14 bits, 200 Hz": Conditions(),
-    "12 bits, 50 Hz": Conditions(bits=12, rate=50),
-}
+LOGS = {"14 bits, 200 Hz": Conditions(), "12 bits, 50 Hz": Conditions(bits=12, rate=50)}
 ROBOTS = ("so101", "ur5", "panda", "leg")
 PAYLOAD = 0.1
 """Known load over the mass of all links."""

@@ -25,10 +25,7 @@ from feasid.datasets import wam
 EPSILON = 1e-6
 """The paper's margin on D(delta)."""
 
-BOUNDS = {
-    "com_box": wam.tables()["table7_com_boxes"],
-    "total_mass": wam.tables()["total_mass_max"],
-}
+BOUNDS = {"com_box": wam.tables()["table7_com_boxes"], "total_mass": wam.tables()["total_mass_max"]}
 """Table 7, and the 27 kg of all links."""
 
 CONDITIONS = {"identification": 99, "validation A": 94, "validation B": 106, "validation C": 101}

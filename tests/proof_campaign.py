@@ -214,12 +214,7 @@ def with_rotors(rng, bodies):
         gear = float(rng.integers(20, 160))
         parts.append(
             Body(
-                body.name,
-                body.parent,
-                body.rotation,
-                body.position,
-                body.motion,
-                rotor=Rotor(gear),
+                body.name, body.parent, body.rotation, body.position, body.motion, rotor=Rotor(gear)
             )
         )
     robot = Robot(tuple(parts)).with_joint_terms(friction=(), drive_inertia=True)

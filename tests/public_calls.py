@@ -440,10 +440,7 @@ def calls(s):
         "sample": lambda: (f.sample, {"robot": s.full, "count": 2}),
         "simulate": lambda: (f.simulate, {"robot": s.full, "log": s.log, "horizon": 0.1}),
         "torque_constants": lambda: (f.torque_constants, {"log": s.log, "robot": s.full}),
-        "fit_fleet": lambda: (
-            f.fit_fleet,
-            {"robots": {"a": s.log, "b": s.log}, "robot": s.full},
-        ),
+        "fit_fleet": lambda: (f.fit_fleet, {"robots": {"a": s.log, "b": s.log}, "robot": s.full}),
         "replay": lambda: (
             f.replay,
             {"log": s.log, "robot": s.full, "window": 0.3, "interval": 0.3},
@@ -562,23 +559,17 @@ def calls(s):
     methods("Payload.to", lambda: s.loaded, lambda: {"maker": "franka"})
     for kind in ("ComputedTorque", "CompiledDynamics"):
         methods(
-            f"{kind}.forward_dynamics",
-            lambda: s.control,
-            lambda: {"q": one, "dq": one, "tau": one},
+            f"{kind}.forward_dynamics", lambda: s.control, lambda: {"q": one, "dq": one, "tau": one}
         )
         methods(f"{kind}.regressor", lambda: s.control, lambda: {"q": one, "dq": one, "ddq": one})
         methods(f"{kind}.friction", lambda: s.control, lambda: {"q": one, "dq": one})
         methods(f"{kind}.gravity", lambda: s.control, lambda: {"q": one})
         methods(
-            f"{kind}.inverse_dynamics",
-            lambda: s.control,
-            lambda: {"q": one, "dq": one, "ddq": one},
+            f"{kind}.inverse_dynamics", lambda: s.control, lambda: {"q": one, "dq": one, "ddq": one}
         )
         methods(f"{kind}.mass_matrix", lambda: s.control, lambda: {"q": one})
         methods(
-            f"{kind}.use",
-            lambda: s.control,
-            lambda: {"beta": s.control.base.values(s.full.values)},
+            f"{kind}.use", lambda: s.control, lambda: {"beta": s.control.base.values(s.full.values)}
         )
     methods("OnlineFit.save", lambda: s.online, lambda: {"path": s.new(".feasid")})
     methods("OnlineFit.update", lambda: s.online, lambda: {"q": one, "tau": one})

@@ -121,9 +121,7 @@ def _track_c(table: Values, names: list[str], figures: Path) -> str:
         largest = f"{max(values[n]):.3g}" if values[n] else "-"
         text += f"| {n} | {_median(values[n])} | {largest} | {refused} |\n"
     _strip(
-        values,
-        figures / "league_c.svg",
-        "position error of rollouts divided by the true model's",
+        values, figures / "league_c.svg", "position error of rollouts divided by the true model's"
     )
     return (
         text + "\n![Rollout errors divided by the true model's](figures/league_c.svg)\n\nIn each "

@@ -417,10 +417,7 @@ def _mean_squares(log: Reduced, matrix: Array) -> Array:
 
 
 def expected_errors(
-    evidence: FitEvidence,
-    models: CrossValidation,
-    tested: Reduced,
-    covariance: Array | None = None,
+    evidence: FitEvidence, models: CrossValidation, tested: Reduced, covariance: Array | None = None
 ) -> Array:
     """Errors to expect on a motion, relative to its torques: per joint, then of all, (dof + 1,).
 

@@ -142,11 +142,7 @@ def _held_statements(
 
 
 def statements_of_values(
-    path: str,
-    robot: Robot,
-    robot_path: str,
-    options: dict[str, Any],
-    margin: float | None,
+    path: str, robot: Robot, robot_path: str, options: dict[str, Any], margin: float | None
 ) -> Iterator[HeldStatement]:
     """Base parameters in a file: whether they are feasible, and the closest feasible ones."""
     given = beta.read_beta(path)
@@ -162,11 +158,7 @@ def statements_of_values(
 
 
 def statements_of_log(
-    path: str,
-    robot: Robot,
-    robot_path: str,
-    options: dict[str, Any],
-    margin: float | None,
+    path: str, robot: Robot, robot_path: str, options: dict[str, Any], margin: float | None
 ) -> Iterator[HeldStatement]:
     """The fit of a log: its model is feasible, and no feasible model fits much better."""
     from feasid.identification.fit import fit

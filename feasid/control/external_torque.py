@@ -128,11 +128,7 @@ class ErrorLaw:
 
     @classmethod
     def from_errors(
-        cls,
-        parts: Iterable[tuple[Run, Array]],
-        gain: float,
-        delay: float,
-        joints: Sequence[str],
+        cls, parts: Iterable[tuple[Run, Array]], gain: float, delay: float, joints: Sequence[str]
     ) -> ErrorLaw:
         """The law of runs with their torques' errors, shape (N, dof) each.
 

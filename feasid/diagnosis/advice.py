@@ -23,12 +23,7 @@ from feasid.core.threads import one_thread
 from feasid.effects.corrected_log import CorrectedLog, UncorrectedLog
 from feasid.effects.corrections import NOTHING
 from feasid.effects.functions import Mistake
-from feasid.effects.log_check import (
-    AdviceSearch,
-    LogCheck,
-    check_log,
-    confirm_advice,
-)
+from feasid.effects.log_check import AdviceSearch, LogCheck, check_log, confirm_advice
 from feasid.effects.log_findings import check_excitation
 from feasid.effects.search import SIMPLE, EffectSearch
 from feasid.effects.table import EFFECTS
@@ -207,13 +202,7 @@ def _trial_of(fitted: Fit, runs: Sequence[Run]) -> CorrectedLog | None:
         return None
     own = tuple(fitted.calibration.correction.correct_run(run, robot) for run in runs)
     setup = UncorrectedLog(
-        base,
-        fitted.options,
-        own,
-        float(cutoff),
-        fitted.reduced,
-        fitted.estimator,
-        fitted.delay,
+        base, fitted.options, own, float(cutoff), fitted.reduced, fitted.estimator, fitted.delay
     )
     return CorrectedLog(setup, NOTHING, estimate.noise, estimate.prior_weight, estimate.delta)
 

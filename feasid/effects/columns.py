@@ -19,12 +19,7 @@ import numpy.typing as npt
 from feasid.core.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.logs.motion import Run
-from feasid.regression.equations import (
-    EquationReducer,
-    EquationRows,
-    Equations,
-    GaussianLowPass,
-)
+from feasid.regression.equations import EquationReducer, EquationRows, Equations, GaussianLowPass
 from feasid.regression.folds import EDGES, FOLDS, seconds_of_folds
 from feasid.regression.reduce import without_rows
 from feasid.regression.triangle import Reduced

@@ -17,11 +17,7 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
 from feasid.effects.log_findings import check_columns, in_log_columns
-from feasid.effects.preparations import (
-    DecimatedLog,
-    JudgedLog,
-    find_large_mistakes,
-)
+from feasid.effects.preparations import DecimatedLog, JudgedLog, find_large_mistakes
 from feasid.errors import FeasidError
 from feasid.estimation.cross_validation import CrossValidation
 from feasid.estimation.estimator import Estimator

@@ -170,10 +170,7 @@ class LogComparison:
 
 
 def compare_reduced(
-    names: Sequence[str],
-    logs: Sequence[Reduced],
-    base: BaseParameters,
-    delta: Array,
+    names: Sequence[str], logs: Sequence[Reduced], base: BaseParameters, delta: Array
 ) -> LogComparison:
     """Compare logs that are reduced for `base`, around the standard parameters of all (n,)."""
     comparison = _Comparison(logs, base, delta, _usual_noise(logs))

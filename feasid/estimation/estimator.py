@@ -24,20 +24,11 @@ from feasid.estimation.bounds import (
     with_bounds,
 )
 from feasid.estimation.cross_validation import CrossValidation, FoldSolver
-from feasid.estimation.estimate import (
-    Estimate,
-    Triangle,
-    estimate_notes,
-    uncertified_notes,
-)
+from feasid.estimation.estimate import Estimate, Triangle, estimate_notes, uncertified_notes
 from feasid.estimation.newton import EntropicProblem
 from feasid.estimation.noise import Noise, estimate_noise, standard_deviations
 from feasid.estimation.priors import COVARIANCE_WEIGHT, PRIORS, WEIGHT, Prior, find_prior
-from feasid.estimation.problem import (
-    EstimationProblem,
-    Minimiser,
-    require_consistent_reference,
-)
+from feasid.estimation.problem import EstimationProblem, Minimiser, require_consistent_reference
 from feasid.feasibility import solve
 from feasid.feasibility.cone import Minimum
 from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set

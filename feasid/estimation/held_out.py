@@ -157,7 +157,7 @@ RULES = {
         deviations=3.0,
     ),
     "fit": Rule(
-        "All that entered together, by feasible fits: they must not be worse than the plain fit.",
+        "All that entered together, by feasible fits: they must not be worse than the plain fit."
     ),
     "advice": Rule("An option that the check of a log proposes.", share=0.03),
     "preparation": Rule(

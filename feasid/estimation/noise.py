@@ -179,11 +179,7 @@ def estimate_noise(
 
 
 def variances(
-    reduced: Reduced,
-    noise: Noise,
-    beta: Array,
-    spread: Array,
-    folds: Sequence[int] | None = None,
+    reduced: Reduced, noise: Noise, beta: Array, spread: Array, folds: Sequence[int] | None = None
 ) -> Noise:
     """A and b per joint from the residuals of beta, by weighted non-negative least squares.
 

@@ -39,10 +39,7 @@ Given: TypeAlias = Reduced | Trajectory | Sequence[Reduced | Trajectory] | None
 
 
 def equations_from_other_data(
-    given: Given,
-    prior: npt.ArrayLike | None,
-    base: BaseParameters,
-    noise: Array,
+    given: Given, prior: npt.ArrayLike | None, base: BaseParameters, noise: Array
 ) -> tuple[Array, Array | None]:
     """Equations from other data with unit noise (m, nb), and the prior's standard deviations.
 

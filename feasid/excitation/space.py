@@ -474,8 +474,7 @@ def _workspace_box(at: LinkFrame, box: Any) -> WorkspaceBox:
         low, high = (np.broadcast_to(np.asarray(x, dtype=np.float64), (3,)) for x in box)
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"workspace of {at.name!r} must be (low, high), two corners, not {box!r}",
-            frame=at.name,
+            f"workspace of {at.name!r} must be (low, high), two corners, not {box!r}", frame=at.name
         ) from error
     if not (low < high).all():
         raise InputError(

@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Annotated, overload
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from feasid.core.arguments import (
-    Count,
-    Natural,
-    array,
-    checked,
-    checked_methods,
-    number,
-)
+from feasid.core.arguments import Count, Natural, array, checked, checked_methods, number
 from feasid.core.arrays import Array
 from feasid.core.files import check_writable
 from feasid.core.text import quote

@@ -193,11 +193,7 @@ def check_base_values(beta: npt.ArrayLike, base: Any, feasible: FeasibleSet) -> 
 
 
 def _check_values(
-    robot: Robot,
-    feasible: FeasibleSet,
-    delta: Array,
-    margin: float,
-    solver: Any,
+    robot: Robot, feasible: FeasibleSet, delta: Array, margin: float, solver: Any
 ) -> Verdict:
     """The verdict on given standard parameters; constraints on none of them are left out."""
     described = np.isfinite(delta)

@@ -285,9 +285,7 @@ def _repair(
 
 
 def _solve_verified(
-    problem: _Problem,
-    anchor: Anchor,
-    solver: Any,
+    problem: _Problem, anchor: Anchor, solver: Any
 ) -> tuple[SolverAnswer | None, list[Attempt]]:
     """Run the ladder; a point counts when the strictly feasible one that it is repaired to has a
     gap that is proved small.

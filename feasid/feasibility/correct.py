@@ -179,14 +179,7 @@ def correct(
         result, closest_beta, changed = Closest(verdict.delta, verdict.delta, ()), beta, False
     else:
         result = closest(
-            whitening @ K,
-            whitening @ beta,
-            allowed,
-            scale,
-            reference,
-            margin,
-            solver,
-            refine=True,
+            whitening @ K, whitening @ beta, allowed, scale, reference, margin, solver, refine=True
         )
         closest_beta, changed = K @ result.delta, True
     return Correction(

@@ -300,12 +300,7 @@ def _validate_data(
 
 
 def _least_squares_rows(
-    A: Array,
-    b: Array,
-    robot: Robot,
-    ridge: float,
-    prior: npt.ArrayLike | None,
-    prior_weight: float,
+    A: Array, b: Array, robot: Robot, ridge: float, prior: npt.ArrayLike | None, prior_weight: float
 ) -> tuple[Array, Array]:
     """Data, ridge and prior as rows over the standard parameters."""
     rows, target = [A], [b]

@@ -40,12 +40,7 @@ CLARABEL = {
 }
 SETTINGS: dict[str, dict[str, Any]] = {
     "CLARABEL": CLARABEL,
-    "SCS": {
-        "eps_abs": 1e-8,
-        "eps_rel": 1e-8,
-        "max_iters": 100_000,
-        "time_limit_secs": SECONDS,
-    },
+    "SCS": {"eps_abs": 1e-8, "eps_rel": 1e-8, "max_iters": 100_000, "time_limit_secs": SECONDS},
 }
 """Settings by solver; other solvers use their defaults."""
 

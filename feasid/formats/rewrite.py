@@ -62,8 +62,7 @@ def inertials_to_write(description: Description, body: Body) -> dict[str, NewIne
         return {}
     if body.name not in description.by_name:
         raise InputError(
-            f"{description.path} has no link {body.name!r} to write parameters into",
-            body=body.name,
+            f"{description.path} has no link {body.name!r} to write parameters into", body=body.name
         )
     alone = Member(body.name)
     links = body.members or (replace(alone, inertial=_stated_parameters(description, alone)),)

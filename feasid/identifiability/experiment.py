@@ -24,16 +24,8 @@ from scipy import sparse
 
 from feasid.core.arrays import Array, Mask
 from feasid.errors import InputError, did_you_mean
-from feasid.identifiability.coefficients import (
-    UNIT_ROUNDOFF,
-    Coefficients,
-    Index,
-)
-from feasid.identifiability.echelon import (
-    NOISE_SAFETY_FACTOR,
-    pivots_from_right,
-    round_to_integers,
-)
+from feasid.identifiability.coefficients import UNIT_ROUNDOFF, Coefficients, Index
+from feasid.identifiability.echelon import NOISE_SAFETY_FACTOR, pivots_from_right, round_to_integers
 from feasid.identifiability.sampling import SampleCheck, energy_rows
 from feasid.robot.bodies import read_only_array
 from feasid.robot.description import Robot
@@ -124,9 +116,7 @@ class Experiment:
                 )
             turn, shift = exponential(body.motion @ q)
             bodies[i] = replace(
-                body,
-                rotation=body.rotation @ turn,
-                position=body.position + body.rotation @ shift,
+                body, rotation=body.rotation @ turn, position=body.position + body.rotation @ shift
             )
         return replace(robot, bodies=tuple(bodies))
 

@@ -428,11 +428,7 @@ class Recursion(ScaledExperiment):
 
     @classmethod
     def for_joints(
-        cls,
-        robot: Robot,
-        measured: Collection[int] | None,
-        static: bool,
-        held: Collection[int],
+        cls, robot: Robot, measured: Collection[int] | None, static: bool, held: Collection[int]
     ) -> Recursion:
         """Run for these measured joints; all of them when None."""
         every = range(len(robot.bodies))

@@ -49,10 +49,7 @@ TOO_WIDE = 1.5
 """Radius of gyration over the farthest point of the collision shapes, above which there is a
 hint."""
 
-ORDERS = {
-    "xx yy zz xy xz yz": (0, 3, 4, 1, 5, 2),
-    "xx xy yy xz yz zz": (0, 1, 3, 2, 4, 5),
-}
+ORDERS = {"xx yy zz xy xz yz": (0, 3, 4, 1, 5, 2), "xx xy yy xz yz zz": (0, 1, 3, 2, 4, 5)}
 """Orders in which other tools list six moments: place of xx xy xz yy yz zz in the file's list."""
 
 

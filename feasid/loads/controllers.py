@@ -127,11 +127,7 @@ def _ur_payload(load: Load) -> Convention:
             f"set_target_payload takes inertias up to {UR_LARGEST_INERTIA:g} kg m^2; the largest "
             f"of this load is {np.abs(inertia).max():.4g}"
         )
-    values = {
-        "m": load.mass,
-        "cog": load.centre.tolist(),
-        "inertia": [float(x) for x in inertia],
-    }
+    values = {"m": load.mass, "cog": load.centre.tolist(), "inertia": [float(x) for x in inertia]}
     text = (
         f"set_target_payload({_format_number(load.mass)}, [{_format_numbers(load.centre)}], "
         f"[{_format_numbers(np.array(inertia))}])"

@@ -217,10 +217,7 @@ def find_column(
 
 
 def _refuse_absent_joints(
-    df: pd.DataFrame,
-    names: Sequence[str],
-    found: Mapping[str, Sequence[Any | None]],
-    effort: str,
+    df: pd.DataFrame, names: Sequence[str], found: Mapping[str, Sequence[Any | None]], effort: str
 ) -> None:
     """A joint without any column, while others have theirs, probably did not move."""
     absent = [
@@ -270,11 +267,7 @@ def _nearest_columns(wanted: Sequence[str], rest: Sequence[Any]) -> str:
 
 
 def _columns_of_kind(
-    df: pd.DataFrame,
-    kind: str,
-    names: Sequence[str],
-    columns: Sequence[Any | None],
-    required: bool,
+    df: pd.DataFrame, kind: str, names: Sequence[str], columns: Sequence[Any | None], required: bool
 ) -> tuple[Any, ...] | None:
     """All columns of a kind, or None if it may be absent and is so for every joint."""
     missing = [k for k, c in enumerate(columns) if c is None]

@@ -138,11 +138,7 @@ class SignalProcessing:
 
 
 def process_stretch(
-    t: Array,
-    values: Mapping[str, Array],
-    stretch: Stretch,
-    how: SignalProcessing,
-    mask: Mask,
+    t: Array, values: Mapping[str, Array], stretch: Stretch, how: SignalProcessing, mask: Mask
 ) -> tuple[list[Run], list[ExcludedRows]]:
     """Filter and differentiate one segment, then cut its ends and the excluded rows."""
     times, rows, rate, part = _resample(t, values, stretch, how)

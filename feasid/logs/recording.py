@@ -380,10 +380,7 @@ ABSENT, EMPTY = "no column", "an empty column"
 
 
 def find_missing_torques(
-    log: Recording,
-    robot: Robot,
-    columns: Mapping[str, Any] | None = None,
-    topic: str | None = None,
+    log: Recording, robot: Robot, columns: Mapping[str, Any] | None = None, topic: str | None = None
 ) -> dict[str, str]:
     """Joints whose torque a log does not hold, and why.
 

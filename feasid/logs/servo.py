@@ -139,12 +139,7 @@ class TorqueLimits:
         return TorqueLimits(self.error * error, self.damping * damping)
 
     def limit_errors(
-        self,
-        error: Array,
-        motion: Sequence[Array],
-        commands: Array,
-        delay: float,
-        period: float,
+        self, error: Array, motion: Sequence[Array], commands: Array, delay: float, period: float
     ) -> Array:
         """Errors (N, dof) without what is beyond the limits, of positions and speeds `motion`.
 

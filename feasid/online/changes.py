@@ -142,10 +142,7 @@ class ChangeDetector:
     """
 
     def __init__(
-        self,
-        possible: PossibleChanges,
-        supports: Sequence[Sequence[int]],
-        false_alarms: float,
+        self, possible: PossibleChanges, supports: Sequence[Sequence[int]], false_alarms: float
     ) -> None:
         self._possible, self._size = possible, len(possible.subspace(0))
         self._supports = [list(s) for s in supports]

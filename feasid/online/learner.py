@@ -24,12 +24,7 @@ from feasid.dynamics.regressor import mass_matrix
 from feasid.errors import InputError, SolverError
 from feasid.online.acceptance import Decision, Evidence, ModelGate, OnlineEstimate
 from feasid.online.buffering import EvenGrid, SampleBlock, SampleChecks, usable_stretches
-from feasid.online.changes import (
-    ChangeDetector,
-    InvariantEquations,
-    ModelChange,
-    PossibleChanges,
-)
+from feasid.online.changes import ChangeDetector, InvariantEquations, ModelChange, PossibleChanges
 from feasid.online.equations import CausalEquations, EquationStore
 from feasid.online.problem import FeasibleProblem, row_deviations
 from feasid.regression.triangle import Reduced, fingerprint_of

@@ -176,6 +176,5 @@ MOMENTS = Form(
 GUESS = Form("an array of ten numbers per body", is_row)
 FUNCTION = Form("a function", callable)
 SOLVER = Form(
-    "a solver's name",
-    lambda v: _is_name(v) or hasattr(v, "solve_via_data") or _are_attempts(v),
+    "a solver's name", lambda v: _is_name(v) or hasattr(v, "solve_via_data") or _are_attempts(v)
 )

@@ -269,7 +269,7 @@ class Closure:
         if not largest_residual <= ROUNDED_CLOSURE_TOLERANCE:
             raise InputError(
                 f"the loops of robot {self.robot.name!r} do not close at the given configuration: "
-                f"{self._worst_loop(residual[:, 0])} stay {largest_residual:.3g} m (or rad) apart",
+                f"{self._worst_loop(residual[:, 0])} stay {largest_residual:.3g} m (or rad) apart"
             )
         return np.asarray(A @ z + b)
 

@@ -449,10 +449,7 @@ def _links(body: Body) -> tuple[Member, ...]:
 def _merge_bodies(parent: Body, held: Body, joined: list[Member], q: Array) -> Body:
     """The parent with the held body's links, inertia and rotor added to its own."""
     member = Member(
-        held.name,
-        rotation=joined[0].rotation,
-        position=joined[0].position,
-        inertial=held.inertial,
+        held.name, rotation=joined[0].rotation, position=joined[0].position, inertial=held.inertial
     )
     parts = [Member(parent.name, inertial=parent.inertial), member]
     rotor = held.rotor

@@ -189,8 +189,7 @@ def parallelogram(
     hinged = axes[0].any() and axes[1].any() and pitch <= PARALLEL
     if not hinged or np.linalg.norm(np.cross(*axes)) > PARALLEL * axes[0] @ axes[0]:
         raise InputError(
-            f"{shoulder!r} and {elbow!r} are not hinges with parallel axes",
-            joint=elbow,
+            f"{shoulder!r} and {elbow!r} are not hinges with parallel axes", joint=elbow
         )
     sign = float(np.sign(axes[0] @ axes[1]))
     bars = [None if x is None else require_finite(x, (10,), "a bar") for x in (crank, rod)]

@@ -46,8 +46,7 @@ def untold(name):
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "ratio"),
-    [(3, 5, 0.5), (4, 5, 0.62), (4, 5, 1.0), (4, 5, -1.0), (3, 4, -2.0)],
+    ("a", "b", "ratio"), [(3, 5, 0.5), (4, 5, 0.62), (4, 5, 1.0), (4, 5, -1.0), (3, 4, -2.0)]
 )
 def test_a_motor_of_two_joints_is_found_with_its_ratio(a, b, ratio):
     log = with_motor(simulated(), a, b, ratio)

@@ -4,13 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from feasibility_problems import (
-    base_of,
-    planar,
-    random_parameters,
-    random_robot,
-    stacked_regressor,
-)
+from feasibility_problems import base_of, planar, random_parameters, random_robot, stacked_regressor
 from second_checker import holds
 
 import feasid

@@ -21,10 +21,7 @@ MOST_CALLS = 300_000
 """Calls of functions for one mutated certificate: ten times those of the largest true one."""
 
 CHAIN = Robot(
-    (
-        Body("a", None, rotor=Rotor(50.0)),
-        Body("b", "a", position=(0.3, 0.0, 0.1)),
-    )
+    (Body("a", None, rotor=Rotor(50.0)), Body("b", "a", position=(0.3, 0.0, 0.1)))
 ).with_joint_terms(drive_inertia=True)
 
 

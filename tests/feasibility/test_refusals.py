@@ -341,10 +341,7 @@ REFUSED = {
         file("infeasible", "1", margin="1"),
         "the multipliers prove nothing",
     ),
-    "an edge that is none": (
-        file("boundary", "-1"),
-        "the point does not satisfy an equation",
-    ),
+    "an edge that is none": (file("boundary", "-1"), "the point does not satisfy an equation"),
     "a boundary proved impossible": (
         file(
             "boundary",

@@ -15,10 +15,7 @@ from feasid.core.codec import decode, encode
 from feasid.errors import InputError
 from feasid.exact.numbers import printed_decimal
 from feasid.feasibility.constraints.affine import Block
-from feasid.feasibility.constraints.sets import (
-    UserConstraints,
-    feasible_set,
-)
+from feasid.feasibility.constraints.sets import UserConstraints, feasible_set
 from feasid.feasibility.constraints.units import constraint_units, problem_units
 from feasid.feasibility.problems import normalise_constraints
 from feasid.feasibility.proof.question import Question

@@ -147,10 +147,7 @@ def compare_held(seed):
     names = robot.joints
     try:
         base = base_parameters(
-            robot,
-            measured=[names[j] for j in some],
-            held=[names[j] for j in held],
-            static=static,
+            robot, measured=[names[j] for j in some], held=[names[j] for j in held], static=static
         )
     except FeasidError as refused:
         if "cannot be held" not in str(refused) and not isinstance(refused, RankError):

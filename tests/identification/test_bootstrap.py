@@ -96,8 +96,7 @@ def test_deviations_of_arms_in_mujoco(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "seconds"),
-    [("unitree_z1", 1.0), ("kuka_lwr4", 1.0), ("staubli_tx40", 0.5)],
+    ("name", "seconds"), [("unitree_z1", 1.0), ("kuka_lwr4", 1.0), ("staubli_tx40", 0.5)]
 )
 def test_deviations_of_real_robots(name, seconds):
     log, robot, options = recorded(name)

@@ -23,11 +23,7 @@ from feasid.assessment.checks import (
     YES,
     check,
 )
-from feasid.assessment.compared_errors import (
-    ComparedErrors,
-    baseline_parameters,
-    held_out_errors,
-)
+from feasid.assessment.compared_errors import ComparedErrors, baseline_parameters, held_out_errors
 from feasid.assessment.evidence import GravityComparison
 from feasid.assessment.quality import STRUCTURED, judge, remarks
 from feasid.assessment.residuals import Structure

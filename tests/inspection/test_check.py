@@ -180,8 +180,7 @@ def test_an_inertia_about_the_link_frame_is_recognised_by_its_shape(check):
         "</collision>"
     )
     report = check(
-        rod(0.00304, 0, 0, 0.00304, 0, 0.00002),
-        ('<link name="rod">', f'<link name="rod">{box}'),
+        rod(0.00304, 0, 0, 0.00304, 0, 0.00002), ('<link name="rod">', f'<link name="rod">{box}')
     )
     assert "frame" in codes(report, "rod")
     (cause,) = [c for c in link(report, "rod").causes if c.code == "frame"]

@@ -12,12 +12,7 @@ import feasid
 from feasid.errors import InputError, OutputError
 from feasid.formats.registry import read_description
 from feasid.formats.xml import parse_xml
-from feasid.inspection.file_check import (
-    check_file,
-    finding_of_error,
-    findings,
-    report_lines,
-)
+from feasid.inspection.file_check import check_file, finding_of_error, findings, report_lines
 from feasid.inspection.file_correction import _verify
 from feasid.inspection.judge import (
     LinkVerdict,

@@ -114,10 +114,7 @@ def test_the_prompt_tells_it_line_by_line(folder, capsys):
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [
-        (["--window", "-1"], "above 0"),
-        (["--plot", "w.txt"], "ends in .png"),
-    ],
+    [(["--window", "-1"], "above 0"), (["--plot", "w.txt"], "ends in .png")],
 )
 def test_mistakes_are_named(folder, capsys, arguments, message):
     assert main(["replay", "log.csv", "--robot", "arm.urdf", *arguments]) == 2

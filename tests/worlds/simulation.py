@@ -187,10 +187,7 @@ def fourier_motion(
 
 
 def simulate(
-    physics: Physics,
-    described: ET.Element,
-    way: tuple[Array, Array, Array],
-    start: float,
+    physics: Physics, described: ET.Element, way: tuple[Array, Array, Array], start: float
 ) -> Motion:
     """Run the true robot under a stiff joint controller along a motion.
 

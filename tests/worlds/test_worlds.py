@@ -12,15 +12,7 @@ pytest.importorskip("mujoco")
 import feasid
 from benchmarks.league.judge import judge_answer
 from benchmarks.league.tasks import world_task
-from worlds import (
-    CLEAN,
-    EXAMPLES,
-    FAULTS,
-    RANDOM_TREE,
-    judge,
-    make_world,
-    predictor,
-)
+from worlds import CLEAN, EXAMPLES, FAULTS, RANDOM_TREE, judge, make_world, predictor
 from worlds.judge import MARGIN, THINNED, TORQUE_CUTOFF, low_pass
 from worlds.world import TORQUE_NOISE
 

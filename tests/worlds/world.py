@@ -23,15 +23,7 @@ from .description import (
     without_inertials,
 )
 from .faults import CLEAN, FAULTS, Fault
-from .simulation import (
-    RATE,
-    Motion,
-    Physics,
-    compile_model,
-    fourier_motion,
-    joint_order,
-    simulate,
-)
+from .simulation import RATE, Motion, Physics, compile_model, fourier_motion, joint_order, simulate
 
 TORQUE_NOISE = 0.02
 """White noise of a logged torque over the joint's RMS torque."""

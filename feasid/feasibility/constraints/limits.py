@@ -197,12 +197,7 @@ def com_ellipsoid(
 
 
 def com_cylinder(
-    name: str,
-    body: int,
-    columns: Index,
-    start: npt.ArrayLike,
-    end: npt.ArrayLike,
-    radius: float,
+    name: str, body: int, columns: Index, start: npt.ArrayLike, end: npt.ArrayLike, radius: float
 ) -> tuple[Block, list[Linear]]:
     """Centre of mass in the cylinder between two points [m] in the body's frame."""
     what = f"com cylinder of {name}"

@@ -58,11 +58,7 @@ class ProvedAnswer:
 
 
 def decide(
-    question: Question,
-    scale: Units,
-    reference: Array,
-    solver: Any = None,
-    again: bool = False,
+    question: Question, scale: Units, reference: Array, solver: Any = None, again: bool = False
 ) -> ProvedAnswer:
     """Decide whether some feasible delta has ``K delta = beta``, with an exact proof.
 
@@ -159,10 +155,7 @@ def _decide_by_point(problem: PresolvedQuestion, scale: Units, delta: Array) -> 
 
 
 def _solve_and_prove(
-    problem: PresolvedQuestion,
-    scale: Units,
-    reference: Array,
-    solver: solve.Ladder,
+    problem: PresolvedQuestion, scale: Units, reference: Array, solver: solve.Ladder
 ) -> ProvedAnswer:
     """Solve in these units, and accept an answer that is proved."""
     feasible = problem.feasible
@@ -246,11 +239,7 @@ def solutions_of_equations(
 
 
 def minimal_conflict(
-    question: Question,
-    scale: Units,
-    reference: Array,
-    suspects: Sequence[str],
-    solver: Any = None,
+    question: Question, scale: Units, reference: Array, suspects: Sequence[str], solver: Any = None
 ) -> tuple[str, ...]:
     """A minimal set of contradictory bounds among `suspects`: without any one of them there is no
     contradiction.

@@ -93,9 +93,7 @@ class Face:
         span[np.abs(span) < 1e3 * nothing] = 0.0
         plain_span = span * unit[lead] / unit[:, None]
         return cls(
-            [[_simplest_within(x, nothing) for x in row] for row in plain_span],
-            tuple(lead),
-            unit,
+            [[_simplest_within(x, nothing) for x in row] for row in plain_span], tuple(lead), unit
         )
 
     @cached_property

@@ -43,11 +43,7 @@ from feasid.feasibility.constraints.affine import Block, Linear
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units
 from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.proof.facial_reduction import (
-    ROUNDED_ZERO,
-    Face,
-    kinetic_energy_multipliers,
-)
+from feasid.feasibility.proof.facial_reduction import ROUNDED_ZERO, Face, kinetic_energy_multipliers
 from feasid.feasibility.proof.question import HEAVIEST, DualPoint, ExactData, ExactRows, Question
 from feasid.feasibility.proof.rounding import round_dual
 

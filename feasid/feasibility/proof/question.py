@@ -161,12 +161,7 @@ class Question:
 
     @classmethod
     def from_doubles(
-        cls,
-        robot: Robot,
-        feasible: FeasibleSet,
-        K: Array,
-        beta: Array | None,
-        margin: float = 0.0,
+        cls, robot: Robot, feasible: FeasibleSet, K: Array, beta: Array | None, margin: float = 0.0
     ) -> Question:
         """From floating-point numbers: beta as it is printed, K as `plain` numbers."""
         values = None if beta is None else tuple(printed_decimal(b) for b in beta)

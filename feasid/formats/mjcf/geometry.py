@@ -114,11 +114,7 @@ def _dot(a: Decimals, b: Decimals) -> Decimal:
 
 
 def _cross(a: Decimals, b: Decimals) -> list[Decimal]:
-    return [
-        a[1] * b[2] - a[2] * b[1],
-        a[2] * b[0] - a[0] * b[2],
-        a[0] * b[1] - a[1] * b[0],
-    ]
+    return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
 
 
 def _normalise(v: Decimals) -> list[Decimal]:

@@ -362,11 +362,7 @@ class _SdfReader:
         return KINDS[type_name]
 
     def link(
-        self,
-        name: str,
-        element: Element,
-        above: tuple[str, str] | None,
-        joints: dict[str, Element],
+        self, name: str, element: Element, above: tuple[str, str] | None, joints: dict[str, Element]
     ) -> Link:
         owner = f"link {name}"
         parent, joint = above or (WORLD, "")

@@ -248,10 +248,7 @@ class _Reader:
             left_out=tuple(self.left_out),
             text=self.text,
             document=UsdDocument(
-                self.layer,
-                self.units,
-                {self.names[p]: p for p in self.bodies},
-                self.joints,
+                self.layer, self.units, {self.names[p]: p for p in self.bodies}, self.joints
             ),
         )
 

@@ -454,10 +454,7 @@ def _define_joint(
     joint.CreateBody0Rel().SetTargets([paths[body.parent]])
     joint.CreateBody1Rel().SetTargets([paths[body.name]])
     letter, turn = ("X", np.eye(3)) if axis is None else _frame_on_axis(axis)
-    frames = (
-        (body.rotation @ place + body.position, body.rotation @ turn),
-        (place, turn),
-    )
+    frames = ((body.rotation @ place + body.position, body.rotation @ turn), (place, turn))
     for end, (point, rotation) in enumerate(frames):
         w, *xyz = map(float, to_quaternion(rotation))
         getattr(joint, f"CreateLocalPos{end}Attr")(gf.Vec3f(*map(float, point)))

@@ -18,14 +18,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.files import is_regular
-from feasid.errors import (
-    FeasidError,
-    InputError,
-    LimitError,
-    LogError,
-    did_you_mean,
-    missing_extra,
-)
+from feasid.errors import FeasidError, InputError, LimitError, LogError, did_you_mean, missing_extra
 from feasid.logs.read.formats import LogFormat, LogReading, register_format
 from feasid.logs.read.messages import BagReader
 

@@ -166,11 +166,7 @@ class _Lines:
 
 
 def _read_header(
-    lines: _Lines,
-    path: str,
-    delimiter: str | None,
-    names: Sequence[str] | None,
-    decimal: str,
+    lines: _Lines, path: str, delimiter: str | None, names: Sequence[str] | None, decimal: str
 ) -> tuple[_Header, tuple[str, ...] | None, list[str], list[str]]:
     """Read comments, header and units; leaves `lines` at the first data row."""
     notes: list[str] = []
