@@ -112,7 +112,7 @@ def require(need: str, extra: str, *packages: str) -> None:
             raise missing_extra(need, package, extra)
 
 
-def did_you_mean(name: str, known: Iterable[object]) -> str:
+def did_you_mean(name: object, known: Iterable[object]) -> str:
     """Return ``" (did you mean 'x'?)"`` for the closest known name, else an empty string."""
-    close = get_close_matches(name, [str(k) for k in known], n=1)
+    close = get_close_matches(str(name), [str(k) for k in known], n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""

@@ -463,7 +463,7 @@ def _check_weights(weights: Any, robot: Robot) -> str | Array:
         rows = {body.joint: row for body, row in robot.moving_bodies}
         for joint, factor in weights.items():
             if joint not in rows:
-                hint = did_you_mean(str(joint), rows)
+                hint = did_you_mean(joint, rows)
                 raise InputError(
                     f"weights: there is no joint {joint!r} that moves by itself{hint}", joint=joint
                 )

@@ -166,7 +166,7 @@ def design_setting(
 def make_basis(family: str, duration: float, harmonics: int, slow: float) -> Basis:
     """The family of trajectories of this name."""
     if family not in FAMILIES:
-        hint = did_you_mean(str(family), FAMILIES)
+        hint = did_you_mean(family, FAMILIES)
         raise InputError(f"family {family!r} is not one of {FAMILIES}{hint}")
     basis: Basis = Fourier(duration, harmonics)
     if family == "spline":
@@ -307,7 +307,7 @@ def objective_family(objective: str | Mapping[str, float], task: Array | None) -
     weights = {objective: 1.0} if isinstance(objective, str) else dict(objective)
     for name in weights:
         if name not in OBJECTIVES:
-            hint = did_you_mean(str(name), OBJECTIVES)
+            hint = did_you_mean(name, OBJECTIVES)
             raise InputError(f"objective {name!r} is not one of {OBJECTIVES}{hint}")
     if {"gains", "prediction"} <= weights.keys():
         raise InputError("objectives: gains and prediction exclude each other", option="objective")

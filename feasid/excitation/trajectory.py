@@ -131,7 +131,9 @@ def approach_motion(start: Array, end: Array, seconds: float, count: int) -> lis
     profile = np.polynomial.Polynomial([0, 0, 0, 10, -15, 6])
     way = (end - start)[:, None]
     first = start[:, None] + way * profile(s)
-    return [first, *(way * profile.deriv(k)(s) / seconds**k for k in (1, 2, 3))]
+    with np.errstate(over="ignore"):  # the power of an endless time is infinite
+        times = np.float64(seconds) ** np.arange(1, 4)
+    return [first, *(way * profile.deriv(k)(s) / times[k - 1] for k in (1, 2, 3))]
 
 
 LINE_COLOR, LIMIT_COLOR = "#4477aa", "#ee6677"

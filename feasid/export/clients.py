@@ -160,7 +160,7 @@ def client_errors(
     import pandas as pd
 
     if client not in CLIENTS:
-        hint = did_you_mean(str(client), CLIENTS)
+        hint = did_you_mean(client, CLIENTS)
         raise InputError(f"client {client!r} is not one of {', '.join(CLIENTS)}{hint}")
     if not fit.robot.is_tree:
         raise InputError("robots with coupled joints or closed loops are not replayed by clients")

@@ -127,7 +127,7 @@ def classify_offsets(
     for joint, origin in named.items():
         for name, known in ((joint, model.robot.joints), (origin, ORIGINS)):
             if name not in known:
-                hint = did_you_mean(str(name), known)
+                hint = did_you_mean(name, known)
                 raise InputError(
                     f"offset_origin: {name!r} is not one of {', '.join(known)}{hint}",
                     option="offset_origin",
@@ -242,7 +242,7 @@ class Actuators(pd.DataFrame):
         InputError: another program.
         """
         if program not in TEXTS:
-            hint = did_you_mean(str(program), TEXTS)
+            hint = did_you_mean(program, TEXTS)
             raise InputError(
                 f"to_text({program!r}): choose of {', '.join(TEXTS)}{hint}", program=program
             )

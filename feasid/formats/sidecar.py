@@ -380,7 +380,7 @@ def _loop_end_from_data(
     for body in robot.bodies:
         places |= {m.name: (body.name, m) for m in (Member(body.name), *body.members)}
     if link not in places:
-        hint = did_you_mean(str(link), places)
+        hint = did_you_mean(link, places)
         raise DescriptionError(f"loop {loop!r}: there is no link {link!r}{hint}")
     owner, member = places[link]
     return owner, *compose(member.rotation, member.position, rotation, position)

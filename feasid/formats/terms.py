@@ -170,7 +170,7 @@ def check_ignored(ignore: Iterable[str]) -> frozenset[str]:
     for name in ignored:
         if name not in EFFECTS:
             raise InputError(
-                f"ignore={name!r} is not known{did_you_mean(str(name), EFFECTS)}: choose of "
+                f"ignore={name!r} is not known{did_you_mean(name, EFFECTS)}: choose of "
                 f"{', '.join(EFFECTS)}"
             )
     return frozenset(ignored)

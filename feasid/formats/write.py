@@ -137,7 +137,7 @@ def file_bytes(robot: Robot, kind: str, extras: Extras = NO_EXTRAS) -> bytes:
             extensions = ", ".join(form.extensions) or "none"
             raise InputError(
                 f"extensions: {form.title} has no elements of {name!r}"
-                f"{did_you_mean(str(name), form.extensions)}; there are {extensions}",
+                f"{did_you_mean(name, form.extensions)}; there are {extensions}",
                 option="extensions",
             )
     own = robot.source.format if robot.source is not None else None

@@ -291,7 +291,7 @@ class CorrectedInertia:
 def check_distance(metric: str, margin: float) -> None:
     """Refuse an unknown metric, or a margin outside (0, 1/3)."""
     if metric not in METRICS:
-        hint = did_you_mean(str(metric), METRICS)
+        hint = did_you_mean(metric, METRICS)
         raise InputError(f"metric {metric!r} is not one of {METRICS}{hint}", option="metric")
     if not (isinstance(margin, int | float) and 0 < margin < 1 / 3):
         raise InputError(f"margin {margin!r} must be a number between 0 and 1/3", option="margin")

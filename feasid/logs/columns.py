@@ -178,14 +178,14 @@ def check_column_mapping(
                     mapping.setdefault(f"{key}_{name}", options[0])
             continue
         if key not in known and key not in numbered:
-            hint = did_you_mean(str(key), known)
+            hint = did_you_mean(key, known)
             raise LogError(
                 f"columns has the key {key!r}, which names no quantity of a log{hint}: use "
                 f"'t', 'run', or one of {', '.join(kinds)} followed by _<joint>",
                 column=key,
             )
         if column not in df.columns:
-            hint = did_you_mean(str(column), df.columns)
+            hint = did_you_mean(column, df.columns)
             raise LogError(
                 f"columns maps {key!r} to {column!r}, which the log does not have{hint}; "
                 f"it has {_join_columns(df.columns)}",

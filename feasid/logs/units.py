@@ -188,6 +188,6 @@ def check_units(units: Mapping[str, Any] | None, coordinates: Sequence[str]) -> 
     for key in units or {}:
         if key not in known:
             raise LogError(
-                f"units has the key {key!r}{did_you_mean(str(key), known)}: one of {[*UNITS]}, or "
+                f"units has the key {key!r}{did_you_mean(key, known)}: one of {[*UNITS]}, or "
                 "one of them followed by _<joint>"
             )

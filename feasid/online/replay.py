@@ -204,7 +204,7 @@ def _check_online(given: dict[str, Any]) -> dict[str, Any]:
     known = [name for name in signature(OnlineFit).parameters if name not in excluded]
     for name in given:
         if name not in known:
-            hint = "" if name in excluded else did_you_mean(str(name), known)
+            hint = "" if name in excluded else did_you_mean(name, known)
             own = ": replay() sets it itself" * (name in excluded)
             raise InputError(f"online has no option {quote(name)}{own}{hint}", option=str(name))
     return given

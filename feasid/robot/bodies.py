@@ -216,7 +216,7 @@ def bodies_from_dh(
     entry.
     """
     if convention not in ("standard", "modified"):
-        hint = did_you_mean(str(convention), ("standard", "modified"))
+        hint = did_you_mean(convention, ("standard", "modified"))
         raise DescriptionError(f"DH convention {convention!r} is not standard or modified{hint}")
     labels = [str(k + 1) for k in range(len(rows))] if names is None else list(names)
     if len(labels) != len(rows):
@@ -248,7 +248,7 @@ def _parse_dh_row(
     if isinstance(row, Mapping):
         unknown = [key for key in row if key not in FIELDS]
         if unknown:
-            hint = did_you_mean(str(unknown[0]), FIELDS)
+            hint = did_you_mean(unknown[0], FIELDS)
             raise DescriptionError(f"DH row {k + 1}: unknown entry {unknown[0]!r}{hint}")
         values = [row.get(f, "revolute" if f == "type" else 0.0) for f in FIELDS]
     else:
@@ -267,7 +267,7 @@ def _parse_dh_row(
             raise DescriptionError(f"DH row {k + 1}: {entry} = {value!r} is not a finite number")
         numbers.append(number)
     if values[4] not in ("revolute", "prismatic"):
-        hint = did_you_mean(str(values[4]), ("revolute", "prismatic"))
+        hint = did_you_mean(values[4], ("revolute", "prismatic"))
         raise DescriptionError(f"DH row {k + 1}: joint type {values[4]!r} is not known{hint}")
     return numbers[0], numbers[1], numbers[2], numbers[3], str(values[4])
 

@@ -335,7 +335,7 @@ class Robot(RobotLayout):
             friction = (friction,)
         unknown = [f for f in friction if f not in FRICTION]
         if unknown:
-            hint = did_you_mean(str(unknown[0]), FRICTION)
+            hint = did_you_mean(unknown[0], FRICTION)
             raise InputError(f"unknown friction term {unknown[0]!r}{hint}: choose of {[*FRICTION]}")
         wanted = {s for f in friction for s in FRICTION[f]} | ({"Ia"} if drive_inertia else set())
         symbols = tuple(s for s in DRIVE_SYMBOLS if s in wanted)

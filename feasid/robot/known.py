@@ -127,7 +127,7 @@ def body_index(robot: Robot, name: Any) -> int:
     """Index of a body; `InputError` with the closest name otherwise."""
     bodies = [b.name for b in robot.bodies]
     if name not in bodies:
-        hint = did_you_mean(str(name), bodies)
+        hint = did_you_mean(name, bodies)
         raise InputError(f"no body {name!r}{hint}; bodies: {', '.join(bodies)}", body=name)
     return bodies.index(name)
 
