@@ -176,7 +176,6 @@ class HeldOutRows:
         _ = self.models.fitted  # the others are sought from it
         size = len(self.models.base.independent)
         triangles = [self._triangle(parts == p, size) for p in range(PARTS)]
-        K = np.asarray(self.models.base.K, dtype=np.float64)
         out = []
         for p in range(PARTS):
             rest = np.vstack([x for k, x in enumerate(triangles) if k != p])
@@ -184,8 +183,8 @@ class HeldOutRows:
             full = np.linalg.qr(rest, mode="r")
             r[: len(full)] = full
             triangle = r[:size, :size], r[:size, size], float(r[size, size])
-            out.append(K @ self.models.solve(triangle))
-        return np.array(out)
+            out.append(self.models.solve(triangle))
+        return np.array(out) @ np.asarray(self.models.base.K, dtype=np.float64).T
 
     @cached_property
     def measured(self) -> list[int]:
