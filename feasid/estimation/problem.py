@@ -283,8 +283,8 @@ def require_consistent_reference(feasible: FeasibleSet, reference: Array) -> Non
     broken = [b.name for b in blocks if np.linalg.eigvalsh(b.matrix(reference))[0] <= 0]
     if broken:
         raise InputError(
-            f"the reference is itself impossible: {broken[0]} is not positive definite; "
-            "correct it first (feasid.correct), or take another reference",
+            f"the reference is physically inconsistent: correct the {broken[0]} first "
+            "(feasid.correct), or take another reference",
             broken=tuple(broken),
         )
 

@@ -262,7 +262,8 @@ def _require_model(robot: Robot, chosen: Mapping[str, Any]) -> Robot:
     ):
         raise InputError(
             "commands identify gains of joints that move by themselves, with one degree of freedom "
-            f"each; robot {robot.name!r} has others"
+            f"each; robot {robot.name!r} has coupled joints or drives, or a floating base: fit "
+            "measured torques"
         )
     for name in ("measured", "transmission"):
         if chosen[name] is not None:
