@@ -336,8 +336,7 @@ class SampleBuffer:
         if q.shape != shape or tau.shape != shape or (dq is not None and dq.shape != shape):
             wrong = [f"{x.shape}" for x in (q, tau, dq) if x is not None and x.shape != shape]
             raise InputError(
-                f"a sample needs {shape[0]} numbers of each kind, not an array of shape "
-                f"{wrong[0]}: one per degree of freedom"
+                f"a sample needs {shape[0]} numbers, one per degree of freedom, not {wrong[0]}"
             )
         self._q[k], self._tau[k] = q, tau
         if dq is not None:

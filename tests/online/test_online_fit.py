@@ -567,5 +567,5 @@ def test_a_description_that_cannot_exist_is_corrected_and_this_is_said():
 def test_arrays_of_another_shape_are_refused_whatever_numpy_would_make_of_them():
     fit = online()
     for q in (1.0, np.zeros(1), np.zeros((1, 4)), np.zeros(5)):
-        with pytest.raises(feasid.FeasidError, match=r"needs 4 numbers of each kind, not an array"):
+        with pytest.raises(feasid.FeasidError, match=r"needs 4 numbers, one per degree of freedom"):
             fit.update(q, np.zeros(4))
