@@ -116,8 +116,8 @@ class Export:
         if w.sidecar is not None:
             lines.append(f"the whole model is in {w.sidecar}, which feasid reads with the file")
         total = self.errors.loc["all"]
-        shown = "; ".join(f"{name} {100 * value:.2f}%" for name, value in total.items())
-        lines.append(f"torque error over all joints: {shown}")
+        shown = "; ".join(f"{name} {100 * value:.2f} %" for name, value in total.items())
+        lines.append(f"torque error of the fit, and of the file by friction law: {shown}")
         return "\n".join(lines)
 
     __repr__ = __str__
