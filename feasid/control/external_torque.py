@@ -130,7 +130,7 @@ class ErrorLaw:
     def from_errors(
         cls, parts: Iterable[tuple[Run, Array]], gain: float, delay: float, joints: Sequence[str]
     ) -> ErrorLaw:
-        """The law of runs with their torques' errors, shape (N, dof) each.
+        """Identify the law from runs with the errors of their torques, shape (N, dof) each.
 
         `parts`: iterable of (Run, ndarray); `gain`, `delay`: of the observer [1/s]; by which the
         runs' torques are behind the motion [s]. Raises InputError: there is too little to count.
@@ -175,8 +175,8 @@ class ErrorLaw:
         )
 
     def crossing_levels(self, rate: float) -> Array:
-        """Levels, in standard deviations, that the errors of all joints together cross so many
-        times a second, (dof,).
+        """Levels (dof,), in standard deviations, that errors of all joints together cross at
+        `rate` [1/s].
 
         Every joint crosses its level equally often, if it crosses any level so often.
 

@@ -231,7 +231,7 @@ class ForwardModel:
 
         `q0`, `dq0` (windows, dof): positions and velocities at the start [rad or m, per s];
         `torque` (windows, steps, dof): driving torques in the middle of each step [N m or N];
-        `step`: [s]. Returns (windows, steps + 1, dof): NaN from where a motion is lost: a joint is
+        `step`: [s]. Returns (windows, steps + 1, dof), NaN after the time when a joint became
         faster than `MAX_SPEED`. Raises InputError: a joint has no inertia at one of the starts.
         """
         self._require_inertia(q0)

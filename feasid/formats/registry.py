@@ -134,7 +134,7 @@ def reread_description(robot: Robot) -> Description | None:
 def collision_shapes(robot: Robot) -> dict[str, list[Shape | None]]:
     """Collision geometries per link, in the link's frame; None for a mesh.
 
-    Links without any are left out; a robot that was not read from a file has none.
+    Links without geometry are left out; for a robot that no file describes, the result is empty.
     """
     description = reread_description(robot)
     links = () if description is None else description.links

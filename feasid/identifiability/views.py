@@ -158,7 +158,7 @@ class IdentifiedParameters(Protocol):
 
     @property
     def roundings(self) -> tuple[RoundedNumber, ...]:
-        """Roundings taken for exact geometry."""
+        """Numbers of the description that were rounded to exact angles and lengths."""
 
     @property
     def deciding(self) -> tuple[RoundedNumber, ...]:

@@ -185,7 +185,7 @@ def _fit_torques(
 
 @dataclass(frozen=True, eq=False)
 class _Offer:
-    """The robot as described, with every joint term that may enter, and the words of these."""
+    """The described robot, its base with every joint term that may enter, and the terms' names."""
 
     described: Robot
     wide: BaseParameters

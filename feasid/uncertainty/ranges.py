@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from feasid.feasibility.region import FormBound, Region
 
 COUNTS = 0.1
-"""Share of the way from the identified model to an end from which a source counts as ending it."""
+"""A source counts as limiting a range where it stops at least this share of the way to the end."""
 
 MARKS = {
     "proof": "not proved",

@@ -103,7 +103,7 @@ class Face:
 
     @cached_property
     def projector(self) -> Array:
-        """On the span of V, in units, shape (s, s)."""
+        """Orthogonal projection on the span of V, in units, shape (s, s)."""
         span, _ = np.linalg.qr(self.unit[:, None] * self._basis_doubles)
         return np.asarray(span @ span.T)
 
