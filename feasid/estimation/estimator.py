@@ -143,7 +143,7 @@ class Estimator:
         )
 
     def start(self, problem: EstimationProblem, near: Array | None = None) -> Array:
-        """A strictly feasible model: the reference or `near` (n,) where one is, else a computed one.
+        """Strictly feasible model: the reference or `near` (n,) if either is, else a computed one.
 
         Raises InfeasibleConstraintsError.
         """
