@@ -283,16 +283,16 @@ def _require_model(robot: Robot, chosen: Mapping[str, Any]) -> Robot:
     if chosen["filtering"] != "equations":
         raise InputError("commands need filtered equations: leave filtering and cutoff=False out",
                          option="filtering")  # fmt: skip
-    friction = chosen["friction"]
-    if friction is not None and "viscous" not in friction:
+    if chosen["drive_inertia"] is False:  # the gain takes its place, and the fit looks good
         raise InputError(
-            "damping of a servo is viscous friction: friction must name viscous", option="friction"
+            "gains of commands are wrong without drive inertia: leave drive_inertia=False out",
+            option="drive_inertia",
         )
-    model, _ = with_fit_terms(robot, friction, chosen["drive_inertia"])
+    model, _ = with_fit_terms(robot, chosen["friction"], chosen["drive_inertia"])
     lacking = [d.name for d in model.drives if "fv" not in d.symbols]
     if lacking:
         raise InputError(f"drive {lacking[0]!r} has no viscous friction, which holds the servo's "
-                         "damping: name friction=", option="friction")  # fmt: skip
+                         "damping: friction must name viscous", option="friction")  # fmt: skip
     return model
 
 

@@ -11,7 +11,6 @@ CAUSES = {
     "too narrow on another motion",
     "UNFILTERED_FRICTION": "ranges do not count the bias by filters of one side only",
     "CHOSEN_FRICTION": "floating robots are not searched for friction beyond a chosen form",
-    "COMMANDS": "servos/rows.py: a gain takes the place of drive inertia that was excluded",
     "OUTSIDE": "uncertainty/ranges.py: a range of what fits the log, which the fit itself does not",
 }
 
