@@ -17,7 +17,7 @@ logs of the repository; torques and prediction filtered by a zero-phase third-or
 the cut-off named, derivatives at four times it. "verdicts": logs without a mistake of the six
 robots of `tests/worlds`, with seeds drawn at run time: error over the truth's, error of base
 parameters, coverage of their intervals and the share of fits called good; and real logs split in
-two: the real error of the part that was not fitted, over what the fit foretold of it.
+two: the real error of the part that was not fitted, over what the fit predicted of it.
 """
 
 from __future__ import annotations
@@ -203,14 +203,14 @@ def verdicts(seeds: int) -> None:
             world = make_world(name, CLEAN, draw_seed())
             fit = feasid.fit(world.log, world.robot)
             truth = world.truth.base_parameters(fit.base)
-            foretold = fit.errors(world.test_log)
+            errors = fit.errors(world.test_log)
             rows.append(
                 {
                     "error / truth's": judge(world, predictions(fit.robot)).ratio,
                     "base parameters": np.linalg.norm(fit.beta - truth) / np.linalg.norm(truth),
                     "covered": coverage(world, fit),
                     "called good": float(fit.quality.level == "good"),
-                    "real / foretold": foretold["all"] / foretold.attrs["foretold"]["all"],
+                    "real / predicted": errors["all"] / errors.attrs["predicted"]["all"],
                 }
             )
         shown(name, rows)
@@ -219,8 +219,8 @@ def verdicts(seeds: int) -> None:
             fit = feasid.fit(training, robot, **options)
             error = fit.errors(test)
             print(
-                f"{what:<34} {fit.quality.level:<9} real {100 * error['all']:.2f} %, foretold "
-                f"{100 * error.attrs['foretold']['all']:.2f} %",
+                f"{what:<34} {fit.quality.level:<9} real {100 * error['all']:.2f} %, predicted "
+                f"{100 * error.attrs['predicted']['all']:.2f} %",
                 flush=True,
             )
 

@@ -132,7 +132,7 @@ def fleets(arms: list[str], first: int, seeds: int, count: int) -> None:
                 rich = feasid.fit(log, kind.robot, diagnose=False, candidates=()).errors(test)
                 errors = fleet.fits[str(k)].errors(test)
                 ratios.append(errors["all"] / rich["all"])
-                predicted.append(errors.attrs["foretold"]["all"] / errors["all"])
+                predicted.append(errors.attrs["predicted"]["all"] / errors["all"])
         low, high = np.percentile(predicted, [10, 90])
         print(
             f"{'one rich log' if sister else 'none rich'}: error over a rich fit's, median "

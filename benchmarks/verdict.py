@@ -229,8 +229,8 @@ def judge_pair(pair: Pair) -> dict[str, Any] | None:
     except FeasidError as error:
         print(f"{name:<26} refused: {str(error)[:90]}", flush=True)
         return None
-    foretold = errors.attrs["foretold"]
-    ratios = (errors / foretold).drop("all").to_numpy()
+    predicted = errors.attrs["predicted"]
+    ratios = (errors / predicted).drop("all").to_numpy()
     return line_of(name, fit, float(errors["all"]), ratios, np.nan)
 
 

@@ -543,7 +543,7 @@ def calls(s):
     methods("Fit.summary", lambda: s.fit, lambda: {})
     methods("Fit.report", lambda: s.fit, lambda: {"path": s.new(".html")})
     methods("Fit.save", lambda: s.fit, lambda: {"path": s.new(".feasid")})
-    methods("Fit.foretell", lambda: s.fit, lambda: {"reduced": s.reduced})
+    methods("Fit.predicted_errors", lambda: s.fit, lambda: {"reduced": s.reduced})
     methods("Fit.error_law", lambda: s.believing[0], lambda: {"gain": 30.0})
     methods("Fit.sample", lambda: s.believing[0], lambda: {"count": 2})
     methods("Samples.arrays", lambda: s.samples, lambda: {})

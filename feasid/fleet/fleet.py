@@ -302,7 +302,9 @@ def _held_out(fitted: Fit) -> float:
 
 def _expected_error(fitted: Fit, motion: Reduced) -> float:
     """Error to expect on a motion, whatever the transition of friction in its equations."""
-    return float(fitted.foretell(replace(motion, fingerprint=fitted.reduced.fingerprint))["all"])
+    return float(
+        fitted.predicted_errors(replace(motion, fingerprint=fitted.reduced.fingerprint))["all"]
+    )
 
 
 def _torques(robot: Robot, fits: Sequence[Fit]) -> Array:

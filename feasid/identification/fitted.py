@@ -428,7 +428,7 @@ class FittedModel:
         index = pd.Index([*self.robot.coordinates, "all"], name="joint")
         return pd.Series(np.asarray(values), index=index, name="relative torque error")
 
-    def foretell(self, reduced: Reduced) -> pd.Series[float]:
+    def predicted_errors(self, reduced: Reduced) -> pd.Series[float]:
         """Errors to expect on a motion, relative to its torques, per joint and "all".
 
         Parameters

@@ -28,7 +28,7 @@ def errors_on_log(fit: FittedModel, other: Any, options: Mapping[str, Any]) -> p
     reduced = reduce(sources, base=fit.base, **options)
     errors = fit.errors_of(reduced)
     errors.attrs["raw"] = raw_error(fit.robot, fit.beta, reduced)
-    errors.attrs["foretold"] = fit.foretell(reduced)
+    errors.attrs["predicted"] = fit.predicted_errors(reduced)
     rows = None
     if not robot_floats(fit.base.robot):
         both, measured = (fit.test_options(), options), fit.base.experiment.measured_joints

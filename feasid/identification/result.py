@@ -66,7 +66,7 @@ class Fit(Displayed, FittedModel):
             the contacts at the base. If the robot has joints with different units, "all" is the
             root mean square of the errors of each unit, weighted with the number of joints. Torques
             and prediction are filtered alike; ``attrs["raw"]`` is the error of all joints before
-            any low-pass, None where the log's signals were filtered, ``attrs["foretold"]`` the
+            any low-pass, None where the log's signals were filtered, ``attrs["predicted"]`` the
             error expected for this motion without its torques, None without a prior; see
             `feasid.assessment.evidence.expected_errors`. ``attrs["leakage"]`` is a sentence if the
             log holds fitted rows or repeats the fitted motion.

@@ -26,7 +26,7 @@ ADDED = {"cable": "spring", "stribeck": "stribeck", "load_friction": "weight"}
 """Joint terms that fits add, by fault, before any other."""
 
 MENDED = 1.3
-"""Error of a mended fit over that of the clean log's, of the true law or the foretold, at most."""
+"""Error of a mended fit over that of the clean log's, of the true law or the predicted, at most."""
 
 WARM_TIME = 0.08
 """Share of a time constant by which it may be missed: 0.03 was seen."""
@@ -87,15 +87,15 @@ def test_torque_gains_that_are_taken_out_leave_a_doubt():
 @pytest.mark.parametrize("fault", ["drift", "cable", "stribeck", "load_friction"])
 def test_cold_joints_cables_and_laws_of_friction_are_mended(robot, fault):
     """The floor is what the true law misses, near standstill more with Stribeck friction, or what
-    the fit foretells: weight may hide a spring in the log.
+    the fit predicts: weight may hide a spring in the log.
     """
     seed = draw_seed()
     clean, faulty = (make_world(robot, f, seed) for f in ("none", fault))
     floor = feasid.fit(clean.log, clean.robot, diagnose=False)
     fit = feasid.fit(faulty.log, faulty.robot, diagnose=False)
     score = judge(faulty, predictor(fit.robot))
-    foretold = fit.errors(faulty.test_log).attrs["foretold"]["all"]
-    known = judge(clean, predictor(floor.robot)).error, score.truth_error, foretold
+    predicted = fit.errors(faulty.test_log).attrs["predicted"]["all"]
+    known = judge(clean, predictor(floor.robot)).error, score.truth_error, predicted
     assert score.error < MENDED * max(known), faulty
     entered = fit.selection[fit.selection["entered"]]
     assert entered["effect"].iloc[0] == ADDED.get(fault, "warm-up"), faulty

@@ -35,7 +35,7 @@ def test_short_logs_with_a_rich_sister_give_models_for_rich_motions(case):
         rich = feasid.fit(kind.log(arm, RICH, 7000 + k), kind.robot, **options).errors(test)["all"]
         errors = fleet.fits[f"arm {k}"].errors(test)
         ratios.append(errors["all"] / rich)
-        predicted.append(errors.attrs["foretold"]["all"] / errors["all"])
+        predicted.append(errors.attrs["predicted"]["all"] / errors["all"])
         alone.append(feasid.fit(logs[f"arm {k}"], kind.robot, **options).errors(test)["all"] / rich)
         assert fleet.fits[f"arm {k}"].certificate.holds()
     assert np.median(ratios) < RATIO

@@ -25,7 +25,7 @@ def reported_error(world, fit, errors=None):
     quality = fit.quality
     held_out = quality.errors.overall_error(quality.errors.model)
     errors = fit.errors(world.test_log) if errors is None else errors
-    expected = errors.attrs["foretold"]
+    expected = errors.attrs["predicted"]
     told = max(held_out, 0.0 if expected is None else float(expected["all"]))
     return float(np.hypot(told, servo_deviation(world, fit)))
 

@@ -151,8 +151,8 @@ def saved_parts(folder):
 
 def saved_expectation(folder):
     arm, fit, back = saved(folder)
-    expected = fit.errors(arm.test_log).attrs["foretold"]
-    np.testing.assert_allclose(back.errors(arm.test_log).attrs["foretold"], expected)
+    expected = fit.errors(arm.test_log).attrs["predicted"]
+    np.testing.assert_allclose(back.errors(arm.test_log).attrs["predicted"], expected)
 
 
 def saved_writing(folder):

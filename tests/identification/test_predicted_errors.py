@@ -1,4 +1,4 @@
-"""Errors on other motions are foretold: ten splits of the packaged real logs."""
+"""Errors on other motions are predicted: ten splits of the packaged real logs."""
 
 import numpy as np
 import pytest
@@ -11,19 +11,19 @@ pytestmark = pytest.mark.slow  # ten fits and as many tests, half a minute
 LOGS = ("unitree_z1", "kuka_lwr4", "staubli_tx40", "kinova_gen3", "double_pendulum")
 
 LATE = 0.6
-"""Share of a run that is fitted where the rest is foretold."""
+"""Share of a run that is fitted where the rest is predicted."""
 
 SECONDS = 3.0
-"""Length of the stretches of which the slower half is fitted and the faster one foretold."""
+"""Length of the stretches of which the slower half is fitted and the faster one predicted."""
 
 FEWEST = 100
 """Rows of a stretch, at least."""
 
 COVERED, OF_TEN = 1.25, 9
-"""Real errors are within so many times the foretold one, in so many of ten splits."""
+"""Real errors are within so many times the predicted one, in so many of ten splits."""
 
 MEDIAN = 1.3
-"""Of the foretold errors over the real ones: larger ones cover everything and tell nothing."""
+"""Of the predicted errors over the real ones: larger ones cover everything and tell nothing."""
 
 
 def later(df):
@@ -69,7 +69,7 @@ def test_errors_are_foretold_on_nine_of_ten_splits_of_real_logs():
         for split in (later, faster):
             train, test = (pd.concat(part).reset_index(drop=True) for part in split(df))
             errors = feasid.fit(train, robot, diagnose=False, **options).errors(test)
-            ratios[name, split.__name__] = errors.attrs["foretold"]["all"] / errors["all"]
+            ratios[name, split.__name__] = errors.attrs["predicted"]["all"] / errors["all"]
     told = np.array([*ratios.values()])
     assert np.sum(told * COVERED >= 1) >= OF_TEN, ratios
     assert np.median(told) <= MEDIAN, ratios
