@@ -175,8 +175,7 @@ class ErrorLaw:
         )
 
     def crossing_levels(self, rate: float) -> Array:
-        """Levels (dof,), in standard deviations, that errors of all joints together cross at
-        `rate` [1/s].
+        """Levels (dof,), in deviations, that errors of all joints together cross at `rate` [1/s].
 
         Every joint crosses its level equally often, if it crosses any level so often.
 

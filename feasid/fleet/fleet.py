@@ -302,9 +302,8 @@ def _held_out(fitted: Fit) -> float:
 
 def _expected_error(fitted: Fit, motion: Reduced) -> float:
     """Error to expect on a motion, whatever the transition of friction in its equations."""
-    return float(
-        fitted.predicted_errors(replace(motion, fingerprint=fitted.reduced.fingerprint))["all"]
-    )
+    same = replace(motion, fingerprint=fitted.reduced.fingerprint)
+    return float(fitted.predicted_errors(same)["all"])
 
 
 def _torques(robot: Robot, fits: Sequence[Fit]) -> Array:
