@@ -37,8 +37,8 @@ def three(one, second=ROUND):
 
 
 REFERENCES = {
-    "impossible": (three(ROUND, FLAT), ["rod is not positive definite", "feasid.correct"]),
-    "negative": (-three(ROUND), ["upper is not positive definite", "feasid.correct"]),
+    "impossible": (three(ROUND, FLAT), ["pseudo-inertia of rod", "feasid.correct"]),
+    "negative": (-three(ROUND), ["pseudo-inertia of upper", "feasid.correct"]),
     "of another robot": (np.tile(ROUND, 2), ["each of 3 bodies", "robot.names", "got 20"]),
     "by rows of another robot": (np.ones((7, 10)), ["ten numbers per body"]),
 }
