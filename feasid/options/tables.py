@@ -41,7 +41,7 @@ class ReadOptions(TypedDict, total=False):
     ]  # fmt: skip
     rate: Annotated[
         float | None,
-        Option("number", "sampling rate of a log without time", None, "Hz", 0.001, 10000000.0,
+        Option("number", "sampling rate of a log without time", None, "Hz", 1e-3, 1e7,
                example="200"),
     ]  # fmt: skip
     transmission: Annotated[
@@ -74,7 +74,7 @@ class SignalOptions(TypedDict, total=False):
     cutoff: Annotated[
         float | bool | None,
         Option("number", "low-pass; None 8 Hz for equations, from the spectrum for signals; False "
-               "none", None, "Hz", 0.001, special=(False,), example="20"),
+               "none", None, "Hz", 1e-3, special=(False,), example="20"),
     ]  # fmt: skip
     filter_torque: Annotated[
         bool,
@@ -121,7 +121,7 @@ class SignalOptions(TypedDict, total=False):
     derivative_cutoff: Annotated[
         float | None,
         Option("number", "low-pass before derivatives only; None 40, at most .4 of the rate", None,
-               "Hz", 0.001, needs=("filtering", ("equations", None)), example="40"),
+               "Hz", 1e-3, needs=("filtering", ("equations", None)), example="40"),
     ]  # fmt: skip
 
 
@@ -382,7 +382,7 @@ class FitOptions(
     prior_weight: Annotated[
         float | Literal["evidence"] | None,
         Option("number", "weight of the prior in units of the whitened residual, or evidence; None "
-               "the evidence's, at most 10", None, "", 1e-06, 1000000.0, special=("evidence",),
+               "the evidence's, at most 10", None, "", 1e-6, 1e6, special=("evidence",),
                needs=("prior", ("entropic", ...)), example="1"),
     ]  # fmt: skip
     reference: Annotated[
@@ -473,7 +473,7 @@ class RangeOptions(TypedDict, total=False):
     level: Annotated[
         float,
         Option("number", "probability of the chi-square law whose bound is the residual budget",
-               0.999, low=0.0, high=1 - 1e-09, open=True, example="0.95"),
+               0.999, low=0.0, high=1 - 1e-9, open=True, example="0.95"),
     ]  # fmt: skip
     plausible: Annotated[
         bool,
