@@ -537,6 +537,19 @@ def calls(s):
     methods("FeasibleSet.without_constraints", lambda: s.set, lambda: {"names": ["mass of upper"]})
     methods("FeasibleSet.with_user_constraints_of", lambda: s.set, lambda: {"other": s.set})
     methods("FeasibleSet.with_margin", lambda: s.set, lambda: {"margin": 1e-6})
+    for name, given in {
+        "feasibility_test": lambda: {"beta": s.base.K[:, 0]},
+        "closest_correction": lambda: {"beta": s.base.K[:, 0]},
+        "feasible_least_squares": lambda: {"R": np.eye(s.base.size), "rho": s.base.K[:, 0]},
+    }.items():
+        out[f"problems.{name}"] = partial(
+            lambda function, given: (
+                function,
+                {"p": p.robot_unknowns(s.base, s.base.K[:, 0]), **given()},
+            ),
+            getattr(p, name),
+            given,
+        )
     for result in s.results:
         out[type(result).__name__] = partial(_built, result)
     methods("Fit.display", lambda: s.fit, lambda: {})
