@@ -180,6 +180,10 @@ class Subjects:
     def fit(self):
         return feasid.fit(self.log, self.robot, **QUICK)
 
+    @property
+    def unknowns(self):
+        return {"base": self.base, "values": self.base.K[:, 0]}
+
     @cached_property
     def saved(self):
         path = self.new(".feasid")
@@ -361,6 +365,7 @@ def calls(s):
         "time_limit": 1.0,
     }
     f, r, p = feasid, s.robot, feasid.problems
+    R, beta = np.eye(s.base.size), s.unknowns["values"]
     out = {
         # functions
         "base_parameters": lambda: (f.base_parameters, {"robot": r}),
@@ -376,12 +381,7 @@ def calls(s):
         "excite": lambda: (f.excite, dict(robot=r, **excite)),
         "feasible_least_squares": lambda: (
             f.feasible_least_squares,
-            {
-                "R": np.eye(len(s.base.K)),
-                "rho": s.base.K[:, 0],
-                "base": s.base,
-                "feasible": f.feasible_set(s.base.robot),
-            },
+            {"R": R, "rho": beta, "base": s.base, "feasible": f.feasible_set(s.base.robot)},
         ),
         "feasible_set": lambda: (f.feasible_set, {"robot": r}),
         "fit": lambda: (f.fit, dict(data=s.reduced, robot=r, **QUICK)),
@@ -452,10 +452,7 @@ def calls(s):
         ),
         "floating_log": lambda: (f.floating.floating_log, {"df": s.log, "robot": s.floating}),
         "datasets.load": lambda: (f.datasets.load, {"name": "nonsense"}),
-        "problems.robot_unknowns": lambda: (
-            p.robot_unknowns,
-            {"base": s.base, "values": s.base.K[:, 0]},
-        ),
+        "problems.robot_unknowns": lambda: (p.robot_unknowns, s.unknowns),
         # constructors
         "Body": lambda: (f.Body, {"name": "a", "parent": None, "inertial": np.arange(10.0)}),
         "Certificate": lambda: (f.Certificate, {"data": s.verdict.certificate.data}),
@@ -538,18 +535,12 @@ def calls(s):
     methods("FeasibleSet.with_user_constraints_of", lambda: s.set, lambda: {"other": s.set})
     methods("FeasibleSet.with_margin", lambda: s.set, lambda: {"margin": 1e-6})
     for name, given in {
-        "feasibility_test": lambda: {"beta": s.base.K[:, 0]},
-        "closest_correction": lambda: {"beta": s.base.K[:, 0]},
-        "feasible_least_squares": lambda: {"R": np.eye(s.base.size), "rho": s.base.K[:, 0]},
+        "feasibility_test": {"beta": beta},
+        "closest_correction": {"beta": beta},
+        "feasible_least_squares": {"R": R, "rho": beta},
     }.items():
-        out[f"problems.{name}"] = partial(
-            lambda function, given: (
-                function,
-                {"p": p.robot_unknowns(s.base, s.base.K[:, 0]), **given()},
-            ),
-            getattr(p, name),
-            given,
-        )
+        given["p"] = p.robot_unknowns(**s.unknowns)
+        out[f"problems.{name}"] = partial(lambda *call: call, getattr(p, name), given)
     for result in s.results:
         out[type(result).__name__] = partial(_built, result)
     methods("Fit.display", lambda: s.fit, lambda: {})
@@ -605,8 +596,8 @@ def calls(s):
     methods("Reduced.with_shifted_torques", lambda: s.reduced, lambda: {"delay": 0.001})
     methods("FileCorrection.write", lambda: s.repair, lambda: {"path": s.new(".urdf")})
     methods("Robot.check_parameters", lambda: r, lambda: {"parameters": np.zeros(r.size)})
-    methods("Robot.coupling", lambda: s.terms, lambda: {"drive": 0})
-    methods("Robot.drive_columns", lambda: s.terms, lambda: {"drive": 0})
+    for name in ("coupling", "drive_columns"):
+        methods(f"Robot.{name}", lambda: s.terms, lambda: {"drive": 0})
     methods("Robot.joint_index", lambda: r, lambda: {"joint": "slide"})
     methods("Robot.locked", lambda: r, lambda: {"joints": {"slide": 0.1}})
     methods("Robot.pose", lambda: r, lambda: {"positions": {"slide": 0.1}})
