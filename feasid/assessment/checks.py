@@ -39,8 +39,7 @@ NOTHING = 0.97
 """Error over torque of a joint that is predicted no better than without a model."""
 
 UNIT, CONSTANT = (0.4, 2.5), (0.8, 1.25)
-"""Ranges of the factor of gravity torques outside which the unit, and torque constants, are
-wrong."""
+"""Ranges of the factor on gravity torques; outside, the unit or torque constants are wrong."""
 
 LOAD_SHARE, LOAD_SIZE, LEAST_LOAD = 0.9, 0.5, 0.2
 """Conditions of a load: its share of the difference in gravity torques, the size of this
@@ -209,9 +208,10 @@ def torque_constants_are_off(e: FitEvidence) -> str:
     known = c.factors[np.isfinite(c.factors)]
     if not (known.min() > CONSTANT[1] or known.max() < CONSTANT[0]):
         return ""
+    factors = " to ".join(dict.fromkeys(f"{end:.2g}" for end in (known.min(), known.max())))
     return (
-        f"Gravity torques are {known.min():.2g} to {known.max():.2g} times the description's at "
-        "every joint that carries weight: check the unit, torque constants and gear ratios."
+        f"Gravity torques are {factors} times the description's at every joint that carries "
+        "weight: check the unit, torque constants and gear ratios."
     )
 
 
