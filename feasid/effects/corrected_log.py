@@ -72,22 +72,23 @@ class UncorrectedLog:
 
 
 def corrected_equations(
-    setup: UncorrectedLog, correction: LogCorrection, rows: LogRows | None = None
+    setup: UncorrectedLog, correction: LogCorrection, before: CorrectedLog | None = None
 ) -> tuple[BaseParameters, LogRows, Array, Reduced]:
-    """Base parameters, rows, filtered torques and equations of a log without some mistakes.
+    """Base parameters, rows, filtered torques and equations of a log with a correction.
 
-    `correction`: what is taken out; `rows`: of the same motion and robot, with other torques.
+    `before`: the log with another correction, or the same, whose rows are used where they hold.
     """
+    if before is not None and correction is before.correction:
+        return before.base, before.rows, before.torque, before.reduced
     base = setup.base
     robot = correction.correct_robot(base.robot)
     runs = [correction.correct_run(r, base.robot) for r in setup.runs]
     if robot is not base.robot:
         base = base_parameters(robot, measured=setup.chosen["measured"])
-        rows = None
-    if rows is None:
-        rows = LogRows(robot, independent_columns(base), setup.cutoff, runs, setup.joints)
+    if before is not None and base is before.base:
+        rows = before.rows.with_torques(runs)
     else:
-        rows = rows.with_torques(runs)
+        rows = LogRows(robot, independent_columns(base), setup.cutoff, runs, setup.joints)
     torque = rows.torque if correction.shifts_torques else rows.torque + setup.delay * rows.slope
     same = not correction.values
     return base, rows, torque, setup.reduced if same else rows.reduced(torque, setup.reduced)
@@ -97,7 +98,7 @@ class CorrectedLog:
     """A log with some corrections, and its feasible model.
 
     `weight`: of the prior; `start`: (n,), a strictly feasible model; None where it is sought;
-    `rows`: of the same motion and robot, with other torques.
+    `before`: the log with another correction.
     """
 
     def __init__(
@@ -107,11 +108,11 @@ class CorrectedLog:
         noise: Noise,
         weight: float,
         start: Array | None,
-        rows: LogRows | None = None,
+        before: CorrectedLog | None = None,
     ) -> None:
         self.setup, self.correction, self.noise, self.weight = setup, correction, noise, weight
         self.base, self.rows, self.torque, self.reduced = corrected_equations(
-            setup, correction, rows
+            setup, correction, before
         )
         kept = replace(setup.estimator.on(self.base), prior_weight=weight, noise=noise)
         self.estimator = kept.for_comparison(noise)
@@ -124,9 +125,8 @@ class CorrectedLog:
         self, correction: LogCorrection, noise: Noise | None = None
     ) -> CorrectedLog:
         """The log with another correction, its model sought from this one."""
-        rows = self.rows if self.base is self.setup.base else None
         own = self.noise if noise is None else noise
-        return CorrectedLog(self.setup, correction, own, self.weight, self.delta, rows)
+        return CorrectedLog(self.setup, correction, own, self.weight, self.delta, self)
 
     def with_own_noise(self) -> CorrectedLog:
         """The same correction with the remaining noise."""
