@@ -1,4 +1,4 @@
-"""Exact proofs that parameters can or cannot exist, checked with the standard library alone.
+"""Exact proofs that parameters are feasible or infeasible, checked with the standard library alone.
 
 ``python -m feasid.certificate FILE`` checks a file. Nothing here rounds, and which matrices must be
 positive is known here, from the names of the parameters. For d with ``K d = beta`` and ties

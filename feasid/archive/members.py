@@ -95,7 +95,7 @@ def read_members(path: str | Path, read: Callable[[str, Mapping[str, bytes]], T]
 def read_record(
     path: str, content: Mapping[str, bytes], kind: type[T], known: Kinds, version: int, what: str
 ) -> T:
-    """The record among the members; `what`: its kind, and what to do with an older one."""
+    """Decode the record; `what`: its kind; and, after a semicolon, the remedy for older files."""
     model = json.loads(content["model.json"])
     writer = model.get("feasid") or model["made"]["feasid"]  # until format 3
     noun, remedy = what.split("; ")

@@ -89,7 +89,7 @@ def run_check(arguments: argparse.Namespace) -> int:
 
 
 def _judge_beta(arguments: argparse.Namespace) -> int:
-    """Base parameters instead of files."""
+    """Judge base parameters (--beta) instead of files."""
     if arguments.files:
         raise InputError(f"--beta requires --robot; remove {arguments.files[0]} from the arguments")
     check_outputs({"--certificate": arguments.certificate}, (arguments.beta, arguments.robot))

@@ -69,7 +69,7 @@ def encode(value: Any, arrays: dict[str, Any], known: Kinds) -> Any:
 def decode(data: Any, arrays: Mapping[str, Any], known: Kinds) -> Any:
     """The value that `encode` made plain.
 
-    Raises DamagedError: it is none, or of a later version.
+    Raises DamagedError: the data are damaged, or of a later version.
     """
     if isinstance(data, list):
         return tuple(decode(v, arrays, known) for v in data)

@@ -218,9 +218,9 @@ class Summary:
     """A fit in words and tables."""
 
     text: str  #: Data, errors, verdict, coefficients and notes.
-    #: "base parameters" and "standard parameters" with value, standard error, 95 % interval,
-    #: description and source; "estimates" by ordinary, weighted and feasible least squares, with
-    #: standard errors; "errors" (relative, by joint); "bodies" (SI).
+    #: "base parameters" and "standard parameters": value, standard error, 95 % interval, described
+    #: value and source. "estimates": ordinary, weighted and feasible least squares with standard
+    #: errors. "errors": relative, by joint. "bodies": in SI units.
     tables: Mapping[str, pd.DataFrame]
 
     def __str__(self) -> str:

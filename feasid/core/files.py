@@ -221,9 +221,9 @@ def write_atomically(
 
     Links are followed: the file that a link points to is replaced, the link stays. A file that is
     replaced keeps its mode and, where permitted, its owner. Without `overwrite` the file is
-    created atomically, so that one that appears meanwhile is not replaced. What is not `noted` is
-    in no `journal`: files of ours that no user asked for. What would end the process waits
-    meanwhile: Ctrl-C, SIGTERM, a closed terminal.
+    created atomically, so that one that appears meanwhile is not replaced. Without `noted` the
+    file is in no `journal`: the user did not ask for it. Ctrl-C, SIGTERM and a closed terminal take
+    effect after the file is written.
 
     Raises OutputError: if `path` exists and `overwrite` is False, is no regular file, or cannot be
     written; an existing file is unchanged, and no temporary file remains.

@@ -221,7 +221,7 @@ class JudgedLog:
 
     @property
     def is_infeasible_better(self) -> bool:
-        """Whether bodies that cannot exist predict a joint better than those that can."""
+        """Whether infeasible bodies predict a joint's torque better than feasible ones."""
         try:
             model, squares = self.predictability()
         except FeasidError:

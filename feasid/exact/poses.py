@@ -7,7 +7,7 @@ A file's decimals are rational, but the cosine of its angles is not. Here poses 
 Exact questions about an inertia given in decimals: no floating point, no trigonometry.
 
 A link's mass m, its inertia I about the centre of mass and the second moments
-``Sigma = tr(I)/2 1 - I`` about it say whether the link can exist: the 4x4 pseudo-inertia is
+``Sigma = tr(I)/2 1 - I`` about it say whether the link is feasible: the 4x4 pseudo-inertia is
 positive definite exactly when m > 0 and Sigma is (Schur complement; Wensing, Kim and Slotine 2017,
 Sec. III). This does not depend on the axes in which I is given, so a file's decimals decide it.
 """

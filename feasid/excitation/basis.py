@@ -1,8 +1,8 @@
 """Families of trajectories that are linear in their coefficients: q(t) = B(t) c.
 
 Finite Fourier series (Swevers et al. 1997) and periodic B-splines of degree five. All that a design
-needs of a family are its matrices: value and the first three derivatives by time. So rest at the
-ends is a linear equation, and a slow passage another clock.
+needs of a family are its matrices: value and the first three derivatives by time. Rest at the
+ends is therefore a linear equation, and slower motion only scales the time.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ class CoefficientCoordinates:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Joints and unknowns of each."""
+        """Number of joints, and of unknowns per joint."""
         return self.span.shape[0], self.span.shape[2]
 
     def coefficients(self, z: Array) -> Array:

@@ -7,8 +7,8 @@ sums over the nodes k that carry node i, itself among them,
 
     V_i = sum_k S_k dq_k,    A_i = sum_k (S_k ddq_k + V_k x S_k dq_k) - g,
 
-and a joint moves all that it carries by one twist, so that the gradient by q_k is S_k times the sum
-of the wrenches that the derivatives by poses amount to. Only poses are computed node by node.
+and a joint moves all that it carries by one twist. The gradient by q_k is therefore S_k times the
+sum of the wrenches that are the derivatives by poses. Only poses are computed node by node.
 
 In the body's frame, with omega, alpha and the acceleration a of its origin minus gravity, the
 inertia L about the origin, the first moment h and the mass m need the wrench

@@ -368,7 +368,7 @@ class Search:
             self.progress(self.clock.seconds, new.value)
 
     def _refine_best(self) -> None:
-        """Bring the best inside their limits, on a finer grid and with sharper friction."""
+        """Bring the best motions inside their limits on a finer grid, with steeper friction."""
         candidates = self._sorted_by_value()
         self.problem = self.problem.with_finer_grid()
         self.ending = True

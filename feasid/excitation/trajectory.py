@@ -185,7 +185,7 @@ class Trajectory(Displayed):
     """A periodic motion of a robot's joints."""
 
     robot: Robot  #: With the joint terms that the motion was designed for.
-    basis: Basis  #: The family it belongs to.
+    basis: Basis  #: The family of functions, such as Fourier series.
     #: Of the functions of the family: one row each.
     coefficients: Annotated[Array, array("functions", "joints")]
     rate: float  #: Samples per second of `t`, `q`, `dq` and `ddq` [Hz].

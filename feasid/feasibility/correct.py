@@ -48,7 +48,7 @@ class Correction(Displayed):
     #: Shape (nb,): base parameters; None when a robot was corrected without a base.
     beta: Array | None
     metric: str  #: In which the distance is measured.
-    #: Bodies and drives that differ from what was given; none where that can exist. Of base
+    #: Bodies and drives that differ from what was given; none where that is feasible. Of base
     #: parameters all or none.
     changed: tuple[str, ...]
     robot: Robot  #: With the corrected parameters as its own.

@@ -84,11 +84,10 @@ def with_fit_terms(
 ) -> tuple[Robot, list[Note]]:
     """The robot with the joint terms that a fit uses, and notes on assumptions.
 
-    `friction`: sequence of words of `feasid.robot.joint_terms.FRICTION`, default those that the
-    robot declares, the first three when it declares none; `drive_inertia`: default as the robot
-    declares; when it declares nothing, with any friction; `offer`: terms that are added for a
-    choice, those of gears only where nothing was declared. Coulomb friction then changes its sign
-    over `FIT_TRANSITION_SPEED`. Default no choice.
+    `friction`: words of `feasid.robot.joint_terms.FRICTION`; default the robot's own terms, else
+    the first three. `drive_inertia`: default the robot's own, else true where friction is fitted.
+    `offer`: further terms to choose from, those of gears only where the robot has no terms of its
+    own; Coulomb friction then changes its sign over `FIT_TRANSITION_SPEED`.
     """
     notes = [*as_notes(robot.source.notes if robot.source is not None else ())]
     added_drives = [d for d in robot.drives if not d.from_file and len(d.coupling) == 1]
@@ -157,7 +156,7 @@ def without_unmeasured_terms(robot: Robot, measured: Sequence[str]) -> tuple[Rob
 
 
 def _with_smooth_friction(robot: Robot) -> Robot:
-    """Drives that change sign at once do so over `FIT_TRANSITION_SPEED`."""
+    """Smooth Coulomb friction over `FIT_TRANSITION_SPEED` for drives without such a speed."""
     drives = [
         d if d.transition else replace(d, transition=FIT_TRANSITION_SPEED) for d in robot.drives
     ]

@@ -55,7 +55,7 @@ _LIFTS = (0.0, 1e-16, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10)
 def inertials_to_write(description: Description, body: Body) -> dict[str, NewInertial]:
     """Inertials to write for the links of one body; empty when its parameters are the file's.
 
-    Raises InputError: the body's parameters cannot exist, or the file has no link of its name;
+    Raises InputError: the body's parameters are infeasible, or the file has no link of its name;
     names it.
     """
     if body.inertial is None or body.massless:
@@ -191,7 +191,7 @@ def patch_source(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> byte
     Bodies without parameters and joints whose drives have no values keep the values of the file.
 
     Raises InputError: the robot has no source of this format, a body that the file has no place
-    for, or parameters that cannot exist; names the body. Raises OutputError: the new text does not
+    for, or infeasible parameters; names the body. Raises OutputError: the new text does not
     read back as the robot, to `Format.agreement`.
     """
     if robot.source is None or robot.source.format != form.name:
@@ -280,7 +280,7 @@ def generate_file(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> byt
     """A new file for a robot that came from elsewhere; read back and verified.
 
     Raises UnsupportedJointError: a joint that the format does not have. Raises InputError: a closed
-    loop; a body without parameters, or with ones that cannot exist; a joint that follows several.
+    loop; a body without parameters, or with infeasible ones; a joint that follows several.
     Raises OutputError: the new text does not read back as the robot.
     """
     if robot.loops:
@@ -308,7 +308,7 @@ def generate_file(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> byt
 def inertial_in_body_axes(body: Body) -> NewInertial | None:
     """Numbers for a body in a new file, in its own axes; None for one without mass and inertia.
 
-    Raises InputError: the body has no parameters, or ones that cannot exist.
+    Raises InputError: the body has no parameters, or infeasible ones.
     """
     if body.inertial is None:
         raise InputError(

@@ -153,7 +153,7 @@ def find_mesh(folder: str | Path, name: str) -> Path:
     ``package://arm/meshes/link.stl`` is looked for as ``arm/meshes/link.stl``, ``meshes/link.stl``
     and ``link.stl``.
 
-    Raises InputError: there is none.
+    Raises InputError: no such file exists.
     """
     parts = [p for p in PurePosixPath(name.split("://")[-1]).parts if p != "/"]
     if ".." not in parts:

@@ -257,7 +257,7 @@ class Coefficients:
 
     @cached_property
     def near_degeneracies(self) -> dict[int, str]:
-        """Joints whose count hangs on a tiny angle or offset, and which it is."""
+        """By joint: the tiny angle or offset on which its number of base parameters depends."""
         return find_near_degeneracies(self.echelon, self.joint_nullspaces)
 
     @cached_property

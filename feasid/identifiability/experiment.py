@@ -352,7 +352,7 @@ class RestrictedCoefficients(Coefficients):
 
     @cached_property
     def check(self) -> SampleCheck:
-        """Check of the open tree; the rank among the unknowns is decided here, or refused."""
+        """Check of the open tree; raises where samples of a loop do not determine the rank."""
         self.independent  # noqa: B018  (raises where loops close too seldom)
         return self.unrestricted_form.check
 

@@ -526,7 +526,7 @@ def _screw_actions(
 ) -> tuple[list[ScrewAction], list[ScrewAction]]:
     """Actions of each screw of a joint of several degrees of freedom.
 
-    A screw whose axis misses the working origin is moved there and back.
+    A screw whose axis misses the working origin is shifted to it, and the result shifted back.
     """
     velocity, parameter = [], []
     for screw in screws:

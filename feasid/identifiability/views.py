@@ -162,7 +162,7 @@ class IdentifiedParameters(Protocol):
 
     @property
     def deciding(self) -> tuple[RoundedNumber, ...]:
-        """Those that change the count."""
+        """Rounded numbers that change the number of base parameters."""
 
     @property
     def literal(self) -> IdentifiedParameters:

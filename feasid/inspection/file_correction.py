@@ -104,7 +104,7 @@ def correct_file(
     total_mass: float | None = None,
     limits: ReadLimits = LIMITS,
 ) -> FileCorrection:
-    """Correct the links of a file that cannot exist; all others keep every byte.
+    """Correct the infeasible links of a file; all others keep every byte.
 
     `metric`: {"euclidean", "barrier"}, what "closest" means; see `feasid.inspection.judge`;
     `margin`: smallest second moment over their sum in a corrected link; `fill`: also give moving

@@ -78,7 +78,7 @@ class LinkVerdict:
 
     @property
     def possible(self) -> bool:
-        """Not infeasible and not undecided."""
+        """Whether the link is neither infeasible nor undecided."""
         return self.status not in (INFEASIBLE, INCONCLUSIVE)
 
 

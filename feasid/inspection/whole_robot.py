@@ -2,7 +2,7 @@
 
 Single links decide whether a simulator accepts a model. Inverse dynamics sees less: only the base
 parameters ``beta = K delta`` of the whole robot, to which each link adds its share. So links that
-cannot exist alone may still add up to base parameters that a possible robot has, too; then some
+are infeasible alone may still add up to base parameters that a possible robot has, too; then some
 other, possible set of links moves in exactly the same way. When even the base parameters are
 infeasible, no possible robot moves like this model, and its mass matrix may fail to be positive
 definite somewhere, which makes controllers unstable.

@@ -80,10 +80,10 @@ class VerifiedModel:
 class FeasibleProblem:
     """See the module.
 
-    `base`: its robot is the nominal model; what it does not say is taken generic, joint terms zero;
+    `base`: its robot is the nominal model; bodies without parameters are generic, joint terms zero;
     `weight`: of the divergence from the nominal model, in units of the whitened residual; `nominal`
-    (n,); `corrected`: bodies and drives of the description that cannot exist: the nominal model has
-    the closest.
+    (n,); `corrected`: infeasible bodies and drives of the description, which the nominal model
+    replaces by the closest feasible ones.
     """
 
     def __init__(self, base: BaseParameters, feasible: FeasibleSet, weight: float) -> None:

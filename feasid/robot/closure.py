@@ -51,7 +51,7 @@ MAX_NEWTON_STEPS = 25
 """Iterations per stride; two or three are usual. Assembling may take four times as many."""
 
 CLOSURE_TOLERANCE = 1e-12
-"""Distance [m or rad] at which a loop is closed, for mechanisms of a metre."""
+"""Distance [m or rad] up to which a loop counts as closed, for a mechanism of 1 m."""
 
 ROUNDED_CLOSURE_TOLERANCE = 1e-6
 """Distance [m or rad] that Newton's method must reach at least; numbers in files are rounded."""

@@ -67,7 +67,7 @@ class ResidualRegion:
     rho: Array  #: Shape (nb,): see `r`.
     #: Standard deviation of one of its rows; 1 when they are in units of the noise.
     deviation: float
-    feasible: FeasibleSet  #: What can exist, within the bounds that were asked for.
+    feasible: FeasibleSet  #: Physically consistent models within the caller's bounds.
     plausible_set: FeasibleSet  #: The same within the plausible bounds of the fit, too.
     best: Array  #: Shape (n,): the feasible model with the smallest residual.
 

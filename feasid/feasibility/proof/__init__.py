@@ -1,1 +1,1 @@
-"""Proofs in rationals that parameters can or cannot exist."""
+"""Proofs in rational arithmetic that parameters are feasible or infeasible."""

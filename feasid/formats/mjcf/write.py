@@ -272,7 +272,7 @@ def generate_mjcf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras)
     """The robot as MJCF.
 
     Raises UnsupportedJointError: a joint that MJCF does not have: helical, planar, or floating on a
-    moving body. Raises InputError: a body without parameters, or with ones that cannot exist; names
+    moving body. Raises InputError: a body without parameters, or with infeasible ones; names
     it. A joint that follows several.
     """
     roots = [i for i, p in enumerate(robot.parents) if p < 0]

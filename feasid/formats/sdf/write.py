@@ -162,7 +162,7 @@ def generate_sdf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras) 
     """The robot as SDF, with its frames, joint positions and axes.
 
     Raises UnsupportedJointError: a joint that SDF does not have: helical, planar or floating.
-    Raises InputError: a body without mass, without parameters, or with ones that cannot exist; a
+    Raises InputError: a body without mass, without parameters, or with infeasible ones; a
     joint that follows several.
     """
     follow = {c.joint: c for c in robot.couplings}

@@ -172,7 +172,7 @@ def generate_urdf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras)
     """The robot as URDF; frames are on axes, see `feasid.robot.variants.with_axis_frames`.
 
     Raises UnsupportedJointError: a joint that URDF does not have: helical, spherical, or floating
-    on a moving body. Raises InputError: a body without parameters, or with ones that cannot exist;
+    on a moving body. Raises InputError: a body without parameters, or with infeasible ones;
     a joint that follows several.
     """
     root = "world"

@@ -235,9 +235,9 @@ PRIM = ("def", "over", "class")
 class _PrimText:
     """Place of a prim in the text of its layer."""
 
-    header: int  #: Behind its name.
-    metadata: tuple[int, int] | None  #: Inside the parentheses behind its name.
-    body: int  #: Behind its opening brace.
+    header: int  #: Offset after the name.
+    metadata: tuple[int, int] | None  #: Inside the parentheses after the name.
+    body: int  #: Offset after the opening brace.
     indent: str
     values: Mapping[str, tuple[int, int]]  #: Of its attributes.
 
