@@ -10,7 +10,7 @@ segments of its log.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -85,9 +85,7 @@ class LogComparison:
     seconds: tuple[float, ...]
     samples: tuple[int, ...]
     information: Array  #: Share of what is known of the parameters, (logs,).
-    errors: (
-        Array  #: Relative torque errors of the common model, per joint and all, (logs, dof + 1).
-    )
+    errors: Array  #: Relative torque errors of the common model, joints and all, (logs, dof + 1).
     #: Those of the model of the other logs, without any that differs, (logs, dof + 1).
     left_out: Array
     differences: tuple[Difference, ...]  #: At most one of a log, the largest first.
@@ -202,10 +200,14 @@ class _Candidate:
     place: str
     columns: Array  #: (nb + dof, size)
     unit: float = 1.0  #: What the last coefficient of one is: kg, a share, N m or N.
+    #: Coefficients, in this unit, that make the common fit's own torque.
+    usual: Array = field(default_factory=lambda: np.ones(1))
 
 
-def _candidates(base: BaseParameters, delta: Array, torques: Array) -> list[_Candidate]:
-    """Single differences, and everything behind them; `torques` are root mean squares (dof,)."""
+def _candidates(
+    base: BaseParameters, delta: Array, torques: Array, gram: Array
+) -> list[_Candidate]:
+    """Differences, everything last; `torques`: RMS (dof,); `gram`: of the regressor (nb, nb)."""
     robot, K = base.robot, np.asarray(base.K, dtype=np.float64)
     names, dof = list(robot.parameter_names), len(torques)
     units = np.maximum(np.abs(delta), 1e-9)
@@ -226,24 +228,23 @@ def _candidates(base: BaseParameters, delta: Array, torques: Array) -> list[_Can
     ]
     for joint in dict.fromkeys(name for name, symbol in names if symbol in _FRICTION):
         chosen = [i for i, n in enumerate(names) if n[0] == joint and n[1] in _FRICTION]
-        unit = WIDE * DAILY["friction"]
-        out.append(
-            _Candidate(
-                "friction",
-                joints.get(joint, joint),
-                padded(unit * K[:, chosen] * delta[chosen]),
-                unit,
-            )
-        )
+        unit, columns = WIDE * DAILY["friction"], K[:, chosen]
+        # Each term may change by a share of all friction: the fit may have put it into the others.
+        inner = columns.T @ gram @ columns
+        sizes = np.sqrt(np.maximum(np.diag(inner), 1e-12 * np.max(inner) + 1e-300))
+        torque = np.sqrt(max(float(delta[chosen] @ inner @ delta[chosen]), 0.0))
+        units[chosen] = np.maximum(torque / sizes, 1e-9)
+        usual = delta[chosen] / units[chosen]
+        columns = padded(unit * columns * units[chosen])
+        out.append(_Candidate("friction", joints.get(joint, joint), columns, unit, usual))
     for i, (joint, symbol) in enumerate(names):
         if symbol in _OFFSET:
             joint = joints.get(joint, joint)
             units[i] = WIDE * DAILY["offset"] * (torques[rows[joint]] if joint in rows else 1.0)
             out.append(_Candidate("offset", joint, padded(K[:, [i]] * units[i]), units[i]))
+    unit = WIDE * DAILY["gain"]
     for joint, r in rows.items():
-        column = np.zeros((len(K) + dof, 1))
-        column[len(K) + r] = WIDE * DAILY["gain"]
-        out.append(_Candidate("gain", joint, column, WIDE * DAILY["gain"]))
+        out.append(_Candidate("gain", joint, unit * np.eye(len(K) + dof)[:, [len(K) + r]], unit))
     return [*out, _Candidate("everything", "", padded(K * units))]
 
 
@@ -290,7 +291,8 @@ class _Comparison:
         squares = sum(log.torque_norms**2 for log in logs) / sum(log.rows for log in logs)
         self.torques = np.sqrt(np.asarray(squares))
         self.mass = float(delta[base.robot.inertial_columns[:, -1]].sum())
-        *self.candidates, self.everything = _candidates(base, delta, self.torques)
+        whole = np.sum(self.grams, axis=0)[: self.size, : self.size]
+        *self.candidates, self.everything = _candidates(base, delta, self.torques, whole)
         spread = self.everything.columns[: self.size]
         size = np.sqrt(np.sum(spread**2, axis=1))
         pull = np.linalg.pinv((spread / size[:, None]) @ (spread / size[:, None]).T, hermitian=True)
@@ -327,9 +329,7 @@ class _Comparison:
     def falls(
         self, log: int, candidates: Sequence[_Candidate], solved: tuple[Array, Array, list[Array]]
     ) -> Array:
-        """Reduction of chi-square by each candidate on a log's rows, beyond that expected from
-        noise.
-        """
+        """Reduction of chi-square by each candidate on a log's rows, beyond that by noise."""
         inverse, values, maps = solved
         gram = self.grams[log]
         cross = gram[:-1, :-1] @ maps[log]
@@ -419,17 +419,17 @@ class _Comparison:
         common, theta = values[: self.size], values[-candidate.columns.shape[1] :]
         if candidate.kind not in ("friction", "gain"):
             return float(theta[-1] * candidate.unit)
-        columns = candidate.columns / candidate.unit  # of one where it is as in the common fit
+        columns = candidate.columns / candidate.unit
         felt = self.grams[log][:-1, :-1] @ columns
         power = np.maximum(np.einsum("ik,ik->k", columns, felt), 1e-300)
         if candidate.kind == "friction":
             part = columns[: self.size]
-            usual = 1.0 + part.T @ common / np.maximum(np.sum(part**2, axis=0), 1e-300)
+            change = part.T @ common / np.maximum(np.sum(part**2, axis=0), 1e-300)
         else:
-            usual = 1.0 + felt[: self.size].T @ common / power
+            change = felt[: self.size].T @ common / power
         weight = np.sqrt(power)
-        share = float(weight @ theta * candidate.unit / max(float(weight @ usual), 1e-6))
-        return max(1.0 + share, 1e-3)
+        usual = max(float(weight @ (candidate.usual + change)), 1e-6)
+        return max(1.0 + float(weight @ theta * candidate.unit) / usual, 1e-3)
 
     def _is_large(self, candidate: _Candidate, size: float) -> bool:
         """Whether it exceeds ordinary changes from day to day."""
@@ -455,7 +455,7 @@ class _Comparison:
         joints, gram = self.base.robot.coordinates, self.grams[log]
         chosen = [c for c in self.candidates if c.kind in CHANGES and c.place in joints]
         # One factor for all friction of a joint: few seconds hardly tell its parts apart.
-        columns = np.stack([c.columns.sum(axis=1) for c in chosen], axis=1)
+        columns = np.stack([c.columns @ c.usual for c in chosen], axis=1)
         inverse = np.linalg.inv(columns.T @ gram[:-1, :-1] @ columns + np.eye(len(chosen)))
         values = inverse @ (columns.T @ gram[:-1, -1])
         out = np.full((self.dof, len(CHANGES), 2), np.nan)
