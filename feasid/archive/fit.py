@@ -115,7 +115,7 @@ class FitRecord:
     simulated: Array | None = field(default=None)  #: deviations of short simulations
     outside: tuple[str, ...] = field(default=())  #: constraints that no certificate covers
     logs: LogComparison | None = None
-    selected: tuple[SelectionEntry, ...] = ()  #: what the search looked at
+    selected: tuple[SelectionEntry, ...] = ()  #: effects that the search tested
 
 
 KNOWN = MODEL_KINDS | kinds(

@@ -106,7 +106,7 @@ def findings(evidence: FitEvidence) -> tuple[Note, ...]:
 
 
 def is_strong(finding: Note) -> bool:
-    """Whether no use is left."""
+    """Whether the finding excludes every use of the model."""
     return dict(finding.values.get("grades", {})) == NO_USE
 
 
@@ -229,7 +229,7 @@ def robots_differ(e: FitEvidence) -> str:
 
 @check("standstill", NO_USE)
 def half_of_the_joints_stand_still(e: FitEvidence) -> str:
-    """Nothing is known of other postures of them."""
+    """The model is not tested in other postures of these joints."""
     if not e.still or 2 * len(e.still) < len(e.joints):
         return ""
     return (
@@ -304,7 +304,7 @@ def heavy_bodies_are_beyond_three_times(e: FitEvidence) -> str:
 
 @check("offset", WITH_CARE)
 def offsets_are_no_friction(e: FitEvidence) -> str:
-    """A constant torque stands for weight that bodies of this robot cannot have there."""
+    """A large constant torque replaces weight that no feasible bodies of this robot have."""
     large = (e.offset > OFFSET * e.torque) & (e.offset > e.hold)
     parts = [f"{j} ({x:.2g} {u})" for j, x, u, y in
              zip(e.joints, e.offset, e.units, large, strict=True) if y]  # fmt: skip
@@ -348,7 +348,7 @@ def constraint_costs_much(e: FitEvidence) -> str:
 
 @check("contradicted", NO_USE)
 def log_is_of_another_robot(e: FitEvidence) -> str:
-    """No robot like the described one explains all joints, or one joint."""
+    """Feasible models of the described robot miss the torque of all joints, or of one joint."""
     errors = _exceeds_least_squares(e)
     if errors is not None and errors[0] > CONSTRAINED_FAR:
         return (

@@ -44,7 +44,7 @@ class ComparedErrors:
     unseen: bool  #: whether every segment was predicted from the others; else it was fitted
 
     def overall_error(self, errors: Array) -> float:
-        """One error of all coordinates together."""
+        """One relative error of all coordinates together."""
         total = float(self.power.sum())
         squared = np.where(self.power > 0, errors**2, 0.0) * self.power
         return float(np.sqrt(np.sum(squared) / total)) if total > 0 else 1.0

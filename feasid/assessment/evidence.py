@@ -82,8 +82,8 @@ class FitEvidence:
     error: PerJoint  #: RMS to expect on motion like the log's, NaN where not measured
     fitted_error: PerJoint  #: RMS where it was fitted
     gravity_error: PerJoint  #: RMS without friction on other postures; NaN where nothing is carried
-    friction: PerJoint  #: what dry friction holds
-    capacity: PerJoint  #: what the joint can do
+    friction: PerJoint  #: dry friction of each joint
+    capacity: PerJoint  #: torque that the joint can produce
     weighing: float  #: deviation of the mass of a load from nothing [kg]; NaN where not known
     lower: PerJoint  #: of the log's positions [rad or m]
     upper: PerJoint
@@ -96,7 +96,7 @@ class FitEvidence:
     errors: ComparedErrors
     offset: PerJoint  #: constant torque of the drives
     structure: tuple[Structure, ...] = ()
-    notes: tuple[Note, ...] = field(default=(), metadata=TRANSIENT)  #: what the fit reports
+    notes: tuple[Note, ...] = field(default=(), metadata=TRANSIENT)  #: notes of the fit
 
     @property
     def hold(self) -> Array:
@@ -200,7 +200,7 @@ def _from_rows(
 
 
 def _sliding(robot: Robot) -> list[bool]:
-    """Which coordinates are those of sliding joints."""
+    """Mask of the coordinates of prismatic joints."""
     turning = {b.joint: bool(b.motion[:3].any()) for b in robot.bodies if b.joint}
     return [not turning.get(c, True) for c in robot.coordinates]
 

@@ -173,7 +173,7 @@ def grade(use: str, number: float) -> str:
 
 
 def gravity(e: FitEvidence) -> Use:
-    """Errors on other postures without friction, over what friction holds; the worst joint."""
+    """Errors on other postures without friction, over dry friction; the worst joint."""
     ratio = np.nan_to_num(_ratio(e.gravity_error, e.hold), nan=-1.0)
     k = int(np.argmax(ratio))
     if ratio[k] < 0:
@@ -228,7 +228,7 @@ def contact(e: FitEvidence, push: float, total: float) -> Use:
 
 
 def thresholds(law: ErrorLaw) -> Array:
-    """Torques beyond which there is contact, in a moderate motion, (dof,)."""
+    """External torques that count as contact in a moderate motion, shape (dof,)."""
     features = np.array([1.0, 0.5, 0.25, (0.5 * law.most) ** 2])
     return np.asarray(WIDENED * np.sqrt(law.coefficients @ features) * law.crossing_levels(ALARMS))
 
@@ -289,7 +289,7 @@ class Uses:
         return _worst(use.grade, notes, use.name) if use.name in GRADED else ""
 
     def table(self) -> pd.DataFrame:
-        """One row a use."""
+        """The table of uses, one row per use."""
         import pandas as pd
 
         rows = [

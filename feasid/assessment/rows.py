@@ -64,7 +64,7 @@ class HeldOutRows:
     run: Parts  #: which run
     q: Array  #: (M, dof)
     dq: Array  #: (M, dof)
-    step: int  #: rows that one stands for
+    step: int  #: number of rows that each kept row represents
 
     @classmethod
     def from_runs(

@@ -411,7 +411,7 @@ def _make_controller(
 
 @dataclass(frozen=True, eq=False)
 class _SimulationWindows:
-    """Where windows start, and what drives them."""
+    """Starts of the windows, and the torques or references that drive them."""
 
     motion: Motion
     horizons: tuple[float, ...]

@@ -122,9 +122,9 @@ def robots_with_terms(robot: Robot, names: Iterable[tuple[str, str]]) -> Iterato
 
 
 def find_matching_base(robot: Robot, values: pd.Series[float]) -> BaseParameters:
-    """The robot's base parameters of these names, or of which there are that many.
+    """The robot's base parameters that have these names, or this number.
 
-    Raises InputError: says how many there are with which joint terms.
+    Raises InputError: the message has the number of base parameters by joint terms.
     """
     from feasid.identifiability.base import base_parameters
 

@@ -167,7 +167,7 @@ def _checkpoints(arguments: argparse.Namespace) -> Iterator[Path]:
 def _reduce_readable(
     parts: list[Any], robot: Robot, workers: int, folder: Path, options: dict[str, Any]
 ) -> tuple[Reduced, tuple[Any, ...]]:
-    """The sum of those that could be reduced, and the others."""
+    """The sum of the reduced logs, and the logs that could not be reduced."""
     from feasid.regression.reduce import reduce
 
     with progress_bar("reducing") as progress:

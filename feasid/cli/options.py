@@ -214,7 +214,7 @@ def read_robot(arguments: argparse.Namespace) -> Robot:
 
 
 def robot_words(arguments: argparse.Namespace) -> list[str]:
-    """The arguments of `add_robot_arguments` as they were typed."""
+    """The typed arguments of `add_robot_arguments`."""
     words = ["--robot", arguments.robot]
     words += [
         f"--{name}" for name in ("floating", "use-mujoco") if vars(arguments)[_option_key(name)]

@@ -1,4 +1,4 @@
-"""What commands print: JSON, displays, and messages with options as they are typed.
+"""Output of commands: JSON, displays, and messages with options as they are typed.
 
 ``--json`` prints one object per command, with ``schema``, a version that changes when its form
 does, ``command`` and ``feasid``, the version that printed it. Numbers that are not finite are null.

@@ -39,11 +39,11 @@ Composite = tuple[Expressions, Expressions, Expression]
 class Algorithms:
     """One robot's dynamics on expressions of a graph.
 
-    Raises InputError: says that there are loops.
+    Raises InputError: the robot has closed loops.
     """
 
     graph: Graph
-    robot: Robot  #: A tree, or with joints that follow others.
+    robot: Robot  #: A tree; joints may follow other joints.
     delta: Sequence[Expression]  #: All standard parameters; zeros are skipped.
     q: Sequence[Expression]  #: Of the independent coordinates.
     dq: Sequence[Expression]  #: See `q`.
@@ -63,7 +63,7 @@ class Algorithms:
     def _joint_coordinates(
         self, values: Sequence[Expression], offset: bool = False
     ) -> list[Expression]:
-        """Joint coordinates from independent ones."""
+        """Coordinates of all joints from the independent coordinates."""
         coupled = self.robot.coupling_map
         out = constant_matrix_times(coupled.A, values)
         return [o + float(b) for o, b in zip(out, coupled.b, strict=True)] if offset else out
@@ -391,7 +391,7 @@ def express_in_parent(joint: JointTransform, body: Composite) -> Composite:
 
 
 def about_other_origin(body: Composite, arm: Expressions) -> Composite:
-    """Express the bodies about an origin from which the old one is at `arm`."""
+    """Express the bodies about a new origin; the old origin is at `arm` from it."""
     inertia, first, mass = body
     shifted = first + arm * mass
     reach = arm @ (first + shifted)  # arm . (2 l + m arm)

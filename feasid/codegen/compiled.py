@@ -289,7 +289,7 @@ class CompiledDynamics:
         return out
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but functions, which are made anew."""
+        """The state without compiled functions, which are compiled again on loading."""
         return vars(self) | {"_code": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

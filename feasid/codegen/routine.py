@@ -93,7 +93,7 @@ class BaseParameterModel:
         return cls(exact, base, beta)
 
     def routine(self, kind: str) -> Routine:
-        """One of `ROUTINES`, in a graph of its own."""
+        """Make one of `ROUTINES` in a new graph."""
         graph = Graph()
         arguments = {} if self.beta is not None else {"beta": self.base.size}
         columns = [int(c) for c in self.base.independent]
@@ -120,7 +120,7 @@ class StandardParameterModel:
     columns: tuple[int, ...] = ()  #: Standard parameters whose columns the regressor has.
 
     def routine(self, kind: str) -> Routine:
-        """One of `ROUTINES`, in a graph of its own."""
+        """Make one of `ROUTINES` in a new graph."""
         graph = Graph()
         delta = [graph.as_expression(float(v)) for v in require_values(self.robot, "")]
         return _make_routine(kind, self.robot, graph, delta, self.columns, {})

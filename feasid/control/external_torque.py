@@ -133,7 +133,7 @@ class ErrorLaw:
         """Identify the law from runs with the errors of their torques, shape (N, dof) each.
 
         `parts`: iterable of (Run, ndarray); `gain`, `delay`: of the observer [1/s]; by which the
-        runs' torques are behind the motion [s]. Raises InputError: there is too little to count.
+        runs' torques are behind the motion [s]. Raises InputError: the log is too short.
         """
         runs = [(run, e) for run, e in parts if len(run) > SETTLED / gain * run.rate]
         if not runs:
@@ -337,16 +337,16 @@ class ObserverModel(BaseParameterModel):
 @checked_methods
 @dataclass(frozen=True, eq=False)
 class ContactEstimate:
-    """External torques at one sample."""
+    """Estimated external torques at one sample."""
 
     t: float  #: [s]
     #: Shape (dof,): what pushes the joints from outside, behind the observer's low-pass [N m or N].
     torque: Array
-    threshold: Array  #: Shape (dof,): beyond which it is contact.
+    threshold: Array  #: Shape (dof,): external torque above which contact is reported.
     joints: Mask  #: Shape (dof,): where it is.
     #: Whether the motion is faster than the fitted log's anywhere: no rate is promised there.
     extrapolated: bool
-    robot: Robot  #: Whose forces they are.
+    robot: Robot  #: The robot on which the forces act.
     q: Array  #: Shape (dof,): the posture, by which `wrench` is computed.
 
     @property

@@ -178,7 +178,7 @@ def _check_fields(kind: Any) -> None:
 
 
 def require_kinds(kind: type, values: Mapping[str, Any]) -> None:
-    """Raise UnfitError where a value is not what the annotation of its field says."""
+    """Raise UnfitError where a value does not have the type of its field's annotation."""
     sizes = dict[str, int]()
     for name, (hint, test) in _field_tests(kind).items():
         if name not in values:

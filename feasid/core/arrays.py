@@ -91,7 +91,7 @@ def unpack_archive(file: IO[bytes], name: str, most: int) -> dict[str, bytes]:
     """All members of an archive.
 
     `file`: binary file; `name`: what messages call it; `most`: bytes that all members together may
-    have. Raises LimitError: they are more. Raises DamagedError: the file is not an archive, is
+    have. Raises LimitError: there are more. Raises DamagedError: the file is not an archive, is
     damaged, encrypted or compressed in another way, or has two members of one name.
     """
     import zipfile
@@ -158,8 +158,8 @@ def require_moderate(arrays: Mapping[str, Any]) -> None:
 def read_array(content: bytes) -> Any:
     """One array of numbers or texts.
 
-    Raises SecurityError: it holds Python objects. Raises DamagedError: its header is none, or does
-    not agree with its size.
+    Raises SecurityError: the array holds Python objects. Raises DamagedError: its header is
+    missing, or does not agree with its size.
     """
     header, start = _header(content)
     kind, order, shape = DESCRIPTION.search(header), ORDER.search(header), SHAPE.search(header)

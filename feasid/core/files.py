@@ -110,7 +110,7 @@ def is_regular(path: Name) -> bool:
 
 
 def is_folder(path: Name) -> bool:
-    """Whether a folder is there."""
+    """Whether a folder exists."""
     try:
         return stat.S_ISDIR(os.stat(path).st_mode)
     except (OSError, ValueError):
@@ -192,7 +192,7 @@ class Journal:
         self._noted.append((target, inode, before))
 
     def files(self) -> list[str]:
-        """Paths of those that are still in place."""
+        """Paths of the files that still exist."""
         return [str(path) for path, inode, _ in self._noted if _inode(path) == inode]
 
     def take_back(self) -> list[str]:
@@ -354,8 +354,8 @@ def check_outputs(
     """Check all outputs of a command before it begins.
 
     `outputs`: from what the user calls an output, such as ``--out``, to its path; None is left out;
-    `inputs`: files, folders and patterns that are read. Raises OutputError: one cannot be written.
-    Raises InputError: one is an input, lies inside a folder that is one, or two are the same file.
+    `inputs`: files, folders and patterns that are read. Raises OutputError: an output cannot be
+    written. Raises InputError: it is an input, or lies inside an input folder; or two are one file.
     """
     sources = {
         os.path.realpath(p) for name in inputs if name is not None for p in _expand_pattern(name)

@@ -235,7 +235,7 @@ def _shared_motors(
 ) -> tuple[list[Finding], Fit]:
     """Motors of two joints with which both joints are predicted far better, and the fit with them.
 
-    Elasticity or another friction law would help one of the joints or neither.
+    Elasticity or another friction law would explain at most one of the two joints.
     """
     found: list[Finding] = []
     names, motors = fitted.description.joints, dict[str, dict[str, float]]()
@@ -296,7 +296,7 @@ def held_out_fall(before: Fit, after: Fit) -> float:
 
 
 def _unexplained_joints(fitted: Fit) -> list[Finding]:
-    """Joints whose torque the motion does not explain, or whose residual follows it."""
+    """Joints whose torque does not depend on the motion, or whose residual does."""
     most = unexplained_joints(fitted.evidence)
     if 2 * len(most) > len(fitted.evidence.joints):
         text = (

@@ -112,7 +112,7 @@ class RegressorPlan:
                     wrench.project(state, k, blocks[r][first : first + len(numbers)], work)
 
     def fill_drives(self, q: Array, dq: Array, ddq: Array, blocks: Sequence[Array]) -> None:
-        """Write the other entries: friction jumps."""
+        """Write the entries that are not smooth, such as those of Coulomb friction."""
         terms = (
             (drive, symbol)
             for k, drive in enumerate(self.robot.drives)
@@ -186,7 +186,7 @@ class ProjectedPlan(RegressorPlan):
         return tuple(() for _ in self.nonzero_columns)
 
     def fill_bodies(self, q: Array, dq: Array, ddq: Array, blocks: Sequence[Array]) -> None:
-        """Nothing is filled here."""
+        """There are no entries to fill."""
 
     def fill_drives(self, q: Array, dq: Array, ddq: Array, blocks: Sequence[Array]) -> None:
         """Write each row's entries, as `RegressorPlan.fill` does."""

@@ -34,7 +34,7 @@ Places = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class RunRows:
-    """Kept rows of one run."""
+    """Equations of one run after filtering and decimation."""
 
     run: Run
     window: GaussianLowPass
@@ -48,7 +48,7 @@ class RunRows:
 
     @property
     def sample_slice(self) -> slice:
-        """Samples on which rows depend."""
+        """Range of samples on which the rows depend."""
         half = self.window.half_width
         return slice(int(self.centres[0]) - half, int(self.centres[-1]) + half + 1)
 
@@ -134,7 +134,7 @@ class LogRows:
         return out
 
     def _runs_with_rows(self, runs: Sequence[Run]) -> list[Run]:
-        """Effects for which there are rows."""
+        """Runs that are long enough for rows."""
         long = {(p.run.label, p.run.anchor, len(p.run)) for p in self.parts}
         return [r for r in runs if (r.label, r.anchor, len(r)) in long]
 

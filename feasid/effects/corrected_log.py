@@ -47,7 +47,7 @@ class UncorrectedLog:
     runs: tuple[Run, ...]
     cutoff: float
     reduced: Reduced  #: the log as it was reduced.
-    estimator: Estimator  #: what the fit decided about the model.
+    estimator: Estimator  #: decisions of the fit about the model.
     delay: float  #: delay of less than a sample that the fit takes out [s].
     #: the runs with positions moved within their resolution; empty where that is fine.
     blurred: tuple[Run, ...] = ()

@@ -36,7 +36,7 @@ class LogCorrection:
         return LogCorrection(out)
 
     def parameters_of(self, mistakes: Sequence[Mistake]) -> Array:
-        """Parameters of these mistakes, one after the other; zeros without a correction."""
+        """Parameters of these errors, concatenated; zero where nothing is corrected."""
         none = [np.zeros(0)]
         return np.concatenate(
             [*none, *(self.values.get(m, np.zeros(EFFECTS[m.kind].size)) for m in mistakes)]
@@ -47,7 +47,7 @@ class LogCorrection:
         return {m.joint: float(v[0]) for m, v in self.values.items() if m.kind == kind}
 
     def correct_robot(self, robot: Robot) -> Robot:
-        """The robot as it stands, with joints whose zeros are those of the log."""
+        """The robot with the corrected direction of gravity and the corrected joint zeros."""
         for mistake, value in self.values.items():
             if mistake.kind == "tilt":
                 robot = robot.with_gravity(
@@ -117,7 +117,7 @@ def corrected_options(
 
 
 def wide_widths(mistakes: Sequence[Mistake]) -> Array:
-    """Wide deviations of all parameters of these mistakes, one after the other."""
+    """Wide standard deviations of the parameters of these errors, concatenated."""
     return np.array([EFFECTS[m.kind].width for m in mistakes for _ in range(size_of(m))])
 
 

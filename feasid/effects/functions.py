@@ -162,7 +162,7 @@ def tilt_columns(at: Place) -> Array:
 
 
 def zero_columns(at: Place) -> Array:
-    """Rigid bodies at other positions of a joint."""
+    """Torques of the rigid bodies at shifted positions of a joint."""
     run, step = at.part.run, STEP * np.eye(at.rows.robot.dof)[at.mistake.joint]
     rigid = at.model.without_joint_terms()
 

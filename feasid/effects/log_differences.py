@@ -78,7 +78,7 @@ class Difference:
 
 @dataclass(frozen=True, eq=False)
 class LogComparison:
-    """Contributions of several fitted logs, and how one differs from the others."""
+    """Contributions of several fitted logs, and the logs that differ from the others."""
 
     names: tuple[str, ...]  #: Of the files, or their numbers.
     joints: tuple[str, ...]  #: Coordinates that errors are of.
@@ -199,7 +199,7 @@ class _Candidate:
     kind: Kind
     place: str
     columns: Array  #: (nb + dof, size)
-    unit: float = 1.0  #: What the last coefficient of one is: kg, a share, N m or N.
+    unit: float = 1.0  #: Physical value of a last coefficient of 1: kg, a share, N m or N.
     #: Coefficients, in this unit, that make the common fit's own torque.
     usual: Array = field(default_factory=lambda: np.ones(1))
 
@@ -353,7 +353,7 @@ class _Comparison:
     # -- the search ----------------------------------------------------------------------------
 
     def search(self) -> list[Difference]:
-        """Differences one after the other, that of the worst log first."""
+        """Find differences one after the other, that of the worst log first."""
         active: list[tuple[int, _Candidate]] = []
         differences: list[Difference] = []
         noise = [self.noise_of(k) for k in range(len(self.logs))]

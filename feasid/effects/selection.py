@@ -187,7 +187,7 @@ class Selection:
         return replace(self, result=result)
 
     def term_notes(self, terms: Terms) -> list[Note]:
-        """Which joint terms the fit has, of those that were selected."""
+        """The selected joint terms that the fit has."""
         refused = [drive for drive, words in self.terms.items() if words != terms[drive]]
         notes = term_notes(terms, self.gains_by_word, refused)
         if gain := self.abrupt:

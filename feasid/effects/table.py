@@ -29,8 +29,8 @@ class Effect:
     #: An error of the log that is corrected in it, a joint term of the model, or a feature that is
     #: only reported.
     kind: Literal["sensor", "term", "feature"]
-    text: str  #: What is said of it, with {sizes} where it has a value.
-    columns: ColumnsOf  #: What a coefficient of one adds to the torques.
+    text: str  #: Sentence of its note, with {sizes} in place of its value.
+    columns: ColumnsOf  #: Torques that a coefficient of 1 adds.
     size: int = 1  #: Number of coefficients at one joint, or of the whole log.
     #: Deviation of a coefficient before a log is seen [SI]; None: by the torque.
     natural: float | None = None
@@ -45,8 +45,8 @@ class Effect:
     of_log: bool = False
     timed: bool = False  #: A function of time: what is held out lies between what is fitted.
     terms: tuple[str, ...] = ()  #: Words of ``friction=`` with which a fit models it.
-    ways: tuple[str, str] = ("", "")  #: Said behind a positive size, and behind a negative one.
-    remark: str = ""  #: What a fit adds that corrected it.
+    ways: tuple[str, str] = ("", "")  #: Words after a positive size, and a negative one.
+    remark: str = ""  #: Sentence that a fit adds after correcting it.
     doubtful: bool = False  #: Whether a fit that corrected it is still in doubt.
     first: bool = False  #: Whether its size is its first coefficient; otherwise the norm of all.
 

@@ -122,7 +122,7 @@ def _bound_notes(estimate: Estimate) -> list[Note]:
 
 
 def _inconsistency_notes(estimate: Estimate) -> list[Note]:
-    """Bodies whose description the log contradicts."""
+    """Notes on bodies whose described parameters the log contradicts."""
     if not estimate.inconsistent:
         return []
     text = (

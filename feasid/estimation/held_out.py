@@ -101,7 +101,7 @@ class Gain:
 class Rule:
     """Conditions on a gain for an effect to enter a fit, or to be advised."""
 
-    evidence: str  #: What the numbers were measured on.
+    evidence: str  #: Data on which the numbers were measured.
     share: float = 0.0  #: The least share, as the geometric mean over joints,
     one_joint: float = np.inf  #: or of one joint, where the mean does not rise;
     total: float = -np.inf  #: the least share of all torques together;

@@ -286,8 +286,8 @@ NOTABLE_DELAY = 3.0
 class Delay:
     """Delay of the torques, and its standard error [s]."""
 
-    value: float = 0.0  #: What was taken out, and its standard deviation.
-    deviation: float = 0.0  #: See `value`.
+    value: float = 0.0  #: The corrected delay.
+    deviation: float = 0.0  #: The standard error of `value`.
     #: What was measured and is too long to be taken out, then the others are 0. A lower bound: the
     #: expansion shortens delays of several samples.
     left: float = 0.0

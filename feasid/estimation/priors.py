@@ -53,8 +53,8 @@ TINY = 1e-300
 
 @checked_methods
 class Prior:
-    """What is known of a robot's parameters before its log. Derive your own priors from this class,
-    and register them.
+    """Knowledge of a robot's parameters before its log is used. Derive your own priors from this
+    class, and register them.
 
     The estimate minimises ``|R K delta - rho|^2 / 2``, plus half the squares of `rows`, plus
     `divergence` times the entropic divergence from the reference. All are in units of the noise.
@@ -224,7 +224,7 @@ class ScaledPrior(EuclideanPrior):
 @checked
 @dataclass(frozen=True, eq=False, repr=False)
 class GaussianPrior(Prior):
-    """Parameters with a mean and a covariance, such as those of an earlier fit.
+    """A Gaussian prior: mean and covariance of parameters, such as those of an earlier fit.
 
     Raises
     ------
@@ -329,7 +329,7 @@ PRIORS: dict[str, Prior] = {}
 
 
 def register(prior: Prior) -> None:
-    """Make a prior known by its name."""
+    """Register a prior by its name."""
     PRIORS[prior.name] = prior
 
 

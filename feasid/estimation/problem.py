@@ -84,7 +84,7 @@ class EstimationProblem:
 
     @cached_property
     def free_reference(self) -> Array:
-        """The reference of the free parameters, which known and tied ones allow.
+        """The reference of the free parameters, consistent with known and tied parameters.
 
         It has the least divergence from the reference. The divergences of all allowed models from
         the two differ by one constant (Bregman 1967), so that the estimate is the same.

@@ -74,7 +74,7 @@ def shortest_text(number: Fraction) -> str:
 
 
 def common_denominator(numbers: Iterable[Fraction]) -> tuple[Integers, int]:
-    """Integers, and the denominator that they share."""
+    """Integers and their common denominator."""
     fractions = list(numbers)
     over = lcm(*{x.denominator for x in fractions})
     out = np.zeros(len(fractions), dtype=object)

@@ -113,7 +113,7 @@ class ExcitationProblem:
     z = 0 is standstill at a posture that satisfies all constraints.
     """
 
-    problem: Problem  #: What is minimised, under which bounds.
+    problem: Problem  #: The objective and the bounds.
     #: The objective for an exponent of the condition number's smooth stand-in.
     objectives: Callable[[float], Objective]
     start: Array  #: Shape (size,): a random motion.

@@ -46,7 +46,7 @@ class MotionGradient:
 
 @dataclass(frozen=True, eq=False)
 class DriveTerms:
-    """One term of all drives that have it."""
+    """One kind of joint term, for all drives that have it."""
 
     symbol: str
     owners: Places  #: The drives.

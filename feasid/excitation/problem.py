@@ -207,7 +207,7 @@ class Problem:
     `keeping`: additional constraints on postures.
     """
 
-    basis: Basis  #: What a motion is made of.
+    basis: Basis  #: Functions of which motions are sums.
     coordinates: CoefficientCoordinates  #: See `basis`.
     dynamics: MotionRegressor  #: With smoothed friction.
     bounds: Bounds  #: Limits per joint.

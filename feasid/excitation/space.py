@@ -60,7 +60,7 @@ class Capsule:
     polytope: Polytope | None = None
 
     def contains(self, other: Capsule) -> bool:
-        """Whether the other is inside."""
+        """Whether this capsule contains the other one."""
         return all(
             _distance_to_segment(p, self) + other.radius <= self.radius + CONTAINMENT_TOLERANCE
             for p in (other.start, other.end)

@@ -103,7 +103,7 @@ class Export:
     #: with `feasid.Fit.actuators` beside it ("with actuators, ..."); on the fitted log and on the
     #: test. Where no rows of a log are kept, "file" changes signs as the fit does.
     errors: pd.DataFrame
-    offsets: tuple[Offset, ...] = ()  #: Of which joints there are offsets, and what of.
+    offsets: tuple[Offset, ...] = ()  #: Joints with torque offsets, and the origin of each offset.
 
     def __str__(self) -> str:
         w = self.written

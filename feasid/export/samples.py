@@ -48,7 +48,7 @@ NARROWEST, FARTHEST = 1e-9, 1e3
 class Samples(Sequence[Robot]):
     """A sequence of randomly drawn robots."""
 
-    robot: Robot  #: The one around which they were drawn.
+    robot: Robot  #: The robot around which the samples were drawn.
     #: Standard parameters in the order of ``robot.names``; each row was verified
     #: in exact arithmetic to be feasible.
     parameters: Annotated[Array, array("draws", "parameters")]

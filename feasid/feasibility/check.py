@@ -195,7 +195,7 @@ def check_base_values(beta: npt.ArrayLike, base: Any, feasible: FeasibleSet) -> 
 def _check_values(
     robot: Robot, feasible: FeasibleSet, delta: Array, margin: float, solver: Any
 ) -> Verdict:
-    """The verdict on given standard parameters; constraints on none of them are left out."""
+    """The verdict on given standard parameters; constraints on other parameters are left out."""
     described = np.isfinite(delta)
     if not described.any():
         raise InputError(f"robot {robot.name!r} describes no parameter: nothing to check")
@@ -244,10 +244,10 @@ SHARE = 1e-3
 class Verdict(Displayed):
     """Result of a feasibility test, with its proof."""
 
-    question: Question  #: Parameters or their combinations, and what must hold.
+    question: Question  #: Constraints on parameters or their combinations.
     outcome: ProvedAnswer  #: The answer with its proof.
-    scale: Units  #: In which margins are counted.
-    labels: tuple[str, ...]  #: What the given values are.
+    scale: Units  #: Units of the margins.
+    labels: tuple[str, ...]  #: The kind of the given values.
     #: When bounds that were asked for are involved: a minimal set of them that cannot hold
     #: together; dropping any of these ends their clash.
     conflict: tuple[str, ...] = ()

@@ -74,12 +74,12 @@ class Closest:
 class _Problem:
     """``minimise |rows delta - target|`` over the feasible set, scaled for a solver."""
 
-    rows: Array  #: As `closest` takes them.
+    rows: Array  #: Arguments of `closest`.
     target: Array  #: See `rows`.
     feasible: FeasibleSet  #: See `rows`.
     scale: Units  #: See `rows`.
     program: Program  #: What solvers get; its unknowns are delta in `units`.
-    arrays: ConeArrays  #: The same, by which their answers are judged.
+    arrays: ConeArrays  #: The same program as arrays, by which answers are judged.
     units: Array  #: Shape (n,).
     size: float
     unseen: Array  #: Shape (n, z): directions that the rows do not see, in SI.

@@ -316,7 +316,7 @@ class Minimum:
 
     @property
     def settled(self) -> bool:
-        """Whether further steps would change nothing."""
+        """Whether the iteration has ended."""
         return self.status != "unfinished"
 
 

@@ -47,12 +47,12 @@ class Correction(Displayed):
     delta: Array  #: Shape (n,): standard parameters; NaN where a robot does not describe them.
     #: Shape (nb,): base parameters; None when a robot was corrected without a base.
     beta: Array | None
-    metric: str  #: In which the distance is measured.
+    metric: str  #: Units of the distance.
     #: Bodies and drives that differ from what was given; none where that is feasible. Of base
     #: parameters all or none.
     changed: tuple[str, ...]
-    robot: Robot  #: With the corrected parameters as its own.
-    scale: Units  #: In which the problem was posed.
+    robot: Robot  #: The robot with the corrected parameters.
+    scale: Units  #: Units of the problem.
     attempts: tuple[Attempt, ...]  #: Solver calls.
 
     @property

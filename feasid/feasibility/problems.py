@@ -38,7 +38,7 @@ from feasid.identifiability.base import BaseParameters
 from feasid.robot.description import Robot
 
 LARGEST = 1e150
-"""Of a number of the data, whose square must be one."""
+"""Largest number in the data: squares of larger ones overflow."""
 
 MARGIN = 1e-6
 """Default margin, in units of each body's own mass and length."""
@@ -55,14 +55,14 @@ class Program:
     """A CVXPY problem whose parts are known by their place."""
 
     problem: Any  #: Cvxpy.Problem.
-    parameters: ScaledParameters  #: Whose x is looked for.
+    parameters: ScaledParameters  #: The unknowns of the program.
     further: tuple[Any, ...]  #: Tuple of cvxpy.Variable: looked for, too.
     matrices: tuple[Any, ...]  #: Tuple of cvxpy.Constraint: one per block of the feasible set.
     #: Cvxpy.Constraint: all linear constraints of the feasible set and, last, those of the program.
     numbers: Any
     #: Tuple of cvxpy.Constraint: the feasible set's inequalities that are not affine.
     convex: tuple[Any, ...] = ()
-    error: Any = None  #: Cvxpy.Expression: whose norm is minimised.
+    error: Any = None  #: Cvxpy.Expression: the error whose norm is minimised.
 
     @property
     def unknowns(self) -> tuple[Any, ...]:

@@ -82,7 +82,7 @@ HEADER = re.compile(r"(.*[^\s_.,;:-])[\s_.,;:-]*[\[(]([^\])\[(]*)[\])]")
 """A column's name with its unit in brackets."""
 
 LONGEST_END = 80
-"""Characters at the end of a name among which its unit is looked for: trying takes their square."""
+"""Characters at the end of a name that are searched for a unit; time grows with the square."""
 
 ENDS = re.compile(r"(.*[^_])_((?:[A-Za-z]+_(?:per_)?)?[A-Za-z]+[2²]?)")
 """A column's name with its unit after an underscore: ``dq_elbow_deg``, ``dq_elbow_rad_per_s``."""

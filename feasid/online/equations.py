@@ -33,7 +33,7 @@ POLYNOMIAL_DEGREE = 3
 """Degree of the smoother: it leaves cubics as they are."""
 
 MIN_FILTERED_SIGN = 0.95
-"""Filtered sign of a joint's velocity above which it has not turned or rested lately."""
+"""Filtered sign of a velocity above which the joint neither reversed nor rested recently."""
 
 MAX_HALF_WIDTH = 10**5
 """Samples on either side of the smoother, by which torques are delayed."""

@@ -208,7 +208,7 @@ class LogTask:
 
     @property
     def name(self) -> str:
-        """The path that was given, if it was one."""
+        """The path of a source that was given as a path."""
         return self.source.name if isinstance(self.source, Recording) else ""
 
 

@@ -396,7 +396,7 @@ def _column_transformation(reduced: Reduced, wide: Robot, base: BaseParameters) 
 
 
 def _extend_by_last_column(own: Array) -> Array:
-    """The change of a row's entries when a further one, its last, stays."""
+    """The matrix that changes all entries of a row but the last, which it keeps."""
     out = np.zeros((own.shape[0] + 1, own.shape[1] + 1))
     out[:-1, :-1], out[-1, -1] = own, 1.0
     return out

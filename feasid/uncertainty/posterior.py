@@ -166,7 +166,7 @@ class Density:
         return out
 
     def laplace_covariance_root(self, delta: Array, share: float = 0.0) -> Array:
-        """Square root of the covariance of Laplace's Gaussian with the prior's bend at a model.
+        """Square root of the Laplace covariance with the prior's curvature at a model.
 
         Reflected parameters contribute their slope, too, which may be steep at zero.
         """

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from feasid.feasibility.region import FormBound, Region
 
 COUNTS = 0.1
-"""A source is named as what limits a range where its share of the way to the end is larger."""
+"""A source of limits is named for a range where its share of the range is larger."""
 
 MARKS = {
     "proof": "not proved",

@@ -45,7 +45,7 @@ class HeldStatement:
     """The statement that a certificate of the reader's robot and log makes."""
 
     question: Question  #: Robot, constraints and K; the values unless `data` stand in their place.
-    about: str  #: What the values or data are, in words.
+    about: str  #: Description of the values or data.
     data: ExactData | None = None  #: Of a bound.
 
     def may_match(self, claim: str) -> bool:
@@ -65,9 +65,9 @@ class HeldStatement:
 class Binding:
     """Whether a certificate is about a holding, and how to say it."""
 
-    #: What differs; empty when the certificate proves the reader's own statement.
+    #: Differences; empty when the certificate proves the reader's own statement.
     refused: tuple[str, ...]
-    sentence: str = ""  #: What is proved about what under which conditions; empty when refused.
+    sentence: str = ""  #: The proved statement with its conditions; empty when refused.
 
 
 def bind(certificate: Certificate, holdings: Sequence[HeldStatement]) -> Binding:
@@ -109,7 +109,7 @@ def _bind_one(certificate: Certificate, holding: HeldStatement) -> Binding:
 
 
 def _compare(certificate: Certificate, holding: HeldStatement) -> Binding:
-    """Compare with one statement, part by part."""
+    """Compare the certificate with one statement, part by part."""
     file, statement = certificate.data, holding.statement
     limits: list[Mapping[str, str] | None] = [None]
     limits += [holding.question.size_limits(mass) for mass in HEAVIEST]

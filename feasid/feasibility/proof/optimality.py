@@ -406,7 +406,7 @@ class RangeEndProver:
         return RangeEnd(form, bound, weights, dual)
 
     def without_data(self, form: Array) -> RangeEnd | None:
-        """The bound 0 of all that exists, data or not; None where that does not hold."""
+        """The end of a range that holds without data, with bound 0; None where none is proved."""
         try:
             end = self.prove(form, np.zeros(len(self.data.rho)), {})
         except SolverError:

@@ -241,7 +241,7 @@ def open_parquet(source: IO[bytes], path: str, most: int) -> Iterator[tuple[Any,
 
 
 def _check_unpacked_size(metadata: Any, columns: int, path: str, most: int, expanded: int) -> None:
-    """Refuse what unpacks, or what counts, beyond reason.
+    """Refuse a file that unpacks to too many bytes or has too many entries.
 
     Of its groups, not of their columns: where a column's statistics lie, Arrow ends the process
     that asks for them.
