@@ -72,7 +72,7 @@ class Region:
     """The models."""
 
     robot: Robot
-    feasible: FeasibleSet  #: With our own limits, which come last.
+    feasible: FeasibleSet  #: Constraints, the limits on sizes last.
     own: int  #: How many of its linear constraints are the caller's; the others are limits.
     K: Array  #: Shape (nb, n).
     R: Array  #: Shape (rows, nb).
@@ -80,7 +80,7 @@ class Region:
     budget: float  #: Largest squared residual.
     scale: Units
     start: Array  #: Shape (n,): a model strictly inside.
-    largest: float  #: Our own limit on sizes, see `LARGEST`.
+    largest: float  #: Limit on sizes, see `LARGEST`.
 
     @classmethod
     def with_limits(
@@ -179,7 +179,7 @@ class Region:
 
     @property
     def _elimination(self) -> Elimination:
-        """Known and tied parameters eliminated; x are those that are left."""
+        """Eliminate known and tied parameters; x are the remaining ones."""
         return self.prover.question.elimination
 
     @cached_property
@@ -190,7 +190,7 @@ class Region:
 
     @cached_property
     def _unit_directions(self) -> Array:
-        """One unit of each x."""
+        """Size of one unit of each x."""
         return np.diag(self.scale.parameters[self._elimination.roots])
 
     @cached_property

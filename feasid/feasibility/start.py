@@ -15,7 +15,7 @@ from feasid.feasibility.reference import NoInteriorError, interior_point
 def feasible_start(feasible: FeasibleSet, scale: Units, reference: Array) -> Array:
     """A model that keeps all constraints strictly, ties exactly: the reference if it does.
 
-    `reference` (n,): a model near which to look. Raises InfeasibleConstraintsError: names a minimal
+    `reference` (n,): a model to start near. Raises InfeasibleConstraintsError: names a minimal
     set of constraints that contradict each other.
     """
     if not feasible.equalities and feasible.contains_strictly(reference):

@@ -1,1 +1,1 @@
-"""Robots of one type: what they have in common, and one fit of each."""
+"""Robots of one type: their common parameters, and one fit of each robot."""

@@ -58,7 +58,7 @@ class Fleet(Displayed):
     numbers: Mapping[str, tuple[float, float, float, float]]
     #: By robot the factors of its dry friction on the type's, by joint.
     friction: Mapping[str, tuple[float, ...]]
-    outliers: Mapping[str, str]  #: By robot that stands out: in what.
+    outliers: Mapping[str, str]  #: For each robot that stands out: the parameters that differ.
     fits: Mapping[str, Fit] = field(default_factory=dict)  #: By robot; empty after `load`.
     options: Mapping[str, Any] = field(default_factory=dict)  #: Of every fit.
 

@@ -154,7 +154,7 @@ class Link:
     visuals: Callable[[], Sequence[Shape | None]] = field(default=_no_shapes, repr=False)
     #: Meshes that collide, by name, in the link's frame; empty where a format does not tell.
     meshes: Callable[[], Sequence[Mesh]] = field(default=_no_meshes, repr=False)
-    has_geometry: bool = False  #: Whether it has any shape, known or not.
+    has_geometry: bool = False  #: Whether the link has any shape, known or not.
     #: The link's inertia is that of all that is drawn, not only of what collides.
     solid_visuals: bool = False
     #: The format derives the inertia from geometry: there are no decimals to judge.
@@ -246,13 +246,13 @@ class Description:
     #: Why only the format's compiler knows all masses, naming file and line.
     unknown: tuple[str, ...] = ()
     effects: tuple[UnmodelledEffect, ...] = ()  #: Forces and inertias that are not modelled.
-    left_out: tuple[LeftOut, ...] = ()  #: What the file holds besides, by name.
+    left_out: tuple[LeftOut, ...] = ()  #: Further elements of the file, by name.
     #: The mass to which all links are scaled together; 0 for as they are [kg].
     total_mass: float = 0.0
     #: Links without mass and shape between joints are mere frames in this format.
     has_frames: bool = False
     text: XmlText | None = field(default=None, repr=False)  #: The main file.
-    #: What the format's reader keeps for its own patches.
+    #: Data that the format's reader keeps for patches of the text.
     document: Any = field(default=None, repr=False)
 
     @cached_property

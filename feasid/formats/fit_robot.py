@@ -41,7 +41,7 @@ TERMS_EVERYWHERE_NOTE = (
 def resolve_robot(data: Any, robot: Robot | str | Path | None) -> Robot:
     """The robot that the caller names, or the one that travels with the data.
 
-    Raises InputError: when there is none.
+    Raises InputError: no robot is given or attached.
     """
     if isinstance(robot, str | Path):
         return load_robot(robot)

@@ -70,7 +70,7 @@ def format_of_text(text: XmlText) -> Format:
 def format_of_path(path: str | Path, default: str | None = None) -> Format:
     """The format for a path: by its suffix, else the one with the `default` name.
 
-    Raises InputError: neither says it.
+    Raises InputError: neither tells the format.
     """
     suffix = Path(path).suffix.lower()
     for form in FORMATS.values():

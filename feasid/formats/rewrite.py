@@ -218,7 +218,7 @@ def patch_source(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> byte
 
 
 def _verify_links(before: Description, after: Description, changed: Collection[str]) -> None:
-    """Changed links exactly possible, all others as they were."""
+    """Check that changed links are feasible and all others unchanged."""
     for old, new in zip(before.links, after.links, strict=True):
         if new.name in changed:
             if new.mass is None or not new.is_harmless:

@@ -99,7 +99,7 @@ def with_sidecar(
 
     Gravity is the sidecar's unless the caller gives another. A sidecar that was written for the
     robot with joints held completes that one: they are held where they were, which a note says.
-    Other joints are held afterwards.
+    Other joints are locked afterwards.
 
     Raises DescriptionError: the sidecar is damaged, from a newer version, or belongs to another
     file or robot. Raises InputError: joints that the sidecar's model has held are to be held

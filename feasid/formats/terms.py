@@ -29,7 +29,7 @@ class JointTerms:
     coulomb: float = 0.0
     stiffness: float = 0.0
     rest: float = 0.0
-    """Position at which the spring is slack."""
+    """Rest position of the spring."""
 
     @property
     def values(self) -> dict[str, float]:

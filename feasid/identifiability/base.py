@@ -131,7 +131,7 @@ class BaseParameters(Displayed):
     combination of its nb rows, and K z = 0 for exactly the changes z that no motion shows.
     """
 
-    robot: Robot  #: Whose parameters they are.
+    robot: Robot  #: The robot with these parameters.
     coefficients: Coefficients  #: The computation, with its spans and ranks.
     #: Roundings in the description that were taken for exact geometry; see `literal`.
     roundings: tuple[RoundedNumber, ...] = ()
@@ -247,7 +247,7 @@ class BaseParameters(Displayed):
 
     @cached_property
     def deciding(self) -> tuple[RoundedNumber, ...]:
-        """Those of `roundings` without which the count differs."""
+        """Roundings that change the number of base parameters."""
         if self.literal.size == self.size:
             return ()
         echelon = self.coefficients.echelon

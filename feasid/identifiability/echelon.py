@@ -141,7 +141,7 @@ class Echelon:
 
     @cached_property
     def joint_nullspaces(self) -> tuple[JointNullspace, ...]:
-        """One block per joint."""
+        """The nullspace of the parameters of each joint."""
         run = self.run
         local = run.joint_conditions
         groups: dict[tuple[int, int], list[int]] = defaultdict(list)

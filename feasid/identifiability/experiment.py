@@ -199,7 +199,7 @@ class MissingCombinations:
         return out
 
     def table(self) -> str:
-        """Counts per body, then the combinations that are not known."""
+        """Counts per body, then the unknown combinations."""
         needed: dict[str, int] = {}
         for column in self.use.independent.tolist():
             body = self.use.names[column][0]

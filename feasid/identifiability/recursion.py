@@ -125,7 +125,7 @@ class Spans:
 
 @dataclass(frozen=True, eq=False)
 class JointConditions:
-    """A joint's own conditions."""
+    """The conditions of a joint on its own columns."""
 
     #: Shape (r, d): rows on [x of the body, x of its rotor, own Ia, own fo], all in working units.
     rows: Array
@@ -424,7 +424,7 @@ class RecursionStep:
 
 @dataclass(frozen=True, eq=False)
 class Recursion(ScaledExperiment):
-    """One run of the algorithm."""
+    """Result of one run of the algorithm."""
 
     @classmethod
     def for_joints(

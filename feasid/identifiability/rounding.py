@@ -144,7 +144,7 @@ def with_exact_geometry(
 ) -> tuple[Robot, tuple[RoundedNumber, ...]]:
     """The robot with exact geometry, and the changes.
 
-    `literal`: joints whose numbers stay as they are.
+    `literal`: joints whose numbers are not rounded.
     """
     notes: list[RoundedNumber] = []
     bodies: list[Body] = []

@@ -68,7 +68,7 @@ class LogEvidence:
     """Evidence from the log's samples, kept for a fit that was saved without them."""
 
     evidence: FitEvidence | None = None  #: errors on held-out parts; None of files of before
-    structure: tuple[Structure, ...] = ()  #: what such files have
+    structure: tuple[Structure, ...] = ()  #: structure in the residuals, likewise
     contact_errors: ErrorLaw | None = None  #: errors of an observer at its default gain
     simulated: Array | None = None  #: deviations after `SIMULATED` [rad or m]
 
@@ -79,11 +79,11 @@ class FittedModel:
     """Decisions and estimates of a fit, and numbers computed from them."""
 
     description: Robot  #: what went in, with the joint terms that were fitted
-    estimator: Estimator  #: what was decided about the model
+    estimator: Estimator  #: decisions about the model
     estimate: Estimate  #: parameters, their covariance, noise, prior and bounds
     reduced: Reduced  #: the log, its torques shifted by `delay`
     equations: Reduced  #: what was fitted: `reduced`, or with robust weights or of the momentum
-    notes: tuple[Note, ...] = ()  #: what was assumed, derived, filtered and left out
+    notes: tuple[Note, ...] = ()  #: assumptions, derived signals, filters and rows left out
     log_options: Mapping[str, Any] = field(default_factory=dict)  #: how the log was prepared
     options: Mapping[str, Any] = field(default_factory=dict)  #: `FitOptions`, completed
     delay: float = 0.0  #: by which `reduced` has torques shifted to their motion [s]
@@ -92,7 +92,7 @@ class FittedModel:
     servo: ServoFit | None = None  #: of logs that have commands in place of torques
     recordings: tuple[Recording, ...] = ()  #: the logs; empty for reduced data and after `load`
     saved: LogEvidence | None = None  #: in place of the recordings, after `load`
-    logs: LogComparison | None = None  #: what each of several logs gives; None of one
+    logs: LogComparison | None = None  #: contributions of several logs; None for one log
     made: Mapping[str, Any] = field(default_factory=dict)  #: versions, time and hashes of a file
 
     @property

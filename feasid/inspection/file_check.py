@@ -45,7 +45,7 @@ class LinkReport:
     verdict: LinkVerdict
     causes: tuple[Cause, ...]
     body: str
-    """The moving body that it belongs to."""
+    """The moving body to which the link belongs."""
 
     def closest_possible_inertia(self) -> CorrectedInertia | None:
         """The closest possible inertia of an infeasible link."""
@@ -57,7 +57,7 @@ class LinkReport:
 
 @dataclass(frozen=True, eq=False)
 class BodyReport:
-    """Links that move as one, and whether they are possible together."""
+    """Links that move as one body, and the verdict on their sum."""
 
     body: LinkGroup
     verdict: LinkVerdict
@@ -70,7 +70,7 @@ class FileCheck(Displayed):
 
     description: Description  #: The file as read.
     links: tuple[LinkReport, ...]  #: Every link with its verdict and what may have caused it.
-    base: BodyReport  #: What is fixed to the world.
+    base: BodyReport  #: Links fixed to the world.
     bodies: tuple[BodyReport, ...]  #: Links that move as one, together.
 
     @property
@@ -358,7 +358,7 @@ Finding = tuple[str, str, str, int, int, str]
 
 
 def findings(report: FileCheck) -> Iterator[Finding]:
-    """Everything that was found, one entry each."""
+    """All findings, one entry each."""
     for link_report in report.links:
         link = link_report.link
         place = (link.path, link.line, link.column)

@@ -279,13 +279,13 @@ _FACES = np.full((3, 3), 0.5) - np.eye(3)  # s = _FACES @ principal moments
 
 @dataclass(frozen=True)
 class CorrectedInertia:
-    """A possible inertia near an impossible one."""
+    """A feasible inertia near an infeasible one."""
 
     mass: float
     #: xx xy xz yy yz zz about the centre of mass, in the file's axes [kg m^2].
     moments: tuple[float, ...]
     distance: float  #: Frobenius norm of the inertia's change over that of the inertia.
-    note: str = ""  #: What could not be decided by distance alone.
+    note: str = ""  #: Remark on properties that the distance does not decide.
 
 
 def check_distance(metric: str, margin: float) -> None:

@@ -88,8 +88,8 @@ class Payload:
     parameters: Annotated[Array, array(10)]
     #: Relative torque error on the log with the load: without the load in the model, and with it.
     residual: tuple[float, float]
-    verified: str  #: What was checked in exact arithmetic.
-    notes: tuple[Note, ...] = ()  #: What was assumed and what to be aware of.
+    verified: str  #: Conditions that were checked in exact arithmetic.
+    notes: tuple[Note, ...] = ()  #: Assumptions and warnings.
 
     @classmethod
     def from_fit(

@@ -24,7 +24,7 @@ from feasid.robot.description import Robot
 class Certificate:
     """A proof that parameters are feasible or infeasible, or that no feasible ones fit better."""
 
-    data: dict[str, Any]  #: What the file holds; see ``docs/certificates.md``.
+    data: dict[str, Any]  #: Content of the file; see ``docs/certificates.md``.
     #: Constraints that were asked for and are no part of it, because they are not affine.
     outside: tuple[str, ...] = ()
 

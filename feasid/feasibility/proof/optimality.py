@@ -90,7 +90,7 @@ class Optimum:
     floor: Fraction  #: No feasible model has a smaller ``|R K delta - rho|^2``.
     weights: list[Fraction]  #: w.
     dual: DualPoint  #: ``R'w`` and Z_k.
-    limit: Mapping[str, str] | None  #: Sizes up to which it is proved.
+    limit: Mapping[str, str] | None  #: Largest sizes of models for which the bound is proved.
     delta: Array  #: Shape (n,): the answer.
 
     def certificate(self, residual: float = 0.0) -> Certificate | None:
@@ -393,7 +393,7 @@ class RangeEndProver:
         """The bound that multipliers in doubles prove when they are made exact.
 
         `form` (n,); `w` (rows,); `multipliers`: of blocks and of linear constraints, (1, 1), by
-        place. Raises SolverError: when they prove nothing.
+        place. Raises SolverError: the multipliers prove nothing.
         """
         weights, dual = round_dual(
             self.question, self.data, w, multipliers, self.units, form=form, limits=self.limits
@@ -454,7 +454,7 @@ def _sqrt_rounded_up(square: Fraction) -> Fraction:
 
 
 def _round_up(number: Fraction) -> float:
-    """The next double whose decimal is not below."""
+    """The next double that is not below a number."""
     out = float(number)
     while printed_decimal(out) < number:
         out = float(np.nextafter(out, np.inf))

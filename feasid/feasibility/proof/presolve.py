@@ -113,7 +113,7 @@ class PresolvedQuestion:
 
     @property
     def redundant_rows(self) -> tuple[int, ...]:
-        """Equations that the others say, too, up to rounding."""
+        """Equations that follow from the others up to rounding."""
         used = {*self.kept, *(i for _, i, _ in self.fixed)}
         return tuple(i for i in range(len(self.question.rows)) if i not in used)
 
@@ -205,7 +205,7 @@ Active = list[tuple[int, Row, Fraction]]
 def _fix_singletons(
     question: Question,
 ) -> tuple[list[Fixed], dict[int, Fraction], Active, list[tuple[int, Fraction]]]:
-    """Fix what single entries fix, again and again; what remains, and what is contradicted."""
+    """Fix parameters that single entries determine, until none does; find contradictions."""
     settled: list[Fixed] = []
     at: dict[int, Fraction] = {}
     wrong: list[tuple[int, Fraction]] = []

@@ -1,7 +1,7 @@
 """Questions in exact numbers, and the certificates that answer them.
 
 The numbers of a certificate are the decimals that Python prints for the given doubles, so they
-are what a user reads in a table or a file. `docs/certificates.md` says what a file holds.
+are what a user reads in a table or a file. `docs/certificates.md` describes the file.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class Question:
     robot: Robot
     feasible: FeasibleSet  #: Without the margin.
     rows: ExactRows  #: The non-zero entries of K.
-    values: tuple[Fraction, ...] | None  #: beta; None where K only says what base parameters are.
+    values: tuple[Fraction, ...] | None  #: beta; None where K only defines the base parameters.
     margin: float = 0.0  #: Absolute, in SI numbers, on every matrix and number.
     elimination: Elimination = field(init=False)
 
@@ -305,7 +305,7 @@ class DualPoint:
     question: Question
     y: Sequence[Fraction]  #: Of the equations.
     Z: Mapping[int, Exact]  #: By place among the constraints.
-    form: Array | None = None  #: Shape (n,): a linear form that they bound.
+    form: Array | None = None  #: Shape (n,): the linear form whose bound is proved.
 
     @cached_property
     def _remainders(self) -> tuple[list[Fraction], list[Fraction]]:
@@ -454,7 +454,7 @@ def constant_product(constraint: Block | Linear, Z: Exact) -> Fraction:
 
 
 def constraint_data(constraint: Block | Linear) -> dict[str, Any]:
-    """A further constraint as a certificate holds it."""
+    """A further constraint in the form of a certificate."""
     if isinstance(constraint, Linear):
         pairs = zip(constraint.columns.tolist(), constraint.coefficients, strict=True)
         row = [[j, shortest_text(printed_decimal(c))] for j, c in pairs if c]

@@ -130,7 +130,7 @@ class MjcfFiles:
 
 
 def inline_includes(text: XmlText) -> bytes:
-    """The file with what it includes, so that nothing else needs to be there."""
+    """The file with its includes inlined, which needs no other file."""
     start, root = text.spans(text.root)[1], text.root
     if text.closes_itself(root) or all(e.tag != "include" for e in root.walk()):
         return text.data
@@ -226,7 +226,7 @@ class Mjcf:
     unknown: tuple[str, ...] = ()
     """Reasons why only MuJoCo's compiler knows all masses, each with file and line."""
     hidden: tuple[str, ...] = ()
-    """Those among them that hide bodies."""
+    """Elements that hide bodies."""
     effects: tuple[UnmodelledEffect, ...] = ()
     """Forces and inertias that are not modelled."""
     left_out: tuple[LeftOut, ...] = ()
@@ -234,7 +234,7 @@ class Mjcf:
     """Equality constraints that are modelled."""
     motors: Mapping[str, float] = field(default_factory=dict)
     """Joints that actuators drive, with the gains of their position servos."""
-    """What the file holds besides bodies, joints and geoms, by name."""
+    """Elements of the file other than bodies, joints and geoms, by name."""
 
 
 # -- what MuJoCo does to joints besides rigid bodies and linear joint terms ------------------------

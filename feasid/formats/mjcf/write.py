@@ -136,7 +136,7 @@ def _servo_lines(servos: Mapping[str, JointServo]) -> list[str]:
 
 
 def _set_forces(patch: Patch, root: Element, forces: Mapping[str, float]) -> None:
-    """Constant forces on joints: those that this package wrote before, and new ones."""
+    """Write constant forces on joints in place of those that this package wrote before."""
     remaining = dict(forces)
     for section in root.all("actuator"):
         for element in section.children:
@@ -181,7 +181,7 @@ def _set_gravity(patch: Patch, mjcf: Mjcf, gravity: Array) -> None:
 
 
 def _check_settings(mjcf: Mjcf) -> None:
-    """Refuse compiler settings under which a written ``<inertial>`` would not count as it is."""
+    """Refuse compiler settings under which MuJoCo would change a written ``<inertial>``."""
     settings = mjcf.compiler
     trouble = next(iter(mjcf.unknown), "")
     if settings.from_geoms == "true":
@@ -317,7 +317,7 @@ def _body_lines(robot: Robot, i: int, terms: Mapping[str, JointTerms]) -> list[s
 
 
 def _equality_lines(robot: Robot) -> list[str]:
-    """Joints that follow others."""
+    """Lines for the joints that follow other joints."""
     lines = []
     for coupling in robot.couplings:
         leader, factor = single_leader(coupling, "MJCF")

@@ -65,7 +65,7 @@ def usd_modules() -> tuple[Any, Any, Any, Any]:
 def open_layer(data: bytes, path: str) -> Any:
     """A layer of its bytes, in memory.
 
-    Raises DescriptionError: it is damaged. Raises InputError: it refers to other files.
+    Raises DescriptionError: it is damaged. Raises InputError: the layer refers to other files.
     """
     sdf, _, _, _ = usd_modules()
     layer = sdf.Layer.CreateAnonymous(".usda")
@@ -137,7 +137,7 @@ class UsdDocument:
 
 @dataclass(frozen=True, eq=False)
 class _Hinge:
-    """A joint prim: what it joins, and where."""
+    """A joint prim: the joined bodies and the two frames."""
 
     prim: Any
     parent: str
@@ -393,7 +393,7 @@ def _inverse(a: tuple[Array, Array]) -> tuple[Array, Array]:
 
 
 def _pose(turn: Array, place: Array) -> ExactPose:
-    """A pose whose floats are all that is known of it."""
+    """A pose that is known from floats only."""
     place = place + 0.0
 
     def precise() -> Any:

@@ -66,7 +66,7 @@ class Diagnosis(Displayed):
     duration: float = float("nan")  #: [s] and [Hz]; NaN when the log has no usable time.
     rate: float = float("nan")  #: See `duration`.
     notes: tuple[str, ...] = ()  #: How the log was prepared for the tests.
-    table: str = ""  #: Of several logs: what each gives, and in what it differs from the others.
+    table: str = ""  #: For several logs: their contributions and their differences.
 
     @property
     def ok(self) -> bool:

@@ -50,7 +50,7 @@ DEGREE = np.pi / 180
 
 
 def check_signals(raw: Signals, robot: Robot, runs: Sequence[Rows]) -> list[Finding]:
-    """Findings that need one column at a time.
+    """Findings of checks that need one column at a time.
 
     `runs`: row numbers of each run, in order of time.
     """
