@@ -169,8 +169,9 @@ def _read_load(path: str) -> tuple[Array, str | None]:
 
     Raises InputError: names the file and what it lacks.
     """
+    content = read_whole(path)
     try:
-        data: Any = json.loads(read_whole(path))
+        data: Any = json.loads(content)
         mass, centre, inertia = (np.array(data[key], dtype=np.float64) for key in SHAPES)
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: a load is JSON with {', '.join(SHAPES)}") from error

@@ -1,8 +1,10 @@
 """Code of robots whose base floats or has ball joints gives what Pinocchio and MuJoCo give."""
 
 import ctypes
+import math
 import shutil
 import subprocess
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from floating import loaded
 
 import feasid
 from feasid.codegen.c import find_compiler
+from feasid.codegen.expression import FUNCTIONS, SERIES_BELOW
 from feasid.robot.inertia import from_mass_com_inertia
 from feasid.robot.rotations import exponential
 
@@ -154,6 +157,19 @@ def test_turns_of_any_size(angle):
     assert np.abs(feasid.CompiledDynamics(robot, backend="python").gravity(w) - weight).max() < SAME
 
 
+@pytest.mark.parametrize("square", [1e-6, 0.01, 0.0999, 0.1001, 2.0])
+def test_the_remainder_of_a_sine_is_its_series(square):
+    exact = sum((-Fraction(square)) ** k / math.factorial(2 * k + 3) for k in range(20))
+    digits = 3e-15 if square < SERIES_BELOW else 2e-14  # sin(x) / x is subtracted from 1
+    assert FUNCTIONS["sinc_rest"](square) == pytest.approx(float(exact), rel=digits, abs=0)
+
+
+def test_parameters_that_are_numbers_in_the_code_are_not_changed():
+    robot = feasid.datasets.load("arm").attrs["robot"]
+    with pytest.raises(feasid.FeasidError, match="base="):
+        feasid.CompiledDynamics(robot, backend="python").use([1.0])
+
+
 # -- written C -------------------------------------------------------------------------------
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
@@ -165,21 +181,8 @@ def test_c_of_a_floating_base_is_pinocchios(tmp_path):
     names = ["inverse_dynamics", "gravity", "mass_matrix", "forward_dynamics"]
     code = feasid.export_c(robot, tmp_path / "dog.c", routines=names)
     assert "[3] floating_base_4  m, N" in code.header
-    built = [
-        "cc",
-        "-std=c99",
-        "-pedantic",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        "-O1",
-        "-fPIC",
-        "-shared",
-        "dog.c",
-        "-o",
-        "dog.so",
-        "-lm",
-    ]
+    flags = "-std=c99 -pedantic -Wall -Wextra -Werror -O1 -fPIC -shared"
+    built = ["cc", *flags.split(), "dog.c", "-o", "dog.so", "-lm"]
     subprocess.run(built, cwd=tmp_path, check=True)
     library, theirs = ctypes.CDLL(str(tmp_path / "dog.so")), FreeFlyer(robot, path, robot.gravity)
 

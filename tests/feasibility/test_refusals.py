@@ -391,43 +391,8 @@ def test_what_is_just_beyond_is_refused_by_name(name):
 
 def test_symbols_are_those_of_the_specification():
     ten = ["Lxx", "Lxy", "Lxz", "Lyy", "Lyz", "Lzz", "lx", "ly", "lz", "m"]
-    others = [
-        "Ia",
-        "fv",
-        "fc",
-        "fs",
-        "fl",
-        "fw",
-        "fb",
-        "fe",
-        "p1",
-        "p2",
-        "p3",
-        "p4",
-        "p5",
-        "p6",
-        "p7",
-        "p8",
-        "p9",
-    ]
-    free = [
-        "fo",
-        "k",
-        "k2",
-        "k3",
-        "gs",
-        "gc",
-        "fd",
-        "u1",
-        "u2",
-        "u3",
-        "u4",
-        "u5",
-        "u6",
-        "u7",
-        "u8",
-        "u9",
-    ]
+    others = ["Ia", "fv", "fc", "fs", "fl", "fw", "fb", "fe", *(f"p{k}" for k in range(1, 10))]
+    free = ["fo", "k", "k2", "k3", "gs", "gc", "fd", *(f"u{k}" for k in range(1, 10))]
     assert set(certificate.SIGNED) == set(others)
     assert {*ten, *others, *free, *(f"rotor_{s}" for s in ten)} == certificate.SYMBOLS
 

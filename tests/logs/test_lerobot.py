@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import feasid
-from feasid.errors import LogError
+from feasid.errors import LimitError, LogError
 from feasid.logs.lerobot import COUNTS, encoder_scale
+from feasid.logs.read.lerobot import MOST_INFO
 from feasid.logs.servo import Servo, rows_at_stops
 from feasid.logs.stream import stream_log
 
@@ -105,6 +106,14 @@ def dataset(folder, units, states, sizes, file="data/chunk-000/episode_000000.pa
     times = {"timestamp": np.arange(len(states[0])) / 30, "episode_index": 0}
     pd.DataFrame({**table, **times}).to_parquet(folder / file)
     return folder
+
+
+def test_a_description_of_a_dataset_beyond_its_limit_is_refused(tmp_path):
+    folder = dataset(tmp_path / "set", ("degrees",), [counts(900)], [900])
+    with (folder / "meta" / "info.json").open("a") as file:
+        file.write(" " * MOST_INFO)
+    with pytest.raises(LimitError, match=str(MOST_INFO)):
+        feasid.Recording(folder).raw(arm())
 
 
 @pytest.mark.parametrize("file", ["data/chunk-000/episode_000000.parquet", "data/c-0/f-0.parquet"])

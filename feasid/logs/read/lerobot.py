@@ -53,8 +53,9 @@ def read_lerobot(path: Path, how: LogReading) -> pd.DataFrame:
 def _names_of_lists(path: Path) -> dict[str, list[str]]:
     """Names of joints in the order of every list, as far as the dataset says them."""
     file = path / "meta" / "info.json"
+    text = read_whole(file, MOST_INFO)
     try:
-        features = json.loads(read_whole(file, MOST_INFO))["features"]
+        features = json.loads(text)["features"]
         return {str(name): _flat_names(feature) for name, feature in features.items()}
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise LogError(f"{file}: no description of a LeRobot dataset", path=str(file)) from error
