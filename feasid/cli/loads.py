@@ -71,7 +71,7 @@ def run_payload(arguments: argparse.Namespace) -> int:
         else:
             logs = open_sources(arguments.loaded), open_sources(arguments.without)
             found = payload(*logs, robot, body=arguments.body, **options)
-    told = {
+    values = {
         "body": found.body,
         "mass": found.mass,
         "centre": found.centre.tolist(),
@@ -81,17 +81,17 @@ def run_payload(arguments: argparse.Namespace) -> int:
     }
     converted = found.to(arguments.controller) if arguments.controller else None
     if converted:
-        told["controller"] = dict(converted.values)
+        values["controller"] = dict(converted.values)
     with redirect_sentences(arguments.json):
         print(found)
         if converted:
             print(converted)
         if arguments.out:
-            text = json.dumps(told, indent=1).encode()
+            text = json.dumps(values, indent=1).encode()
             write_atomically(arguments.out, text, overwrite=arguments.overwrite)
             print(f"wrote {arguments.out}")
     if arguments.json:
-        print_json("payload", told)
+        print_json("payload", values)
     return 0
 
 
@@ -110,9 +110,7 @@ def add_torque_constants_arguments(parser: argparse.ArgumentParser) -> None:
         "body that carries it, as feasid payload --out writes them",
     )
     add_robot_arguments(parser)
-    add(
-        "--body", metavar="NAME", help="what carries the load; default the file's, or the last body"
-    )
+    add("--body", metavar="NAME", help="body with the load; default the file's, or the last body")
     add("--out", metavar="JSON", help="write the factors here, by column")
     add_json(parser)
     add("--overwrite", action="store_true", help="replace an existing output file")
@@ -146,7 +144,7 @@ def run_torque_constants(arguments: argparse.Namespace) -> int:
             body=arguments.body or body,
             **options,
         )
-    told = [
+    constants = [
         {"joint": j, "constant": k, "deviation": s}
         for j, k, s in zip(found.joints, found.constants, found.deviations, strict=True)
     ]
@@ -160,7 +158,7 @@ def run_torque_constants(arguments: argparse.Namespace) -> int:
             factors = ",".join(f"{column}={k:.6g}" for column, k in found.units.items())
             print(f"fit these logs with --units {factors}")
     if arguments.json:
-        print_json("torque-constants", {"constants": told, "units": found.units})
+        print_json("torque-constants", {"constants": constants, "units": found.units})
     return 0
 
 
