@@ -55,7 +55,8 @@ def _names_of_lists(path: Path) -> dict[str, list[str]]:
     file = path / "meta" / "info.json"
     text = read_whole(file, MOST_INFO)
     try:
-        return {str(n): _flat_names(given) for n, given in json.loads(text)["features"].items()}
+        features = json.loads(text)["features"].items()
+        return {str(name): _flat_names(feature) for name, feature in features}
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise LogError(f"{file}: no description of a LeRobot dataset", path=str(file)) from error
 
