@@ -12,6 +12,7 @@ from arms import panda, ur5
 from scipy import signal
 
 import feasid
+from feasid.online.buffering import EvenGrid
 from feasid.online.equations import CausalEquations, FadingEquations, WindowedEquations
 from feasid.online.problem import FeasibleProblem, row_deviations
 from feasid.regression.triangle import Reduced
@@ -114,6 +115,10 @@ def test_a_window_is_a_batch_of_its_rows():
     scale = np.abs(base().K @ batch.delta).max()
     np.testing.assert_allclose(found.beta, base().K @ batch.delta, atol=ROUNDING * scale)
     np.testing.assert_allclose(found.covariance, batch.covariance, rtol=1e-5, atol=1e-9)
+    known = [found.beta[list(support)] for support in fit.reduced.supports]
+    parts = [(b @ w[:-1, inside], w[-1, inside]) for b, w in zip(known, rows, strict=True)]
+    model, torque = (np.concatenate(x) for x in zip(*parts, strict=True))
+    assert found.r2 == pytest.approx(1 - sum((torque - model) ** 2) / sum(torque**2), abs=ROUNDING)
 
 
 def test_forgetting_is_a_weighted_batch():
@@ -483,6 +488,20 @@ def test_samples_count_at_their_own_stamps(spread):
     assert sum(fit.faults.values()) == fit.faults["same time"] < 0.04 * 2400
     assert fit.time == t[-1]
     assert t[-1] - 2 * fit.block / RATE < estimate.time <= t[-1]
+
+
+def test_cubics_and_lines_are_what_they_were_at_even_times():
+    rng = np.random.default_rng(4)
+    t = np.cumsum(rng.uniform(0.4, 1.6, 300)) / RATE
+    cubic, line = np.polynomial.Polynomial([1, -2, 3, -4]), np.polynomial.Polynomial([2, -5])
+    grid, cuts = EvenGrid(RATE), [0, 1, 2, 4, 7, 8, 40, 45, 200, 300]
+    parts = [grid.resample(cubic(s)[:, None], line(s)[:, None], s) for s in np.split(t, cuts)]
+    smooth, tau, times = (np.concatenate(x) for x in zip(*parts, strict=True))
+    np.testing.assert_allclose(np.diff(times), 1 / RATE, rtol=ROUNDING)
+    assert times[-1] > t[-4]
+    assert len(grid._tail) < 8  # it does not grow
+    np.testing.assert_allclose(smooth[:, 0], cubic(times), rtol=ROUNDING)
+    np.testing.assert_allclose(tau[:, 0], line(times), rtol=ROUNDING)
 
 
 @pytest.mark.parametrize("told", [0.6, 0.8, 0.95, 1.05, 1.2, 1.4])
