@@ -27,7 +27,8 @@ feasible fit of 'arm': good; 3 base of 4 parameters, 1 body
    not known  Contact. The log in memory does not show which pushes are
               detected.
    yes        Weighing. 1 kg is known to 0.05 kg after 6 s of motion.
-   -          Simulation. No log in memory to simulate.
+   -          Simulation. Not simulated: a short log, none in memory, a loop or
+              a floating base.
    -          Masses. 1 of 2 known to 20 % from this log; 4 kg in all.
    physically consistent   yes (certified), smallest margin 0.012
    cross-validation error  5.07 % (description 7.61 %, least squares 5.07 %)

@@ -42,8 +42,7 @@ UNIT, CONSTANT = (0.4, 2.5), (0.8, 1.25)
 """Ranges of the factor on gravity torques; outside, the unit or torque constants are wrong."""
 
 LOAD_SHARE, LOAD_SIZE, LEAST_LOAD = 0.9, 0.5, 0.2
-"""Conditions of a load: its share of the difference in gravity torques, the size of this
-difference, and its mass [kg]."""
+"""Conditions of a load: its share of the difference in gravity, the difference, its mass [kg]."""
 
 UNLIKE = 0.4
 """Correlation of gravity torques below which fit and description are of different robots."""
@@ -71,8 +70,7 @@ WORSE, WORSE_FROM = 1.1, 0.02
 """Factor on the description's error, and the error, from which the description should be kept."""
 
 SHORTEST = 8.0
-"""Shortest motion whose errors hold on other motions [s]: errors of shorter logs were up to seven
-times as large in another run."""
+"""Shortest motion [s] whose errors hold in other runs; in shorter logs they were up to sevenfold."""
 
 Check = Callable[[FitEvidence], str]
 

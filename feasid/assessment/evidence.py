@@ -94,7 +94,7 @@ class FitEvidence:
     masses: PerBody  #: of the fit [kg]
     described: PerBody  #: of the description [kg]
     errors: ComparedErrors
-    offset: PerJoint  #: constant torque of the drives
+    offset: PerJoint  #: constant torque of the drives without springs
     structure: tuple[Structure, ...] = ()
     notes: tuple[Note, ...] = field(default=(), metadata=TRANSIENT)  #: notes of the fit
 
@@ -129,6 +129,7 @@ def gather(
     fitted = reduced.residuals(models.base.K @ robot.values) / np.sqrt(max(reduced.rows, 1))
     unknown = np.full(len(torque), np.nan)
     bodies = [k for k, b in enumerate(robot.bodies) if not b.massless]
+    springs = sum(_size_of_term(robot, symbol) for symbol in ("k", "gs", "gc"))
     mass = robot.inertial_columns[bodies][:, 9]
     evidence = FitEvidence(
         robot.coordinates,
@@ -153,7 +154,7 @@ def gather(
         robot.values[mass],
         description.values[mass],
         errors,
-        offset=_size_of_term(robot, "fo"),
+        offset=np.where(springs, 0.0, _size_of_term(robot, "fo")),  # else the preload of a spring
     )
     if rows is None:
         return evidence

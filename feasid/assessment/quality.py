@@ -269,7 +269,8 @@ class Uses:
     def _simulation(self) -> Use:
         e, known = self.quality.evidence, np.isfinite(self.simulated)
         if not known.any():
-            return Use("simulation", np.nan, "deg", "", "No log in memory to simulate.")
+            why = "Not simulated: a short log, none in memory, a loop or a floating base."
+            return Use("simulation", np.nan, "deg", "", why)
         size = np.where(known, [np.rad2deg(x) if u == "N m" else 100 * x for x, u in
                                 zip(self.simulated, e.units, strict=True)], -1.0)  # fmt: skip
         k = int(np.argmax(size))

@@ -132,7 +132,7 @@ class ErrorLaw:
     ) -> ErrorLaw:
         """Identify the law from runs with the errors of their torques, shape (N, dof) each.
 
-        `parts`: iterable of (Run, ndarray); `gain`, `delay`: of the observer [1/s]; by which the
+        `parts`: iterable of (Run, ndarray); `gain`: of the observer [1/s]; `delay`: by which the
         runs' torques are behind the motion [s]. Raises InputError: the log is too short.
         """
         runs = [(run, e) for run, e in parts if len(run) > SETTLED / gain * run.rate]

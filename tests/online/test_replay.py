@@ -89,20 +89,8 @@ def test_options_of_the_online_fit_are_known_or_refused(folder):
 
 
 def test_the_prompt_tells_it_line_by_line(folder, capsys):
-    status = main(
-        [
-            "replay",
-            "log.csv",
-            "--robot",
-            "arm.urdf",
-            "--window",
-            "1",
-            "--interval",
-            "2",
-            "--plot",
-            "w.png",
-        ]
-    )
+    order = ["replay", "log.csv", "--robot", "arm.urdf", "--window", "1", "--interval", "2"]
+    status = main([*order, "--plot", "w.png"])
     printed = capsys.readouterr().out
     assert status in (0, 1)
     assert printed.count("error / nominal's") >= 3
