@@ -70,7 +70,7 @@ WORSE, WORSE_FROM = 1.1, 0.02
 """Factor on the description's error, and the error, from which the description should be kept."""
 
 SHORTEST = 8.0
-"""Shortest motion [s] whose errors hold in other runs; in shorter logs they were up to sevenfold."""
+"""Shortest motion [s] whose errors hold in other runs: below it they grew up to seven times."""
 
 Check = Callable[[FitEvidence], str]
 
