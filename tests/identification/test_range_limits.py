@@ -60,7 +60,7 @@ def test_witnesses_beyond_the_limit_contradict_no_range(seed, monkeypatch):
             form = np.zeros(fit.robot.size)
             form[k] = sign
             try:
-                witness = wide.end(form, fit.delta).reached
+                witness = wide.largest_value(form, fit.delta).reached
             except feasid.FeasidError:
                 continue
             if form @ witness > sign * end and is_inside(one.region, witness):
