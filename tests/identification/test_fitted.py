@@ -150,3 +150,13 @@ def test_a_useless_fit_is_written_by_force_only(fit, tmp_path):
     assert not [*tmp_path.iterdir()]
     copy.write(tmp_path / "out.urdf", force=True)
     assert (tmp_path / "out.urdf").exists()
+
+
+def test_the_raw_error_is_that_of_unfiltered_torques():
+    log = feasid.datasets.load("arm")
+    fit = feasid.fit(log, diagnose=False, candidates=(), calibration=None)
+    model = fit.predict(log)
+    tau = log.loc[model.index, model.columns].to_numpy()
+    error = np.linalg.norm(model - tau) / np.linalg.norm(tau)
+    # The error is of the rows that the filter keeps, a part of the samples.
+    assert fit.errors(log).attrs["raw"] == pytest.approx(error, rel=0.05)
