@@ -87,7 +87,7 @@ class Display:
     measures: Sequence[Measure] = ()
     troubles: Sequence[str] = ()  #: What is wrong, the gravest first; shown before `remarks`.
     remarks: Sequence[str] = ()  #: Lines that are good to know; left out first where room is short.
-    more: str = ""  #: Where to read on.
+    more: str = ""  #: Calls that show more.
 
     @property
     def good(self) -> bool:

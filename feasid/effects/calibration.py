@@ -171,7 +171,7 @@ def correctable_mistakes(setup: UncorrectedLog, widths: Mapping[str, float]) -> 
 
 
 def is_credible(trial: CorrectedLog, group: Sequence[Mistake], covariance: Array) -> bool:
-    """Whether fitted errors of a log differ from none, and can be.
+    """Whether the fitted errors of a log are significant and physically possible.
 
     The torque of a single joint cannot be measured before the motion that it causes: if it seems
     early, the cause is play or elasticity. All of them together are early where commands were

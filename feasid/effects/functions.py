@@ -19,7 +19,7 @@ from feasid.robot.description import Robot
 from feasid.robot.joint_terms import FRICTION, TERMS, JointState
 
 SOFT = 0.05
-"""Share of a joint's largest torque over which play changes sides in columns."""
+"""Share of a joint's largest torque over which backlash changes sides, smoothly."""
 
 STEP = 1e-4
 """Step of joint zeros in difference quotients [rad or m]."""

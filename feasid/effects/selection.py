@@ -59,7 +59,7 @@ class SelectionEntry:
     gain: float  #: Share by which held-out errors fall, of all joints that were tried together.
     certainty: float  #: Deviations of that over blocks of the log.
     entered: bool  #: Whether the fit has it.
-    why: str  #: Why it has not.
+    why: str  #: Reason why it did not enter.
 
 
 @dataclass(frozen=True, eq=False)

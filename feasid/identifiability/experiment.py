@@ -288,7 +288,7 @@ LARGEST_ROUNDING = 1e-8
 this. On five mechanisms with loops coefficients of zero were off by a twentieth of it."""
 
 MIN_SINGULAR_VALUE = 1e-17
-"""Value of a zero singular value in a gap."""
+"""Number that stands for a singular value of zero in ratios."""
 
 
 @dataclass(frozen=True, eq=False)

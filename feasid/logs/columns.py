@@ -256,7 +256,7 @@ def _refuse_absent_joints(
 
 
 def _nearest_columns(wanted: Sequence[str], rest: Sequence[Any]) -> str:
-    """A mapping of names that are looked for to the nearest columns, as it is written."""
+    """Text of a mapping from missing names to the columns with the nearest names."""
     candidates = [str(c) for c in rest]
     pairs = []
     for name in wanted:

@@ -200,7 +200,7 @@ def _resample(
 def _differentiate(
     part: dict[str, Array], how: SignalProcessing, cutoff: float | None, rate: float
 ) -> None:
-    """Filter what is there and derive what is not, in place."""
+    """Filter the logged signals and derive the missing ones, in place."""
     whole = how.filtering == "signals"
     if "tau" in part and how.filter_torque and whole:
         (part["tau"],) = smooth_and_differentiate(part["tau"], 0, cutoff, rate)

@@ -41,7 +41,7 @@ EXTENSION = 3
 """Periods of the cut-off over which the ends are extended."""
 
 SHORTEST = 64
-"""Samples from which a spectrum is taken at its word."""
+"""Number of samples from which a spectrum is reliable."""
 
 WHOLE = 1e-6
 """A count this close above a whole number is that number: rates carry rounding of time stamps."""

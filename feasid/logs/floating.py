@@ -208,7 +208,7 @@ TOUCHES = 0.5
 """Above this a column ``contact_<contact>`` says that it touches."""
 
 USED = {"topic", "rate", "corrupt", "nan", "cutoff", "filtering", "derivative_cutoff"}
-"""Options of a log that those of floating robots share with others."""
+"""Options that logs of floating robots share with other logs."""
 
 
 @dataclass(frozen=True, eq=False)

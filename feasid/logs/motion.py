@@ -1,4 +1,4 @@
-"""What a log says about a robot's motion: runs of position, velocity, acceleration, torque."""
+"""A robot's motion in a log: runs of position, velocity, acceleration and torque."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Rows = npt.NDArray[np.int64]
 class Run:
     """One segment of evenly spaced samples without gaps."""
 
-    label: str  #: The run it belongs to.
+    label: str  #: Name of its run in the log.
     rate: float  #: Sampling rate [Hz].
     rows: Rows  #: Shape (N,): row numbers in the log.
     t: Array  #: Shape (N,): time from the log's first row [s].
@@ -72,7 +72,7 @@ class Motion:
     coordinates: tuple[str, ...]
     runs: tuple[Run, ...]
     cutoff: float | None  #: Cut-off of the low-pass [Hz]; None when nothing was filtered.
-    said: tuple[Note, ...]  #: What was derived, filtered, split, unwrapped or trimmed.
+    said: tuple[Note, ...]  #: Notes on signals derived, filtered, split, unwrapped or trimmed.
     excluded: tuple[ExcludedRows, ...] = ()  #: Every row of the log that is in no run.
     rows: int = 0  #: Rows of the log, used or not.
     #: One of "signals", "equations": what the low-pass is for: the signals went through it, or the

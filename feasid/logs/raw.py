@@ -440,7 +440,7 @@ def _used_columns(layout: ColumnLayout, effort: str) -> list[tuple[str, str, Any
 QUANTITIES = {**WORDS, COMMAND: "command", "t": "time"}
 
 TICKS = ("tick", "ticks", "count", "counts", "cnt", "inc", "increments", "pulses", "lsb")
-"""Units of encoders, whose factor is a turn over their number in one."""
+"""Units of encoders; the factor is one turn over the number of counts per turn."""
 
 
 def _unit_error(layout: ColumnLayout, wrong: Mapping[str, tuple[Any, str]]) -> LogError:

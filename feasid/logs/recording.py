@@ -80,7 +80,7 @@ def blur_signals(raw: Signals, steps: Mapping[str, Array], seed: int) -> Signals
 
 
 Torque: TypeAlias = bool | Collection[str]
-"""Whether torques are required, or those of which joints."""
+"""Whether torques are required, or the joints whose torques are."""
 
 
 LEAST_BLUR = 0.01

@@ -68,11 +68,11 @@ class Evidence:
     #: Smallest and largest eigenvalue of the mass matrix, over those of the nominal model's, at the
     #: latest posture.
     inertia: tuple[float, float]
-    bad: float  #: Share of unusable samples lately.
+    bad: float  #: Share of unusable samples among the newest ones.
     verified: bool  #: Whether there is an estimate, verified in exact arithmetic.
     known: float = 1.0  #: Share of the directions of parameter space that the rows determine.
     still: float = 0.0  #: Time for which nothing has moved, so that nothing was learnt [s].
-    clock: str = ""  #: What time stamps say against the rate; empty when nothing.
+    clock: str = ""  #: How the time stamps contradict the rate; empty if they agree.
     #: Whether the estimate is the optimum, not a feasible model on the way to it.
     converged: bool = True
     #: Whether the robot has changed, and it is not known yet how: the model is that from before.
@@ -183,8 +183,8 @@ class OnlineEstimate:
     r2: float
     r2_joints: Array  #: Shape (dof,).
     decision: Decision  #: Whether the gate lets the model be used, and why not.
-    verified: str  #: What holds in exact arithmetic.
-    seconds: float  #: What the estimate took.
+    verified: str  #: Statement that was verified in exact arithmetic.
+    seconds: float  #: Time that the estimate took [s].
     #: Time since the newest motion that is in it, while the robot stands still [s].
     age: float = 0.0
     #: False when the newest problem had no verified answer, and the last one that had stands.

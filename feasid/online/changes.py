@@ -1,6 +1,6 @@
 """Changes of the robot: loads that come and go, friction that jumps.
 
-They show in prediction errors. Rows are predicted before they are learnt; errors e of half a
+Changes show in prediction errors. Rows are predicted before they are learnt; errors e of half a
 second of motion, whitened, and the torques x = Y d that a change d of the base parameters would
 cause give the least-squares estimate of its size,
 
@@ -81,7 +81,7 @@ class ModelChange:
     kind: Literal["load", "friction"]
     where: str  #: Body that the load is fixed to, or joint.
     #: Of a load the estimate of its mass, negative when it went [kg]; of friction its change, as a
-    #: share of what it was.
+    #: share of the former value.
     size: float
     deviations: float  #: The same in units of the usual scatter of such estimates.
 

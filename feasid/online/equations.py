@@ -256,7 +256,7 @@ class FadingEquations:
 
 
 class WindowedEquations:
-    """The last blocks, each of weight one."""
+    """Equations of the last blocks, each with weight 1."""
 
     def __init__(self, sizes: Sequence[int], blocks: int) -> None:
         self._sizes, self.blocks = sizes, blocks

@@ -39,7 +39,7 @@ MAX_KEPT_DECISIONS = 1000
 
 
 class JobQueue:
-    """Jobs of one owner.
+    """Queue of jobs of one owner, done in order.
 
     `threaded`: whether a thread does them, which begins with the first one; `most`: jobs that may
     wait for it; `lock`: held by whoever changes what the owner's callers share.
@@ -180,7 +180,7 @@ class Learner:
         self._bad: deque[int] = deque(maxlen=max(1, round(rate / block)))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but a function, which is made anew."""
+        """The state without the compiled function, which is made again."""
         return {k: v for k, v in vars(self).items() if k != "_one_thread"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -218,7 +218,7 @@ class Learner:
         self._since += self.block
 
     def _equations_of(self, raw: SampleBlock, part: slice) -> tuple[list[Array], Array]:
-        """Rows of samples that follow on the last, where something moves, and their ages."""
+        """Equations of the next samples, where a joint moves, and their ages."""
         dof, speeds = self.robot.dof, raw.dq
         smooth = raw.q[part] if speeds is None else np.hstack([raw.q[part], speeds[part]])
         smooth, tau, t = self._grid.resample(smooth, raw.tau[part], raw.t[part])

@@ -185,7 +185,7 @@ def nominal_parameters(
 
 
 def _joint_term_sizes(task: EstimationProblem, robot: Robot) -> Array:
-    """Sizes of joint terms; for drive inertias that no motion separates from a body's, the body's.
+    """Usual sizes of joint terms; of a drive inertia that no motion separates, the body's inertia.
 
     Without samples, the parameters would not be determined.
     """

@@ -145,7 +145,7 @@ class LogOptions(ReadOptions, SignalOptions, FloatingOptions, total=False):
 
 
 class CouplingOptions(TypedDict, total=False):
-    """Which motors move several joints."""
+    """Options on motors that move several joints."""
 
     couplings: Annotated[
         Mapping[str, Mapping[str, float]] | None,
@@ -164,7 +164,7 @@ class ReplayOptions(ReadOptions, CouplingOptions, total=False):
 
 
 class TermOptions(CouplingOptions, total=False):
-    """Which joint terms are fitted."""
+    """Options on the joint terms that are fitted."""
 
     friction: Annotated[
         Sequence[str] | None,
@@ -180,7 +180,7 @@ class TermOptions(CouplingOptions, total=False):
 
 
 class ChoiceOptions(TypedDict, total=False):
-    """Which joint terms a log may choose."""
+    """Options on the joint terms that a log may select."""
 
     candidates: Annotated[
         Sequence[str] | None,
@@ -191,7 +191,7 @@ class ChoiceOptions(TypedDict, total=False):
 
 
 class MeasuredOptions(TypedDict, total=False):
-    """Which joints have equations."""
+    """Options on the joints that have equations."""
 
     measured: Annotated[
         Sequence[str] | None,
@@ -468,7 +468,7 @@ class CorrectOptions(BoundOptions, SolverOptions, total=False):
 
 
 class RangeOptions(TypedDict, total=False):
-    """Over which models ranges are taken."""
+    """Options on the models over which ranges are taken."""
 
     level: Annotated[
         float,

@@ -35,7 +35,7 @@ SETTLED = 1e-3
 """Iterations at most, and the largest change of a weight at which they end."""
 
 FEWEST = 8
-"""Blocks below which a median residual means nothing."""
+"""Number of blocks below which a median residual is not reliable."""
 
 SHOWN = 6
 """Blocks that the notes list."""

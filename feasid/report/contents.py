@@ -139,7 +139,7 @@ POINTS = 100_000
 """Points of all curves together, so that a page stays below three megabytes."""
 
 MOST, FEWEST = 1500, 50
-"""Points of one curve."""
+"""Number of points of one curve."""
 
 DIGITS = 5
 """Significant digits of curves."""

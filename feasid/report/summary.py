@@ -25,7 +25,7 @@ FIRST = ("mass-bound", "mass-released", "shape-bound", "shape-released")
 """Codes of notes that the summary says first: the model is not what the description suggests."""
 
 REJECTED = ("mass-released", "shape-released")
-"""Those of them that need attention: the log and the description disagree."""
+"""Codes of notes that need attention: the log and the description disagree."""
 
 SURE = 30.0
 """Relative standard deviation [%] below which a base parameter counts as identified."""
@@ -398,7 +398,7 @@ def _error_measure(name: str, errors: pd.Series[float]) -> Measure:
 
 
 def _range_text(values: pd.Series[float]) -> str:
-    """The smallest and the largest of several values, and whose they are."""
+    """The smallest and the largest of several values with their names."""
     if len(values) < 2:
         return ""
     low, high = int(values.argmin()), int(values.argmax())

@@ -480,7 +480,7 @@ class Closure:
 
     @cached_property
     def _moves_loops(self) -> npt.NDArray[np.bool_]:
-        """Which independent coordinates any loop depends on."""
+        """Mask of the independent coordinates on which a loop depends."""
         A = self.robot.coupling_map.A
         return np.asarray(
             (A[self.conditions.affected_coordinates][:, self.active] != 0).any(axis=0)
@@ -524,7 +524,7 @@ class Closure:
         return max(100 * CLOSURE_TOLERANCE, 10 * float(np.abs(residual).max()))
 
     def is_regular(self, q: Array) -> npt.NDArray[np.bool_]:
-        """Which configurations determine the passive velocities, (N,)."""
+        """Mask of the configurations that determine the passive velocities, (N,)."""
         jacobian = self.conditions.residual_and_jacobian(q)[1]
         c = np.einsum("can,az->ncz", jacobian, self.robot.coupling_map.A[:, self.passive])
         s = np.linalg.svd(c, compute_uv=False)

@@ -43,7 +43,7 @@ class CouplingMap:
 
     A: Array  #: Shape (axes, independent).
     b: Array  #: Shape (axes,).
-    independent: Index  #: Which coordinates of the tree s are.
+    independent: Index  #: Coordinates of the tree that are the independent ones s.
 
 
 def resolve_couplings(

@@ -348,7 +348,7 @@ def coordinate_units(robot: RobotLayout, length: float) -> Array:
 
 
 def _is_angle(robot: RobotLayout) -> Mask:
-    """Which joint coordinates are angles, shape (axes,)."""
+    """Mask of the joint coordinates that are angles, shape (axes,)."""
     turns = [body.motion[:3, k].any() for body in robot.bodies for k in range(body.dof)]
     return np.array(turns, dtype=bool)
 

@@ -56,7 +56,7 @@ class ServoLaw:
 
 @dataclass(frozen=True, eq=False)
 class JointEquations:
-    """One joint's rows in one set of logs.
+    """Rows of one joint in logs with the same load.
 
     ``regressor`` (rows, nb), ``projector`` (rows, p) orthonormal instruments, ``projected``
     (p, nb) the regressor times them, ``basis`` (p, r) and ``free`` (rows, s) orthonormal bases of

@@ -28,7 +28,7 @@ STEP = 1e-4
 """Difference of logarithms by which gradients are differentiated."""
 
 GRADIENT = 1e-3
-"""Gradient at which the search ends; a nat is what differences are judged by."""
+"""Gradient at which the search ends [nat]; differences are judged in nats."""
 
 FLAT = 1e-4
 """Second derivative below which the log says nothing, and its share of the largest that is
@@ -46,7 +46,7 @@ TAILS = 3
 
 @dataclass(frozen=True, eq=False)
 class GainPrior:
-    """What is known before the log."""
+    """Knowledge before the log is used."""
 
     #: Shape (nb, n): base parameters by the unknowns: standard parameters, or base ones of no
     #: description.
@@ -62,7 +62,7 @@ class GainPrior:
     #: Deviation of the factor that the whole description is off; zero where only the description
     #: fixes it, and this factor is added to what is reported.
     factor: float
-    fixed_by: str  #: What fixes the common factor.
+    fixed_by: str  #: Origin of the common factor.
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,7 +44,7 @@ LEAST_SHAPE = 0.07
 error: those of the evidence alone were too small."""
 
 LIMITED = 0.01
-"""Misfit above which torque limits are looked for."""
+"""Misfit above which torque limits are searched."""
 
 UNTOLD = 0.5
 """A gain with a larger relative standard deviation counts as not determined by the log."""
@@ -66,7 +66,7 @@ LARGEST_ERROR = 1.0
 class ServoFit:
     """What a log of positions and commands shows of the servos."""
 
-    servo: Servo  #: With which commands are read as torques.
+    servo: Servo  #: Servo with which commands are read as torques.
     #: Shape (dof,): relative standard deviations of the gains, and of their ratios to the mean
     #: gain.
     kp_deviations: Array
@@ -297,7 +297,7 @@ def _require_model(robot: Robot, chosen: Mapping[str, Any]) -> Robot:
 
 
 def _servo_fit(problem: GainProblem, best: LawFit, rival: LawFit | None) -> ServoFit:
-    """Gains, deviations and what fixed them."""
+    """Gains with standard deviations and the origin of the common factor."""
     robot, prior, equations = problem.base.robot, problem.prior, best.equations
     posterior, law, limits = best.posterior, best.law, problem.limits
     n, (lags, delay_deviation) = robot.dof, equations.lags

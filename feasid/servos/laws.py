@@ -137,7 +137,7 @@ class GainProblem:
         return (self._with_share(found) or found) if "weight" in terms else found
 
     def _further(self, best: LawFit) -> Iterator[LawFit]:
-        """Fits with one more term."""
+        """Yield the fits with one more term each."""
         offered = ["rate", "gravity"]
         if len(self.data[0].stretches) == 1:  # the integral at the start is that of a single run
             offered.append("integral")

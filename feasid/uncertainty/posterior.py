@@ -318,7 +318,7 @@ class HamiltonianChains:
 
 
 def effective_draws(draws: Array) -> Array:
-    """Independent draws that the draws (count, chains, n) are worth, per parameter, shape (n,).
+    """Effective number of independent draws among (count, chains, n), per parameter, shape (n,).
 
     From the autocorrelation about the mean of all chains, summed over Geyer's (1992) initial
     positive pairs; NaN where a parameter does not vary.
@@ -340,7 +340,7 @@ def effective_draws(draws: Array) -> Array:
 def verify_draws(feasible: FeasibleSet, parameters: Array) -> Array:
     """The draws, each checked in exact arithmetic.
 
-    Raises SolverError: one breaks a constraint.
+    Raises SolverError: a draw breaks a constraint.
     """
     for k, delta in enumerate(parameters):
         if broken := feasible.violations(delta):

@@ -106,8 +106,8 @@ def complete_multipliers(
 
     `Z`: by place among the constraints; `left`: ``sum_k <B_kj, Z_k> - (K'y)_j``; `units`: of the
     blocks; `faces`: on which blocks stay whose multipliers their parameters do not determine.
-    Returns: positive semidefinite where those given were; what is left now: zero in all columns but
-    those that nothing owns and where a matrix that takes it exactly would be indefinite.
+    Returns the multipliers, semidefinite where `Z` is, and the remainder: zero but in columns that
+    no multiplier owns, or whose matrix would become indefinite.
     """
     out, remainders = dict(Z), list(left)
     owned: set[int] = set()

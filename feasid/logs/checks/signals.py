@@ -404,7 +404,7 @@ def check_range(raw: Signals, robot: Robot) -> list[Finding]:
 
 
 def looks_like_degrees(q: Array, low: float, high: float) -> bool:
-    """Inside the limits as degrees, and too far outside for a turn, a zero or a direction."""
+    """Whether positions fit the limits only if they are degrees."""
     finite = q[np.isfinite(q)]
     if not finite.size or not (np.isfinite(low) and np.isfinite(high) and low < high):
         return False

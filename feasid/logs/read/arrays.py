@@ -3,7 +3,7 @@
 A mapping ``{"t": (N,), "q": (N, dof), "tau": (N, dof)}``, a tuple ``(t, q, tau)``, or a table of
 Arrow or polars.
 
-Parquet files without trusting how little they seem to hold. Needs the extra "parquet". Lists of a
+Parquet files, whose declared sizes are not trusted. Needs the extra "parquet". Lists of a
 fixed length become columns, and LeRobot's datasets those of positions and commands.
 """
 

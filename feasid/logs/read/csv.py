@@ -48,7 +48,7 @@ LONGEST_NAME = 1000
 """Characters of a column's name."""
 
 SAID = re.compile(r"sep=(.)\s*")
-"""Excel's first line, which says how columns are parted."""
+"""Excel's first line, which names the separator of columns."""
 
 RETURN, FEED = b"\r", b"\n"
 
@@ -236,7 +236,7 @@ def _refuse_stray_carriage_returns(data: bytes, path: str) -> None:
 
 
 def _count_named_columns(names: Sequence[str]) -> int:
-    """How many columns there are up to the last one with a name."""
+    """Number of columns up to the last one with a name."""
     return max((k + 1 for k, name in enumerate(names) if name), default=0)
 
 

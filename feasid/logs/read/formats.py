@@ -41,8 +41,8 @@ class LogReading:
     """Options of a reader in addition to the path."""
 
     max_bytes: int = MOST_BYTES  #: Files that are or grow larger are refused.
-    topic: str | None = None  #: Which recording of a file that holds several.
-    joints: Collection[str] = ()  #: Those of the robot, by which a recording may be chosen.
+    topic: str | None = None  #: The recording to read from a file with several.
+    joints: Collection[str] = ()  #: Joints of the robot, by which a recording may be chosen.
     #: How text is written; see `feasid.logs.read.csv.read_csv`.
     csv: Mapping[str, Any] = field(default_factory=dict)
 

@@ -19,7 +19,7 @@ MOST_INFO = 2**24
 """Bytes of the file that describes a dataset."""
 
 ENDINGS = (".pos", ".vel", ".effort", "_pos", "_vel")
-"""What LeRobot appends to the names of joints."""
+"""Endings that LeRobot appends to the names of joints."""
 
 
 def read_lerobot(path: Path, how: LogReading) -> pd.DataFrame:

@@ -39,7 +39,7 @@ MOST_MEMBERS, DEEPEST = 10_000, 8
 """Arrays and groups of a file of HDF5, and groups inside groups, that are read."""
 
 FILTERS = {1: "gzip", 2: "shuffle", 3: "fletcher32", 5: "nbit", 6: "scaleoffset", 32000: "lzf"}
-"""How arrays of HDF5 may be packed, by the library's numbers; each once."""
+"""Filters that arrays of HDF5 may pass, by HDF5's number; each once."""
 
 
 def read_matlab(path: Path, how: LogReading) -> pd.DataFrame:

@@ -251,7 +251,7 @@ def _string(content: memoryview, at: int) -> str:
 
 
 def _check_plain_table(database: sqlite3.Connection, table: str, path: Path) -> None:
-    """Refuse views, virtual tables and computed columns: they run what the file says."""
+    """Refuse views, virtual tables and computed columns: they execute code of the file."""
     query = "SELECT sql FROM sqlite_master WHERE lower(name) = ?"
     texts = [str(sql) for (sql,) in database.execute(query, [table])]
     columns = database.execute(f"PRAGMA table_xinfo({table})").fetchall()
