@@ -48,9 +48,9 @@ UNLIKE = 0.4
 """Correlation of gravity torques below which fit and description are of different robots."""
 
 FIVE = 5.0
-"""Factor on a described mass, or its inverse, beyond which something is wrong; and the least"""
+"""Factor on a described mass, or its inverse, beyond which something is wrong."""
 HEAVY = 0.2
-"""described mass that is compared [kg]."""
+"""Smallest described mass that is compared [kg]."""
 
 THREE, MUCH = 2.9, 0.15
 """Factor on a described mass beyond which a fit is doubtful (just within the bound of plausible

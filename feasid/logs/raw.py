@@ -109,7 +109,7 @@ def _joint_coordinates(robot: Robot, s: Array) -> Array:
 
 
 def _follower_deviation(robot: Robot, joint: str, q: Array, expected: Array, rows: Index) -> float:
-    """Root-mean-square difference; refused when it is more than noise."""
+    """Root-mean-square difference; raises LogError if it is more than noise."""
     off = q - expected
     if robot.bodies[robot.joint_index(joint)].motion[:3].any():
         off = off - 2 * np.pi * np.round(np.nanmedian(off) / (2 * np.pi))

@@ -250,9 +250,9 @@ class CentralPath:
             mu /= PATH_FACTOR
 
     def multipliers(self, x: Array, mu: float) -> tuple[Array, dict[int, Array]]:
-        """Weights w, and Z by place in SI: linear in the step to the exactly central point.
+        """Weights w, and multipliers Z by constraint, in SI.
 
-        So they are stationary but for the rounding of doubles.
+        They are linear in the Newton step to the central point, so only rounding makes them inexact.
         """
         (slope, curvature), (g, H) = self.quadratic.derivatives(x), self.cone.derivatives(x)
         move = self.cone.directions @ newton_step(curvature / mu + H, -slope / mu - g)

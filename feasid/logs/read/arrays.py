@@ -243,8 +243,8 @@ def open_parquet(source: IO[bytes], path: str, most: int) -> Iterator[tuple[Any,
 def _check_unpacked_size(metadata: Any, columns: int, path: str, most: int, expanded: int) -> None:
     """Refuse a file that unpacks to too many bytes or has too many entries.
 
-    Of its groups, not of their columns: where a column's statistics lie, Arrow ends the process
-    that asks for them.
+    Sizes of row groups are read, not those of columns: Arrow ends the process if the statistics of
+    a column are damaged.
     """
     groups = (metadata.row_group(k) for k in range(metadata.num_row_groups))
     packed = sum(group.total_byte_size for group in groups)
