@@ -252,7 +252,7 @@ class CentralPath:
     def multipliers(self, x: Array, mu: float) -> tuple[Array, dict[int, Array]]:
         """Weights w, and multipliers Z by constraint, in SI.
 
-        They are linear in the Newton step to the central point, so only rounding makes them inexact.
+        They are linear in the Newton step to the central point: only rounding makes them inexact.
         """
         (slope, curvature), (g, H) = self.quadratic.derivatives(x), self.cone.derivatives(x)
         move = self.cone.directions @ newton_step(curvature / mu + H, -slope / mu - g)
