@@ -182,7 +182,7 @@ class ProjectedPlan(RegressorPlan):
 
     @cached_property
     def smooth_columns(self) -> tuple[tuple[int, ...], ...]:
-        """All joints: they depend on dq/ds."""
+        """No column: those of all joints depend on the slopes dq/ds of the loops."""
         return tuple(() for _ in self.nonzero_columns)
 
     def fill_bodies(self, q: Array, dq: Array, ddq: Array, blocks: Sequence[Array]) -> None:

@@ -46,7 +46,7 @@ ends them sooner. Models of right logs take 25 to 40 steps; those of wrong ones 
 is too large after 50 of them already, by more than it may fall."""
 
 SMALLEST_ERROR = 0.03
-"""Relative errors below this count as equal: thinned, filtered friction leaves as much."""
+"""Relative errors below this count as equal: decimated, filtered friction causes as much."""
 
 EXPLAINED = 0.9
 """Held-out error of least squares up to which it explains something of a joint's torque."""

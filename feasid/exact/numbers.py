@@ -83,7 +83,7 @@ def common_denominator(numbers: Iterable[Fraction]) -> tuple[Integers, int]:
 
 
 def decimals_to_integers(numbers: Array) -> tuple[Integers, int]:
-    """Decimals of doubles as integers over one denominator; quickly where they are halves."""
+    """Decimals of doubles as integers over one denominator; multiples of 1/2 take no fractions."""
     twice = 2 * numbers
     if (np.abs(twice) < 2.0**MANTISSA).all() and (twice == np.rint(twice)).all():
         return twice.astype(np.int64).astype(object), 2

@@ -176,7 +176,7 @@ def _wanted_names(joints: Sequence[str]) -> set[str]:
 def _convert_to_si(
     df: pd.DataFrame, written: Mapping[Any, str], units: dict[str, str]
 ) -> tuple[pd.DataFrame, list[Note]]:
-    """Convert columns of known units all at once, and add these to `units`; notes on all."""
+    """Convert columns of known units to SI and add the units to `units`; returns notes."""
     import pandas as pd
 
     converted: dict[str, list[str]] = {}
