@@ -158,5 +158,4 @@ def test_the_raw_error_is_that_of_unfiltered_torques():
     model = fit.predict(log)
     tau = log.loc[model.index, model.columns].to_numpy()
     error = np.linalg.norm(model - tau) / np.linalg.norm(tau)
-    # The error is of the rows that the filter keeps, a part of the samples.
-    assert fit.errors(log).attrs["raw"] == pytest.approx(error, rel=0.05)
+    assert fit.errors(log).attrs["raw"] == pytest.approx(error, rel=0.05)  # of a part of the rows

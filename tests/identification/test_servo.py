@@ -1,5 +1,6 @@
 """Gains of servos and the robot behind them, from positions and commands alone."""
 
+import random
 from dataclasses import replace
 
 import numpy as np
@@ -86,7 +87,7 @@ def test_gains_delay_and_motion_of_a_leg(leg):
 @pytest.mark.slow
 @pytest.mark.parametrize("robot", ["so101", "ur5", "panda", "leg"])
 def test_arms(robot):
-    world = made(robot, seed=np.random.SeedSequence().entropy % 2**32)
+    world = made(robot, seed=random.randrange(2**32))
     print(world.seed)
     fit = feasid.fit(world.log, world.robot, command="position")
     assert np.abs(ratios(fit, world)[1] - 1).max() < RATIO_TOLERANCE
