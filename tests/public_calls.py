@@ -534,13 +534,13 @@ def calls(s):
     methods("FeasibleSet.without_constraints", lambda: s.set, lambda: {"names": ["mass of upper"]})
     methods("FeasibleSet.with_user_constraints_of", lambda: s.set, lambda: {"other": s.set})
     methods("FeasibleSet.with_margin", lambda: s.set, lambda: {"margin": 1e-6})
+    shared = {"p": p.robot_unknowns(**s.unknowns)}
     for name, given in {
         "feasibility_test": {"beta": beta},
         "closest_correction": {"beta": beta},
         "feasible_least_squares": {"R": R, "rho": beta},
     }.items():
-        given["p"] = p.robot_unknowns(**s.unknowns)
-        out[f"problems.{name}"] = partial(lambda *call: call, getattr(p, name), given)
+        out[f"problems.{name}"] = partial(lambda *call: call, getattr(p, name), shared | given)
     for result in s.results:
         out[type(result).__name__] = partial(_built, result)
     methods("Fit.display", lambda: s.fit, lambda: {})

@@ -122,6 +122,12 @@ def _in_percent(share: float) -> str:
     return f"{100 * share:.2g} %"
 
 
+def _factors(c: GravityComparison) -> str:
+    """The least and the largest factor on gravity torques, once where they are alike."""
+    ends = np.nanmin(c.factors), np.nanmax(c.factors)
+    return " to ".join(dict.fromkeys(f"{end:.2g}" for end in ends))
+
+
 def carries_load(c: GravityComparison | None, described: float) -> bool:
     """Whether a load at the last body explains what differs from the description."""
     return (
@@ -184,7 +190,6 @@ def unit_is_wrong(e: FitEvidence) -> str:
         return ""
     if c.factor >= 0 and (UNIT[0] < c.factor < UNIT[1] or c.common <= 0.5):
         return ""
-    known = c.factors[np.isfinite(c.factors)]
     cause = (
         "The torques have the wrong sign (sign=)." if c.factor < 0
         else "Motor currents in amperes look like this: multiply each by its torque constant and "
@@ -192,8 +197,8 @@ def unit_is_wrong(e: FitEvidence) -> str:
         else "Check the unit of the torques and the masses of the description (units=)."
     )  # fmt: skip
     return (
-        f"The torques are not newton metres at the joints: gravity torques are {known.min():.2g} "
-        f"to {known.max():.2g} times the description's. {cause}"
+        f"The torques are not newton metres at the joints: gravity torques are {_factors(c)} times "
+        f"the description's. {cause}"
     )
 
 
@@ -206,9 +211,8 @@ def torque_constants_are_off(e: FitEvidence) -> str:
     known = c.factors[np.isfinite(c.factors)]
     if not (known.min() > CONSTANT[1] or known.max() < CONSTANT[0]):
         return ""
-    factors = " to ".join(dict.fromkeys(f"{end:.2g}" for end in (known.min(), known.max())))
     return (
-        f"Gravity torques are {factors} times the description's at every joint that carries "
+        f"Gravity torques are {_factors(c)} times the description's at every joint that carries "
         "weight: check the unit, torque constants and gear ratios."
     )
 

@@ -25,14 +25,14 @@ from feasid.estimation.cross_validation import CrossValidation
 from feasid.estimation.noise import TINY
 from feasid.regression.triangle import Reduced
 from feasid.robot.description import Robot
+from feasid.robot.joint_terms import JOINT_TERMS
 from feasid.robot.layout import squares_in_common_unit
 
 POSES = 150
 """Random poses at which gravity torques are compared."""
 
 HOLDING_SHARE = 0.03
-"""Share of the torque that a joint can exert below which gravity errors do not matter, if friction
-is small."""
+"""Share of a joint's largest torque below which gravity errors do not matter, with low friction."""
 
 CREDIBLE_EFFORT = 40.0
 """An effort limit above so many times the largest torque of any joint counts as a placeholder."""
@@ -41,8 +41,7 @@ FULL_TURN = 3.2
 """A joint with limits beyond this [rad] turns freely; the log's range is then doubled."""
 
 SLIGHT = 0.05
-"""Share of the largest gravity torque from which a joint carries weight, and of the largest range
-below which a joint stands still."""
+"""Shares of the largest gravity torque and range below which a joint carries nothing, or stands."""
 
 SIGN_SPEED = 0.02
 """Speed [rad/s or m/s] over which friction changes its sign when it is removed from errors."""
@@ -129,7 +128,7 @@ def gather(
     fitted = reduced.residuals(models.base.K @ robot.values) / np.sqrt(max(reduced.rows, 1))
     unknown = np.full(len(torque), np.nan)
     bodies = [k for k, b in enumerate(robot.bodies) if not b.massless]
-    springs = sum(_size_of_term(robot, symbol) for symbol in ("k", "gs", "gc"))
+    springs = sum(_size_of_term(robot, t.symbol) for t in JOINT_TERMS if t.kind == "spring")
     mass = robot.inertial_columns[bodies][:, 9]
     evidence = FitEvidence(
         robot.coordinates,

@@ -54,8 +54,7 @@ LIMITS = {
 torque error over torque, push over the arm's weight, kilograms."""
 
 SMALL_SHARE = 0.02
-"""Error as a share of the torque that a joint can exert; it counts like the first limit of
-feed-forward."""
+"""Error, as a share of a joint's largest torque, that counts as the first limit of feed-forward."""
 
 ALARMS = 1.0 / 3600.0
 """Crossings per second of the thresholds of contact on the log's own motion [Hz]."""

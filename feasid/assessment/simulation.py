@@ -59,8 +59,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_STEP = 3e-3
-"""Longest step [s]: on simulated arms, end points differ from MuJoCo's with steps of 10 us by
-1e-5."""
+"""Longest step [s]: ends of simulated arms differ by 1e-5 from MuJoCo's with steps of 10 us."""
 
 WINDOWS, MOST_WINDOWS = 100, 100_000
 """Number of simulated windows, evenly over the log, and the largest number allowed."""
@@ -79,8 +78,7 @@ of overfitted models .5 to 1.2: chance and overfitting alone make a ratio of two
 """
 
 SHIFTS = (0.37, 0.71)
-"""Shares of a run by which its residual is shifted in time; two of them reduce the effect of
-chance."""
+"""Shares of a run by which its residual is shifted in time; two of them reduce chance."""
 
 HORIZONS = (0.1, 0.3)
 """Default lengths of the simulated windows [s]."""
