@@ -165,7 +165,7 @@ def real() -> None:
     print(
         f"{'log, what was fitted':34} {'promised':>8} {'found':>6} {'ratio':>6}   beyond its speeds"
     )
-    for name in ("unitree_z1", "kuka_lwr4", "kinova_gen3", "staubli_tx40", "double_pendulum"):
+    for name in ("unitree_z1", "kuka_lwr4", "kinova_gen3", "double_pendulum"):
         log = feasid.datasets.load(name)
         tenth = np.arange(len(log)) * 10 // len(log)
         whole = log["run"].to_numpy() if "run" in log else np.zeros(len(log))

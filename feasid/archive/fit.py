@@ -18,7 +18,7 @@ from feasid.archive.members import MODEL_KINDS, read_record, write_record
 from feasid.assessment.compared_errors import ComparedErrors
 from feasid.assessment.evidence import FitEvidence, GravityComparison
 from feasid.assessment.residuals import Structure
-from feasid.control.external_torque import GAIN, ErrorLaw
+from feasid.control.external_torque import GAIN, LEVELS, ErrorLaw
 from feasid.core.arguments import array, number
 from feasid.core.arrays import Array, DamagedError
 from feasid.core.codec import encode, kinds
@@ -48,7 +48,7 @@ from feasid.regression.triangle import Reduced, fingerprint_of
 from feasid.robot.description import Robot, Source
 from feasid.servos.gains import ServoFit
 
-FORMAT, VERSION = "feasid model", 5
+FORMAT, VERSION = "feasid model", 6
 
 MEMBERS = ("model.json", "arrays.npz", "reduced.npz")
 
@@ -353,7 +353,12 @@ def _require_shapes(record: FitRecord, robot: Robot, nb: int) -> None:
     n, dof, seen = robot.size, robot.dof, record.systematic.shape[1]
     covariance, full, predicted = record.covariances
     r, rho, _ = record.triangle
-    log = record.log
+    log, law = record.log, record.contact_errors
+    law_shapes: dict[str, tuple[int, ...]] = {
+        "coefficients": (dof, 4),
+        **dict.fromkeys(("levels", "crossings"), (dof, LEVELS)),
+        **dict.fromkeys(("fastest", "excesses", "widening"), (dof,)),
+    }
     expected: Sequence[tuple[str, Array | None, tuple[int, ...]]] = (
         ("solution", record.delta, (n,)),
         ("minimiser", record.minimiser, (n,)),
@@ -372,6 +377,7 @@ def _require_shapes(record: FitRecord, robot: Robot, nb: int) -> None:
         ("deviations of simulations", record.simulated, (dof,)),
         ("evidence", None if log is None else log.torque, (dof,)),
         ("errors", None if log is None else log.errors.model, (dof,)),
+        *((f"observer's {k}", getattr(law, k, None), shape) for k, shape in law_shapes.items()),
         ("systematic errors", record.systematic, (n if len(record.systematic) else 0, seen)),
     )
     for what, values, shape in expected:

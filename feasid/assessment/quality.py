@@ -59,9 +59,6 @@ SMALL_SHARE = 0.02
 ALARMS = 1.0 / 3600.0
 """Crossings per second of the thresholds of contact on the log's own motion [Hz]."""
 
-WIDENED = 1.5
-"""Factor on thresholds: parts of one log are more alike than two logs."""
-
 FELT = 0.9
 """Share of postures and directions in which a push is felt."""
 
@@ -229,7 +226,7 @@ def contact(e: FitEvidence, push: float, total: float) -> Use:
 def thresholds(law: ErrorLaw) -> Array:
     """External torques that count as contact in a moderate motion, shape (dof,)."""
     features = np.array([1.0, 0.5, 0.25, (0.5 * law.most) ** 2])
-    return np.asarray(WIDENED * np.sqrt(law.coefficients @ features) * law.crossing_levels(ALARMS))
+    return np.asarray(np.sqrt(law.coefficients @ features) * law.crossing_levels(ALARMS))
 
 
 def push_felt(robot: Robot, e: FitEvidence, limits: Array) -> float:

@@ -10,21 +10,22 @@ sample is the mean over one period around its time. This time differs from that 
 the delay of the fit; for a controller's commands it is often half a period earlier.
 
 Without contact r is the error of torque sensors and model behind the same low-pass. How large it
-is, and how often it crosses a level, is measured on segments of the fitted log with models of the
-other segments: `ErrorLaw`. The thresholds are those at which all joints together cross as often as
-`false_alarms` says.
+is, how often it crosses a level, and how much its size varies, is measured on segments of the
+fitted log with models of the other segments: `ErrorLaw`. The thresholds are those at which all
+joints together cross at most as often as `false_alarms` says.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy import stats
 from scipy.optimize import nnls
 from scipy.signal import lfilter
 
@@ -58,6 +59,14 @@ TAIL = 10
 """Number of crossings of a level; rarer crossings are extrapolated from it. With 100, hardly any
 level has enough crossings, and on logs of seconds larger errors are three times as frequent as
 Gaussian ones; one crossing is too few to extrapolate from."""
+
+GAUSSIAN = 2.0
+"""Mean excess u^2 - u_0^2 of Gaussian errors. Errors of a model are bounded on one motion, where
+their tail is lighter; another motion has other bounds."""
+
+PARTS, CONFIDENCE = 5, 0.95
+"""Contiguous parts of a log, whose errors' sizes are samples of that on another motion; probability
+with which that one is smaller than the size that thresholds assume."""
 
 FEWEST = 5
 """A joint whose errors cross every level less often has no known threshold."""
@@ -113,6 +122,11 @@ class ErrorLaw:
     that the rate to expect beyond is
 
         n / T (1 + (u^2 - u_0^2) / sum of excesses)^-n.
+
+    On another motion the model has other errors. How much their size varies is estimated from five
+    parts of the log: with the standard deviation d of the logarithms of their root mean squares,
+    95 % of sizes are below exp(t d sqrt(1 + 1/5)) times that of the log, where t is Student's
+    quantile for four degrees of freedom. Levels are raised by this factor.
     """
 
     gain: float  #: Of the observer [1/s].
@@ -125,6 +139,7 @@ class ErrorLaw:
     crossings: Array  #: See `levels`.
     excesses: Array  #: Shape (dof,): sums of excesses over u_0.
     seconds: float  #: T.
+    widening: Array  #: Shape (dof,): factor on levels for the errors of another motion.
 
     @classmethod
     def from_errors(
@@ -158,7 +173,8 @@ class ErrorLaw:
                 f"every level less than {FEWEST} times: record a longer log",
                 joint=joint,
             )
-        tops = levels[np.arange(len(levels)), _tail_ends(counts)]
+        tails = np.arange(len(levels)), _tail_ends(counts)
+        tops = levels[tails]
         peaks = [
             np.concatenate([_stretch_maxima(z[:, j], u) for z in scaled])
             for j, u in enumerate(tops)
@@ -170,8 +186,12 @@ class ErrorLaw:
             float(np.sqrt(features[:, 0, 3].max())),
             levels,
             counts,
-            np.array([np.sum(p**2 - u**2) for p, u in zip(peaks, tops, strict=True)]),
+            np.maximum(
+                [np.sum(p**2 - u**2) for p, u in zip(peaks, tops, strict=True)],
+                GAUSSIAN * counts[tails],
+            ),
             float(sum(len(e) / run.rate for (e, _), (run, _) in zip(observed, runs, strict=True))),
+            _widening(np.concatenate(scaled)),
         )
 
     def crossing_levels(self, rate: float) -> Array:
@@ -199,27 +219,7 @@ class ErrorLaw:
             else:
                 beyond = excess * ((remaining / share) ** (1.0 / remaining) - 1.0)
                 out.append(np.sqrt(levels[tail] ** 2 + beyond))
-        return np.array(out)
-
-    def to_arrays(self) -> dict[str, Array]:
-        """Arrays that a file stores."""
-        return {f"observer_{k}": np.asarray(x, dtype=np.float64) for k, x in vars(self).items()}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, Array]) -> ErrorLaw | None:
-        """The law in stored arrays; None if there is none, ValueError if they are damaged."""
-        fields_of_law = {
-            k.removeprefix("observer_"): x for k, x in arrays.items() if "observer_" in k
-        }
-        if not fields_of_law:
-            return None
-        single = ("gain", "most", "seconds")
-        law = cls(**{k: float(x) if k in single else x for k, x in fields_of_law.items()})  # type: ignore
-        dof, steps = law.levels.shape
-        shapes = (law.coefficients.shape, law.crossings.shape, law.fastest.shape)
-        if shapes != ((dof, 4), (dof, steps), (dof,)):
-            raise ValueError("the shapes of its observer's errors differ")
-        return law
+        return np.array(out) * self.widening
 
 
 def delayed_errors(run: Run, errors: Array, delay: float) -> tuple[Run, Array]:
@@ -260,6 +260,14 @@ def _fit_variance(features: Array, squares: Array) -> Array:
 def _deviations(coefficients: Array, features: Array) -> Array:
     """Standard deviations (N, dof) of features (N, dof, 4)."""
     return np.asarray(np.sqrt(np.einsum("nkf,kf->nk", features, coefficients)))
+
+
+def _widening(errors: Array) -> Array:
+    """How many times larger errors (N, dof) may be on another motion, (dof,); see `ErrorLaw`."""
+    sizes = [np.sqrt(np.mean(part**2, axis=0)) for part in np.array_split(errors, PARTS)]
+    deviation = np.std(np.log(np.maximum(sizes, SMALLEST)), axis=0, ddof=1)
+    quantile = stats.t.ppf(CONFIDENCE, PARTS - 1)
+    return np.asarray(np.exp(quantile * np.sqrt(1.0 + 1.0 / PARTS) * deviation))
 
 
 def _crossings(sizes: Array, level: Array | float) -> Mask:
@@ -396,8 +404,9 @@ class ExternalTorque:
         Samples per second [Hz].
     false_alarms : str or float
         How often all joints together may report contact where there is none: "1/hour", or a number
-        per second. The rate is measured on held-out parts of the fitted log, at its sampling rate;
-        on other motions alarms are more frequent.
+        per second. Thresholds follow from errors on held-out parts of the fitted log, at its
+        sampling rate, and from how much these parts differ; on a motion that is very different
+        from the log's, alarms can be more frequent.
     gain : float
         Gain of the observer [1/s]: after 1 / gain seconds, the estimate of a constant push has
         reached two thirds of it.

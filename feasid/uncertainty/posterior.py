@@ -398,31 +398,6 @@ class Posterior:
         numbers = triangle[:, :-1], triangle[:, -1], unit, free, problem.reference, weights
         return cls(problem.feasible, *numbers, entropic)
 
-    def to_arrays(self) -> dict[str, Array]:
-        """Arrays that a file stores; `from_arrays` reads them."""
-        names = ("A", "b", "reference", "unit", "start", "weights", "centred")
-        return {
-            f"posterior_{name}": np.asarray(getattr(self, name), dtype=np.float64) for name in names
-        }
-
-    @classmethod
-    def from_arrays(cls, feasible: FeasibleSet, arrays: Mapping[str, Array]) -> Posterior | None:
-        """The posterior of stored arrays; None if an earlier version wrote them."""
-        fields_of_posterior = {
-            k.removeprefix("posterior_"): x for k, x in arrays.items() if "posterior_" in k
-        }
-        if not fields_of_posterior:
-            return None
-        size = len(Elimination.from_equalities(feasible).roots)
-        vectors = [fields_of_posterior[name] for name in ("unit", "start")]
-        if fields_of_posterior["A"].shape[1:] != (size,) or any(
-            x.shape != (size,) for x in vectors
-        ):
-            raise ValueError("its posterior has another number of parameters")
-        return cls(
-            feasible, centred=bool(fields_of_posterior.pop("centred")), **fields_of_posterior
-        )
-
     def draw(self, count: int, seed: int, scale: float = 1.0) -> tuple[Array, float, Array]:
         """Standard parameters (count, n), acceptance, and effective draws per parameter (n,)."""
         elimination = Elimination.from_equalities(self.feasible).require_consistent()

@@ -16,6 +16,7 @@ from feasid.control.external_torque import (
     _fit_variance,
     _stretch_maxima,
     _tail_ends,
+    _widening,
     alarm_rate,
     observer_errors,
 )
@@ -129,7 +130,7 @@ def test_levels_are_crossed_as_often_as_asked(law):
     seen = [observer_errors(r, e, 30.0, 0.0, law.fastest) for r, e in parts]
     scaled = [np.abs(e) / _deviations(law.coefficients, f) for e, f in seen]
     for rate in (1.0, 3.0):
-        level = law.crossing_levels(rate)
+        level = law.crossing_levels(rate) / law.widening
         times = sum(_crossings(z, level).sum(axis=0) for z in scaled)
         np.testing.assert_allclose(times / law.seconds, rate / 2, rtol=0.15)
     rare = [law.crossing_levels(x) for x in (1.0, 1e-2, 1e-4)]
@@ -149,7 +150,7 @@ def test_levels_are_crossed_as_often_as_asked(law):
 def test_levels_beyond_the_tail_follow_its_law(law):
     """``n (1 + (u^2 - u_0^2) / excess)^-n`` crossings in the log's time, for each joint alike."""
     rate = 1e-3
-    level = law.crossing_levels(rate)
+    level = law.crossing_levels(rate) / law.widening
     tail = _tail_ends(law.crossings)
     rows = np.arange(2)
     n, start = law.crossings[rows, tail], law.levels[rows, tail]
@@ -157,16 +158,23 @@ def test_levels_beyond_the_tail_follow_its_law(law):
     np.testing.assert_allclose(expected, rate * law.seconds / 2)
 
 
-def test_what_a_file_keeps(law):
-    arrays = law.to_arrays()
-    again = ErrorLaw.from_arrays(arrays)
-    np.testing.assert_array_equal(again.crossing_levels(1e-3), law.crossing_levels(1e-3))
-    assert isinstance(again.gain, float)
-    assert ErrorLaw.from_arrays({"other": np.ones(3)}) is None
-    for name in ("coefficients", "crossings", "fastest"):
-        damaged = {**arrays, f"observer_{name}": arrays[f"observer_{name}"][..., :1]}
-        with pytest.raises(ValueError, match="shapes of its observer's errors differ"):
-            ErrorLaw.from_arrays(damaged)
+def test_levels_are_raised_by_how_much_parts_of_the_log_differ():
+    """Student's law of four degrees of freedom for the logarithm of a sixth part's size."""
+    rng = np.random.default_rng(5)
+    parts = [k * rng.standard_normal((400, 1)) for k in (1.0, 2.0, 0.5, 1.5, 1.0)]
+    sizes = np.log([np.sqrt(np.mean(part**2)) for part in parts])
+    spread = 2.1318 * np.sqrt(np.var(sizes, ddof=1) * 6 / 5)  # 95 % of t with 4: tables
+    errors = np.concatenate([np.hstack([part, np.ones((400, 1))]) for part in parts])
+    np.testing.assert_allclose(_widening(errors), [np.exp(spread), 1.0], rtol=1e-4)
+
+
+def test_errors_that_one_motion_bounds_have_a_gaussian_tail_on_others():
+    """A sine's errors have no tail; at most as many crossings as its own are believed."""
+    one, errors = run()
+    bounded = np.sqrt(2.0) * np.sin(np.arange(len(errors)) / [[7.0], [11.0]]).T
+    law = ErrorLaw.from_errors([(one, bounded)], 30.0, 0.0, ("a", "b"))
+    rows, tail = np.arange(2), _tail_ends(law.crossings)
+    np.testing.assert_array_less(2.0 * law.crossings[rows, tail] - 1e-9, law.excesses)
 
 
 def test_logs_that_are_too_short():

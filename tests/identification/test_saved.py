@@ -174,6 +174,7 @@ def test_damaged_newer_and_foreign_files_are_named(folder, fit, tmp_path):
     foreign = json.dumps({**model, "format": "else"})
     kept = model["record"]["of"]
     place = int(kept["delta"]["name"].removeprefix("a"))
+    law = kept["contact_errors"]["of"]["widening"]["name"]
 
     def with_part(**parts):
         return json.dumps({**model, "record": {**model["record"], "of": {**kept, **parts}}})
@@ -200,6 +201,7 @@ def test_damaged_newer_and_foreign_files_are_named(folder, fit, tmp_path):
         ("its parameters break", {"arrays.npz": with_arrays(**{name: -np.ones(n)})}),
         ("of <U4, which are no numbers", {"arrays.npz": with_arrays(**{name: np.array("ab" * 2)})}),
         ("solution has shape", {"arrays.npz": with_arrays(**{name: np.ones(n + 1)})}),
+        ("observer's widening has shape", {"arrays.npz": with_arrays(**{law: np.ones(9)})}),
     ):
         with pytest.raises(InputError, match=words):
             feasid.load(changed(source, tmp_path / "x.feasid", **members))

@@ -7,8 +7,6 @@ from functools import cache
 from pathlib import Path
 
 CAUSES = {
-    "NARROW_CONTACT": "control/external_torque.py: thresholds are those of parts of the log, and "
-    "too narrow on another motion",
     "UNFILTERED_FRICTION": "ranges do not count the bias by filters of one side only",
     "CHOSEN_FRICTION": "floating robots are not searched for friction beyond a chosen form",
     "OUTSIDE": "uncertainty/ranges.py: a range of what fits the log, which the fit itself does not",
