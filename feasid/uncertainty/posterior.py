@@ -161,8 +161,8 @@ class Density:
             if block.name in self.weights:
                 at = (1.0 - share) * block.matrix(delta) + share * self.means[block.name]
                 white = np.linalg.solve(at, block.basis) * self.unit[block.columns, None, None]
-                own = np.einsum("iab,jba->ij", white, white)
-                out[np.ix_(block.columns, block.columns)] += self._trace_weight(block) * own
+                curvature = np.einsum("iab,jba->ij", white, white)
+                out[np.ix_(block.columns, block.columns)] += self._trace_weight(block) * curvature
         return out
 
     def laplace_covariance_root(self, delta: Array, share: float = 0.0) -> Array:
@@ -193,8 +193,8 @@ class Density:
     def find_mode(self) -> Array:
         """The most probable model, or one near it: where chains begin."""
         terms = [(1.0, self)]
-        found = minimise(terms, self.start, np.diag(self.unit), ENOUGH, steps=MODE_STEPS).delta
-        return np.where(self.nonnegative, np.abs(found), found)
+        mode = minimise(terms, self.start, np.diag(self.unit), ENOUGH, steps=MODE_STEPS).delta
+        return np.where(self.nonnegative, np.abs(mode), mode)
 
 
 def invert_matrices(matrices: Array) -> tuple[Array, Array, Mask]:
@@ -324,8 +324,8 @@ def effective_draws(draws: Array) -> Array:
     positive pairs; NaN where a parameter does not vary.
     """
     count, chains, _ = draws.shape
-    own = draws - draws.mean(axis=(0, 1))
-    spectrum = np.fft.rfft(own, 2 * count, axis=0)
+    centred = draws - draws.mean(axis=(0, 1))
+    spectrum = np.fft.rfft(centred, 2 * count, axis=0)
     lagged = np.fft.irfft((spectrum * spectrum.conj()).mean(axis=1), axis=0)[:count].real
     lagged /= (count - np.arange(count))[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -413,8 +413,8 @@ class Posterior:
         rng = np.random.default_rng(seed)
         chains = HamiltonianChains(density, rng)
         drawn = chains.draw(max(LEAST_DRAWS, -(-count // CHAINS)))
-        chosen = rng.permutation(drawn.shape[0] * drawn.shape[1])[:count]
-        free = drawn.reshape(-1, drawn.shape[2])[chosen]
+        selected = rng.permutation(drawn.shape[0] * drawn.shape[1])[:count]
+        free = drawn.reshape(-1, drawn.shape[2])[selected]
         verified = verify_draws(self.feasible, np.array([elimination.expand(z) for z in free]))
         effective = np.minimum(effective_draws(drawn @ elimination.T.T), count)
         return verified, chains.accepted, effective
