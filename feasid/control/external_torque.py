@@ -174,10 +174,9 @@ class ErrorLaw:
                 joint=joint,
             )
         tails = np.arange(len(levels)), _tail_ends(counts)
-        tops = levels[tails]
-        peaks = [
-            np.concatenate([_stretch_maxima(z[:, j], u) for z in scaled])
-            for j, u in enumerate(tops)
+        excesses = [
+            sum(float(np.sum(_stretch_maxima(z[:, j], u) ** 2 - u**2)) for z in scaled)
+            for j, u in enumerate(levels[tails])
         ]
         return cls(
             gain,
@@ -186,10 +185,7 @@ class ErrorLaw:
             float(np.sqrt(features[:, 0, 3].max())),
             levels,
             counts,
-            np.maximum(
-                [np.sum(p**2 - u**2) for p, u in zip(peaks, tops, strict=True)],
-                GAUSSIAN * counts[tails],
-            ),
+            np.maximum(excesses, GAUSSIAN * counts[tails]),
             float(sum(len(e) / run.rate for (e, _), (run, _) in zip(observed, runs, strict=True))),
             _widening(np.concatenate(scaled)),
         )
