@@ -14,13 +14,7 @@ import feasid
 from feasid.codegen.algorithms import Algorithms
 from feasid.codegen.expression import Graph
 from feasid.codegen.routine import Routine, python_function
-from feasid.control.external_torque import (
-    GAIN,
-    ErrorLaw,
-    _stretch_maxima,
-    alarm_rate,
-    observer_errors,
-)
+from feasid.control.external_torque import GAIN, ErrorLaw, _stretch_maxima, observer_errors
 from feasid.errors import InputError
 from feasid.logs.motion import Run
 
@@ -214,10 +208,6 @@ def test_a_saved_fit_has_the_same_thresholds(fit, tmp_path):
 
 
 def test_what_the_observer_cannot_use_is_refused_by_name(fit):
-    for bad in ("often", "1/fortnight", "1//hour", "0/hour", -1.0):
-        with pytest.raises(InputError, match="false_alarms"):
-            alarm_rate(bad)
-    assert alarm_rate("2 / minute") == pytest.approx(1 / 30)
     observer = feasid.ExternalTorque(fit, RATE, backend="python")
     one = np.zeros(fit.robot.dof)
     with pytest.raises(InputError, match=re.escape("dq has shape (1,)")):
