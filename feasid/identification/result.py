@@ -197,9 +197,11 @@ class Fit(Displayed, FittedModel):
         SolverError
             An end could not be proved.
         """
+        from feasid.assessment.residuals import systematic_notes
         from feasid.uncertainty.ranges import find_ranges
 
-        return find_ranges(self.residual, self.delta, wanted, **options)
+        assumed = systematic_notes(self.evidence.structure, self.robot.coordinates)
+        return find_ranges(self.residual, self.delta, wanted, assumed, **options)
 
     def sample(
         self,

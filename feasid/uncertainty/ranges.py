@@ -73,11 +73,11 @@ class ResidualRegion:
 
     def budget(self, level: float) -> float:
         """Largest squared residual: the best model's, and the chi-square bound of this level."""
-        return self._squared_residual(self.best) + self.deviation**2 * float(
+        return self.squared_residual(self.best) + self.deviation**2 * float(
             chi2.ppf(level, len(self.rho))
         )
 
-    def _squared_residual(self, delta: Array) -> float:
+    def squared_residual(self, delta: Array) -> float:
         """Squared norm of the residual of these standard parameters."""
         return float(np.sum((self.r @ (self.base.K @ delta) - self.rho) ** 2))
 
@@ -90,7 +90,7 @@ class ResidualRegion:
         notes: tuple[Note, ...] = ()
         if plausible and len(self.plausible_set.constraints) > len(self.feasible.constraints):
             optimum = feasible_least_squares(self.r, self.rho, self.base, self.plausible_set).delta
-            if self._squared_residual(optimum) < budget:
+            if self.squared_residual(optimum) < budget:
                 feasible, start = self.plausible_set, optimum
             else:
                 text = "no plausible model fits within the budget: ranges are without plausibility"
@@ -248,6 +248,7 @@ def find_ranges(
     residual: ResidualRegion,
     delta: Array,
     wanted: Iterable[Wanted] | None = None,
+    assumed: tuple[Note, ...] = (),
     **options: Unpack[RangeOptions],
 ) -> ParameterRanges:
     """Ranges of parameters or sums; of all standard parameters by default; see `Fit.ranges`."""
@@ -256,10 +257,13 @@ def find_ranges(
     forms = [linear_form(residual.base, one) for one in (every if wanted is None else wanted)]
     region, notes = residual.region_within_budget(complete["level"], complete["plausible"])
     items = tuple(_find_range(region, delta, name, form) for name, form in forms)
+    if residual.squared_residual(delta) > region.budget:
+        text = "the identified model does not fit at this level: its prior outweighs the log"
+        notes = (*notes, Note(text, "fit-outside"))
     if unproved := [r.name for r in items if MARKS["proof"] in r.marks]:
         text = f"no proof was found for an end of {', '.join(unproved)}, which is left infinite"
         notes = (*notes, Note(text, "unproved", parameters=unproved))
-    return ParameterRanges(items, complete["level"], region.budget, notes)
+    return ParameterRanges(items, complete["level"], region.budget, (*assumed, *notes))
 
 
 def _find_range(region: Region, delta: Array, name: str, form: Array) -> Range:

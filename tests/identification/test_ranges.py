@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 
 import cvxpy as cp
 import numpy as np
@@ -11,13 +12,14 @@ from logs import arm_parameters, simulate
 from robots import ARM
 
 import feasid
+from feasid.assessment.residuals import Structure, systematic_notes
 from feasid.certificate import digest
 from feasid.cli import main
 from feasid.errors import CertificateError, InputError, SolverError
 from feasid.feasibility.proof.optimality import RangeEndProver
 from feasid.feasibility.region import RELATIVE_GAP
 from feasid.robot.inertia import pseudo_inertia
-from feasid.uncertainty.ranges import linear_form
+from feasid.uncertainty.ranges import find_ranges, linear_form
 
 SOLVED = 1e-4
 """Share of a range within which CVXPY's optimum is trusted: its own tolerances at these scales."""
@@ -26,6 +28,20 @@ LEVEL = 0.999
 DRAWS = 2
 HELD = 0.99
 """Least share of hidden parameters that ranges must contain; the level promises .999 of all."""
+
+
+def test_ranges_say_which_errors_they_do_not_include(fit):
+    name = fit.base.robot.parameter_names[9]
+    structure = [Structure(0.8, "speed"), Structure(0.2, "")]
+    (note,) = systematic_notes(structure, ("a", "b"))
+    assert "residual of a (80 %)" in note
+    assert note.values["joints"] == ["a"]
+    assert systematic_notes(structure[1:], ("b",)) == ()
+    assert [n.code for n in systematic_notes((), ())] == ["systematic-unknown"]
+    outside = replace(fit.residual, best=fit.delta)
+    assert "fit-outside" not in {n.code for n in find_ranges(outside, fit.delta, [name]).notes}
+    found = find_ranges(outside, fit.delta + 10.0, [name])
+    assert [n.code for n in found.notes] == ["fit-outside"]
 
 
 @pytest.fixture(scope="module")

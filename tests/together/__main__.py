@@ -11,8 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from .known import NOT_RUN
-from .rows import ARRAY, covering_array, not_run, random_triples, read_array
+from .rows import ARRAY, NOT_RUN, covering_array, not_run, random_triples, read_array
 
 
 def end_of(row):

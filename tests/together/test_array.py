@@ -3,7 +3,6 @@
 import pytest
 
 from .arms import world
-from .known import reason
 from .rows import APART, Row, not_run, random_triples, read_array, uncovered
 
 SHARE = 0.011
@@ -11,14 +10,8 @@ SHARE = 0.011
 TRIPLES, SEED = 500, 0
 
 
-def rows(some, strict):
-    """As parameters; those that are known to fail are expected to."""
-    out = []
-    for row in some:
-        why = reason(row)
-        marks = [pytest.mark.xfail(strict=strict, reason=why)] if why else []
-        out.append(pytest.param(row, id=str(row), marks=marks))
-    return out
+def rows(some):
+    return [pytest.param(row, id=str(row)) for row in some]
 
 
 def test_every_two_values_meet_in_a_row():
@@ -29,22 +22,21 @@ EVERY, NEW = read_array(), not_run()
 
 
 @pytest.mark.sampled(SHARE)
-@pytest.mark.parametrize("row", rows([r for r in EVERY if str(r) not in NEW], strict=True))
+@pytest.mark.parametrize("row", rows(r for r in EVERY if str(r) not in NEW))
 def test_a_row_of_the_array(row, tmp_path):
     assert row.run(tmp_path) in ("right", "in doubt", "refused")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", rows([r for r in EVERY if str(r) in NEW], strict=True))
+@pytest.mark.parametrize("row", rows(r for r in EVERY if str(r) in NEW))
 def test_a_row_that_was_not_run_before(row, tmp_path):
-    """How it ends goes into ``known.txt``, and the remark out of ``array.txt``."""
+    """The remark goes out of ``array.txt``."""
     assert row.run(tmp_path) in ("right", "in doubt", "refused")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", rows(random_triples(TRIPLES, SEED), strict=False))
+@pytest.mark.parametrize("row", rows(random_triples(TRIPLES, SEED)))
 def test_three_options_at_once(row, tmp_path):
-    """A known failure of one option may be hidden by another that refuses: these are not strict."""
     assert row.run(tmp_path) in ("right", "in doubt", "refused")
 
 
