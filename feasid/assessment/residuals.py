@@ -6,7 +6,7 @@ model lacks a term or the log has a fault. The functions that predict most of it
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from feasid.assessment.rows import HeldOutRows
 from feasid.core.arrays import Array, Mask
-from feasid.core.notes import Note
 from feasid.logs.motion import Run
 from feasid.regression.equations import GaussianLowPass
 from feasid.regression.folds import FOLDS, seconds_of_folds
@@ -55,24 +54,6 @@ class Structure:
 
     share: float  #: of its square, 0 to 1.
     correlate: str = ""  #: the kind of functions that predict most of it alone, empty if none does.
-
-
-def systematic_notes(structure: Sequence[Structure], joints: Sequence[str]) -> tuple[Note, ...]:
-    """What intervals that count noise only do not include."""
-    if not structure:
-        text = (
-            "the log does not show whether the model has systematic errors; these are not included"
-        )
-        return (Note(text, "systematic-unknown"),)
-    shares = {j: s.share for j, s in zip(joints, structure, strict=True) if s.share > MOSTLY}
-    if not shares:
-        return ()
-    named = ", ".join(f"{j} ({100 * share:.0f} %)" for j, share in shares.items())
-    text = (
-        "systematic errors of the model are not included; the motion predicts most of the "
-        f"residual of {named}: fit.selection shows which effects were tried"
-    )
-    return (Note(text, "systematic", joints=[*shares]),)
 
 
 Part = tuple[Array, npt.NDArray[np.bool_], dict[str, Array]]

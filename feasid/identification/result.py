@@ -197,8 +197,7 @@ class Fit(Displayed, FittedModel):
         SolverError
             An end could not be proved.
         """
-        from feasid.assessment.residuals import systematic_notes
-        from feasid.uncertainty.ranges import find_ranges
+        from feasid.uncertainty.ranges import find_ranges, systematic_notes
 
         assumed = systematic_notes(self.evidence.structure, self.robot.coordinates)
         return find_ranges(self.residual, self.delta, wanted, assumed, **options)

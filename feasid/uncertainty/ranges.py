@@ -37,11 +37,15 @@ from feasid.robot.description import Robot
 if TYPE_CHECKING:
     import pandas as pd
 
+    from feasid.assessment.residuals import Structure
     from feasid.feasibility.proof.claim import Certificate
     from feasid.feasibility.region import FormBound, Region
 
 COUNTS = 0.1
 """A source of limits is named for a range where its share of the range is larger."""
+
+PREDICTED = 0.5
+"""Share of a joint's squared residual that the motion predicts beyond which ranges say so."""
 
 MARKS = {
     "proof": "not proved",
@@ -264,6 +268,20 @@ def find_ranges(
         text = f"no proof was found for an end of {', '.join(unproved)}, which is left infinite"
         notes = (*notes, Note(text, "unproved", parameters=unproved))
     return ParameterRanges(items, complete["level"], region.budget, (*assumed, *notes))
+
+
+def systematic_notes(structure: Sequence[Structure], joints: Sequence[str]) -> tuple[Note, ...]:
+    """What ranges do not include, of errors that the motion predicts at the joints."""
+    excluded = "systematic errors of the model are not included"
+    if not structure:
+        text = f"{excluded}; the log does not show whether there are any"
+        return (Note(text, "systematic-unknown"),)
+    shares = {j: s.share for j, s in zip(joints, structure, strict=True) if s.share > PREDICTED}
+    if not shares:
+        return ()
+    named = ", ".join(f"{j} ({100 * share:.0f} %)" for j, share in shares.items())
+    text = f"{excluded}; the motion predicts most of the residual of {named} (fit.selection)"
+    return (Note(text, "systematic"),)
 
 
 def _find_range(region: Region, delta: Array, name: str, form: Array) -> Range:
