@@ -350,7 +350,10 @@ def simulate(
             unlike = f"{robot.coordinates}, {other.name} has others: {other.coordinates}"
             raise InputError(f"{name} has joints {unlike}")
     horizons = _check_horizons(horizon)
-    servo = _make_controller(robot, command, kp, kd, delay)
+    if command is None and (kp is not None or kd is not None):
+        text = "kp and kd are gains of servos that follow logged commands: pass command='position'"
+        raise InputError(text, option="command")
+    servo = None if command is None else PositionController.from_gains(robot, kp, kd, delay)
     recording = Recording.from_source(log)
     reading = options if servo is None else {**options, "servo": Servo(robot.coordinates)}
     motion = recording.motion(robot, **reading)
@@ -396,25 +399,13 @@ def _check_horizons(horizon: Sequence[float] | float) -> tuple[float, ...]:
     return found
 
 
-def _make_controller(
-    robot: Robot, command: str | None, kp: Any, kd: Any, delay: float
-) -> PositionController | None:
-    if command is None:
-        if kp is not None or kd is not None:
-            raise InputError("kp and kd are gains of servos that follow logged commands: pass "
-                             "command='position'", option="command")  # fmt: skip
-        return None
-    return PositionController.from_gains(robot, kp, kd, delay)
-
-
 @dataclass(frozen=True, eq=False)
 class _SimulationWindows:
     """Starts of the windows, and the torques or references that drive them."""
 
     motion: Motion
     horizons: tuple[float, ...]
-    starts: tuple[tuple[int, int], ...]
-    """Run and sample."""
+    starts: tuple[tuple[int, int], ...]  #: Run and sample.
     step: float
     steps: int
     servo: PositionController | None
@@ -530,24 +521,18 @@ class _SimulationWindows:
             out.append(np.diff(total, axis=0) / (run.rate * self.step))
         return np.array(out)
 
-    def _horizon_steps(self) -> list[int]:
-        return [max(1, round(h / self.step)) for h in self.horizons]
+    def _horizon_ends(self) -> list[int]:
+        return [1 + max(1, round(h / self.step)) for h in self.horizons]
 
     def _median_rms(self, off: Array) -> Array:
         """Median over windows; a window that is lost counts as infinitely wrong."""
         squared = np.where(np.isfinite(off), off, np.inf) ** 2
-        return np.array(
-            [
-                np.sqrt(np.median(squared[:, 1 : e + 1].mean(axis=1), axis=0))
-                for e in self._horizon_steps()
-            ]
-        )
+        means = [squared[:, 1:end].mean(axis=1) for end in self._horizon_ends()]
+        return np.asarray(np.sqrt(np.median(means, axis=1)))
 
     def _count_lost(self, off: Array) -> npt.NDArray[np.int64]:
         strayed = ~(np.abs(off) < LOST)
-        return np.array(
-            [strayed[:, : e + 1].any(axis=1).sum(axis=0) for e in self._horizon_steps()]
-        )
+        return np.array([strayed[:, :e].any(axis=1).sum(axis=0) for e in self._horizon_ends()])
 
     def inertia_share(self, robot: Robot, noise: Robot) -> Array:
         """rms(M a) by a model over rms(residual) of the fit behind the low-pass, per joint."""

@@ -285,27 +285,18 @@ def systematic_notes(structure: Sequence[Structure], joints: Sequence[str]) -> t
 
 
 def _find_range(region: Region, delta: Array, name: str, form: Array) -> Range:
-    ends = _find_end(region, -form, delta), _find_end(region, form, delta)
-    marks = [_dominant_mark(end) for end in ends]
-    bounds = [
+    ends = low, high = _find_end(region, -form, delta), _find_end(region, form, delta)
+    marks = _dominant_mark(low), _dominant_mark(high)
+    lower, upper = (
         np.inf if mark in WITHOUT_END else end.proof.bound
         for end, mark in zip(ends, marks, strict=True)
-    ]
-    limited = [
-        region.needs_limit(end) and bool(np.isfinite(bound))
-        for end, bound in zip(ends, bounds, strict=True)
-    ]
-    return Range(
-        name,
-        float(form @ delta),
-        0.0 - bounds[0],
-        bounds[1],
-        (marks[0], marks[1]),
-        (limited[0], limited[1]),
-        (ends[0].reached, ends[1].reached),
-        region,
-        ends,
     )
+    limited = (
+        region.needs_limit(low) and bool(np.isfinite(lower)),
+        region.needs_limit(high) and bool(np.isfinite(upper)),
+    )
+    models, value = (low.reached, high.reached), float(form @ delta)
+    return Range(name, value, 0.0 - lower, upper, marks, limited, models, region, ends)
 
 
 def _find_end(region: Region, form: Array, delta: Array) -> FormBound:
