@@ -15,8 +15,10 @@ SOURCE = Path(feasid.__file__).parent
 LAZY = {
     "feasid.inspection.whole_robot": "pandas and the nullspace, only for a mass matrix",
     "feasid.feasibility.least_squares": "the proof of optimality, when it is asked for",
-    "feasid.identification.fitted": "the certificate, when it is asked for",
-    "feasid.identification.fit": "momentum and robust weights, where options ask for them",
+    "feasid.effects.log_findings": "logs of floating bases",
+    "feasid.identification.fitted": "certificate, verdict and contact, when they are asked for",
+    "feasid.identification.fit": "momentum, robust weights and servos, where options ask for them",
+    "feasid.identification.prediction": "simulation, and the comparison of several logs",
     "feasid.uncertainty.ranges": "regions and their proofs, when ranges are asked for",
     "feasid.online.problem": "corrections, when a description cannot exist",
     "feasid.identification.result": "what writes, draws, samples and saves, when it is asked for",

@@ -12,7 +12,6 @@ from feasid.core.arrays import Array, Mask
 from feasid.errors import FeasidError, LogError
 from feasid.identifiability.base import base_parameters
 from feasid.logs.checks.findings import Diagnosis, Finding
-from feasid.logs.checks.floating import find_floating_mistakes
 from feasid.logs.checks.period import check_period
 from feasid.logs.checks.signals import check_signals
 from feasid.logs.checks.velocity import WAYS, check_velocities
@@ -68,6 +67,8 @@ def _check_floating(recording: Recording, robot: Robot, asked: Mapping[str, Any]
     t = np.concatenate([run.t for run in motion.runs])
     contacts = {str(k): contact_from_option(v) for k, v in (asked.get("contacts") or {}).items()}
     df = recording.table(robot, asked.get("topic"))
+    from feasid.logs.checks.floating import find_floating_mistakes
+
     found = find_floating_mistakes(df, robot, imu_from_option(asked.get("imu")), contacts)
     return Diagnosis(tuple(found), motion.rows, float(np.ptp(t)), motion.runs[0].rate, motion.notes)
 

@@ -57,6 +57,9 @@ RESUMED = (1e-4, 1e-6, BARRIERS[-1])
 UNSEEN = 1e-14
 """Relative ridge on second derivatives, for joint terms that the log does not see at all."""
 
+SEEN = 1e-12
+"""Least eigenvalue of second derivatives, in units of their diagonal, that is not rounding."""
+
 GRID = tuple(float(w) for w in 10.0 ** np.arange(-2.0, 3.25, 0.25))
 """Weights whose evidence is compared."""
 
@@ -258,11 +261,20 @@ class EntropicProblem:
         }
 
     def _sandwich(self, H: Array, middle: Array) -> Array:
-        """``H^-1 middle H^-1`` in SI units."""
-        H = _regular(H)
-        left = np.linalg.solve(H, middle)
-        inside = np.linalg.solve(H, left.T)
-        return np.asarray(0.5 * (inside + inside.T) * np.outer(self.unit, self.unit))
+        """``H^-1 middle H^-1`` in SI units; the variance of what H does not see is large.
+
+        In the eigenvectors of H, so that no rounding error makes it indefinite.
+        """
+        diagonal = np.diag(H)
+        size = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+        values, vectors = np.linalg.eigh(H / np.outer(size, size))
+        unseen = values < SEEN
+        inner = vectors.T @ (middle / np.outer(size, size)) @ vectors
+        inner[unseen] = inner[:, unseen] = 0.0
+        inner[unseen, unseen] = values[unseen] = SEEN
+        left = vectors / values * (self.unit / size)[:, None]
+        covariance = left @ inner @ left.T
+        return np.asarray(0.5 * (covariance + covariance.T))
 
     def response(self, delta: Array, weight: float, change: Array) -> Array:
         """How the minimiser delta moves when the first entries of b do, shape (n,)."""

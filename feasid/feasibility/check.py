@@ -25,7 +25,7 @@ from feasid.feasibility.proof.question import HEAVIEST, Question
 from feasid.feasibility.reference import reference_model
 from feasid.feasibility.solve import Attempt
 from feasid.formats.load import load_robot
-from feasid.identifiability.base import base_parameters
+from feasid.identifiability.base import resolve_base
 from feasid.options.complete import complete_options, document_options, select_options
 from feasid.options.tables import BoundOptions, CheckOptions
 from feasid.robot.description import Robot
@@ -132,28 +132,6 @@ def _merge_constraints(
         return feasible_set_from_options(robot, consistency, feasible, bounds)
     now = feasible_set_from_options(robot, consistency or fitted.consistency, None, bounds)
     return now.with_user_constraints_of(fitted)
-
-
-def resolve_base(base: Any) -> Any:
-    """Base parameters from the argument `base=`.
-
-    Raises InputError: the message names what to pass.
-    """
-    if isinstance(base, str | Path):
-        base = load_robot(base)
-    if isinstance(base, Robot):
-        return base_parameters(base)
-    if base is None:
-        raise InputError(
-            "base parameters need their definition: base=feasid.base_parameters(robot), or the "
-            "robot"
-        )
-    if not hasattr(base, "K") or not hasattr(base, "robot"):
-        raise InputError(
-            f"base must be base parameters, as feasid.base_parameters(robot) or those of a fit, or "
-            f"a robot; {type(base).__name__} does not state what its numbers mean"
-        )
-    return base
 
 
 def check_base_values(beta: npt.ArrayLike, base: Any, feasible: FeasibleSet) -> Array:

@@ -14,7 +14,7 @@ from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array, Mask
 from feasid.core.display import Display, Displayed, Measure
 from feasid.errors import InputError
-from feasid.feasibility.check import check_base_values, feasible_set_from_options, resolve_base
+from feasid.feasibility.check import check_base_values, feasible_set_from_options
 from feasid.feasibility.closest import Closest, closest
 from feasid.feasibility.constraints.elimination import Elimination, restrict
 from feasid.feasibility.constraints.sets import FeasibleSet
@@ -26,6 +26,7 @@ from feasid.feasibility.proof.question import Question
 from feasid.feasibility.reference import Reference, generic_body, reference_model
 from feasid.feasibility.solve import Attempt
 from feasid.formats.load import load_robot
+from feasid.identifiability.base import resolve_base
 from feasid.options.complete import complete_options, document_options, select_options
 from feasid.options.forms import arrays_to_lists, is_number
 from feasid.options.tables import BoundOptions, Bounds, CorrectOptions

@@ -13,7 +13,6 @@ from feasid.core.arguments import checked
 from feasid.core.arrays import Array
 from feasid.errors import InputError, SolverError
 from feasid.feasibility import problems, solve
-from feasid.feasibility.check import resolve_base
 from feasid.feasibility.closest import closest
 from feasid.feasibility.cone import ConvexFunction, LogBarrier, Quadratic, minimise
 from feasid.feasibility.constraints.elimination import Elimination
@@ -22,6 +21,7 @@ from feasid.feasibility.constraints.units import Units, constraint_units, proble
 from feasid.feasibility.problems import LARGEST, Program
 from feasid.feasibility.reference import Reference, reference_model
 from feasid.feasibility.solve import Attempt
+from feasid.identifiability.base import resolve_base
 from feasid.options.complete import complete_options
 from feasid.options.tables import SolverOptions
 from feasid.robot.description import Robot

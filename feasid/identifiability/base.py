@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -550,3 +551,22 @@ def load_parameters(base: BaseParameters, load: Any, body: str | None = None) ->
             "a load is ten finite parameters with a positive mass, the last one", option="load"
         )
     return np.asarray(load_columns(base, body)[1] @ ten)
+
+
+def resolve_base(base: Any) -> Any:
+    """Base parameters from the argument `base=`; InputError where it is none."""
+    if isinstance(base, str | Path):
+        base = load_robot(base)
+    if isinstance(base, Robot):
+        return base_parameters(base)
+    if base is None:
+        raise InputError(
+            "base parameters need their definition: base=feasid.base_parameters(robot), or the "
+            "robot"
+        )
+    if not hasattr(base, "K") or not hasattr(base, "robot"):
+        raise InputError(
+            f"base must be base parameters, as feasid.base_parameters(robot) or those of a fit, or "
+            f"a robot; {type(base).__name__} does not state what its numbers mean"
+        )
+    return base

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -72,7 +72,9 @@ from feasid.regression.reduce import (
 from feasid.regression.triangle import Reduced
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import FRICTION
-from feasid.servos.gains import ServoFit, identify_servo
+
+if TYPE_CHECKING:
+    from feasid.servos.gains import ServoFit
 
 BY_TORQUES = {"method": "torque", "robust": None}
 """Options of equations of which a log is searched, whatever those that are fitted then."""
@@ -117,6 +119,8 @@ def fit(
     described = with_shared_motors(resolve_robot(data, robot), chosen["couplings"])
     if chosen["command"] is None:
         return _fit_torques(logs, described, options, chosen)
+    from feasid.servos.gains import identify_servo
+
     found = _fit_torques(logs, described, options, chosen, identify_servo(logs, described, chosen))
     corrected = found.calibration.correction.correct_robot(described)
     if corrected is described:

@@ -15,19 +15,11 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 import feasid
-from feasid.assessment.compared_errors import held_out_errors
-from feasid.assessment.evidence import FitEvidence, expected_errors, gather
-from feasid.assessment.quality import KNOWN, Quality, Uses, judge, push_felt, thresholds
-from feasid.assessment.residuals import Structure
-from feasid.assessment.rows import HeldOutRows, sample_errors
-from feasid.assessment.simulation import simulate
-from feasid.control.external_torque import GAIN, ErrorLaw, delayed_errors
 from feasid.core.arguments import Positive, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
 from feasid.core.threads import one_thread
 from feasid.effects.calibration import Calibration
-from feasid.effects.log_differences import LogComparison
 from feasid.effects.selection import SelectionEntry
 from feasid.errors import CertificateError, FeasidError, InputError
 from feasid.estimation.cross_validation import CrossValidation
@@ -46,12 +38,18 @@ from feasid.options.complete import check_options
 from feasid.options.tables import LogOptions
 from feasid.regression.triangle import Reduced, relative_errors
 from feasid.robot.description import Robot
-from feasid.servos.gains import ServoFit
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from feasid.assessment.evidence import FitEvidence
+    from feasid.assessment.quality import Quality, Uses
+    from feasid.assessment.residuals import Structure
+    from feasid.assessment.rows import HeldOutRows
+    from feasid.control.external_torque import ErrorLaw
+    from feasid.effects.log_differences import LogComparison
     from feasid.feasibility.proof.claim import Certificate
+    from feasid.servos.gains import ServoFit
     from feasid.uncertainty.posterior import Posterior
     from feasid.uncertainty.ranges import ResidualRegion
 
@@ -267,6 +265,9 @@ class FittedModel:
         """Errors that the log predicts for other motions, computed once."""
         if self.saved is not None and self.saved.evidence is not None:
             return replace(self.saved.evidence, notes=self.notes)
+        from feasid.assessment.compared_errors import held_out_errors
+        from feasid.assessment.evidence import gather
+
         models = self._cross_validation
         errors, covariance = held_out_errors(models, self.beta), self.prediction_covariance
         evidence = gather(self._rows, models, errors, self.robot, self.description, covariance)
@@ -278,11 +279,15 @@ class FittedModel:
         """The log's equations row by row; None where they are not in memory."""
         if any(body.floats for body in self.robot.bodies):
             return None
+        from feasid.assessment.rows import HeldOutRows
+
         return HeldOutRows.from_runs(self._cross_validation, [*self._runs()], self.delay)
 
     @cached_property
     def quality(self) -> Quality:
         """The worse of gravity compensation and feed-forward, and why; see `uses`."""
+        from feasid.assessment.quality import judge
+
         return judge(self.evidence)
 
     @property
@@ -303,6 +308,9 @@ class FittedModel:
     @cached_property
     @one_thread()
     def _uses(self) -> Uses:
+        from feasid.assessment.quality import KNOWN, Uses, push_felt, thresholds
+        from feasid.control.external_torque import GAIN
+
         push, limits = np.nan, np.full(self.robot.dof, np.nan)
         with suppress(InputError):  # logs that do not show it, and robots without an observer
             limits = thresholds(self.error_law(GAIN))
@@ -317,6 +325,8 @@ class FittedModel:
     @cached_property
     def simulated(self) -> Array:
         """Deviations within `SIMULATED` seconds, driven by torques alone, (dof,); NaN: unknown."""
+        from feasid.assessment.simulation import simulate
+
         unknown = np.full(self.robot.dof, np.nan)
         if self.saved is not None:
             return unknown if self.saved.simulated is None else self.saved.simulated
@@ -347,6 +357,9 @@ class FittedModel:
         InputError
             Parts of the log that were not fitted do not show it.
         """
+        from feasid.assessment.rows import sample_errors
+        from feasid.control.external_torque import ErrorLaw, delayed_errors
+
         if any(body.floats for body in self.robot.bodies):
             raise InputError(
                 f"external torques are observed of robots with a fixed base: {self.robot.name!r} "
@@ -446,6 +459,8 @@ class FittedModel:
         InputError
             `reduced` is something else.
         """
+        from feasid.assessment.evidence import expected_errors
+
         known = isinstance(self.estimator.prior, GaussianPrior)
         covariance = self.prediction_covariance if known else None
         return self._by_joint(

@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from feasid.assessment.simulation import Simulation, robot_as_described, simulate
 from feasid.dynamics.regressor import inverse_dynamics
-from feasid.effects.log_differences import MOST_LOGS, LogComparison, compare_reduced
 from feasid.errors import InputError
 from feasid.identification.fitted import FittedModel, raw_error
 from feasid.logs.floating import robot_floats
@@ -20,6 +18,9 @@ from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from feasid.assessment.simulation import Simulation
+    from feasid.effects.log_differences import LogComparison
 
 
 def errors_on_log(fit: FittedModel, other: Any, options: Mapping[str, Any]) -> pd.Series[float]:
@@ -52,8 +53,12 @@ def compare_sources(fit: FittedModel, sources: Sequence[Any]) -> LogComparison |
     None if it is not known: for one log, more than `MOST_LOGS`, signals that were filtered
     (filtering="signals"), floating bases, commands, and reduced logs of another preparation.
     """
+    if len(sources) < 2:
+        return None
+    from feasid.effects.log_differences import MOST_LOGS, compare_reduced
+
     cannot = robot_floats(fit.base.robot) or fit.servo is not None or not fit.reduced.strata
-    if cannot or not 2 <= len(sources) <= MOST_LOGS or len(fit.reduced.columns) != fit.base.size:
+    if cannot or len(sources) > MOST_LOGS or len(fit.reduced.columns) != fit.base.size:
         return None
     reduced = [s for s in sources if isinstance(s, Reduced)]
     if any(s.robot is None for s in reduced) or (reduced and fit.calibration.confirmed):
@@ -103,6 +108,8 @@ def simulate_fit(
     options: Mapping[str, Any],
 ) -> Simulation:
     """See `Fit.simulate`; `drive` has its command, kp and kd."""
+    from feasid.assessment.simulation import robot_as_described, simulate
+
     if log is None and not fit.recordings:
         raise InputError("reduced data hold no samples to simulate: pass the log")
     servo = None if fit.servo is None else fit.servo.servo

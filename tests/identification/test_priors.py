@@ -149,6 +149,22 @@ def test_evidence_prefers_a_strong_prior_when_the_reference_is_right():
     assert max(curve, key=lambda point: point[1])[0] == weak
 
 
+@pytest.mark.parametrize("factor", [1.0, -3.7])
+def test_what_equations_tell_of_two_terms_together_has_a_covariance(factor):
+    """The sum is known; how it divides is not, and no rounding makes a variance negative."""
+    entropic, _, base = problem(2, rows=400)
+    one, two = (base.robot.parameter_names.index((b, "fv")) for b in base.robot.joints[:2])
+    A, unit = entropic.A.copy(), entropic.unit
+    A[:, two] = factor * A[:, one]
+    alike = EntropicProblem(A, entropic.b, entropic.feasible, entropic.reference, unit)
+    covariance = alike.covariance(entropic.reference, 3.0, 3.0)
+    deviation = np.sqrt(np.diag(covariance))
+    assert np.linalg.eigvalsh(covariance / np.outer(deviation, deviation))[0] > -1e-9
+    seen, unseen = np.zeros((2, len(deviation)))
+    seen[[one, two]], unseen[[one, two]] = (1.0, factor), (factor, -1.0)
+    assert unseen @ covariance @ unseen > 1e8 * (seen @ covariance @ seen) > 0
+
+
 @pytest.mark.slow
 def test_deviations_cover_the_truth():
     """A truth off the reference, noise of unit variance: two deviations hold about 95 %."""
