@@ -15,10 +15,6 @@ SERIES_BELOW = 0.1
 """Below this square of an angle, its powers up to the fifth give `_sinc_remainder` to 3e-15."""
 
 
-def _safe_inverse(x: float) -> float:
-    return 1.0 / x if x else math.inf
-
-
 def _sinc(square: float) -> float:
     """sin(x) / x by the square of x."""
     x = math.sqrt(square)
@@ -40,7 +36,7 @@ FUNCTIONS: dict[str, Callable[[float], float]] = {
     "exp": math.exp,
     "abs": abs,
     "sign": lambda x: float((x > 0) - (x < 0)),
-    "inverse": _safe_inverse,
+    "inverse": lambda x: 1.0 / x if x else math.inf,
     "sinc": _sinc,
     "sinc_rest": _sinc_remainder,
 }

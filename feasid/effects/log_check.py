@@ -205,11 +205,6 @@ def _has_effect(finding: Finding, robot: Robot) -> bool:
     return bool(finding.options or finding.values.get(WAYS)) or finding.code == "gravity"
 
 
-def _apply_finding(robot: Robot, finding: Finding) -> Robot:
-    """The robot with the gravity that a finding proposes."""
-    return robot.with_gravity(finding.values["gravity"]) if finding.code == "gravity" else robot
-
-
 def _without_advice(finding: Finding, search: AdviceSearch) -> Finding:
     """A finding whose remedy did not help: reported without it, and never as an error.
 
@@ -223,10 +218,6 @@ def _without_advice(finding: Finding, search: AdviceSearch) -> Finding:
     message = f"{finding.message}; {text} does not predict clearly better"
     level = "note" if finding.level == "note" else "warning"
     return replace(finding, level=level, message=message, remedy="", options={})
-
-
-def _format_options(options: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in options.items())
 
 
 class AdviceSearch:
@@ -255,9 +246,10 @@ class AdviceSearch:
         ways = finding.values.get(WAYS)
         if not ways:
             return finding if self.accept([finding]) else None
-        advised = [replace(finding, options=way, remedy=_format_options(way)) for way in ways]
-        gains = [self.gain_of(f) for f in advised]
-        best = int(np.argmax(gains))
+        texts = [", ".join(f"{name}={value}" for name, value in way.items()) for way in ways]
+        advised = [replace(finding, options=w, remedy=t) for w, t in zip(ways, texts, strict=True)]
+        gains = [self._evaluate([f])[-1] for f in advised]
+        best = int(np.argmax([-1.0 if gain is None else gain for gain in gains]))
         return advised[best] if self.accept([advised[best]]) else None
 
     def accept(self, findings: Sequence[Finding], rule: str = "advice") -> bool:
@@ -287,17 +279,12 @@ class AdviceSearch:
         self.robot, self.options, self.trial, self.gain = robot, options, trial, gain
         return True
 
-    def gain_of(self, finding: Finding) -> float:
-        """Share by which the held-out error falls with a finding's remedy; -1 without a fit."""
-        gain = self._evaluate([finding])[-1]
-        return -1.0 if gain is None else gain
-
     def _evaluate(
         self, findings: Sequence[Finding]
     ) -> tuple[Robot, dict[str, Any], CrossValidation | None, float | None]:
         robot = self.robot
-        for finding in findings:
-            robot = _apply_finding(robot, finding)
+        for finding in (f for f in findings if f.code == "gravity"):
+            robot = robot.with_gravity(finding.values["gravity"])
         options = merge_options([self.options, *(f.options for f in findings)])
         trial = _prepare_trial(self.log, robot, options)
         rows_only = robot is self.robot and all({*f.options} <= {*ROWS} for f in findings)
@@ -361,6 +348,8 @@ def _squared_error_shares(trial: CrossValidation, tested: Reduced) -> Array:
 MAX_DIAGNOSED_ROWS = 10**6
 """Number of rows beyond which logs are not diagnosed during a fit."""
 
+TOO_LONG = "too long to be diagnosed during the fit; feasid.diagnose checks it"
+
 RUN = "run"
 """Column of a joined log that names the log and run of each row."""
 
@@ -422,11 +411,7 @@ def _floating_notes(task: LogTask, robot: Robot) -> list[Note]:
     log = task.source
     assert isinstance(log, Recording)
     if log.streamed:
-        return [
-            _undiagnosed_note(
-                [task], "too long to be diagnosed during the fit; feasid.diagnose checks it"
-            )
-        ]
+        return [_undiagnosed_note([task], TOO_LONG)]
     found = check_columns(log, robot, task.options)
     return [Note(str(f), f.code, level=f.level, confirmed=True) for f in found]
 
@@ -461,8 +446,7 @@ def _align_logs(
             rows += len(table)
     notes = []
     if long:
-        why = "too long to be diagnosed during the fit; feasid.diagnose checks it"
-        notes.append(_undiagnosed_note(long, why))
+        notes.append(_undiagnosed_note(long, TOO_LONG))
     if other:
         why = "not diagnosed with the first log, whose columns or excluded rows differ"
         notes.append(_undiagnosed_note(other, why))

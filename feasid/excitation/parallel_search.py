@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from threading import Thread
 
 import numpy as np
@@ -72,7 +73,7 @@ class ParallelSearch:
         search = Search(
             self.problem,
             self.family,
-            self._random_start,
+            partial(random_motion, self.problem),
             np.random.default_rng([self.seed, number]),
             SearchClock(self.limit, self.now),
             rounds,
@@ -83,9 +84,6 @@ class ParallelSearch:
         return SearchResult(
             search.value, tuple(search.candidates()), search.descents, search.interrupted
         )
-
-    def _random_start(self, rng: np.random.Generator) -> Array:
-        return random_motion(self.problem, rng)
 
 
 def run_searches(

@@ -168,10 +168,6 @@ APPROACH_POINTS = 400
 """Number of times of an approach at which torques and distances are checked."""
 
 
-def _yaml_string(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
 def _axis_unit(kind: str, robot: Robot) -> str:
     """Unit of joints that turn, slide, or both."""
     turn, slide = UNITS[kind]
@@ -437,7 +433,8 @@ class Trajectory(Displayed):
             delay = self.check_approach(start, approach)
         out = io.StringIO()
         out.write("header:\n  stamp: {sec: 0, nanosec: 0}\n  frame_id: ''\njoint_names:\n")
-        out.writelines(f"  - {_yaml_string(joint)}\n" for joint in self.robot.joints)
+        quoted = (joint.replace("'", "''") for joint in self.robot.joints)
+        out.writelines(f"  - '{joint}'\n" for joint in quoted)
         out.write("points:\n")
         for k, time in enumerate(t):
             seconds, nanoseconds = divmod(round((delay + time) * 1e9), 10**9)

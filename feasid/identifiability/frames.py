@@ -257,7 +257,8 @@ def nearly_degenerate_joints(frames: Frames) -> tuple[int, ...]:
     sizes[inner, 9:12] = frames.positions[inner]
     turned = np.where(
         frames.first_screws[:, :3].any(axis=1, keepdims=True),
-        *_angular_and_linear(frames.first_screws),
+        frames.first_screws[:, :3],
+        frames.first_screws[:, 3:],
     )
     there = np.einsum("nij,nj->ni", frames.rotations[inner], turned[inner])
     parent_axis = turned[parents[inner]]
@@ -276,10 +277,6 @@ def nearly_degenerate_joints(frames: Frames) -> tuple[int, ...]:
             ((sizes > DEGENERACY_RANGE[0]) & (sizes < DEGENERACY_RANGE[1])).any(axis=1)
         ).tolist()
     )
-
-
-def _angular_and_linear(screws: Array) -> tuple[Array, Array]:
-    return screws[:, :3], screws[:, 3:]
 
 
 def cosine_and_sine(a: Array, b: Array) -> Array:

@@ -56,7 +56,6 @@ if TYPE_CHECKING:
 UNPROVED = 1e-3
 """Largest share of the squared residual between the proved bound and the smallest one found."""
 
-
 SIMULATED, WINDOWS = 0.1, 10
 """Length of the windows that are simulated for the table of uses [s], and how many."""
 
@@ -399,12 +398,11 @@ class FittedModel:
     def _runs(self) -> Iterator[Run]:
         """The fitted logs' runs, as far as they are in memory and were not reduced before."""
         measured = self.base.experiment.measured_joints
-        for recording in self.recordings:
-            if not recording.streamed:
-                torque = True if measured is None else measured
-                motion = recording.motion(self.base.robot, torque=torque, **self.test_options())
-                warmed = self.calibration.correction.with_warm_friction
-                yield from (warmed(run, self.base.robot) for run in motion.runs if run.free is None)
+        torque = True if measured is None else measured
+        warmed = self.calibration.correction.with_warm_friction
+        for recording in (r for r in self.recordings if not r.streamed):
+            motion = recording.motion(self.base.robot, torque=torque, **self.test_options())
+            yield from (warmed(run, self.base.robot) for run in motion.runs if run.free is None)
 
     # -- other logs ----------------------------------------------------------------------------
 
@@ -498,10 +496,9 @@ class FittedModel:
         """The region of all parameters that the log allows; see `range`."""
         from feasid.uncertainty.ranges import ResidualRegion
 
-        r, rho, _ = self.triangle
+        known = *self.triangle[:2], self.estimate.row_deviation
         sets = self.feasible, self.plausible_set
-        best = self.best_fitting.delta
-        return ResidualRegion(self.base, r, rho, self.estimate.row_deviation, *sets, best)
+        return ResidualRegion(self.base, *known, *sets, self.best_fitting.delta)
 
     @cached_property
     def posterior(self) -> Posterior | None:

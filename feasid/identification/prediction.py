@@ -53,15 +53,14 @@ def compare_sources(fit: FittedModel, sources: Sequence[Any]) -> LogComparison |
     None if it is not known: for one log, more than `MOST_LOGS`, signals that were filtered
     (filtering="signals"), floating bases, commands, and reduced logs of another preparation.
     """
-    if len(sources) < 2:
+    cannot = robot_floats(fit.base.robot) or fit.servo is not None or not fit.reduced.strata
+    if cannot or len(sources) < 2 or len(fit.reduced.columns) != fit.base.size:
         return None
     from feasid.effects.log_differences import MOST_LOGS, compare_reduced
 
-    cannot = robot_floats(fit.base.robot) or fit.servo is not None or not fit.reduced.strata
-    if cannot or len(sources) > MOST_LOGS or len(fit.reduced.columns) != fit.base.size:
-        return None
     reduced = [s for s in sources if isinstance(s, Reduced)]
-    if any(s.robot is None for s in reduced) or (reduced and fit.calibration.confirmed):
+    unlike = any(s.robot is None for s in reduced) or (reduced and fit.calibration.confirmed)
+    if unlike or len(sources) > MOST_LOGS:
         return None
     parts = [reduce_as_fitted(fit, source) for source in sources]
     names = [

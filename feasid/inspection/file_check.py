@@ -199,12 +199,9 @@ def _link_dict(report: LinkReport) -> dict[str, Any]:
         out["com"] = [float(x) for x in link.com]
         out["moments"] = [float(x) for x in link.moments]
     if report.causes:
-        out["causes"] = [_cause_dict(c) for c in report.causes]
+        parts = ("code", "message", "evidence")
+        out["causes"] = [{name: getattr(c, name) for name in parts} for c in report.causes]
     return out
-
-
-def _cause_dict(cause: Cause) -> dict[str, Any]:
-    return {"code": cause.code, "message": cause.message, "evidence": dict(cause.evidence)}
 
 
 def _body_dict(report: BodyReport) -> dict[str, Any]:

@@ -158,12 +158,7 @@ def choose_cutoff(positions: Array, rate: float) -> Cutoff:
         why = f"the least that keeps friction's reversals; the motion ends at {motion:.3g} Hz"
     else:
         why = f"{MARGIN:g} times the motion's highest frequency {motion:.3g} Hz"
-    return Cutoff(_round_two_digits(frequency), why)
-
-
-def _round_two_digits(frequency: float) -> float:
-    """Two significant digits: nobody quotes a cut-off of 16.6667 Hz."""
-    return float(f"{frequency:.2g}")
+    return Cutoff(float(f"{frequency:.2g}"), why)  # nobody quotes a cut-off of 16.6667 Hz
 
 
 def _motion_band(position: Array, rate: float) -> tuple[float, float] | None:

@@ -245,16 +245,10 @@ def _dead_signal_finding(value: float, where: _ColumnPlace) -> Finding:
 def _stuck_findings(spans: Sequence[tuple[int, int]], where: _ColumnPlace) -> list[Finding]:
     if not spans:
         return []
-    return [
-        where.finding(
-            "stuck",
-            "warning",
-            f"does not change for {_total_duration(spans, where.t):.3g} s in {len(spans)} "
-            "segment(s) while it should: a stuck signal",
-            f"exclude={_format_intervals(spans, where.t)}",
-            spans,
-        )
-    ]
+    still = sum(where.t[b] - where.t[a] for a, b in spans)
+    text = f"does not change for {still:.3g} s in {len(spans)} segment(s) while it should"
+    remedy = f"exclude={_format_intervals(spans, where.t)}"
+    return [where.finding("stuck", "warning", f"{text}: a stuck signal", remedy, spans)]
 
 
 def _clipping_findings(
@@ -431,10 +425,6 @@ def degrees_finding(joint: str, column: str, why: str) -> Finding:
         (column,),
         options={"units": {key: "deg"}},
     )
-
-
-def _total_duration(spans: Sequence[tuple[int, int]], t: Array) -> float:
-    return float(sum(t[b] - t[a] for a, b in spans))
 
 
 def _lost_time(spans: Sequence[tuple[int, int]], t: Array) -> float:
