@@ -12,7 +12,6 @@ from feasid.logs.checks.signals import (
     _lost_time,
     _plateaus,
     _spikes,
-    _total_duration,
     check_range,
     check_signals,
     looks_like_degrees,
@@ -236,7 +235,6 @@ def test_spikes_are_no_steps():
 
 def test_times_of_stretches():
     spans = ((0, 100), (150, 160), (500, 600), (900, 950))
-    assert _total_duration(spans, T) == pytest.approx(1.0 + 0.1 + 1.0 + 0.5)
     assert _format_intervals(spans, T) == "[(0, 1), (1.5, 1.6), (5, 6), ...]"
     assert _format_intervals(spans[:3], T) == "[(0, 1), (1.5, 1.6), (5, 6)]"
     edges = [(T[a] - AROUND, T[b] + AROUND) for a, b in spans]
