@@ -1,6 +1,7 @@
 """The entropic prior: the stated problem, its evidence, and what its deviations promise."""
 
 import warnings
+from dataclasses import replace
 
 import cvxpy as cp
 import numpy as np
@@ -154,10 +155,9 @@ def test_what_equations_tell_of_two_terms_together_has_a_covariance(factor):
     """The sum is known; how it divides is not, and no rounding makes a variance negative."""
     entropic, _, base = problem(2, rows=400)
     one, two = (base.robot.parameter_names.index((b, "fv")) for b in base.robot.joints[:2])
-    A, unit = entropic.A.copy(), entropic.unit
+    A = entropic.A.copy()
     A[:, two] = factor * A[:, one]
-    alike = EntropicProblem(A, entropic.b, entropic.feasible, entropic.reference, unit)
-    covariance = alike.covariance(entropic.reference, 3.0, 3.0)
+    covariance = replace(entropic, A=A).covariance(entropic.reference, 3.0, 3.0)
     deviation = np.sqrt(np.diag(covariance))
     assert np.linalg.eigvalsh(covariance / np.outer(deviation, deviation))[0] > -1e-9
     seen, unseen = np.zeros((2, len(deviation)))

@@ -10,10 +10,6 @@ SHARE = 0.011
 TRIPLES, SEED = 500, 0
 
 
-def rows(some):
-    return [pytest.param(row, id=str(row)) for row in some]
-
-
 def test_every_two_values_meet_in_a_row():
     assert not uncovered(read_array()), "python -m tests.together writes the array anew"
 
@@ -22,20 +18,20 @@ EVERY, NEW = read_array(), not_run()
 
 
 @pytest.mark.sampled(SHARE)
-@pytest.mark.parametrize("row", rows(r for r in EVERY if str(r) not in NEW))
+@pytest.mark.parametrize("row", [r for r in EVERY if str(r) not in NEW], ids=str)
 def test_a_row_of_the_array(row, tmp_path):
     assert row.run(tmp_path) in ("right", "in doubt", "refused")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", rows(r for r in EVERY if str(r) in NEW))
+@pytest.mark.parametrize("row", [r for r in EVERY if str(r) in NEW], ids=str)
 def test_a_row_that_was_not_run_before(row, tmp_path):
     """The remark goes out of ``array.txt``."""
     assert row.run(tmp_path) in ("right", "in doubt", "refused")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", rows(random_triples(TRIPLES, SEED)))
+@pytest.mark.parametrize("row", random_triples(TRIPLES, SEED), ids=str)
 def test_three_options_at_once(row, tmp_path):
     assert row.run(tmp_path) in ("right", "in doubt", "refused")
 
