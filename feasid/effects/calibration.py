@@ -40,6 +40,9 @@ STEPS = 5
 FIRST_STEPS = 2
 """Number of steps with the noise of the uncorrected log."""
 
+WHOLE = 0.7
+"""Share of a Gauss-Newton step beyond which it is made as a whole."""
+
 SMALL_STEP = 0.2
 """Deviations below which a step ends the iteration."""
 
@@ -210,14 +213,30 @@ def with_best_time(trial: CorrectedLog, group: Sequence[Mistake]) -> list[Mistak
 def gauss_newton(
     trial: CorrectedLog, active: Sequence[Mistake], steps: int = STEPS
 ) -> tuple[CorrectedLog, Array]:
-    """The trial with these mistakes at their most probable values, and their covariance."""
-    covariance = np.zeros((0, 0))
+    """The trial with these mistakes at their most probable values, and their covariance.
+
+    Bounds keep the model from following the mistakes as far as a step assumes. A step that is too
+    long is cut to the minimum of the parabola through what is known along it.
+    """
+    widths, covariance = wide_widths(active), np.zeros((0, 0))
+
+    def objective(one: CorrectedLog) -> float:
+        values = one.correction.parameters_of(active)
+        return one.cost + 0.5 * float(np.sum((values / widths) ** 2))
+
     for _ in range(steps):
-        values = trial.correction.parameters_of(active)
-        step, covariance = trial.score_tests.gauss_newton_step(active, values, wide_widths(active))
+        score, correction = trial.score_tests, trial.correction
+        values = correction.parameters_of(active)
+        step, covariance, slope = score.gauss_newton_step(active, values, widths)
         if (np.abs(step) < SMALL_STEP * np.sqrt(np.diag(covariance))).all():
             break
-        trial = trial.with_correction(trial.correction.add_step(active, step))
+        tried = trial.with_correction(correction.add_step(active, step))
+        above = objective(tried) - objective(trial) - slope
+        if above > 0 and (share := -0.5 * slope / above) < WHOLE:
+            tried = trial.with_correction(correction.add_step(active, share * step))
+        if not objective(tried) < objective(trial):
+            break
+        trial = tried
     return trial, covariance
 
 

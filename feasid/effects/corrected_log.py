@@ -116,7 +116,7 @@ class CorrectedLog:
         )
         kept = replace(setup.estimator.on(self.base), prior_weight=weight, noise=noise)
         self.estimator = kept.for_comparison(noise)
-        self.minimiser, self.delta, self.unit_covariance = self.estimator.follow(
+        self.minimiser, self.delta, self.unit_covariance, self.cost = self.estimator.follow(
             self.reduced, start
         )
         self.beta = np.asarray(self.base.K @ self.delta)

@@ -290,8 +290,13 @@ class EntropicProblem:
         return np.asarray(H @ (moved / self.unit[:, None]))
 
     def unit_noise_covariance(self, delta: Array, weight: float) -> Array:
-        """``H^-1`` in SI units, shape (n, n): its trace against A'A counts the noise followed."""
+        """``H^-1`` in SI units, shape (n, n): its trace against A'A counts the noise followed.
+
+        H has the logarithms of other constraints: at an active one the minimum cannot move.
+        """
         H = self._curvature + weight * self.hessian(delta)
+        if self._has_others:
+            H = H + BARRIERS[-1] / OTHER_WEIGHT * self._others.derivatives(delta)[1]
         return self._sandwich(H, H)
 
     def evidence(self, delta: Array, weight: float) -> float:
