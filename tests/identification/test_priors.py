@@ -150,6 +150,18 @@ def test_evidence_prefers_a_strong_prior_when_the_reference_is_right():
     assert max(curve, key=lambda point: point[1])[0] == weak
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_minimum_moves_with_the_equations_as_its_covariance_says(seed):
+    """Also at bounds, where it stays: two joints without Coulomb friction are at zero."""
+    entropic, _, _ = problem(seed, rows=400)
+    pull = 1e-2 * np.random.default_rng(seed).standard_normal(len(entropic.b))
+    first, second = (replace(entropic, b=entropic.b + x) for x in (0.0, pull))
+    at, moved = (p.minimise(p.reference, 3.0).delta / p.unit for p in (first, second))
+    expected = entropic.unit_noise_covariance(at * entropic.unit, 3.0) @ entropic.A.T @ pull
+    assert (np.abs(at) < 1e-4).any()
+    assert np.linalg.norm(moved - at - expected / entropic.unit) < 0.05 * np.linalg.norm(moved - at)
+
+
 @pytest.mark.parametrize("factor", [1.0, -3.7])
 def test_what_equations_tell_of_two_terms_together_has_a_covariance(factor):
     """The sum is known; how it divides is not, and no rounding makes a variance negative."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from .rows import ARRAY, NOT_RUN, covering_array, not_run, random_triples, read_array
+from .rows import ARRAY, covering_array, random_triples
 
 
 def end_of(row):
@@ -28,7 +28,4 @@ if __name__ == "__main__" and len(sys.argv) == 3:
     for row in random_triples(int(sys.argv[2]), int(sys.argv[1])):
         print(f"{row}: {end_of(row)}", flush=True)
 elif __name__ == "__main__":
-    known = {str(row) for row in read_array()} - not_run()
-    names = [str(row) for row in covering_array()]
-    lines = [name if name in known else name + NOT_RUN for name in names]
-    ARRAY.write_text("".join(f"{line}\n" for line in lines))
+    ARRAY.write_text("".join(f"{row}\n" for row in covering_array()))

@@ -93,9 +93,6 @@ def fits_together(values):
     return len(values) < 3 or (values[1], values[2]) not in APART
 
 
-NOT_RUN = " | not run yet"
-"""Behind a row of ``array.txt`` whose end nobody has looked at: it is slow, and not drawn."""
-
 ARRAY = Path(__file__).with_name("array.txt")
 """Rows of the covering array, a line each; ``python -m tests.together`` writes them anew."""
 
@@ -113,15 +110,8 @@ def covering_array():
 
 def read_array():
     """The rows of the file, which is there because finding them takes seconds."""
-    lines = ARRAY.read_text().splitlines()
-    parts = [line.removesuffix(NOT_RUN).split(" | ") for line in lines]
+    parts = [line.split(" | ") for line in ARRAY.read_text().splitlines()]
     return [Row((label,), *rest) for label, *rest in parts]
-
-
-def not_run():
-    """Names of the rows whose end nobody has looked at."""
-    lines = ARRAY.read_text().splitlines()
-    return {line.removesuffix(NOT_RUN) for line in lines if line.endswith(NOT_RUN)}
 
 
 def uncovered(rows):

@@ -3,7 +3,7 @@
 import pytest
 
 from .arms import world
-from .rows import APART, Row, not_run, random_triples, read_array, uncovered
+from .rows import APART, Row, random_triples, read_array, uncovered
 
 SHARE = 0.011
 """Of the array's rows in the default suite: a row takes a second or two."""
@@ -14,19 +14,9 @@ def test_every_two_values_meet_in_a_row():
     assert not uncovered(read_array()), "python -m tests.together writes the array anew"
 
 
-EVERY, NEW = read_array(), not_run()
-
-
 @pytest.mark.sampled(SHARE)
-@pytest.mark.parametrize("row", [r for r in EVERY if str(r) not in NEW], ids=str)
+@pytest.mark.parametrize("row", read_array(), ids=str)
 def test_a_row_of_the_array(row, tmp_path):
-    assert row.run(tmp_path) in ("right", "in doubt", "refused")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("row", [r for r in EVERY if str(r) in NEW], ids=str)
-def test_a_row_that_was_not_run_before(row, tmp_path):
-    """The remark goes out of ``array.txt``."""
     assert row.run(tmp_path) in ("right", "in doubt", "refused")
 
 
