@@ -81,9 +81,12 @@ def run_check(arguments: argparse.Namespace) -> int:
             results.append((path, check_file(path)))
         except FeasidError as error:
             results.append((path, error))
-    {"text": _print_text, "json": _print_json, "sarif": _print_sarif, "github": _print_github}[
-        arguments.format
-    ](results, arguments)
+    if arguments.format == "sarif":
+        print(json.dumps(reports.sarif_log(_findings(results), _version()), indent=2))
+    elif arguments.format == "github":
+        print("".join(f"{line}\n" for line in reports.github_commands(_findings(results))), end="")
+    else:
+        {"text": _print_text, "json": _print_json}[arguments.format](results, arguments)
     statuses = {_status_word(result, arguments) for _, result in results}
     return EXIT[next((s for s in WORST if s in statuses), FEASIBLE)]
 
@@ -238,15 +241,6 @@ def _findings(results: Results) -> Iterable[reports.Finding]:
             yield reports.finding_of_error(result, path)
         else:
             yield from reports.findings(result)
-
-
-def _print_sarif(results: Results, arguments: argparse.Namespace) -> None:
-    print(json.dumps(reports.sarif_log(_findings(results), _version()), indent=2))
-
-
-def _print_github(results: Results, arguments: argparse.Namespace) -> None:
-    for line in reports.github_commands(_findings(results)):
-        print(line)
 
 
 def _version() -> str:

@@ -256,7 +256,7 @@ def _as_list(value: Any) -> str:
         flat = [*value]
     simple = all(isinstance(v, str | int | float) and not LISTED.search(str(v)) for v in flat)
     if not (flat and simple):
-        return json.dumps(value, default=_to_json_data)
+        return json.dumps(value, default=lambda x: x.tolist() if hasattr(x, "tolist") else list(x))
     return ",".join(f"{k}={v}" for k, v in entries) if entries else ",".join(flat)
 
 
@@ -298,11 +298,6 @@ def parse_pairs(entries: Sequence[str] | None, option: str) -> dict[str, str]:
             raise InputError(f"{option} needs NAME=VALUE, not {entry!r}")
         out[key] = value
     return out
-
-
-def _to_json_data(value: Any) -> Any:
-    """Arrays and mappings as JSON knows them."""
-    return value.tolist() if hasattr(value, "tolist") else list(value)
 
 
 def read_matrix(path: str) -> list[list[float]]:

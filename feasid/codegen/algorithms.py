@@ -29,7 +29,7 @@ from feasid.core.arrays import Array
 from feasid.dynamics.kinematics import Node, nodes
 from feasid.errors import InputError
 from feasid.robot.description import Robot
-from feasid.robot.joint_terms import AT_REST, TERMS, JointState
+from feasid.robot.joint_terms import AT_REST, TERMS, JointState, deflections
 
 Composite = tuple[Expressions, Expressions, Expression]
 """Inertia (3, 3), first moment (3,) and mass of rigidly joined bodies about an origin."""
@@ -225,13 +225,14 @@ class Algorithms:
         sign = graph.apply_function("sign", rate)
         if drive.transition:
             sign = graph.apply_function("tanh", rate * (1.0 / drive.transition))
-        joint, deflection = int(np.flatnonzero(row[0])[0]), position - drive.rest
+        joint, ends = int(np.flatnonzero(row[0])[0]), drive.spring_range or (-np.inf, np.inf)
+        springs = deflections(position, drive.rest, *ends, np.clip)
 
         def factor(symbol: str) -> Any:
             load = None
             if drive.needs_load(symbol):
                 load = self._load_torques[symbol in AT_REST][joint]
-            state = JointState(position, deflection, rate, push, sign, load, np)
+            state = JointState(position, *springs, rate, push, sign, load, np)
             return TERMS[symbol].factor(state)
 
         return {s: graph.as_expression(factor(s)) for s in drive.symbols}

@@ -101,6 +101,12 @@ class Expression:
         """The cosine."""
         return self.graph.apply_function("cos", self)
 
+    def clip(self, low: float, high: float, out: None = None) -> Expression:
+        """Within these bounds."""
+        if not math.isfinite(high - low):
+            return self
+        return (abs(self - low) - abs(self - high) + (low + high)) * 0.5
+
     @property
     def is_zero(self) -> bool:
         """Whether it is the number zero."""

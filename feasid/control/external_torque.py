@@ -6,13 +6,10 @@ observer (De Luca and Mattone 2003; De Luca, Albu-Schaeffer, Haddadin and Hirzin
     r = k (p - integral of (tau + b + r) dt)
 
 follows tau_ext behind a first-order low-pass with the gain k, without accelerations. A torque
-sample is the mean over one period around its time. This time differs from that of the positions by
-the delay of the fit; for a controller's commands it is often half a period earlier.
+sample is the mean over one period around its time, which differs from that of the positions by the
+delay of the fit; for a controller's commands it is often half a period earlier.
 
-Without contact r is the error of torque sensors and model behind the same low-pass. How large it
-is, how often it crosses a level, and how much its size varies, is measured on segments of the
-fitted log with models of the other segments: `ErrorLaw`. The thresholds are those at which all
-joints together cross at most as often as `false_alarms` says.
+Without contact r is the error of torque sensors and model behind the same low-pass: `ErrorLaw`.
 """
 
 from __future__ import annotations
@@ -61,12 +58,10 @@ level has enough crossings, and on logs of seconds larger errors are three times
 Gaussian ones; one crossing is too few to extrapolate from."""
 
 GAUSSIAN = 2.0
-"""Mean excess u^2 - u_0^2 of Gaussian errors. Errors of a model are bounded on one motion, where
-their tail is lighter; another motion has other bounds."""
+"""Mean excess u^2 - u_0^2 of Gaussian errors; those of a model are bounded on one motion only."""
 
 PARTS, CONFIDENCE = 5, 0.95
-"""Contiguous parts of a log, whose errors' sizes are samples of that on another motion; probability
-with which that one is smaller than the size that thresholds assume."""
+"""Parts of a log, and probability that errors on another motion are smaller than is assumed."""
 
 FEWEST = 5
 """A joint whose errors cross every level less often has no known threshold."""

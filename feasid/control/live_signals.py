@@ -53,7 +53,7 @@ class LiveSignals:
                 "the fit took torques from commands; an observer needs measured torques: fit a "
                 "log that has them"
             )
-        if fit.log_options.get("transmission"):
+        if fit.log_options.get("transmission") is not None:
             raise InputError(
                 "the fitted log is of motors (transmission=): an observer takes signals of joints; "
                 "fit a log of joints"

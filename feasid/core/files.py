@@ -62,7 +62,7 @@ def open_for_reading(path: Name, most: int = MOST_BYTES) -> Iterator[BinaryIO]:
     or unreadable. Raises LimitError: it is larger than `most`.
     """
     if os.fspath(path) == STDIN:
-        yield _standard_input(most)
+        yield io.BytesIO(read_rest(sys.stdin.buffer, "standard input", most))
         return
     handle = _open_regular(path)
     with os.fdopen(handle, "rb") as file:
@@ -168,10 +168,6 @@ def _refuse_irregular(path: Name, mode: int) -> None:
 def _unreadable(path: Name, error: Exception) -> InputError:
     reason = getattr(error, "strerror", None) or error
     return InputError(f"{path}: cannot be read: {reason}", path=str(path))
-
-
-def _standard_input(most: int) -> BinaryIO:
-    return io.BytesIO(read_rest(sys.stdin.buffer, "standard input", most))
 
 
 # -- writing --------------------------------------------------------------------------------------

@@ -26,7 +26,9 @@ def escape_controls(text: str, *, keep: str = LAYOUT) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(c if c in keep or _prints(c) else _escape_character(c) for c in text)
+    shown = {*keep, *(c for c in text if c.isprintable() or unicodedata.category(c) == "Zs")}
+    escaped = ((c, c.encode("unicode_escape", "surrogatepass").decode("ascii")) for c in text)
+    return "".join(c if c in shown else code for c, code in escaped)
 
 
 def escape_markup(text: str) -> str:
@@ -40,14 +42,6 @@ def quote_attribute(text: str) -> str:
     if '"' in plain and "'" not in plain:
         return f"'{plain}'"
     return '"' + plain.replace('"', "&quot;") + '"'
-
-
-def _prints(character: str) -> bool:
-    return character.isprintable() or unicodedata.category(character) == "Zs"
-
-
-def _escape_character(character: str) -> str:
-    return character.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
 def quote(value: object) -> str:

@@ -285,9 +285,9 @@ class ForwardModel:
         if not found[0] > 0:
             worst = int(np.argmin(np.diag(mass[0])))
             raise InputError(
-                f"joint {self.robot.coordinates[worst]!r} has no inertia (the mass matrix is not "
-                "positive definite), so that no torque gives it a finite acceleration: the model "
-                "lacks its armature (drive inertia), or is infeasible",
+                f"joint {self.robot.coordinates[worst]!r} has no inertia, so that no torque gives "
+                "it a finite acceleration: the model lacks its armature (drive inertia), or is "
+                "infeasible",
                 joint=self.robot.coordinates[worst],
             )
 

@@ -40,9 +40,6 @@ STEPS = 5
 FIRST_STEPS = 2
 """Number of steps with the noise of the uncorrected log."""
 
-WHOLE = 0.7
-"""Share of a Gauss-Newton step beyond which it is made as a whole."""
-
 SMALL_STEP = 0.2
 """Deviations below which a step ends the iteration."""
 
@@ -181,9 +178,9 @@ def is_credible(trial: CorrectedLog, group: Sequence[Mistake], covariance: Array
     logged. Dry and viscous friction both fall while joints warm up.
     """
     early = -trial.setup.sample_time
-    if any(trial.correction.values[m][0] < early for m in group if m.kind == "joint-delay"):
-        return False
     values = trial.correction.parameters_of(group)
+    if group[0].kind == "joint-delay" and (values < early).any():
+        return False
     if group[0].kind == "warm-up" and (
         (values < -LEAST_DEVIATIONS * np.sqrt(np.diag(covariance))).any()
     ):
@@ -213,30 +210,14 @@ def with_best_time(trial: CorrectedLog, group: Sequence[Mistake]) -> list[Mistak
 def gauss_newton(
     trial: CorrectedLog, active: Sequence[Mistake], steps: int = STEPS
 ) -> tuple[CorrectedLog, Array]:
-    """The trial with these mistakes at their most probable values, and their covariance.
-
-    Bounds keep the model from following the mistakes as far as a step assumes. A step that is too
-    long is cut to the minimum of the parabola through what is known along it.
-    """
-    widths, covariance = wide_widths(active), np.zeros((0, 0))
-
-    def objective(one: CorrectedLog) -> float:
-        values = one.correction.parameters_of(active)
-        return one.cost + 0.5 * float(np.sum((values / widths) ** 2))
-
+    """The trial with these mistakes at their most probable values, and their covariance."""
+    covariance = np.zeros((0, 0))
     for _ in range(steps):
-        score, correction = trial.score_tests, trial.correction
-        values = correction.parameters_of(active)
-        step, covariance, slope = score.gauss_newton_step(active, values, widths)
+        values = trial.correction.parameters_of(active)
+        step, covariance = trial.score_tests.gauss_newton_step(active, values, wide_widths(active))
         if (np.abs(step) < SMALL_STEP * np.sqrt(np.diag(covariance))).all():
             break
-        tried = trial.with_correction(correction.add_step(active, step))
-        above = objective(tried) - objective(trial) - slope
-        if above > 0 and (share := -0.5 * slope / above) < WHOLE:
-            tried = trial.with_correction(correction.add_step(active, share * step))
-        if not objective(tried) < objective(trial):
-            break
-        trial = tried
+        trial = trial.with_correction(trial.correction.add_step(active, step))
     return trial, covariance
 
 
@@ -258,7 +239,7 @@ def correct_log(trial: CorrectedLog, sensors: Sequence[Mistake]) -> Corrected:
     if warm := [m for m in active if m.kind == "warm-up"]:
         rest = {m: v for m, v in trial.correction.values.items() if m not in warm}
         better = with_best_time(trial.with_correction(LogCorrection(rest)), warm)
-        first = (trial.correction.values[m] for m in warm)
+        first = (trial.correction.parameters_of([m]) for m in warm)
         values = {**rest, **dict(zip(better, first, strict=True))}
         trial, active = trial.with_correction(LogCorrection(values)), [*rest, *better]
     while active:
@@ -272,7 +253,7 @@ def correct_log(trial: CorrectedLog, sensors: Sequence[Mistake]) -> Corrected:
         if not failed:
             break
         active = [m for m in active if m not in failed]
-        values = {m: trial.correction.values[m] for m in active}
+        values = {m: trial.correction.parameters_of([m]) for m in active}
         trial = trial.with_correction(LogCorrection(values))
     return Corrected(trial, tuple(active))
 

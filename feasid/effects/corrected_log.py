@@ -53,6 +53,13 @@ class UncorrectedLog:
     blurred: tuple[Run, ...] = ()
 
     @property
+    def travel(self) -> dict[str, tuple[float, float]]:
+        """Smallest and largest position of every joint that moves."""
+        q = np.concatenate([run.q for run in self.runs])
+        ends = zip(q.min(axis=0).tolist(), q.max(axis=0).tolist(), strict=True)
+        return {j: e for j, e in zip(self.base.robot.coordinates, ends, strict=True) if e[0] < e[1]}
+
+    @property
     def joints(self) -> tuple[int, ...]:
         """Joints whose torques were measured."""
         measured, names = self.chosen["measured"], self.base.robot.joints
@@ -116,7 +123,7 @@ class CorrectedLog:
         )
         kept = replace(setup.estimator.on(self.base), prior_weight=weight, noise=noise)
         self.estimator = kept.for_comparison(noise)
-        self.minimiser, self.delta, self.unit_covariance, self.cost = self.estimator.follow(
+        self.minimiser, self.delta, self.unit_covariance = self.estimator.follow(
             self.reduced, start
         )
         self.beta = np.asarray(self.base.K @ self.delta)

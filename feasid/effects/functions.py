@@ -112,7 +112,7 @@ def term_columns(word: str) -> ColumnsOf:
             if term.needs_load:
                 load = at.rows.load(at.part, at.model, at_rest=term.at_rest)[:, j]
             sign = sign_of_speed(v, at.model)
-            yield np.asarray(term.factor(JointState(q, q - rest, v, a, sign, load, np)))
+            yield np.asarray(term.factor(JointState(q, q - rest, q - rest, v, a, sign, load, np)))
 
     return of_joint(factors)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +26,8 @@ log 10 % worse than plain friction."""
 MOST_LOAD = 1.0
 """Largest load friction: beyond it a gear would lock itself."""
 
+SPRINGS = frozenset(t.symbol for t in JOINT_TERMS if t.kind == "spring")
+
 FRICTION_SYMBOLS = frozenset(t.symbol for t in JOINT_TERMS if t.kind == "friction")
 
 TAKING_PLACE = ("sqrt", "load", "weight")
@@ -43,7 +45,7 @@ CONDITIONAL = (
 
 SPRING = (
     "; the log separates a spring from the weight of bodies only near its own positions: record "
-    "the whole range of the joints"
+    "the whole range of the joints; far beyond them the spring's torque is taken as constant"
 )
 
 Terms = Mapping[str, tuple[str, ...]]
@@ -55,21 +57,28 @@ def drive_key(drive: Drive) -> str:
     return next(iter(drive.coupling)) if len(drive.coupling) == 1 else drive.name
 
 
-def with_terms(robot: Robot, terms: Terms, inertials: Array) -> Robot:
-    """The robot with further terms of some drives; `inertials` (bodies, 10) say the load."""
+Travel = Mapping[str, tuple[float, float]]
+"""Smallest and largest positions of a log, by joint."""
+
+
+def with_terms(robot: Robot, terms: Terms, inertials: Array, travel: Travel | None = None) -> Robot:
+    """The robot with further terms; `inertials` (bodies, 10) say the load, `travel`."""
     drives = []
     for drive in robot.drives:
         symbols = [s for word in terms.get(drive_key(drive), ()) for s in FRICTION[word]]
         new = tuple(s for s in symbols if s not in drive.symbols)
-        wider = replace(drive, symbols=(*drive.symbols, *new), values=None) if new else drive
-        drives.append(wider)
+        if new:
+            drive = replace(drive, symbols=(*drive.symbols, *new), values=None)
+        if {*new} & SPRINGS:
+            drive = replace(drive, spring_range=(travel or {}).get(drive_key(drive)))
+        drives.append(drive)
     load = robot.load_model
     if load is None and any(d.depends_on_load for d in drives):
         load = inertials
     return replace(robot, drives=tuple(drives), load_model=load)
 
 
-def remove_terms(robot: Robot, dropped: Sequence[set[str]]) -> Robot:
+def remove_terms(robot: Robot, dropped: Sequence[Set[str]]) -> Robot:
     """The robot without these symbols, one set per drive."""
     drives = []
     for drive, drop in zip(robot.drives, dropped, strict=True):

@@ -308,7 +308,6 @@ def _prepare_trial(
         trial = estimator.cross_validate(reduced)
         if len(trial.folds) < MIN_FOLDS:
             return None
-        trial.models  # noqa: B018  what cannot be fitted says so here
     except FeasidError:
         return None
     return trial

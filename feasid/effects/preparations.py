@@ -11,7 +11,7 @@ most is only a suspicion; the caller tests it with fits to segments of the whole
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -346,7 +346,7 @@ def _order_finding(kind: str, order: Sequence[int], samples: DecimatedLog) -> Fi
 def _factor_mistakes(samples: DecimatedLog) -> Iterator[tuple[Finding, DecimatedLog]]:
     """Torques that are a multiple of the description's, joint by joint and all alike."""
     factors = _description_factors(samples)
-    odd = _odd_factors(factors)
+    odd = {j: f for j, f in factors.items() if not GEARS[0] < f < GEARS[1]}
     names = samples.robot.coordinates
     for j, factor in odd.items():
         unit = round_factor(1.0 / factor)
@@ -372,11 +372,6 @@ def _factor_mistakes(samples: DecimatedLog) -> Iterator[tuple[Finding, Decimated
             _make_finding("scale", message, names, columns, options, factor=factor),
             replace(samples, tau=unit * samples.tau),
         )
-
-
-def _odd_factors(factors: Mapping[int, float]) -> dict[int, float]:
-    """Factors by joint that no bad description explains."""
-    return {j: f for j, f in factors.items() if not GEARS[0] < f < GEARS[1]}
 
 
 def _description_factors(samples: DecimatedLog) -> dict[int, float]:

@@ -72,12 +72,11 @@ class ScoreTests:
 
     def gauss_newton_step(
         self, mistakes: Sequence[Mistake], values: Array, widths: Array
-    ) -> tuple[Array, Array, float]:
+    ) -> tuple[Array, Array]:
         """Joint Gauss-Newton step of these mistakes and all parameters, and its covariance.
 
-        The last is the derivative of the objective along the step. Standard deviations are the
-        larger of the model's and of those from sums over blocks; correlations are those of the
-        model.
+        Standard deviations are the larger of the model's and of those from sums over blocks;
+        correlations are those of the model.
 
         `values`, `widths`: (k,), what was taken out already, and the deviations before the log was
         seen.
@@ -96,9 +95,8 @@ class ScoreTests:
         np.add.at(sums, self.rows.block, (X - self.W @ (self.P @ WX)) * self.e[:, None])
         robust = np.diag(C @ (sums.T @ sums) @ C)
         wider = np.sqrt(np.maximum(robust / np.maximum(np.diag(C), 1e-300), 1.0)) / scale
-        descent = X.T @ self.e - prior * values * scale
-        step = C @ descent
-        return step / scale, C * np.outer(wider, wider), -float(descent @ step)
+        step = C @ (X.T @ self.e - prior * values * scale)
+        return step / scale, C * np.outer(wider, wider)
 
     def posterior(
         self, mistakes: Sequence[Mistake], widths: Array, doubt: float = 1.0

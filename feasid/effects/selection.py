@@ -298,7 +298,7 @@ def select_terms(
     comparison = estimator.on(plain).for_comparison()
     noise = comparison.estimate_noise(part)
     kept = replace(comparison, noise=noise)
-    _, delta, covariance, _ = kept.follow(part)
+    _, delta, covariance = kept.follow(part)
     K = np.asarray(plain.K, dtype=np.float64)
     grams = grams_of_reduced(reduced, wide, plain, words, K @ delta, K @ covariance @ K.T, noise)
     drives = tuple(map(drive_key, wide.robot.drives))

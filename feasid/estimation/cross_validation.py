@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from feasid.core.arrays import Array
+from feasid.errors import SolverError
 from feasid.estimation.noise import Noise, squared_residuals
 from feasid.identifiability.base import BaseParameters
 from feasid.regression.folds import FOLDS
@@ -30,22 +31,32 @@ class CrossValidation:
     noise: Noise
     solve: FoldSolver
 
-    @cached_property
+    @property
     def folds(self) -> list[int]:
-        """Folds that have rows; none where the equations were not filtered."""
+        """Folds that were predicted; none where equations were not filtered."""
+        return [*self.models]
+
+    @cached_property
+    def _filled(self) -> list[int]:
+        """Folds that have rows."""
         strata = self.reduced.strata
         return [f for f in range(FOLDS) if strata and strata[0].counts[:, f].any()]
 
     def training_equations(self, fold: int) -> tuple[Array, Array, float]:
         """Whitened triangle of the other folds."""
-        others = [f for f in self.folds if f != fold]
+        others = [f for f in self._filled if f != fold]
         return self.noise.whitened_triangle(self.reduced, others)
 
     @cached_property
     def models(self) -> dict[int, Array]:
-        """Base parameters per fold, of the feasible model of the others."""
-        _ = self.fitted  # the others are sought from the whole
-        return {f: self.base.K @ self.solve(self.training_equations(f)) for f in self.folds}
+        """Base parameters per fold, of the feasible model of the others; none if one is missing."""
+        if not self._filled:
+            return {}
+        try:
+            _ = self.fitted  # the others are sought from the whole
+            return {f: self.base.K @ self.solve(self.training_equations(f)) for f in self._filled}
+        except SolverError:  # errors of the other folds alone would look smaller than they are
+            return {}
 
     @cached_property
     def fitted(self) -> Array:

@@ -258,23 +258,17 @@ class Estimator:
         problem = self.problem(reduced)
         return problem.estimate_noise(reduced, self._known_weight, self.start(problem, near))
 
-    def follow(
-        self, reduced: Reduced, near: Array | None = None
-    ) -> tuple[Minimiser, Array, Array, float]:
+    def follow(self, reduced: Reduced, near: Array | None = None) -> tuple[Minimiser, Array, Array]:
         """A minimiser for equations like these, the parameters (n,), and how they follow noise.
 
-        The third is their covariance (n, n) were the noise of unit variance, the last the smallest
-        value of the objective.
+        The last is their covariance (n, n) were the noise of unit variance.
         """
         assert self.noise is not None  # kept
         problem = self.problem(reduced)
         minimiser = self._minimiser(problem, near)
-        r, rho, rest = self.noise.whitened_triangle(reduced)
-        minimum, objective, divergence = minimiser.solve(r, rho)
+        minimum, objective, divergence = minimiser.solve(*self.noise.whitened_triangle(reduced)[:2])
         covariance = objective.unit_noise_covariance(minimum.delta, divergence)
-        cost = objective.cost(minimum.delta, divergence) + 0.5 * rest**2
-        delta = problem.expand(minimum.delta)
-        return minimiser, delta, problem.full_covariance(covariance), cost
+        return minimiser, problem.expand(minimum.delta), problem.full_covariance(covariance)
 
     def approach(
         self, reduced: Reduced, triangle: tuple[Array, Array], limits: tuple[float, int] | None

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.robot.description import Robot
-from feasid.robot.joint_terms import TERMS, JointState
+from feasid.robot.joint_terms import TERMS, JointState, deflections
 
 OVERSHOOT = (np.sqrt(55.0) - 5.0) / 2
 """The c with which ``s = tanh u (1 + c / cosh^2 u)`` keeps the mean square: the integral of 1 - s^2
@@ -71,6 +71,7 @@ class DriveColumns:
     #: else zero.
     overshoot: Array
     rests: Array  #: Shape (drives, 1): where each drive's spring is slack.
+    ranges: Array  #: Shape (2, drives, 1): `Drive.spring_range`, infinite where there is none.
     terms: tuple[DriveTerms, ...]
 
     @classmethod
@@ -86,6 +87,7 @@ class DriveColumns:
             widths[:, None],
             np.where(widths > transitions, OVERSHOOT, 0.0)[:, None],
             np.array([[drive.rest] for drive in robot.drives]),
+            np.array([d.spring_range or (-np.inf, np.inf) for d in robot.drives]).T[..., None],
             _terms_of_drives(robot, columns),
         )
 
@@ -197,7 +199,9 @@ class DriveSignals:
         dq = DualNumber(self._drive_velocities, (None, one, None))
         ddq = DualNumber(coupling @ self.ddq, (None, None, one))
         s = DualNumber(sign, (None, steep, None))
-        return JointState(q, q - self.columns.rests, dq, ddq, s, None, np)
+        low, high = self.columns.ranges
+        springs = deflections(q, self.columns.rests, low, high, DualNumber.clip)
+        return JointState(q, *springs, dq, ddq, s, None, np)
 
 
 Slopes = tuple[Array | None, Array | None, Array | None]
@@ -253,6 +257,11 @@ class DualNumber:
 
     def __abs__(self) -> DualNumber:
         return self._apply_chain_rule(np.abs(self.value), np.sign(self.value))
+
+    def clip(self, low: Array, high: Array, out: None = None) -> DualNumber:
+        """Within these bounds."""
+        inside = (low <= self.value) & (self.value <= high)
+        return self._apply_chain_rule(np.clip(self.value, low, high), inside.astype(np.float64))
 
     def sqrt(self) -> DualNumber:
         """The square root."""

@@ -13,6 +13,7 @@ from scipy.optimize import lsq_linear
 
 from feasid.core.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics, mass_matrix
+from feasid.effects.joint_terms import SPRINGS, remove_terms
 from feasid.errors import InputError, did_you_mean
 from feasid.formats.description import Extras, JointServo
 from feasid.formats.mjcf.write import HOLDING
@@ -20,6 +21,8 @@ from feasid.formats.registry import format_named
 from feasid.formats.urdf.write import extension_lines
 from feasid.formats.write import format_of
 from feasid.formats.xml import decimals, markup
+from feasid.identifiability.base import base_parameters
+from feasid.regression.reduce import restrict_terms
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import TERMS
 
@@ -44,6 +47,20 @@ PRESENT = 0.5
 
 REST_SAMPLES = 20
 """Least number of samples at rest without load for evidence."""
+
+
+def fit_without_added_springs(model: FittedModel) -> Array:
+    """Standard parameters (n,) of the same equations without springs that a search added."""
+    robot = model.robot
+    dropped = [SPRINGS if drive.spring_range else frozenset() for drive in robot.drives]
+    if not any(dropped):
+        return robot.values
+    measured = model.base.experiment.measured_joints
+    base = base_parameters(remove_terms(robot, dropped), measured=measured)
+    part = restrict_terms(model.equations, model.base.robot, base)
+    values = model.estimator.on(base).fit(part).solution.delta
+    found = dict(zip(base.robot.parameter_names, values.tolist(), strict=True))
+    return np.array([found.get(name, 0.0) for name in robot.parameter_names])
 
 
 def friction_as_files_hold(robot: Robot, equations: ResidualRegion) -> Array:

@@ -4,8 +4,8 @@ The file holds the fitted bodies: masses, first moments and inertias are those o
 terms that its format has a place for have their fitted values; viscous and Coulomb friction also
 approximate friction that no format holds, see `feasid.export.file_terms`. What the format cannot
 hold (offsets, drive inertia in URDF) is left out of the file, listed in `Export`, and kept in a
-sidecar that `feasid.load_robot` reads with the file. No other parameter is estimated again:
-otherwise bodies would absorb a missing term, for example a sensor's offset.
+sidecar that `feasid.load_robot` reads with the file. No other parameter is estimated again, because
+bodies would absorb a missing term; but where a search added springs the file is fitted without.
 
 Errors of the file are those of its clients, by the laws of `feasid.export.clients`.
 """
@@ -27,6 +27,7 @@ from feasid.export.file_terms import (
     Offset,
     classify_offsets,
     describe_offsets,
+    fit_without_added_springs,
     friction_as_files_hold,
     joint_values,
     missing_armature,
@@ -151,9 +152,10 @@ def write_fit(
 ) -> Export:
     """Write the part of a model that a file may hold, and measure its errors as clients read it."""
     kind, fitted = format_of(model.robot, path), model.robot
-    robot = fitted.with_values(friction_as_files_hold(fitted, model.residual))
+    plain = fitted.with_values(fit_without_added_springs(model))
+    robot = fitted.with_values(friction_as_files_hold(plain, model.residual))
     postures = random_configurations(fitted, np.random.default_rng(0), POSTURES).T
-    lost = unrepresentable_terms(fitted, kind)
+    lost = unrepresentable_terms(plain, kind)
     servo = None if model.servo is None else model.servo.servo
     servos = servos_to_write(fitted, servo, path)
     damping = servo_damping(fitted, servos)
@@ -170,7 +172,9 @@ def write_fit(
     robot = robot.with_values(robot.values - damping)
     part = representable_part(robot, kind)
     written = write(part, path, overwrite=overwrite, complete=whole, extras=extras)
-    lines = missing_lines(fitted, lost, _armature_advice(robot, postures))
+    lines = missing_lines(plain, lost, _armature_advice(robot, postures))
+    if any(drive.spring_range for drive in fitted.drives):
+        lines += ("springs that the log shows: bodies and friction of the file are fitted without",)
     if servo is not None and not servos:
         lines += (
             "the servos' gains and delay: masses of this file carry the common factor of the gains "

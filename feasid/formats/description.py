@@ -124,10 +124,6 @@ def _no_shapes() -> Sequence[Shape | None]:
     return ()
 
 
-def _no_meshes() -> Sequence[Mesh]:
-    return ()
-
-
 @dataclass(frozen=True, eq=False)
 class Link:
     """One link of a description."""
@@ -153,7 +149,7 @@ class Link:
     #: See `collisions`.
     visuals: Callable[[], Sequence[Shape | None]] = field(default=_no_shapes, repr=False)
     #: Meshes that collide, by name, in the link's frame; empty where a format does not tell.
-    meshes: Callable[[], Sequence[Mesh]] = field(default=_no_meshes, repr=False)
+    meshes: Callable[[], Sequence[Mesh]] = field(default=tuple, repr=False)
     has_geometry: bool = False  #: Whether the link has any shape, known or not.
     #: The link's inertia is that of all that is drawn, not only of what collides.
     solid_visuals: bool = False

@@ -161,7 +161,8 @@ def unrepresentable_columns(robot: Robot, kind: str) -> npt.NDArray[np.bool_]:
     for k, drive in enumerate(robot.drives):
         for symbol, column in robot.drive_columns(k).items():
             smooth = symbol == "fc" and drive.transition > DRY
-            out[column] = symbol not in HELD[kind] or len(drive.coupling) > 1 or smooth
+            ends = symbol == "k" and drive.spring_range is not None
+            out[column] = symbol not in HELD[kind] or len(drive.coupling) > 1 or smooth or ends
     return out
 
 

@@ -326,7 +326,7 @@ def _correct_log(
     assert selection.trial is not None
     correction = selection.trial.correction
     while True:
-        robot = with_terms(plain.base.robot, terms, bodies)
+        robot = with_terms(plain.base.robot, terms, bodies, setup.travel)
         robot = with_abrupt_friction(robot, offer.described) if selection.abrupt else robot
         own = setup
         if robot.drives != plain.base.robot.drives:

@@ -390,7 +390,7 @@ def _copied_inertials(description: Description) -> dict[str, Cause]:
             groups.setdefault((link.mass, *link.moments), []).append(link)
     copies = {}
     for group in groups.values():
-        sizes = {_link_size(link) for link in group if link.shapes}
+        sizes = {round(sum(s.volume for s in link.shapes), 12) for link in group if link.shapes}
         if len(group) >= _MANY and len(sizes) > 1:
             few = [link.name for link in group[:_FEW]]
             for link in group:
@@ -403,10 +403,6 @@ def _copied_inertials(description: Description) -> dict[str, Cause]:
                     {"count": len(group), "links": ", ".join(few)},
                 )
     return copies
-
-
-def _link_size(link: Link) -> float:
-    return round(sum(shape.volume for shape in link.shapes or ()), 12)
 
 
 # -- small questions ------------------------------------------------------------------------------

@@ -185,9 +185,10 @@ def _joint_differences(a: Robot, b: Robot) -> Iterator[str]:
         for joint in one.joints:
             if joint not in counterpart.joints:
                 yield f"joint {joint!r} is missing in the {which} model"
+    joints = [{None: None} | {body.name: body.joint for body in r.bodies} for r in (a, b)]
     parents = [
-        {body.joint: _joint_of(r, body.parent) for body in r.bodies if body.joint in a.joints}
-        for r in (a, b)
+        {body.joint: above.get(body.parent) for body in r.bodies if body.joint in a.joints}
+        for r, above in zip((a, b), joints, strict=True)
     ]
     for body in a.bodies:
         if body.joint not in b.joints:
@@ -198,10 +199,6 @@ def _joint_differences(a: Robot, b: Robot) -> Iterator[str]:
             yield f"joint {body.joint!r} hangs on {text}"
         if body.dof != b.bodies[b.joint_index(body.joint)].dof:
             yield f"joint {body.joint!r} has other degrees of freedom"
-
-
-def _joint_of(robot: Robot, body: str | None) -> str | None:
-    return next((b.joint for b in robot.bodies if b.name == body), None)
 
 
 def _match_order(a: Robot, b: Robot) -> Robot:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -291,10 +290,6 @@ class ResamplingGrid:
             return np.asarray(CubicSpline(self.stamps, signal, axis=0)(self.t))
         columns = [np.interp(self.t, self.stamps, x) for x in signal.T]
         return np.stack(columns, axis=1)
-
-    def resample_all(self, signals: Mapping[str, Array]) -> dict[str, Array]:
-        """Every kind of signal on the grid."""
-        return {kind: self.resample(kind, x) for kind, x in signals.items()}
 
 
 def even_grid(t: Array) -> ResamplingGrid:

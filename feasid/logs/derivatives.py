@@ -194,7 +194,12 @@ def _resample(
         return t[rows], rows, stretch.rate, part
     grid = even_grid(t[rows])
     rate = (len(grid.t) - 1) / (grid.t[-1] - grid.t[0]) if len(grid.t) > 1 else stretch.rate
-    return grid.t, rows[grid.nearest], float(rate), grid.resample_all(part)
+    return (
+        grid.t,
+        rows[grid.nearest],
+        float(rate),
+        {k: grid.resample(k, x) for k, x in part.items()},
+    )
 
 
 def _differentiate(

@@ -411,13 +411,10 @@ def find_missing_torques(
     rest = [c for c in df.columns if c not in used]
     if any(did_you_mean(f"tau_{joint}", rest) for joint in missing):
         return {}
-    if not log.streamed:
-        missing |= {j: EMPTY for j, c in found.items() if c is not None and _is_empty_column(df, c)}
+    if not log.streamed and df.columns.is_unique:
+        named = ((joint, column) for joint, column in found.items() if column is not None)
+        missing |= {joint: EMPTY for joint, column in named if df[column].isna().all()}
     return missing if len(missing) < len(found) else {}
-
-
-def _is_empty_column(df: pd.DataFrame, column: Any) -> bool:
-    return bool(df.columns.is_unique) and bool(df[column].isna().all())
 
 
 def blur_recording(

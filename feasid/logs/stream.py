@@ -93,7 +93,7 @@ def _motion_of_piece(
     runs = tuple(
         r if motion.filtering == "equations" else r.without_surroundings()
         for r in mine
-        if _run_length(r)
+        if r.own is not None and r.own[1] > r.own[0]
     )
     excluded = tuple(e for e in (_clip_to_piece(e, piece) for e in motion.excluded) if e.count > 0)
     return replace(motion, runs=runs, excluded=excluded, rows=rows)
@@ -109,10 +109,6 @@ def _run_of_piece(run: Run, piece: FramePiece) -> Run:
     a, b = (int(x) for x in np.searchsorted(run.rows, [piece.first, piece.last]))
     before = piece.offset / run.rate if np.isfinite(run.rate) else 0.0
     return replace(run, own=(a, b), anchor=run.anchor + piece.offset, t=run.t + before)
-
-
-def _run_length(run: Run) -> int:
-    return 0 if run.own is None else run.own[1] - run.own[0]
 
 
 def _pieces_with_surroundings(batches: Iterator[pd.DataFrame], around: int) -> Iterator[FramePiece]:

@@ -52,7 +52,8 @@ def check_options(options: type, given: Mapping[str, Any], function: str) -> dic
             continue
         needed_option, those = needs
         has = values.get(needed_option, table[needed_option].default)
-        if not _is_among(has, those):
+        some = ... in those and has is not None  # an ellipsis stands for any value
+        if not (some or any(_is_default(has, one) for one in those)):
             spelled = f"{name}={quote(value)}"
             spelled = spelled if len(spelled) <= 60 else name
             alternatives = " or ".join(f"{needed_option}={v!r}" for v in those if v is not ...)
@@ -63,11 +64,6 @@ def check_options(options: type, given: Mapping[str, Any], function: str) -> dic
                 option=name,
             )
     return values
-
-
-def _is_among(value: Any, those: tuple[Any, ...]) -> bool:
-    """Whether an option's value is one of these; an ellipsis means any value except None."""
-    return (... in those and value is not None) or any(_is_default(value, one) for one in those)
 
 
 def _is_default(value: Any, default: Any) -> bool:

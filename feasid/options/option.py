@@ -73,7 +73,10 @@ class Option:
             text = "a mapping by name" if self.kind == "mapping" else "a value"
             if self.form is not None:
                 text = f"{text} of {self.form.text}" if self.kind == "mapping" else self.form.text
-        special = [repr(s) for s in dict.fromkeys((*self.special, *self._plain_default()))]
+        special = [
+            repr(s)
+            for s in dict.fromkeys((*self.special, *((None,) if self.default is None else ())))
+        ]
         return " or ".join([text, *special])
 
     @property
@@ -82,9 +85,6 @@ class Option:
         if self.kind == "count":
             return count(self.low, min(self.high, MOST))
         return FLAG if self.kind == "flag" else number(self.low, self.high, open=self.open)
-
-    def _plain_default(self) -> tuple[Any, ...]:
-        return (None,) if self.default is None else ()
 
     def value_error(self, name: str, value: Any) -> InputError:
         """The error for an impossible value."""

@@ -363,7 +363,8 @@ def reduce_all(
     for done, (k, result) in enumerate(_run_all(job, logs, workers, client), start=1):
         tree.add(k, result if isinstance(result, Reduced) else None)
         if not isinstance(result, Reduced):
-            failed.append((k, LogFailure(_log_name(logs[k], k), str(result))))
+            name = str(getattr(logs[k], "name", "")) or f"log {k + 1}"
+            failed.append((k, LogFailure(name, str(result))))
         if progress is not None:
             progress(done, len(logs))
     failed.sort(key=lambda item: item[0])
@@ -435,7 +436,3 @@ def _run_on_cluster(
         for another in islice(following, 1):
             submit(another)
         yield k, result
-
-
-def _log_name(log: Any, k: int) -> str:
-    return str(getattr(log, "name", "")) or f"log {k + 1}"

@@ -61,7 +61,7 @@ def fingerprint_of(robot: Robot, columns: Sequence[int]) -> str:
         terms = drive.name, sorted(drive.coupling.items()), drive.symbols
         named = "".join(f"{f.name}\0" for f in drive.features)
         digest.update((repr(terms) + named).encode())
-        for number in (drive.transition, drive.rest):
+        for number in (drive.transition, drive.rest, drive.spring_range):
             if number:
                 digest.update(repr(number).encode())
     digest.update("".join(robot.constraint_texts).encode())

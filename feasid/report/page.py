@@ -187,7 +187,11 @@ def _template_environment() -> Any:
     made = Environment(
         autoescape=True, undefined=StrictUndefined, loader=FunctionLoader(_read_page_file)
     )
-    made.filters |= {"number": _format_number, "percent": _format_percent, "said": plain}
+    made.filters |= {
+        "number": _format_number,
+        "percent": lambda x: "" if x is None else f"{100 * float(x):.3g} %",
+        "said": plain,
+    }
     return made
 
 
@@ -261,7 +265,3 @@ def _format_number(value: Any, form: str = ".4g") -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return "" if value is None else plain(value)
     return format(value, form)
-
-
-def _format_percent(value: Any) -> str:
-    return "" if value is None else f"{100 * float(value):.3g} %"

@@ -181,7 +181,8 @@ def place_member(member: Member, rotation: Array, position: Array) -> Member:
 
 def parameters_in_body(member: Member) -> Array:
     """A link's ten parameters in its body's frame; exactly its own when the frames are one."""
-    if member.inertial is not None and _is_identity(member):
+    same = (member.rotation == np.eye(3)).all() and not member.position.any()
+    if member.inertial is not None and same:
         return member.inertial
     return member.body_frame_parameters()
 
@@ -190,10 +191,6 @@ def lumped_parameters(members: Iterable[Member]) -> Array | None:
     """Sum of the links' parameters in the body's frame; None when no link has any."""
     parts = [parameters_in_body(m) for m in members if m.inertial is not None]
     return np.sum(parts, axis=0) if parts else None
-
-
-def _is_identity(member: Member) -> bool:
-    return bool((member.rotation == np.eye(3)).all()) and not member.position.any()
 
 
 FIELDS = ("alpha", "a", "d", "theta", "type")

@@ -18,6 +18,7 @@ from feasid.robot.joint_terms import (
     TERMS,
     USUAL_SYMBOLS,
     JointState,
+    deflections,
 )
 
 
@@ -85,6 +86,9 @@ class Drive:
     #: Speed [rad/s or m/s] over which Coulomb friction changes its sign; 0 for at once.
     transition: NonNegative = 0.0
     rest: float = 0.0  #: Where the spring is slack [rad or m].
+    #: Smallest and largest position [rad or m] from which springs are known; None if they hold
+    #: everywhere. See `feasid.robot.joint_terms.deflections`.
+    spring_range: tuple[float, float] | None = None
     #: The terms are those for which a description file gives values; `feasid.fit` takes the usual
     #: friction besides.
     from_file: bool = False
@@ -100,6 +104,8 @@ class Drive:
         self._check_terms()
         self._check_features()
         ordered = tuple(s for s in DRIVE_SYMBOLS if s in self.symbols)
+        if self.spring_range and not self.spring_range[0] < self.spring_range[1]:
+            raise DescriptionError(f"drive {self.name!r}: spring_range must increase")
         if not self.coupling or not all(c for c in self.coupling.values()):
             raise DescriptionError(f"drive {self.name!r} needs finite non-zero factors per joint")
         if self.values is not None:
@@ -171,7 +177,9 @@ class Drive:
         if symbol not in TERMS:
             return self.feature(symbol).values(q, dq, ddq, load)
         sign = np.tanh(dq / self.transition) if self.transition else np.sign(dq)
-        value = TERMS[symbol].factor(JointState(q, q - self.rest, dq, ddq, sign, load, np))
+        ends = self.spring_range or (-np.inf, np.inf)
+        state = JointState(q, *deflections(q, self.rest, *ends, np.clip), dq, ddq, sign, load, np)
+        value = TERMS[symbol].factor(state)
         return np.asarray(value) if np.shape(value) else np.full_like(dq, value)
 
     def feature(self, symbol: str) -> CustomJointTerm:

@@ -17,6 +17,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+BEYOND = 0.5
+"""Share of the width of a spring's range over which its tangent continues it on either side."""
+
 STRIBECK_SPEED, WIDE_STRIBECK_SPEED = 0.05, 0.15
 """Speeds [rad/s or m/s] over which friction of breaking away (fb, fe) fades; friction that fades at
 a speed between them is nearly a sum of both."""
@@ -28,7 +31,9 @@ class JointState:
 
     #: Its coordinate ``c . q``, velocity and acceleration: arrays, expressions or dual numbers.
     q: Any
-    deflection: Any  #: ``q`` less the position at which the drive's spring is slack.
+    #: ``q`` less the position at which the drive's spring is slack; `deflections` bounds it.
+    deflection: Any
+    bounded: Any  #: The same within the drive's `spring_range`.
     dq: Any  #: See `q`.
     ddq: Any  #: See `q`.
     sign: Any  #: Sign of ``dq``, or ``tanh(dq / transition)`` where the drive has a transition.
@@ -39,6 +44,18 @@ class JointState:
     #: to arrays and to any other object that has a method of the same name, as expressions of
     #: generated code and dual numbers have.
     f: Any
+
+
+def deflections(
+    q: Any, rest: Any, low: Any, high: Any, clip: Callable[..., Any]
+) -> tuple[Any, Any]:
+    """`deflection` and `bounded` of springs known from `low` to `high`.
+
+    Their tangent continues them by `BEYOND` of this width; farther away they are constant, as a
+    cubic polynomial seen over a tenth of a joint's range has hundreds of newton metres at its ends.
+    """
+    more = BEYOND * (high - low)
+    return clip(q, low - more, high + more) - rest, clip(q, low, high) - rest
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,9 +142,11 @@ JOINT_TERMS = (
     JointTerm("fd", "direction", "direction-dependent friction", "|v|",
               lambda m: m.f.abs(m.dq), "friction", "dq", bounded_by="fv", odd=False),
     JointTerm("k2", "spring", "quadratic stiffness", "x^2",
-              lambda m: m.deflection * m.deflection, "spring", "q", odd=False, degree=2.0),
+              lambda m: m.bounded * (2.0 * m.deflection - m.bounded), "spring", "q", odd=False,
+              degree=2.0),
     JointTerm("k3", "spring", "cubic stiffness", "x^3",
-              lambda m: m.deflection * m.deflection * m.deflection, "spring", "q", degree=3.0),
+              lambda m: m.bounded * m.bounded * (3.0 * m.deflection - 2.0 * m.bounded), "spring",
+              "q", degree=3.0),
     JointTerm("gs", "compensator", "sine of a gravity compensator", "sin x",
               lambda m: m.f.sin(m.q), "spring", "q", degree=None),
     JointTerm("gc", "compensator", "cosine of a gravity compensator", "cos x",

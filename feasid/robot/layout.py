@@ -182,7 +182,7 @@ class RobotLayout(KinematicTree):
         drive_of_joint = {
             self.joint_index(next(iter(d.coupling))): k
             for k, d in enumerate(self.drives)
-            if len(d.coupling) == 1 and d.name == self.bodies[self._first_joint(d)].name
+            if len(d.coupling) == 1 and d.name == self.bodies[self.joint_index(*d.coupling)].name
         }
         for i, body in enumerate(self.bodies):
             first_body.append(append_symbols(body.name, inertia.SYMBOLS))
@@ -195,9 +195,6 @@ class RobotLayout(KinematicTree):
             if first_drive[k] < 0:
                 first_drive[k] = append_symbols(drive.name, drive.symbols)
         return names, first_body, first_rotor, first_drive
-
-    def _first_joint(self, drive: Drive) -> int:
-        return self.joint_index(next(iter(drive.coupling)))
 
     @cached_property
     def parameter_names(self) -> tuple[tuple[str, str], ...]:

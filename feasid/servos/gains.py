@@ -289,9 +289,9 @@ def _require_model(robot: Robot, chosen: Mapping[str, Any]) -> Robot:
             option="drive_inertia",
         )
     model, _ = with_fit_terms(robot, chosen["friction"], chosen["drive_inertia"])
-    lacking = [d.name for d in model.drives if "fv" not in d.symbols]
-    if lacking:
-        raise InputError(f"drive {lacking[0]!r} has no viscous friction, which holds the servo's "
+    damped = {joint for d in model.drives if "fv" in d.symbols for joint in d.coupling}
+    if lacking := [joint for joint in model.joints if joint not in damped]:
+        raise InputError(f"joint {lacking[0]!r} has no viscous friction, which holds the servo's "
                          "damping: friction must name viscous", option="friction")  # fmt: skip
     return model
 

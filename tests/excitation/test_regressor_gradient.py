@@ -24,7 +24,7 @@ def robots():
     shared = feasid.Drive("both", {tree.joints[2]: 1.0, tree.joints[4]: -0.5})
     tree = tree.with_joint_terms(drive_inertia=True, couplings=[shared])
     symbols = ("Ia", "fv", "fc", "fo", "k", "fs", "fb", "fe", "fd", "k2", "k3", "gs", "gc")
-    sprung = replace(tree.drives[0], symbols=symbols, rest=0.2)
+    sprung = replace(tree.drives[0], symbols=symbols, rest=0.2, spring_range=(-0.3, 0.2))
     soft = replace(tree.drives[1], transition=0.4)
     tree = replace(tree, drives=(sprung, soft, *tree.drives[2:]))
     known = replace(tree.with_values(rng.standard_normal(tree.size)))

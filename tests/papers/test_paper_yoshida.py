@@ -14,22 +14,9 @@ PRINTED = 2e-6
 """Table 1 prints six decimals of a solution that its solver found to 1e-7 in the objective."""
 
 EXPRESSIONS = (
-    "L1yy + L2yy + L3yy + m3",
-    "L2xx - L2yy - m3",
-    "L2xy",
-    "L2xz - l3z",
-    "L2yz",
-    "L2zz + m3",
-    "l2x + m3",
-    "l2y",
-    "L3xx - L3yy",
-    "L3xy",
-    "L3xz",
-    "L3yz",
-    "L3zz",
-    "l3x",
-    "l3y",
-)
+    "L1yy + L2yy + L3yy + m3", "L2xx - L2yy - m3", "L2xy", "L2xz - l3z", "L2yz", "L2zz + m3",
+    "l2x + m3", "l2y", "L3xx - L3yy", "L3xy", "L3xz", "L3yz", "L3zz", "l3x", "l3y",
+)  # fmt: skip
 T1 = np.r_[
     [6.4, -5.48, 0.072, -0.087, 0.051, 5.6, 6.5, -0.00075],
     [-0.72, -0.0098, -0.0098, -0.00045, 0.72, 0.95, 0.015],

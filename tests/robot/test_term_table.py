@@ -231,6 +231,30 @@ def test_generated_code(symbol, transition):
     np.testing.assert_allclose(found, wanted, rtol=1e-11, atol=1e-11)
 
 
+def test_springs_beyond_their_range_are_their_tangent_and_then_constant(tmp_path):
+    """Known from -.5 to .7 rad: linear for half of this width more, in code and files as well."""
+    robot = arm("k3")
+    spring = feasid.Drive("1", {"1": 1.0}, ("k", "k2", "k3"), [2.0, 3.0, 4.0], 0, REST, (-0.5, 0.7))
+    robot = replace(robot, drives=(spring,))
+    q = np.linspace(-4, 4, SAMPLES)
+    edge, near = np.clip(q, -0.5, 0.7), np.clip(q, -1.1, 1.3)
+    x, beyond = edge - REST, near - edge
+    for k, symbol in enumerate(spring.symbols, start=1):
+        tangent = x**k + k * x ** (k - 1) * beyond
+        np.testing.assert_allclose(spring.factor(symbol, q, q, q), tangent, atol=1e-12)
+    motion = np.zeros((3, SAMPLES, robot.dof))
+    motion[0, :, 0] = q
+    torque = feasid.inverse_dynamics(robot, *motion)
+    code = python_function(BaseParameterModel.from_robot(robot).routine("inverse_dynamics"))
+    found = [code(*x) for x in zip(*motion.tolist(), strict=True)]
+    np.testing.assert_allclose(found, torque, atol=1e-11)
+    feasid.write(named(robot), tmp_path / "arm.xml")
+    again = feasid.load_robot(tmp_path / "arm.xml")
+    np.testing.assert_allclose(feasid.inverse_dynamics(again, *motion), torque, atol=DOUBLE)
+    with pytest.raises(DescriptionError, match="spring_range must increase"):
+        replace(spring, spring_range=(1.0, -1.0))
+
+
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_c_code():
     """All terms at once, as one library."""

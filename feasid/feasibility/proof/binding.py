@@ -48,10 +48,6 @@ class HeldStatement:
     about: str  #: Description of the values or data.
     data: ExactData | None = None  #: Of a bound.
 
-    def may_match(self, claim: str) -> bool:
-        """Whether a certificate of this claim can be about it."""
-        return (claim == "bound") == (self.data is not None)
-
     @property
     def statement(self) -> dict[str, Any]:
         """The keys of a certificate about it, but those of the proof."""
@@ -77,9 +73,10 @@ def bind(certificate: Certificate, holdings: Sequence[HeldStatement]) -> Binding
     CertificateError: when the certificate proves nothing at all.
     """
     certificate.verify()
-    some = [holding for holding in holdings if holding.may_match(certificate.claim)]
+    bound = certificate.claim == "bound"
+    some = [holding for holding in holdings if bound == (holding.data is not None)]
     if not some:
-        what = "the data" if certificate.claim == "bound" else "the values"
+        what = "the data" if bound else "the values"
         return Binding(
             (f"{what} in the file were not compared with anything: pass --beta or --log",)
         )

@@ -166,10 +166,6 @@ class Face:
         pairs = zip(Z, self.exact_matrix(W), strict=True)
         return [[x + y for x, y in zip(a, b, strict=True)] for a, b in pairs]
 
-    def coordinate_unit(self, a: int, b: int) -> float:
-        """Size of one unit of W[a, b], in units."""
-        return float(self.unit[self.lead[a]] * self.unit[self.lead[b]])
-
 
 # -- what holds on faces exactly -------------------------------------------------------------------
 

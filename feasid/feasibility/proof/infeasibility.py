@@ -306,7 +306,8 @@ class InfeasibilityProver:
         if unknown[0] == "price":
             return float(self.scale.linear[unknown[1]])
         _, k, a, b = unknown
-        return faces[k].coordinate_unit(a, b)
+        unit, lead = faces[k].unit, faces[k].lead
+        return float(unit[lead[a]] * unit[lead[b]])
 
 
 # -- the boundary ----------------------------------------------------------------------------------

@@ -286,7 +286,8 @@ def _blocks_on_faces(
     units = [scale.blocks[place] for place, _ in pairs]
     energy = kinetic_energy_multipliers(question.robot, originals, units)
     tight = [
-        block.role == "asked" and _smallest_eigenvalue(block, x, unit) <= TIGHT
+        block.role == "asked"
+        and np.linalg.eigvalsh(block.matrix(x) / np.outer(unit, unit))[0] <= TIGHT
         for (_, block), unit in zip(pairs, units, strict=True)
     ]
     face_columns = {
@@ -350,11 +351,6 @@ def _bound_gradient_matrix(block: Block, row: Linear) -> Array:
         weights[block.columns == j] = c
     gram = np.einsum("aij,bij->ab", block.basis, block.basis)
     return np.asarray(np.einsum("a,aij->ij", np.linalg.solve(gram, weights), block.basis))
-
-
-def _smallest_eigenvalue(block: Block, x: Array, unit: Array) -> float:
-    """Smallest eigenvalue in units."""
-    return float(np.linalg.eigvalsh(block.matrix(x) / np.outer(unit, unit))[0])
 
 
 def _constraints_on_free_parameters(question: Question) -> list[int]:

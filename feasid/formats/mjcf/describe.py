@@ -80,7 +80,7 @@ def _link(mjcf: Mjcf, body: MjcfBody) -> Link:
         None if inertial_element is None else tuple(n.exact for n in inertial_element.moments),
         None if inertial_element is None else _pose(mjcf, inertial_element.pose),
         collisions=partial(_collision_shapes, mjcf, body),
-        visuals=partial(_visual_shapes, mjcf, body),
+        visuals=lambda: [_geom_shape(mjcf, body, geom) for geom in body.geoms],
         has_geometry=bool(body.geoms),
         solid_visuals=True,
         by_geometry=inertial_element is None and derived,
@@ -232,8 +232,3 @@ def _collision_shapes(mjcf: Mjcf, body: MjcfBody) -> list[Shape | None]:
         for geom in body.geoms
         if not (geom.attributes.get("contype") == "0" and geom.attributes.get("conaffinity") == "0")
     ]
-
-
-def _visual_shapes(mjcf: Mjcf, body: MjcfBody) -> list[Shape | None]:
-    """A body's geoms, which are all drawn, None for each unknown shape."""
-    return [_geom_shape(mjcf, body, geom) for geom in body.geoms]

@@ -30,16 +30,12 @@ ORIENTATIONS = {"quat": 4, "axisangle": 4, "xyaxes": 6, "zaxis": 3, "euler": 3}
 Decimals = Sequence[Decimal]
 
 
-def _zeros() -> list[Decimal]:
-    return [Decimal(0)] * 3
-
-
 @dataclass(frozen=True, eq=False)
 class MjcfPose:
     """A pose whose sixty-digit numbers give both its floats and exact verdicts."""
 
     turn: Rotation = field(default_factory=identity)
-    place: list[Decimal] = field(default_factory=_zeros)
+    place: list[Decimal] = field(default_factory=lambda: [Decimal(0)] * 3)
 
     @cached_property
     def rotation(self) -> Array:

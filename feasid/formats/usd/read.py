@@ -279,7 +279,8 @@ class _Reader:
         joints: tuple[Joint, ...] = ()
         if hinge is not None:
             parent = self.names[hinge.parent]
-            home = _pose(*_compose(hinge.before, _inverse(hinge.after)))
+            turn = hinge.before[0] @ hinge.after[0].T
+            home = _pose(turn, hinge.before[1] - turn @ hinge.after[1])
             joints = self._joints(hinge)
         elif path not in self.anchors:
             home = _pose(*self._world_pose(prim))
@@ -382,14 +383,6 @@ def term_attributes(units: StageUnits, kind: str) -> dict[str, tuple[str, float]
 def _times(value: float, factor: float) -> Fraction:
     """A decimal times a unit that is a decimal."""
     return Fraction(repr(float(value))) * Fraction(repr(float(factor)))
-
-
-def _compose(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
-    return a[0] @ b[0], a[0] @ b[1] + a[1]
-
-
-def _inverse(a: tuple[Array, Array]) -> tuple[Array, Array]:
-    return a[0].T, -a[0].T @ a[1]
 
 
 def _pose(turn: Array, place: Array) -> ExactPose:

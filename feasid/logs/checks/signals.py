@@ -211,7 +211,8 @@ def _check_column(values: Array, where: _ColumnPlace, runs: Sequence[Rows]) -> l
     extremes = float(finite.min()), float(finite.max())
     for rows in runs:
         x = values[rows]
-        long = max(STUCK_SAMPLES, STUCK / max(_median_step(where.t[rows]), 1e-12))
+        step = float(np.median(np.diff(where.t[rows]))) if len(x) > 1 else 1.0
+        long = max(STUCK_SAMPLES, STUCK / max(step, 1e-12))
         for a, b in _plateaus(x):
             if where.kind == "tau" and x[a] in extremes and not (where.unsigned and x[a] == 0):
                 clipped.append((int(rows[a]), int(rows[b])))
@@ -283,10 +284,6 @@ def _spike_findings(spans: Sequence[tuple[int, int]], where: _ColumnPlace) -> li
             spans,
         )
     ]
-
-
-def _median_step(t: Array) -> float:
-    return float(np.median(np.diff(t))) if len(t) > 1 else 1.0
 
 
 def _plateaus(x: Array) -> list[tuple[int, int]]:

@@ -43,10 +43,6 @@ class JointTrack:
     stamps: array[int] = field(default_factory=lambda: array("q"))
     signals: dict[str, array[float]] = field(default_factory=dict)
 
-    def has_signal(self, signal: str) -> bool:
-        """Whether any message has this signal of the joint."""
-        return bool(np.isfinite(self.signals[signal]).any())
-
 
 def read_bag(
     path: str | Path, *, topic: str | None = None, joints: Collection[str] = ()
@@ -108,7 +104,9 @@ def _find_topic_of_joints(
 ) -> str:
     """The topic that has all of these joints; with efforts where that decides."""
     complete = [t for t, tracks in found.items() if set(joints) <= set(tracks)]
-    moved = [t for t in complete if all(found[t][j].has_signal("effort") for j in joints)]
+    moved = [
+        t for t in complete if all(np.isfinite(found[t][j].signals["effort"]).any() for j in joints)
+    ]
     candidates = moved or complete
     if len(candidates) == 1:
         return candidates[0]

@@ -93,7 +93,9 @@ def scan_csv(
     header, units, found_names, notes = _read_header(lines, path, delimiter, names, decimal)
     found = tuple(found_names)
     count = len(found)
-    columns_to_read = count if names is not None else max(1, _count_named_columns(found))
+    columns_to_read = (
+        count if names is not None else max([1, *(k for k, name in enumerate(found, 1) if name)])
+    )
     trailing = count - columns_to_read
     found = found[:columns_to_read]
     if trailing:
@@ -233,11 +235,6 @@ def _refuse_stray_carriage_returns(data: bytes, path: str) -> None:
         raise LogError(
             f"{path}, line {line}: a carriage return stands inside the line", path=path, line=line
         )
-
-
-def _count_named_columns(names: Sequence[str]) -> int:
-    """Number of columns up to the last one with a name."""
-    return max((k + 1 for k, name in enumerate(names) if name), default=0)
 
 
 def _guess_delimiter(text: str) -> str:
