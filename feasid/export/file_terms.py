@@ -59,8 +59,8 @@ def fit_without_added_springs(model: FittedModel) -> Array:
     base = base_parameters(remove_terms(robot, dropped), measured=measured)
     part = restrict_terms(model.equations, model.base.robot, base)
     values = model.estimator.on(base).fit(part).solution.delta
-    found = dict(zip(base.robot.parameter_names, values.tolist(), strict=True))
-    return np.array([found.get(name, 0.0) for name in robot.parameter_names])
+    by_name = dict(zip(base.robot.parameter_names, values.tolist(), strict=True))
+    return np.array([by_name.get(name, 0.0) for name in robot.parameter_names])
 
 
 def friction_as_files_hold(robot: Robot, equations: ResidualRegion) -> Array:
