@@ -233,9 +233,8 @@ def test_generated_code(symbol, transition):
 
 def test_springs_beyond_their_range_are_their_tangent_and_then_constant(tmp_path):
     """Known from -.5 to .7 rad: linear for half of this width more, in code and files as well."""
-    robot = arm("k3")
     spring = feasid.Drive("1", {"1": 1.0}, ("k", "k2", "k3"), [2.0, 3.0, 4.0], 0, REST, (-0.5, 0.7))
-    robot = replace(robot, drives=(spring,))
+    robot = replace(arm("k3"), drives=(spring,))
     q = np.linspace(-4, 4, SAMPLES)
     edge, near = np.clip(q, -0.5, 0.7), np.clip(q, -1.1, 1.3)
     x, beyond = edge - REST, near - edge
