@@ -1,10 +1,10 @@
-"""Which published robot models cannot exist? Every URDF of the example-robot-data wheel, judged.
+"""Which published robot models are infeasible? Every URDF of the example-robot-data wheel, judged.
 
     pip install "feasid[test]"               # for no files; pip install feasid for your own
     python examples/check_models.py [FILE ...]
 
-Prints a verdict per file: links that cannot exist (exact arithmetic on the file's decimals),
-moving bodies that cannot, and what MuJoCo's own compiler says of the same file without its meshes.
+Prints a verdict per file: infeasible links (exact arithmetic on the file's decimals),
+infeasible moving bodies, and what MuJoCo's own compiler says of the same file without its meshes.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def main(arguments: Sequence[str]) -> list[Row]:
     counts = Counter(row.status for row in table)
     links = sum(len(row.infeasible) for row in table)
     print(f"\n{len(table)} files: " + ", ".join(f"{n} {s}" for s, n in counts.items()), end="; ")
-    print(f"{links} links cannot exist; judged in {seconds:.2f} s")
+    print(f"{links} links are infeasible; judged in {seconds:.2f} s")
     return table
 
 
