@@ -146,8 +146,7 @@ def pushed(frame, arm):
     """Somebody leans on the robot for a second."""
     column = next(c for c in frame if c.startswith(("tau_", "cmd_")))
     size = 30.0 if column.startswith("tau_") else 30.0 / KP
-    t = frame["t" if "t" in frame else "stamp"]
-    during = (t > 5.0) & (t < 6.0)
+    during = (frame["t"] > 5.0) & (frame["t"] < 6.0)
     return frame.assign(**{column: frame[column] + size * during})
 
 

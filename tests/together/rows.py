@@ -14,7 +14,7 @@ from feasid.errors import FeasidError
 
 from .acts import ACTS
 from .arms import LOGS, ROBOTS, World, world
-from .choices import CHOICES, OF_SENSORS
+from .choices import CHOICES, OF_SENSORS, in_degrees, renamed
 from .judge import assert_refusal, assert_right_or_in_doubt, assert_shown, is_right
 
 BY_LABEL = {choice.label: choice for choice in CHOICES}
@@ -47,7 +47,7 @@ class Row:
     def world(self) -> World:
         """With the logs that go with the options."""
         arm = world(self.robot, self.log)
-        for choice in self.choices:
+        for choice in sorted(self.choices, key=lambda c: c.change in (in_degrees, renamed)):
             logs = (choice.change(log, arm) for log in (arm.log, arm.test_log))
             live = choice.change(arm.live, arm) if choice.change in OF_SENSORS else arm.live
             both = dict(zip(("log", "test_log"), logs, strict=True))
