@@ -101,10 +101,7 @@ def ranges(world, fit, folder):
 
 
 def problem(world, fit, folder):
-    """The convex program of a fit, solved by another solver, has the fit for its optimum.
-
-    But for the `slack` that a fit without a prior may give for a closer model.
-    """
+    """The convex program of a fit, solved by another solver, has the fit for its optimum."""
     program = fit.problem()
     try:
         program.solve(solver="CLARABEL")
@@ -115,7 +112,8 @@ def problem(world, fit, folder):
     for name, variable in program.var_dict.items():
         if name in owners:
             delta[owners == name] = np.ravel(variable.value)
-    assert difference(world, robot.with_values(delta), robot) <= SOLVED + fit.estimator.slack
+    given = fit.estimator.slack  # for a model closer to the description
+    assert difference(world, robot.with_values(delta), robot) <= SOLVED + given
 
 
 def verify(world, fit, folder):
