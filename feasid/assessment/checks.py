@@ -41,8 +41,8 @@ NOTHING = 0.97
 UNIT, CONSTANT = (0.4, 2.5), (0.8, 1.25)
 """Ranges of the factor on gravity torques; outside, the unit or torque constants are wrong."""
 
-LOAD_SHARE, LOAD_SIZE, LEAST_LOAD = 0.9, 0.5, 0.2
-"""Conditions of a load: its share of the difference in gravity, the difference, its mass [kg]."""
+LOAD_SHARE, LOAD_SIZE, LEAST_LOAD, CLEARER = 0.9, 0.5, 0.2, 0.5
+"""A load's share of the difference, the difference, its mass [kg], and rest over a factor's."""
 
 UNLIKE = 0.4
 """Correlation of gravity torques below which fit and description are of different robots."""
@@ -132,7 +132,7 @@ def carries_load(c: GravityComparison | None, described: float) -> bool:
     """Whether a load at the last body explains what differs from the description."""
     return (
         c is not None
-        and c.load_share > max(LOAD_SHARE, c.common)  # a factor explains some of a load, too
+        and c.load_share > max(LOAD_SHARE, 1.0 - CLEARER * (1.0 - c.common))
         and c.load > max(LEAST_LOAD, 0.5 * described)
         and c.difference > LOAD_SIZE
     )

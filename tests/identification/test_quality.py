@@ -64,7 +64,7 @@ TABLE = {
     "as a load": ({"comparison": replace(compared([1.5, 1.5], 5.0, 0.93), common=0.999)},
                   "doubtful", ["torque-constant"]),
     "placeholders": ({"comparison": compared([1.5, 1.45], placeholder=True)}, "good", []),
-    "a load": ({"comparison": compared([1.5, 2.5], 2.0, 0.95), "described": np.ones(2)}, "good",
+    "a load": ({"comparison": compared([1.5, 2.5], 2.0, 0.98), "described": np.ones(2)}, "good",
                []),
     "another robot": (
         {"comparison": compared([1, 1.1], likeness=0.1, difference=2.0)}, "useless", ["unlike"],
