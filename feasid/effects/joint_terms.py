@@ -26,7 +26,7 @@ log 10 % worse than plain friction."""
 MOST_LOAD = 1.0
 """Largest load friction: beyond it a gear would lock itself."""
 
-SPRINGS = frozenset(t.symbol for t in JOINT_TERMS if t.kind == "spring")
+SPRINGS = frozenset(FRICTION["spring"])
 
 FRICTION_SYMBOLS = frozenset(t.symbol for t in JOINT_TERMS if t.kind == "friction")
 
@@ -62,7 +62,7 @@ Travel = Mapping[str, tuple[float, float]]
 
 
 def with_terms(robot: Robot, terms: Terms, inertials: Array, travel: Travel | None = None) -> Robot:
-    """The robot with further terms; `inertials` (bodies, 10) say the load, `travel`."""
+    """The robot with further terms: loads by `inertials` (bodies, 10), springs over `travel`."""
     drives = []
     for drive in robot.drives:
         symbols = [s for word in terms.get(drive_key(drive), ()) for s in FRICTION[word]]
