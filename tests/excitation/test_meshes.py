@@ -49,11 +49,6 @@ def distance(points, capsule):
     return np.linalg.norm(points - start - share[:, None] * along, axis=1) - radius
 
 
-def drawn_inside(corners, count, rng):
-    own = corners[rng.integers(0, len(corners), (count, 4))]
-    return np.einsum("nk,nkj->nj", rng.dirichlet(np.ones(4), count), own)
-
-
 @pytest.mark.parametrize("stem", ROBOTS[:1])
 def test_capsules_and_polytopes_contain_the_hull(stem):
     """Every face of a polytope touches it."""
