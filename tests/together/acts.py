@@ -112,8 +112,7 @@ def problem(world, fit, folder):
     for name, variable in program.var_dict.items():
         if name in owners:
             delta[owners == name] = np.ravel(variable.value)
-    given = fit.estimator.slack  # for a model closer to the description
-    assert difference(world, robot.with_values(delta), robot) <= SOLVED + given
+    assert difference(world, robot.with_values(delta), robot) <= SOLVED + fit.estimator.slack
 
 
 def verify(world, fit, folder):
