@@ -37,24 +37,24 @@ class CrossValidation:
         return [*self.models]
 
     @cached_property
-    def _filled(self) -> list[int]:
-        """Folds that have rows."""
+    def _nonempty_folds(self) -> list[int]:
+        """Numbers of the folds that have rows."""
         strata = self.reduced.strata
         return [f for f in range(FOLDS) if strata and strata[0].counts[:, f].any()]
 
     def training_equations(self, fold: int) -> tuple[Array, Array, float]:
         """Whitened triangle of the other folds."""
-        others = [f for f in self._filled if f != fold]
+        others = [f for f in self._nonempty_folds if f != fold]
         return self.noise.whitened_triangle(self.reduced, others)
 
     @cached_property
     def models(self) -> dict[int, Array]:
         """Base parameters per fold, of the feasible model of the others; none if one is missing."""
-        if not self._filled:
+        if not (folds := self._nonempty_folds):
             return {}
         try:
             _ = self.fitted  # the others are sought from the whole
-            return {f: self.base.K @ self.solve(self.training_equations(f)) for f in self._filled}
+            return {f: self.base.K @ self.solve(self.training_equations(f)) for f in folds}
         except SolverError:  # errors of the other folds alone would look smaller than they are
             return {}
 
