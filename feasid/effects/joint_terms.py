@@ -114,12 +114,18 @@ def holds_at_rest(found: Mapping[str, float], usual: Mapping[str, float]) -> boo
 def without_restless(
     terms: Terms, robot: Robot, delta: Array, plain: Mapping[str, Mapping[str, float]]
 ) -> Terms:
-    """The terms without those that leave a joint without friction at rest."""
+    """The terms without those that leave a joint without friction at rest.
+
+    A term that most of its joints refuse leaves the others, too: what was gained, all gained.
+    """
     fitted = friction_by_drive(robot, delta)
+    restless = {d for d in terms if not holds_at_rest(fitted.get(d, {}), plain.get(d, {}))}
+    owners = {word: {d for d in terms if word in terms[d]} for word in TAKING_PLACE}
+    gone = {word for word, own in owners.items() if 2 * len(own & restless) > len(own)}
     return {
-        drive: words
-        if holds_at_rest(fitted.get(drive, {}), plain.get(drive, {}))
-        else tuple(w for w in words if w not in TAKING_PLACE)
+        drive: tuple(
+            w for w in words if w not in gone and not (w in TAKING_PLACE and drive in restless)
+        )
         for drive, words in terms.items()
     }
 

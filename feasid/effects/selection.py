@@ -163,12 +163,11 @@ class Selection:
 
     def settled(self, corrected: Corrected, terms: Terms) -> Selection:
         """The selection without rejected errors of the log and rejected terms."""
-        kinds = {m.kind for m in corrected.active}
-        words = {word for own in terms.values() for word in own}
+        kinds = {"abrupt", *(m.kind for m in corrected.active)}
 
-        def entered(tried: Tried) -> bool:
-            effect = EFFECTS[tried.mistakes[0].kind]
-            return effect.name in {*kinds, "abrupt"} or bool({*effect.terms[:1]} & words)
+        def entered(m: Mistake) -> bool:
+            name = self.names[m.joint] if m.joint >= 0 else ""
+            return m.kind in kinds or bool({*EFFECTS[m.kind].terms[:1]} & {*terms.get(name, ())})
 
         return self.without(
             entered, "fitted together with everything else, its size is zero or impossible"
@@ -176,13 +175,21 @@ class Selection:
 
     def refused(self, why: str) -> Selection:
         """The selection without any effect in the fit; reported effects stay."""
-        return self.without(lambda tried: False, why)
+        return self.without(lambda m: False, why)
 
-    def without(self, entered: Callable[[Tried], bool], why: str) -> Selection:
+    def without(self, entered: Callable[[Mistake], bool], why: str) -> Selection:
         """The selection with fewer effects in the fit, with the reason."""
-        every = [(t, not self.enters(t) or entered(t)) for t in self.result.entered]
-        left = tuple(t for t, own in every if own)
-        gone = tuple(replace(t, entered=False, why=why) for t, own in every if not own)
+
+        def part(t: Tried, kept: bool) -> tuple[Mistake, ...]:
+            return tuple(m for m in t.mistakes if (not self.enters(t) or entered(m)) == kept)
+
+        every = self.result.entered
+        left = tuple(replace(t, mistakes=own) for t in every if (own := part(t, True)))
+        gone = tuple(
+            replace(t, mistakes=own, entered=False, why=why)
+            for t in every
+            if (own := part(t, False))
+        )
         result = replace(self.result, entered=left, tried=(*gone, *self.result.tried))
         return replace(self, result=result)
 

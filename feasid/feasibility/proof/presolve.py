@@ -294,8 +294,9 @@ def _independent_equations(
         beta[k] = float(right)
         for j, c in row.items():
             K[k, place[j]] = float(c)
-    sizes = np.abs(K).max(axis=1, initial=0.0)
-    scaled, right = K / sizes[:, None], beta / sizes
+    units = np.abs(K).max(axis=0, initial=1e-300)  # masses beside inertias of a long robot
+    sizes = np.abs(K / units).max(axis=1, initial=0.0)
+    scaled, right = K / units / sizes[:, None], beta / sizes
     places: list[int] = []
     wrong: list[tuple[int, Fraction]] = []
     full = len(K) == 0 or np.linalg.matrix_rank(scaled, ROUNDING) == len(K)
