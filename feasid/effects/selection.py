@@ -8,12 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from feasid.core.notes import Note
-from feasid.effects.calibration import (
-    Corrected,
-    correctable_mistakes,
-    gauss_newton,
-    uncorrected_trial,
-)
+from feasid.effects.calibration import correctable_mistakes, gauss_newton, uncorrected_trial
 from feasid.effects.corrected_log import CorrectedLog, UncorrectedLog
 from feasid.effects.corrections import usual_widths
 from feasid.effects.functions import Mistake
@@ -161,9 +156,9 @@ class Selection:
                 )
         return tuple(out)
 
-    def settled(self, corrected: Corrected, terms: Terms) -> Selection:
+    def settled(self, active: Sequence[Mistake], terms: Terms) -> Selection:
         """The selection without rejected errors of the log and rejected terms."""
-        kinds = {"abrupt", *(m.kind for m in corrected.active)}
+        kinds = {"abrupt", *(m.kind for m in active)}
 
         def entered(m: Mistake) -> bool:
             name = self.names[m.joint] if m.joint >= 0 else ""

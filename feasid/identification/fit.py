@@ -264,7 +264,8 @@ def _identify_reduced(
         solved = _solve(tasks, narrow, part, delay, chosen)
         fewer = without_restless(terms, robot, solved.estimate.delta, selection.usual)
         if fewer == terms:
-            return _Answer(solved, Calibration(), selection, part, selection.term_notes(terms))
+            notes, selection = selection.term_notes(terms), selection.settled((), terms)
+            return _Answer(solved, Calibration(), selection, part, notes)
         terms = fewer
 
 
@@ -289,7 +290,7 @@ def _enter_effects(
             delay = Delay() if trial.correction.shifts_torques else plain.delay
             solved = _solve(tasks, trial.base, trial.reduced, delay, chosen, trial.correction)
             notes = selection.term_notes(terms)
-            selection = selection.settled(other, terms)
+            selection = selection.settled(other.active, terms)
         else:
             selection = selection.refused("feasible fits with all of it predict no better")
     if solved is plain and not _by_torques(chosen):

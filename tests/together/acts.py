@@ -13,6 +13,9 @@ import numpy as np
 import pytest
 
 import feasid
+from feasid.effects.joint_terms import drive_key
+from feasid.effects.table import EFFECTS
+from feasid.robot.joint_terms import FRICTION
 
 from .arms import RATE
 from .judge import TIMES, doubts, is_right, reported_error
@@ -65,6 +68,10 @@ def verdict(world, fit, folder):
     assert doubts(fit) or fit.relative_error["all"] <= CONTRADICTION * held_out, (
         f"{fit.relative_error['all']:.3g} in sample, {held_out:.3g} on held-out stretches"
     )
+    have = {drive_key(d): {*d.symbols} for d in fit.robot.drives}
+    for e in fit.selected:
+        words = EFFECTS[e.effect].terms if e.entered else ()
+        assert {s for w in words[:1] for s in FRICTION[w]} <= have.get(e.joint, set()), e
 
 
 def samples(world, fit, folder):
