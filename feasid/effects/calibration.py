@@ -40,8 +40,9 @@ STEPS = 5
 FIRST_STEPS = 2
 """Number of steps with the noise of the uncorrected log."""
 
-SMALL_STEP = 0.2
-"""Deviations below which a step ends the iteration."""
+SMALL_STEP, LARGE_STEP = 0.2, 1.0
+"""Deviations below which a step ends the iteration, and above which the last one did not: steps
+wander where a wrong tie of bodies takes a tilt's place."""
 
 LEAST_DEVIATIONS = 3.0
 """A fitted mistake must differ from zero by so many standard errors. Score tests assume that the
@@ -170,8 +171,12 @@ def correctable_mistakes(setup: UncorrectedLog, widths: Mapping[str, float]) -> 
     return out
 
 
-def is_credible(trial: CorrectedLog, group: Sequence[Mistake], covariance: Array) -> bool:
-    """Whether the fitted errors of a log are significant and physically possible.
+def is_credible(
+    trial: CorrectedLog, group: Sequence[Mistake], covariance: Array, step: Array
+) -> bool:
+    """Whether the fitted errors of a log are found, significant and physically possible.
+
+    `step`: the last one of their iteration.
 
     The torque of a single joint cannot be measured before the motion that it causes: if it seems
     early, the cause is play or elasticity. All of them together are early where commands were
@@ -179,11 +184,12 @@ def is_credible(trial: CorrectedLog, group: Sequence[Mistake], covariance: Array
     """
     early = -trial.setup.sample_time
     values = trial.correction.parameters_of(group)
+    deviations = np.sqrt(np.diag(covariance))
+    if (np.abs(step) > LARGE_STEP * deviations).any():
+        return False
     if group[0].kind == "joint-delay" and (values < early).any():
         return False
-    if group[0].kind == "warm-up" and (
-        (values < -LEAST_DEVIATIONS * np.sqrt(np.diag(covariance))).any()
-    ):
+    if group[0].kind == "warm-up" and (values < -LEAST_DEVIATIONS * deviations).any():
         return False
     return float(values @ np.linalg.pinv(covariance, hermitian=True) @ values) > LEAST_DEVIATIONS**2
 
@@ -209,16 +215,15 @@ def with_best_time(trial: CorrectedLog, group: Sequence[Mistake]) -> list[Mistak
 
 def gauss_newton(
     trial: CorrectedLog, active: Sequence[Mistake], steps: int = STEPS
-) -> tuple[CorrectedLog, Array]:
-    """The trial with these mistakes at their most probable values, and their covariance."""
-    covariance = np.zeros((0, 0))
+) -> tuple[CorrectedLog, Array, Array]:
+    """The trial with these mistakes at their most probable values, their covariance, last step."""
     for _ in range(steps):
         values = trial.correction.parameters_of(active)
         step, covariance = trial.score_tests.gauss_newton_step(active, values, wide_widths(active))
         if (np.abs(step) < SMALL_STEP * np.sqrt(np.diag(covariance))).all():
             break
         trial = trial.with_correction(trial.correction.add_step(active, step))
-    return trial, covariance
+    return trial, covariance, step
 
 
 def uncorrected_trial(setup: UncorrectedLog, estimate: Estimate) -> CorrectedLog:
@@ -243,11 +248,11 @@ def correct_log(trial: CorrectedLog, sensors: Sequence[Mistake]) -> Corrected:
         values = {**rest, **dict(zip(better, first, strict=True))}
         trial, active = trial.with_correction(LogCorrection(values)), [*rest, *better]
     while active:
-        trial, covariance = gauss_newton(trial, active)
+        trial, covariance, step = gauss_newton(trial, active)
         failed = [
             m
-            for own, kind in _by_kind(active, covariance)
-            if not is_credible(trial, kind, own)
+            for kind, *own in _by_kind(active, covariance, step)
+            if not is_credible(trial, kind, *own)
             for m in kind
         ]
         if not failed:
@@ -259,13 +264,13 @@ def correct_log(trial: CorrectedLog, sensors: Sequence[Mistake]) -> Corrected:
 
 
 def _by_kind(
-    mistakes: Sequence[Mistake], covariance: Array
-) -> Iterator[tuple[Array, list[Mistake]]]:
-    """Errors of a kind and their covariance."""
+    mistakes: Sequence[Mistake], covariance: Array, step: Array
+) -> Iterator[tuple[list[Mistake], Array, Array]]:
+    """Errors of a kind, their covariance and step."""
     kind = np.array([m.kind for m in mistakes for _ in range(size_of(m))])
     for name in dict.fromkeys(m.kind for m in mistakes):
         own = np.flatnonzero(kind == name)
-        yield covariance[np.ix_(own, own)], [m for m in mistakes if m.kind == name]
+        yield [m for m in mistakes if m.kind == name], covariance[np.ix_(own, own)], step[own]
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,9 +16,7 @@ def test_every_two_values_meet_in_a_row():
 
 @pytest.mark.sampled(SHARE)
 @pytest.mark.parametrize("row", read_array(), ids=str)
-def test_a_row_of_the_array(row, tmp_path, request):
-    if str(row) == "mirrored:wrong | rotors | tilted | contact":  # steps wander under a wrong tie
-        request.applymarker(pytest.mark.xfail(strict=True, reason="5.6 degrees of tilt, true 3"))
+def test_a_row_of_the_array(row, tmp_path):
     assert row.run(tmp_path) in ("right", "in doubt", "refused")
 
 
