@@ -48,6 +48,9 @@ accelerations below it falls to a thirtieth."""
 RATIOS = tuple(s * r for s in (1.0, -1.0) for r in (0.25, 0.35, 0.5, 0.71, 1.0, 1.4, 2.0, 2.8, 4.0))
 """Ratios of a motor that moves two joints, close enough for a score test to see those between."""
 
+EQUAL_RATIOS = 0.98
+"""Share of what one ratio saves with which half or twice of it counts as saving the same."""
+
 NEIGHBOURS = 2
 """Largest distance in the tree of two joints that may share motors: those of a wrist, or of a
 parallelogram."""
@@ -210,7 +213,8 @@ def _trial_of(fitted: Fit, runs: Sequence[Run]) -> CorrectedLog | None:
 def find_shared_motor(trial: CorrectedLog) -> tuple[Mistake, float] | None:
     """The motor of two joints that saves most of the held-out error, and the share.
 
-    A ratio other than a power of two is one more coefficient, and must save as much more.
+    A ratio other than a power of two is one more coefficient, and must save as much more; where
+    one joint's motor explains most, ratios differ little, and the one nearest to 1 is taken.
     """
     robot, joints = trial.base.robot, trial.rows.joints
     if robot.couplings or robot.loops:
@@ -219,7 +223,9 @@ def find_shared_motor(trial: CorrectedLog) -> tuple[Mistake, float] | None:
     pairs = [(j, k) for j, k in combinations(joints, 2) if k - j <= NEIGHBOURS]
     pairs = [p for p in pairs if frozenset(robot.joints[j] for j in p) not in known]
     best = EffectSearch.best_of(
-        trial, [Mistake("coupling", j, r, k) for j, k in pairs for r in RATIOS]
+        trial,
+        [Mistake("coupling", j, r, k) for j, k in pairs for r in RATIOS],
+        lambda m: EQUAL_RATIOS ** abs(np.log2(abs(m.number))),
     )
     if best is None:
         return None

@@ -9,7 +9,7 @@ not the fit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -134,16 +134,22 @@ class EffectSearch:
 
     @classmethod
     def best_of(
-        cls, trial: CorrectedLog, mistakes: Sequence[Mistake]
+        cls,
+        trial: CorrectedLog,
+        mistakes: Sequence[Mistake],
+        credit: Callable[[Mistake], float] = lambda m: 1.0,
     ) -> tuple[Mistake, float] | None:
-        """The effect that alone saves most of the held-out error by the rule, and how much."""
+        """The effect that alone saves most of the held-out error by the rule, and how much.
+
+        `credit` multiplies what each saves, for comparison only.
+        """
         grams = BlockGrams.from_log(trial, mistakes)
         if not grams.items:
             return None
         grams.weigh(())
         folds = _Folds(grams, (), timed=False)
         places = {m: grams.places_of([m])[grams.nb :] for m in grams.items}
-        best = max(places, key=lambda m: folds.saved(places[m]))
+        best = max(places, key=lambda m: folds.saved(places[m]) * credit(m))
         without = folds.held_out(np.zeros(0, dtype=np.intp))
         gain = folds.held_out(places[best]).gain(over=without)
         return (best, gain.share) if RULES["effect"].accepts(gain) else None
