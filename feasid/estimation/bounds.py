@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy.stats import chi2
 
 from feasid.core.arrays import Array
-from feasid.errors import InfeasibleConstraintsError
+from feasid.errors import InfeasibleConstraintsError, SolverError
 from feasid.estimation.problem import EstimationProblem, Minimiser
 from feasid.feasibility.cone import Minimum
 from feasid.feasibility.constraints.affine import Linear, bound_constraints, com_box
@@ -159,7 +159,10 @@ def select_bounds(
     allowed_rest = tuple(b for b in allowed if b not in violated)
     # Least squares without the prior bound the increase from below at a tenth of the time; where
     # they reject the bounds already, the long Newton path into their corner is not walked.
-    least = feasible_least_squares(*triangle[:2], problem.base, bounded.feasible).objective
+    try:
+        least = feasible_least_squares(*triangle[:2], problem.base, bounded.feasible).objective
+    except SolverError:  # masses that are absurd: the path alone decides
+        least = 0.0
     if least - 2.0 * free > critical:
         return BoundsTest(minimum, allowed_rest, violated, excluded, least - 2.0 * free)
     within = Minimiser(bounded, weight, start, solver).minimum(*triangle[:2])
