@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import errno
 import glob
+import inspect
 import io
 import os
 import signal
 import stat
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from types import FrameType
-from typing import IO, BinaryIO, TypeVar
+from typing import IO, Any, BinaryIO, TypeVar
 
 from feasid.errors import InputError, LimitError, OutputError, did_you_mean
 
@@ -49,6 +50,29 @@ NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EM
 Name = str | os.PathLike[str]
 
 AnyName = TypeVar("AnyName", bound=Name)
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+OUTPUT = """
+
+Parameters
+----------
+path : path
+overwrite : bool
+    Whether a file that exists is replaced.
+
+Raises
+------
+OutputError
+    `path` exists and `overwrite` is False, or it cannot be written. An existing file is unchanged.
+"""
+"""End of the docstring of what writes one file."""
+
+
+def document_output(function: Function) -> Function:
+    """Say in its docstring how a function that writes one file treats one that exists."""
+    function.__doc__ = f"{inspect.getdoc(function)}{OUTPUT}"
+    return function
 
 
 # -- reading --------------------------------------------------------------------------------------

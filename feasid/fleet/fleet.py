@@ -12,7 +12,7 @@ import numpy as np
 from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
-from feasid.core.files import write_atomically
+from feasid.core.files import document_output, write_atomically
 from feasid.core.notes import Note
 from feasid.core.threads import one_thread
 from feasid.errors import FeasidError, InputError, NotEnoughDataError
@@ -92,21 +92,9 @@ class Fleet(Displayed):
         """
         return fit(data, self.robot, **{**self.options, "prior": self.prior})
 
+    @document_output
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Save the type and the table, without the fits, in a small file that `feasid.load` reads.
-
-        Parameters
-        ----------
-        path : path
-        overwrite : bool
-            Whether a file that exists is replaced.
-
-        Raises
-        ------
-        OutputError
-            `path` exists and `overwrite` is False, or it cannot be written. An existing file is
-            unchanged.
-        """
+        """Save the type and the table, without fits, in a small file that `feasid.load` reads."""
         from feasid.archive.fleet import save
 
         save(self, path, overwrite=overwrite)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
 
 from feasid.core.arguments import Count, Natural, checked_methods, number
 from feasid.core.display import Display, Displayed, Page, Summary
+from feasid.core.files import document_output
 from feasid.identifiability.views import Wanted
 from feasid.identification.fitted import FittedModel
 from feasid.identification.prediction import errors_on_log, predict_torques, simulate_fit
@@ -384,23 +385,12 @@ class Fit(Displayed, FittedModel):
 
         return export_c(self.robot, path, **options)
 
+    @document_output
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Keep the fit in a small file that `feasid.load` reads, also in later versions.
 
         Text and plain arrays in a ZIP archive: parameters, covariance, certificate, options,
         notes, the reduced log, versions, and hashes of the description and the logs.
-
-        Parameters
-        ----------
-        path : path
-        overwrite : bool
-            Whether a file that exists is replaced.
-
-        Raises
-        ------
-        OutputError
-            `path` exists and `overwrite` is False, or it cannot be written. An existing file is
-            unchanged.
         """
         from feasid.archive.fit import save
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from feasid.core.arguments import checked_methods
 from feasid.core.display import Display, Displayed, Measure
-from feasid.core.files import write_atomically
+from feasid.core.files import document_output, write_atomically
 from feasid.errors import InputError, OutputError
 from feasid.formats.description import Changes, Description, Link, NewInertial
 from feasid.formats.registry import format_of_text
@@ -78,21 +78,9 @@ class FileCorrection(Displayed):
             more="more: correction.write(path), correction.changes, correction.after",
         )
 
+    @document_output
     def write(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
-        """Write the file.
-
-        Parameters
-        ----------
-        path : path
-        overwrite : bool
-            Whether a file that exists is replaced.
-
-        Raises
-        ------
-        OutputError
-            `path` exists and `overwrite` is False, or it cannot be written. An existing file is
-            unchanged.
-        """
+        """Write the file."""
         write_atomically(os.fspath(path), self.data, overwrite=overwrite)
 
 

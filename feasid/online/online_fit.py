@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from feasid.core.arguments import Measured, Natural, Positive, Rate, array, checked, count, number
 from feasid.core.arrays import Array
+from feasid.core.files import document_output
 from feasid.core.notes import Note
 from feasid.errors import InputError
 from feasid.estimation.priors import WEIGHT
@@ -235,21 +236,11 @@ class OnlineFit(Learner):
 
     # -- files -------------------------------------------------------------------------------
 
+    @document_output
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Save the state; `feasid.load` reads it, and identification continues.
 
         The filters restart after loading, and the samples of an unfinished block are lost.
-
-        Parameters
-        ----------
-        path : path
-        overwrite : bool
-            Whether a file that exists is replaced.
-
-        Raises
-        ------
-        OutputError
-            `path` exists and `overwrite` is False, or cannot be written.
         """
         from feasid.archive.online import save
 

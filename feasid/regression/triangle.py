@@ -34,7 +34,7 @@ from feasid.core.arrays import (
     require_version,
     unpack_archive,
 )
-from feasid.core.files import open_for_reading, write_atomically
+from feasid.core.files import document_output, open_for_reading, write_atomically
 from feasid.core.notes import Note
 from feasid.core.notes import as_notes as as_notes
 from feasid.core.threads import one_thread
@@ -266,21 +266,9 @@ class Reduced:
 
     # -- files -------------------------------------------------------------------------------
 
+    @document_output
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write a NumPy ``.npz`` archive without pickled objects.
-
-        Parameters
-        ----------
-        path : path
-        overwrite : bool
-            Whether a file that exists is replaced.
-
-        Raises
-        ------
-        OutputError
-            `path` exists and `overwrite` is False, or it cannot be written. An existing file is
-            unchanged.
-        """
+        """Write a NumPy ``.npz`` archive without pickled objects."""
         write_atomically(path, self.to_bytes(), overwrite=overwrite)
 
     def to_bytes(self) -> bytes:

@@ -80,21 +80,9 @@ class Certificate:
             return False
         return True
 
+    @files.document_output
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write as JSON, for ``feasid verify``.
-
-        Parameters
-        ----------
-        path : path
-        overwrite : bool
-            Whether a file that exists is replaced.
-
-        Raises
-        ------
-        OutputError
-            `path` exists and `overwrite` is False, or it cannot be written. An existing file is
-            unchanged.
-        """
+        """Write as JSON, for ``feasid verify``."""
         text = json.dumps(self.data, indent=1)
         files.write_atomically(path, text.encode(), overwrite=overwrite)
 
