@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pandas as pd
-from robots import ARM
+from robots import read_arm
 
 import feasid
 from feasid.robot import inertia
@@ -54,8 +54,7 @@ def inertia_matrix(delta):
 
 def arm_and_log(folder, samples, noise):
     """arm.urdf and log.csv in a folder; the arm, and its log without accelerations."""
-    (folder / "arm.urdf").write_text(ARM)
-    robot = feasid.load_robot(folder / "arm.urdf")
+    robot = read_arm(folder)
     true = robot.with_joint_terms()
     log = simulate(true, arm_parameters(true), 3, samples=samples, noise=noise)
     log = log.drop(columns=[c for c in log if c.startswith("ddq_")])

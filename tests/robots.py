@@ -79,6 +79,12 @@ ARM = """<?xml version="1.0"?>
 """Revolute, fixed, prismatic and continuous joints; turned inertials; a link without inertial."""
 
 
+def read_arm(folder):
+    """The robot of `ARM`, read from a file of this folder."""
+    (folder / "arm.urdf").write_text(ARM)
+    return feasid.load_robot(folder / "arm.urdf")
+
+
 def without_geometry(urdf: str) -> str:
     """A URDF's text without comments, visuals and collisions, for simulators that open meshes."""
     urdf = re.sub(r"<!--.*?-->", "", urdf, flags=re.DOTALL)

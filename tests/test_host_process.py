@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from logs import arm_parameters, simulate
-from robots import ARM
+from robots import read_arm
 
 import feasid
 from feasid.core.threads import one_thread
@@ -19,8 +19,7 @@ AT_ONCE = 16
 @pytest.fixture(scope="module")
 def case(tmp_path_factory):
     folder = tmp_path_factory.mktemp("host")
-    (folder / "arm.urdf").write_text(ARM)
-    robot = feasid.load_robot(folder / "arm.urdf").with_joint_terms()
+    robot = read_arm(folder).with_joint_terms()
     log = simulate(robot, arm_parameters(robot), 1, samples=250, noise=0.02)
     log.to_csv(folder / "log.csv", index=False)
     return folder, robot, log

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 from logs import arm_parameters, simulate
-from robots import ARM
+from robots import ARM, read_arm
 
 import feasid
 from feasid.cli import COMMANDS, main
@@ -14,8 +14,7 @@ from feasid.cli import COMMANDS, main
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "arm.urdf").write_text(ARM)
-    robot = feasid.load_robot(tmp_path / "arm.urdf").with_joint_terms()
+    robot = read_arm(tmp_path).with_joint_terms()
     delta = arm_parameters(robot)
     for name, seed in (("log.csv", 1), ("test.csv", 2)):
         simulate(robot, delta, seed, noise=0.03).to_csv(tmp_path / name, index=False)

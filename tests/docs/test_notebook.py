@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 from logs import arm_parameters, simulate
-from robots import ARM
-
-import feasid
+from robots import read_arm
 
 nbformat = pytest.importorskip("nbformat")
 nbclient = pytest.importorskip("nbclient")
@@ -34,8 +32,7 @@ CELLS = [
 def folder(tmp_path_factory):
     """Logs as a German spreadsheet writes a pandas frame: an index, semicolons, degrees."""
     folder = tmp_path_factory.mktemp("notebook")
-    (folder / "arm.urdf").write_text(ARM)
-    robot = feasid.load_robot(folder / "arm.urdf").with_joint_terms()
+    robot = read_arm(folder).with_joint_terms()
     for seed, name in ((1, "log.csv"), (2, "other.csv")):
         log = simulate(robot, arm_parameters(robot), seed, samples=3000, noise=0.02)
         log = log[["t", *(c for c in log if c.startswith(("q_", "tau_")))]]

@@ -6,7 +6,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from logs import arm_parameters, simulate
-from robots import ARM
+from robots import read_arm
 
 import feasid
 from feasid.errors import InfeasibleConstraintsError, SolverError
@@ -32,9 +32,7 @@ OPTIONS = {"diagnose": False, "plausible": False}
 
 @pytest.fixture(scope="module")
 def arm(tmp_path_factory):
-    path = tmp_path_factory.mktemp("minimum") / "arm.urdf"
-    path.write_text(ARM)
-    robot = feasid.load_robot(path).with_joint_terms()
+    robot = read_arm(tmp_path_factory.mktemp("minimum")).with_joint_terms()
     delta = arm_parameters(robot)
     log = simulate(robot, delta, 0, samples=800, noise=0.05)
     described = delta.copy()

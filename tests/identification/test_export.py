@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from logs import arm_parameters, simulate
-from robots import ARM
+from robots import ARM, read_arm
 from thorough import some
 
 import feasid
@@ -52,9 +52,7 @@ SHARP = {"filtering": "signals"}
 def arm(tmp_path_factory):
     """A URDF arm whose joints also have offsets, with two logs."""
     folder = tmp_path_factory.mktemp("arm")
-    path = folder / "arm.urdf"
-    path.write_text(ARM)
-    robot = load_robot(path)
+    robot = read_arm(folder)
     truth = robot.with_joint_terms()
     delta = arm_parameters(truth)
     return robot, simulate(truth, delta, 1, noise=0.02), simulate(truth, delta, 2, noise=0.02)

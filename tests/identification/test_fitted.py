@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from logs import arm_parameters, simulate
-from robots import ARM
+from robots import read_arm
 from second_checker import holds
 
 import feasid
@@ -20,9 +20,7 @@ RTOL = 1e-9
 
 @pytest.fixture(scope="module")
 def fit(tmp_path_factory):
-    path = tmp_path_factory.mktemp("fitted") / "arm.urdf"
-    path.write_text(ARM)
-    robot = feasid.load_robot(path)
+    robot = read_arm(tmp_path_factory.mktemp("fitted"))
     truth = robot.with_joint_terms()
     return feasid.fit(simulate(truth, arm_parameters(truth), 0, samples=600, noise=0.1), robot)
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from logs import arm_parameters, simulate
-from robots import ARM
+from robots import read_arm
 
 import feasid
 from feasid.cli import main
@@ -22,8 +22,7 @@ leave a tenth of it, the prior the rest."""
 @pytest.fixture(scope="module")
 def arm(tmp_path_factory):
     folder = tmp_path_factory.mktemp("measured")
-    (folder / "arm.urdf").write_text(ARM)
-    robot = feasid.load_robot(folder / "arm.urdf")
+    robot = read_arm(folder)
     true = robot.with_joint_terms(drive_inertia=False)
     delta = arm_parameters(true)
     log = simulate(true, delta, 1).drop(columns="tau_shoulder")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from logs import arm_parameters, simulate
-from robots import ARM
+from robots import read_arm
 
 import feasid
 from feasid.errors import InputError
@@ -18,9 +18,7 @@ FEW = 60
 
 @pytest.fixture(scope="module")
 def arm(tmp_path_factory):
-    path = tmp_path_factory.mktemp("priors") / "arm.urdf"
-    path.write_text(ARM)
-    robot = feasid.load_robot(path).with_joint_terms()
+    robot = read_arm(tmp_path_factory.mktemp("priors")).with_joint_terms()
     return robot, arm_parameters(robot)
 
 

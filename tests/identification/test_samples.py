@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 from logs import arm_parameters, simulate
-from robots import ARM
+from robots import read_arm
 from scipy.stats import halfnorm
 
 import feasid
@@ -35,8 +35,7 @@ def short_chains():
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("samples")
-    (folder / "arm.urdf").write_text(ARM)
-    robot = feasid.load_robot(folder / "arm.urdf").with_joint_terms()
+    robot = read_arm(folder).with_joint_terms()
     robot = robot.with_values(arm_parameters(robot))
     simulate(robot, robot.values, 1, samples=800, noise=0.05).to_csv(
         folder / "log.csv", index=False

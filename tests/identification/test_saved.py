@@ -13,7 +13,7 @@ import pytest
 from closed import MECHANISMS
 from logs import arm_parameters, simulate
 from mechanisms import random_mechanism
-from robots import ARM
+from robots import ARM, read_arm
 
 import feasid
 from feasid.archive.fit import VERSION
@@ -40,8 +40,7 @@ def plain(robot):
 def folder(tmp_path_factory):
     """An arm, two logs as files, and a saved fit of one of them."""
     folder = tmp_path_factory.mktemp("saved")
-    (folder / "arm.urdf").write_text(ARM)
-    robot = feasid.load_robot(folder / "arm.urdf").with_joint_terms()
+    robot = read_arm(folder).with_joint_terms()
     for seed, name in enumerate(("log.csv", "test.csv")):
         simulate(robot, arm_parameters(robot), seed, noise=0.02).to_csv(folder / name, index=False)
     return folder

@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import pytest
 from logs import arm_parameters, simulate
-from robots import ARM
+from robots import read_arm
 
 import feasid
 from feasid.cli import main
@@ -24,8 +24,7 @@ from rosbags.rosbag2 import StoragePlugin, Writer
 @pytest.fixture(scope="module")
 def case(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bags")
-    (folder / "arm.urdf").write_text(ARM)
-    robot = feasid.load_robot(folder / "arm.urdf")
+    robot = read_arm(folder)
     terms = robot.with_joint_terms()
     log = simulate(terms, arm_parameters(terms), 1, samples=1500, noise=0.02)
     return folder, robot, log[[c for c in log if not c.startswith("ddq_")]]

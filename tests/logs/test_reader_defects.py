@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from logs import arm_parameters, simulate
-from robots import ARM
+from robots import ARM, read_arm
 
 import feasid
 from feasid.core.arrays import DamagedError, read_array
@@ -26,8 +26,7 @@ MEGABYTES = 300
 @pytest.fixture(scope="module")
 def case(tmp_path_factory):
     folder = tmp_path_factory.mktemp("defects")
-    (folder / "arm.urdf").write_text(ARM)
-    robot = feasid.load_robot(folder / "arm.urdf").with_joint_terms()
+    robot = read_arm(folder).with_joint_terms()
     return robot, simulate(robot, arm_parameters(robot), 1, samples=300, noise=0.02)
 
 

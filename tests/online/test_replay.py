@@ -5,7 +5,7 @@ from copy import deepcopy
 import numpy as np
 import pytest
 from logs import arm_parameters, simulate
-from robots import ARM
+from robots import read_arm
 from scipy.signal import savgol_filter
 
 import feasid
@@ -16,8 +16,7 @@ from feasid.errors import InputError
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "arm.urdf").write_text(ARM)
-    robot = feasid.load_robot(tmp_path / "arm.urdf").with_joint_terms()
+    robot = read_arm(tmp_path).with_joint_terms()
     simulate(robot, arm_parameters(robot), 1, noise=0.02).to_csv(tmp_path / "log.csv", index=False)
     return tmp_path
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from logs import arm_parameters, simulate
-from robots import ARM
+from robots import read_arm
 from scipy.interpolate import CubicSpline
 from simulated import hidden
 
@@ -26,9 +26,7 @@ SECOND_ORDER = 0.05  # of what the shift changes: friction jumps, and splines ri
 
 @pytest.fixture(scope="module")
 def arm(tmp_path_factory):
-    path = tmp_path_factory.mktemp("arm") / "arm.urdf"
-    path.write_text(ARM)
-    robot = feasid.load_robot(path).with_joint_terms().with_transition(0.005)
+    robot = read_arm(tmp_path_factory.mktemp("arm")).with_joint_terms().with_transition(0.005)
     return robot, base_parameters(robot), arm_parameters(robot)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from logs import arm_parameters, simulate
-from robots import ARM
+from robots import read_arm
 
 import feasid
 from feasid.cli import main
@@ -29,8 +29,7 @@ FILTERED = 1e-10  # the filter has forgotten a cut after ten periods: exp(-10 pi
 @pytest.fixture(scope="module")
 def case(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fleet")
-    (folder / "arm.urdf").write_text(ARM)
-    robot = feasid.load_robot(folder / "arm.urdf").with_joint_terms()
+    robot = read_arm(folder).with_joint_terms()
     log = simulate(robot, arm_parameters(robot), 1, samples=6000, noise=0.02)
     return folder, robot, log
 

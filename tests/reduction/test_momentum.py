@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from logs import arm_parameters, simulate
-from robots import ARM
+from robots import read_arm
 
 import feasid
 from feasid.errors import InputError, NotEnoughDataError
@@ -13,9 +13,7 @@ from feasid.regression.momentum import reduce_momentum
 
 @pytest.fixture(scope="module")
 def case(tmp_path_factory):
-    path = tmp_path_factory.mktemp("momentum") / "arm.urdf"
-    path.write_text(ARM)
-    robot = feasid.load_robot(path).with_joint_terms(drive_inertia=True)
+    robot = read_arm(tmp_path_factory.mktemp("momentum")).with_joint_terms(drive_inertia=True)
     delta = arm_parameters(robot.with_joint_terms())
     full = np.zeros(robot.size)
     names = [n for n in robot.parameter_names if n[1] != "Ia"]

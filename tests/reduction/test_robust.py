@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 from logs import arm_parameters, simulate
-from robots import ARM
+from robots import read_arm
 
 import feasid
 from feasid.errors import InputError
@@ -15,9 +15,7 @@ from feasid.regression import robust
 
 @pytest.fixture(scope="module")
 def case(tmp_path_factory):
-    path = tmp_path_factory.mktemp("robust") / "arm.urdf"
-    path.write_text(ARM)
-    robot = feasid.load_robot(path).with_joint_terms()
+    robot = read_arm(tmp_path_factory.mktemp("robust")).with_joint_terms()
     clean = simulate(robot, arm_parameters(robot), 1, samples=4000, noise=0.02)
     hit = clean.copy()
     rows = (hit["t"] > 6.0) & (hit["t"] < 7.5)  # somebody leans on the arm

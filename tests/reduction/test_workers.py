@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 from logs import arm_parameters, simulate
-from robots import ARM
+from robots import read_arm
 
 import feasid
 from feasid.cli import main
@@ -82,8 +82,7 @@ def test_no_worker_outlives_its_reader(job, tmp_path):
 def case(tmp_path_factory):
     """A robot's file and six short logs, two folders of equal names among them."""
     folder = tmp_path_factory.mktemp("logs")
-    (folder / "arm.urdf").write_text(ARM)
-    robot = feasid.load_robot(folder / "arm.urdf").with_joint_terms()
+    robot = read_arm(folder).with_joint_terms()
     names = []
     for k in range(6):
         name = folder / f"d{k % 2}" / f"log{k // 2}.csv"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from robots import ARM
+from robots import ARM, read_arm
 
 import feasid
 from feasid.codegen.c import escape_comment, find_compiler
@@ -73,8 +73,7 @@ def runs(folder):
 
 @pytest.mark.parametrize("name", ['a".c', "a\nint x;.c", "a\\.c"])
 def test_a_file_name_that_c_cannot_include_is_refused(name, tmp_path):
-    (tmp_path / "arm.urdf").write_text(ARM)
-    robot = feasid.load_robot(tmp_path / "arm.urdf")
+    robot = read_arm(tmp_path)
     robot = robot.with_values(np.nan_to_num(robot.values, nan=0.1))
     with pytest.raises(InputError, match="letters, digits"):
         feasid.export_c(robot, tmp_path / name)

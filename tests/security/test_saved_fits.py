@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from logs import arm_parameters, simulate
-from robots import ARM
+from robots import read_arm
 
 import feasid
 from feasid.errors import SecurityError
@@ -49,8 +49,7 @@ print(json.dumps([opened, done]))
 @pytest.fixture(scope="module")
 def case(tmp_path_factory):
     folder = tmp_path_factory.mktemp("saved")
-    (folder / "arm.urdf").write_text(ARM)
-    robot = feasid.load_robot(folder / "arm.urdf").with_joint_terms()
+    robot = read_arm(folder).with_joint_terms()
     simulate(robot, arm_parameters(robot), 0, noise=0.02).to_csv(folder / "log.csv", index=False)
     feasid.fit(folder / "log.csv", folder / "arm.urdf", diagnose=False).write(folder / "arm.xml")
     return folder, feasid.fit(folder / "log.csv", folder / "arm.xml", diagnose=False)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from logs import arm_parameters, simulate
-from robots import ARM
+from robots import ARM, read_arm
 
 import feasid
 from feasid.regression.parallel import start_worker
@@ -41,9 +41,7 @@ def trapped(tmp_path):
 @pytest.mark.parametrize("path", [None, ""])
 def test_workers_import_nothing_of_the_working_folder(trapped, monkeypatch, path):
     folder, mark = trapped
-    robot_file = folder / "arm.urdf"
-    robot_file.write_text(ARM)
-    robot = feasid.load_robot(robot_file).with_joint_terms()
+    robot = read_arm(folder).with_joint_terms()
     logs = [folder / f"{seed}.csv" for seed in range(2)]
     for seed, log in enumerate(logs):
         simulate(robot, arm_parameters(robot), seed, samples=300).to_csv(log, index=False)
