@@ -49,7 +49,9 @@ def test_what_is_taken_out_differs_from_none_and_can_be(kind, value, deviation, 
     mistake = Mistake(kind, -1 if kind == "delay" else 2)
     correction = LogCorrection({mistake: np.array([value])})
     trial = SimpleNamespace(correction=correction, setup=SimpleNamespace(sample_time=1e-3))
-    assert is_credible(trial, [mistake], np.array([[deviation**2]])) == wanted
+    covariance = np.array([[deviation**2]])
+    assert is_credible(trial, [mistake], covariance, np.array([0.5 * deviation])) == wanted
+    assert not is_credible(trial, [mistake], covariance, np.array([-1.5 * deviation]))
 
 
 @pytest.fixture(scope="module")
