@@ -1,11 +1,11 @@
 """Reports as they are read: one file with a link of every kind, word for word."""
 
 from fractions import Fraction
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from pinned import assert_pinned
 from robots import ARM
 
 import feasid
@@ -67,86 +67,17 @@ def report(tmp_path, monkeypatch):
     return check_file("a b.urdf")
 
 
-SAID = """\
-a b.urdf: infeasible (3 of 16 links are infeasible, 1 of 12 moving bodies)
-  a b.urdf:5: link 'base': negative mass [mass-negative]
-      mass -2.5 kg, principal moments 0.01, 0.01, 0.015 kg m^2
-      the closest physically consistent inertia differs by 0 %
-      it stands fixed with 2 other links as 'base', which is impossible too
-  a b.urdf:32: link 'plate': triangle inequality violated by 55.6 % of the largest moment [triangle]
-      mass 0.2 kg, principal moments 0.0002, 0.0002, 0.0009 kg m^2
-      the closest physically consistent inertia differs by 30.6 %
-      it moves with 1 other link as 'upper', which is possible
-  a b.urdf:44: link 'rod': negative principal moment (100 % of the largest) [inertia-negative]
-      mass 0.3 kg, principal moments -0.002, -0.001, 0.0001 kg m^2
-      the closest physically consistent inertia differs by 100 %
-  corrected by: feasid correct 'a b.urdf' --out 'a b_corrected.urdf'
-  warning: moving bodies without volume (rod, disc or point mass): 'w1' [weightless]
-  warning: moving bodies with zero mass and inertia: 'w0' [weightless]
-  warning: moving bodies without any inertia: 'wheel', 'w4', 'w5', 'w6' and 2 more [weightless]
-"""
-EACH = """\
-  warning: a b.urdf:63: link 'w2': the inertia is 1 times the identity: a placeholder? [placeholder]
-  warning: a b.urdf:65: link 'w3': the inertia is 1 times the identity: a placeholder? [placeholder]
-"""
-SUMMED = """\
-  warning: the inertia looks like a placeholder in 2 links: 'w2', 'w3' [placeholder]
-"""
-NOTE = """\
-  note: a b.urdf:11: joint 'shoulder' has negative viscous friction -0.7, which no passive joint \
-has; verdicts cover rigid bodies only"""
-
-SHOWN = """\
-a b.urdf: infeasible
-!! INFEASIBLE LINKS              3 of 16  (goal 0)  NOT MET
-   moving bodies without volume  8 of 12
-   links that look wrong         2 of 16
-!! 'base': negative mass [mass-negative]
-!! 'plate': triangle inequality violated by 55.6 % of the largest moment
-   [triangle]
-!! 'rod': negative principal moment (100 % of the largest) [inertia-negative]
-   more: check.explain(); the closest feasible model: feasid.correct(path)"""
-
-
-def test_the_report_word_for_word(report):
-    assert report.explain() == SAID + EACH + NOTE
-    assert "\n".join(report_lines(report)) == SAID + SUMMED + NOTE
-    assert str(report) == SHOWN
-
-
-def test_findings_stand_at_their_lines(report):
-    found = [(level, rule, line) for level, rule, _, line, _, _ in findings(report)]
-    names = ["wheel", "w0", "w1", "w4", "w5", "w6", "w7", "w8"]
-    rows = Path(report.description.path).read_text().splitlines()
-    at = {n: next(k for k, row in enumerate(rows, 1) if f'link name="{n}"' in row) for n in names}
-    assert found == [
-        ("error", "mass-negative", 5), ("error", "triangle", 32), ("error", "inertia-negative", 44),
-        ("warning", "placeholder", 63), ("warning", "placeholder", 65),
-        *(("warning", "weightless", at[n]) for n in names),
-    ]  # fmt: skip
-
-
-def test_the_report_as_data(report):
-    found = report.to_dict()
-    assert {k: found[k] for k in ("path", "format", "robot", "status")} == {
-        "path": "a b.urdf", "format": "urdf", "robot": "arm", "status": "infeasible",
-    }  # fmt: skip
-    assert found["bodies"][:2] == [
-        {"name": "base", "joint": None, "links": ["base", "foot", "stand"], "status": "infeasible"},
-        {"name": "upper", "joint": "shoulder", "links": ["upper", "plate"], "status": "feasible"},
-    ]
-    by_name = {x["name"]: x for x in found["links"]}
-    assert by_name["w4"] == {
-        "name": "w4", "body": "w4", "path": "a b.urdf", "line": 67, "status": "none",
-    }  # fmt: skip
-    base = by_name["base"]
-    assert base["nearest"] == {"mass": 2.5, "moments": base["moments"], "distance": 0.0}
-    assert (base["column"], base["violation"], base["com"]) == (5, 1.0, [0.0, 0.0, 0.05])
-    assert [c["evidence"] for c in by_name["w2"]["causes"]] == [{"moment": 1.0}]
-    assert by_name["rod"]["violation"] == pytest.approx(1.0)
-    assert {n: x.get("code", "") for n, x in by_name.items() if x["status"] == "singular"} == {
-        "w1": "rod"
-    }
+def test_the_report_word_for_word_its_findings_and_data(report):
+    assert_pinned(
+        "report-of-file",
+        {
+            "explain": report.explain().split("\n"),
+            "lines": [x for part in report_lines(report) for x in part.split("\n")],
+            "shown": str(report).split("\n"),
+            "findings": [*findings(report)],
+            "data": report.to_dict(),
+        },
+    )
 
 
 def test_what_cannot_be_read_is_a_finding_at_its_place():
