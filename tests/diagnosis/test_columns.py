@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from pinned import assert_pinned
 
 import feasid
 from feasid.logs.checks.signals import (
@@ -12,7 +13,6 @@ from feasid.logs.checks.signals import (
     _lost_time,
     _plateaus,
     _spikes,
-    check_range,
     check_signals,
     looks_like_degrees,
 )
@@ -41,167 +41,51 @@ def findings(change=lambda signals: None, t=T):
     return check_signals(raw, ROBOT, [np.arange(N)])
 
 
-def only(found):
-    (one,) = found
-    return one
+def put(column, rows, value):
+    """A value, or what a function makes of the values, in these rows of a column."""
+
+    def change(signals):
+        x = signals[column]
+        x[rows] = value(x[rows]) if callable(value) else value
+
+    return change
 
 
-def test_a_right_log_has_no_findings():
-    assert findings() == []
+def spiked(signals):
+    signals["tau_b"][300] += 50.0
+    signals["tau_b"][500] -= 50.0
 
 
-def test_cells_without_a_number():
-    def change(s):
-        s["q_a"][[3, 4, 5, 40]] = np.nan
-
-    found = only(findings(change))
-    assert (found.code, found.level, found.joints, found.columns) == (
-        "nan",
-        "error",
-        ("a",),
-        ("q_a",),
-    )
-    assert found.message == (
-        "position (q_a) has 4 cells without a finite number in 2 segment(s), first row 3, the "
-        "longest 3 rows"
-    )
-    assert found.rows == ((3, 5), (40, 40))
-    assert found.times == ((0.03, 0.05), (0.4, 0.4))
-    assert found.options == {"nan": "drop-segments"}
+def come_to_rest(signals):
+    w = np.clip((T - 3) / 2, 0, 1)
+    signals["q_a"][:] = np.sin(4 * np.pi * (w - np.sin(2 * np.pi * w) / 2 / np.pi))
+    signals["q_a"][:300] = signals["q_a"][500:] = 0.0
 
 
-@pytest.mark.parametrize(("column", "level"), [("q_a", "warning"), ("tau_a", "error")])
-def test_a_dead_column(column, level):
-    found = only(findings(lambda s: s[column].fill(0.25)))
-    assert (found.code, found.level) == ("dead", level)
-    assert found.message.endswith(f"({column}) is 0.25 in all rows")
-    if column == "tau_a":
-        assert found.options == {"measured": ["b"]}
-        assert found.remedy == "without a torque sensor there, leave the joint out: measured=['b']"
-    else:
-        assert dict(found.options) == {}
-        assert found.remedy.startswith("lock the joint if it did not move: load_robot(..., lock=")
+ALL, JITTER = slice(None), T + 0.0035 * np.random.default_rng(1).random(N)
+CASES = {
+    "right": (lambda s: None, T),
+    "cells without a number": (put("q_a", [3, 4, 5, 40], np.nan), T),
+    "dead position": (put("q_a", ALL, 0.25), T),
+    "dead torque": (put("tau_a", ALL, 0.25), T),
+    "single samples far off": (spiked, T),
+    "a torque that sticks": (put("tau_a", slice(200, 400), lambda x: x[0]), T),
+    "a position that freezes and jumps": (put("q_a", slice(400, 500), lambda x: x[0]), T),
+    "a position that comes to rest": (come_to_rest, T),
+    "clipped": (put("tau_b", ALL, lambda x: np.clip(x, -15.0, 15.0)), T),
+    "clipped a little": (put("tau_b", slice(100, 160), 40.0), T),
+    "coarse": (put("tau_a", ALL, lambda x: np.round(x / 2) * 2), T),
+    "gaps": (lambda s: None, T + 0.5 * (T >= 2) + 0.25 * (T >= 7)),
+    "jitter": (lambda s: None, JITTER),
+    "3 % beyond the range": (put("q_b", slice(30), np.linspace(1.03, 1.1, 30)), T),
+    "20 % beyond the range": (put("q_b", slice(200), np.linspace(1.03, 1.1, 200)), T),
+    "hardly beyond the range": (put("q_b", 5, 1.019), T),
+    "degrees": (put("q_a", ALL, np.degrees), T),
+}
 
 
-def test_a_single_sample_far_off():
-    def change(s):
-        s["tau_b"][300] += 50.0
-        s["tau_b"][500] -= 50.0
-
-    found = only(findings(change))
-    assert (found.code, found.level, found.rows) == ("spike", "warning", ((300, 300), (500, 500)))
-    assert found.message == (
-        "torque (tau_b) has 2 single sample(s) far off their neighbours, first row 300"
-    )
-    assert found.remedy == "exclude=[(3, 3), (5, 5)]"
-    assert found.options == {"exclude": ((3.0, 3.0), (5.0, 5.0))}
-
-
-def test_a_signal_that_sticks():
-    def change(s):
-        s["tau_a"][200:400] = s["tau_a"][200]
-
-    found = only(findings(change))
-    assert (found.code, found.rows) == ("stuck", ((200, 399),))
-    assert found.message == (
-        "torque (tau_a) does not change for 1.99 s in 1 segment(s) while it should: a stuck signal"
-    )
-    assert found.remedy == "exclude=[(2, 3.99)]"
-
-
-def test_a_position_that_freezes_and_jumps_or_comes_to_rest():
-    def freeze(s):
-        s["q_a"][400:500] = s["q_a"][400]
-
-    found = only(findings(freeze))
-    assert (found.code, found.rows) == ("stuck", ((400, 499),))
-
-    def rest(s):
-        w = np.clip((T - 3) / 2, 0, 1)
-        s["q_a"][:] = np.sin(4 * np.pi * (w - np.sin(2 * np.pi * w) / 2 / np.pi))
-        s["q_a"][:300] = s["q_a"][500:] = 0.0
-
-    assert "stuck" not in {f.code for f in findings(rest)}
-
-
-def test_a_torque_that_is_clipped():
-    def change(s):
-        s["tau_b"][:] = np.clip(s["tau_b"], -15.0, 15.0)
-
-    found = only(findings(change))
-    count = sum(b - a + 1 for a, b in found.rows)
-    assert found.code == "saturated"
-    assert found.message == (
-        f"torque (tau_b) stays at its extreme -15, 15 in {count} samples ({count / N:.1%}): "
-        "saturated or clipped"
-    )
-    assert found.remedy == "record a slower motion; too much would be left out by exclude="
-    assert dict(found.options) == {}
-
-    def little(s):
-        s["tau_b"][100:160] = 40.0
-
-    found = only(findings(little))
-    assert found.remedy == "exclude=[(1, 1.59)]"
-    assert found.options == {"exclude": ((1.0, 1.59),)}
-    assert "40 in 60 samples (6.0%)" in found.message
-
-
-def test_a_coarse_signal():
-    def change(s):
-        s["tau_a"][:] = np.round(s["tau_a"] / 2) * 2
-
-    (found, *_) = [f for f in findings(change) if f.code == "coarse"]
-    levels = len(np.unique(np.round(log()["tau_a"] / 2)))
-    assert found.level == "note"
-    assert found.message == f"torque (tau_a) has only {levels} levels, 2 apart: quantised"
-
-
-def test_gaps_and_jitter_of_time():
-    t = T.copy()
-    t[200:] += 0.5
-    t[700:] += 0.25
-    found = only(findings(t=t))
-    assert (found.code, found.level, found.rows) == ("gap", "note", ((199, 200), (699, 700)))
-    assert found.message == "2 gap(s) in time, 0.75 s in all, the longest 0.51 s after row 199"
-    rng = np.random.default_rng(1)
-    late = T + 0.0035 * rng.random(N)
-    found = [f for f in findings(t=late) if f.code == "jitter"]
-    steps = np.diff(late)
-    share = float((np.abs(steps - np.median(steps)) > 0.2 * np.median(steps)).mean())
-    assert only(found).message == (
-        f"{share:.1%} of the time steps differ by more than 20% from the median "
-        f"{np.median(steps):.4g} s"
-    )
-
-
-@pytest.mark.parametrize(("share", "level"), [(0.03, "note"), (0.2, "warning")])
-def test_positions_beyond_the_range(share, level):
-    def change(s):
-        s["q_b"][: round(share * N)] = np.linspace(1.03, 1.1, round(share * N))
-
-    found = only([f for f in findings(change) if f.code == "limits"])
-    assert found.level == level
-    assert found.message.startswith(
-        f"position (q_b) is outside the description's range 0 .. 1 in {round(share * N)} rows (0.2"
-    )
-    assert found.message.endswith(" .. 1.1 seen)")
-    assert found.rows == ((0, round(share * N) - 1),)
-    raw = read_raw(pd.DataFrame({"t": T, **log()}), ROBOT)
-    raw.values["q"][5, 1] = 1.019
-    assert check_range(raw, ROBOT) == []
-
-
-def test_degrees_by_their_range():
-    def change(s):
-        s["q_a"][:] = np.degrees(s["q_a"])
-
-    found = only(findings(change))
-    assert (found.code, found.level, found.remedy) == ("degrees", "error", "units={'q_a': 'deg'}")
-    assert found.message == (
-        "position (q_a) goes from -57.3 to 57.3, the description allows -2 .. 2: degrees"
-    )
-    assert found.options == {"units": {"q_a": "deg"}}
+def test_findings_with_their_rows_words_and_options():
+    assert_pinned("findings-of-columns", {name: findings(*case) for name, case in CASES.items()})
 
 
 @pytest.mark.parametrize(
