@@ -215,7 +215,8 @@ def harm_of(name, fault):
     return harm(first, second, robot, options, {}, sizes, (clean_log, own))
 
 
-CASES = [(name, fault) for name in LOGS for fault in FAULTS]
+CASES = [(LOGS[(k + j) % len(LOGS)], fault) for k, fault in enumerate(FAULTS) for j in (0, 2)]
+"""Every fault in two of the logs."""
 
 
 @pytest.mark.parametrize(("name", "fault"), CASES)
@@ -223,12 +224,10 @@ def test_following_any_advice_does_no_harm(name, fault):
     assert harm_of(name, fault) <= HARM
 
 
-INJECTED = [(name, kind, seed) for name in FAULTY for kind in KINDS for seed in range(2)]
-
-
-@pytest.mark.parametrize(("name", "kind", "seed"), INJECTED)
-def test_following_advice_on_random_faults_does_no_harm(name, kind, seed):
-    rng = np.random.default_rng([seed, FAULTY.index(name), KINDS.index(kind)])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", FAULTY)
+def test_following_advice_on_random_faults_does_no_harm(name, kind):
+    rng = np.random.default_rng([FAULTY.index(name), KINDS.index(kind)])
     log, options = clean(name)
     first, second = halves(log)
     robot, undone = log.attrs["robot"], None

@@ -27,10 +27,6 @@ that is used. With bounds on masses, under which it is attained, `COST` is kept.
 REDUCED = 5e-5
 """Clarabel's tolerance of gap and feasibility where its status is "optimal_inaccurate"."""
 
-UNDECIDED = {148}
-"""Seeds of which one verdict is that nothing is proved, and says why: the rounding of K outweighs
-the contradiction for bodies of up to 1e8 kg."""
-
 HEAVIEST = 2.0
 """Bound on masses [kg]; the true ones are below."""
 
@@ -114,11 +110,10 @@ def verdicts_agree(seed):
         p = problems.unknowns(feasible, problem_units(robot, feasible, base.K, beta), base.K)
         program = problems.feasibility_test(p, beta)
         program.problem.solve(solver=cp.CLARABEL, ignore_dpp=True)
-        undecided = seed in UNDECIDED and verdict.feasible is None
-        assert undecided or verdict.feasible is (program.problem.value > 0)
+        assert verdict.feasible is (program.problem.value > 0)
 
 
-@pytest.mark.parametrize("seed", some(range(200), 0, 1))
+@pytest.mark.parametrize("seed", some([*range(60), 148], 0, 1))
 def test_the_three_programs_agree_with_verified_answers(seed):
     least_squares_agree(seed)
     corrections_agree(seed)

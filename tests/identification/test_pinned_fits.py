@@ -39,7 +39,7 @@ CASES = {
 def case(tmp_path_factory):
     robot = read_arm(tmp_path_factory.mktemp("pinned"))
     own = robot.with_joint_terms()
-    logs = [simulate(own, arm_parameters(own), k, 1000, noise=0.02) for k in range(3)]
+    logs = [simulate(own, arm_parameters(own), k, 800, noise=0.02) for k in range(4)]
     return robot, [x.drop(columns=x.filter(regex="^ddq_").columns) for x in logs]
 
 
@@ -56,8 +56,8 @@ def without_digits(value):
 
 @pytest.mark.parametrize("name", CASES)
 def test_numbers_tables_and_sentences(case, name):
-    robot, (first, second, test) = case
-    logs = [first, second] if name == "several" else first
+    robot, (first, test, *more) = case
+    logs = [first, *more] if name == "several" else first
     fit = feasid.fit(logs, robot, **CASES[name])
     names = ("delay", "delta", "condition_number", "price", "weights", "simulated", "triangle")
     results = {x: getattr(fit, x) for x in names}
@@ -71,6 +71,9 @@ def test_numbers_tables_and_sentences(case, name):
         "errors": table(errors),
         "predicted": table(errors.attrs["predicted"]),
         "summary": [without_digits(x) for x in str(fit.summary(test)).split("\n")],
+        "options": {k: repr(v) for k, v in fit.test_options().items()},
+        "simulation": fit.simulate(horizon=(0.1, 0.3)),
+        "logs": fit.logs and table(fit.logs.table),
         "torques": table(fit.predict(test)[100:140:20]),
     }
     assert_pinned(f"fit-{name}", results, FOUND)

@@ -11,6 +11,8 @@ from feasid.errors import FeasidError
 from feasid.logs.recording import Recording
 
 ROWS = 2400
+JOINTS = ("shoulder", "slide", "wheel_joint")
+SPEEDS = [f"dq_{j}" for j in JOINTS]
 
 
 def changed(log, column, change, rows=slice(None)):
@@ -58,10 +60,26 @@ def renamed(log):
     return log.rename(columns={**words, "t": "timestamp"}).assign(status=3)
 
 
+def commanded(log):
+    """Commands that are held for seven samples, a little ahead, instead of torques."""
+    held = (np.arange(ROWS) // 7 * 7 + 3).clip(max=ROWS - 1)
+    commands = {f"cmd_{j}": log[f"q_{j}"].to_numpy()[held] for j in JOINTS}
+    return log.drop(columns=log.filter(regex="^tau_").columns).assign(**commands)
+
+
 CASES = {
     "clean": (lambda x: x, {}),
-    "no speeds": (lambda x: x.drop(columns=x.filter(regex="^dq_").columns), {}),
+    "no speeds": (lambda x: x.drop(columns=SPEEDS), {}),
     "signals": (lambda x: changed(x, "q_", noisy(1e-4)), {"filtering": "signals"}),
+    "noise, no speeds": (
+        lambda x: changed(x.drop(columns=SPEEDS), "q_", noisy(3e-4)),
+        {"filtering": "signals"},
+    ),
+    "coarse, no speeds": (
+        lambda x: changed(x.drop(columns=SPEEDS), "q_", lambda v: np.round(v, 3)),
+        {"filtering": "signals"},
+    ),
+    "commands": (commanded, {"servo": {"kp": dict.fromkeys(JOINTS, 40.0), "delay": 0.0123}}),
     "cutoff": (lambda x: changed(x, "dq_", noisy(1e-2)), {"cutoff": 7.0}),
     "degrees": (lambda x: changed(x, "q_", np.degrees), {}),
     "units": (lambda x: changed(x, "q_", np.degrees), {"units": {"q": "deg", "tau": "mNm"}}),
