@@ -32,6 +32,7 @@ from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.least_squares import FeasibleFit
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.tables import base_table, bodies_table, joint_terms_table
+from feasid.logs.floating import robot_floats
 from feasid.logs.motion import Run
 from feasid.logs.recording import Recording, content_digest
 from feasid.options.complete import check_options
@@ -276,7 +277,7 @@ class FittedModel:
     @cached_property
     def _rows(self) -> HeldOutRows | None:
         """The log's equations row by row; None where they are not in memory."""
-        if any(body.floats for body in self.robot.bodies):
+        if robot_floats(self.robot):
             return None
         from feasid.assessment.rows import HeldOutRows
 
@@ -359,7 +360,7 @@ class FittedModel:
         from feasid.assessment.rows import sample_errors
         from feasid.control.external_torque import ErrorLaw, delayed_errors
 
-        if any(body.floats for body in self.robot.bodies):
+        if robot_floats(self.robot):
             raise InputError(
                 f"external torques are observed of robots with a fixed base: {self.robot.name!r} "
                 "has a floating base"
