@@ -7,6 +7,7 @@ where a result may change, look at the difference of the file.
 import dataclasses
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -31,6 +32,11 @@ def plain(value):
     if isinstance(value, list | tuple | set | frozenset):
         return [plain(v) for v in (sorted(value) if isinstance(value, set | frozenset) else value)]
     return float(f"{value:.{DIGITS}g}") if isinstance(value, float | np.floating) else value
+
+
+def without_digits(value):
+    """Digits of a text, and its spaces, differ between processors where they are rounded."""
+    return re.sub(r"[-\d.e+\s]*[\d\s][-\d.e+\s]*", "#", value) if isinstance(value, str) else value
 
 
 def differences(now, then, place, equal):

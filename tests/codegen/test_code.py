@@ -7,9 +7,12 @@ from functools import cache
 import numpy as np
 import pytest
 from arms import panda, ur5
-from robots import random_robot, random_rotation
+from logs import arm_parameters
+from pinned import assert_pinned, without_digits
+from robots import random_robot, random_rotation, read_arm
 
 import feasid
+from feasid.codegen.c import CCode
 from feasid.codegen.expression import Graph, count_operations
 from feasid.codegen.routine import ROUTINES, BaseParameterModel, python_function
 from feasid.datasets import wam
@@ -113,14 +116,31 @@ def test_random_trees(seed, kind):
     assert close(outputs(model, kind, motion), expected(robot, model.base, kind, motion))
 
 
-@pytest.mark.parametrize("kind", ROUTINES)
-def test_all_joint_terms(kind):
+def with_all_terms():
     """Friction of every kind, with a smooth sign; springs and gravity compensators."""
     robot = feasid.Robot.from_dh([(0.3, 0.4, 0.1, 0), (-1.2, 0.3, 0, 0)])
     rng = np.random.default_rng(1)
     robot = robot.with_values(rng.uniform(0.5, 1.5, robot.size))
     robot = robot.with_joint_terms([*FRICTION], drive_inertia=True).with_transition(0.3)
+    return robot.with_values(np.where(np.isnan(robot.values), 0.7, robot.values))
+
+
+@pytest.mark.parametrize(("precision", "argument"), [("double", False), ("float", True)])
+def test_texts_and_numbers_are_what_they_were(precision, argument, tmp_path):
+    bare = read_arm(tmp_path)
+    robot = bare.with_values(arm_parameters(bare.with_joint_terms())[: bare.size])
+    robot = robot.with_joint_terms([*FRICTION], drive_inertia=True)
     robot = robot.with_values(np.where(np.isnan(robot.values), 0.7, robot.values))
+    code = CCode(BaseParameterModel.from_robot(robot, argument=argument), "arm", precision)
+    lines = [*code.text.split("\n"), *code.header.split("\n")]
+    counts = {r.name: r.operations for r in code.routines}
+    results = {"lines": list(map(without_digits, lines)), "operations": counts}
+    assert_pinned(f"code-{precision}", results | {"vector": code.test_vector})
+
+
+@pytest.mark.parametrize("kind", ROUTINES)
+def test_all_joint_terms(kind):
+    robot = with_all_terms()
     model = BaseParameterModel.from_robot(robot)
     motion = motions(robot)
     found = outputs(model, kind, motion)

@@ -1,12 +1,10 @@
 """Fits with many options give the numbers, tables and sentences that they gave."""
 
-import re
-
 import numpy as np
 import pandas as pd
 import pytest
 from logs import arm_parameters, simulate
-from pinned import assert_pinned
+from pinned import assert_pinned, without_digits
 from robots import read_arm
 
 import feasid
@@ -47,11 +45,6 @@ def table(values):
     """A table by its columns, texts without their digits."""
     frame = values.to_frame() if isinstance(values, pd.Series) else values
     return {str(k): [without_digits(x) for x in frame[k]] for k in frame}
-
-
-def without_digits(value):
-    """Digits of a text, and its spaces, differ between processors where they are rounded."""
-    return re.sub(r"[-\d.e+\s]*[\d\s][-\d.e+\s]*", "#", value) if isinstance(value, str) else value
 
 
 @pytest.mark.parametrize("name", CASES)

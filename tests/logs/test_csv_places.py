@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from pinned import assert_pinned
+from scipy.io import savemat
 
-from feasid.errors import LogError
+from feasid.errors import FeasidError, LogError
 from feasid.logs.clock import even_grid
 from feasid.logs.read.formats import read_log
 from feasid.logs.table import standard_table
@@ -18,93 +20,68 @@ def read(tmp_path, text, **options):
     return read_log(path, **options)
 
 
-@pytest.mark.parametrize(
-    ("text", "said", "data"),
-    [
-        (HEAD + "0,1\n1,x\n2,y\n3,4\n", ", line 5: column 'q_1' has 'x', which is no number (2 "
-         "such cell(s))", {"line": 5, "row": 1, "column": "q_1", "text": "x"}),
-        (HEAD + "0,1\n1,2\nt,q_1\n3,4\n", ", line 6: column 't' has 't', which is no number (1 "
-         "such cell(s)): the header is repeated there; give joined files as a list, each is a run",
-         {"line": 6, "row": 2}),
-        ("t;q_1\n0;1.5\n1;2,5\n", ", line 3: column 'q_1' has '2,5', which is no number (1 such "
-         "cell(s)): a decimal comma? read with decimal=','", {"line": 3, "row": 1}),
-        (HEAD + "0,1\n1,2,3\n", ", line 5: 3 fields, expected 2: '1,2,3'",
-         {"line": 5, "expected": 2, "found": 3}),
-        (HEAD + "0,1\n1\n2,3\n", ", line 5: 1 fields, expected 2: '1'", {"line": 5, "found": 1}),
-        (HEAD + "0,1\n1,2,\n", ", line 5: 3 fields, expected 2: '1,2,'; the row ends with ',' once "
-         "more than the header", {"line": 5}),
-        (HEAD + "0,1\n1,2,,\n", ", line 5: 4 fields, expected 2: '1,2,,'; the row ends with ',' 2 "
-         "times more than the header", {"line": 5}),
-        (HEAD + "0,5,1,5\n", ", line 4: 4 fields, expected 2: '0,5,1,5'; decimal commas need "
-         "another delimiter between the columns", {"line": 4}),
-        (HEAD + "0,1\n# no, a, comment\n", ", line 5: 3 fields, expected 2: '# no, a, comment'; "
-         "comments may only stand before the header", {"line": 5}),
-        (HEAD + "0,1\n1,2\n2", ", line 6: 1 fields, expected 2: '2'; the file is cut off, "
-         "allow_truncated=True drops this line", {"line": 6}),
-        (HEAD + f"0,{'1,' * 40}1\n", f", line 4: 42 fields, expected 2: '0,{'1,' * 27}1...'",
-         {"line": 4}),
-        (HEAD + '0,"1"\n1,"2",3\n', ", line 5: 3 fields, expected 2: '1,2,3'", {"line": 5}),
-        (HEAD + '0,"1"\n\n1\n', ", line 6: 1 fields, expected 2: '1'", {"line": 6}),
-        (HEAD, ": a header but no data rows", {}),
-        (HEAD + "\n\n", ": a header but no data rows", {}),
-        ("", ": the file is empty", {}),
-        ("# only\n\n", ": the file is empty", {}),
-        ("<html>", ": not a CSV file, it starts with '<html>'", {"line": 1}),
-        ("\n{", ": not a CSV file, it starts with '{'", {}),
-        ("0,1\n1,2\n", ", line 1: no header, the first line holds numbers (2 fields); name the "
-         "columns with names=[...]", {"line": 1}),
-        ("# t\n0,1\n", ", line 2: no header, the first line holds numbers (2 fields); name the "
-         "columns with names=[...]", {"line": 2}),
-        ("\nt,q_1,t\n0,1,2\n", ", line 2: column 't' occurs twice, as columns 1 and 3",
-         {"line": 2, "column": "t", "positions": (1, 3)}),
-        ("\nt,,q_1\n0,1,2\n", ", line 2: column 2 has no name", {"line": 2}),
-        (f"t,{'q' * 1001}\n0,1\n", ", line 1: column 2 has a name of 1001 characters, at most 1000",
-         {"line": 1}),
-        (b"t,q_1\n0,1\r2\n", ", line 2: a carriage return stands inside the line", {"line": 2}),
-        (b"\nt,q_1\n0,1\n\n2,\r3\n", ", line 5: a carriage return stands inside the line",
-         {"line": 5}),
-        (b"t,q_1\r0,1\r", ": its lines end with carriage returns alone, as on old Macs; save it "
-         "with line feeds", {}),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_and_where(tmp_path, text, said, data):
-    with pytest.raises(LogError) as error:
-        read(tmp_path, text)
-    assert str(error.value) == f"{tmp_path / 'log.csv'}{said}"
-    assert {k: error.value.data.get(k) for k in data} == data
+GOOD = "t,q_1,tau_1\n0,0.1,1\n0.1,0.25,-2e-3\n0.2,0.3,1.5\n"
+TEXTS = [
+    HEAD + "0,1\n1,x\n2,y\n3,4\n", HEAD + "0,1\n1,2\nt,q_1\n3,4\n", "t;q_1\n0;1.5\n1;2,5\n",
+    HEAD + "0,1\n1,2,3\n", HEAD + "0,1\n1\n2,3\n", HEAD + "0,1\n1,2,\n", HEAD + "0,1\n1,2,,\n",
+    HEAD + "0,5,1,5\n", HEAD + "0,1\n# no, a, comment\n", HEAD + "0,1\n1,2\n2",
+    HEAD + f"0,{'1,' * 40}1\n", HEAD + '0,"1"\n1,"2",3\n', HEAD + '0,"1"\n\n1\n', HEAD,
+    HEAD + "\n\n", "", "# only\n\n", "<html>", "\n{", "0,1\n1,2\n", "# t\n0,1\n",
+    "\nt,q_1,t\n0,1,2\n", "\nt,,q_1\n0,1,2\n", f"t,{'q' * 1001}\n0,1\n", b"t,q_1\n0,1\r2\n",
+    b"\nt,q_1\n0,1\n\n2,\r3\n", b"t,q_1\r0,1\r", "sep=;\nt;q_1\n0;1\n", "t,q_1\ns,deg\n0,180\n",
+    "\nt,q_1\n[s],[rad]\n0,3.14159265358979\n", "t,q_1 [deg]\n0,180\n", "t,q_1_deg\n0,180\n",
+    "t,q_1 (furlong)\n0,3.14159265358979\n", "# t,q_1\n0,3.14159265358979\n",
+    "t,q_1\n0,3.14159265358979,\n", "t,q_1\n0,3.14159265358979\n1", GOOD,
+    GOOD.replace(",", ";").replace(".", ","), GOOD[12:], GOOD.replace(",", "\t"),
+    GOOD.replace(",", " "), GOOD.replace(",", "  "), "# " + GOOD.replace(",", " "), "", GOOD[:12],
+    f"# made by hand\n# {GOOD}# the end\n",
+    GOOD.replace("t,", "t,", 1).replace("\n", "\ns,rad,N m\n", 1), GOOD.replace(",-2e-3", ""),
+    GOOD.replace("-2e-3", "-2e-3,7"), GOOD.replace("0.25", "abc"), GOOD.replace("0.25", ""),
+    GOOD.replace("0.25", "NaN"), GOOD.replace("0.25", "-inf"), GOOD.replace("tau_1", "q_1"),
+    GOOD.replace("q_1", ""), GOOD.replace("0.25", '"0.25"'), GOOD.replace("0.25", '"0.25'),
+    "\ufeff" + GOOD, "Recorded on Monday\n" + GOOD, GOOD.replace("0.25", "true"),
+    GOOD.replace("0.25", "0x19"), GOOD.replace("0.25", "0_25"), GOOD.replace(",1.5", ',"1,500.5"'),
+    GOOD.replace("0.25", "\0"), GOOD.replace("\n0,", "\n2024-01-02T03:04:05,"),
+    GOOD.replace("\n", "\r"), GOOD.replace("\n", "\n\n"),
+    GOOD.replace("t,", ",t,", 1).replace("\n0", "\n7,0"), GOOD.replace("\n", ",\n"),
+]  # fmt: skip
+X, Y = np.arange(6.0).reshape(3, 2), np.arange(3)
+ARRAYS = {
+    "flat": {"t": Y, "q": X}, "nested": {"log": {"t": Y, "arm": {"q": X, "tau": -X}}},
+    "same names": {"a": {"t": Y, "q": X}, "b": {"q": X + 1.0}},
+    "scalars": {"t": Y, "q": X, "rate": 100.0}, "other lengths": {"t": Y, "q": X[:2]},
+    "texts": {"t": Y, "q": X, "names": ["a", "b"]}, "turned": {"t": Y, "q": X.T},
+    "empty": {"t": np.zeros(0)},
+    "whole": {"t": Y, "q_1": X[:, 0].astype(int), "tau_1": X[:, 1] > 2},
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("text", "notes"),
-    [
-        ("sep=;\nt;q_1\n0;1\n", ["line 1 states how columns are separated: sep=;"]),
-        ("t,q_1\ns,deg\n0,180\n", ["line 2 holds units: s, deg",
-                                   "column 'q_1' converted from deg to SI"]),
-        ("\nt,q_1\n[s],[rad]\n0,3.14159265358979\n", ["line 3 holds units: s, rad"]),
-        ("t,q_1 [deg]\n0,180\n", ["column 'q_1' converted from deg to SI"]),
-        ("t,q_1_deg\n0,180\n", ["column 'q_1' converted from deg to SI"]),
-        ("t,q_1 (furlong)\n0,3.14159265358979\n", None),
-        ("# t,q_1\n0,3.14159265358979\n",
-         ["column names are taken from the comment in line 1"]),
-        ("t,q_1\n0,3.14159265358979,\n", None),
-        ("t,q_1\n0,3.14159265358979\n1", ["line 3, the last, is cut off and was dropped (1 row)"]),
-    ],
-)  # fmt: skip
-def test_what_is_said_of_a_table_that_is_read(tmp_path, text, notes):
-    options = {"allow_truncated": True} if text.endswith("1") and "\n1" in text else {}
-    if notes is None and text.endswith(",\n"):
-        with pytest.raises(LogError, match="once more than the header"):
-            read(tmp_path, text)
-        return
-    found = read(tmp_path, text, **options)
-    if notes is None:
-        assert found.columns[1] == "q_1 (furlong)"
-        return
-    assert [str(n) for n in found.attrs["notes"]] == notes
-    assert list(found.columns) == ["t", "q_1"]
-    assert found["t"].tolist() == [0]
-    expected = 1.0 if text.startswith("sep") else np.pi
-    assert found["q_1"].tolist() == [pytest.approx(expected)]
+def told(path, **options):
+    """The columns of a file and what is said of it, or why it is refused."""
+    try:
+        frame = read_log(path, **options)
+    except FeasidError as error:
+        data = {k: v for k, v in error.data.items() if k != "path"}
+        return {"refused": str(error).replace(str(path), ""), **data}
+    notes = [*map(str, frame.attrs["notes"])]
+    return {"notes": notes} | {str(k): [*map(str, frame[k])] for k in frame}
+
+
+def test_tables_and_arrays_are_read_or_refused_in_these_words(tmp_path):
+    """The table is `tests/data/pinned/read.json`."""
+    results = {}
+    for text in TEXTS:
+        content = text if isinstance(text, bytes) else text.encode()
+        (tmp_path / "log.csv").write_bytes(content)
+        results[str(text)] = told(tmp_path / "log.csv")
+        results[f"{text} (whole rows)"] = told(tmp_path / "log.csv", allow_truncated=True)
+    for name, arrays in ARRAYS.items():
+        savemat(tmp_path / "log.mat", arrays)
+        results[f"{name} (mat)"] = told(tmp_path / "log.mat")
+        if not any(isinstance(x, dict | list) for x in arrays.values()):
+            np.savez(tmp_path / "log.npz", **arrays)
+            results[f"{name} (npz)"] = told(tmp_path / "log.npz")
+    assert_pinned("read", results)
 
 
 def test_units_that_nobody_knows_stay_in_the_header_until_the_joints_are_known(tmp_path):

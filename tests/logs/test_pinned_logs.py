@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+from floating import FOOT, LEVER, smooth_log
 from logs import arm_parameters, simulate
 from pinned import assert_pinned
 from robots import read_arm
 
 from feasid.effects.log_findings import check_columns
 from feasid.errors import FeasidError
+from feasid.logs.floating import Imu, floating_log
 from feasid.logs.recording import Recording
 
 ROWS = 2400
@@ -148,3 +150,25 @@ def test_signals_findings_and_sentences(case, name):
     except FeasidError as error:
         results["error"] = str(error)
     assert_pinned(f"log-{name}", results | {"checks": check_columns(recording, robot, options)})
+
+
+@pytest.mark.parametrize("imu", [None, Imu("base_link", position=LEVER)], ids=["pose", "imu"])
+def test_logs_of_floating_robots(imu):
+    robot, log, _ = smooth_log()
+    results = {}
+    for name, options in {
+        "whole": {"cutoff": 30.0}, "own": {}, "rate": {"rate": 480.0, "cutoff": 12.0}
+    }.items():  # fmt: skip
+        said = floating_log(log, robot, imu=imu, contacts={"foot": FOOT}, **options)
+        results[name] = {"forces": sizes(said.forces), "cutoff": said.cutoff}
+        results[name] |= {k: sizes(getattr(said.motion, k)) for k in ("q", "dq", "ddq")}
+    given = {"filtering": "equations", "imu": imu, "contacts": {"foot": FOOT}}
+    motion = Recording.from_source(log).motion(robot, **given)
+    results["notes"], results["checks"] = (
+        [*motion.notes],
+        check_columns(
+            Recording.from_source(log), robot, {k: v for k, v in given.items() if v is not None}
+        ),
+    )
+    results["runs"] = [[sizes(run.t), sizes(run.tau), sizes(run.ddq)] for run in motion.runs]
+    assert_pinned(f"floating-{'pose' if imu is None else 'imu'}", results)

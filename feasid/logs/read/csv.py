@@ -81,9 +81,10 @@ def scan_csv(
     """Find header, units and data rows, and count every row's fields.
 
     `data`: the file, UTF-8; `path`: for messages; `delimiter`: default: the most frequent of comma,
-    semicolon, tab and bar in the header; `decimal`: {".", ","}, decimal mark; `names`: column names
-    of a file without a header; `allow_truncated`: drop a last line that was cut off, instead of
-    refusing it. Raises LogError: names file, line, expected and found count, or the text at fault.
+    semicolon, tab and bar in the header, or else one blank; `decimal`: {".", ","}, decimal mark;
+    `names`: column names of a file without a header; `allow_truncated`: drop a last line that was
+    cut off, instead of refusing it. Raises LogError: names file, line, expected and found count, or
+    the text at fault.
     """
     if b"\0" in data:
         at = data.index(b"\0")
@@ -240,7 +241,7 @@ def _refuse_stray_carriage_returns(data: bytes, path: str) -> None:
 def _guess_delimiter(text: str) -> str:
     count = {d: text.count(d) for d in DELIMITERS}
     best = max(DELIMITERS, key=lambda d: count[d])
-    return best if count[best] else ","
+    return best if count[best] else " " if " " in text.strip() else ","
 
 
 def _split_fields(text: str, delimiter: str) -> list[str]:
