@@ -249,6 +249,7 @@ def adverse(options: argparse.Namespace) -> None:
             share = rollout / world.rollout_error(world.nominal)
             named = [*(fit.servo.servo.terms or ())]
             named += ["limit"] if fit.servo.servo.limit else []
+            named += [n.values["term"] for n in fit.notes if n.code == "term-added"]
             named += ["zeros"] if fit.calibration.correction.values_by_joint("zero") else []
             name = "weight" if SERVOS[name].carried else name
             told = fit.quality.level != "good" or (name in named and len(named) == 1)
