@@ -3,10 +3,12 @@
     python benchmarks/verdict.py real [--logs FOLDER]   packaged logs; with a folder those in it
     python benchmarks/verdict.py ruined [--count 60] [--seed 0]
     python benchmarks/verdict.py right [--count 60] [--seed 0]
+    python benchmarks/verdict.py worlds [--count 10] [--seed 0]
 
 "real" fits a part of a log and predicts another run, or later time. "ruined" and "right" simulate
 arms of six joints, whose description is off by up to a fifth, with feasid's own dynamics; a ruined
-log has one mistake, and its error is that against the true torques. Without --seed it is the time.
+log has one mistake, and its error is that against the true torques. "worlds" fits arms in MuJoCo,
+with encoders, noise and delays, and predicts a faster motion. Without --seed it is the time.
 A granted use is wrong where feed-forward is off by more than `WRONG`, and refused where it should
 not be where it is off by at most `RIGHT`.
 """
@@ -14,6 +16,7 @@ not be where it is off by at most `RIGHT`.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -252,6 +255,18 @@ def judge_simulated(seed: int, mistake: str = "") -> dict[str, Any] | None:
     return line_of(name, fit, float(quiet), rms / fit.evidence.error, hold)
 
 
+def worlds(count: int, seed: int) -> Iterator[Pair]:
+    """Arms with hidden parameters that MuJoCo simulates, and a faster log of each."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    from worlds.description import EXAMPLES
+    from worlds.world import make_world
+
+    for k in range(count):
+        name = [*EXAMPLES, "random"][k % (len(EXAMPLES) + 1)]
+        world = make_world(name, seed=seed + k)
+        yield f"{name} {seed + k}", world.log, world.robot, {}, world.test_log
+
+
 def report(title: str, records: list[dict[str, Any] | None]) -> None:
     """Print counts of uses granted and refused wrongly, and true over predicted errors."""
     rows = [r for r in records if r is not None]
@@ -280,7 +295,7 @@ def report(title: str, records: list[dict[str, Any] | None]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("what", choices=("real", "ruined", "right"))
+    parser.add_argument("what", choices=("real", "ruined", "right", "worlds"))
     parser.add_argument("--logs", type=Path, help="folder of further logs")
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=None)
@@ -298,6 +313,9 @@ def main() -> None:
     else:
         seed = int(time.time()) if asked.seed is None else asked.seed
         print(f"seed {seed}")
+        if asked.what == "worlds":
+            report("worlds", [judge_pair(p) for p in worlds(asked.count, seed)])
+            return
         kinds = MISTAKES if asked.what == "ruined" else ("",)
         records = [judge_simulated(seed + k, kinds[k % len(kinds)]) for k in range(asked.count)
                    if asked.only in kinds[k % len(kinds)]]  # fmt: skip
