@@ -63,7 +63,7 @@ def test_published_motion_is_beaten_within_seconds(objective):
 @pytest.mark.parametrize("seed", range(3))
 def test_condition_number_of_the_published_arm(seed):
     motion = design("condition", seed, rounds=80)
-    assert motion.condition_number <= 55
+    assert motion.condition_number <= 2 / 3 * PUBLISHED_CONDITION
     assert limits_are_kept(motion)
 
 
