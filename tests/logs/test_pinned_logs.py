@@ -1,6 +1,7 @@
 """Logs with many faults give the signals, the findings and the sentences that they gave."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from floating import FOOT, LEVER, smooth_log
 from logs import arm_parameters, simulate
@@ -9,8 +10,10 @@ from robots import read_arm
 
 from feasid.effects.log_findings import check_columns
 from feasid.errors import FeasidError
+from feasid.logs.filters import choose_cutoff
 from feasid.logs.floating import Imu, floating_log
 from feasid.logs.recording import Recording
+from feasid.logs.units import SPELLINGS, UNITS, standard_unit_spelling
 
 ROWS = 2400
 JOINTS = ("shoulder", "slide", "wheel_joint")
@@ -111,6 +114,14 @@ CASES = {
     "unfiltered": (lambda x: x, {"cutoff": False, "filtering": "signals", "offsets": {"slide": 1}}),
     "raw torque": (lambda x: x, {"filter_torque": False, "filtering": "signals", "cutoff": 9}),
     "runs": (lambda x: x.assign(run=np.repeat(["a", "b", "c"], ROWS // 3)), {}),
+    "padding": (lambda x: pd.concat([x, x.iloc[:5] * np.nan], ignore_index=True), {}),
+    "rows twice": (lambda x: x.iloc[np.repeat(range(ROWS), [1, 2] * (ROWS // 2))], {}),
+    "times twice": (lambda x: changed(x, "t", lambda t: np.repeat(t[::2], 2)), {"rate": 200}),
+    "held": (lambda x: x.iloc[np.arange(ROWS) // 3 * 3].assign(t=x["t"].values), {}),
+    "held, dropped": (
+        lambda x: x.iloc[np.arange(ROWS) // 3 * 3].assign(t=x["t"].values),
+        {"corrupt": "drop"},
+    ),
     "motors": (lambda x: x, {"transmission": [[50, 0, 0], [5, -20, 0], [0, 0, 3]]}),
     "ends": (
         lambda x: changed(x, "q_", lambda v: v[0], slice(300)).drop(
@@ -150,6 +161,18 @@ def test_signals_findings_and_sentences(case, name):
     except FeasidError as error:
         results["error"] = str(error)
     assert_pinned(f"log-{name}", results | {"checks": check_columns(recording, robot, options)})
+
+
+def test_units_and_cut_offs():
+    t, rng = np.arange(4000) / 200, np.random.default_rng(2)
+    words = ("°/sec", "N·m", "rad s^-1", "Degrees", "kgf cm", "rev per min", "mm/s²", "MNm", "mNm")
+    motion = np.stack([np.sin(2 * np.pi * f * t) / f for f in (0.5, 2.0, 7.0)], axis=1)
+    cut_offs = [
+        choose_cutoff(motion[:, :k] + noise * rng.standard_normal((4000, k)), 200.0)
+        for k in (1, 2, 3) for noise in (0.0, 1e-5, 1e-3, 0.1)
+    ]  # fmt: skip
+    spelled = {word: standard_unit_spelling(word) for word in (*words, *SPELLINGS)}
+    assert_pinned("units", {"units": UNITS, "spelled": spelled, "cut_offs": cut_offs})
 
 
 @pytest.mark.parametrize("imu", [None, Imu("base_link", position=LEVER)], ids=["pose", "imu"])
