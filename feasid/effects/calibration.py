@@ -174,9 +174,7 @@ def correctable_mistakes(setup: UncorrectedLog, widths: Mapping[str, float]) -> 
 def is_credible(
     trial: CorrectedLog, group: Sequence[Mistake], covariance: Array, step: Array
 ) -> bool:
-    """Whether the fitted errors of a log are found, significant and physically possible.
-
-    `step`: the last one of their iteration.
+    """Whether errors of a log, after this last `step`, are found, significant and possible.
 
     The torque of a single joint cannot be measured before the motion that it causes: if it seems
     early, the cause is play or elasticity. All of them together are early where commands were

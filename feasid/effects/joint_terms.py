@@ -116,7 +116,7 @@ def without_restless(
 ) -> Terms:
     """The terms without those that leave a joint without friction at rest.
 
-    A term that most of its joints refuse leaves the others, too: what was gained, all gained.
+    A term that most of its joints refuse leaves the others, too: its gain is that of them all.
     """
     fitted = friction_by_drive(robot, delta)
     restless = {d for d in terms if not holds_at_rest(fitted.get(d, {}), plain.get(d, {}))}

@@ -42,7 +42,7 @@ from feasid.estimation.estimate import Estimate
 from feasid.estimation.estimator import Estimator
 from feasid.estimation.held_out import RULES
 from feasid.estimation.noise import Delay, find_delay
-from feasid.estimation.priors import COVARIANCE_WEIGHT
+from feasid.estimation.priors import COVARIANCE_WEIGHT, find_prior
 from feasid.formats.fit_robot import (
     resolve_robot,
     with_abrupt_friction,
@@ -114,6 +114,7 @@ def fit(
     SolverError No solution passed verification; nothing unverified is returned.
     """
     chosen = complete_filter_options(complete_options(FitOptions, options, "fit"), "fit")
+    find_prior(chosen["prior"])  # before a log is read for nothing
     logs = open_sources(data)
     described = with_shared_motors(resolve_robot(data, robot), chosen["couplings"])
     if chosen["command"] is None:

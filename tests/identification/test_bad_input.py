@@ -97,6 +97,7 @@ def in_runs(log, rows):
 
 
 SHORT = {
+    "prior": (InputError, {"prior": "bogus"}, lambda x: "never opened.csv", ["prior must be one"]),
     "block": (InputError, {"robust": "huber", "block": 0.02}, None,
               ["block of 0.02 s is shorter than the filter at 8 Hz", "give block=0.21"]),
     "too few blocks": (InputError, {"robust": "huber", "block": 4.0}, None,
