@@ -27,8 +27,7 @@ def plain(value):
         value = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
+    value = value.tolist() if isinstance(value, np.ndarray) else value
     if isinstance(value, list | tuple | set | frozenset):
         return [plain(v) for v in (sorted(value) if isinstance(value, set | frozenset) else value)]
     return float(f"{value:.{DIGITS}g}") if isinstance(value, float | np.floating) else value

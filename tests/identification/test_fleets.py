@@ -13,7 +13,7 @@ from feasid.errors import FeasidError, InputError, NotEnoughDataError
 MODEL = "kuka_lwr4"
 RATIO, ALONE = 12.0, 0.9
 """Error over a rich fit's of the same arm, and over a fit's alone, in medians of three arms: 2 to 5
-and .14 to .53 for eleven of twelve types, 9.6 and .73 for one."""
+and .14 to .53 for twelve of thirteen types, 9.6 and .73 for one."""
 PREDICTED = 3.0
 """Factor within which predicted errors are right, in the median of three arms."""
 
