@@ -98,8 +98,8 @@ def inertials_to_write(description: Description, body: Body) -> dict[str, NewIne
             out = {link.name: new} | {m.name: EMPTIED for m in children if m not in carried}
             return out if share == 1 else out | _scaled_inertials(carried, share, inertial_axes)
     raise InputError(
-        f"body {body.name!r} is infeasible: its pseudo-inertia is not "
-        f"positive definite, so no simulator would load the file; correct them first",
+        f"body {body.name!r} is infeasible: no mass distribution has its inertia, and no simulator "
+        "would load the file; fit with consistency='full', or correct the body first",
         body=body.name,
     )
 
