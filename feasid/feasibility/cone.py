@@ -361,7 +361,7 @@ def minimise(
         return float(total if tilt is None else total - float(tilt @ at))
 
     current, gap = value(delta), np.inf
-    for count in range(steps):
+    for count in range(steps if np.isfinite(current) else 0):  # from outside there is no step
         parts = [(weight, *term.derivatives(delta)) for weight, term in terms]
         gradient = sum(weight * g for weight, g, _ in parts)
         hessian = np.asarray(sum(weight * h for weight, _, h in parts))

@@ -387,7 +387,7 @@ class Posterior:
         # Mistakes that all rows share move b by B z; their score A'B is known from the estimate.
         score = objective.score(free, divergence, estimate.systematic[problem.elimination.roots])
         B = np.linalg.lstsq((A[:count] * unit).T, score, rcond=SEEN)[0]
-        factor = np.linalg.cholesky(np.eye(len(B)) + B @ B.T)
+        factor = np.linalg.qr(np.vstack([np.eye(len(B)), B.T]), mode="r").T  # of I + B B'
         both = np.c_[A, b]
         both[:count] = np.linalg.solve(factor, both[:count])
         entropic = problem.prior.is_entropic
