@@ -387,7 +387,8 @@ class Posterior:
         # Mistakes that all rows share move b by B z; their score A'B is known from the estimate.
         score = objective.score(free, divergence, estimate.systematic[problem.elimination.roots])
         B = np.linalg.lstsq((A[:count] * unit).T, score, rcond=SEEN)[0]
-        factor = np.linalg.qr(np.vstack([np.eye(len(B)), B.T]), mode="r").T  # of I + B B'
+        stacked = np.linalg.qr(np.vstack([np.eye(len(B)), B.T]), mode="r")
+        factor = np.asarray(stacked).T  # of I + B B', which is not formed: B may be large
         both = np.c_[A, b]
         both[:count] = np.linalg.solve(factor, both[:count])
         entropic = problem.prior.is_entropic
