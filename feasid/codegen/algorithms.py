@@ -225,7 +225,7 @@ class Algorithms:
         sign = graph.apply_function("sign", rate)
         if drive.transition:
             sign = graph.apply_function("tanh", rate * (1.0 / drive.transition))
-        joint, ends = int(np.flatnonzero(row[0])[0]), drive.spring_range or (-np.inf, np.inf)
+        joint, ends = int(np.flatnonzero(row[0])[0]), drive.spring_ends
         springs = deflections(position, drive.rest, *ends, np.clip)
 
         def factor(symbol: str) -> Any:

@@ -70,8 +70,9 @@ OutputError
 
 
 def document_output(function: Function) -> Function:
-    """Say in its docstring how a function that writes one file treats one that exists."""
-    function.__doc__ = f"{inspect.getdoc(function)}{OUTPUT}"
+    """Add `OUTPUT` to the docstring of a function that writes one file, before its own errors."""
+    head, _, errors = (inspect.getdoc(function) or "").partition("\n\nRaises\n------\n")
+    function.__doc__ = f"{head}{OUTPUT}{errors}"
     return function
 
 

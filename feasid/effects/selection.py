@@ -156,27 +156,27 @@ class Selection:
                 )
         return tuple(out)
 
-    def settled(self, active: Sequence[Mistake], terms: Terms) -> Selection:
+    def drop_rejected(self, active: Sequence[Mistake], terms: Terms) -> Selection:
         """The selection without rejected errors of the log and rejected terms."""
         kinds = {"abrupt", *(m.kind for m in active)}
 
-        def entered(m: Mistake) -> bool:
+        def stays(m: Mistake) -> bool:
             name = self.names[m.joint] if m.joint >= 0 else ""
             return m.kind in kinds or bool({*EFFECTS[m.kind].terms[:1]} & {*terms.get(name, ())})
 
         return self.without(
-            entered, "fitted together with everything else, its size is zero or impossible"
+            stays, "fitted together with everything else, its size is zero or impossible"
         )
 
     def refused(self, why: str) -> Selection:
         """The selection without any effect in the fit; reported effects stay."""
         return self.without(lambda m: False, why)
 
-    def without(self, entered: Callable[[Mistake], bool], why: str) -> Selection:
+    def without(self, stays: Callable[[Mistake], bool], why: str) -> Selection:
         """The selection with fewer effects in the fit, with the reason."""
 
         def part(t: Tried, kept: bool) -> tuple[Mistake, ...]:
-            return tuple(m for m in t.mistakes if (not self.enters(t) or entered(m)) == kept)
+            return tuple(m for m in t.mistakes if (not self.enters(t) or stays(m)) == kept)
 
         every = self.result.entered
         left = tuple(replace(t, mistakes=own) for t in every if (own := part(t, True)))

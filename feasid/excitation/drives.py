@@ -87,7 +87,7 @@ class DriveColumns:
             widths[:, None],
             np.where(widths > transitions, OVERSHOOT, 0.0)[:, None],
             np.array([[drive.rest] for drive in robot.drives]),
-            np.array([d.spring_range or (-np.inf, np.inf) for d in robot.drives]).T[..., None],
+            np.array([d.spring_ends for d in robot.drives]).T[..., None],
             _terms_of_drives(robot, columns),
         )
 

@@ -108,19 +108,12 @@ class Fleet(Displayed):
         """
         return draw(self.table, self.friction, self.outliers)
 
+    @document_output
     def report(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write one self-contained HTML page of all robots.
 
-        Parameters
-        ----------
-        path : path
-        overwrite : bool
-            Whether a file that exists is replaced.
-
         Raises
         ------
-        OutputError
-            `path` exists and `overwrite` is False, or cannot be written.
         MissingExtraError
             Names the extra that pictures need.
         """

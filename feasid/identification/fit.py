@@ -264,7 +264,7 @@ def _identify_reduced(
         solved = _solve(tasks, narrow, part, delay, chosen)
         fewer = without_restless(terms, robot, solved.estimate.delta, selection.usual)
         if fewer == terms:
-            notes, selection = selection.term_notes(terms), selection.settled((), terms)
+            notes, selection = selection.term_notes(terms), selection.drop_rejected((), terms)
             return _Answer(solved, Calibration(), selection, part, notes)
         terms = fewer
 
@@ -290,7 +290,7 @@ def _enter_effects(
             delay = Delay() if trial.correction.shifts_torques else plain.delay
             solved = _solve(tasks, trial.base, trial.reduced, delay, chosen, trial.correction)
             notes = selection.term_notes(terms)
-            selection = selection.settled(other.active, terms)
+            selection = selection.drop_rejected(other.active, terms)
         else:
             selection = selection.refused("feasible fits with all of it predict no better")
     if solved is plain and not _by_torques(chosen):

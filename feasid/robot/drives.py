@@ -136,6 +136,11 @@ class Drive:
             )
 
     @property
+    def spring_ends(self) -> tuple[float, float]:
+        """`spring_range`, infinite where springs hold everywhere."""
+        return self.spring_range or (-np.inf, np.inf)
+
+    @property
     def depends_on_load(self) -> bool:
         """Whether any of the drive's terms depends on the load."""
         return any(self.needs_load(symbol) for symbol in self.symbols)
@@ -177,8 +182,8 @@ class Drive:
         if symbol not in TERMS:
             return self.feature(symbol).values(q, dq, ddq, load)
         sign = np.tanh(dq / self.transition) if self.transition else np.sign(dq)
-        ends = self.spring_range or (-np.inf, np.inf)
-        state = JointState(q, *deflections(q, self.rest, *ends, np.clip), dq, ddq, sign, load, np)
+        springs = deflections(q, self.rest, *self.spring_ends, np.clip)
+        state = JointState(q, *springs, dq, ddq, sign, load, np)
         value = TERMS[symbol].factor(state)
         return np.asarray(value) if np.shape(value) else np.full_like(dq, value)
 

@@ -294,7 +294,7 @@ def _independent_equations(
         beta[k] = float(right)
         for j, c in row.items():
             K[k, place[j]] = float(c)
-    units = np.abs(K).max(axis=0, initial=1e-300)  # masses beside inertias of a long robot
+    units = np.abs(K).max(axis=0, initial=1e-300)  # masses and inertias of a long robot
     sizes = np.abs(K / units).max(axis=1, initial=0.0)
     scaled, right = K / units / sizes[:, None], beta / sizes
     places: list[int] = []
