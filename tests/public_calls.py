@@ -481,7 +481,6 @@ def calls(s):
         "Robot.from_dh": lambda: (f.Robot.from_dh, {"rows": dh}),
         "GaussianPrior.of": lambda: (f.GaussianPrior.of, {"fit": s.fit}),
         "Certificate.load": lambda: (f.Certificate.load, {"path": s.new(".json")}),
-        "Note.of_json": lambda: (f.Note.of_json, {"line": "a"}),
         "Recording.from_source": lambda: (f.Recording.from_source, {"source": s.log}),
         "Reduced.load": lambda: (f.Reduced.load, {"path": s.new(".reduced")}),
         "Reduced.from_samples": lambda: (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -41,38 +40,6 @@ class Note(str):
         note.code = code
         note.values = values
         return note
-
-    def to_json(self) -> str:
-        """One line of JSON, which `of_json` reads.
-
-        Returns
-        -------
-        str
-        """
-        return json.dumps([str(self), self.code, self.values], default=str)
-
-    @classmethod
-    def of_json(cls, line: str) -> Note:
-        """Read what `to_json` wrote.
-
-        Parameters
-        ----------
-        line : str
-
-        Returns
-        -------
-        Note
-
-        Raises
-        ------
-        ValueError
-            The line is not JSON, or not a note.
-        """
-        read = json.loads(line)
-        match read:
-            case [str(text), str(code), dict(values)]:
-                return cls(text, code, **{str(k): v for k, v in values.items()})
-        raise ValueError("line is no note, which is [text, code, values]")
 
 
 def as_notes(items: Iterable[str]) -> tuple[Note, ...]:

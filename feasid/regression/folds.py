@@ -10,9 +10,8 @@ the motion by a fraction of a sample. All of it adds, log by log.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -106,18 +105,6 @@ class Strata:
             np.zeros(len(LAGS)),
             np.zeros((size, size)),
         )
-
-    @classmethod
-    def from_archive(cls, archive: Any, row: int, size: int) -> Strata:
-        """One row's strata from a file, refused when their shapes or numbers cannot be."""
-        strata = cls.empty(size)
-        arrays = {}
-        for part in fields(cls):
-            array = np.asarray(archive[f"{part.name}_{row}"], dtype=np.float64)
-            if array.shape != getattr(strata, part.name).shape or not np.isfinite(array).all():
-                raise ValueError(f"{part.name} of row {row} are damaged")
-            arrays[part.name] = array
-        return cls(**arrays)
 
     def __add__(self, other: Strata) -> Strata:
         return sum_strata([self, other])

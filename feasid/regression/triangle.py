@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -34,6 +35,7 @@ from feasid.core.arrays import (
     require_version,
     unpack_archive,
 )
+from feasid.core.codec import TRANSIENT, decode, encode, kinds
 from feasid.core.files import document_output, open_for_reading, write_atomically
 from feasid.core.notes import Note
 from feasid.core.notes import as_notes as as_notes
@@ -61,7 +63,7 @@ def fingerprint_of(robot: Robot, columns: Sequence[int]) -> str:
         terms = drive.name, sorted(drive.coupling.items()), drive.symbols
         named = "".join(f"{f.name}\0" for f in drive.features)
         digest.update((repr(terms) + named).encode())
-        for number in (drive.transition, drive.rest, drive.spring_range):
+        for number in (drive.transition, drive.rest, drive.spring_range, drive.ripple):
             if number:
                 digest.update(repr(number).encode())
     digest.update("".join(robot.constraint_texts).encode())
@@ -91,7 +93,8 @@ class Reduced:
     notes: tuple[Note, ...] = ()  #: What was done to the signals on the way.
     #: Cut-off of the low-pass [Hz], when all of the log was filtered alike.
     cutoff: float | None = None
-    robot: Robot | None = None  #: The robot it belongs to; not kept in files.
+    #: The robot it belongs to; not kept in files.
+    robot: Robot | None = field(default=None, metadata=TRANSIENT)
     sources: tuple[str, ...] = ()  #: Names of the files that went in.
     digests: tuple[str, ...] = ()  #: SHA-256 of their content.
     #: Equations per coordinate; `samples` unless a low-pass on both sides left fewer to keep.
@@ -317,7 +320,7 @@ class Reduced:
         try:
             arrays = read_arrays(unpack_archive(file, name, LARGEST_FILE))
             require_moderate(arrays)
-            return cls(**values_from_archive(arrays, name))
+            return _reduced_of_archive(arrays, name)
         except SecurityError as error:
             raise SecurityError(f"{name}: {error}", path=name) from error
         except FeasidError:
@@ -408,76 +411,45 @@ def relative_errors(robot: Robot, missed: Array, squares: Array) -> Array:
     return np.asarray(np.sqrt(np.append(share, whole)))
 
 
-FILE_VERSION = 4
+FILE_VERSION = 5
 """Version of the saved file."""
+
+KNOWN = kinds(Reduced, Strata)
 
 
 def archive_bytes(reduced: Reduced) -> bytes:
-    """A NumPy ``.npz`` archive without pickled objects."""
-    arrays: dict[str, Any] = {
-        "version": np.array(FILE_VERSION),
-        "meaning": np.array(MEANING),
-        "fingerprint": np.array(reduced.fingerprint),
-        "columns": np.array(reduced.columns),
-        "samples": np.array(reduced.samples),
-        "rows": np.array(reduced.rows),
-        "period": np.array(reduced.period),
-        "notes": np.array([n.to_json() for n in reduced.notes], dtype=np.str_),
-        "sources": np.array(reduced.sources, dtype=np.str_),
-        "digests": np.array(reduced.digests, dtype=np.str_),
-        "cutoff": np.array(np.nan if reduced.cutoff is None else reduced.cutoff),
-    }
-    if reduced.power is not None:
-        arrays["power"] = reduced.power
-    for r, (support, triangle) in enumerate(zip(reduced.supports, reduced.triangles, strict=True)):
-        arrays[f"support_{r}"] = np.array(support, dtype=np.int64)
-        arrays[f"triangle_{r}"] = triangle
-    for r, strata in enumerate(reduced.strata):
-        arrays |= {f"{f.name}_{r}": getattr(strata, f.name) for f in fields(Strata)}
+    """A NumPy ``.npz`` archive of plain arrays, and a text in which they have their places."""
+    arrays: dict[str, Any] = {}
+    record = json.dumps(encode(reduced, arrays, KNOWN))
+    arrays |= {"version": np.array(FILE_VERSION), "meaning": np.array(MEANING)}
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)
+    np.savez_compressed(buffer, record=np.array(record), **arrays)
     return buffer.getvalue()
 
 
-def values_from_archive(archive: Any, name: str) -> dict[str, Any]:
-    """The attributes of a `Reduced` that an archive holds, by name.
+def _reduced_of_archive(archive: Any, name: str) -> Reduced:
+    """The reduced data in an archive.
 
     Raises InputError: its version is another one. Raises ValueError, LookupError: it is damaged.
     """
     found = archive if "version" in archive else {"version": archive["format"]}
     require_version(name, "reduced data; reduce the log again", found, FILE_VERSION)
-    columns = tuple(int(c) for c in archive["columns"])
-    supports: list[tuple[int, ...]] = []
-    triangles: list[Array] = []
-    while f"triangle_{len(triangles)}" in archive:
-        support = archive[f"support_{len(triangles)}"]
-        triangle = np.asarray(archive[f"triangle_{len(triangles)}"], dtype=np.float64)
-        size = support.size + 1
-        if triangle.shape != (size, size) or not np.isfinite(triangle).all():
-            raise ValueError(f"triangle {len(triangles)} is damaged")
-        if support.size and not (support.min() >= 0 and support.max() < len(columns)):
-            raise ValueError(f"support {len(triangles)} is damaged")
-        supports.append(tuple(int(s) for s in support))
-        triangles.append(triangle)
-    if not triangles:
+    reduced = decode(json.loads(str(archive["record"])), archive, KNOWN)
+    if not isinstance(reduced, Reduced) or not reduced.triangles:
         raise ValueError("there is no triangle in it")
-    cutoff = float(archive["cutoff"])
-    return {
-        "fingerprint": str(archive["fingerprint"]),
-        "columns": columns,
-        "supports": tuple(supports),
-        "triangles": tuple(triangles),
-        "samples": int(archive["samples"]),
-        "notes": tuple(Note.of_json(str(n)) for n in archive["notes"]),
-        "cutoff": None if np.isnan(cutoff) else cutoff,
-        "sources": tuple(str(x) for x in archive["sources"]),
-        "digests": tuple(str(x) for x in archive["digests"]),
-        "rows": int(archive["rows"]),
-        "strata": tuple(
-            Strata.from_archive(archive, r, len(s) + 1)
-            for r, s in enumerate(supports)
-            if f"counts_{r}" in archive
-        ),
-        "period": float(archive["period"]),
-        "power": np.asarray(archive["power"], dtype=float) if "power" in archive else None,
-    }
+    parts = zip(reduced.supports, reduced.triangles, strict=True)
+    for r, (support, triangle) in enumerate(parts):
+        size = len(support) + 1
+        _require_shapes(f"row {r}", {"triangle": triangle}, {"triangle": np.zeros((size, size))})
+        if support and not (min(support) >= 0 and max(support) < len(reduced.columns)):
+            raise ValueError(f"support of row {r} is damaged")
+        if reduced.strata:
+            _require_shapes(f"row {r}", vars(reduced.strata[r]), vars(Strata.empty(size)))
+    return reduced
+
+
+def _require_shapes(what: str, arrays: Mapping[str, Any], like: Mapping[str, Array]) -> None:
+    """Refuse arrays of another shape than those of `like`, or with numbers that cannot be."""
+    for name, expected in like.items():
+        if arrays[name].shape != expected.shape or not np.isfinite(arrays[name]).all():
+            raise ValueError(f"{name} of {what} is damaged")

@@ -180,7 +180,7 @@ def read(arrays):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"version": 3}, "format 3, meaning 1; .* reads format 4, meaning 1: reduce the log again"),
+        ({"version": 4}, "format 4, meaning 1; .* reads format 5, meaning 1: reduce the log again"),
         ({"version": 99}, "format 99.*update feasid"),
         ({"meaning": 0}, "meaning 0; .*reduce the log again"),
         ({"meaning": 2}, "meaning 2; .*update feasid"),
@@ -199,19 +199,25 @@ def test_files_of_versions_that_called_it_format_are_refused_by_name(archive):
         read({**old, "format": np.array(2)})
 
 
+def refused(data, words, **changes):
+    with pytest.raises(feasid.FeasidError, match=words):
+        Reduced.from_file(io.BytesIO(replace(data, **changes).to_bytes()), "log.reduced")
+
+
 @pytest.mark.parametrize("name", ["triangles", "counts", "slowness", "products", "pairs", "raw"])
 def test_damaged_strata_are_refused_by_name(archive, name):
-    arrays, _ = archive
-    for damaged in (arrays[f"{name}_0"][1:], np.nan * arrays[f"{name}_0"]):
-        with pytest.raises(feasid.FeasidError, match=f"{name} of row 0 are damaged"):
-            read({**arrays, f"{name}_0": damaged})
+    _, data = archive
+    array = getattr(data.strata[0], name)
+    for wrong in (array[1:], np.nan * array):
+        damaged = {"strata": (replace(data.strata[0], **{name: wrong}),)}
+        refused(data, f"{name} of row 0 is damaged", **damaged)
 
 
 def test_damaged_triangles_are_refused_by_name(archive):
-    arrays, _ = archive
-    for damaged in (arrays["triangle_0"][1:], np.nan * arrays["triangle_0"]):
-        with pytest.raises(feasid.FeasidError, match="triangle 0 is damaged"):
-            read({**arrays, "triangle_0": damaged})
-    for damaged in (arrays["support_0"] - 1, arrays["support_0"] + 1):
-        with pytest.raises(feasid.FeasidError, match="support 0 is damaged"):
-            read({**arrays, "support_0": damaged})
+    _, data = archive
+    for damaged in (data.triangles[0][1:], np.nan * data.triangles[0]):
+        refused(data, "triangle of row 0 is damaged", triangles=(damaged,))
+    for step in (-1, 1):
+        moved = tuple(s + step for s in data.supports[0])
+        refused(data, "support of row 0 is damaged", supports=(moved,))
+    refused(data, "there is no triangle in it", triangles=(), supports=(), strata=())
