@@ -161,7 +161,10 @@ def rules_of(data, n, ties):
             if s in place:
                 left.discard(s)
                 rules["sign", owner, s] = Rule([place[s]], lambda d, j=place[s]: [[d[j]]], False)
-        free = {"fo", "k", "k2", "k3", "gs", "gc", "fd"} | {f"u{k}" for k in range(1, 10)}
+        free = {
+            *["fo", "k", "k2", "k3", "gs", "gc", "fd", "rs", "rc", "rs2", "rc2"],
+            *(f"u{k}" for k in range(1, 10)),
+        }
         need(left <= free, "symbol")
     need(bodies > 0, "no body")
     for k, item in enumerate(data["constraints"]):

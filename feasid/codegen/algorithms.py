@@ -232,7 +232,7 @@ class Algorithms:
             load = None
             if drive.needs_load(symbol):
                 load = self._load_torques[symbol in AT_REST][joint]
-            state = JointState(position, *springs, rate, push, sign, load, np)
+            state = JointState(position, *springs, drive.ripple, rate, push, sign, load, np)
             return TERMS[symbol].factor(state)
 
         return {s: graph.as_expression(factor(s)) for s in drive.symbols}

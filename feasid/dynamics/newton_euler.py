@@ -248,7 +248,8 @@ def drive_energy(drive: Drive, symbol: str, q: Array, dq: Array) -> Array:
     has no energy of its own.
     """
     varies = TERMS[symbol].varies_with
-    nodes, weights = np.polynomial.legendre.leggauss(QUADRATURE_NODES)
+    waves = max(drive.ripple, default=0.0) * np.abs(q).max(initial=0.0)
+    nodes, weights = np.polynomial.legendre.leggauss(QUADRATURE_NODES + int(waves))
     root = (nodes[:, None] + 1) / 2
     end = q if varies == "q" else dq
     at, still = end * root**2, np.zeros((len(nodes), len(end)))

@@ -112,7 +112,8 @@ def term_columns(word: str) -> ColumnsOf:
             if term.needs_load:
                 load = at.rows.load(at.part, at.model, at_rest=term.at_rest)[:, j]
             sign = sign_of_speed(v, at.model)
-            yield np.asarray(term.factor(JointState(q, q - rest, q - rest, v, a, sign, load, np)))
+            state = JointState(q, q - rest, q - rest, (), v, a, sign, load, np)
+            yield np.asarray(term.factor(state))
 
     return of_joint(factors)
 

@@ -25,7 +25,7 @@ from feasid.estimation.noise import Noise
 from feasid.identifiability.base import BaseParameters
 from feasid.regression.folds import FOLDS
 from feasid.regression.triangle import Reduced
-from feasid.robot.joint_terms import FRICTION
+from feasid.robot.joint_terms import SEARCHED
 
 Places = npt.NDArray[np.intp]
 
@@ -291,7 +291,7 @@ def grams_of_reduced(
     for effect in (e for e in EFFECTS.values() if {*e.terms[:1]} & {*words}):
         for k in range(len(wide.robot.drives)):
             numbers = wide.robot.drive_columns(k)
-            symbols = (s for s in FRICTION[effect.terms[0]] if s in numbers)
+            symbols = (s for s in SEARCHED[effect.terms[0]] if s in numbers)
             named = [wide.robot.parameter_names[numbers[s]] for s in symbols]
             new = [name for name in named if name in columns and name not in names]
             if new:

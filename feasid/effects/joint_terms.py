@@ -13,7 +13,7 @@ from feasid.effects.table import EFFECTS
 from feasid.formats.fit_robot import FIT_TRANSITION_SPEED
 from feasid.robot.description import Robot
 from feasid.robot.drives import Drive
-from feasid.robot.joint_terms import FRICTION, JOINT_TERMS
+from feasid.robot.joint_terms import FRICTION, JOINT_TERMS, RIPPLE, SEARCHED
 
 LEAST_COULOMB, LEAST_VISCOUS = 0.2, 0.01
 """Least shares of their coefficients without further terms that Coulomb and viscous friction keep
@@ -61,16 +61,31 @@ Travel = Mapping[str, tuple[float, float]]
 """Smallest and largest positions of a log, by joint."""
 
 
-def with_terms(robot: Robot, terms: Terms, inertials: Array, travel: Travel | None = None) -> Robot:
+Ripples = Mapping[str, tuple[float, ...]]
+"""Periods per 2 pi rad of each wave of ripple, by joint."""
+
+
+def with_terms(
+    robot: Robot,
+    terms: Terms,
+    inertials: Array,
+    travel: Travel | None = None,
+    ripples: Ripples | None = None,
+) -> Robot:
     """The robot with further terms: loads by `inertials` (bodies, 10), springs over `travel`."""
     drives = []
     for drive in robot.drives:
-        symbols = [s for word in terms.get(drive_key(drive), ()) for s in FRICTION[word]]
+        key = drive_key(drive)
+        waves = (ripples or {}).get(key, ())
+        symbols = [s for word in terms.get(key, ()) for s in SEARCHED[word]]
+        symbols = [s for s in symbols if s not in RIPPLE[2 * len(waves) :]]
+        if waves:
+            drive = replace(drive, ripple=waves)
         new = tuple(s for s in symbols if s not in drive.symbols)
         if new:
             drive = replace(drive, symbols=(*drive.symbols, *new), values=None)
         if {*new} & SPRINGS:
-            drive = replace(drive, spring_range=(travel or {}).get(drive_key(drive)))
+            drive = replace(drive, spring_range=(travel or {}).get(key))
         drives.append(drive)
     load = robot.load_model
     if load is None and any(d.depends_on_load for d in drives):
@@ -130,14 +145,23 @@ def without_restless(
     }
 
 
-def term_notes(terms: Terms, gains: Mapping[str, float], refused: Sequence[str]) -> list[Note]:
+def _periods(waves: tuple[float, ...]) -> str:
+    return f"{' and '.join(f'{n:g}' for n in waves)} times per turn"
+
+
+def term_notes(
+    terms: Terms, gains: Mapping[str, float], refused: Sequence[str], ripples: Ripples | None = None
+) -> list[Note]:
     """The terms that each drive got, by word, and the joints where terms were rejected."""
     out = []
     for word in dict.fromkeys(w for words in terms.values() for w in words):
         own = [drive for drive, words in terms.items() if word in words]
         effect = next(e for e in EFFECTS.values() if word in e.terms)
+        shown = (
+            [f"{d} ({_periods(ripples[d])})" for d in own] if ripples and word == "ripple" else own
+        )
         text = (
-            f"{effect.text}: a term for it ({word}) is added at {', '.join(own)}, with which the "
+            f"{effect.text}: a term for it ({word}) is added at {', '.join(shown)}, with which the "
             f"cross-validation error falls by {gains[word]:.0%}; {CONDITIONAL}"
         )
         text += SPRING if word == "spring" else ""

@@ -9,6 +9,7 @@ not the fit.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,6 +22,7 @@ from feasid.effects.functions import Mistake
 from feasid.effects.gram import WIDTH, BlockGrams, Places
 from feasid.effects.table import EFFECTS
 from feasid.estimation.held_out import RULES, Gain, HeldOut
+from feasid.robot.joint_terms import RIPPLE
 
 MOST_ENTRIES = 12
 """Largest number of effects that enter."""
@@ -172,11 +174,12 @@ class EffectSearch:
 
     def _candidates(self) -> Iterator[tuple[Mistake, ...]]:
         """Every effect that may still enter, at each joint and at all joints at once."""
-        taken = {(m.kind, m.joint) for m in self.chosen}
+        taken = Counter((m.kind, m.joint) for m in self.chosen)
         groups: dict[tuple[str, float], list[Mistake]] = {}
         for m in self.grams.items:
-            if (m.kind, m.joint) not in taken:
-                groups.setdefault((m.kind, m.number if m.kind == "warm-up" else 0.0), []).append(m)
+            most = len(RIPPLE) // 2 if m.kind == "ripple" else 1
+            if taken[m.kind, m.joint] < most and m not in self.chosen:
+                groups.setdefault((m.kind, m.number), []).append(m)
         for group in groups.values():
             if len({m.joint for m in group}) == len(group) > 1:
                 yield tuple(group)

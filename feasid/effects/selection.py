@@ -22,6 +22,7 @@ from feasid.estimation.held_out import RULES
 from feasid.identifiability.base import BaseParameters
 from feasid.regression.reduce import restrict_terms
 from feasid.regression.triangle import Reduced
+from feasid.robot.joint_terms import RIPPLE
 
 MOST_DELAYS = 3
 """How often a common delay is corrected before other effects are judged: over 10 ms its effect is
@@ -30,10 +31,11 @@ not linear."""
 WARM_TIMES = (0.12, 0.25, 0.5, 1.0)
 """Time constants of a warm-up that are searched, as shares of the log's length."""
 
-STRONGEST = 2
-"""Number of ripples per joint, the strongest of its unfiltered residual, that are searched."""
+WAVES = 2
+"""Number of ripples per joint, the strongest of its unfiltered residual, that are searched at all
+joints: those of one robot often have equal gears."""
 
-DEFAULT_WORDS = ("sqrt", "load", "weight", "stribeck", "direction", "spring")
+DEFAULT_WORDS = ("sqrt", "load", "weight", "stribeck", "direction", "spring", "ripple")
 """Joint terms that are searched in any log: all but gravity compensators, whose sine and cosine
 of the position are those of bodies."""
 
@@ -93,7 +95,16 @@ class Selection:
             if effect.kind == "term" and effect.terms and self.enters(tried):
                 for m in tried.mistakes:
                     name = self.names[m.joint]
-                    out[name] = (*out.get(name, ()), effect.terms[0])
+                    out[name] = tuple(dict.fromkeys((*out.get(name, ()), effect.terms[0])))
+        return out
+
+    @property
+    def ripples(self) -> dict[str, tuple[float, ...]]:
+        """Periods per 2 pi rad of the waves of ripple that entered, by joint."""
+        out: dict[str, tuple[float, ...]] = {}
+        for m in (m for t in self.result.entered if self.enters(t) for m in t.mistakes):
+            if m.kind == "ripple":
+                out[self.names[m.joint]] = (*out.get(self.names[m.joint], ()), m.number)
         return out
 
     @property
@@ -191,7 +202,7 @@ class Selection:
     def term_notes(self, terms: Terms) -> list[Note]:
         """The selected joint terms that the fit has."""
         refused = [drive for drive, words in self.terms.items() if words != terms[drive]]
-        notes = term_notes(terms, self.gains_by_word, refused)
+        notes = term_notes(terms, self.gains_by_word, refused, self.ripples)
         if gain := self.abrupt:
             notes.append(Note(ABRUPT.format(gain=gain), "abrupt-friction", gain=gain))
         return notes
@@ -248,13 +259,13 @@ def offered_effects(trial: CorrectedLog, words: Sequence[str], abrupt: bool) -> 
         for joint in drive.coupling:
             have.get(joint, set()).update(drive.symbols)
     for effect in EFFECTS.values():
-        if {*effect.terms} & {*words, *DEFAULT_WORDS}:
+        if effect.name != "ripple" and {*effect.terms} & {*words, *DEFAULT_WORDS}:
             lacking = [j for j in joints if not effect.known(have[robot.joints[j]])]
             out += [Mistake(effect.name, j) for j in lacking]
-    for j in joints:
-        if robot.bodies[j].motion[:3].any():
-            strongest = trial.rows.strongest_harmonics(j, trial.beta, STRONGEST)
-            out += [Mistake("ripple", j, float(n)) for n in strongest]
+    turning = [j for j in joints if robot.bodies[j].motion[:3].any()]
+    strongest = {n for j in turning for n in trial.rows.strongest_harmonics(j, trial.beta, WAVES)}
+    for j in (j for j in turning if not have[robot.joints[j]] & {*RIPPLE}):
+        out += [Mistake("ripple", j, float(n)) for n in sorted(strongest)]
     if len(joints) <= MOST_FEATURES:
         out += [Mistake(kind, j) for kind in ("elastic", "backlash") for j in joints]
     return out

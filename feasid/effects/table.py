@@ -18,7 +18,7 @@ from feasid.effects import functions
 from feasid.effects.columns import LogRows
 from feasid.effects.functions import ColumnsOf, Mistake, Place, of_joint, term_columns
 from feasid.robot.description import Robot
-from feasid.robot.joint_terms import FRICTION
+from feasid.robot.joint_terms import SEARCHED
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Effect:
 
     def known(self, symbols: Container[str]) -> bool:
         """Whether a drive with these symbols has the terms of this effect."""
-        return all(s in symbols for word in self.terms[:1] for s in FRICTION[word])
+        return all(s in symbols for word in self.terms[:1] for s in SEARCHED[word])
 
 
 DEGREES = 180.0 / np.pi
@@ -82,10 +82,7 @@ STANDSTILL = (
     "friction near standstill differs from Coulomb's: Stribeck friction, or another speed of "
     "transition"
 )
-RIPPLE = (
-    "the torque repeats with the joint's position: ripple of a motor, a gear or a sensor (fit its "
-    "waves as features: robot.with_joint_terms(features=...))"
-)
+RIPPLE = "the torque repeats with the joint's position: ripple of a motor, a gear or a sensor"
 
 COMPENSATOR = "a gravity compensator, with the sine and cosine of the joint's position"
 ABRUPT = "Coulomb friction changes its sign at once"
@@ -125,12 +122,12 @@ _TERMS = (
     Effect("spring", "term", POSITION, term_columns("spring"), 3, terms=("spring",)),
     Effect("compensator", "term", COMPENSATOR, term_columns("compensator"), 2,
            terms=("compensator",)),
+    Effect("ripple", "term", RIPPLE, of_joint(functions.ripple_of), 2, terms=("ripple",)),
     Effect("abrupt", "term", ABRUPT, functions.abrupt_columns, 1, 1.0, per_joint=False,
            positive=True),
 )  # fmt: skip
 
 _FEATURES = (
-    Effect("ripple", "feature", RIPPLE, of_joint(functions.ripple_of), 2),
     Effect("elastic", "feature", "the joint yields under its torque: an elastic gear",
            functions.compliance_columns, positive=True),
     Effect("backlash", "feature", PLAY, functions.compliance_columns),

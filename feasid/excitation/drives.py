@@ -72,6 +72,7 @@ class DriveColumns:
     overshoot: Array
     rests: Array  #: Shape (drives, 1): where each drive's spring is slack.
     ranges: Array  #: Shape (2, drives, 1): `Drive.spring_range`, infinite where there is none.
+    ripple: Array  #: Shape (2, drives, 1): `Drive.ripple`, zero where there is none.
     terms: tuple[DriveTerms, ...]
 
     @classmethod
@@ -88,6 +89,7 @@ class DriveColumns:
             np.where(widths > transitions, OVERSHOOT, 0.0)[:, None],
             np.array([[drive.rest] for drive in robot.drives]),
             np.array([d.spring_ends for d in robot.drives]).T[..., None],
+            np.array([(*d.ripple, 0.0, 0.0)[:2] for d in robot.drives]).T[..., None],
             _terms_of_drives(robot, columns),
         )
 
@@ -201,7 +203,7 @@ class DriveSignals:
         s = DualNumber(sign, (None, steep, None))
         low, high = self.columns.ranges
         springs = deflections(q, self.columns.rests, low, high, DualNumber.clip)
-        return JointState(q, *springs, dq, ddq, s, None, np)
+        return JointState(q, *springs, self.columns.ripple, dq, ddq, s, None, np)
 
 
 Slopes = tuple[Array | None, Array | None, Array | None]

@@ -92,7 +92,8 @@ def with_fit_terms(
     notes = [*as_notes(robot.source.notes if robot.source is not None else ())]
     added_drives = [d for d in robot.drives if not d.from_file and len(d.coupling) == 1]
     shared_drives = [d for d in robot.drives if len(d.coupling) > 1]
-    named = [] if offer is None else [*(offer.words or ())]
+    words = () if offer is None or not offer.words else offer.words
+    named = [word for word in words if word in FRICTION]  # no ripple: its waves are not known yet
     if friction is None and drive_inertia is None and added_drives and not named:
         return robot if offer is None else _with_smooth_friction(robot), notes
     have = {s for d in added_drives for s in d.symbols}

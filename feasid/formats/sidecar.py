@@ -217,7 +217,8 @@ def _drive_to_data(drive: Drive) -> dict[str, Any]:
         "symbols": list(drive.symbols),
         "values": None if drive.values is None else drive.values.tolist(),
     }
-    out |= {k: x for k in ("rest", "spring_range", "transition") if (x := getattr(drive, k))}
+    shape = ("rest", "ripple", "spring_range", "transition")
+    out |= {k: x for k in shape if (x := getattr(drive, k))}
     return out
 
 
@@ -234,7 +235,7 @@ def _rotor_to_data(rotor: Rotor) -> dict[str, Any]:
 def _lists_to_arrays(data: dict[str, Any]) -> dict[str, Any]:
     """Lists of numbers as arrays, names as tuples."""
     out = dict(data)
-    out |= {k: tuple(out[k]) for k in ("symbols", "spring_range") if k in out}
+    out |= {k: tuple(out[k]) for k in ("symbols", "ripple", "spring_range") if k in out}
     for name in ("values", "rotation", "position"):
         if out.get(name) is not None:
             out[name] = np.array(out[name], dtype=np.float64)

@@ -92,6 +92,7 @@ class CrossJointRelations:
             moves[rows] = float((not run.static or term.varies_with == "q") and i not in run.held)
         columns = [robot.drive_columns(k)[symbol] for k in owners]
         vectors = [moves * robot.coupling(k) for k in owners]
+        waves = [robot.drives[k].ripple for k in owners]
         if term.linear:
             matrix = [np.outer(positions * c, c).ravel() for c in vectors]
             return _null_vectors(np.array(matrix).reshape(len(columns), -1).T, columns, robot.size)
@@ -101,7 +102,9 @@ class CrossJointRelations:
             if a in visited:
                 continue
             multiples = {
-                b: _proportionality_factor(term, c, d) for b, d in enumerate(vectors) if b >= a
+                b: _proportionality_factor(term, c, d)
+                for b, d in enumerate(vectors)
+                if b >= a and (term.kind != "ripple" or waves[a] == waves[b])
             }
             alike = {b: multiple for b, multiple in multiples.items() if multiple is not None}
             visited.update(alike)

@@ -71,7 +71,7 @@ from feasid.regression.reduce import (
 )
 from feasid.regression.triangle import Reduced
 from feasid.robot.description import Robot
-from feasid.robot.joint_terms import FRICTION
+from feasid.robot.joint_terms import SEARCHED
 
 if TYPE_CHECKING:
     from feasid.servos.gains import ServoFit
@@ -198,7 +198,7 @@ class _Offer:
     @cached_property
     def plain(self) -> BaseParameters:
         """Base parameters without the terms on offer."""
-        offered = {s for word in self.words for s in FRICTION[word]}
+        offered = {s for word in self.words for s in SEARCHED[word]}
         robot = remove_terms(self.wide.robot, [offered for _ in self.wide.robot.drives])
         if robot.drives == self.wide.robot.drives:
             return self.wide
@@ -288,6 +288,8 @@ def _enter_effects(
         if RULES["fit"].accepts(gain):
             trial, corrected = other.trial, other
             delay = Delay() if trial.correction.shifts_torques else plain.delay
+            if delay.left:  # what is left of it beside all that entered
+                delay = Delay(left=find_delay(trial.reduced).left)
             solved = _solve(tasks, trial.base, trial.reduced, delay, chosen, trial.correction)
             notes = selection.term_notes(terms)
             selection = selection.drop_rejected(other.active, terms)
@@ -327,7 +329,7 @@ def _correct_log(
     assert selection.trial is not None
     correction = selection.trial.correction
     while True:
-        robot = with_terms(plain.base.robot, terms, bodies, setup.travel)
+        robot = with_terms(plain.base.robot, terms, bodies, setup.travel, selection.ripples)
         robot = with_abrupt_friction(robot, offer.described) if selection.abrupt else robot
         own = setup
         if robot.drives != plain.base.robot.drives:

@@ -185,7 +185,8 @@ class ChoiceOptions(TypedDict, total=False):
     candidates: Annotated[
         Sequence[str] | None,
         Option("words", "optional friction terms, selected per joint by cross-validation; None "
-               "sqrt and load, if the robot declares none; () none", choices=FURTHER_FRICTION,
+               "sqrt and load, if the robot declares none; () none",
+               choices=(*FURTHER_FRICTION, "ripple"),
                needs=("filtering", ("equations", None)), example="stribeck,direction"),
     ]  # fmt: skip
 

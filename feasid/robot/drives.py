@@ -15,6 +15,7 @@ from feasid.robot.joint_terms import (
     DRIVE_SYMBOLS,
     FEATURE_SYMBOLS,
     FREE_FEATURES,
+    RIPPLE,
     TERMS,
     USUAL_SYMBOLS,
     JointState,
@@ -89,6 +90,8 @@ class Drive:
     #: Smallest and largest position [rad or m] from which springs are known; None if they hold
     #: everywhere. See `feasid.robot.joint_terms.deflections`.
     spring_range: tuple[float, float] | None = None
+    #: Periods per 2 pi rad of each wave of its ripple, two at most; of ``rs rc``, and ``rs2 rc2``.
+    ripple: tuple[float, ...] = ()
     #: The terms are those for which a description file gives values; `feasid.fit` takes the usual
     #: friction besides.
     from_file: bool = False
@@ -126,6 +129,13 @@ class Drive:
                 raise DescriptionError(
                     f"drive {self.name!r} moves several joints: {term.name} is of one joint"
                 )
+
+        lacking = {*RIPPLE[2 * len(self.ripple) :]} & {*self.symbols}
+        if lacking or any(n <= 1 for n in self.ripple) or len({*self.ripple}) < len(self.ripple):
+            raise DescriptionError(
+                f"drive {self.name!r}: ripple must give the periods per turn of every wave: "
+                "numbers above 1, no two of them equal"
+            )
 
     def _check_features(self) -> None:
         symbols = set(feature_symbols(self.features))
@@ -183,7 +193,7 @@ class Drive:
             return self.feature(symbol).values(q, dq, ddq, load)
         sign = np.tanh(dq / self.transition) if self.transition else np.sign(dq)
         springs = deflections(q, self.rest, *self.spring_ends, np.clip)
-        state = JointState(q, *springs, dq, ddq, sign, load, np)
+        state = JointState(q, *springs, self.ripple, dq, ddq, sign, load, np)
         value = TERMS[symbol].factor(state)
         return np.asarray(value) if np.shape(value) else np.full_like(dq, value)
 
@@ -212,14 +222,15 @@ def feature_symbols(features: Sequence[CustomJointTerm]) -> list[str]:
 def drive_with_terms(
     known: Drive | None, body: Body, symbols: tuple[str, ...], features: tuple[CustomJointTerm, ...]
 ) -> Drive:
-    """A joint's drive with `symbols`, features and its spring, keeping the values that it had.
+    """A joint's drive with `symbols`, features, spring and ripple, keeping the values that it had.
 
     A file that gives some terms says that the others are zero.
     """
     symbols = (*symbols, *feature_symbols(features))
     if known is None:
         return Drive(body.name, {body.joint: 1.0}, symbols, features=features)
-    symbols = (*symbols, *(s for s in known.symbols if s == "k" and s not in symbols))
+    more = (s for s in known.symbols if s in ("k", *RIPPLE) and s not in symbols)
+    symbols = (*symbols, *more)
     values = None
     if known.values is not None:
         had = dict(zip(known.symbols, known.values, strict=True))

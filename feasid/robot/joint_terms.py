@@ -34,6 +34,7 @@ class JointState:
     #: ``q`` less the position at which the drive's spring is slack; `deflections` bounds it.
     deflection: Any
     bounded: Any  #: The same within the drive's `spring_range`.
+    ripple: Any  #: Periods per 2 pi rad of each wave of the drive's ripple.
     dq: Any  #: See `q`.
     ddq: Any  #: See `q`.
     sign: Any  #: Sign of ``dq``, or ``tanh(dq / transition)`` where the drive has a transition.
@@ -64,7 +65,7 @@ class JointTerm:
 
     symbol: str  #: The coefficient's symbol, second level of its parameter name.
     #: The word of ``friction=`` that adds the term; several terms may share one. Empty for drive
-    #: inertia, which has an option of its own.
+    #: inertia, which has an option of its own, and ripple, of which only a log tells the periods.
     word: str
     name: str  #: As messages call it.
     #: The factor as documentation writes it: v the velocity, a the acceleration, s the sign of v, x
@@ -72,7 +73,7 @@ class JointTerm:
     formula: str
     #: The factor by a `JointState`; a term that is constant may return a number.
     factor: Callable[[JointState], Any]
-    kind: Literal["inertia", "friction", "spring"]
+    kind: Literal["inertia", "friction", "spring", "ripple"]
     #: Which of the drive's coordinate and its derivatives the factor is a function of. It decides
     #: whether the term adds to the potential energy, the dissipation or the kinetic energy;
     #: constants count as functions of q.
@@ -151,6 +152,15 @@ JOINT_TERMS = (
               lambda m: m.f.sin(m.q), "spring", "q", degree=None),
     JointTerm("gc", "compensator", "cosine of a gravity compensator", "cos x",
               lambda m: m.f.cos(m.q), "spring", "q", odd=False, degree=None),
+    # Ripple of motors, gears and sensors: a wave of the position, or two.
+    JointTerm("rs", "", "sine of a ripple", "sin n x",
+              lambda m: m.f.sin(m.q * m.ripple[0]), "ripple", "q", degree=None),
+    JointTerm("rc", "", "cosine of a ripple", "cos n x",
+              lambda m: m.f.cos(m.q * m.ripple[0]), "ripple", "q", odd=False, degree=None),
+    JointTerm("rs2", "", "sine of a second ripple", "sin n2 x",
+              lambda m: m.f.sin(m.q * m.ripple[1]), "ripple", "q", degree=None),
+    JointTerm("rc2", "", "cosine of a second ripple", "cos n2 x",
+              lambda m: m.f.cos(m.q * m.ripple[1]), "ripple", "q", odd=False, degree=None),
 )  # fmt: skip
 """Every term, in the order of parameters."""
 
@@ -188,6 +198,12 @@ def _symbols_by_word(terms: Iterable[JointTerm]) -> dict[str, tuple[str, ...]]:
 
 FRICTION = _symbols_by_word(JOINT_TERMS)
 """Symbols by the words of ``friction=``."""
+
+RIPPLE = ("rs", "rc", "rs2", "rc2")
+"""Symbols of ripple: sine and cosine of n x, of as many n as `feasid.robot.drives.Drive.ripple`."""
+
+SEARCHED = {**FRICTION, "ripple": RIPPLE}
+"""Symbols by the words of ``candidates=``."""
 
 USUAL_FRICTION = ("viscous", "coulomb", "offset")
 """The words that a fit takes by default."""

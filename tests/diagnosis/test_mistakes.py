@@ -109,7 +109,7 @@ def test_every_effect_says_in_which_log_it_is_and_how_it_enters():
     of_log = {name for name, e in EFFECTS.items() if e.of_log}
     assert of_log == {"delay", "joint-delay", "gain", "warm-up", "drift"}
     words = [e.terms for e in EFFECTS.values() if e.kind == "term" and e.name != "abrupt"]
-    assert {w for own in words for w in own} == {*FURTHER_FRICTION}
+    assert {w for own in words for w in own} == {*FURTHER_FRICTION, "ripple"}
     assert all(e.name != "abrupt" or not e.terms for e in EFFECTS.values())
 
 

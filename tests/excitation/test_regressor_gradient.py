@@ -11,7 +11,7 @@ from feasid.datasets import wam
 from feasid.excitation.drives import MotionGradient
 from feasid.excitation.problem import limit_margins, repeat_limits
 from feasid.excitation.regressor_gradient import MotionRegressor
-from feasid.robot.joint_terms import TERMS
+from feasid.robot.joint_terms import RIPPLE, TERMS
 
 RTOL = 1e-12  # both sides are double precision over some ten bodies
 GRADIENT = 1e-7  # central differences in steps of 1e-5
@@ -23,8 +23,9 @@ def robots():
     tree = random_robot(rng, 6, ("revolute", "prismatic", "helical"), rotors=True)
     shared = feasid.Drive("both", {tree.joints[2]: 1.0, tree.joints[4]: -0.5})
     tree = tree.with_joint_terms(drive_inertia=True, couplings=[shared])
-    symbols = ("Ia", "fv", "fc", "fo", "k", "fs", "fb", "fe", "fd", "k2", "k3", "gs", "gc")
-    sprung = replace(tree.drives[0], symbols=symbols, rest=0.2, spring_range=(-0.3, 0.2))
+    symbols = ["Ia", "fv", "fc", "fo", "k", "fs", "fb", "fe", "fd", "k2", "k3", "gs", "gc", *RIPPLE]
+    shape = {"rest": 0.2, "spring_range": (-0.3, 0.2), "ripple": (2.0, 5.0)}
+    sprung = replace(tree.drives[0], symbols=tuple(symbols), **shape)
     soft = replace(tree.drives[1], transition=0.4)
     tree = replace(tree, drives=(sprung, soft, *tree.drives[2:]))
     known = replace(tree.with_values(rng.standard_normal(tree.size)))

@@ -392,7 +392,9 @@ def test_what_is_just_beyond_is_refused_by_name(name):
 def test_symbols_are_those_of_the_specification():
     ten = ["Lxx", "Lxy", "Lxz", "Lyy", "Lyz", "Lzz", "lx", "ly", "lz", "m"]
     others = ["Ia", "fv", "fc", "fs", "fl", "fw", "fb", "fe", *(f"p{k}" for k in range(1, 10))]
-    free = ["fo", "k", "k2", "k3", "gs", "gc", "fd", *(f"u{k}" for k in range(1, 10))]
+    free = ["fo", "k", "k2", "k3", "gs", "gc", "fd", "rs", "rc", "rs2", "rc2"] + [
+        f"u{k}" for k in range(1, 10)
+    ]
     assert set(certificate.SIGNED) == set(others)
     assert {*ten, *others, *free, *(f"rotor_{s}" for s in ten)} == certificate.SYMBOLS
 

@@ -1,5 +1,7 @@
 """Base parameters of every joint term: drives that share joints, rest, joints nobody measures."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,8 @@ RANK = 1e-9
 smallest of the others is 0.2."""
 
 SYMBOLS = [s for s, term in TERMS.items() if not term.needs_load]
+
+WAVES = (8.0, 5.0)
 
 FAST = 0.3
 """Range of random motions: friction of breaking away fades over 0.05 rad/s."""
@@ -26,7 +30,7 @@ def drive(name, symbol, **coupling):
     """A drive with this term, and the one that it is bounded by."""
     bound = TERMS[symbol].bounded_by
     factors = {name.removeprefix("q"): c for name, c in coupling.items()}
-    return feasid.Drive(name, factors, (bound, symbol) if bound else (symbol,))
+    return feasid.Drive(name, factors, (bound, symbol) if bound else (symbol,), ripple=WAVES)
 
 
 def rank(robot, rows=slice(None), held=(), static=False):
@@ -48,6 +52,14 @@ def rank(robot, rows=slice(None), held=(), static=False):
 def test_two_drives_of_one_joint(symbol, ratio):
     robot = arm(drive("1", symbol, q1=1.0), drive("second", symbol, q1=ratio))
     assert feasid.base_parameters(robot).size == rank(robot)
+
+
+def test_ripples_of_two_motors_of_one_joint():
+    """Of different gears, and of equal ones."""
+    for other, size in ((WAVES[::-1], 2), (WAVES, 1)):
+        second = replace(drive("second", "rs", q1=1.0), ripple=other)
+        robot = arm(drive("1", "rs", q1=1.0), second)
+        assert feasid.base_parameters(robot).size == rank(robot) == rank(arm()) + size
 
 
 @pytest.mark.parametrize("symbol", SYMBOLS)

@@ -11,10 +11,7 @@ import feasid
 from feasid.effects.selection import SelectionEntry
 from feasid.errors import DescriptionError, InputError, OutputError
 from feasid.estimation.held_out import RULES
-from feasid.robot.joint_terms import FRICTION, STRIBECK_SPEED
-
-EXACT = 1e-12
-"""Sums of a few products in another order."""
+from feasid.robot.joint_terms import FRICTION
 
 FOUND = 0.15
 """Relative error of a further term's coefficient at .5 % noise of torque: what neighbours that look
@@ -190,33 +187,6 @@ def test_a_feature_that_is_none_is_named():
         feasid.Drive("2", {"2": 1.0}, ("u1",))
     with pytest.raises(DescriptionError, match="bounded by viscous friction"):
         feasid.Drive("2", {"2": 1.0}, ("fd",))
-
-
-def test_terms_are_what_their_words_say():
-    """Against their formulas, and the regressor against inverse dynamics."""
-    words = [*FRICTION]
-    robot = described().with_joint_terms(words, True, features=FEATURES)
-    rng = np.random.default_rng(0)
-    q, dq, ddq = rng.standard_normal((3, 40, 2))
-    delta = rng.uniform(0.1, 1.0, robot.size)
-    rows = feasid.regressor(robot, q, dq, ddq)
-    torque = feasid.inverse_dynamics(robot, q, dq, ddq, parameters=delta)
-    np.testing.assert_allclose(rows @ delta, torque, rtol=EXACT, atol=EXACT * 1e2)
-    column = {s: rows[:, 1, c] for s, c in robot.drive_columns(1).items()}
-    x, v = q[:, 1], dq[:, 1]
-    expected = {
-        "fb": np.sign(v) * np.exp(-((v / STRIBECK_SPEED) ** 2)),
-        "fd": np.abs(v),
-        "k": x,
-        "k2": x**2,
-        "k3": x**3,
-        "gs": np.sin(x),
-        "gc": np.cos(x),
-        "u1": np.sin(3 * x),
-        "p1": v * np.abs(v),
-    }
-    for symbol, signal in expected.items():
-        np.testing.assert_allclose(column[symbol], signal, rtol=EXACT, atol=EXACT)
 
 
 def test_no_candidates_are_not_the_default():

@@ -26,6 +26,8 @@ from feasid.robot.joint_terms import (
     FRICTION,
     JOINT_TERMS,
     NONNEGATIVE,
+    RIPPLE,
+    SEARCHED,
     SIGNED_FEATURES,
     STRIBECK_SPEED,
     TERMS,
@@ -34,7 +36,7 @@ from feasid.robot.joint_terms import (
     _check_term_table,
 )
 
-REST, TRANSITION = 0.3, 0.2
+REST, TRANSITION, WAVES = 0.3, 0.2, (12.0, 7.0)
 SAMPLES = 40
 
 ROUNDING = 1e-13
@@ -51,7 +53,7 @@ def drive(symbol, transition=0.0, values=None, ratio=1.0):
     """A drive of joint "1" with this term, and the one that it is bounded by."""
     bound = TERMS[symbol].bounded_by
     symbols = (bound, symbol) if bound else (symbol,)
-    return feasid.Drive("1", {"1": ratio}, symbols, values, transition, REST)
+    return feasid.Drive("1", {"1": ratio}, symbols, values, transition, REST, ripple=WAVES)
 
 
 def formula(symbol, q, dq, ddq, load, transition=0.0):
@@ -73,6 +75,10 @@ def formula(symbol, q, dq, ddq, load, transition=0.0):
         "k3": (q - REST) ** 3,
         "gs": np.sin(q),
         "gc": np.cos(q),
+        "rs": np.sin(12 * q),
+        "rc": np.cos(12 * q),
+        "rs2": np.sin(7 * q),
+        "rc2": np.cos(7 * q),
     }[symbol]
 
 
@@ -260,6 +266,9 @@ def test_c_code():
     robot = feasid.Robot.from_dh([(0.3, 0.4, 0.1, 0), (-1.2, 0.3, 0, 0)])
     robot = robot.with_values(np.random.default_rng(1).uniform(0.5, 1.5, robot.size))
     robot = robot.with_joint_terms([*FRICTION], drive_inertia=True).with_transition(TRANSITION)
+    symbols, values = (*robot.drives[0].symbols, *RIPPLE), None
+    drives = (replace(d, symbols=symbols, values=values, ripple=WAVES) for d in robot.drives)
+    robot = replace(robot, drives=tuple(drives))
     robot = robot.with_values(np.where(np.isnan(robot.values), 0.7, robot.values))
     assert {*robot.drives[0].symbols} == {*TERMS}
     function = compile_routines(BaseParameterModel.from_robot(robot), ("inverse_dynamics",))[
@@ -312,18 +321,21 @@ def test_words_of_friction(word):
     assert (word in options["candidates"].choices) == (word not in ("viscous", "coulomb", "offset"))
 
 
-def test_every_term_but_drive_inertia_has_a_word():
-    assert [t.symbol for t in JOINT_TERMS if not t.word] == ["Ia"]
+def test_every_term_but_drive_inertia_and_ripple_has_a_word():
+    assert [t.symbol for t in JOINT_TERMS if not t.word] == ["Ia", *RIPPLE]
+    for waves in ((), (12.0,), (7.0, 7.0), (7.0, 0.5)):
+        with pytest.raises(DescriptionError, match=r"drive '1': ripple must give the periods"):
+            replace(drive("rs2"), ripple=waves)
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "friction.md"
 
 
-@pytest.mark.parametrize("word", [*FRICTION])
+@pytest.mark.parametrize("word", [*SEARCHED])
 def test_the_page_on_fitting_has_every_word_with_its_symbols(word):
     rows = [line for line in PAGE.read_text().splitlines() if line.startswith("| `")]
     (row,) = (r for r in rows if f"`{word}`" in r.split("|")[1])
-    assert all(re.search(rf"\b{symbol}\b", row) for symbol in FRICTION[word])
+    assert all(re.search(rf"\b{symbol}\b", row) for symbol in SEARCHED[word])
 
 
 @pytest.mark.parametrize("form", FORMATS.values(), ids=lambda form: form.name)

@@ -15,7 +15,7 @@ import pytest
 import feasid
 from feasid.effects.joint_terms import drive_key
 from feasid.effects.table import EFFECTS
-from feasid.robot.joint_terms import FRICTION
+from feasid.robot.joint_terms import RIPPLE, SEARCHED
 
 from .arms import RATE
 from .judge import TIMES, doubts, is_right, reported_error
@@ -71,7 +71,8 @@ def verdict(world, fit, folder):
     have = {drive_key(d): {*d.symbols} for d in fit.robot.drives}
     for e in fit.selected:
         words = EFFECTS[e.effect].terms if e.entered else ()
-        assert {s for w in words[:1] for s in FRICTION[w]} <= have.get(e.joint, set()), e
+        needed = {s for w in words[:1] for s in SEARCHED[w]} - {*RIPPLE[2:]}
+        assert needed <= have.get(e.joint, set()), e
 
 
 def samples(world, fit, folder):

@@ -35,7 +35,7 @@ NAMES = {
     "load_friction": ("load", "weight", "fl", "fw"),
     "quantised": ("coarse",),
     "stribeck": ("stribeck", "fb"),
-    "ripple": ("ripple",),
+    "ripple": ("ripple", "rs"),
     "elastic": ("elastic",),
     "backlash": ("backlash", "unexplained"),
 }
