@@ -161,10 +161,10 @@ class LogRows:
         at = np.concatenate([p.run.q[p.centres, joint] for p in self.parts])
         raw = [p.raw[joint] for p in self.parts]
         e = np.concatenate([x[-1] - beta[self.supports[joint]] @ x[:-1] for x in raw])
+        every = np.exp(1j * np.outer(HARMONICS, at))
         found: list[int] = []
         for _ in range(count):
-            power = [_explained_squares(e, harmonic_columns(at, number)) for number in HARMONICS]
-            found.append(HARMONICS[int(np.argmax(power))])
+            found.append(HARMONICS[int(np.argmax(_explained_squares(e, every)))])
             waves = np.hstack([harmonic_columns(at, number) for number in found])
             e = e - waves @ np.linalg.lstsq(waves, e, rcond=None)[0]
         return found
@@ -242,10 +242,16 @@ def harmonic_columns(q: Array, number: float) -> Array:
     return np.stack([np.sin(number * q), np.cos(number * q)], axis=1)
 
 
-def _explained_squares(e: Array, waves: Array) -> float:
-    """Part of a squared residual that waves explain."""
-    seen = waves.T @ e
-    return float(seen @ np.linalg.solve(waves.T @ waves + 1e-9 * len(e) * np.eye(2), seen))
+def _explained_squares(e: Array, waves: npt.NDArray[np.complex128]) -> Array:
+    """Part of a squared residual (N,) that the cosine and sine of each of k waves (k, N) explain.
+
+    The sums of their squares and products are those of waves of twice the number.
+    """
+    seen, twice, size = waves @ e, np.sum(waves**2, axis=1), (1.0 + 1e-9) * len(e)
+    cosines, sines, both = (size + twice.real) / 2, (size - twice.real) / 2, twice.imag / 2
+    c, s = seen.real, seen.imag
+    squares = sines * c**2 - 2 * both * c * s + cosines * s**2
+    return np.asarray(squares / (cosines * sines - both**2))
 
 
 def _run_rows(equations: Equations, run: Run) -> RunRows | None:
