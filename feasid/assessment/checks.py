@@ -167,7 +167,8 @@ def much_is_missed(e: FitEvidence) -> str:
 @check("nothing-explained", NO_USE)
 def most_joints_are_not_explained(e: FitEvidence) -> str:
     """Half of the joints, and by more than friction holds."""
-    lost = unexplained_joints(e)
+    counts = dict(zip(e.joints, e.error > e.hold, strict=True))
+    lost = [j for j in unexplained_joints(e) if counts[j]]
     if not lost or 2 * len(lost) < np.isfinite(e.error).sum():
         return ""
     return (
@@ -178,8 +179,7 @@ def most_joints_are_not_explained(e: FitEvidence) -> str:
 
 def unexplained_joints(e: FitEvidence) -> list[str]:
     """Joints that are predicted no better than without a model."""
-    lost = (e.error > NOTHING * e.torque) & (e.error > e.hold)
-    return [j for j, x in zip(e.joints, lost, strict=True) if x]
+    return [j for j, x in zip(e.joints, e.error > NOTHING * e.torque, strict=True) if x]
 
 
 @check("unit", NO_USE)

@@ -53,12 +53,10 @@ AnyName = TypeVar("AnyName", bound=Name)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-OUTPUT = """
+PARAMETERS = "\n\nParameters\n----------\n"
 
-Parameters
-----------
-path : path
-overwrite : bool
+OUTPUT = """path : path
+{}overwrite : bool
     Whether a file that exists is replaced.
 
 Raises
@@ -66,13 +64,14 @@ Raises
 OutputError
     `path` exists and `overwrite` is False, or it cannot be written. An existing file is unchanged.
 """
-"""End of the docstring of what writes one file."""
+"""End of the docstring of what writes one file, with its other parameters."""
 
 
 def document_output(function: Function) -> Function:
     """Add `OUTPUT` to the docstring of a function that writes one file, before its own errors."""
-    head, _, errors = (inspect.getdoc(function) or "").partition("\n\nRaises\n------\n")
-    function.__doc__ = f"{head}{OUTPUT}{errors}"
+    text, _, errors = (inspect.getdoc(function) or "").partition("\n\nRaises\n------\n")
+    head, _, parameters = f"{text}\n".partition(PARAMETERS)
+    function.__doc__ = f"{head.strip()}{PARAMETERS}{OUTPUT.format(parameters)}{errors}"
     return function
 
 

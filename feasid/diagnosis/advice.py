@@ -315,9 +315,7 @@ def _unexplained_joints(fitted: Fit) -> list[Finding]:
                 for j in most]  # fmt: skip
     for joint, kind in joints_that_follow(fitted.evidence).items():
         text = f"the error of its torque follows the {kind}: the model lacks a term"
-        findings.append(
-            Finding("unexplained", "warning", text, joints=(joint,), evidence="dynamics")
-        )
+        findings.append(Finding("unexplained", "note", text, joints=(joint,), evidence="dynamics"))
     return findings
 
 
@@ -381,7 +379,8 @@ def _contact_findings(trial: CorrectedLog, search: AdviceSearch) -> list[Finding
         finding = Finding("outliers", "warning", text, f"exclude=[{shown}]", (name,), times=when)
         options = {"exclude": when}
         out.append(replace(finding, columns=(f"tau_{name}",), options=options))
-    return confirm_advice(out, search.robot, search)
+    confirmed = confirm_advice(out, search.robot, search)
+    return [f if f.options else replace(f, level="note") for f in confirmed]
 
 
 def _fill_short_gaps(places: Rows) -> Rows:

@@ -61,16 +61,12 @@ Travel = Mapping[str, tuple[float, float]]
 """Smallest and largest positions of a log, by joint."""
 
 
-Ripples = Mapping[str, tuple[float, ...]]
-"""Periods per 2 pi rad of each wave of ripple, by joint."""
-
-
 def with_terms(
     robot: Robot,
     terms: Terms,
     inertials: Array,
     travel: Travel | None = None,
-    ripples: Ripples | None = None,
+    ripples: Mapping[str, tuple[float, ...]] | None = None,
 ) -> Robot:
     """The robot with further terms: loads by `inertials` (bodies, 10), springs over `travel`."""
     drives = []
@@ -145,21 +141,18 @@ def without_restless(
     }
 
 
-def _periods(waves: tuple[float, ...]) -> str:
-    return f"{' and '.join(f'{n:g}' for n in waves)} times per turn"
-
-
 def term_notes(
-    terms: Terms, gains: Mapping[str, float], refused: Sequence[str], ripples: Ripples | None = None
+    terms: Terms,
+    gains: Mapping[str, float],
+    refused: Sequence[str],
+    ripples: Mapping[str, tuple[float, ...]],
 ) -> list[Note]:
     """The terms that each drive got, by word, and the joints where terms were rejected."""
-    out = []
+    out, periods = [], {d: " and ".join(f"{n:g}" for n in w) for d, w in ripples.items()}
     for word in dict.fromkeys(w for words in terms.values() for w in words):
         own = [drive for drive, words in terms.items() if word in words]
         effect = next(e for e in EFFECTS.values() if word in e.terms)
-        shown = (
-            [f"{d} ({_periods(ripples[d])})" for d in own] if ripples and word == "ripple" else own
-        )
+        shown = [f"{d} ({periods[d]} times per turn)" for d in own] if word == "ripple" else own
         text = (
             f"{effect.text}: a term for it ({word}) is added at {', '.join(shown)}, with which the "
             f"cross-validation error falls by {gains[word]:.0%}; {CONDITIONAL}"

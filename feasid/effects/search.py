@@ -9,6 +9,7 @@ not the fit.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -36,6 +37,11 @@ loss."""
 
 SIMPLE = 0.97
 """Factor on the loss that a candidate saves for each coefficient beyond its first."""
+
+
+REPORTED = 0.75
+"""Factor on what a feature saves that no fit models: on a KUKA's log a delay of 60 ms saves .8 of
+what the elasticity of one joint does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,21 +194,27 @@ class EffectSearch:
     def _round(self) -> Tried | None:
         """The best candidate that passes the rule."""
         folds = {timed: _Folds(self.grams, self.chosen, timed) for timed in (False, True)}
-        ranked = []
-        for group in self._candidates():
+
+        def ranked(group: tuple[Mistake, ...]) -> tuple[float, tuple[Mistake, ...]]:
             places = self.grams.places_of(group)[self.grams.nb :]
-            timed = EFFECTS[group[0].kind].timed
-            saved = folds[timed].saved(places)
-            ranked.append((saved * SIMPLE ** (len(places) - 1), timed, group))
-        ranked.sort(key=lambda entry: -entry[0])
+            saved = folds[EFFECTS[group[0].kind].timed].saved(places)
+            share = REPORTED if EFFECTS[group[0].kind].kind == "feature" else 1.0
+            return share * saved * SIMPLE ** (len(places) - 1), group
+
+        left = sorted(map(ranked, self._candidates()), key=lambda entry: entry[0])
         without = {timed: f.held_out(np.zeros(0, dtype=np.intp)) for timed, f in folds.items()}
-        for saved, timed, group in ranked[:MOST_JUDGED]:
+        for _ in range(min(MOST_JUDGED, len(left))):
+            saved, group = left.pop()
             own, why = self._possible(group)
-            places = self.grams.places_of(own or group)[self.grams.nb :]
+            if own and own != group:  # what it saves at joints where it can be
+                insort(left, ranked(own), key=lambda entry: entry[0])
+                continue
+            timed = EFFECTS[group[0].kind].timed
+            places = self.grams.places_of(group)[self.grams.nb :]
             gain = folds[timed].held_out(places).gain(over=without[timed])
             rule = RULES.get(group[0].kind, RULES["effect"])
             if own and rule.accepts(gain):
-                others = (g[0] for s, _, g in ranked if len(g) == 1 and s > ALIKE * saved)
+                others = (g[0] for s, g in reversed(left) if len(g) == 1 and s > ALIKE * saved)
                 alike = [m for m in others if m.kind == own[0].kind and m not in own]
                 return Tried(own, gain, True, alike=tuple(alike) if len(own) == 1 else ())
             self.tried[group] = Tried(group, gain, why=why or rule.refuses(gain))

@@ -206,21 +206,7 @@ class ExcitationProblem:
         )
 
     def check(self, z: npt.ArrayLike) -> Array:
-        """The unknowns as an array.
-
-        Parameters
-        ----------
-        z : array_like, shape (size,)
-
-        Returns
-        -------
-        ndarray, shape (size,)
-
-        Raises
-        ------
-        InputError
-            `z` has another shape or is not finite.
-        """
+        """`z` as an array; raises InputError if its shape is wrong or a number is not finite."""
         out = np.asarray(z, dtype=np.float64)
         if out.shape != self.start.shape or not np.isfinite(out).all():
             raise InputError(f"unknowns of a motion must be {self.size} finite numbers")

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from feasid.core.arguments import Rate, array, checked_methods, number
 from feasid.core.arrays import Array, require_finite
 from feasid.core.display import Display, Displayed, Measure
-from feasid.core.files import write_atomically
+from feasid.core.files import document_output, write_atomically
 from feasid.core.text import escape_controls, quote
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError, missing_extra
@@ -294,24 +294,19 @@ class Trajectory(Displayed):
         out.attrs["robot"] = self.robot
         return out
 
+    @document_output
     def to_csv(self, path: str | Path, *, periods: int = 1, overwrite: bool = False) -> None:
         """Write `to_frame` as CSV.
 
         Parameters
         ----------
-        path : path
         periods : int
             How often the motion is repeated.
-        overwrite : bool
-            Whether a file that exists is replaced.
 
         Raises
         ------
         InputError
             `periods` is below 1.
-        OutputError
-            `path` exists and `overwrite` is False, or it cannot be written. An existing file is
-            unchanged.
         """
         text = self.to_frame(periods).to_csv(index=False, float_format=f"%.{FILE_DECIMALS}f")
         write_atomically(path, text.encode(), overwrite=overwrite)
@@ -368,6 +363,7 @@ class Trajectory(Displayed):
             )
         return duration
 
+    @document_output
     def to_ros(
         self,
         path: str | Path,
@@ -386,7 +382,6 @@ class Trajectory(Displayed):
 
         Parameters
         ----------
-        path : path
         rate : float, optional
             Points per second [Hz]; default the motion's.
         approach : float, optional
@@ -394,8 +389,6 @@ class Trajectory(Displayed):
             within the position limits.
         start : array_like, shape (dof,), optional
             Posture of the robot at rest before the approach [rad or m].
-        overwrite : bool
-            Whether a file that exists is replaced.
 
         Raises
         ------
@@ -404,9 +397,6 @@ class Trajectory(Displayed):
             rest, which the controller would reject or follow with a jerk; there are so few points
             that the controller would exceed a limit between them; the approach from `start` exceeds
             a limit.
-        OutputError
-            `path` exists and `overwrite` is False, or it cannot be written. An existing file is
-            unchanged.
         """
         message_rate = self.rate if rate is None else rate
         t = np.append(np.arange(0, self.period - 0.5 / message_rate, 1 / message_rate), self.period)

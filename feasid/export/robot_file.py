@@ -52,7 +52,7 @@ from feasid.regression.reduce import reduce
 from feasid.regression.triangle import Reduced
 from feasid.robot.description import Robot
 from feasid.robot.inertia import change_frame
-from feasid.robot.joint_terms import TERMS
+from feasid.robot.joint_terms import RIPPLE, TERMS
 from feasid.robot.layout import random_configurations
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ MISSING_TERMS = {
         "the gradual change of sign of Coulomb friction (fc)",
         "the file has its size, and clients change its sign at once",
     ),
+    "ripple": ("ripple (rs rc rs2 rc2)", "a client has to add it"),
     "rotor": ("the rotors' own inertial parameters", "a client has to add their torques"),
     "shared": (
         "the terms of motors that move several joints",
@@ -175,6 +176,8 @@ def write_fit(
     lines = missing_lines(plain, lost, _armature_advice(robot, postures))
     if any(drive.spring_range for drive in fitted.drives):
         lines += ("springs that the log shows: bodies and friction of the file are fitted without",)
+    if model.calibration.correction.values_by_joint("zero"):
+        lines += ("the log's joint zeros: a client adds those of fit.calibration to its positions",)
     if servo is not None and not servos:
         lines += (
             "the servos' gains and delay: masses of this file carry the common factor of the gains "
@@ -266,10 +269,8 @@ def _errors_by_law(
     where: str,
 ) -> dict[str, pd.Series[float]]:
     """Errors of clients that read the file alone, and of clients that add the drive inertia."""
-    held = format_named(format_of(robot, path)).holds_forces
-    fo = {x.joint: x.value for x in offsets if held or x.origin == "sensor"}
     alone = joint_values(reread, reread.values)
-    alone["fo"] = np.array([fo.get(joint, 0.0) for joint in robot.joints])
+    alone["fo"] = joint_values(robot, _subtracted_offsets(robot, offsets, path))["fo"]
     armature = joint_values(robot, robot.values)["Ia"]
     out = {f"file, {law}{where}": rows.errors(alone, law) for law in LAWS}
     if not np.allclose(alone["Ia"], armature):
@@ -291,13 +292,13 @@ def missing_lines(whole: Robot, lost: Sequence[str], armature: str) -> tuple[str
     for name in (n for n in lost if n != "gravity"):
         part, symbol = name.rsplit(".", 1)
         kind = "rotor" if symbol.startswith("rotor_") else symbol
+        kind = "ripple" if symbol in RIPPLE else kind
         listed = found.setdefault("shared" if part in shared else kind, [])
         if joints[part] not in listed:
             listed.append(joints[part])
     lines = []
+    found.pop("fo", None)
     for kind, names in sorted(found.items(), key=lambda item: item[0] != "Ia"):
-        if kind == "fo":
-            continue
         term, advice = _missing_term(kind)
         advice = armature if kind == "Ia" else advice
         more = len(names) - MAX_LISTED_JOINTS
@@ -339,7 +340,7 @@ def parameters_read_by_client(fit: FittedModel, path: str | os.PathLike[str]) ->
     seen = load_robot(path, **{**reading, "sidecar": False})
     terms = sum_drives(replace(drive, rest=0.0) for drive in seen.drives)
     delta = np.zeros(fit.robot.size)
-    read = _inertials_in_robot_frames(fit.robot, seen, path)
+    read = _inertials_in_robot_frames(fit, seen, path)
     for i, columns in enumerate(fit.robot.inertial_columns):
         delta[columns] = read[i]
     for k, drive in enumerate(fit.robot.drives):
@@ -353,11 +354,15 @@ def parameters_read_by_client(fit: FittedModel, path: str | os.PathLike[str]) ->
 
 
 def _inertials_in_robot_frames(
-    robot: Robot, seen: Robot, path: str | os.PathLike[str]
+    fit: FittedModel, seen: Robot, path: str | os.PathLike[str]
 ) -> list[Array]:
-    """Inertial parameters of a file's bodies in the robot's frames, which may be others."""
-    joints = {body.joint: body for body in seen.bodies}
-    ours, theirs = robot.pose(), seen.pose()
+    """Inertial parameters of a file's bodies in the robot's frames, which may be others.
+
+    Where joint zeros are corrected, the file is at zero where the log says minus the correction.
+    """
+    robot, joints = fit.robot, {body.joint: body for body in seen.bodies}
+    zeros = fit.calibration.correction.values_by_joint("zero")
+    ours, theirs = robot.pose({robot.joints[j]: -z for j, z in zeros.items()}), seen.pose()
     out = []
     for body in robot.bodies:
         other = joints.get(body.joint)

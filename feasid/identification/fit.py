@@ -327,7 +327,6 @@ def _correct_log(
     usual = friction_by_drive(plain.base.robot, first.delta)
     bodies = first.solution.delta[plain.base.robot.inertial_columns]
     assert selection.trial is not None
-    correction = selection.trial.correction
     while True:
         robot = with_terms(plain.base.robot, terms, bodies, setup.travel, selection.ripples)
         robot = with_abrupt_friction(robot, offer.described) if selection.abrupt else robot
@@ -336,13 +335,13 @@ def _correct_log(
             base = base_parameters(robot, measured=chosen["measured"])
             aligned = reduce_tasks(tasks, base).with_shifted_torques(plain.delay.value)
             own = replace(setup, base=base, reduced=aligned, estimator=setup.estimator.on(base))
-        start = CorrectedLog(own, correction, first.noise, first.prior_weight, None)
+        delayed = selection.trial.correction
+        start = CorrectedLog(own, delayed, first.noise, first.prior_weight, None)
         corrected = correct_log(start, selection.sensors)
-        trial = corrected.trial
-        fewer = without_restless(terms, trial.base.robot, trial.delta, usual)
+        fewer = without_restless(terms, robot, corrected.trial.delta, usual)
         if fewer == terms:
             return corrected, terms
-        terms, correction = fewer, trial.correction
+        terms = fewer
 
 
 def _diagnose_where_asked(

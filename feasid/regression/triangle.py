@@ -432,8 +432,7 @@ def _reduced_of_archive(archive: Any, name: str) -> Reduced:
 
     Raises InputError: its version is another one. Raises ValueError, LookupError: it is damaged.
     """
-    found = archive if "version" in archive else {"version": archive["format"]}
-    require_version(name, "reduced data; reduce the log again", found, FILE_VERSION)
+    require_version(name, "reduced data; reduce the log again", archive, FILE_VERSION)
     reduced = decode(json.loads(str(archive["record"])), archive, KNOWN)
     if not isinstance(reduced, Reduced) or not reduced.triangles:
         raise ValueError("there is no triangle in it")

@@ -192,13 +192,6 @@ def test_files_of_another_format_or_meaning_are_refused_by_name(archive, given, 
         read({**arrays, **{name: np.array(v) for name, v in given.items()}})
 
 
-def test_files_of_versions_that_called_it_format_are_refused_by_name(archive):
-    arrays, _ = archive
-    old = {k: v for k, v in arrays.items() if k not in ("version", "meaning")}
-    with pytest.raises(feasid.FeasidError, match=r"format 2, meaning 0.*reduce the log again"):
-        read({**old, "format": np.array(2)})
-
-
 def refused(data, words, **changes):
     with pytest.raises(feasid.FeasidError, match=words):
         Reduced.from_file(io.BytesIO(replace(data, **changes).to_bytes()), "log.reduced")

@@ -33,6 +33,8 @@ GAIN = 1.2
 """Factor of the torques of one joint in logs with wrong gains."""
 TILT = np.deg2rad(4.0)
 """Of the base in tilted logs [rad]."""
+RIPPLE, WAVES = {"rs": 0.6, "rc2": 0.4}, (40.0, 9.0)
+"""Amplitudes of the torque that repeats with a joint's position [N m], and its periods per turn."""
 HARMONICS, PERIOD = 5, 10.0
 FEET = {
     "front": feasid.floating.ContactSensor("base", (0.3, 0.0, -0.3)),
@@ -163,7 +165,7 @@ def load(kind, bodies):
 
 
 ROBOTS = ("serial", "mimic", "locked", "loop", "floating", "rotors")
-LOGS = ("clean", "late", "gains", "tilted", "commands")
+LOGS = ("clean", "late", "gains", "tilted", "ripple", "commands")
 
 
 # -- truth and logs --------------------------------------------------------------------------------
@@ -250,6 +252,17 @@ def true_robot(kind):
     return robot.with_transition(0.005).with_values(delta)
 
 
+def with_ripple(robot):
+    """At every motor."""
+    drives = []
+    for k, drive in enumerate(robot.drives):
+        driven = set(drive.coupling) <= set(robot.coordinates)
+        values = np.array([*RIPPLE.values()]) / (1 + 0.5 * k) * driven
+        more = {"symbols": (*drive.symbols, *RIPPLE), "values": np.r_[drive.values, values]}
+        drives.append(replace(drive, ripple=WAVES, **more))
+    return replace(robot, drives=tuple(drives))
+
+
 def described_robot(kind):
     """As it is given to a fit."""
     robot = load(kind, described_bodies())
@@ -321,6 +334,7 @@ def world(robot, kind="clean", seed=0):
     if kind == "tilted":
         turn = Rotation.from_rotvec(TILT * np.array([0.6, -0.8, 0.0]))
         truth = truth.with_gravity(turn.apply(np.array(truth.gravity)))
+    truth = with_ripple(truth) if kind == "ripple" else truth
     made, options = {}, {}
     for name, seconds in (("log", SECONDS), ("test_log", TEST_SECONDS)):
         rng = np.random.default_rng([seed, len(made), *robot.encode()])
