@@ -200,22 +200,23 @@ class ExcitationProblem:
         InputError
             `z` has another shape or is not finite.
         """
-        coefficients = self.problem.coordinates.coefficients(self.check(z))
+        coefficients = self.problem.coordinates.coefficients(as_unknowns(z, self.size))
         return tuple(
             smallest_margins_of_design(self.problem, coefficients, check_times(self.problem))
         )
 
-    def check(self, z: npt.ArrayLike) -> Array:
-        """`z` as an array; raises InputError if its shape is wrong or a number is not finite."""
-        out = np.asarray(z, dtype=np.float64)
-        if out.shape != self.start.shape or not np.isfinite(out).all():
-            raise InputError(f"unknowns of a motion must be {self.size} finite numbers")
-        return out
-
     def _evaluate(
         self, z: npt.ArrayLike, objective: Objective | None, weight: float, reach: float = 1.0
     ) -> tuple[float, Array]:
-        return self.problem(self.check(z), objective, LimitBarrier(weight, reach))
+        return self.problem(as_unknowns(z, self.size), objective, LimitBarrier(weight, reach))
+
+
+def as_unknowns(z: npt.ArrayLike, size: int) -> Array:
+    """Unknowns of a motion; raises InputError if their number is wrong or one is not finite."""
+    out = np.asarray(z, dtype=np.float64)
+    if out.shape != (size,) or not np.isfinite(out).all():
+        raise InputError(f"unknowns of a motion must be {size} finite numbers")
+    return out
 
 
 def satisfies_limits(problem: Problem, z: Array, t: Array) -> bool:

@@ -16,6 +16,7 @@ from feasid.errors import ExcitationError
 from feasid.excitation.certificate import certify_motion, value_per_joint
 from feasid.excitation.constraint_check import (
     ExcitationProblem,
+    as_unknowns,
     check_times,
     shrink_into_limits,
     smallest_margins_of_design,
@@ -228,7 +229,7 @@ def _run_optimiser(
 ) -> SearchResult:
     """Run the caller's optimiser on the problem with the finer grid of the last stages."""
     design = ExcitationProblem(problem.with_finer_grid(), objectives, random_motion(problem, rng))
-    return SearchResult(np.inf, (design.check(optimiser(design)),), 1)
+    return SearchResult(np.inf, (as_unknowns(optimiser(design), design.size),), 1)
 
 
 def _progress_reporter(
