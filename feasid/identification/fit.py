@@ -335,8 +335,7 @@ def _correct_log(
             base = base_parameters(robot, measured=chosen["measured"])
             aligned = reduce_tasks(tasks, base).with_shifted_torques(plain.delay.value)
             own = replace(setup, base=base, reduced=aligned, estimator=setup.estimator.on(base))
-        delayed = selection.trial.correction
-        start = CorrectedLog(own, delayed, first.noise, first.prior_weight, None)
+        start = CorrectedLog(own, selection.trial.correction, first.noise, first.prior_weight, None)
         corrected = correct_log(start, selection.sensors)
         fewer = without_restless(terms, robot, corrected.trial.delta, usual)
         if fewer == terms:
