@@ -14,7 +14,7 @@ from feasid.errors import InputError
 from feasid.robot.description import Robot
 from feasid.robot.drives import Drive
 from feasid.robot.inertia import rotational_inertia
-from feasid.robot.joint_terms import AT_REST, TERMS
+from feasid.robot.joint_terms import AT_REST, RIPPLE, TERMS
 
 
 def newton_euler(
@@ -248,8 +248,10 @@ def drive_energy(drive: Drive, symbol: str, q: Array, dq: Array) -> Array:
     has no energy of its own.
     """
     varies = TERMS[symbol].varies_with
-    waves = max(drive.ripple, default=0.0) * np.abs(q).max(initial=0.0)
-    nodes, weights = np.polynomial.legendre.leggauss(QUADRATURE_NODES + int(waves))
+    if TERMS[symbol].kind == "ripple":  # too many waves for a rule
+        n = drive.ripple[RIPPLE.index(symbol) // 2]
+        return np.asarray((1 - np.cos(n * q)) / n if TERMS[symbol].odd else np.sin(n * q) / n)
+    nodes, weights = np.polynomial.legendre.leggauss(QUADRATURE_NODES)
     root = (nodes[:, None] + 1) / 2
     end = q if varies == "q" else dq
     at, still = end * root**2, np.zeros((len(nodes), len(end)))

@@ -161,10 +161,9 @@ class LogRows:
         at = np.concatenate([p.run.q[p.centres, joint] for p in self.parts])
         raw = [p.raw[joint] for p in self.parts]
         e = np.concatenate([x[-1] - beta[self.supports[joint]] @ x[:-1] for x in raw])
-        every = np.exp(1j * np.outer(HARMONICS, at))
         found: list[int] = []
         for _ in range(count):
-            found.append(HARMONICS[int(np.argmax(_explained_squares(e, every)))])
+            found.append(HARMONICS[int(np.argmax(_explained_squares(e, at)))])
             waves = np.hstack([harmonic_columns(at, number) for number in found])
             e = e - waves @ np.linalg.lstsq(waves, e, rcond=None)[0]
         return found
@@ -242,12 +241,16 @@ def harmonic_columns(q: Array, number: float) -> Array:
     return np.stack([np.sin(number * q), np.cos(number * q)], axis=1)
 
 
-def _explained_squares(e: Array, waves: npt.NDArray[np.complex128]) -> Array:
-    """Part of a squared residual (N,) that the cosine and sine of each of k waves (k, N) explain.
+def _explained_squares(e: Array, at: Array) -> Array:
+    """Part of a squared residual (N,) that each of `HARMONICS` of positions explains, (waves,).
 
-    The sums of their squares and products are those of waves of twice the number.
+    The sums of squares and products of cosine and sine are those of waves of twice the number.
     """
-    seen, twice, size = waves @ e, np.sum(waves**2, axis=1), (1.0 + 1e-9) * len(e)
+    step, wave, sums = np.exp(1j * at), np.exp(1j * (HARMONICS.start - 1) * at), []
+    for _ in HARMONICS:
+        wave = wave * step
+        sums.append((wave @ e, wave @ wave))
+    (seen, twice), size = np.array(sums).T, (1.0 + 1e-9) * len(e)
     cosines, sines, both = (size + twice.real) / 2, (size - twice.real) / 2, twice.imag / 2
     c, s = seen.real, seen.imag
     squares = sines * c**2 - 2 * both * c * s + cosines * s**2

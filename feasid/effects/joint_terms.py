@@ -57,15 +57,11 @@ def drive_key(drive: Drive) -> str:
     return next(iter(drive.coupling)) if len(drive.coupling) == 1 else drive.name
 
 
-Travel = Mapping[str, tuple[float, float]]
-"""Smallest and largest positions of a log, by joint."""
-
-
 def with_terms(
     robot: Robot,
     terms: Terms,
     inertials: Array,
-    travel: Travel | None = None,
+    travel: Mapping[str, tuple[float, float]] | None = None,
     ripples: Mapping[str, tuple[float, ...]] | None = None,
 ) -> Robot:
     """The robot with further terms: loads by `inertials` (bodies, 10), springs over `travel`."""
@@ -75,8 +71,7 @@ def with_terms(
         waves = (ripples or {}).get(key, ())
         symbols = [s for word in terms.get(key, ()) for s in SEARCHED[word]]
         symbols = [s for s in symbols if s not in RIPPLE[2 * len(waves) :]]
-        if waves:
-            drive = replace(drive, ripple=waves)
+        drive = replace(drive, ripple=waves or drive.ripple)
         new = tuple(s for s in symbols if s not in drive.symbols)
         if new:
             drive = replace(drive, symbols=(*drive.symbols, *new), values=None)
