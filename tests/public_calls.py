@@ -517,7 +517,7 @@ def calls(s):
         lambda: s.problem,
         lambda: {"z": s.problem.start, "weight": 1.0, "reach": 1.0},
     )
-    for name in ("check", "gradient", "margins", "objective"):
+    for name in ("gradient", "margins", "objective"):
         methods(f"ExcitationProblem.{name}", lambda: s.problem, lambda: {"z": s.problem.start})
     methods("Fit.errors", lambda: s.fit, lambda: {"other": s.log})
     methods("Fit.errors_of", lambda: s.fit, lambda: {"reduced": s.reduced})
