@@ -195,19 +195,19 @@ class EffectSearch:
         """The best candidate that passes the rule."""
         folds = {timed: _Folds(self.grams, self.chosen, timed) for timed in (False, True)}
 
-        def ranked(group: tuple[Mistake, ...]) -> tuple[float, tuple[Mistake, ...]]:
+        def with_score(group: tuple[Mistake, ...]) -> tuple[float, tuple[Mistake, ...]]:
             places = self.grams.places_of(group)[self.grams.nb :]
             saved = folds[EFFECTS[group[0].kind].timed].saved(places)
             share = REPORTED if EFFECTS[group[0].kind].kind == "feature" else 1.0
             return share * saved * SIMPLE ** (len(places) - 1), group
 
-        left = sorted(map(ranked, self._candidates()), key=lambda entry: entry[0])
+        left = sorted(map(with_score, self._candidates()), key=lambda entry: entry[0])
         without = {timed: f.held_out(np.zeros(0, dtype=np.intp)) for timed, f in folds.items()}
         for _ in range(min(MOST_JUDGED, len(left))):
             saved, group = left.pop()
             own, why = self._possible(group)
             if own and own != group:  # what it saves at joints where it can be
-                insort(left, ranked(own), key=lambda entry: entry[0])
+                insort(left, with_score(own), key=lambda entry: entry[0])
                 continue
             timed = EFFECTS[group[0].kind].timed
             places = self.grams.places_of(group)[self.grams.nb :]

@@ -288,7 +288,7 @@ def _enter_effects(
         if RULES["fit"].accepts(gain):
             trial, corrected = other.trial, other
             delay = Delay() if trial.correction.shifts_torques else plain.delay
-            if delay.left:  # what is left of it beside all that entered
+            if delay.left:  # the effects that entered may explain it
                 delay = Delay(left=find_delay(trial.reduced).left)
             solved = _solve(tasks, trial.base, trial.reduced, delay, chosen, trial.correction)
             notes = selection.term_notes(terms)
