@@ -107,7 +107,7 @@ def test_the_entropic_distance_is_measured_around_a_given_model(infeasible):
     near = feasid.correct(beta, base, metric="entropic", around=model)
     assert feasid.check(near.beta, base).feasible is True
     assert near.distance != pytest.approx(feasid.correct(beta, base, metric="entropic").distance)
-    with pytest.raises(InputError, match="breaks"):
+    with pytest.raises(InputError, match="violates"):
         feasid.correct(beta, base, metric="entropic", around=-model)
     with pytest.raises(InputError, match="around has no effect"):
         feasid.correct(beta, base, around=model)

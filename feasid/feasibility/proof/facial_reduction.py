@@ -14,6 +14,7 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
+import scipy.linalg
 
 from feasid.core.arrays import Array
 from feasid.dynamics.kinematics import coordinate_map, nodes, propagate
@@ -83,12 +84,9 @@ class Face:
 
     @classmethod
     def _from_span(cls, kept: Array, unit: Array, nothing: float) -> Face:
-        lead: list[int] = []
-        for r in range(len(unit)) if kept.shape[1] else ():
-            if np.linalg.svd(kept[[*lead, r]], compute_uv=False)[-1] > REACHED:
-                lead.append(r)
-            if len(lead) == kept.shape[1]:
-                break
+        # Rows that are as independent as possible: the others are at most a few times as large.
+        order = scipy.linalg.qr(kept.T, mode="r", pivoting=True)[-1] if kept.size else ()
+        lead = sorted(int(r) for r in order[: kept.shape[1]])
         span = kept @ np.linalg.inv(kept[lead])
         span[np.abs(span) < 1e3 * nothing] = 0.0
         plain_span = span * unit[lead] / unit[:, None]
