@@ -30,7 +30,7 @@ METAVAR = {
     "flag": "YES/NO",
     "words": "LIST",
     "value": "VALUE",
-    "mapping": "NAME=VALUE",
+    "mapping": "NAME=VALUE,...",
 }
 
 

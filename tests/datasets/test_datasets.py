@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ from feasid.logs.frame import prepare
 
 RECORDED = ["unitree_z1", "kuka_lwr4", "staubli_tx40", "kinova_gen3", "double_pendulum", "so101"]
 RECORDED += ["ur3", "ur5"]
+
+ROOT = Path(__file__).parents[2]
 
 MOST_BYTES_IN_WHEEL = 500_000
 
@@ -51,6 +54,21 @@ def test_unknown_and_absent_datasets_say_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setitem(datasets.DATASETS, "gone", absent)
     with pytest.raises(InputError, match=r"LGPL-3\.0.*repository"):
         datasets.load("gone")
+
+
+README_COMMANDS = [
+    pytest.param(words[1:], id=f"{page.parent.name}-{words[1]}")
+    for page in sorted(ROOT.glob("datasets/*/README.md"))
+    for line in page.read_text().replace("\\\n", " ").splitlines()
+    if (words := line.split())[:1] == ["feasid"] and line.startswith("    ")
+]
+
+
+@pytest.mark.parametrize("words", README_COMMANDS)
+def test_commands_beside_a_log_succeed(words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "datasets").symlink_to(ROOT / "datasets")
+    assert main(words) in (0, 1)  # found something wrong with the log
 
 
 def test_what_is_in_the_wheel_is_small_and_free():
