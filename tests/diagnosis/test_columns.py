@@ -62,6 +62,11 @@ def come_to_rest(signals):
     signals["q_a"][:300] = signals["q_a"][500:] = 0.0
 
 
+def read_unevenly(signals):
+    t = T + 0.002 * np.random.default_rng(2).normal(size=N)
+    signals["q_a"][:], signals["q_b"][:] = np.sin(2 * t), 0.5 + 0.3 * np.sin(3 * t)
+
+
 ALL, JITTER = slice(None), T + 0.0035 * np.random.default_rng(1).random(N)
 CASES = {
     "right": (lambda s: None, T),
@@ -77,6 +82,7 @@ CASES = {
     "coarse": (put("tau_a", ALL, lambda x: np.round(x / 2) * 2), T),
     "gaps": (lambda s: None, T + 0.5 * (T >= 2) + 0.25 * (T >= 7)),
     "jitter": (lambda s: None, JITTER),
+    "read unevenly": (read_unevenly, T),
     "3 % beyond the range": (put("q_b", slice(30), np.linspace(1.03, 1.1, 30)), T),
     "20 % beyond the range": (put("q_b", slice(200), np.linspace(1.03, 1.1, 200)), T),
     "hardly beyond the range": (put("q_b", 5, 1.019), T),

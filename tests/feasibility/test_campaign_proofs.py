@@ -8,8 +8,8 @@ from proof_campaign import NEW, outcome
 SAMPLE, SAMPLE_NEW, CAMPAIGN, CAMPAIGN_NEW = 100, 22, 10_000, 3_000
 
 UNDECIDED_INSIDE, UNDECIDED_BOUNDARY, UNDECIDED_NEW = 0.001, 0.02, 0.02
-"""Shares of problems that may stay without an answer, in the long campaigns. Of the new families 14
-of 859 did: bodies of 1e-12 to 1e-6 of the mass beside them, whose margin no solver resolves, and
+"""Shares of problems that may stay without an answer, in the long campaigns. Of the new families 12
+of 3000 did: bodies of 1e-12 to 1e-6 of the mass beside them, whose margin no solver resolves, and
 contradictions that are smaller than the rounding of K (mixed scales, rotors with large gears)."""
 
 LONG_CHAIN, THIN_FACE = 200418, 595

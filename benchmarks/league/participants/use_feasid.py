@@ -55,7 +55,7 @@ def main():
     sentences = [str(n) for n in fit.notes]
     if variant == "defaults" and "diagnosis" in task.terms["asks"]:
         diagnosis = feasid.diagnose(log, robot)
-        told = ("payload", "load")  # notes: a load, and friction for which the fit has a term
+        told = ("payload", "load", "jitter")  # notes: a fit needs no correction for them
         found |= {f.code for f in diagnosis.findings if f.level != "note" or f.code in told}
         sentences += [str(f.message) for f in diagnosis.findings]
     t, motion = (
