@@ -13,8 +13,8 @@ of 3000 did: bodies of 1e-12 to 1e-6 of the mass beside them, whose margin no so
 contradictions that are smaller than the rounding of K (mixed scales, rotors with large gears)."""
 
 LONG_CHAIN, THIN_FACE = 200418, 595
-"""Seeds: 22 bodies, where the bound of rounding in K is 3e-4 and rounding itself 1e-11; a face whose
-first rows are nearly dependent."""
+"""Seeds: 22 bodies, where the bound of rounding in K is 3e-4 and rounding itself 1e-11; a face with
+first rows that are nearly dependent."""
 
 UNDECIDED_SAMPLE = 0.005
 """The same for the short one, of both together: one."""

@@ -68,6 +68,7 @@ FEASIBLE, IMPOSSIBLE = file("feasible"), file("infeasible", "-1")
 EDGE, BOUND = file("boundary", "0"), file("bound")
 PARAMETERS = FEASIBLE["parameters"]
 LIMIT = {"mass": "1e8", "length": "1", "terms": "1e8"}
+EMPTY, UNPROVEN = {"matrix": [], "values": [], "combination": []}, "the multipliers prove nothing"
 SMALL = put(IMPOSSIBLE, ("limit",), LIMIT)
 
 ACCEPTED = {
@@ -87,17 +88,13 @@ ACCEPTED = {
     "a strict one": file("feasible", constraints=[rule([[0, 0, [[9, "1"]], "0"]], strict=True)]),
     "a constraint alone": file(
         "infeasible",
-        matrix=[],
-        values=[],
-        combination=[],
+        **EMPTY,
         constraints=[rule([[0, 0, [[9, "-1"]], "-1"]])],
         multipliers=[MASS, [["asked", "0"], ["1"]]],
     ),
     "a contradicting tie": file(
         "infeasible",
-        matrix=[],
-        values=[],
-        combination=[],
+        **EMPTY,
         ties=[tie([[9, "1"]], "-1")],
         constraints=[rule([[0, 0, [[9, "1"]], "9"]])],
         tied=["1"],
@@ -189,7 +186,7 @@ REFUSED = {
         "there is no equation",
     ),
     "nothing given to an impossible one": (
-        file("infeasible", matrix=[], values=[], combination=[], multipliers=[]),
+        file("infeasible", **EMPTY, multipliers=[]),
         "there is no equation",
     ),
     "no equations of a bound": (
@@ -313,34 +310,23 @@ REFUSED = {
         put(IMPOSSIBLE, ("multipliers", 0, 1, 9), "1.000000001"),
         "the multipliers do not cancel",
     ),
-    "what a limit does not pay": (
-        put(SMALL, ("multipliers", 0, 1, 9), "1.0000000101"),
-        "the multipliers prove nothing",
-    ),
+    "what a limit does not pay": (put(SMALL, ("multipliers", 0, 1, 9), "1.0000000101"), UNPROVEN),
     "what a limit just pays, strictly or not": (
         put(SMALL, ("multipliers", 0, 1, 9), "1.00000001"),
-        "the multipliers prove nothing",
+        UNPROVEN,
     ),
-    "no proof at all": (put(IMPOSSIBLE, ("values", 0), "1"), "the multipliers prove nothing"),
-    "nothing multiplied": (
-        file("infeasible", "0", multipliers=[], combination=["0"]),
-        "the multipliers prove nothing",
-    ),
+    "no proof at all": (put(IMPOSSIBLE, ("values", 0), "1"), UNPROVEN),
+    "nothing multiplied": (file("infeasible", "0", multipliers=[], combination=["0"]), UNPROVEN),
     "a constraint that leaves room": (
         file(
             "infeasible",
-            matrix=[],
-            values=[],
-            combination=[],
+            **EMPTY,
             constraints=[rule([[0, 0, [[9, "-1"]], "1e-9"]])],
             multipliers=[MASS, [["asked", "0"], ["1"]]],
         ),
-        "the multipliers prove nothing",
+        UNPROVEN,
     ),
-    "an edge with a margin of nothing": (
-        file("infeasible", "1", margin="1"),
-        "the multipliers prove nothing",
-    ),
+    "an edge with a margin of nothing": (file("infeasible", "1", margin="1"), UNPROVEN),
     "an edge that is none": (file("boundary", "-1"), "the point does not satisfy an equation"),
     "a boundary proved impossible": (
         file(
@@ -351,11 +337,11 @@ REFUSED = {
             multipliers=[[["asked", "0"], ["1"]]],
             tied=["0"],
         ),
-        "the multipliers prove nothing",
+        UNPROVEN,
     ),
     "a boundary beyond the limit": (
         file("boundary", "-1", **BEYOND, point=["0"] * 10 + ["1e10", "1"]),
-        "the multipliers prove nothing",
+        UNPROVEN,
     ),
     # bounds
     "data with more": (put(BOUND, ("data", "more"), "1"), "do not prove the bound"),
