@@ -19,9 +19,7 @@ from feasid.logs.frame import prepare
 
 RECORDED = ["unitree_z1", "kuka_lwr4", "staubli_tx40", "kinova_gen3", "double_pendulum", "so101"]
 RECORDED += ["ur3", "ur5"]
-
 ROOT = Path(__file__).parents[2]
-
 MOST_BYTES_IN_WHEEL = 500_000
 
 

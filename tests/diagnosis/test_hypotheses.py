@@ -123,8 +123,7 @@ CASES = {
 """What is done to a recorded log, and what the diagnosis has to say first."""
 
 UNTOLD = {
-    "dead simulated 2", "dead simulated 1", "dead kuka_lwr4 1", "dead kuka_lwr4 2",
-    "all signs kinova_gen3", "order kinova_gen3",
+    "dead kuka_lwr4 1", "dead kuka_lwr4 2", "all signs kinova_gen3", "order kinova_gen3",
     "gravity kinova_gen3 (0, 0, 9.81)", "gravity kinova_gen3 (0, 9.81, 0)",
     "gravity unitree_z1 (0, 9.81, 0)",
     *(f"reversed kinova_gen3 {j} q+dq" for j in (1, 2, 3)),

@@ -51,8 +51,8 @@ ALIKE, UNEVEN = 0.9, 0.05
 step, from which it is reported: 1.00 and .35 on a Unitree Z1, at most .75 and .07 on 13 runs of
 other robots."""
 
-ENOUGH, FOURTH, TINY = 200, 70**0.5, 1e-300
-"""Least number of samples for that; deviation of fourth differences of independent numbers of
+ENOUGH, FOURTH, TINY = 200, 0.674 * 70**0.5, 1e-300
+"""Least number of samples for that; median size of fourth differences of independent numbers of
 variance 1; no velocity."""
 
 DEGREE = np.pi / 180
@@ -186,7 +186,7 @@ def _check_read_times(raw: Signals, runs: Sequence[Rows]) -> list[Finding]:
             continue
         off, v, normal = off[moves], v[moves], normal[:, moves]
         total = normal.sum(axis=2, keepdims=True)
-        size = float(np.std(total[0] / total[1])) / FOURTH
+        size = float(np.median(np.abs(total[0] / total[1]))) / FOURTH
         others = total - normal
         x, y = others[0] * v, others[1] * off  # equal where all joints have one time
         norms = np.sqrt((x**2).sum(axis=0) * (y**2).sum(axis=0))
