@@ -223,20 +223,10 @@ class Selection:
                 f"{effect.text.format(sizes=sizes)}{where}: with it the cross-validation error "
                 f"falls by {tried.gain.share:.0%}; the fit does not model it{self._remedy(tried)}"
             )
-            numbers = {
-                "sizes": [v.tolist() for v in values],
-                "numbers": [m.number for m in tried.mistakes],
-            }
-            out.append(
-                Note(
-                    text,
-                    "lacking",
-                    kind=effect.name,
-                    joints=[*joints],
-                    gain=tried.gain.share,
-                    **numbers,
-                )
-            )
+            numbers = {"kind": effect.name, "joints": [*joints], "gain": tried.gain.share}
+            numbers |= {"sizes": [v.tolist() for v in values]}
+            numbers |= {"numbers": [m.number for m in tried.mistakes]}
+            out.append(Note(text, "lacking", **numbers))
         return out
 
     def _remedy(self, tried: Tried) -> str:

@@ -6,21 +6,20 @@ import pytest
 from feasid.effects.functions import Mistake
 from feasid.effects.gram import WIDTH, BlockGrams, JointGram, repeat_period
 from feasid.effects.search import EffectSearch
-from feasid.effects.table import EFFECTS
 
 BLOCKS, ROWS, NB = 25, 40, 3
 RNG = np.random.default_rng(0)
 ROUNDING = 1e-9
 
 
-def grams_with(theta):
-    """Two joints with three base parameters, and a spring and friction at each joint."""
-    kinds = ["spring", "direction"]
+def grams_with(theta, kinds=("spring", "direction"), alike=0.0):
+    """Two joints with three base parameters, and two effects at each joint."""
     items = {Mistake(k, j): np.array([NB + 2 * i + j]) for i, k in enumerate(kinds) for j in (0, 1)}
     rows, joints = [], []
     for j in (0, 1):
         places = np.array([0, 1, 2, NB + j, NB + 2 + j, NB + 4])
         X = RNG.normal(size=(BLOCKS * ROWS, 6))
+        X[:, 4] += alike * X[:, 3]
         X[:, -1] = RNG.normal(size=len(X)) + X[:, 3] * theta[j]
         blocks = np.array([x.T @ x for x in X.reshape(BLOCKS, ROWS, 6)])
         joints.append(JointGram(j, places, blocks, len(X)))
@@ -54,14 +53,17 @@ def test_what_is_there_enters_at_its_joint_and_nothing_else():
 
 
 def test_an_effect_of_a_wrong_sign_does_not_enter():
-    _, grams = grams_with([-1.0, 0.0])
-    object.__setattr__(EFFECTS["spring"], "positive", True)
-    try:
-        result = EffectSearch(grams).run()
-    finally:
-        object.__setattr__(EFFECTS["spring"], "positive", False)
+    result = EffectSearch(grams_with([-1.0, 0.0], ("sqrt", "direction"))[1]).run()
     assert result.mistakes == []
     assert any("sign" in t.why for t in result.tried)
+
+
+def test_no_term_stands_for_a_feature_of_an_impossible_sign():
+    for sign, entered in ((1.0, ["elastic"]), (-1.0, [])):
+        _, grams = grams_with([sign, 0.0], ("elastic", "spring"), alike=1.0)
+        result = EffectSearch(grams).run()
+        assert [m.kind for m in result.mistakes] == entered
+    assert result.tried[0].why == "its sign is impossible"
 
 
 def test_held_out_errors_are_those_of_the_rows():
