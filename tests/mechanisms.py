@@ -18,17 +18,9 @@ import feasid
 
 P = 2**31 - 1
 
-FREE = {  # motion subspaces in the joint's frame: (angular | linear) unit directions
-    "R": [2],
-    "P": [5],
-    "H": [2],
-    "S": [0, 1, 2],
-    "C": [2, 5],
-    "PL": [2, 3, 4],
-    "T3": [3, 4, 5],
-    "U": [0, 1],
-    "F": [0, 1, 2, 3, 4, 5],
-}
+FREE = {"R": [2], "P": [5], "H": [2], "S": [0, 1, 2], "C": [2, 5], "PL": [2, 3, 4], "T3": [3, 4, 5]}
+FREE |= {"U": [0, 1], "F": [0, 1, 2, 3, 4, 5]}
+"""Motion subspaces in the joint's frame: (angular | linear) unit directions."""
 
 
 @dataclass(frozen=True)
@@ -89,23 +81,11 @@ class Mechanism:
                 motion[5] = float(joint.pitch) * scale
             rotor = None
             if joint.rotor is not None:
-                rotor = feasid.Rotor(
-                    float(joint.rotor.gear),
-                    floats(joint.rotor.rotation),
-                    scale * floats(joint.rotor.position),
-                    joint.rotor.symmetric,
-                )
+                pose = floats(joint.rotor.rotation), scale * floats(joint.rotor.position)
+                rotor = feasid.Rotor(float(joint.rotor.gear), *pose, joint.rotor.symmetric)
             parent = None if joint.parent < 0 else str(joint.parent + 1)
-            bodies.append(
-                feasid.Body(
-                    str(i + 1),
-                    parent,
-                    floats(joint.rotation),
-                    scale * floats(joint.position),
-                    motion,
-                    rotor=rotor,
-                )
-            )
+            pose = floats(joint.rotation), scale * floats(joint.position)
+            bodies.append(feasid.Body(str(i + 1), parent, *pose, motion, rotor=rotor))
         drives = []
         for k, (symbols, coupling) in enumerate(self.drives):
             own = len(coupling) == 1

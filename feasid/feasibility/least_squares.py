@@ -12,7 +12,7 @@ import numpy.typing as npt
 from feasid.core.arguments import checked
 from feasid.core.arrays import Array
 from feasid.errors import InputError, SolverError
-from feasid.feasibility import problems, solve
+from feasid.feasibility import problems
 from feasid.feasibility.closest import closest
 from feasid.feasibility.cone import ConvexFunction, LogBarrier, Quadratic, minimise
 from feasid.feasibility.constraints.elimination import Elimination
@@ -395,9 +395,10 @@ def regularise(
         else:
             high = middle
     delta = elimination.expand(np.where(np.abs(z) < NEGLIGIBLE_PARAMETER * sizes, 0.0, z))
-    violations = feasible.violations(delta)
-    if violations:
-        raise solve.solver_error(
-            f"the answer violates {', '.join(violations)} in exact arithmetic", ()
+    if violations := feasible.violations(delta):  # convex ones are not in the divergence
+        raise InputError(
+            f"with slack={slack:g} the answer violates {', '.join(violations)}: leave slack out, "
+            "or give a prior, with which every constraint holds",
+            option="slack",
         )
     return FeasibleFit(solution.problem, delta, solution.raw, solution.attempts)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from fractions import Fraction
 
+import cvxpy as cp
 import numpy as np
 import pytest
 from logs import arm_parameters, inertia_matrix
@@ -85,6 +86,22 @@ def test_no_slack_is_the_optimum_and_nonsense_is_refused(problem):
     for slack in (-0.1, np.nan, np.inf):
         with pytest.raises(InputError, match="slack must be"):
             regularise(R, rho, 1.0, base, feasible, optimum, slack)
+
+
+def test_a_constraint_of_the_caller_is_kept_or_named(problem):
+    R, rho, base, _, optimum = problem
+    body = base.robot.bodies[0].name
+    reach = 0.1 * np.linalg.norm(optimum.delta[base.robot.inertial_columns[0]][6:9])
+    feasible = feasible_set(
+        base.robot,
+        constraints=lambda p: [
+            cp.norm(cp.hstack([p[body, x] for x in ("lx", "ly", "lz")])) <= reach
+        ],
+    )
+    bounded = feasible_least_squares(R, rho, base, feasible)
+    assert not feasible.violations(bounded.delta)
+    with pytest.raises(InputError, match="slack=0\\.1 the answer violates"):
+        regularise(R, rho, 1.0, base, feasible, bounded, 0.1)
 
 
 def test_units_do_not_matter(problem):
