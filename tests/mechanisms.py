@@ -90,9 +90,8 @@ class Mechanism:
         for k, (symbols, coupling) in enumerate(self.drives):
             own = len(coupling) == 1
             name = str(next(iter(coupling)) + 1) if own else f"drive{k}"
-            drives.append(
-                feasid.Drive(name, {str(j + 1): float(c) for j, c in coupling.items()}, symbols)
-            )
+            factors = {str(j + 1): float(c) for j, c in coupling.items()}
+            drives.append(feasid.Drive(name, factors, symbols))
         return feasid.Robot(bodies, scale * floats(self.gravity), drives=drives)
 
 
