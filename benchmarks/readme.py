@@ -89,11 +89,10 @@ def league_block() -> str:
     honest = sum(x["honest"] for x in faults)
     return (
         f"{table}\n\nRollouts of figaroh: the {rolled} of its {n} models that are inconsistent by "
-        f"less than 1e-6.\nMeasured on {results['written']}. Over all {m} tasks on real robots "
-        f"feasid has the smallest error in {first}.\nOn simulated UR5 logs with one fault or "
-        f'condition each, its verdict is right in {honest} of {len(faults)}: "good" only within '
-        "twice the "
-        "true model's error."
+        f"less than 1e-6.\nMeasured on {results['written']}. {results.get('times', '')}\n"
+        f"Over all {m} tasks on real robots feasid has the smallest error in {first}.\n"
+        "On simulated UR5 logs with one fault or condition each, its verdict is right in "
+        f'{honest} of {len(faults)}: "good" only within twice the true model\'s error.'
     )
 
 

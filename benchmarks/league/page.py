@@ -56,7 +56,8 @@ def _head(results: dict[str, Any], table: Values, how: str) -> str:
         f"{results['written']} ({results['machine']}): {tracks['A']} tasks on real logs, "
         f"{tracks['B']} hidden-truth worlds, {tracks['D']} worlds with one fault or condition, "
         f"{spent:.0f} minutes of processor time of the participants. Not taking part: "
-        f"{'; '.join(missing) or 'none'}."
+        f"{'; '.join(missing) or 'none'}. {results.get('times', '')} "
+        f"{results.get('times_since', '')}".rstrip()
     )
 
 
@@ -193,7 +194,9 @@ def _losses(table: Values, names: list[str], figures: Path) -> str:
                 (w for k, w in REASONS.items() if f"{task} {key}".startswith(k)), "not explained"
             )
             text += f"| {task} | {key} | {own} | {first} | {good[first]:.4g} | {why} |\n"
-    return f"feasid is not first in {count} figures of tracks A, B and C.\n\n{text}"
+    return (
+        f"feasid has not the best value in {count} of the figures of tracks A, B and C.\n\n{text}"
+    )
 
 
 def _values(tasks: Values, names: list[str], key: str) -> dict[str, list[float]]:
