@@ -2,18 +2,20 @@
 
 Arms, motions and effects are drawn at run time (`tests/worlds`, MuJoCo). Run::
 
-    python benchmarks/effects.py [--seeds 2] [--robots ur5 panda]
+    python benchmarks/effects.py [--seeds 2] [--robots ur5 panda] [--column NAME]
 
 Columns: the plain fit, the default fit, and the truth's own error (noise, and near standstill a law
 of friction that nothing resolves), each over the error of the default fit of the same robot's clean
 log; the processor time of the default fit over that of the plain one; and what entered. Gains of
 all joints are off by random signs: their ratios follow from the log, the factor that they share
-does not, so torques of these worlds are compared up to one common factor.
+does not, so torques of these worlds are compared up to one common factor. With ``--column`` the
+means go into `effects.json`, a column of the league's page.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from dataclasses import replace
@@ -30,6 +32,7 @@ from worlds.judge import MARGIN, TORQUE_CUTOFF, Predictor, given_motion, low_pas
 
 import feasid
 
+RESULTS = Path(__file__).parent / "league" / "effects.json"
 PLAIN = {"candidates": (), "calibration": None, "diagnose": False}
 LARGE_GAIN, LATE = "gain 15 %", "late 5 ms"
 GAINS = ("gain", LARGE_GAIN)
@@ -89,6 +92,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--robots", nargs="+", default=["ur5", "panda"])
     parser.add_argument("--effects", nargs="+", default=[*EFFECTS])
+    parser.add_argument("--column", default="", help="name of a column of docs/league.md")
     asked = parser.parse_args()
     FAULTS.update(LARGER)
     rows: list[dict[str, Any]] = []
@@ -104,6 +108,14 @@ def main() -> None:
     means = table.groupby("effect", sort=False)[columns].agg(lambda x: np.exp(np.log(x).mean()))
     means["worst"] = table.groupby("effect", sort=False)["default"].max()
     print(means.round(2).to_string())
+    if asked.column:
+        kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+        kept[asked.column] = {
+            "robots": [f"{r['robot']} {r['seed']}" for r in rows if r["effect"] == "none"],
+            "date": time.strftime("%Y-%m-%d"),
+            "means": means.drop(columns="time").round(3).to_dict(orient="index"),
+        }
+        RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -137,6 +137,10 @@ def spoilt(good):
     }
 
 
+SMALL_MOTION = {"harmonics": 2, "position": 1.0, "velocity": 2.0, "acceleration": 5.0}
+SMALL_MOTION |= {"collision": False}
+
+
 class Subjects:
     """What public functions work on: a small arm, its log and what was made of them."""
 
@@ -196,17 +200,7 @@ class Subjects:
 
     @cached_property
     def motion(self):
-        return feasid.excite(
-            self.robot,
-            2.0,
-            harmonics=2,
-            rounds=1,
-            starts=1,
-            position=1.0,
-            velocity=2.0,
-            acceleration=5.0,
-            collision=False,
-        )
+        return feasid.excite(self.robot, 2.0, rounds=1, starts=1, **SMALL_MOTION)
 
     @cached_property
     def problem(self):
@@ -216,16 +210,7 @@ class Subjects:
             seen.append(problem)
             return problem.start
 
-        feasid.excite(
-            self.robot,
-            2.0,
-            harmonics=2,
-            position=1.0,
-            velocity=2.0,
-            acceleration=5.0,
-            collision=False,
-            optimiser=keep,
-        )
+        feasid.excite(self.robot, 2.0, optimiser=keep, **SMALL_MOTION)
         return seen[0]
 
     @cached_property

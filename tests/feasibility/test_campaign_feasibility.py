@@ -14,7 +14,6 @@ from feasibility_problems import base_of, energy, random_parameters, random_robo
 import feasid
 from feasid.feasibility import solve
 
-PROBLEMS = 1000
 MOST_BODIES = 30
 DECIDED = 0.99
 
@@ -75,9 +74,9 @@ def test_a_few_verdicts_are_never_wrong(name, most_bodies):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["clarabel", "scs"])
-def test_a_thousand_verdicts_are_never_wrong_and_rarely_missing(name):
-    outcomes = Counter(outcome(seed, name) for seed in range(PROBLEMS))
+@pytest.mark.parametrize(("name", "problems"), [("clarabel", 1000), ("scs", 100)])
+def test_many_verdicts_are_never_wrong_and_rarely_missing(name, problems):
+    outcomes = Counter(outcome(seed, name) for seed in range(problems))
     print(name, dict(outcomes))
     missing = sum(count for (_, answer), count in outcomes.items() if answer is None)
-    assert missing <= (1 - DECIDED) * PROBLEMS, outcomes
+    assert missing <= (1 - DECIDED) * problems, outcomes

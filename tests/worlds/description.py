@@ -23,6 +23,13 @@ EXAMPLES: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 """File inside the example-robot-data wheel and the joints that are locked, by name."""
 
+FINGERS = tuple(f"j2s6s200_joint_finger_{k}" for k in (1, 2, 3))
+BLIND = {
+    "ur10": ("ur_description/urdf/ur10_robot.urdf", ()),
+    "kinova": ("kinova_description/robots/kinova.urdf", FINGERS),
+}
+"""Robots on which no threshold of the package was chosen."""
+
 LEG = "leg"
 """A leg of Solo 12, whose other joints are locked."""
 
@@ -56,9 +63,10 @@ def make_description(robot: str, rng: np.random.Generator) -> ET.Element:
     """
     if robot == RANDOM_TREE:
         return random_tree(rng)
-    if robot not in (*EXAMPLES, LEG):
-        raise LookupError(f"robot {robot!r} is none of {', '.join((*EXAMPLES, LEG, RANDOM_TREE))}")
-    file, locked = EXAMPLES.get(robot, LEG_FILE)
+    files = EXAMPLES | BLIND | {LEG: LEG_FILE}
+    if robot not in files:
+        raise LookupError(f"robot {robot!r} is none of {', '.join((*files, RANDOM_TREE))}")
+    file, locked = files[robot]
     wheel = distribution("example-robot-data")
     path = next(Path(str(wheel.locate_file(f))) for f in wheel.files or () if str(f).endswith(file))
     root = ET.parse(path).getroot()
