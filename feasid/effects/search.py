@@ -5,7 +5,7 @@ reduction of the loss of held-out folds, computed in linear algebra on Gram matr
 (`feasid.effects.gram`). The first that passes the rule of `feasid.estimation.held_out.RULES`
 enters; an effect that is only reported enters the search, so that no other effect replaces it, but
 not the fit. So does a feature whose sign is impossible: something unknown is in the log, for which
-a spring stood on a double pendulum, whose faster motion the fit then missed by 78 % instead of 45.
+a spring stood on a double pendulum, whose faster motion the fit then missed by 78 % instead of 43.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ class EffectSearch:
             yield from ((m,) for m in group)
 
     def _round(self) -> Tried | None:
-        """The best candidate that passes the rule."""
+        """The best candidate that passes the rule, or a feature that does with another sign."""
         folds = {timed: _Folds(self.grams, self.chosen, timed) for timed in (False, True)}
 
         def with_score(group: tuple[Mistake, ...]) -> tuple[float, tuple[Mistake, ...]]:

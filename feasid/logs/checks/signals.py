@@ -132,11 +132,9 @@ class _ColumnPlace:
     ) -> Finding:
         times = tuple((float(self.t[a]), float(self.t[b])) for a, b in rows)
         exclude = {"exclude": times} if level == "warning" and rows else {}
-        text, place = (
-            f"{WORDS[self.kind]} ({self.column}) {message}",
-            ((self.joint,), (self.column,)),
-        )
-        return Finding(code, level, text, remedy, *place, tuple(rows), times, options=exclude)
+        text = f"{WORDS[self.kind]} ({self.column}) {message}"
+        names = (self.joint,), (self.column,)
+        return Finding(code, level, text, remedy, *names, tuple(rows), times, options=exclude)
 
 
 def _check_time(raw: Signals, runs: Sequence[Rows]) -> list[Finding]:
