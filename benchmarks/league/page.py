@@ -48,18 +48,19 @@ def write(results: dict[str, Any], docs: Path, how: str) -> None:
 
 
 def _effects(columns: dict[str, Any]) -> str:
-    """What fits make of one effect at a time, on robots for thresholds and on others."""
+    """What fits make of one effect at a time: robots that thresholds were chosen on, and others."""
     chosen, blind = columns["chosen"], columns["blind"]
     text = (
         "## F: one effect at a time\n\n"
         "Torque error of feasid on a new motion divided by that of the same robot's clean log, "
-        "and the truth's own (noise, and a law of friction that nothing resolves near standstill): "
+        "and that of the true model (noise, and friction near standstill that no law resolves): "
         "geometric means over robots, and the largest. The thresholds of the search were chosen on "
         f"packaged logs and on simulated arms. Left: robots of these ({', '.join(chosen['robots'])}"
         f", {chosen['date']}); right: robots that were not used, judged once with the final "
         f"thresholds ({', '.join(blind['robots'])}, {blind['date']}). "
         "`python benchmarks/effects.py` draws seeds anew.\n\n"
-        "| effect | robots of the choice | largest | truth | other robots | largest | truth |\n"
+        "| effect | robots of the choice | largest | true model | other robots | largest "
+        "| true model |\n"
         "|---|---|---|---|---|---|---|\n"
     )
     for name, here in chosen["means"].items():
