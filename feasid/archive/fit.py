@@ -28,7 +28,7 @@ from feasid.effects.functions import Mistake
 from feasid.effects.log_differences import Difference, LogComparison
 from feasid.effects.selection import SelectionEntry
 from feasid.errors import CertificateError, FeasidError, InputError, OutputError
-from feasid.estimation.bounds import PlausibleBound
+from feasid.estimation.bounds import BoundsTest, PlausibleBound
 from feasid.estimation.estimate import Estimate
 from feasid.estimation.estimator import Estimator
 from feasid.estimation.noise import Noise
@@ -84,10 +84,7 @@ class FitRecord:
     reference: Vector | None
     weights: str | Vector
     slack: float
-    bounds: tuple[PlausibleBound, ...]
-    active_bounds: tuple[PlausibleBound, ...]
-    rejected_bounds: tuple[PlausibleBound, ...]
-    excluded_bounds: tuple[PlausibleBound, ...]
+    bounds: BoundsTest
     noise: Noise
     delta: Vector  #: the solution
     minimiser: Vector
@@ -124,6 +121,7 @@ KNOWN = MODEL_KINDS | kinds(
     Noise,
     GaussianPrior,
     PlausibleBound,
+    BoundsTest,
     Calibration,
     Calibrated,
     Mistake,
@@ -140,7 +138,7 @@ KNOWN = MODEL_KINDS | kinds(
 )
 """Every kind of value that a saved fit may hold."""
 
-NUMBERS = ("gap", "row_deviation", "evidence_weight", "likelihood_ratio")
+NUMBERS = ("gap", "row_deviation", "evidence_weight")
 """Plain numbers of an estimate."""
 
 
@@ -182,9 +180,6 @@ def _record(fit: FittedModel) -> FitRecord:
         weights=estimator.weights,
         slack=estimator.slack,
         bounds=estimate.bounds,
-        active_bounds=estimate.active_bounds,
-        rejected_bounds=estimate.rejected_bounds,
-        excluded_bounds=estimate.excluded_bounds,
         noise=estimate.noise,
         delta=fit.delta,
         minimiser=estimate.delta,
@@ -295,7 +290,7 @@ def _fit(record: FitRecord, source: Source | None, reduced: Reduced, equations: 
     estimator = Estimator(
         base,
         feasible,
-        record.bounds,
+        record.bounds.kept,
         True,
         find_prior(record.prior),
         record.prior_weight,
@@ -339,9 +334,6 @@ def _estimate(record: FitRecord, problem: LeastSquares) -> Estimate:
         prediction_covariance=record.covariances[2],
         systematic=record.systematic,
         bounds=record.bounds,
-        active_bounds=record.active_bounds,
-        rejected_bounds=record.rejected_bounds,
-        excluded_bounds=record.excluded_bounds,
         inconsistent=record.inconsistent,
         notes=record.estimate_notes,
         **{name: float(record.numbers[name]) for name in NUMBERS},

@@ -204,9 +204,8 @@ def _trial_of(fitted: Fit, runs: Sequence[Run]) -> CorrectedLog | None:
     if robot_floats(robot) or any(run.free is not None for run in runs):
         return None
     own = tuple(fitted.calibration.correction.correct_run(run, robot) for run in runs)
-    setup = UncorrectedLog(
-        base, fitted.options, own, float(cutoff), fitted.reduced, fitted.estimator, fitted.delay
-    )
+    decided = (fitted.reduced, fitted.estimator, fitted.delay, fitted.description)
+    setup = UncorrectedLog(base, fitted.options, own, float(cutoff), *decided)
     return CorrectedLog(setup, NOTHING, estimate.noise, estimate.prior_weight, estimate.delta)
 
 

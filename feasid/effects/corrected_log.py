@@ -24,13 +24,14 @@ from feasid.effects.score import ScoreTests
 from feasid.estimation.estimator import Estimator
 from feasid.estimation.held_out import HeldOut
 from feasid.estimation.noise import Noise
+from feasid.formats.fit_robot import with_abrupt_friction
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.logs.floating import robot_floats
 from feasid.logs.motion import Run
 from feasid.logs.recording import Recording, blur_recording
 from feasid.regression.folds import FOLDS
 from feasid.regression.parallel import LogTask
-from feasid.regression.reduce import independent_columns
+from feasid.regression.reduce import independent_columns, reduce_tasks
 from feasid.regression.triangle import Reduced
 from feasid.robot.description import Robot
 
@@ -49,8 +50,15 @@ class UncorrectedLog:
     reduced: Reduced  #: the log as it was reduced.
     estimator: Estimator  #: decisions of the fit about the model.
     delay: float  #: delay of less than a sample that the fit takes out [s].
+    described: Robot  #: without the joint terms that a fit adds.
     #: the runs with positions moved within their resolution; empty where that is fine.
     blurred: tuple[Run, ...] = ()
+    tasks: Sequence[LogTask] = ()  #: the logs, which are reduced anew for other joint terms.
+
+    @property
+    def abrupt_robot(self) -> Robot:
+        """The robot with Coulomb friction that changes its sign at once."""
+        return with_abrupt_friction(self.base.robot, self.described)
 
     @property
     def travel(self) -> dict[str, tuple[float, float]]:
@@ -58,6 +66,12 @@ class UncorrectedLog:
         q = np.concatenate([run.q for run in self.runs])
         ends = zip(q.min(axis=0).tolist(), q.max(axis=0).tolist(), strict=True)
         return {j: e for j, e in zip(self.base.robot.coordinates, ends, strict=True) if e[0] < e[1]}
+
+    def with_robot(self, robot: Robot) -> UncorrectedLog:
+        """The log, reduced anew for a robot with other joint terms."""
+        base = base_parameters(robot, measured=self.chosen["measured"])
+        reduced = reduce_tasks(self.tasks, base).with_shifted_torques(self.delay)
+        return replace(self, base=base, reduced=reduced, estimator=self.estimator.on(base))
 
     @property
     def joints(self) -> tuple[int, ...]:
@@ -192,14 +206,14 @@ def has_rows(tasks: Sequence[LogTask], robot: Robot, chosen: Mapping[str, Any]) 
 
 def make_uncorrected_log(
     tasks: Sequence[LogTask],
-    base: BaseParameters,
+    described: Robot,
     reduced: Reduced,
     chosen: Mapping[str, Any],
     estimator: Estimator,
     delay: float,
 ) -> UncorrectedLog | None:
     """Data for a search row by row; None if this log allows none."""
-    robot = base.robot
+    base, robot = estimator.base, estimator.base.robot
     if not reduced.strata or reduced.samples > MOST_SAMPLES:
         return None
     recorded = [(t.source, t.options) for t in tasks if isinstance(t.source, Recording)]
@@ -211,7 +225,8 @@ def make_uncorrected_log(
     moved = [blur_recording(log, robot, torque=torque, **own) for log, own in recorded]
     coarse = [b or m for b, m in zip(moved, motions, strict=True)] if any(moved) else []
     blurred = tuple(run for motion in coarse for run in motion.runs)
-    return UncorrectedLog(base, chosen, runs, motions[0].cutoff, reduced, estimator, delay, blurred)
+    cutoff, fitted = motions[0].cutoff, (reduced, estimator, delay)
+    return UncorrectedLog(base, chosen, runs, cutoff, *fitted, described, blurred, tasks)
 
 
 BIASED = 1.0
@@ -223,7 +238,7 @@ BIASED = 1.0
 class ResolutionBias:
     """The bias by a log's resolution."""
 
-    spread: Array  #: Shape (n,): of the standard parameters.
+    spread: Array  #: Shape (n, 1): of the standard parameters; (n, 0) without a bias.
     deviations: float  #: the largest of a base parameter, in deviations of its own.
 
     @property
@@ -239,11 +254,14 @@ class ResolutionBias:
         return [Note(text, "coarse", deviations=self.deviations, confirmed=True)]
 
 
-def resolution_bias(trial: CorrectedLog) -> ResolutionBias | None:
-    """The bias of a fit by the resolution of its logs; None if the resolution is fine."""
+NO_BIAS = ResolutionBias(np.zeros((0, 0)), 0.0)
+
+
+def resolution_bias(trial: CorrectedLog) -> ResolutionBias:
+    """The bias of a fit by the resolution of its logs; none if the resolution is fine."""
     setup, robot = trial.setup, trial.base.robot
     if not setup.blurred:
-        return None
+        return NO_BIAS
     runs: list[Run] = [trial.correction.correct_run(run, robot) for run in setup.blurred]
     known = trial.rows
     rows = LogRows(robot, known.base_columns, known.cutoff, runs, known.joints)
@@ -252,4 +270,5 @@ def resolution_bias(trial: CorrectedLog) -> ResolutionBias | None:
     K = np.asarray(trial.base.K, dtype=np.float64)
     spread = -trial.unit_covariance @ (K.T @ (change.T @ missed))
     bias, deviation = K @ spread, np.sqrt(np.diag(K @ trial.unit_covariance @ K.T))
-    return ResolutionBias(spread, float(np.max(np.abs(bias) / np.maximum(deviation, 1e-300))))
+    largest = float(np.max(np.abs(bias) / np.maximum(deviation, 1e-300)))
+    return ResolutionBias(spread[:, None], largest)

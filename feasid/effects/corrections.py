@@ -42,6 +42,11 @@ class LogCorrection:
             [*none, *(self.values.get(m, np.zeros(EFFECTS[m.kind].size)) for m in mistakes)]
         )
 
+    def with_delay(self, seconds: float) -> LogCorrection:
+        """The same with this delay of all torques, unless it corrects one."""
+        delay = {Mistake("delay"): np.array([seconds])} if seconds else {}
+        return LogCorrection({**delay, **self.values})
+
     def values_by_joint(self, kind: str) -> dict[int, float]:
         """First parameters of this kind by joint."""
         return {m.joint: float(v[0]) for m, v in self.values.items() if m.kind == kind}

@@ -8,17 +8,32 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from feasid.core.notes import Note
-from feasid.effects.calibration import correctable_mistakes, gauss_newton, uncorrected_trial
+from feasid.effects.calibration import (
+    Corrected,
+    correct_log,
+    correctable_mistakes,
+    gauss_newton,
+    uncorrected_trial,
+)
 from feasid.effects.corrected_log import CorrectedLog, UncorrectedLog
 from feasid.effects.corrections import usual_widths
 from feasid.effects.functions import Mistake
 from feasid.effects.gram import BlockGrams, grams_of_reduced
-from feasid.effects.joint_terms import ABRUPT, Terms, drive_key, friction_by_drive, term_notes
+from feasid.effects.joint_terms import (
+    ABRUPT,
+    Terms,
+    drive_key,
+    friction_by_drive,
+    term_notes,
+    with_terms,
+    without_restless,
+)
 from feasid.effects.search import EffectSearch, EffectSearchResult, Tried
 from feasid.effects.table import EFFECTS
 from feasid.estimation.estimate import Estimate
 from feasid.estimation.estimator import Estimator
 from feasid.estimation.held_out import RULES
+from feasid.estimation.noise import Delay, find_delay
 from feasid.identifiability.base import BaseParameters
 from feasid.regression.reduce import restrict_terms
 from feasid.regression.triangle import Reduced
@@ -236,14 +251,14 @@ class Selection:
         return ' (calibration={"gain": 0.05} lets it)' if effect.name == "gain" else ""
 
 
-def offered_effects(trial: CorrectedLog, words: Sequence[str], abrupt: bool) -> list[Mistake]:
+def offered_effects(trial: CorrectedLog, words: Sequence[str]) -> list[Mistake]:
     """Everything that is looked for in a log."""
     setup, joints, robot = trial.setup, trial.rows.joints, trial.base.robot
     widths = usual_widths(setup.chosen["calibration"], setup.sample_time)
     out = [m for m in correctable_mistakes(setup, widths) if m.kind != "warm-up"]
     if widths and setup.seconds:
         out += [Mistake("warm-up", j, setup.seconds * w) for w in WARM_TIMES for j in joints]
-    out += [Mistake("abrupt")] if abrupt else []
+    out += [Mistake("abrupt")] if setup.abrupt_robot is not setup.base.robot else []
     have = {robot.joints[j]: set[str]() for j in joints}
     for drive in robot.drives:
         for joint in drive.coupling:
@@ -261,16 +276,68 @@ def offered_effects(trial: CorrectedLog, words: Sequence[str], abrupt: bool) -> 
     return out
 
 
-def select_effects(
-    setup: UncorrectedLog, estimate: Estimate, words: Sequence[str], abrupt: bool
-) -> Selection:
+@dataclass(frozen=True, eq=False)
+class Entered:
+    """What a search selected, and the log with it; the log as it came where nothing entered."""
+
+    selection: Selection
+    corrected: Corrected
+    notes: Sequence[Note] = ()  #: on joint terms.
+
+    def remaining_delay(self, delay: Delay) -> Delay:
+        """What remains of a delay that was found before: the effects may explain it."""
+        trial = self.corrected.trial
+        if trial.correction.shifts_torques:
+            return Delay()
+        return Delay(left=find_delay(trial.reduced).left) if delay.left else delay
+
+
+def enter_effects(setup: UncorrectedLog, estimate: Estimate, words: Sequence[str]) -> Entered:
+    """Search a log around its plain fit; what feasible fits predict better with enters."""
+    selection = select_effects(setup, estimate, words)
+    assert selection.plain is not None
+    plain = Entered(selection, Corrected(selection.plain))
+    if not (selection.sensors or selection.terms or selection.abrupt):
+        return plain
+    corrected, terms = correct_selection(setup, selection, estimate)
+    gain = corrected.trial.held_out_in(selection.plain).gain(over=selection.plain.held_out)
+    if not RULES["fit"].accepts(gain):
+        why = "feasible fits with all of it predict no better"
+        return replace(plain, selection=selection.refused(why))
+    notes = selection.term_notes(terms)
+    return Entered(selection.drop_rejected(corrected.active, terms), corrected, notes)
+
+
+def correct_selection(
+    setup: UncorrectedLog, selection: Selection, plain: Estimate
+) -> tuple[Corrected, Terms]:
+    """The corrected log with joint terms, without those that leave a joint no friction at rest."""
+    terms: Terms = selection.terms
+    before = setup.base.robot
+    usual = friction_by_drive(before, plain.delta)
+    bodies = plain.solution.delta[before.inertial_columns]
+    assert selection.trial is not None
+    while True:
+        robot = setup.abrupt_robot if selection.abrupt else before
+        robot = with_terms(robot, terms, bodies, setup.travel, selection.ripples)
+        own = setup if robot.drives == before.drives else setup.with_robot(robot)
+        correction = selection.trial.correction
+        start = CorrectedLog(own, correction, plain.noise, plain.prior_weight, None)
+        corrected = correct_log(start, selection.sensors)
+        fewer = without_restless(terms, robot, corrected.trial.delta, usual)
+        if fewer == terms:
+            return corrected, terms
+        terms = fewer
+
+
+def select_effects(setup: UncorrectedLog, estimate: Estimate, words: Sequence[str]) -> Selection:
     """Search a log around its plain fit for everything that may enter."""
     plain, delays = uncorrected_trial(setup, estimate), list[Tried]()
     trial = plain
     asked = setup.chosen["calibration"]
     gains = isinstance(asked, Mapping) and bool(asked.get("gain"))
     while True:
-        grams = BlockGrams.from_log(trial, offered_effects(trial, words, abrupt))
+        grams = BlockGrams.from_log(trial, offered_effects(trial, words))
         stop = "delay" if len(delays) < MOST_DELAYS else ""
         result = EffectSearch(grams).run(stop_at=stop)
         if not stop or not result.entered or result.entered[-1].mistakes[0].kind != "delay":

@@ -123,13 +123,18 @@ def bodies_of(bounds: Sequence[PlausibleBound], kind: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class BoundsTest:
-    """The plausible bounds that the data do not reject, and the minimum within them."""
+    """The plausible bounds that the data do not reject, and those that they do."""
 
-    minimum: Minimum
-    kept: tuple[PlausibleBound, ...]
+    kept: tuple[PlausibleBound, ...] = ()
+    active: tuple[PlausibleBound, ...] = ()  #: of those that were kept
     rejected: tuple[PlausibleBound, ...] = ()  #: by the data
     excluded: tuple[PlausibleBound, ...] = ()  #: by the caller's constraints
     likelihood_ratio: float = 0.0  #: twice by how much the bounds raise the objective
+
+    def at(self, minimum: Minimum, problem: EstimationProblem) -> BoundsTest:
+        """The test with the bounds that are active at a minimum."""
+        delta, reference = minimum.delta, problem.reference
+        return replace(self, active=tuple(b for b in self.kept if b.is_active(delta, reference)))
 
 
 def select_bounds(
@@ -139,19 +144,19 @@ def select_bounds(
     weight: float,
     minimum: Minimum,
     solver: Any = None,
-) -> BoundsTest:
-    """Keep or reject plausible bounds by a likelihood-ratio test.
+) -> tuple[Minimum, BoundsTest]:
+    """Keep or reject plausible bounds by a likelihood-ratio test, and the minimum within them.
 
     Twice the increase of the objective that m violated bounds cause is chi-square distributed with
     at most m degrees of freedom if the bounds are true.
     """
     violated = tuple(b for b in bounds if b.smallest_value(minimum.delta) < 0)
     if not violated:
-        return BoundsTest(minimum, bounds)
+        return minimum, BoundsTest(bounds)
     allowed, excluded, start = _consistent_bounds(bounds, problem)
     violated = tuple(b for b in violated if b in allowed)
     if not violated:
-        return BoundsTest(minimum, allowed, excluded=excluded)
+        return minimum, BoundsTest(allowed, excluded=excluded)
     bounded = replace(problem, feasible=with_bounds(problem.feasible, allowed))
     critical = float(chi2.ppf(REJECTION_LEVEL, len(violated)))
     objective, divergence = problem.problem(*triangle[:2], weight)
@@ -164,12 +169,12 @@ def select_bounds(
     except SolverError:  # masses that are absurd: the path alone decides
         least = 0.0
     if least - 2.0 * free > critical:
-        return BoundsTest(minimum, allowed_rest, violated, excluded, least - 2.0 * free)
+        return minimum, BoundsTest(allowed_rest, (), violated, excluded, least - 2.0 * free)
     within = Minimiser(bounded, weight, start, solver).minimum(*triangle[:2])
     ratio = 2.0 * (objective.cost(problem.reduce(within.delta), divergence) - free)
     if ratio > critical:
-        return BoundsTest(minimum, allowed_rest, violated, excluded, ratio)
-    return BoundsTest(within, allowed, (), excluded, ratio)
+        return minimum, BoundsTest(allowed_rest, (), violated, excluded, ratio)
+    return within, BoundsTest(allowed, (), (), excluded, ratio)
 
 
 def _consistent_bounds(

@@ -8,7 +8,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
-from feasid.estimation.bounds import MASS_RATIO, PlausibleBound, bodies_of
+from feasid.estimation.bounds import MASS_RATIO, BoundsTest, bodies_of
 from feasid.estimation.noise import Noise
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.least_squares import FeasibleFit
@@ -38,11 +38,7 @@ class Estimate:
     prediction_covariance: Array | None = None
     #: how parameters follow k errors of unit variance that all rows share; in both, (n, k)
     systematic: Array = field(default_factory=lambda: np.zeros((0, 0)))
-    bounds: tuple[PlausibleBound, ...] = ()  #: kept by the log
-    active_bounds: tuple[PlausibleBound, ...] = ()
-    rejected_bounds: tuple[PlausibleBound, ...] = ()  #: by the data
-    excluded_bounds: tuple[PlausibleBound, ...] = ()  #: by the caller's constraints
-    likelihood_ratio: float = 0.0  #: twice by how much the bounds raise the objective
+    bounds: BoundsTest = field(default_factory=BoundsTest)  #: what the log says of plausible bounds
     inconsistent: tuple[str, ...] = ()  #: bodies whose description the log contradicts
     notes: tuple[Note, ...] = ()
 
@@ -74,11 +70,8 @@ def estimate_notes(estimate: Estimate, prior: str, feasible: FeasibleSet) -> tup
 
 def _bound_notes(estimate: Estimate) -> list[Note]:
     """Notes on bodies at their plausible bounds, or beyond them, and the cost of the bounds."""
-    ratio, kept_bounds, rejected = (
-        estimate.likelihood_ratio,
-        estimate.active_bounds,
-        estimate.rejected_bounds,
-    )
+    ratio, active = estimate.bounds.likelihood_ratio, estimate.bounds.active
+    rejected = estimate.bounds.rejected
     at_bound = (
         f"at a cost of {ratio:.2g} in the squared whitened residual; no action needed: the log "
         "allows it"
@@ -89,13 +82,13 @@ def _bound_notes(estimate: Estimate) -> list[Note]:
     notes = [
         (
             "mass-bound",
-            bodies_of(kept_bounds, "mass"),
+            bodies_of(active, "mass"),
             f"at its bound, {MASS_RATIO:g} times the description's or a third of it (plausible="
             f"True), {at_bound}",
         ),
         (
             "shape-bound",
-            bodies_of(kept_bounds, "shape"),
+            bodies_of(active, "shape"),
             f"its centre is at the edge of the collision or visual shape (plausible=True), "
             f"{at_bound}",
         ),
@@ -111,7 +104,7 @@ def _bound_notes(estimate: Estimate) -> list[Note]:
             f"its centre is outside its collision or visual shape: {beyond}; check the description",
         ),
     ]
-    excluded = tuple(dict.fromkeys(b.body for b in estimate.excluded_bounds))
+    excluded = tuple(dict.fromkeys(b.body for b in estimate.bounds.excluded))
     text = "the given bounds exclude its plausible values (plausible=True)"
     notes.append(("bound-excluded", excluded, f"{text}; yours are kept"))
     return [

@@ -25,7 +25,6 @@ from feasid.estimation.bounds import (
 )
 from feasid.estimation.cross_validation import CrossValidation, FoldSolver
 from feasid.estimation.estimate import Estimate, Triangle, estimate_notes, uncertified_notes
-from feasid.estimation.newton import EntropicProblem
 from feasid.estimation.noise import Noise, estimate_noise, standard_deviations
 from feasid.estimation.priors import COVARIANCE_WEIGHT, PRIORS, WEIGHT, Prior, find_prior
 from feasid.estimation.problem import EstimationProblem, Minimiser, require_consistent_reference
@@ -112,7 +111,7 @@ class Estimator:
             self,
             prior_weight=estimate.prior_weight,
             noise=estimate.noise,
-            bounds=estimate.bounds,
+            bounds=estimate.bounds.kept,
             bounds_decided=True,
         )
 
@@ -168,17 +167,11 @@ class Estimator:
         weight, evidence_weight, evidence = self._prior_weight(problem, triangle, start)
         minimum = Minimiser(problem, weight, start, self.solver).minimum(*triangle[:2])
         optimum = self._least_squares(triangle)
-        test = self._test_bounds(problem, triangle, weight, minimum)
-        minimum = test.minimum
-        objective, divergence = problem.problem(*triangle[:2], weight)
-        free = problem.reduce(minimum.delta)
+        minimum, bounds = self._test_bounds(problem, triangle, weight, minimum)
         # Rows count by the correlation that is seen; what it misses would make deviations small.
-        filtered, _ = problem.problem(
-            *noise.as_filtered(equations).whitened_triangle(equations)[:2], weight
-        )
-        covariance = problem.full_covariance(
-            self.prior.covariance(filtered, free, weight, min(evidence_weight, COVARIANCE_WEIGHT))
-        )
+        filtered = noise.as_filtered(equations).whitened_triangle(equations)
+        believed = min(evidence_weight, COVARIANCE_WEIGHT)
+        covariance = problem.covariance(filtered, minimum.delta, weight, believed)
         factors = self.weights if isinstance(self.weights, np.ndarray) else noise.quick**-0.5
         estimate = Estimate(
             verify_minimum(optimum, minimum, problem),
@@ -195,14 +188,8 @@ class Estimator:
             covariance=covariance,
             prediction_covariance=covariance,
             systematic=np.zeros((len(covariance), 0)),
-            bounds=test.kept,
-            active_bounds=tuple(
-                b for b in test.kept if b.is_active(minimum.delta, problem.reference)
-            ),
-            rejected_bounds=test.rejected,
-            excluded_bounds=test.excluded,
-            likelihood_ratio=test.likelihood_ratio,
-            inconsistent=_inconsistent_bodies(problem, objective, free, divergence),
+            bounds=bounds.at(minimum, problem),
+            inconsistent=_inconsistent_bodies(problem, triangle, minimum, weight),
         )
         return replace(estimate, notes=estimate_notes(estimate, self.prior.name, self.feasible))
 
@@ -299,10 +286,10 @@ class Estimator:
 
     def _test_bounds(
         self, problem: EstimationProblem, triangle: Triangle, weight: float, minimum: Minimum
-    ) -> BoundsTest:
-        """The plausible bounds that the data reject, unless this is decided already."""
+    ) -> tuple[Minimum, BoundsTest]:
+        """The minimum within the plausible bounds that the log does not reject."""
         if self.bounds_decided:
-            return BoundsTest(minimum, self.bounds)
+            return minimum, BoundsTest(self.bounds)
         return select_bounds(self.bounds, problem, triangle, weight, minimum, self.solver)
 
     def _least_squares(self, triangle: Triangle) -> FeasibleFit:
@@ -412,13 +399,14 @@ def verify_minimum(
 
 
 def _inconsistent_bodies(
-    problem: EstimationProblem, objective: EntropicProblem, free: Array, weight: float
+    problem: EstimationProblem, triangle: Triangle, minimum: Minimum, weight: float
 ) -> tuple[str, ...]:
     """Bodies much farther from the description than the others; none under a quadratic prior."""
     if not problem.prior.is_entropic:
         return ()
-    weights = objective.body_prior_weights(free, weight)
-    few = INCONSISTENT * min(weight, COVARIANCE_WEIGHT)
+    objective, divergence = problem.problem(*triangle[:2], weight)
+    weights = objective.body_prior_weights(problem.reduce(minimum.delta), divergence)
+    few = INCONSISTENT * min(divergence, COVARIANCE_WEIGHT)
     return tuple(name.split(" of ", 1)[-1] for name, body in weights.items() if body < few)
 
 

@@ -149,6 +149,14 @@ class EstimationProblem:
         """Covariance of all standard parameters from that of the free ones."""
         return np.asarray(self.elimination.T @ covariance @ self.elimination.T.T)
 
+    def covariance(
+        self, triangle: tuple[Array, Array, float], delta: Array, weight: float, believed: float
+    ) -> Array:
+        """Covariance of the standard parameters delta (n,), with the prior believed at a weight."""
+        objective, _ = self.problem(*triangle[:2], weight)
+        free = self.prior.covariance(objective, self.reduce(delta), weight, believed)
+        return self.full_covariance(free)
+
     def estimate_noise(
         self, reduced: Reduced, weight: float, start: Array, folds: Sequence[int] | None = None
     ) -> Noise:

@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -17,70 +16,37 @@ from feasid.core.arguments import checked
 from feasid.core.notes import Note
 from feasid.core.notes import as_notes as as_notes
 from feasid.core.threads import one_thread
-from feasid.effects.calibration import Calibration, Corrected, allow, correct_log
+from feasid.effects.calibration import Calibration, allow
 from feasid.effects.corrected_log import (
-    CorrectedLog,
+    NO_BIAS,
     UncorrectedLog,
     has_rows,
     make_uncorrected_log,
     resolution_bias,
 )
-from feasid.effects.corrections import NOTHING, LogCorrection, corrected_options
-from feasid.effects.functions import Mistake
-from feasid.effects.joint_terms import (
-    Terms,
-    friction_by_drive,
-    remove_terms,
-    with_terms,
-    without_restless,
-)
-from feasid.effects.log_check import diagnose_logs
-from feasid.effects.selection import DEFAULT_WORDS, Selection, select_effects, select_terms
+from feasid.effects.corrections import NOTHING, LogCorrection
+from feasid.effects.joint_terms import Terms, with_terms, without_restless
+from feasid.effects.selection import Selection, enter_effects, select_terms
 from feasid.errors import InputError, NotEnoughDataError
-from feasid.estimation.cross_validation import CrossValidation
 from feasid.estimation.estimate import Estimate
 from feasid.estimation.estimator import Estimator
-from feasid.estimation.held_out import RULES
-from feasid.estimation.noise import Delay, find_delay
-from feasid.estimation.priors import COVARIANCE_WEIGHT, find_prior
-from feasid.formats.fit_robot import (
-    resolve_robot,
-    with_abrupt_friction,
-    with_fit_terms,
-    with_shared_motors,
-)
+from feasid.estimation.noise import Delay
+from feasid.estimation.priors import COVARIANCE_WEIGHT
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.prediction import compare_sources
+from feasid.identification.request import FitRequest
 from feasid.identification.result import Fit
 from feasid.logs.motion import Motion
 from feasid.logs.recording import Recording
-from feasid.options.complete import complete_options, document_options, select_options
-from feasid.options.tables import FitOptions, LogOptions
+from feasid.options.complete import document_options
+from feasid.options.tables import FitOptions
 from feasid.regression.parallel import LogTask
-from feasid.regression.reduce import (
-    Log,
-    assign_cutoff,
-    base_with_terms,
-    candidate_terms,
-    complete_filter_options,
-    find_measured_joints,
-    independent_columns,
-    open_sources,
-    reduce_tasks,
-    restrict_terms,
-)
+from feasid.regression.reduce import Log, independent_columns, reduce_tasks, restrict_terms
 from feasid.regression.triangle import Reduced
 from feasid.robot.description import Robot
-from feasid.robot.joint_terms import SEARCHED
-
-if TYPE_CHECKING:
-    from feasid.servos.gains import ServoFit
 
 BY_TORQUES = {"method": "torque", "robust": None}
-"""Options of equations of which a log is searched, whatever those that are fitted then."""
-
-Align = Callable[[Reduced], Delay]
-"""Options with which a delay of less than a sample is found."""
+"""Options of the equations by which a log is searched, whatever those that are fitted then."""
 
 
 @checked
@@ -113,59 +79,22 @@ def fit(
         The input is not usable; the message names what is wrong.
     SolverError No solution passed verification; nothing unverified is returned.
     """
-    chosen = complete_filter_options(complete_options(FitOptions, options, "fit"), "fit")
-    find_prior(chosen["prior"])  # before a log is read for nothing
-    logs = open_sources(data)
-    described = with_shared_motors(resolve_robot(data, robot), chosen["couplings"])
-    if chosen["command"] is None:
-        return _fit_torques(logs, described, options, chosen)
-    from feasid.servos.gains import identify_servo
-
-    found = _fit_torques(logs, described, options, chosen, identify_servo(logs, described, chosen))
-    corrected = found.calibration.correction.correct_robot(described)
-    if corrected is described:
-        return found
-    servo = identify_servo(logs, corrected, chosen)  # tilts and zeros were a part of the gains
-    return _fit_torques(logs, described, options, chosen, servo)
+    request = FitRequest.from_call(data, robot, options)
+    if request.options["command"] is None:
+        return _fit_torques(request)
+    fitted = _fit_torques(request.reading_commands())
+    corrected = fitted.calibration.correction.correct_robot(request.described)
+    if corrected is request.described:
+        return fitted
+    # Tilts and zeros were a part of the gains, which are therefore identified again.
+    return _fit_torques(replace(request, described=corrected).reading_commands())
 
 
-def _fit_torques(
-    logs: Sequence[Recording | Reduced],
-    described: Robot,
-    options: Mapping[str, Any],
-    asked: Mapping[str, Any],
-    servo: ServoFit | None = None,
-) -> Fit:
+def _fit_torques(request: FitRequest) -> Fit:
     """The fit of logs with torques, or with commands that a servo makes torques of."""
-    as_torques = {} if servo is None else servo.log_options(asked)
-    chosen, terms = {**asked, **as_torques}, (asked["friction"], asked["drive_inertia"])
-    measured, measured_notes = find_measured_joints(logs, described, chosen)
-    chosen["measured"] = measured
-
-    wide, term_notes = base_with_terms(described, logs, *terms, candidate_terms(chosen), measured)
-    tasks = assign_cutoff(logs, wide.robot, select_options(LogOptions, chosen), measured)
-    reduced_notes = [note for s in logs if isinstance(s, Reduced) for note in s.notes]
-    added = any(note.code == "friction-added" for note in (*term_notes, *reduced_notes))
-    offer = _Offer(described, wide, _offered_words(chosen, added))
-    align = find_delay if servo is None else lambda _: Delay()
-    answer = _identify(tasks, offer, chosen, align)
-    warnings = _diagnose_where_asked(tasks, described, measured, chosen)
-    solved, calibration, reduced = answer.solved, answer.calibration, answer.reduced
-    log_options: dict[str, Any] = select_options(LogOptions, {**options, **as_torques})
-    if calibration.confirmed:
-        log_options = corrected_options(log_options, calibration.correction, wide.robot)
-    servo_notes = [] if servo is None else servo.notes
-    notes = [
-        *(*servo_notes, *solved.estimate.notes),
-        *measured_notes,
-        *term_notes,
-        *calibration.notes,
-        *warnings,
-        *answer.notes,
-        *solved.delay.notes(reduced.period),
-        *solved.notes,
-        *reduced.notes,
-    ]
+    answer = _identify(request)
+    solved = answer.solved
+    notes = answer.notes_in_order(request)
     fitted = Fit(
         description=solved.base.robot,
         estimator=solved.estimator.keep(solved.estimate),
@@ -173,187 +102,18 @@ def _fit_torques(
         reduced=solved.reduced,
         equations=solved.equations,
         notes=as_notes(notes),
-        log_options={**log_options, "filtering": chosen["filtering"]},
-        options=chosen,
-        recordings=tuple(t.source for t in tasks if isinstance(t.source, Recording)),
+        log_options=request.reading(answer.calibration.correction),
+        options=request.options,
+        recordings=tuple(log for log in request.logs if isinstance(log, Recording)),
         delay=solved.delay.value,
-        calibration=calibration,
+        calibration=answer.calibration,
         selected=answer.selection.entries,
-        servo=servo,
+        servo=request.servo,
     )
-    compared = compare_sources(fitted, [t.source for t in tasks])
+    compared = compare_sources(fitted, request.logs)
     if compared is None:
         return fitted
     return replace(fitted, logs=compared, notes=as_notes([*compared.notes, *notes]))
-
-
-@dataclass(frozen=True, eq=False)
-class _Offer:
-    """The described robot, its base with every joint term that may enter, and the terms' names."""
-
-    described: Robot
-    wide: BaseParameters
-    words: tuple[str, ...]
-
-    @cached_property
-    def plain(self) -> BaseParameters:
-        """Base parameters without the terms on offer."""
-        offered = {s for word in self.words for s in SEARCHED[word]}
-        robot = remove_terms(self.wide.robot, [offered for _ in self.wide.robot.drives])
-        if robot.drives == self.wide.robot.drives:
-            return self.wide
-        return base_parameters(robot, measured=self.wide.experiment.measured_joints)
-
-
-def _offered_words(chosen: Mapping[str, Any], added: bool) -> tuple[str, ...]:
-    """Joint terms that may enter: the given candidates; by default all, if the robot declares
-    none.
-    """
-    if chosen["candidates"] is not None:
-        return tuple(chosen["candidates"])
-    return DEFAULT_WORDS if added and chosen["friction"] is None else ()
-
-
-@dataclass(frozen=True, eq=False)
-class _Answer:
-    """A fit's equations, errors of the log that were corrected, and what was selected."""
-
-    solved: _Solution
-    calibration: Calibration
-    selection: Selection
-    reduced: Reduced
-    notes: Sequence[Note]
-
-
-def _identify(
-    tasks: Sequence[LogTask], offer: _Offer, chosen: Mapping[str, Any], align: Align
-) -> _Answer:
-    """The plain fit, the search for further effects, and the fit with these."""
-    if has_rows(tasks, offer.wide.robot, chosen):
-        base = offer.plain
-        reduced = reduce_tasks(tasks, base)
-        _require_enough_rows(reduced, base)
-        delay = align(reduced)
-        aligned = reduced.with_shifted_torques(delay.value) if reduced.strata else reduced
-        solved = _solve(tasks, base, aligned, delay, {**chosen, **BY_TORQUES})
-        setup = make_uncorrected_log(tasks, base, aligned, chosen, solved.estimator, delay.value)
-        if setup is not None:
-            return _enter_effects(tasks, offer, setup, solved, reduced, chosen)
-    return _identify_reduced(tasks, offer, chosen, align)
-
-
-def _identify_reduced(
-    tasks: Sequence[LogTask], offer: _Offer, chosen: Mapping[str, Any], align: Align
-) -> _Answer:
-    """The same for a log without rows: only joint terms can be searched."""
-    wide = offer.wide
-    reduced = reduce_tasks(tasks, wide)
-    _require_enough_rows(reduced, wide)
-    delay = align(restrict_terms(reduced, wide.robot, offer.plain))
-    if not reduced.strata:
-        solved = _solve(tasks, wide, reduced, delay, chosen)
-        return _Answer(solved, Calibration(), Selection(), reduced, [])
-    aligned = reduced.with_shifted_torques(delay.value)
-    estimator = Estimator.from_options(wide, chosen)
-    selection = select_terms(aligned, estimator, offer.plain, offer.words)
-    terms: Terms = selection.terms
-    while True:
-        robot = with_terms(offer.plain.robot, terms, np.asarray(wide.robot.load_model))
-        narrow = base_parameters(robot, measured=chosen["measured"])
-        part = restrict_terms(aligned, wide.robot, narrow)
-        solved = _solve(tasks, narrow, part, delay, chosen)
-        fewer = without_restless(terms, robot, solved.estimate.delta, selection.usual)
-        if fewer == terms:
-            notes, selection = selection.term_notes(terms), selection.drop_rejected((), terms)
-            return _Answer(solved, Calibration(), selection, part, notes)
-        terms = fewer
-
-
-def _enter_effects(
-    tasks: Sequence[LogTask],
-    offer: _Offer,
-    setup: UncorrectedLog,
-    plain: _Solution,
-    reduced: Reduced,
-    chosen: Mapping[str, Any],
-) -> _Answer:
-    """The fit with the effects that a search found, if feasible fits with them predict better."""
-    abrupt = with_abrupt_friction(setup.base.robot, offer.described) is not setup.base.robot
-    selection = select_effects(setup, plain.estimate, offer.words, abrupt)
-    assert selection.plain is not None
-    solved, corrected, notes = plain, Corrected(selection.plain), list[Note]()
-    if selection.sensors or selection.terms or selection.abrupt:
-        other, terms = _correct_log(tasks, offer, setup, plain, selection, chosen)
-        gain = other.trial.held_out_in(selection.plain).gain(over=selection.plain.held_out)
-        if RULES["fit"].accepts(gain):
-            trial, corrected = other.trial, other
-            delay = Delay() if trial.correction.shifts_torques else plain.delay
-            if delay.left:  # the effects that entered may explain it
-                delay = Delay(left=find_delay(trial.reduced).left)
-            solved = _solve(tasks, trial.base, trial.reduced, delay, chosen, trial.correction)
-            notes = selection.term_notes(terms)
-            selection = selection.drop_rejected(other.active, terms)
-        else:
-            selection = selection.refused("feasible fits with all of it predict no better")
-    if solved is plain and not _by_torques(chosen):
-        solved = _solve(tasks, plain.base, plain.reduced, plain.delay, chosen)
-    weight = min(plain.estimate.evidence_weight, COVARIANCE_WEIGHT)
-    allowance = allow(corrected, weight, selection.gains_by_mistake, selection.alike)
-    # Another log of this robot has the same tilt, but not the same rounding of positions.
-    estimate = solved.estimate.with_systematic(allowance.spread, recurring=True)
-    asked = chosen["calibration"] is not None
-    bias, own_notes = resolution_bias(corrected.trial) if asked else None, solved.notes
-    if bias is not None:
-        estimate = estimate.with_systematic(bias.spread[:, None])
-        own_notes = [*bias.notes, *own_notes]
-    solved = replace(solved, estimate=estimate, notes=own_notes)
-    notes = [*notes, *selection.notes]
-    return _Answer(solved, allowance.calibration, selection, reduced, notes)
-
-
-def _correct_log(
-    tasks: Sequence[LogTask],
-    offer: _Offer,
-    setup: UncorrectedLog,
-    plain: _Solution,
-    selection: Selection,
-    chosen: Mapping[str, Any],
-) -> tuple[Corrected, Terms]:
-    """The corrected log with joint terms; terms that leave a joint without friction at rest are
-    dropped.
-    """
-    first = plain.estimate
-    terms: Terms = selection.terms
-    usual = friction_by_drive(plain.base.robot, first.delta)
-    bodies = first.solution.delta[plain.base.robot.inertial_columns]
-    assert selection.trial is not None
-    while True:
-        robot = with_terms(plain.base.robot, terms, bodies, setup.travel, selection.ripples)
-        robot = with_abrupt_friction(robot, offer.described) if selection.abrupt else robot
-        own = setup
-        if robot.drives != plain.base.robot.drives:
-            base = base_parameters(robot, measured=chosen["measured"])
-            aligned = reduce_tasks(tasks, base).with_shifted_torques(plain.delay.value)
-            own = replace(setup, base=base, reduced=aligned, estimator=setup.estimator.on(base))
-        start = CorrectedLog(own, selection.trial.correction, first.noise, first.prior_weight, None)
-        corrected = correct_log(start, selection.sensors)
-        fewer = without_restless(terms, robot, corrected.trial.delta, usual)
-        if fewer == terms:
-            return corrected, terms
-        terms = fewer
-
-
-def _diagnose_where_asked(
-    tasks: Sequence[LogTask],
-    robot: Robot,
-    measured: Sequence[str] | None,
-    chosen: Mapping[str, Any],
-) -> list[Note]:
-    """Findings about the logs, if the caller wants a diagnosis."""
-    if not chosen["diagnose"]:
-        return []
-    model, _ = with_fit_terms(robot, chosen["friction"], chosen["drive_inertia"])
-    return diagnose_logs(tasks, model, measured)
 
 
 @dataclass(frozen=True, eq=False)
@@ -372,30 +132,100 @@ class _Solution:
         """Base parameters of the model."""
         return self.estimator.base
 
-    @property
-    def cross_validation(self) -> CrossValidation:
-        """Models of all folds but one, with everything that was decided."""
-        return self.estimator.keep(self.estimate).cross_validate(self.reduced)
+
+@dataclass(frozen=True, eq=False)
+class _Answer:
+    """The solution of a fit, errors of the log that were corrected, and what was selected."""
+
+    solved: _Solution
+    calibration: Calibration
+    selection: Selection
+    notes: Sequence[Note]
+
+    def notes_in_order(self, request: FitRequest) -> list[Note]:
+        """All notes of a fit: those on the servo and the parameters first."""
+        solved, servo = self.solved, request.servo
+        own = [*solved.delay.notes(solved.reduced.period), *solved.notes, *solved.reduced.notes]
+        about_model = [*([] if servo is None else servo.notes), *solved.estimate.notes]
+        about_log = [*self.calibration.notes, *request.check_logs()]
+        return [*about_model, *request.notes, *about_log, *self.notes, *own]
+
+
+def _identify(request: FitRequest) -> _Answer:
+    """The plain fit, the search for further effects, and the fit with these."""
+    if has_rows(request.tasks, request.wide.robot, request.options):
+        reduced = _reduce_logs(request, request.plain)
+        delay = request.find_delay(reduced)
+        aligned = reduced.with_shifted_torques(delay.value) if reduced.strata else reduced
+        plain = _solve(request, request.plain, aligned, delay, by_torques=True)
+        logs, options = (request.tasks, request.described), request.options
+        setup = make_uncorrected_log(*logs, aligned, options, plain.estimator, delay.value)
+        if setup is not None:
+            return _fit_with_effects(request, setup, plain)
+    return _identify_reduced(request)
+
+
+def _identify_reduced(request: FitRequest) -> _Answer:
+    """The same for a log without rows: only joint terms can be searched."""
+    wide, plain = request.wide, request.plain
+    reduced = _reduce_logs(request, wide)
+    delay = request.find_delay(restrict_terms(reduced, wide.robot, plain))
+    if not reduced.strata:
+        return _Answer(_solve(request, wide, reduced, delay), Calibration(), Selection(), [])
+    aligned = reduced.with_shifted_torques(delay.value)
+    estimator = Estimator.from_options(wide, request.options)
+    selection = select_terms(aligned, estimator, plain, request.words)
+    terms: Terms = selection.terms
+    while True:
+        robot = with_terms(plain.robot, terms, np.asarray(wide.robot.load_model))
+        narrow = base_parameters(robot, measured=request.options["measured"])
+        solved = _solve(request, narrow, restrict_terms(aligned, wide.robot, narrow), delay)
+        fewer = without_restless(terms, robot, solved.estimate.delta, selection.usual)
+        if fewer == terms:
+            notes, selection = selection.term_notes(terms), selection.drop_rejected((), terms)
+            return _Answer(solved, Calibration(), selection, notes)
+        terms = fewer
+
+
+def _fit_with_effects(request: FitRequest, setup: UncorrectedLog, plain: _Solution) -> _Answer:
+    """The fit with what a search found, and with errors that all rows of the log share."""
+    entered = enter_effects(setup, plain.estimate, request.words)
+    trial, selection, solved = entered.corrected.trial, entered.selection, plain
+    if trial is not selection.plain:
+        delay = entered.remaining_delay(plain.delay)
+        solved = _solve(request, trial.base, trial.reduced, delay, trial.correction)
+    elif not _by_torques(request.options):
+        solved = _solve(request, plain.base, plain.reduced, plain.delay)
+    weight = min(plain.estimate.evidence_weight, COVARIANCE_WEIGHT)
+    allowance = allow(entered.corrected, weight, selection.gains_by_mistake, selection.alike)
+    # Another log of this robot has the same tilt, but not the same rounding of positions.
+    estimate = solved.estimate.with_systematic(allowance.spread, recurring=True)
+    counted = request.options["calibration"] is not None
+    bias = resolution_bias(trial) if counted else NO_BIAS
+    estimate = estimate.with_systematic(bias.spread)
+    solved = replace(solved, estimate=estimate, notes=[*bias.notes, *solved.notes])
+    notes = [*entered.notes, *selection.notes]
+    return _Answer(solved, allowance.calibration, selection, notes)
 
 
 def _solve(
-    tasks: Sequence[LogTask],
+    request: FitRequest,
     base: BaseParameters,
     reduced: Reduced,
     delay: Delay,
-    chosen: Mapping[str, Any],
     correction: LogCorrection = NOTHING,
+    *,
+    by_torques: bool = False,
 ) -> _Solution:
     """Weigh the equations of a log and solve them.
 
-    `reduced` is without the errors in `correction` and the delay; other equations are formed so.
+    `reduced` is without the errors in `correction` and the delay; other equations are formed so,
+    unless `by_torques`.
     """
-    estimator = Estimator.from_options(base, chosen)
+    estimator = Estimator.from_options(base, request.options)
     equations, notes = reduced, list[Note]()
-    if not _by_torques(chosen):
-        values = {Mistake("delay"): np.array([delay.value])} if delay.value else {}
-        correction = LogCorrection({**values, **correction.values})
-        equations, notes = _form_equations(tasks, base, chosen, estimator, correction)
+    if not (by_torques or _by_torques(request.options)):
+        equations, notes = _form_equations(request, estimator, correction.with_delay(delay.value))
     estimate = estimator.fit(equations)
     late = estimator.delay_sensitivity(equations, estimate, delay.deviation)
     estimate = estimate.with_systematic(late)
@@ -408,14 +238,11 @@ def _by_torques(chosen: Mapping[str, Any]) -> bool:
 
 
 def _form_equations(
-    tasks: Sequence[LogTask],
-    base: BaseParameters,
-    chosen: Mapping[str, Any],
-    estimator: Estimator,
-    correction: LogCorrection,
+    request: FitRequest, estimator: Estimator, correction: LogCorrection
 ) -> tuple[Reduced, list[Note]]:
     """Equations of the momentum, or of blocks of rows with robust weights."""
-    robot, columns = base.robot, independent_columns(base)
+    robot, columns = estimator.base.robot, independent_columns(estimator.base)
+    chosen = request.options
     if chosen["measured"] is not None:
         rest = ", ".join(j for j in robot.joints if j not in chosen["measured"])
         raise InputError(
@@ -424,7 +251,7 @@ def _form_equations(
             + ": leave them out, or measured",
             option="measured",
         )
-    prepared = _prepared_motions(tasks, robot, correction)
+    prepared = _prepared_motions(request.tasks, robot, correction)
     if chosen["method"] == "momentum":
         from feasid.regression import momentum
 
@@ -467,10 +294,13 @@ def _correct_motions(
         yield replace(motion, runs=runs)
 
 
-def _require_enough_rows(reduced: Reduced, base: BaseParameters) -> None:
+def _reduce_logs(request: FitRequest, base: BaseParameters) -> Reduced:
+    """All logs reduced to one triangle per joint; raises where they have too few rows."""
+    reduced = reduce_tasks(request.tasks, base)
     unknowns = len(base.independent)
     if reduced.samples * len(reduced.triangles) < unknowns:
         raise NotEnoughDataError(
             f"{reduced.samples} usable samples of {len(reduced.triangles)} joints are fewer "
             f"equations than the {unknowns} base parameters"
         )
+    return reduced

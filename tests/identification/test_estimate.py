@@ -127,7 +127,7 @@ def test_masses_stay_near_a_description_that_could_be_right():
     base, found = fitted(arm)
     columns = base.robot.inertial_columns[:, 9]
     ratio = found.delta[columns] / arm.robot.values[arm.robot.inertial_columns[:, 9]]
-    assert not found.rejected_bounds
+    assert not found.bounds.rejected
     assert (ratio > 1 / 3).all()
     assert (ratio < 3).all()
 

@@ -1,0 +1,144 @@
+"""What a caller asks of a fit, and what follows from it before anything is solved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from feasid.core.notes import Note
+from feasid.effects.corrections import LogCorrection, corrected_options
+from feasid.effects.joint_terms import remove_terms
+from feasid.effects.log_check import diagnose_logs
+from feasid.effects.selection import DEFAULT_WORDS
+from feasid.estimation.noise import Delay, find_delay
+from feasid.estimation.priors import find_prior
+from feasid.formats.fit_robot import resolve_robot, with_fit_terms, with_shared_motors
+from feasid.identifiability.base import BaseParameters, base_parameters
+from feasid.logs.recording import Recording
+from feasid.options.complete import complete_options, select_options
+from feasid.options.tables import FitOptions, LogOptions
+from feasid.regression.parallel import LogTask
+from feasid.regression.reduce import (
+    Log,
+    assign_cutoff,
+    base_with_terms,
+    candidate_terms,
+    complete_filter_options,
+    find_measured_joints,
+    open_sources,
+)
+from feasid.regression.triangle import Reduced
+from feasid.robot.description import Robot
+from feasid.robot.joint_terms import SEARCHED
+
+if TYPE_CHECKING:
+    from feasid.servos.gains import ServoFit
+
+
+@dataclass(frozen=True, eq=False)
+class FitRequest:
+    """Logs, robot and options of a fit; what follows from them is computed once."""
+
+    logs: Sequence[Recording | Reduced]
+    described: Robot  #: without the joint terms that a fit adds
+    caller_options: Mapping[str, Any]
+    completed: Mapping[str, Any]  #: these options with all defaults
+    servo: ServoFit | None = None  #: makes torques of commands
+
+    @classmethod
+    def from_call(
+        cls,
+        data: Log | Reduced | Sequence[Log | Reduced],
+        robot: Robot | str | Path | None,
+        options: Mapping[str, Any],
+    ) -> FitRequest:
+        """The request of these arguments of `fit`."""
+        completed = complete_filter_options(complete_options(FitOptions, options, "fit"), "fit")
+        find_prior(completed["prior"])  # before a log is read for nothing
+        logs = open_sources(data)
+        described = with_shared_motors(resolve_robot(data, robot), completed["couplings"])
+        return cls(logs, described, options, completed)
+
+    def reading_commands(self) -> FitRequest:
+        """The request with the servo that makes torques of the logs' commands."""
+        from feasid.servos.gains import identify_servo
+
+        servo = identify_servo(self.logs, self.described, self.completed)
+        as_torques = servo.log_options(self.completed)
+        return replace(
+            self,
+            caller_options={**self.caller_options, **as_torques},
+            completed={**self.completed, **as_torques},
+            servo=servo,
+        )
+
+    @cached_property
+    def _measured(self) -> tuple[Sequence[str] | None, list[Note]]:
+        return find_measured_joints(self.logs, self.described, self.completed)
+
+    @cached_property
+    def options(self) -> dict[str, Any]:
+        """The completed options, with the joints whose torques were measured."""
+        return {**self.completed, "measured": self._measured[0]}
+
+    @cached_property
+    def _wide(self) -> tuple[BaseParameters, list[Note]]:
+        terms, offer = (self.options["friction"], self.options["drive_inertia"]), self.options
+        measured = self.options["measured"]
+        return base_with_terms(self.described, self.logs, *terms, candidate_terms(offer), measured)
+
+    @property
+    def wide(self) -> BaseParameters:
+        """Base parameters with every joint term that may enter."""
+        return self._wide[0]
+
+    @property
+    def notes(self) -> list[Note]:
+        """What was assumed about torques and joint terms."""
+        return [*self._measured[1], *self._wide[1]]
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """Joint terms that may enter: the candidates; by default all, if the robot has none."""
+        if self.options["candidates"] is not None:
+            return tuple(self.options["candidates"])
+        reduced = (note for log in self.logs if isinstance(log, Reduced) for note in log.notes)
+        added = any(note.code == "friction-added" for note in (*self._wide[1], *reduced))
+        return DEFAULT_WORDS if added and self.options["friction"] is None else ()
+
+    @cached_property
+    def plain(self) -> BaseParameters:
+        """Base parameters without the terms that may enter."""
+        offered = {symbol for word in self.words for symbol in SEARCHED[word]}
+        robot = remove_terms(self.wide.robot, [offered for _ in self.wide.robot.drives])
+        if robot.drives == self.wide.robot.drives:
+            return self.wide
+        return base_parameters(robot, measured=self.wide.experiment.measured_joints)
+
+    @cached_property
+    def tasks(self) -> list[LogTask]:
+        """The logs with the options by which they are read."""
+        reading, measured = select_options(LogOptions, self.options), self.options["measured"]
+        return assign_cutoff(self.logs, self.wide.robot, reading, measured)
+
+    def find_delay(self, reduced: Reduced) -> Delay:
+        """Delay of the torques of less than a sample; those of a servo have none."""
+        return find_delay(reduced) if self.servo is None else Delay()
+
+    def check_logs(self) -> list[Note]:
+        """Findings about the logs, if the caller wants a diagnosis."""
+        if not self.options["diagnose"]:
+            return []
+        terms = self.options["friction"], self.options["drive_inertia"]
+        model, _ = with_fit_terms(self.described, *terms)
+        return diagnose_logs(self.tasks, model, self.options["measured"])
+
+    def reading(self, correction: LogCorrection) -> dict[str, Any]:
+        """Options that read other logs of these sensors, with what was corrected."""
+        reading: dict[str, Any] = select_options(LogOptions, self.caller_options)
+        if correction.values:
+            reading = corrected_options(reading, correction, self.wide.robot)
+        return {**reading, "filtering": self.options["filtering"]}
