@@ -24,9 +24,9 @@ from feasid.core.arrays import Array, DamagedError
 from feasid.core.codec import encode, kinds
 from feasid.core.notes import Note
 from feasid.effects.calibration import Calibrated, Calibration
-from feasid.effects.functions import Mistake
 from feasid.effects.log_differences import Difference, LogComparison
 from feasid.effects.selection import SelectionEntry
+from feasid.effects.table import Mistake
 from feasid.errors import CertificateError, FeasidError, InputError, OutputError
 from feasid.estimation.bounds import BoundsTest, PlausibleBound
 from feasid.estimation.estimate import Estimate

@@ -16,7 +16,7 @@ from scipy.optimize import nnls
 
 from feasid.core.arguments import array
 from feasid.core.arrays import Array
-from feasid.estimation.cross_validation import CrossValidation, relative_error
+from feasid.estimation.held_out import CrossValidation, relative_error
 from feasid.estimation.noise import TINY, least_squares
 from feasid.identifiability.base import BaseParameters
 from feasid.regression.reduce import measured_rows

@@ -21,7 +21,7 @@ from feasid.core.codec import TRANSIENT
 from feasid.core.notes import Note
 from feasid.dynamics.regressor import regressor
 from feasid.errors import FeasidError, SolverError
-from feasid.estimation.cross_validation import CrossValidation
+from feasid.estimation.held_out import CrossValidation
 from feasid.estimation.noise import TINY
 from feasid.regression.triangle import Reduced
 from feasid.robot.description import Robot

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from feasid.core.arrays import Array, Mask
 from feasid.dynamics.regressor import CHUNK, RegressorPlan
 from feasid.dynamics.spatial import as_samples_last
-from feasid.estimation.cross_validation import CrossValidation
+from feasid.estimation.held_out import CrossValidation
 from feasid.logs.motion import Run
 from feasid.regression.equations import DENSITY, Equations
 from feasid.regression.reduce import measured_rows

@@ -22,11 +22,10 @@ from feasid.core.arguments import checked
 from feasid.core.threads import one_thread
 from feasid.effects.corrected_log import CorrectedLog, UncorrectedLog
 from feasid.effects.corrections import NOTHING
-from feasid.effects.functions import Mistake
 from feasid.effects.log_check import AdviceSearch, LogCheck, check_log, confirm_advice
 from feasid.effects.log_findings import check_excitation
 from feasid.effects.search import SIMPLE, EffectSearch
-from feasid.effects.table import EFFECTS
+from feasid.effects.table import EFFECTS, Mistake
 from feasid.errors import FeasidError
 from feasid.estimation.held_out import RULES
 from feasid.formats.fit_robot import resolve_robot, with_shared_motors

@@ -19,9 +19,8 @@ from feasid.core.display import Display, Displayed
 from feasid.core.notes import Note
 from feasid.effects.corrected_log import CorrectedLog, UncorrectedLog
 from feasid.effects.corrections import NOTHING, LogCorrection, usual_widths, wide_widths
-from feasid.effects.functions import Mistake
 from feasid.effects.joint_terms import friction_by_drive
-from feasid.effects.table import EFFECTS, size_of
+from feasid.effects.table import EFFECTS, Mistake, size_of
 from feasid.estimation.estimate import Estimate
 
 if TYPE_CHECKING:

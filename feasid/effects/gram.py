@@ -19,8 +19,7 @@ import numpy.typing as npt
 from feasid.core.arrays import Array
 from feasid.effects.columns import LogRows
 from feasid.effects.corrected_log import CorrectedLog
-from feasid.effects.functions import Mistake, Place
-from feasid.effects.table import EFFECTS
+from feasid.effects.table import EFFECTS, Mistake, Place
 from feasid.estimation.noise import Noise
 from feasid.identifiability.base import BaseParameters
 from feasid.regression.folds import FOLDS

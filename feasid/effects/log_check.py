@@ -19,9 +19,8 @@ from feasid.core.notes import Note
 from feasid.effects.log_findings import check_columns, in_log_columns
 from feasid.effects.preparations import DecimatedLog, JudgedLog, find_large_mistakes
 from feasid.errors import FeasidError
-from feasid.estimation.cross_validation import CrossValidation
 from feasid.estimation.estimator import Estimator
-from feasid.estimation.held_out import RULES
+from feasid.estimation.held_out import RULES, CrossValidation
 from feasid.estimation.noise import find_delay
 from feasid.estimation.torque_scale import scale_note
 from feasid.feasibility.constraints.sets import feasible_set

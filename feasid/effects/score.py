@@ -18,8 +18,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.effects.columns import LogRows
-from feasid.effects.functions import Mistake
-from feasid.effects.table import columns_of
+from feasid.effects.table import Mistake, columns_of
 from feasid.robot.description import Robot
 
 SMALLEST_COLUMN = 1e-9

@@ -20,9 +20,8 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.effects.corrected_log import CorrectedLog
-from feasid.effects.functions import Mistake
 from feasid.effects.gram import WIDTH, BlockGrams, Places
-from feasid.effects.table import EFFECTS
+from feasid.effects.table import EFFECTS, Mistake
 from feasid.estimation.held_out import RULES, Gain, HeldOut
 from feasid.robot.joint_terms import RIPPLE
 

@@ -17,7 +17,6 @@ from feasid.effects.calibration import (
 )
 from feasid.effects.corrected_log import CorrectedLog, UncorrectedLog
 from feasid.effects.corrections import usual_widths
-from feasid.effects.functions import Mistake
 from feasid.effects.gram import BlockGrams, grams_of_reduced
 from feasid.effects.joint_terms import (
     ABRUPT,
@@ -29,7 +28,7 @@ from feasid.effects.joint_terms import (
     without_restless,
 )
 from feasid.effects.search import EffectSearch, EffectSearchResult, Tried
-from feasid.effects.table import EFFECTS
+from feasid.effects.table import EFFECTS, Mistake
 from feasid.estimation.estimate import Estimate
 from feasid.estimation.estimator import Estimator
 from feasid.estimation.held_out import RULES

@@ -23,8 +23,8 @@ from feasid.estimation.bounds import (
     select_bounds,
     with_bounds,
 )
-from feasid.estimation.cross_validation import CrossValidation, FoldSolver
 from feasid.estimation.estimate import Estimate, Triangle, estimate_notes, uncertified_notes
+from feasid.estimation.held_out import CrossValidation, FoldSolver
 from feasid.estimation.noise import Noise, estimate_noise, standard_deviations
 from feasid.estimation.priors import COVARIANCE_WEIGHT, PRIORS, WEIGHT, Prior, find_prior
 from feasid.estimation.problem import EstimationProblem, Minimiser, require_consistent_reference

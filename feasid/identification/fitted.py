@@ -22,9 +22,9 @@ from feasid.core.threads import one_thread
 from feasid.effects.calibration import Calibration
 from feasid.effects.selection import SelectionEntry
 from feasid.errors import CertificateError, FeasidError, InputError
-from feasid.estimation.cross_validation import CrossValidation
 from feasid.estimation.estimate import Estimate
 from feasid.estimation.estimator import Estimator
+from feasid.estimation.held_out import CrossValidation
 from feasid.estimation.noise import condition_number
 from feasid.estimation.priors import GaussianPrior
 from feasid.feasibility import problems

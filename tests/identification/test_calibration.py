@@ -8,7 +8,7 @@ import pytest
 import feasid
 from feasid.effects.calibration import is_credible
 from feasid.effects.corrections import LogCorrection
-from feasid.effects.functions import Mistake
+from feasid.effects.table import Mistake
 from feasid.errors import InputError
 from feasid.robot.joint_terms import FRICTION
 
