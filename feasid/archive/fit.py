@@ -48,7 +48,7 @@ from feasid.regression.triangle import Reduced, fingerprint_of
 from feasid.robot.description import Robot, Source
 from feasid.servos.gains import ServoFit
 
-FORMAT, VERSION = "feasid model", 6
+FORMAT, VERSION = "feasid model", 7
 
 MEMBERS = ("model.json", "arrays.npz", "reduced.npz")
 

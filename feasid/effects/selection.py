@@ -193,10 +193,6 @@ class Selection:
             stays, "fitted together with everything else, its size is zero or impossible"
         )
 
-    def refused(self, why: str) -> Selection:
-        """The selection without any effect in the fit; reported effects stay."""
-        return self.without(lambda m: False, why)
-
     def without(self, stays: Callable[[Mistake], bool], why: str) -> Selection:
         """The selection with fewer effects in the fit, with the reason."""
 
@@ -302,7 +298,7 @@ def enter_effects(setup: UncorrectedLog, estimate: Estimate, words: Sequence[str
     gain = corrected.trial.held_out_in(selection.plain).gain(over=selection.plain.held_out)
     if not RULES["fit"].accepts(gain):
         why = "feasible fits with all of it predict no better"
-        return replace(plain, selection=selection.refused(why))
+        return replace(plain, selection=selection.without(lambda m: False, why))
     notes = selection.term_notes(terms)
     return Entered(selection.drop_rejected(corrected.active, terms), corrected, notes)
 

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
@@ -44,9 +44,6 @@ from feasid.regression.parallel import LogTask
 from feasid.regression.reduce import Log, independent_columns, reduce_tasks, restrict_terms
 from feasid.regression.triangle import Reduced
 from feasid.robot.description import Robot
-
-BY_TORQUES = {"method": "torque", "robust": None}
-"""Options of the equations by which a log is searched, whatever those that are fitted then."""
 
 
 @checked
@@ -194,7 +191,7 @@ def _fit_with_effects(request: FitRequest, setup: UncorrectedLog, plain: _Soluti
     if trial is not selection.plain:
         delay = entered.remaining_delay(plain.delay)
         solved = _solve(request, trial.base, trial.reduced, delay, trial.correction)
-    elif not _by_torques(request.options):
+    elif not request.by_torques:
         solved = _solve(request, plain.base, plain.reduced, plain.delay)
     weight = min(plain.estimate.evidence_weight, COVARIANCE_WEIGHT)
     allowance = allow(entered.corrected, weight, selection.gains_by_mistake, selection.alike)
@@ -224,17 +221,12 @@ def _solve(
     """
     estimator = Estimator.from_options(base, request.options)
     equations, notes = reduced, list[Note]()
-    if not (by_torques or _by_torques(request.options)):
+    if not (by_torques or request.by_torques):
         equations, notes = _form_equations(request, estimator, correction.with_delay(delay.value))
     estimate = estimator.fit(equations)
     late = estimator.delay_sensitivity(equations, estimate, delay.deviation)
     estimate = estimate.with_systematic(late)
     return _Solution(estimator, reduced, delay, equations, notes, estimate)
-
-
-def _by_torques(chosen: Mapping[str, Any]) -> bool:
-    """Whether a fit solves the equations of torques, filtered row by row."""
-    return all(chosen[name] == value for name, value in BY_TORQUES.items())
 
 
 def _form_equations(
@@ -251,7 +243,7 @@ def _form_equations(
             + ": leave them out, or measured",
             option="measured",
         )
-    prepared = _prepared_motions(request.tasks, robot, correction)
+    prepared = [_correct_motions(task, robot, correction) for task in request.tasks]
     if chosen["method"] == "momentum":
         from feasid.regression import momentum
 
@@ -270,24 +262,11 @@ def _form_equations(
     return equations, robust.weight_notes(blocks, shares, robot.coordinates, kind)
 
 
-def _prepared_motions(
-    tasks: Sequence[LogTask], robot: Robot, correction: LogCorrection
-) -> list[Iterable[Motion]]:
-    """Motions of all logs, prepared, without errors; raises for reduced data, which hold none."""
-    if any(isinstance(t.source, Reduced) for t in tasks):
+def _correct_motions(task: LogTask, robot: Robot, correction: LogCorrection) -> Iterator[Motion]:
+    """Motions of a log without its errors; raises where samples or contact forces are unknown."""
+    if isinstance(task.source, Reduced):
         raise InputError("this needs the log itself; reduced data hold no time")
-    recorded = [(t.source, t.options) for t in tasks if isinstance(t.source, Recording)]
-    return [
-        _correct_motions(recording.motions(robot, **options), robot, correction)
-        for recording, options in recorded
-    ]
-
-
-def _correct_motions(
-    motions: Iterable[Motion], robot: Robot, correction: LogCorrection
-) -> Iterator[Motion]:
-    """Motions without the errors of a log; raises where contact forces are unknown."""
-    for motion in motions:
+    for motion in task.source.motions(robot, **task.options):
         if any(run.free is not None for run in motion.runs):
             raise InputError("robust and method='momentum' need the forces of all contacts")
         runs = tuple(correction.correct_run(run, robot) for run in motion.runs)
