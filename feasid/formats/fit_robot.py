@@ -37,6 +37,11 @@ TERMS_EVERYWHERE_NOTE = (
     "the description gives a value (friction=(), drive_inertia=False fits rigid bodies only)"
 )
 
+NO_INERTIA_NOTE = (
+    "the robot's joint terms were given with its custom ones and have no drive inertia, so the fit "
+    "has none: fit with drive_inertia=True, unless the motors weigh nothing"
+)
+
 
 def resolve_robot(data: Any, robot: Robot | str | Path | None) -> Robot:
     """The robot that the caller names, or the one that travels with the data.
@@ -94,6 +99,8 @@ def with_fit_terms(
     shared_drives = [d for d in robot.drives if len(d.coupling) > 1]
     words = () if offer is None or not offer.words else offer.words
     named = [word for word in words if word in FRICTION]  # no ripple: its waves are not known yet
+    if drive_inertia is None and any(d.features and "Ia" not in d.symbols for d in added_drives):
+        notes.append(Note(NO_INERTIA_NOTE, "no-drive-inertia"))
     if friction is None and drive_inertia is None and added_drives and not named:
         return robot if offer is None else _with_smooth_friction(robot), notes
     have = {s for d in added_drives for s in d.symbols}

@@ -52,9 +52,16 @@ class CustomJointTerm:
         Raises
         ------
         InputError
-            The function does not return one finite number per sample.
+            The function raises, or does not return one finite number per sample.
         """
-        values = np.asarray(self.function(q, dq, ddq, load), dtype=np.float64)
+        try:
+            values = np.asarray(self.function(q, dq, ddq, load), dtype=np.float64)
+        except Exception as error:
+            raise InputError(
+                f"the function of feature {self.name!r} is called with arrays q, dq, ddq and the "
+                f"load (or None), and raised {type(error).__name__}: {error}",
+                feature=self.name,
+            ) from error
         if values.shape != q.shape or not np.isfinite(values).all():
             raise InputError(
                 f"feature {self.name!r} must return {q.shape[0]} finite numbers, one per sample; "

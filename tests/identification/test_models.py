@@ -169,6 +169,14 @@ def test_features_of_the_callers_own_are_fitted(featured):
     assert "2.u1" in fit.range("2.u1").name
 
 
+def test_features_without_drive_inertia_are_told(featured):
+    *_, log, fit = featured
+    bare = described().with_joint_terms(features=FEATURES)
+    without = feasid.fit(log, bare, diagnose=False)
+    notes = [[note.code for note in f.notes] for f in (without, fit)]
+    assert ["no-drive-inertia" in codes for codes in notes] == [True, False]
+
+
 def test_code_is_not_written_into_files(featured, tmp_path):
     *_, fit = featured
     with pytest.raises(OutputError, match=r"a CustomJointTerm \(cable\) cannot be saved"):
