@@ -47,7 +47,7 @@ from feasid.core.kinds import (
     one_per,
 )
 from feasid.core.text import escape_controls, quote
-from feasid.errors import InputError
+from feasid.errors import FeasidError, InputError
 
 __all__ = [
     "ARRAYS", "FLAG", "MOST", "AnnotationNames", "ArgumentKind", "Count", "Matrix3", "Measured",
@@ -277,3 +277,13 @@ def _test_of_sequence(container: Any, inner: tuple[Any, ...]) -> Test:
         )
     item = _test_from_annotation(inner[0])
     return lambda value: isinstance(value, tuple) and all(map(item, value))
+
+
+def call_user_function(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function that a user gave; what it raises becomes an `InputError` that names it."""
+    try:
+        return function(*arguments)
+    except FeasidError:
+        raise
+    except Exception as error:
+        raise InputError(f"{what} raised {type(error).__name__}: {error}") from error

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from feasid.core.arguments import NonNegative, checked
+from feasid.core.arguments import NonNegative, call_user_function, checked
 from feasid.core.arrays import Array
 from feasid.errors import DescriptionError, InputError
 from feasid.robot.bodies import Body, read_only_array
@@ -54,14 +54,9 @@ class CustomJointTerm:
         InputError
             The function raises, or does not return one finite number per sample.
         """
-        try:
-            values = np.asarray(self.function(q, dq, ddq, load), dtype=np.float64)
-        except Exception as error:
-            raise InputError(
-                f"the function of feature {self.name!r} is called with arrays q, dq, ddq and the "
-                f"load (or None), and raised {type(error).__name__}: {error}",
-                feature=self.name,
-            ) from error
+        what = f"the function of feature {self.name!r}, called with q, dq, ddq and load,"
+        returned = call_user_function(what, self.function, q, dq, ddq, load)
+        values = np.asarray(returned, dtype=np.float64)
         if values.shape != q.shape or not np.isfinite(values).all():
             raise InputError(
                 f"feature {self.name!r} must return {q.shape[0]} finite numbers, one per sample; "

@@ -271,6 +271,7 @@ def test_constraints_that_are_not_affine_are_kept_and_said_to_be_outside(case):
         (lambda p: p["b9", "m"] <= 1, "no body or parameter 'b9.m'"),
         (lambda p: cp.norm(p["b1"].com_moment) >= 1, "not convex"),
         (lambda p: [True], "not a CVXPY constraint"),
+        (lambda p: [p["b1"].m <= 1], r"p\[body, symbol\], p.base\), raised AttributeError"),
         (lambda p: p["b1", "m"] <= cp.Variable(), "no other variables"),
         (lambda p: p["b1", "m"] <= np.nan, "not finite"),
     ],

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from feasid.core.arguments import call_user_function
 from feasid.core.arrays import Array
 from feasid.errors import InputError, did_you_mean
 from feasid.feasibility.constraints.affine import Block, Linear
@@ -167,7 +168,9 @@ def constraints_from_function(robot: Robot, value: Function | None) -> AffineCon
     rows: list[Linear] = []
     ties: list[Equality] = []
     convex: list[ConvexConstraint] = []
-    for name, rule in _name_constraints(value(StandardParameters(robot, delta))):
+    what = "constraints: the function, called with the parameters p (p[body, symbol], p.base),"
+    returned = call_user_function(what, value, StandardParameters(robot, delta))
+    for name, rule in _name_constraints(returned):
         _check_convex(name, rule, delta)
         kind = type(rule).__name__
         if kind in ("Equality", "Zero"):
