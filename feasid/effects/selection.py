@@ -228,7 +228,8 @@ class Selection:
                 f"{j} {effect.factor * v[0]:.3g} {effect.unit}".rstrip()
                 for j, v in zip(joints, values, strict=True)
             )
-            where = f" ({', '.join(joints)})" if "{sizes}" not in effect.text else ""
+            wave = f"; {tried.mistakes[0].number:g} times per turn" * (effect.name == "ripple")
+            where = f" ({', '.join(joints)}{wave})" if "{sizes}" not in effect.text else ""
             text = (
                 f"{effect.text.format(sizes=sizes)}{where}: with it the cross-validation error "
                 f"falls by {tried.gain.share:.0%}; the fit does not model it{self._remedy(tried)}"
