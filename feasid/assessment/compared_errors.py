@@ -62,7 +62,8 @@ def held_out_errors(models: CrossValidation, beta: Array) -> ComparedErrors:
         rest = {-1: models.noise.whitened_triangle(reduced)[:2]}
         found["model"] = {-1: beta}
     found["least_squares"] = {f: least_squares(*rows)[0] for f, rows in rest.items()}
-    found["description"] = {f: baseline_parameters(base, *rows) for f, rows in rest.items()}
+    ten = base.robot.values[base.robot.inertial_columns]
+    found["description"] = {f: base.K @ fit_joint_terms(base, ten, *q) for f, q in rest.items()}
     norms = reduced.torque_norms
     relative = {}
     for name, betas in found.items():
@@ -72,22 +73,23 @@ def held_out_errors(models: CrossValidation, beta: Array) -> ComparedErrors:
     return ComparedErrors(**relative, power=power, unseen=unseen)
 
 
-def baseline_parameters(base: BaseParameters, r: Array, rho: Array) -> Array:
-    """Base parameters of the description's inertials with joint terms fitted; NaN without them.
+def fit_joint_terms(base: BaseParameters, inertials: Array, r: Array, rho: Array) -> Array:
+    """Standard parameters (n,) of bodies with these inertials (bodies, 10) and fitted joint terms.
 
-    Terms must dissipate: negative friction would predict better than any robot.
+    Terms must dissipate: negative friction would predict better than any robot. NaN without
+    inertials.
     """
-    robot = base.robot
-    inertial = robot.inertial_columns.ravel()
-    own = np.zeros(robot.size)
-    own[inertial] = robot.values[inertial]
-    if np.isnan(own).any():
-        return np.full(len(base.independent), np.nan)
-    K = np.asarray(base.K, dtype=np.float64)
-    columns = np.setdiff1d(np.arange(robot.size), inertial)
-    signed = np.array([robot.parameter_names[c][1] not in NONNEGATIVE for c in columns], bool)
-    terms, rigid = np.hstack([K[:, columns], -K[:, columns[signed]]]), K @ own
-    if not terms.shape[1]:
-        return rigid
-    size = np.maximum(np.linalg.norm(r @ terms, axis=0), TINY)
-    return np.asarray(rigid + terms @ (nnls(r @ (terms / size), rho - r @ rigid)[0] / size))
+    robot, K = base.robot, np.asarray(base.K, dtype=np.float64)
+    values = np.zeros(robot.size)
+    values[robot.inertial_columns] = inertials
+    if not np.isfinite(values).all():
+        return np.full(robot.size, np.nan)
+    columns = np.setdiff1d(np.arange(robot.size), robot.inertial_columns)
+    signed = columns[[robot.parameter_names[c][1] not in NONNEGATIVE for c in columns]]
+    terms = r @ np.hstack([K[:, columns], -K[:, signed]])
+    if terms.size:
+        size = np.maximum(np.linalg.norm(terms, axis=0), TINY)
+        solution = nnls(terms / size, rho - r @ (K @ values))[0] / size
+        values[columns] = solution[: len(columns)]
+        values[signed] -= solution[len(columns) :]
+    return values

@@ -83,8 +83,8 @@ class HeldOutRows:
             formed = equations.rows_of(run)
             if formed is None:
                 continue
-            every = slice(number % step, None, step)
-            rows, centres = formed[0], formed[2][: len(formed[0].t)][every]
+            every, (_, samples, rows) = slice(number % step, None, step), formed
+            centres = samples[: len(rows.t)][every]
             late = [f[-1] + delay * s for f, s in zip(rows.filtered, rows.slope, strict=True)]
             parts.append(
                 (

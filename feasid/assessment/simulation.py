@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import lsq_linear
 
+from feasid.assessment.compared_errors import fit_joint_terms
 from feasid.core.arguments import array, checked, checked_methods, count, one_per
 from feasid.core.arrays import Array
 from feasid.core.display import (
@@ -52,7 +52,6 @@ from feasid.options.tables import ReadOptions
 from feasid.regression.equations import low_pass_motion
 from feasid.regression.triangle import Reduced
 from feasid.robot.description import Robot
-from feasid.robot.joint_terms import NONNEGATIVE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -550,25 +549,9 @@ class _SimulationWindows:
 def robot_as_described(base: BaseParameters, robot: Robot, reduced: Reduced) -> Robot | None:
     """The description's inertials with joint terms fitted to the reduced log; None without them.
 
-    Joint terms by least squares in units of the noise, those that dissipate at least zero.
-
     `base`: with the joint terms to fit; `robot`: with the description's inertials, and bodies in
     the same order.
     """
-    inertial = base.robot.inertial_columns.ravel()
-    values = np.zeros(base.robot.size)
-    values[inertial] = robot.values[robot.inertial_columns.ravel()]
-    if not np.isfinite(values).all():
-        return None
     r, rho, _ = estimate_noise(reduced)[0].whitened_triangle(reduced)
-    K = np.asarray(base.K, dtype=np.float64)
-    free = np.setdiff1d(np.arange(base.robot.size), inertial)
-    names = base.robot.parameter_names
-    low = np.array([0.0 if names[c][1] in NONNEGATIVE else -np.inf for c in free])
-    if free.size:
-        columns = r @ K[:, free]
-        size = np.linalg.norm(columns, axis=0)
-        size[size == 0] = 1.0
-        solution = lsq_linear(columns / size, rho - r @ (K @ values), (low, np.inf))
-        values[free] = solution.x / size
-    return base.robot.with_values(values)
+    values = fit_joint_terms(base, robot.values[robot.inertial_columns], r, rho)
+    return base.robot.with_values(values) if np.isfinite(values).all() else None

@@ -39,12 +39,27 @@ class RunRows:
     run: Run
     window: GaussianLowPass
     centres: Places  #: Shape (M,): samples that are kept.
-    t: Array  #: Shape (M,): [s]
-    regressor: list[Array]  #: Shape (M, k): per joint, the columns that it has.
-    raw: list[Array]  #: Shape (k + 1, M): the same and the torque without the low-pass.
-    torque: Array  #: (dof, M)
-    slope: Array  #: (dof, M)
-    slowness: Array  #: (dof, M)
+    rows: EquationRows
+
+    @property
+    def t(self) -> Array:
+        """Times, shape (M,) [s]."""
+        return self.rows.t
+
+    @cached_property
+    def regressor(self) -> list[Array]:
+        """Per joint the columns that it has, shape (M, k) each."""
+        return [x[:-1].T for x in self.rows.filtered]
+
+    @property
+    def torque(self) -> Array:
+        """Filtered torques, shape (dof, M)."""
+        return np.array([x[-1] for x in self.rows.filtered])
+
+    @cached_property
+    def slope(self) -> Array:
+        """Their time derivatives, shape (dof, M)."""
+        return np.array(self.rows.slope)
 
     @property
     def sample_slice(self) -> slice:
@@ -67,8 +82,8 @@ class RunRows:
         slope = self.window.derivative_filter.filter_rows(
             tau[:, self.sample_slice], len(self.centres)
         )
-        raw = [np.vstack([x[:-1], tau[j][None, self.centres]]) for j, x in enumerate(self.raw)]
-        return replace(self, run=run, torque=self.filter_signal(tau), slope=slope, raw=raw)
+        rows = self.rows.with_torques(self.filter_signal(tau), tau[:, self.centres])
+        return replace(self, run=run, rows=replace(rows, slope=[*slope]))
 
     def filter_signal(self, signal: Array) -> Array:
         """Rows of a signal (k, N) that is given at all samples, shape (k, M)."""
@@ -110,7 +125,8 @@ class LogRows:
         equations = Equations(robot, columns, cutoff)
         place = {int(c): k for k, c in enumerate(equations.plan.columns)}
         self.supports = [[place[int(c)] for c in own] for own in equations.support]
-        self.parts = [p for p in (_run_rows(equations, run) for run in runs) if p is not None]
+        formed = ((run, equations.rows_of(run)) for run in runs)
+        self.parts = [RunRows(run, *known) for run, known in formed if known is not None]
         counts = [len(p.t) for p in self.parts for _ in self.joints]
         self.joint = np.repeat([j for _ in self.parts for j in self.joints], counts)
         self.t = np.concatenate([p.t for p in self.parts for _ in self.joints])
@@ -159,7 +175,7 @@ class LogRows:
         Each further one is the strongest in addition to those found before.
         """
         at = np.concatenate([p.run.q[p.centres, joint] for p in self.parts])
-        raw = [p.raw[joint] for p in self.parts]
+        raw = [p.rows.raw[joint] for p in self.parts]
         e = np.concatenate([x[-1] - beta[self.supports[joint]] @ x[:-1] for x in raw])
         found: list[int] = []
         for _ in range(count):
@@ -171,7 +187,7 @@ class LogRows:
     @cached_property
     def squared_slowness(self) -> Array:
         """Mean squared slowness of every row's class, as the noise knows it, shape (rows,)."""
-        slow = self._join_runs([p.slowness for p in self.parts])
+        slow = self._join_runs([np.array(p.rows.slowness) for p in self.parts])
         level = np.searchsorted(EDGES, slow)
         out = np.empty(len(slow))
         for j in self.joints:
@@ -186,20 +202,14 @@ class LogRows:
         reducer = EquationReducer(self.robot, self.base_columns, self.cutoff)
         at = 0
         for part in self.parts:
-            filtered = [w.T for w in part.regressor]
-            raw = [x.copy() for x in part.raw]
-            size = len(part.t)
-            for j, w in enumerate(filtered):
-                filtered[j] = np.vstack([w, part.torque[j]])
+            filtered, size = part.torque, len(part.t)
             for j in self.joints:
-                own = torque[at : at + size]
-                raw[j][-1] += own - filtered[j][-1]
-                filtered[j][-1] = own
+                filtered[j] = torque[at : at + size]
                 at += size
+            raw = [x[-1] + now - was for x, now, was in
+                   zip(part.rows.raw, filtered, part.torque, strict=True)]  # fmt: skip
             reducer.restart()
-            reducer.add_rows(
-                EquationRows(filtered, raw, [*part.slope], [*part.slowness], part.t), len(part.run)
-            )
+            reducer.add_rows(part.rows.with_torques(filtered, raw), len(part.run))
         found = reducer.result()
         rest = [j for j in range(self.robot.dof) if j not in self.joints]
         found = without_rows(found, rest) if rest else found
@@ -255,21 +265,3 @@ def _explained_squares(e: Array, at: Array) -> Array:
     c, s = seen.real, seen.imag
     squares = sines * c**2 - 2 * both * c * s + cosines * s**2
     return np.asarray(squares / (cosines * sines - both**2))
-
-
-def _run_rows(equations: Equations, run: Run) -> RunRows | None:
-    found = equations.rows_of(run)
-    if found is None:
-        return None
-    rows, window, centres = found
-    return RunRows(
-        run,
-        window,
-        centres,
-        rows.t,
-        [x[:-1].T for x in rows.filtered],
-        rows.raw,
-        np.array([x[-1] for x in rows.filtered]),
-        np.array(rows.slope),
-        np.array(rows.slowness),
-    )

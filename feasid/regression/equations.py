@@ -11,7 +11,7 @@ bandwidth it needs the shortest time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -222,6 +222,14 @@ class EquationRows:
         )
         return cls(filtered, raw, slope, slow, np.concatenate([g.t for g in groups]))
 
+    def with_torques(self, filtered: Iterable[Array], raw: Iterable[Array]) -> EquationRows:
+        """The same with other torques, behind the low-pass and without it, (M,) per coordinate."""
+        through, before = (
+            [np.vstack([x[:-1], tau]) for x, tau in zip(rows, torques, strict=True)]
+            for rows, torques in ((self.filtered, filtered), (self.raw, raw))
+        )
+        return replace(self, filtered=through, raw=before)
+
     def select(self, chosen: Mask) -> EquationRows:
         """Some of them."""
         filtered = [x[:, chosen] for x in self.filtered]
@@ -285,13 +293,13 @@ class Equations:
             own = np.asarray(centres - part.start)
             yield self._rows_at(combs, own, motion, np.asarray(run.t[centres]), free)
 
-    def rows_of(self, run: Run) -> tuple[EquationRows, GaussianLowPass, Places] | None:
-        """All equations of one run, their low-pass and their samples; None where it is longer."""
+    def rows_of(self, run: Run) -> tuple[GaussianLowPass, Places, EquationRows] | None:
+        """A low-pass, and samples and equations of one run behind it; None where it is longer."""
         groups = [*self.run_rows(run)]
         if not groups:
             return None
         window = GaussianLowPass(self.cutoff, run.rate)
-        return EquationRows.concat(groups), window, window.kept_rows(len(run), run.anchor, run.own)
+        return window, window.kept_rows(len(run), run.anchor, run.own), EquationRows.concat(groups)
 
     def squared_norms(self, run: Run) -> Array:
         """Sum of squares of the predicted quantities at the kept rows, shape (dof,)."""
