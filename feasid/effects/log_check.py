@@ -257,7 +257,9 @@ class AdviceSearch:
 
     def accept_exchange(self, finding: Finding) -> bool:
         """Whether two exchanged signals are kept: by the error of all torques together."""
-        if len(finding.joints) != 2 or finding.code != "swap" or self.trial is None:
+        if len(finding.joints) != 2 or finding.code != "swap":
+            return False
+        if self.trial is None or not self.trial.folds:
             return False
         rule, tried = RULES["exchange"], self._evaluate([finding])
         before = self.trial.squared_errors().sum()
@@ -305,11 +307,9 @@ def _prepare_trial(
         reduced = reduced.with_shifted_torques(find_delay(reduced).value)
         estimator = Estimator(base, feasible_set(base.robot)).for_comparison()
         trial = estimator.cross_validate(reduced)
-        if len(trial.folds) < MIN_FOLDS:
-            return None
     except FeasidError:
         return None
-    return trial
+    return trial if len(trial.folds_with_rows) >= MIN_FOLDS else None
 
 
 def _error_reduction(
@@ -318,9 +318,9 @@ def _error_reduction(
     """Share by which the held-out error falls; None if no fit is possible, or the error of a joint
     rises.
     """
-    if after is None:
+    if after is None or not after.folds:
         return None
-    if before is None:
+    if before is None or not before.folds:
         return 1.0
     tested = after.reduced if rows_only else before.reduced
     if rows_only and {*after.folds} != {*before.folds}:

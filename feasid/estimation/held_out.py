@@ -212,20 +212,20 @@ class CrossValidation:
         return [*self.models]
 
     @cached_property
-    def _nonempty_folds(self) -> list[int]:
+    def folds_with_rows(self) -> list[int]:
         """Numbers of the folds that have rows."""
         strata = self.reduced.strata
         return [f for f in range(FOLDS) if strata and strata[0].counts[:, f].any()]
 
     def training_equations(self, fold: int) -> tuple[Array, Array, float]:
         """Whitened triangle of the other folds."""
-        others = [f for f in self._nonempty_folds if f != fold]
+        others = [f for f in self.folds_with_rows if f != fold]
         return self.noise.whitened_triangle(self.reduced, others)
 
     @cached_property
     def models(self) -> dict[int, Array]:
         """Base parameters per fold, of the feasible model of the others; none if one is missing."""
-        if not (folds := self._nonempty_folds):
+        if not (folds := self.folds_with_rows):
             return {}
         try:
             _ = self.fitted  # the others are sought from the whole
