@@ -214,6 +214,14 @@ def jittered(df):
     return df.assign(t=df.t + 0.0016 * rng.uniform(-1, 1, len(df)))
 
 
+def held(kind):
+    def hold(df):
+        rows = df.index // 4 * 4
+        return df.assign(**{c: df[c].to_numpy()[rows] for c in df if c.startswith(kind)})
+
+    return hold
+
+
 TABLE = {
     30: (lambda d: d.set_axis([*d.columns[:-1], "q_1"], axis=1), "columns", ["tau_6"]),
     31: (lambda d: d.rename(columns={"q_2": "q_tow"}), "columns", ["'2'", "q_2"]),
@@ -233,6 +241,8 @@ TABLE = {
     "38 same": (lambda d: d.iloc[[*range(6), *range(5, len(d))]], "doubled", ["and its values"]),
     39: (lambda d: d.drop(index=range(900, 990)), "gap", ["row 899", "0.36"]),
     "39 jitter": (jittered, "jitter", ["0.00", "arrival"]),
+    "39 held": (held("q_"), "held", ["positions change only every 4 rows", "12 ms"]),
+    "39 torques": (held("tau_"), "held", ["torques change only every 4 rows", "12 ms"]),
     40: (ticks, "ticks", ["taken as us", "250 Hz"]),
     41: (lambda d: pd.concat([d, d]), "time", ["restarts", "run"]),
     42: (one_column(np.rad2deg, "q_3"), "degrees", ["q_3", "units={'q_3': 'deg'}"]),

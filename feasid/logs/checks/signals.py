@@ -51,6 +51,10 @@ ALIKE, UNEVEN = 0.9, 0.05
 step, from which it is reported: 1.00 and .35 on a Unitree Z1, at most .75 and .07 on 13 runs of
 other robots."""
 
+TOGETHER = 0.9
+"""Share of the rows with a change in which most positions change, from which they are read at
+once."""
+
 ENOUGH, FOURTH, TINY = 200, 0.674 * 70**0.5, 1e-300
 """Least number of samples for that; median size of fourth differences of independent numbers of
 variance 1; no velocity."""
@@ -63,7 +67,8 @@ def check_signals(raw: Signals, robot: Robot, runs: Sequence[Rows]) -> list[Find
 
     `runs`: row numbers of each run, in order of time.
     """
-    findings = _check_time(raw, runs) + _check_read_times(raw, runs) + _check_missing_cells(raw)
+    findings = _check_time(raw, runs) + _check_read_times(raw, runs)
+    findings += _check_reading_rates(raw, runs) + _check_missing_cells(raw)
     names, tau = raw.layout.coordinates, raw.values.get("tau")
     moved = tuple(names if tau is None else np.array(names)[~_is_constant(tau)])
     unsigned = _unsigned_finding(raw, moved)
@@ -169,6 +174,8 @@ def _check_read_times(raw: Signals, runs: Sequence[Rows]) -> list[Finding]:
     velocity times one time for all joints.
     """
     for q, t in ((raw.values["q"][rows], raw.t[rows]) for rows in runs if len(rows) > ENOUGH):
+        if _rows_per_reading(q) > 1.0:
+            continue
         step = float(np.median(np.diff(t)))
         even = np.abs(np.diff(t) - step) < UNEVEN * step
         off, v = np.diff(q, 4, axis=0), (q[3:-1] - q[1:-3]) / (2.0 * step)
@@ -197,6 +204,36 @@ def _check_read_times(raw: Signals, runs: Sequence[Rows]) -> list[Finding]:
             remedy = "the fit's low-pass averages it; log the time at which positions are read"
             return [Finding("jitter", "note", message, remedy)]
     return []
+
+
+def _check_reading_rates(raw: Signals, runs: Sequence[Rows]) -> list[Finding]:
+    """Positions or torques that keep a value for several rows: a bus or sensor is slower."""
+    findings, longest = [], max(runs, key=len, default=np.zeros(0, dtype=np.int64))
+    for kind, what in (("q", "positions"), ("tau", "torques")):
+        values = raw.values.get(kind)
+        count = 1.0 if values is None else _rows_per_reading(values[longest])
+        if count > 1.0:
+            age = 1e3 * (count - 1.0) * float(np.median(np.diff(raw.t[longest])))
+            message = (
+                f"{what} change only every {count:g} rows: they are read more slowly than they are "
+                f"logged, and up to {age:.2g} ms old"
+            )
+            remedy = "log positions and torques together, when both are read"
+            findings.append(Finding("held", "note", message, remedy))
+    return findings
+
+
+def _rows_per_reading(values: Array) -> float:
+    """Median number of rows from one change of most joints' values to the next; 1 if some change
+    alone, as positions of slow joints with coarse encoders do.
+    """
+    changed = np.diff(values, axis=0) != 0
+    any_change = np.flatnonzero(changed.any(axis=1))
+    moving = changed[:, changed.any(axis=0)]
+    together = np.flatnonzero(moving.mean(axis=1) > 0.5) if moving.size else any_change[:0]
+    if len(together) < max(ENOUGH, TOGETHER * len(any_change)):
+        return 1.0
+    return float(np.median(np.diff(together)))
 
 
 def _check_missing_cells(raw: Signals) -> list[Finding]:
