@@ -67,7 +67,7 @@ class Calibrated:
     alternatives: tuple[str, ...] = ()  #: joints whose zero or gain would explain the log as well.
 
     def __str__(self) -> str:
-        return EFFECTS[self.mistake.kind].text.format(sizes=self.size)
+        return EFFECTS[self.mistake.kind].sentence(self.mistake, self.size)
 
     @property
     def size(self) -> str:
@@ -114,8 +114,8 @@ class Calibration(Displayed):
             sizes = ", ".join(e.size for e in own)
             effect = EFFECTS[kind]
             text = (
-                f"{effect.text.format(sizes=sizes)}; the fit corrects this, which lowers the "
-                f"cross-validation error by {own[0].gain:.0%}{effect.remark}"
+                f"{effect.sentence(own[0].mistake, sizes)}; the fit corrects this, which lowers "
+                f"the cross-validation error by {own[0].gain:.0%}{effect.remark}"
             )
             numbers = {
                 "joints": [e.joint for e in own],

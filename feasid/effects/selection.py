@@ -231,13 +231,13 @@ class Selection:
             wave = f"; {tried.mistakes[0].number:g} times per turn" * (effect.name == "ripple")
             where = f" ({', '.join(joints)}{wave})" if "{sizes}" not in effect.text else ""
             text = (
-                f"{effect.text.format(sizes=sizes)}{where}: with it the cross-validation error "
-                f"falls by {tried.gain.share:.0%}; the fit does not model it{self._remedy(tried)}"
+                f"{effect.sentence(tried.mistakes[0], sizes)}{where}: with it the cross-validation "
+                f"error falls by {tried.gain.share:.0%}; the fit does not model it"
             )
             numbers = {"kind": effect.name, "joints": [*joints], "gain": tried.gain.share}
             numbers |= {"sizes": [v.tolist() for v in values]}
             numbers |= {"numbers": [m.number for m in tried.mistakes]}
-            out.append(Note(text, "lacking", **numbers))
+            out.append(Note(f"{text}{self._remedy(tried)}", "lacking", **numbers))
         return out
 
     def _remedy(self, tried: Tried) -> str:

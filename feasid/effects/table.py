@@ -87,6 +87,10 @@ class Effect:
     doubtful: bool = False  #: Whether a fit that corrected it is still in doubt.
     first: bool = False  #: Whether its size is its first coefficient; otherwise the norm of all.
 
+    def sentence(self, mistake: Mistake, sizes: str) -> str:
+        """The sentence of an effect with these sizes, in words."""
+        return self.text.format(sizes=sizes, time=mistake.number)
+
     def known(self, symbols: Container[str]) -> bool:
         """Whether a drive with these symbols has the terms of this effect."""
         return all(s in symbols for word in self.terms[:1] for s in SEARCHED[word])
@@ -261,7 +265,10 @@ GAINS = "torques are wrong: {sizes}"
 BEHIND = ("behind the motion", "ahead of the motion")
 SCALED = ("too large", "too small")
 
-WARM = "joints warm up: dry friction at the log's beginning was {sizes}"
+WARM = (
+    "joints warm up with a time constant of {time:.2g} s: dry friction at the log's beginning was "
+    "{sizes}"
+)
 WARMER = ("larger than later", "smaller than later")
 WARMED = (
     "; the model is that of joints that stay warm: record warm joints, or leave the beginning out"
