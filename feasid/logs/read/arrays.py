@@ -23,7 +23,13 @@ from feasid.core.files import file_size, open_for_reading
 from feasid.core.notes import Note
 from feasid.core.text import quote
 from feasid.errors import InputError, LimitError, LogError, SecurityError, missing_extra
-from feasid.logs.read.formats import MAX_EXPANSION, LogFormat, LogReading, register_format
+from feasid.logs.read.formats import (
+    MAX_EXPANSION,
+    LogFormat,
+    LogReading,
+    register_format,
+    unpacked_limit,
+)
 from feasid.logs.table import LONGEST_LIST, header_with_unit
 from feasid.logs.units import TIMES, split_header
 
@@ -82,14 +88,11 @@ def frame_of_table(table: Any) -> pd.DataFrame:
 def _readable_columns(table: Any) -> Any:
     """An Arrow table without columns of pictures, structures and long lists."""
     types = import_module("pyarrow").types
-    first_row = table.slice(0, 1)
-    lengths = {
-        f.name: len(first_row[f.name][0].as_py() or ()) if len(first_row) else 0
-        for f in table.schema
-        if _is_list_of_numbers(types, f.type)
-    }
-    fields = {f.name: lengths.get(f.name, _count_columns(types, f.type)) for f in table.schema}
-    return table.select([n for n, count in fields.items() if 0 < count <= LONGEST_LIST])
+    columns = {f.name: _count_columns(types, f.type) for f in table.schema}
+    if len(table):
+        lists = [f.name for f in table.schema if _is_list_of_numbers(types, f.type)]
+        columns |= _list_lengths(table.slice(0, 1), lists)
+    return table.select([name for name, count in columns.items() if count])
 
 
 def frame_of_arrays(arrays: Mapping[str, Any], where: str = "the arrays") -> pd.DataFrame:
@@ -159,7 +162,7 @@ def _count_samples(known: Mapping[str, Any]) -> int:
 def read_npz(path: Path, how: LogReading) -> pd.DataFrame:
     """Arrays of a NumPy archive as columns, without trusting the sizes that it declares."""
     with open_for_reading(path, how.max_bytes) as file:
-        most = min(how.max_bytes, max(2**20, MAX_EXPANSION * file_size(file)))
+        most = unpacked_limit(file, how.max_bytes)
         try:
             arrays = read_arrays(unpack_archive(file, str(path), most))
         except SecurityError as error:
@@ -230,8 +233,10 @@ def open_parquet(source: IO[bytes], path: str, most: int) -> Iterator[tuple[Any,
         with pq.ParquetFile(source, read_dictionary=texts, pre_buffer=False) as file:
             expanded = max(LEAST, MAX_EXPANSION * size)
             _check_unpacked_size(file.metadata, sum(columns.values()), path, most, expanded)
-            columns |= _first_lengths(file, lists)
-            _check_unpacked_size(file.metadata, sum(columns.values()), path, most, expanded)
+            if lists and file.metadata.num_rows:
+                first = next(file.iter_batches(batch_size=1, columns=lists, use_threads=False))
+                columns |= _list_lengths(first, lists)
+                _check_unpacked_size(file.metadata, sum(columns.values()), path, most, expanded)
             yield file, [name for name, count in columns.items() if count]
     except InputError:
         raise
@@ -277,11 +282,8 @@ def _is_list_of_numbers(types: Any, kind: Any) -> bool:
     )
 
 
-def _first_lengths(file: Any, lists: Sequence[str]) -> dict[str, int]:
-    """Columns that lists become, by the length of the first; none of long ones."""
-    if not lists or not file.metadata.num_rows:
-        return {}
-    first = next(file.iter_batches(batch_size=1, columns=list(lists), use_threads=False))
+def _list_lengths(first: Any, lists: Sequence[str]) -> dict[str, int]:
+    """Columns that lists become, by those of the first row; none of long ones."""
     sizes = {name: len(first.column(name)[0].as_py() or ()) for name in lists}
     return {name: size if size <= LONGEST_LIST else 0 for name, size in sizes.items()}
 

@@ -13,17 +13,24 @@ import re
 import warnings
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from feasid.core.files import file_size, open_for_reading, read_rest
-from feasid.errors import InputError, LimitError, LogError
+from feasid.core.files import open_for_reading, read_rest
+from feasid.errors import InputError, LogError
 from feasid.logs.columns import cells_to_numbers
-from feasid.logs.read.formats import MAX_EXPANSION, LogFormat, LogReading, register_format
+from feasid.logs.read.formats import (
+    LogFormat,
+    LogReading,
+    expansion_error,
+    register_format,
+    unpacked_limit,
+)
 from feasid.logs.table import header_with_unit
 
 if TYPE_CHECKING:
@@ -51,6 +58,9 @@ SAID = re.compile(r"sep=(.)\s*")
 """Excel's first line, which names the separator of columns."""
 
 RETURN, FEED = b"\r", b"\n"
+
+LONE_RETURN = re.compile(rb"\r(?!\n|\Z)")
+"""A carriage return that ends no line."""
 
 INDEX = "index"
 """Name of a first column that has none, as pandas writes its index."""
@@ -91,46 +101,37 @@ def scan_csv(
         raise LogError(f"{path}: not a text file (NUL byte at offset {at})", path=path, offset=at)
     _refuse_stray_carriage_returns(data, path)
     lines = _Lines(data, path)
-    header, units, found_names, notes = _read_header(lines, path, delimiter, names, decimal)
-    found = tuple(found_names)
-    count = len(found)
-    columns_to_read = (
-        count if names is not None else max([1, *(k for k, name in enumerate(found, 1) if name)])
-    )
-    trailing = count - columns_to_read
-    found = found[:columns_to_read]
+    header = _read_header(lines, delimiter, names, decimal)
+    columns, notes = header.names, header.notes
+    count = len(columns)
+    if names is None:
+        last = max((k for k, name in enumerate(columns, 1) if name), default=1)
+        columns = columns[:last]
+    trailing = count - len(columns)
     if trailing:
         many = "the empty last column is" if trailing == 1 else f"{trailing} empty columns are"
         notes.append(f"the header ends with a delimiter: {many} dropped")
-    if names is None and len(found) > 1 and not found[0] and INDEX not in found:
-        found = (INDEX, *found[1:])
+    if names is None and len(columns) > 1 and not columns[0] and INDEX not in columns:
+        columns[0] = INDEX
         notes.append(f"column 1 has no name and is taken for an index, {INDEX!r}")
-    _check_names(found, path, header.line)
-    end = _count_fields(
-        data[: lines.end],
-        lines.at,
-        lines.line,
-        count,
-        header.delimiter,
-        path,
-        allow_truncated,
-        notes,
-    )
-    return CsvScan(
-        found, units, header.delimiter, lines.at, end, lines.line, trailing, tuple(notes)
-    )
+    _check_names(columns, path, header.line)
+    end = _count_fields(lines, count, header.delimiter, allow_truncated, notes)
+    rows = lines.at, end, lines.line
+    return CsvScan(tuple(columns), header.units, header.delimiter, *rows, trailing, tuple(notes))
 
 
-def has_decimal_commas(data: bytes, found: CsvScan) -> bool:
-    """Whether the data rows have commas and no point, where a comma does not part columns."""
-    rows = data[found.start : found.end]
-    return found.delimiter != "," and b"," in rows and b"." not in rows
+class _Header(NamedTuple):
+    """Line, separator, and names and units of the columns, and notes on how they were read."""
 
-
-@dataclass(frozen=True)
-class _Header:
     line: int
     delimiter: str
+    units: tuple[str, ...] | None
+    names: list[str]
+    notes: list[str]
+
+
+def _line_error(path: str, line: int, message: str, **data: Any) -> LogError:
+    return LogError(f"{path}, line {line}: {message}", path=path, line=line, **data)
 
 
 class _Lines:
@@ -146,18 +147,12 @@ class _Lines:
             return None
         stop = self._line_end()
         if stop - self.at > LONGEST_LINE:
-            raise LogError(
-                f"{self.path}, line {self.line}: longer than {LONGEST_LINE} bytes", line=self.line
-            )
+            raise _line_error(self.path, self.line, f"longer than {LONGEST_LINE} bytes")
         try:
             return self.data[self.at : stop].decode().rstrip("\r")
         except UnicodeDecodeError as error:
-            raise LogError(
-                f"{self.path}, line {self.line}: not UTF-8 at byte offset {self.at + error.start}: "
-                "save it as UTF-8",
-                path=self.path,
-                line=self.line,
-            ) from None
+            text = f"not UTF-8 at byte offset {self.at + error.start}: save it as UTF-8"
+            raise _line_error(self.path, self.line, text) from None
 
     def go_to_next(self) -> None:
         """Go to the next line."""
@@ -169,9 +164,10 @@ class _Lines:
 
 
 def _read_header(
-    lines: _Lines, path: str, delimiter: str | None, names: Sequence[str] | None, decimal: str
-) -> tuple[_Header, tuple[str, ...] | None, list[str], list[str]]:
+    lines: _Lines, delimiter: str | None, names: Sequence[str] | None, decimal: str
+) -> _Header:
     """Read comments, header and units; leaves `lines` at the first data row."""
+    path = lines.path
     notes: list[str] = []
     comment: tuple[int, str] | None = None
     while (text := lines.peek()) is not None and (
@@ -182,7 +178,9 @@ def _read_header(
         lines.go_to_next()
     if text is None:
         raise LogError(f"{path}: the file is empty", path=path)
-    _refuse_markup(text, path)
+    start = text.lstrip()[:20]
+    if start.startswith(("<", "{", "[{")):
+        raise LogError(f"{path}: not a CSV file, it starts with {start!r}", path=path, line=1)
     first = lines.line
     if said := SAID.fullmatch(text):
         notes.append(f"line {first} states how columns are separated: {text.strip()}")
@@ -191,51 +189,33 @@ def _read_header(
     delimiter = delimiter or _guess_delimiter(text)
     fields = _split_fields(text, delimiter)
     if names is not None:
-        return _Header(first, delimiter), None, [str(n) for n in names], notes
+        return _Header(first, delimiter, None, [str(n) for n in names], notes)
     if all(_is_number(f, decimal) for f in fields):
         names_in_comment = _split_fields(comment[1], delimiter) if comment else []
         if not comment or len(names_in_comment) != len(fields):
-            raise LogError(
-                f"{path}, line {first}: no header, the first line holds numbers "
-                f"({len(fields)} fields); name the columns with names=[...]",
-                path=path,
-                line=first,
-            )
+            what = f"no header, the first line holds numbers ({len(fields)} fields)"
+            raise _line_error(path, first, f"{what}; name the columns with names=[...]")
         notes.append(f"column names are taken from the comment in line {comment[0]}")
-        return _Header(comment[0], delimiter), None, names_in_comment, notes
+        return _Header(comment[0], delimiter, None, names_in_comment, notes)
     lines.go_to_next()
     units = _units_row(lines, delimiter, len(fields), decimal)
     if units is not None:
         notes.append(f"line {lines.line} holds units: {', '.join(units)}")
         lines.go_to_next()
-    return _Header(first, delimiter), units, fields, notes
-
-
-def _refuse_markup(text: str, path: str) -> None:
-    start = text.lstrip()[:20]
-    if start.startswith(("<", "{", "[{")):
-        raise LogError(f"{path}: not a CSV file, it starts with {start!r}", path=path, line=1)
+    return _Header(first, delimiter, units, fields, notes)
 
 
 def _refuse_stray_carriage_returns(data: bytes, path: str) -> None:
     """A carriage return that ends no line: pandas would begin a new row there."""
-    if RETURN not in data:
-        return
-    if FEED not in data:
+    if RETURN in data and FEED not in data:
         raise LogError(
             f"{path}: its lines end with carriage returns alone, as on old Macs; save it with "
             "line feeds",
             path=path,
         )
-    body = np.frombuffer(data, dtype=np.uint8)
-    places = np.flatnonzero(body == ord(RETURN))
-    after = np.append(body[1:], np.uint8(ord(FEED)))[places]
-    lone = places[after != ord(FEED)]
-    if lone.size:
-        line = data.count(FEED, 0, int(lone[0])) + 1
-        raise LogError(
-            f"{path}, line {line}: a carriage return stands inside the line", path=path, line=line
-        )
+    if lone := LONE_RETURN.search(data):
+        line = data.count(FEED, 0, lone.start()) + 1
+        raise _line_error(path, line, "a carriage return stands inside the line")
 
 
 def _guess_delimiter(text: str) -> str:
@@ -273,45 +253,30 @@ def _units_row(lines: _Lines, delimiter: str, count: int, decimal: str) -> tuple
 
 def _check_names(names: Sequence[str], path: str, line: int) -> None:
     if len(names) > MOST_COLUMNS:
-        raise LogError(f"{path}, line {line}: {len(names)} columns, at most {MOST_COLUMNS}")
+        raise _line_error(path, line, f"{len(names)} columns, at most {MOST_COLUMNS}")
     first: dict[str, int] = {}
-    for k, name in enumerate(names):
+    for k, name in enumerate(names, 1):
         if len(name) > LONGEST_NAME:
-            raise LogError(
-                f"{path}, line {line}: column {k + 1} has a name of {len(name)} characters, at "
-                f"most {LONGEST_NAME}",
-                line=line,
-            )
+            text = f"column {k} has a name of {len(name)} characters, at most {LONGEST_NAME}"
+            raise _line_error(path, line, text)
         if not name:
-            raise LogError(f"{path}, line {line}: column {k + 1} has no name", line=line)
+            raise _line_error(path, line, f"column {k} has no name")
         if name in first:
-            raise LogError(
-                f"{path}, line {line}: column {name!r} occurs twice, as columns {first[name]} and "
-                f"{k + 1}",
-                path=path,
-                line=line,
-                column=name,
-                positions=(first[name], k + 1),
-            )
-        first[name] = k + 1
+            text = f"column {name!r} occurs twice, as columns {first[name]} and {k}"
+            raise _line_error(path, line, text, column=name, positions=(first[name], k))
+        first[name] = k
 
 
 def _count_fields(
-    data: bytes,
-    start: int,
-    first_line: int,
-    count: int,
-    delimiter: str,
-    path: str,
-    allow_truncated: bool,
-    notes: list[str],
+    lines: _Lines, count: int, delimiter: str, allow_truncated: bool, notes: list[str]
 ) -> int:
-    """Check that every row has `count` fields; returns where the data end."""
+    """Check that every row from here on has `count` fields; returns where the data end."""
+    data, start = lines.data, lines.at
+    if data.find(b'"', start) >= 0:
+        return _count_quoted_fields(lines, count, delimiter)
     body = np.frombuffer(data, dtype=np.uint8)[start:]
-    if b'"' in memoryview(data)[start:].tobytes():
-        return _count_quoted_fields(data, start, first_line, count, delimiter, path)
-    ends = np.flatnonzero(body == ord("\n"))
-    if not body.size or (len(ends) == 0 or ends[-1] != body.size - 1):
+    ends = np.flatnonzero(body == ord(FEED))
+    if not len(ends) or ends[-1] != body.size - 1:
         ends = np.append(ends, body.size)
     begins = np.concatenate([[0], ends[:-1] + 1])
     places = np.flatnonzero(body == ord(delimiter))
@@ -321,40 +286,37 @@ def _count_fields(
     blank[single] = body[begins[single]] == ord(RETURN)
     wrong = np.flatnonzero((counts != count) & ~blank)
     if not wrong.size:
-        if int((~blank).sum()) == 0:
-            raise LogError(f"{path}: a header but no data rows", path=path)
-        return start + int(body.size)
+        if blank.all():
+            raise LogError(f"{lines.path}: a header but no data rows", path=lines.path)
+        return len(data)
     k = int(wrong[0])
-    line = first_line + k
-    text = bytes(body[begins[k] : ends[k]]).decode(errors="replace").rstrip("\r")
-    is_last = k == len(ends) - 1 and data[-1:] != b"\n" and counts[k] < count
+    line = lines.line + k
+    is_last = k == len(ends) - 1 and data[-1:] != FEED and counts[k] < count
     if is_last and allow_truncated:
         notes.append(f"line {line}, the last, is cut off and was dropped (1 row)")
         return start + int(begins[k])
-    _refuse_row(path, line, count, int(counts[k]), text, delimiter, is_last)
-    raise AssertionError("unreachable")
+    text = bytes(body[begins[k] : ends[k]]).decode(errors="replace").rstrip("\r")
+    raise _row_error(lines.path, line, count, int(counts[k]), text, delimiter, is_last)
 
 
-def _count_quoted_fields(
-    data: bytes, start: int, first_line: int, count: int, delimiter: str, path: str
-) -> int:
+def _count_quoted_fields(lines: _Lines, count: int, delimiter: str) -> int:
     """The same, for files with quoted cells."""
-    text = io.TextIOWrapper(io.BytesIO(data[start:]), "utf-8", "replace", newline="")
+    text = io.TextIOWrapper(io.BytesIO(lines.data[lines.at :]), "utf-8", "replace", newline="")
     rows = csv.reader(text, delimiter=delimiter)
     try:
         for row in rows:
             if row and len(row) != count:
-                line = first_line + rows.line_num - 1
-                _refuse_row(path, line, count, len(row), delimiter.join(row), delimiter, False)
+                line, text_of_row = lines.line + rows.line_num - 1, delimiter.join(row)
+                raise _row_error(lines.path, line, count, len(row), text_of_row, delimiter)
     except csv.Error as error:
-        line = first_line + max(rows.line_num - 1, 0)
-        raise LogError(f"{path}, line {line}: {error}", path=path, line=line) from error
-    return len(data)
+        line = lines.line + max(rows.line_num - 1, 0)
+        raise _line_error(lines.path, line, str(error)) from error
+    return len(lines.data)
 
 
-def _refuse_row(
-    path: str, line: int, count: int, found: int, text: str, delimiter: str, is_last: bool
-) -> None:
+def _row_error(
+    path: str, line: int, count: int, found: int, text: str, delimiter: str, is_last: bool = False
+) -> LogError:
     shown = text if len(text) <= 60 else text[:57] + "..."
     advice = ""
     if is_last:
@@ -362,17 +324,12 @@ def _refuse_row(
     elif text.lstrip().startswith(COMMENT):
         advice = "; comments may only stand before the header"
     elif found > count and not text[-(found - count) :].strip(delimiter):
-        advice = f"; the row ends with {delimiter!r} once more than the header"
-        advice = advice if found == count + 1 else advice.replace("once", f"{found - count} times")
+        times = "once" if found == count + 1 else f"{found - count} times"
+        advice = f"; the row ends with {delimiter!r} {times} more than the header"
     elif delimiter == "," and found == 2 * count:
         advice = "; decimal commas need another delimiter between the columns"
-    raise LogError(
-        f"{path}, line {line}: {found} fields, expected {count}: {shown!r}{advice}",
-        path=path,
-        line=line,
-        expected=count,
-        found=found,
-    )
+    what = f"{found} fields, expected {count}: {shown!r}{advice}"
+    return _line_error(path, line, what, expected=count, found=found)
 
 
 EXACT_SINCE = (3, 1)
@@ -403,11 +360,8 @@ WINDOWS_SYMBOLS = "°²³µ·"
 
 def _decode_windows_text(data: bytes) -> bytes | None:
     """Text of a Western European Windows as UTF-8; None for UTF-8 and for anything else."""
-    try:
+    with suppress(UnicodeDecodeError):
         data.decode()
-    except UnicodeDecodeError:
-        pass
-    else:
         return None
     try:
         text = data.decode("cp1252")
@@ -435,18 +389,14 @@ def _read_text(file: IO[bytes], path: Path, max_bytes: int) -> bytes:
 
 
 def _gunzip(file: IO[bytes], path: Path, max_bytes: int) -> bytes:
-    limit = min(max_bytes, max(2**20, MAX_EXPANSION * file_size(file)))
+    limit = unpacked_limit(file, max_bytes)
     try:
         with gzip.open(file) as unzipped:
             data = unzipped.read(limit + 1)
     except (EOFError, OSError, zlib.error) as error:
         raise LogError(f"{path}: damaged gzip file: {error}", path=str(path)) from error
     if len(data) > limit:
-        raise LimitError(
-            f"{path}: expands to more than {limit} bytes (limit: {MAX_EXPANSION} times its size "
-            "and max_bytes)",
-            path=str(path),
-        )
+        raise expansion_error(path, limit)
     return data
 
 
@@ -465,17 +415,17 @@ def read_csv(
     if decimal not in (".", ",", None):
         raise InputError(f"decimal must be '.' or ',', not {decimal!r}")
     scan = scan_csv(data, path, delimiter, decimal or ".", names, allow_truncated)
-    commas = decimal is None and has_decimal_commas(data, scan)
-    decimal = "," if commas else decimal or "."
+    rows = data[scan.start : scan.end]
+    commas = decimal is None and scan.delimiter != "," and b"," in rows and b"." not in rows
     empty = [f"\0{k}" for k in range(scan.trailing)]  # no name of a text file
     columns = [*scan.names, *empty]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             df = pd.read_csv(
-                io.BytesIO(memoryview(data)[scan.start : scan.end]),
+                io.BytesIO(rows),
                 sep=scan.delimiter,
-                decimal=decimal,
+                decimal="," if commas else decimal or ".",
                 header=None,
                 names=columns,
                 index_col=False,
@@ -509,24 +459,19 @@ def read_csv(
 def _check_cells(cells: pd.Series[Any], found: CsvScan, path: str) -> None:
     """Refuse a column in which some cells are numbers and some are not."""
     as_numbers = cells_to_numbers(cells)
-    bad = (as_numbers.isna() & cells.notna()).to_numpy()
-    text = str(cells.iloc[int(np.argmax(bad))]) if bad.any() else ""
-    comma = COMMA_NUMBER.fullmatch(text.strip())
-    if not bad.any() or (bool(as_numbers.isna().all()) and not comma):
+    bad = np.flatnonzero(as_numbers.isna() & cells.notna())
+    if not bad.size:
         return
-    row = int(np.argmax(bad))
-    repeated = text.strip() in found.names
+    row = int(bad[0])
+    text = str(cells.iloc[row])
+    comma = COMMA_NUMBER.fullmatch(text.strip())
+    if as_numbers.isna().all() and not comma:
+        return
     advice = ""
     if comma:
         advice = ": a decimal comma? read with decimal=','"
-    elif repeated:
+    elif text.strip() in found.names:
         advice = ": the header is repeated there; give joined files as a list, each is a run"
-    raise LogError(
-        f"{path}, line {found.first_line + row}: column {cells.name!r} has {text[:40]!r}, which is "
-        f"no number ({int(bad.sum())} such cell(s)){advice}",
-        path=path,
-        line=found.first_line + row,
-        row=row,
-        column=cells.name,
-        text=text,
-    )
+    what = f"column {cells.name!r} has {text[:40]!r}, which is no number ({bad.size} such cell(s))"
+    line = found.first_line + row
+    raise _line_error(path, line, f"{what}{advice}", row=row, column=cells.name, text=text)

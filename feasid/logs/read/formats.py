@@ -18,10 +18,9 @@ from pkgutil import iter_modules
 from typing import IO, TYPE_CHECKING, Any
 
 from feasid.core.arguments import checked
-from feasid.core.files import MOST_BYTES, STDIN, is_folder, missing_file_error
-from feasid.core.notes import Note
-from feasid.core.notes import as_notes as as_notes
-from feasid.errors import InputError, LogError, SecurityError
+from feasid.core.files import MOST_BYTES, STDIN, file_size, is_folder, missing_file_error
+from feasid.core.notes import Note, as_notes
+from feasid.errors import InputError, LimitError, LogError, SecurityError
 from feasid.logs.table import HEADER_UNITS, join_header_units, standard_table
 
 if TYPE_CHECKING:
@@ -58,7 +57,6 @@ class LogFormat:
     #: and the place.
     read: Callable[[Path, LogReading], pd.DataFrame]
     is_folder: Callable[[Path], bool] | None = None  #: Whether a folder is such a log.
-    topics: bool = False  #: Whether one file may hold several recordings.
     #: From an open file, its path, a number of rows and one of bytes to DataFrames of at most so
     #: many rows: files may then be larger than memory.
     batches: Callable[[IO[bytes], str, int, int], Iterator[pd.DataFrame]] | None = None
@@ -113,6 +111,20 @@ def format_of(source: str | os.PathLike[str]) -> LogFormat:
     raise InputError(
         f"{path}: no reader for {plain!r} (known: {endings}, folders of ROS 2 bags and LeRobot "
         f"datasets, {REDUCED_SUFFIX})",
+        path=str(path),
+    )
+
+
+def unpacked_limit(file: IO[bytes], max_bytes: int, least: int = 2**20) -> int:
+    """Bytes that a file of any kind may unpack to, some `least` of them whatever its size."""
+    return min(max_bytes, max(least, MAX_EXPANSION * file_size(file)))
+
+
+def expansion_error(path: Path, limit: int) -> LimitError:
+    """The error of a file that unpacks to more than its limit."""
+    return LimitError(
+        f"{path}: expands to more than {limit} bytes (limit: {MAX_EXPANSION} times its size "
+        "and max_bytes)",
         path=str(path),
     )
 
@@ -181,13 +193,9 @@ def read_log(
     def read(path: Path) -> pd.DataFrame:
         return standard_table(format_of(path).read(path, how), tuple(joints))
 
-    if len(paths) == 1 and not _is_several_logs(source):
+    if isinstance(source, str | os.PathLike) and not glob.has_magic(os.fspath(source)):
         return read(paths[0])
     return _join_as_runs(paths, read)
-
-
-def _is_several_logs(source: Any) -> bool:
-    return not isinstance(source, str | os.PathLike) or glob.has_magic(os.fspath(source))
 
 
 def _expand_paths(source: Any) -> list[Path]:

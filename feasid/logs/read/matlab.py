@@ -10,6 +10,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from importlib import import_module
+from math import prod
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -17,7 +18,13 @@ from feasid.core.files import file_size, open_for_reading
 from feasid.core.notes import Note
 from feasid.errors import FeasidError, LimitError, LogError, missing_extra
 from feasid.logs.read.arrays import frame_of_arrays
-from feasid.logs.read.formats import MAX_EXPANSION, LogFormat, LogReading, register_format
+from feasid.logs.read.formats import (
+    LogFormat,
+    LogReading,
+    expansion_error,
+    register_format,
+    unpacked_limit,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,6 +38,9 @@ NUMBERS = ("double", "single", "logical", *INTEGERS)
 
 HEADER_BYTES, COMPRESSED = 128, 15
 """Of a file of version 5: length of its header, and the type of an element that is packed."""
+
+LEAST = 2**24
+"""Bytes that a file of any size may unpack to."""
 
 STEP = 2**20
 """Bytes that are unpacked at a time when a variable's size is checked."""
@@ -54,7 +64,7 @@ def read_matlab(path: Path, how: LogReading) -> pd.DataFrame:
                 f"{path}: no MATLAB file of version 5 to 7.3; save it with save(..., '-v7')",
                 path=str(path),
             )
-        most = _most_bytes(file, how)
+        most = unpacked_limit(file, how.max_bytes, LEAST)
         _check_packed_size(file, path, most)
         file.seek(0)
         try:
@@ -70,10 +80,6 @@ def read_hdf5(path: Path, how: LogReading) -> pd.DataFrame:
     """Arrays of numbers of a file of HDF5."""
     with open_for_reading(path, how.max_bytes) as file:
         return _frame_of_hdf5(file, path, how)
-
-
-def _most_bytes(file: IO[bytes], how: LogReading) -> int:
-    return min(how.max_bytes, max(2**24, MAX_EXPANSION * file_size(file)))
 
 
 def _frame_of_variables(arrays: dict[str, Any], left: list[str], path: Path) -> pd.DataFrame:
@@ -101,10 +107,7 @@ def _read_version_5(file: Any, path: Path, most: int) -> tuple[dict[str, Any], l
         if kind not in NUMBERS or len(shape) > 2:
             unread.append(f"{name} ({kind})")
             continue
-        cells = 8
-        for length in shape:
-            cells *= int(length)
-        size += cells
+        size += 8 * prod(int(length) for length in shape)
         names.append(name)
     if size > most:
         raise LimitError(
@@ -133,11 +136,7 @@ def _check_packed_size(file: IO[bytes], path: Path, most: int) -> None:
             except zlib.error as error:
                 raise LogError(f"{path}: damaged MATLAB file: {error}", path=str(path)) from error
         if total > most:
-            raise LimitError(
-                f"{path}: expands to more than {most} bytes (limit: {MAX_EXPANSION} times its size "
-                "and max_bytes)",
-                path=str(path),
-            )
+            raise expansion_error(path, most)
         at += 8 + length
 
 
@@ -146,7 +145,7 @@ def _frame_of_hdf5(file: IO[bytes], path: Path, how: LogReading) -> pd.DataFrame
         h5py: Any = import_module("h5py")
     except ImportError:
         raise missing_extra("reading HDF5 and MATLAB's version 7.3", "h5py", "hdf5") from None
-    most, total = _most_bytes(file, how), 0
+    most, total = unpacked_limit(file, how.max_bytes, LEAST), 0
     places: dict[tuple[str, ...], Any] = {}
     unread: list[str] = []
     try:
