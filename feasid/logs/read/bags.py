@@ -19,7 +19,7 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.core.files import is_regular
 from feasid.errors import FeasidError, InputError, LimitError, LogError, did_you_mean, missing_extra
-from feasid.logs.read.formats import LogFormat, LogReading, register_format
+from feasid.logs.read.formats import LogFormat, register_format
 from feasid.logs.read.messages import BagReader
 
 if TYPE_CHECKING:
@@ -79,11 +79,7 @@ def read_bag(
     _check_topics(reader.topics, topic, bool(joints), str(path))
     if not tracks_by_topic:
         raise LogError(f"{path}: the topic has no messages", path=str(path))
-    topic_of_joints = (
-        next(iter(tracks_by_topic))
-        if len(tracks_by_topic) == 1
-        else _find_topic_of_joints(tracks_by_topic, joints, str(path))
-    )
+    topic_of_joints = _find_topic_of_joints(tracks_by_topic, joints, str(path))
     if len(tracks_by_topic) > 1:
         notes.append(f"joint states on {len(tracks_by_topic)} topics: {topic_of_joints} is read")
     notes.append(f"time: {' and '.join(sorted(clocks[topic_of_joints]))}")
@@ -102,7 +98,9 @@ def _standard_types() -> Any:
 def _find_topic_of_joints(
     found: Mapping[str, Mapping[str, JointTrack]], joints: Collection[str], path: str
 ) -> str:
-    """The topic that has all of these joints; with efforts where that decides."""
+    """The only topic, or that with all of these joints; with efforts where that decides."""
+    if len(found) == 1:
+        return next(iter(found))
     complete = [t for t, tracks in found.items() if set(joints) <= set(tracks)]
     moved = [
         t for t in complete if all(np.isfinite(found[t][j].signals["effort"]).any() for j in joints)
@@ -214,12 +212,11 @@ def _nearest_messages(own: Any, wanted: Any, period: float) -> tuple[Any, int]:
     return np.where(far, -1, order[closer]), int(far.sum())
 
 
-def _is_bag(path: Path) -> bool:
-    return is_regular(path / "metadata.yaml")
-
-
-def _read_bag(path: Path, how: LogReading) -> pd.DataFrame:
-    return read_bag(path, topic=how.topic, joints=how.joints)
-
-
-register_format(LogFormat("bag", (".mcap", ".db3"), _read_bag, is_folder=_is_bag, topics=True))
+register_format(
+    LogFormat(
+        "bag",
+        (".mcap", ".db3"),
+        lambda path, how: read_bag(path, topic=how.topic, joints=how.joints),
+        is_folder=lambda path: is_regular(path / "metadata.yaml"),
+    )
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 MOST_INFO = 2**24
 """Bytes of the file that describes a dataset."""
 
-ENDINGS = (".pos", ".vel", ".effort", "_pos", "_vel")
+ENDINGS = re.compile(r"(\.pos|\.vel|\.effort|_pos|_vel)\Z")
 """Endings that LeRobot appends to the names of joints."""
 
 
@@ -40,12 +41,11 @@ def read_lerobot(path: Path, how: LogReading) -> pd.DataFrame:
             )
         frames.append(frame)
     df = pd.concat(frames, ignore_index=True)
-    names = _names_of_lists(path)
     labels = {
         f"{name}_{k + 1}": f"{name}_{joint}"
-        for name in LISTS
-        if {*how.joints} <= {*names.get(name, ())}
-        for k, joint in enumerate(names.get(name, ()))
+        for name, joints in _names_of_lists(path).items()
+        if name in LISTS and {*how.joints} <= {*joints}
+        for k, joint in enumerate(joints)
     }
     return df.rename(columns=labels if how.joints else {})
 
@@ -66,15 +66,11 @@ def _flat_names(feature: Any) -> list[str]:
     names = feature.get("names") or []
     if isinstance(names, dict):
         names = [name for group in names.values() if isinstance(group, list) for name in group]
-    plain = []
-    for name in map(str, names):
-        ending = next((e for e in ENDINGS if name.endswith(e)), "")
-        plain.append(name.removesuffix(ending))
-    return plain
+    return [ENDINGS.sub("", str(name)) for name in names]
 
 
-def _is_lerobot(path: Path) -> bool:
-    return is_regular(path / "meta" / "info.json")
-
-
-register_format(LogFormat("lerobot", (), read_lerobot, is_folder=_is_lerobot))
+register_format(
+    LogFormat(
+        "lerobot", (), read_lerobot, is_folder=lambda path: is_regular(path / "meta" / "info.json")
+    )
+)
