@@ -112,14 +112,9 @@ class Strata:
     def with_weight(self, weight: float) -> Strata:
         """The same rows with their squares weighted; counts are multiplied by the weight."""
         root = np.sqrt(weight)
-        return Strata(
-            root * self.triangles,
-            weight * self.counts,
-            weight * self.slowness,
-            weight * self.products,
-            weight * self.pairs,
-            root * self.raw,
-        )
+        sums = self.counts, self.slowness, self.products, self.pairs
+        counts, slowness, products, pairs = (weight * x for x in sums)
+        return Strata(root * self.triangles, counts, slowness, products, pairs, root * self.raw)
 
     def with_zero_rows(self) -> Strata:
         """The strata with as many rows of zeros."""
@@ -200,14 +195,12 @@ def sum_strata(parts: Sequence[Strata]) -> Strata:
             stacked = [p.triangles[c, f] for p in parts if p.counts[c, f]]
             if stacked:
                 triangles[c, f] = triangularise(np.vstack(stacked))
-    return Strata(
-        triangles,
-        np.sum([p.counts for p in parts], axis=0),
-        np.sum([p.slowness for p in parts], axis=0),
-        np.sum([p.products for p in parts], axis=0),
-        np.sum([p.pairs for p in parts], axis=0),
-        triangularise(np.vstack([p.raw for p in parts])),
+    counts, slowness, products, pairs = (
+        np.sum([getattr(part, name) for part in parts], axis=0)
+        for name in ("counts", "slowness", "products", "pairs")
     )
+    raw = triangularise(np.vstack([part.raw for part in parts]))
+    return Strata(triangles, counts, slowness, products, pairs, raw)
 
 
 def triangularise(rows: Array) -> Array:
@@ -294,8 +287,5 @@ class StrataBuilder:
     def result(self) -> Strata:
         """Everything added so far."""
         self._absorb_pending_rows()
-        part = self._sum
         triangles = np.triu(np.array(self._triangles))
-        return Strata(
-            triangles, part.counts, part.slowness, part.products, part.pairs, np.triu(self._raw)
-        )
+        return replace(self._sum, triangles=triangles, raw=np.triu(self._raw))

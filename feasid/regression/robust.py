@@ -18,7 +18,7 @@ from feasid.errors import InputError
 from feasid.logs.derivatives import EQUATION_CUTOFF
 from feasid.logs.motion import Motion
 from feasid.regression.equations import EquationReducer, Equations, GaussianLowPass
-from feasid.regression.folds import sum_strata
+from feasid.regression.folds import sum_strata, triangularise
 from feasid.regression.triangle import Reduced, Reducer
 from feasid.robot.description import Robot
 
@@ -154,26 +154,21 @@ def reweight(
 
 def weighted_sum(blocks: Sequence[TimeBlock], weights: Array) -> Reduced:
     """Sum of reduced data, each row's squared residuals times its block's weight."""
-    first = blocks[0].reduced
-    triangles = []
-    for r in range(len(first.triangles)):
-        factors = np.sqrt(weights[:, r])
-        stacked = [f * b.reduced.triangles[r] for f, b in zip(factors, blocks, strict=True)]
-        size = first.triangles[r].shape[0]
-        full = np.asarray(np.linalg.qr(np.vstack(stacked), mode="r"))
-        triangle = np.zeros((size, size))
-        triangle[: full.shape[0]] = full
-        triangles.append(triangle)
-    samples = sum(block.reduced.samples for block in blocks)
-    rows = sum(block.reduced.rows for block in blocks)
-    strata = tuple(
-        sum_strata(
-            [b.reduced.strata[r].with_weight(w[r]) for b, w in zip(blocks, weights, strict=True)]
-        )
-        for r in range(len(first.strata))
+    parts = [block.reduced for block in blocks]
+    triangles, strata = [], []
+    for r, factors in enumerate(weights.T):
+        weighted = [*zip(factors, parts, strict=True)]
+        stacked = [np.sqrt(w) * part.triangles[r] for w, part in weighted]
+        triangles.append(triangularise(np.vstack(stacked)))
+        if parts[0].strata:
+            strata.append(sum_strata([part.strata[r].with_weight(w) for w, part in weighted]))
+    return replace(
+        parts[0],
+        triangles=tuple(triangles),
+        samples=sum(part.samples for part in parts),
+        rows=sum(part.rows for part in parts),
+        strata=tuple(strata),
     )
-    head = replace(first, triangles=tuple(triangles), samples=samples)
-    return replace(head, rows=rows, strata=strata)
 
 
 def weight_notes(

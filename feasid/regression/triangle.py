@@ -37,14 +37,13 @@ from feasid.core.arrays import (
 )
 from feasid.core.codec import TRANSIENT, decode, encode, kinds
 from feasid.core.files import document_output, open_for_reading, write_atomically
-from feasid.core.notes import Note
-from feasid.core.notes import as_notes as as_notes
+from feasid.core.notes import Note, as_notes
 from feasid.core.threads import one_thread
 from feasid.dynamics.regressor import CHUNK, RegressorPlan
 from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import FeasidError, InputError, LogError, SecurityError
 from feasid.identifiability.base import base_parameters
-from feasid.regression.folds import Strata, absorb_rows, stack_triangles
+from feasid.regression.folds import Strata, absorb_rows, stack_triangles, triangularise
 from feasid.robot.description import Robot
 from feasid.robot.layout import squares_in_common_unit
 
@@ -161,24 +160,22 @@ class Reduced:
                 "one of these reduced data has filtered equations, the other filtered signals: "
                 "they weigh noise differently and cannot be added"
             )
-        triangles = [
-            stack_triangles(a, b) for a, b in zip(self.triangles, other.triangles, strict=True)
-        ]
-        notes = as_notes((*self.notes, *other.notes))
-        samples = self.samples + other.samples
-        cutoff = self.cutoff if self.cutoff == other.cutoff else None
-        robot = self.robot or other.robot
-        head = self.fingerprint, self.columns, self.supports
-        sources = (*self.sources, *other.sources)
-        digests = (*self.digests, *other.digests)
-        strata = tuple(a + b for a, b in zip(self.strata, other.strata, strict=True))
-        rows = self.rows + other.rows
-        total = Reduced(
-            *head, tuple(triangles), samples, notes, cutoff, robot, sources, digests, rows, strata
-        )
         power = self.torque_norms**2 + other.torque_norms**2
-        told = self.power is not None or other.power is not None
-        return replace(total, period=max(self.period, other.period), power=power if told else None)
+        parts = zip(self.triangles, other.triangles, strict=True)
+        return replace(
+            self,
+            triangles=tuple(stack_triangles(a, b) for a, b in parts),
+            samples=self.samples + other.samples,
+            notes=as_notes((*self.notes, *other.notes)),
+            cutoff=self.cutoff if self.cutoff == other.cutoff else None,
+            robot=self.robot or other.robot,
+            sources=(*self.sources, *other.sources),
+            digests=(*self.digests, *other.digests),
+            rows=self.rows + other.rows,
+            strata=tuple(a + b for a, b in zip(self.strata, other.strata, strict=True)),
+            period=max(self.period, other.period),
+            power=None if self.power is None and other.power is None else power,
+        )
 
     def __radd__(self, other: object) -> Reduced:
         """Let ``sum(parts)`` work."""
@@ -233,9 +230,7 @@ class Reduced:
             wide = np.zeros((triangle.shape[0], size + 1))
             wide[:, [*support, size]] = factor * triangle
             stacked.append(wide)
-        r = np.zeros((size + 1, size + 1))
-        full = np.asarray(np.linalg.qr(np.vstack(stacked), mode="r"))
-        r[: full.shape[0]] = full
+        r = triangularise(np.vstack(stacked))
         r *= np.where(np.diag(r) < 0, -1.0, 1.0)[:, None]
         return r[:size, :size], r[:size, size], float(r[size, size])
 
@@ -276,7 +271,12 @@ class Reduced:
 
     def to_bytes(self) -> bytes:
         """The bytes that `save` writes."""
-        return archive_bytes(self)
+        arrays: dict[str, Any] = {}
+        record = json.dumps(encode(self, arrays, KNOWN))
+        arrays |= {"version": np.array(FILE_VERSION), "meaning": np.array(MEANING)}
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, record=np.array(record), **arrays)
+        return buffer.getvalue()
 
     @classmethod
     def load(cls, path: str | Path) -> Reduced:
@@ -415,16 +415,6 @@ FILE_VERSION = 5
 """Version of the saved file."""
 
 KNOWN = kinds(Reduced, Strata)
-
-
-def archive_bytes(reduced: Reduced) -> bytes:
-    """A NumPy ``.npz`` archive of plain arrays, and a text in which they have their places."""
-    arrays: dict[str, Any] = {}
-    record = json.dumps(encode(reduced, arrays, KNOWN))
-    arrays |= {"version": np.array(FILE_VERSION), "meaning": np.array(MEANING)}
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, record=np.array(record), **arrays)
-    return buffer.getvalue()
 
 
 def _reduced_of_archive(archive: Any, name: str) -> Reduced:
