@@ -196,6 +196,8 @@ def serve_jobs(tasks: IO[bytes]) -> None:
             answers.flush()
 
 
+CHECKPOINT_SUFFIX = ".part"
+
 Source: TypeAlias = "Recording | Reduced"
 
 
@@ -213,18 +215,36 @@ class LogTask:
 
 
 def reduce_task(
-    task: LogTask, robot: Robot, columns: Sequence[int], measured: Sequence[str] | None = None
+    task: LogTask,
+    robot: Robot,
+    columns: Sequence[int],
+    measured: Sequence[str] | None = None,
+    folder: Path | None = None,
 ) -> Reduced:
-    """Reduce one log; the torques of joints that are not `measured` are not read."""
+    """Reduce one log, or read what it gave before with this robot and these options.
+
+    The torques of joints that are not `measured` are not read; `folder`: of checkpoints.
+    """
     if isinstance(task.source, Reduced):
         return task.source
+    checkpoint = None
+    if folder is not None and not hasattr(task.source.source, "dask"):
+        options = hashable_key({**task.options, "measured": measured})
+        digest = content_digest(task.source)
+        meaning = FILE_VERSION, fingerprint_of(robot, columns), digest, options
+        name = hashlib.sha256(repr(meaning).encode()).hexdigest()
+        checkpoint = folder / f"{name}{CHECKPOINT_SUFFIX}"
+        if is_regular(checkpoint):
+            with suppress(FeasidError):  # damaged: it is made again
+                return Reduced.load(checkpoint)
     torque = True if measured is None else measured
     motions = task.source.motions(robot, torque=torque, **task.options)
     reduced = reduce_motions(motions, robot, columns)
-    name = Path(task.name).name
-    if not name:
-        return reduced
-    return replace(reduced, sources=(name,), digests=(content_digest(task.source),))
+    if source := Path(task.name).name:
+        reduced = replace(reduced, sources=(source,), digests=(content_digest(task.source),))
+    if checkpoint is not None:
+        write_atomically(checkpoint, reduced.to_bytes(), overwrite=True, noted=False)
+    return reduced
 
 
 def reduce_motions(motions: Iterable[Motion], robot: Robot, columns: Sequence[int]) -> Reduced:
@@ -248,30 +268,6 @@ def reduce_motions(motions: Iterable[Motion], robot: Robot, columns: Sequence[in
         raise NotEnoughDataError(f"no usable samples: {', '.join(tally.notes)}")
     found = reducer.result(tally.notes, tally.cutoff)
     return replace(found, power=power) if power.any() else found
-
-
-CHECKPOINT_SUFFIX = ".part"
-
-
-def reduce_with_checkpoint(
-    task: LogTask,
-    robot: Robot,
-    columns: Sequence[int],
-    folder: Path,
-    measured: Sequence[str] | None = None,
-) -> Reduced:
-    """Reduce one log, or read what it gave before with this robot and these options."""
-    if not isinstance(task.source, Recording) or hasattr(task.source.source, "dask"):
-        return reduce_task(task, robot, columns, measured)
-    own = hashable_key({**task.options, "measured": measured})
-    meaning = FILE_VERSION, fingerprint_of(robot, columns), content_digest(task.source), own
-    path = folder / f"{hashlib.sha256(repr(meaning).encode()).hexdigest()}{CHECKPOINT_SUFFIX}"
-    if is_regular(path):
-        with suppress(FeasidError):  # damaged: it is made again
-            return Reduced.load(path)
-    reduced = reduce_task(task, robot, columns, measured)
-    write_atomically(path, reduced.to_bytes(), overwrite=True, noted=False)
-    return reduced
 
 
 def make_checkpoint_folder(folder: Path, fresh: bool) -> None:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -41,14 +41,7 @@ from feasid.options.tables import (
 )
 from feasid.regression.duplicates import refuse_repeated_logs
 from feasid.regression.folds import Strata, triangularise
-from feasid.regression.parallel import (
-    LogTask,
-    Progress,
-    Source,
-    reduce_all,
-    reduce_task,
-    reduce_with_checkpoint,
-)
+from feasid.regression.parallel import LogTask, Progress, Source, reduce_all, reduce_task
 from feasid.regression.triangle import Reduced, fingerprint_of
 from feasid.robot.description import Robot
 
@@ -162,29 +155,23 @@ def reduce_groups(
 
 def open_sources(data: Any) -> list[Source]:
     """The single logs: members of a sequence, partitions of a Dask DataFrame, files."""
-    sources = [_open_source(item) for item in _each_log(data)]
+    sources = [*_each_log(data)]
     if not sources:
         raise NotEnoughDataError("there is no log: the sequence is empty")
     refuse_repeated_logs(sources)
     return sources
 
 
-def _each_log(data: Any) -> Iterable[Any]:
+def _each_log(data: Any) -> Iterator[Source]:
     if isinstance(data, list | tuple) and not is_tuple_of_arrays(data):
         for item in data:
             yield from _each_log(item)
     elif hasattr(data, "to_delayed"):
-        yield from data.to_delayed()
+        yield from map(Recording.from_source, data.to_delayed())
+    elif isinstance(data, str | Path) and is_reduced(data):
+        yield Reduced.load(data)
     else:
-        yield data
-
-
-def _open_source(item: Any) -> Source:
-    if isinstance(item, Reduced):
-        return item
-    if isinstance(item, str | Path) and is_reduced(item):
-        return Reduced.load(item)
-    return Recording.from_source(item)
+        yield data if isinstance(data, Reduced) else Recording.from_source(data)
 
 
 def complete_filter_options(chosen: Mapping[str, Any], function: str) -> dict[str, Any]:
@@ -280,10 +267,7 @@ def assign_cutoff(
     if len(sources) == 1 or not fresh or options.get("cutoff") is not None:
         return [LogTask(s, options) for s in sources]
     known = [s.cutoff for s in sources if isinstance(s, Reduced)]
-    first: Recording | None = None
-    cutoff = known[0] if known else None
-    if not known:
-        first, cutoff = _first_cutoff(fresh, robot, options, measured)
+    first, cutoff = (None, known[0]) if known else _first_cutoff(fresh, robot, options, measured)
     same = {**options, "cutoff": False if cutoff is None else cutoff}
     return [LogTask(s, options if s is first else same) for s in sources]
 
@@ -316,12 +300,8 @@ def reduce_tasks(
     """The sum of all logs, verified to belong to the base parameters."""
     robot, columns = base.robot, independent_columns(base)
     measured = base.experiment.measured_joints
-    job: Callable[[LogTask], Reduced]
-    job = partial(reduce_task, robot=robot, columns=columns, measured=measured)
-    if checkpoints is not None:
-        folder = Path(checkpoints)
-        kept = partial(reduce_with_checkpoint, robot=robot, columns=columns, measured=measured)
-        job = partial(kept, folder=folder)
+    folder = None if checkpoints is None else Path(checkpoints)
+    job = partial(reduce_task, robot=robot, columns=columns, measured=measured, folder=folder)
     if len(tasks) == 1 and client is None:
         total = job(tasks[0])
     else:
@@ -358,9 +338,7 @@ def restrict_terms(reduced: Reduced, wide: Robot, base: BaseParameters) -> Reduc
         fingerprint=fingerprint_of(base.robot, columns),
         columns=columns,
         supports=tuple(supports),
-        triangles=tuple(
-            _transform_triangle(t, m) for t, m in zip(reduced.triangles, maps, strict=True)
-        ),
+        triangles=tuple(triangularise(t @ m) for t, m in zip(reduced.triangles, maps, strict=True)),
         strata=tuple(_transform_strata(s, m) for s, m in zip(reduced.strata, maps, strict=False)),
         robot=base.robot,
     )
@@ -404,21 +382,11 @@ def _extend_by_last_column(own: Array) -> Array:
 
 def _transform_strata(strata: Strata, change: Array) -> Strata:
     """The strata of changed rows."""
-    cells = strata.triangles.shape[:2]
     extended = _extend_by_last_column(change)
-    triangles = np.array(
-        [
-            [_transform_triangle(strata.triangles[c, f], extended) for f in range(cells[1])]
-            for c in range(cells[0])
-        ]
-    )
+    changed = strata.triangles @ extended
     return replace(
         strata,
-        triangles=triangles,
+        triangles=np.array([[triangularise(t) for t in folds] for folds in changed]),
         products=extended.T @ strata.products @ extended,
-        raw=_transform_triangle(strata.raw, change),
+        raw=triangularise(strata.raw @ change),
     )
-
-
-def _transform_triangle(triangle: Array, change: Array) -> Array:
-    return triangularise(triangle @ change)
