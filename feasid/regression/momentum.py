@@ -104,22 +104,24 @@ def _window_rows(
     ahead, behind = (_momentum_regressor(free, q + s * dq, dq) for s in (STEP, -STEP))
     at_rest = _regressor_blocks(plan, q, dq, np.zeros_like(dq))
     length = 2 * half / run.rate
-    blocks = []
-    for p, c, a, b in zip(momentum, at_rest, ahead, behind, strict=True):
-        swept = _running_integral(c - (a - b) / (2 * STEP), run.rate)[:, at]
-        total = p + swept
-        blocks.append((total[:, 2:] - total[:, :-2]) / length)
-    pushed = _running_integral(tau, run.rate)[:, at]
-    right = (pushed[:, 2:] - pushed[:, :-2]) / length
+
+    def integrate(signal: Array) -> Array:
+        return _running_integral(signal, run.rate)[:, at]
+
+    def divide_change(total: Array) -> Array:
+        """Changes over the windows, by their length."""
+        return (total[:, 2:] - total[:, :-2]) / length
+
+    blocks = [
+        divide_change(p + integrate(c - (a - b) / (2 * STEP)))
+        for p, c, a, b in zip(momentum, at_rest, ahead, behind, strict=True)
+    ]
+    right = divide_change(integrate(tau))
     rows = [np.vstack([block, tau_j]) for block, tau_j in zip(blocks, right, strict=True)]
-    still = []
-    for j in range(len(rows)):
-        swept = _running_integral(slowness(slow[j], dq)[None], run.rate)[0, at]
-        still.append((swept[2:] - swept[:-2]) / length)
+    still = [divide_change(integrate(slowness(s, dq)[None]))[0] for s in slow]
     t = np.asarray(run.t[edges[1:-1]])
-    return EquationRows(
-        rows, rows, [np.zeros(len(t))] * len(rows), still, t
-    )  # no delay is asked for
+    slope = [np.zeros(len(t))] * len(rows)  # no delay is asked for
+    return EquationRows(rows, rows, slope, still, t)
 
 
 def _momentum_regressor(free: RegressorPlan, q: Array, dq: Array) -> list[Array]:
