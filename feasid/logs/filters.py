@@ -80,12 +80,12 @@ def low_pass(signal: Array, cutoff: float, rate: float) -> Array:
     return np.asarray(sosfiltfilt(sections, signal, axis=0, padlen=extension), dtype=np.float64)
 
 
-def check_cutoff(cutoff: float, rate: float) -> None:
+def check_cutoff(cutoff: float, rate: float, what: str = "the cut-off") -> None:
     """Raise `InputError` unless ``0 < cutoff < rate / 2``."""
     if not (np.isfinite(cutoff) and 0 < cutoff < rate / 2):
         raise InputError(
-            f"the cut-off must lie between 0 and half the sampling rate, {rate / 2:.4g} Hz, but "
-            f"is {cutoff!r} Hz",
+            f"{what} must lie between 0 and half the sampling rate, {rate / 2:.4g} Hz, but is "
+            f"{cutoff!r} Hz",
             cutoff=cutoff,
             rate=rate,
         )
@@ -193,14 +193,6 @@ def smooth_and_differentiate(
     `signal` (N, k); `derivatives`: 0, 1 or 2; `cutoff`: frequency of gain 1/2 [Hz]; None smooths
     nothing and differentiates by central differences; `rate`: sampling rate [Hz]. Returns (N, k).
     """
-    if cutoff is None:
-        smoothed = signal
-    else:
-        check_cutoff(cutoff, rate)
-        smoothed = low_pass(signal, cutoff, rate)
-    made = [smoothed]
-    if derivatives > 0:
-        made.append(first_difference(smoothed, rate))
-    if derivatives > 1:
-        made.append(second_difference(smoothed, rate))
-    return tuple(made)
+    smoothed = signal if cutoff is None else low_pass(signal, cutoff, rate)
+    differences = (first_difference, second_difference)[:derivatives]
+    return (smoothed, *(difference(smoothed, rate) for difference in differences))

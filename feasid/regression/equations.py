@@ -21,12 +21,13 @@ import numpy.typing as npt
 from scipy.signal import oaconvolve
 
 from feasid.core.arrays import Array, Mask
-from feasid.core.notes import as_notes as as_notes
+from feasid.core.notes import as_notes
 from feasid.core.threads import one_thread
 from feasid.dynamics.kinematics import CoordinateMap, coordinate_map
 from feasid.dynamics.regressor import CHUNK, RegressorPlan
 from feasid.dynamics.spatial import as_samples_last
-from feasid.errors import InputError, NotEnoughDataError
+from feasid.errors import NotEnoughDataError
+from feasid.logs.filters import check_cutoff
 from feasid.logs.motion import Motion, Run
 from feasid.regression.folds import FOLDS, SLOW, StrataBuilder, seconds_of_folds
 from feasid.regression.triangle import Reduced, fingerprint_of
@@ -99,13 +100,7 @@ class GaussianLowPass:
     rate: float
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.cutoff) and 0 < self.cutoff < self.rate / 2):
-            raise InputError(
-                f"the equations' cut-off must lie between 0 and half the sampling rate, "
-                f"{self.rate / 2:.4g} Hz, but is {self.cutoff!r} Hz",
-                cutoff=self.cutoff,
-                rate=self.rate,
-            )
+        check_cutoff(self.cutoff, self.rate, "the equations' cut-off")
 
     @cached_property
     def half_width(self) -> int:
