@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,37 +14,28 @@ import numpy.typing as npt
 
 from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array
-from feasid.core.display import Display, Displayed
+from feasid.core.display import Display, Displayed, Measure
 from feasid.core.threads import one_thread
 from feasid.dynamics.regressor import regressor
 from feasid.errors import InputError, did_you_mean
 from feasid.formats.load import load_robot
 from feasid.identifiability.coefficients import Coefficients, Index
 from feasid.identifiability.echelon import Echelon
-from feasid.identifiability.exact import RankCheck, certify
+from feasid.identifiability.exact import RankCheck
 from feasid.identifiability.experiment import (
-    CLEAR_GAP,
     Experiment,
-    IdentifiableSpace,
     Joints,
     MissingCombinations,
     ReorderedCoefficients,
     RestrictedCoefficients,
 )
+from feasid.identifiability.parameters import ALONE, COMBINED, NEVER, IdentifiedParameters
 from feasid.identifiability.recursion import Recursion
-from feasid.identifiability.rounding import EXACT, PoseRounding, RoundedNumber, choose_rounding
+from feasid.identifiability.rounding import RoundedNumber, choose_rounding
 from feasid.identifiability.rounding import with_exact_geometry as with_exact_geometry
-from feasid.identifiability.sampling import SampleCheck
 from feasid.identifiability.views import (
-    ALONE,
-    COMBINED,
-    GIVEN,
-    NEVER,
     PAPER_SYMBOLS,
-    base_display,
-    describe_rounding,
     explain_parameter,
-    format_combination,
     identifiability_map,
     parameter_column,
     parameter_owners,
@@ -59,6 +49,10 @@ from feasid.robot.known import Equality, Known, Unknowns, equalities
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from scipy import sparse
+
+
+MAX_ROUNDINGS_SPELLED = 4
+"""Roundings that are spelled out in a sentence."""
 
 
 def echelon_form(
@@ -100,64 +94,15 @@ def _preferred_order(
     return columns
 
 
-def certify_ranks(coefficients: Coefficients) -> RankCheck:
-    """Whether exact arithmetic confirms the ranks; those of restricted ones are numerical."""
-    if isinstance(coefficients, RestrictedCoefficients):
-        return RankCheck(
-            False, f"the rank is numerical, with a gap of {coefficients.singular_value_gap:.1e}"
-        )
-    return certify(coefficients.echelon, coefficients.joint_nullspaces)
-
-
-def rank_warnings(coefficients: Coefficients) -> tuple[str, ...]:
-    """A sentence where a numerical rank is not clear."""
-    if (
-        not isinstance(coefficients, RestrictedCoefficients)
-        or coefficients.singular_value_gap >= CLEAR_GAP
-    ):
-        return ()
-    return (
-        f"the count is numerical, and the singular values on either side of the rank differ by "
-        f"{coefficients.singular_value_gap:.1e} only",
-    )
-
-
 @checked_methods
 @dataclass(frozen=True, eq=False, repr=False)
-class BaseParameters(Displayed):
+class BaseParameters(IdentifiedParameters, Displayed):
     """The base parameters ``beta = K delta`` of a robot with n standard parameters delta.
 
     K = Pb' + Kd Pd' is the reduced row echelon form with the first independent columns from the
     left, Sousa and Cortesao (2014) eq. (38), (39); every combination that can be identified is a
     combination of its nb rows, and K z = 0 for exactly the changes z that no motion shows.
     """
-
-    robot: Robot  #: The robot with these parameters.
-    coefficients: Coefficients  #: The computation, with its spans and ranks.
-    #: Roundings in the description that were taken for exact geometry; see `literal`.
-    roundings: tuple[RoundedNumber, ...] = ()
-    rounding: PoseRounding = EXACT  #: How far off a number may be to be taken so.
-    experiment: Experiment = field(default_factory=Experiment)  #: What moves and what is measured.
-
-    @property
-    def size(self) -> int:
-        """Number of base parameters, nb."""
-        return len(self.independent)
-
-    @property
-    def unknowns(self) -> int:
-        """Number of parameters that are neither zero, known nor tied to others."""
-        return self.robot.size - len(self.coefficients.given_columns)
-
-    @property
-    def independent(self) -> Index:
-        """Columns of the parameters that lead a row of K, shape (nb,)."""
-        return self.coefficients.independent
-
-    @property
-    def dependent(self) -> Index:
-        """All other columns, shape (n - nb,)."""
-        return self.coefficients.dependent
 
     @cached_property
     def Kd(self) -> Array:  # noqa: N802
@@ -168,11 +113,6 @@ class BaseParameters(Displayed):
     def K(self) -> Array:  # noqa: N802
         """Matrix of beta = K delta, shape (nb, n)."""
         return np.asarray(self.matrix.toarray())
-
-    @property
-    def matrix(self) -> sparse.csc_array:
-        """K, sparse: for robots of hundreds of bodies."""
-        return self.coefficients.matrix
 
     @cached_property
     def Pb(self) -> Array:  # noqa: N802
@@ -208,45 +148,6 @@ class BaseParameters(Displayed):
         return self.coefficients.descriptor
 
     @cached_property
-    def expressions(self) -> tuple[str, ...]:
-        """Each base parameter as a readable sum."""
-        names = self.robot.parameter_names
-        rows = self.matrix.tocsr()
-        rows.sort_indices()
-        return tuple(
-            format_combination(
-                names, zip(rows.indices[a:b].tolist(), rows.data[a:b].tolist(), strict=True)
-            )
-            for a, b in pairwise(rows.indptr.tolist())
-        )
-
-    @cached_property
-    def status(self) -> tuple[str, ...]:
-        """For each standard parameter "alone", "combined", "not at all" or "given", length n."""
-        out = np.full(self.robot.size, COMBINED, dtype=object)
-        kd = self.coefficients.kd
-        single = np.bincount(kd.indices, minlength=self.size) == 0
-        out[self.independent[single]] = ALONE
-        out[self.dependent[np.diff(kd.indptr) == 0]] = NEVER
-        out[self.coefficients.given_columns] = GIVEN
-        return tuple(out.tolist())
-
-    @cached_property
-    def warnings(self) -> tuple[str, ...]:
-        """Nearly degenerate geometry on which a rank depends: joint and cause."""
-        joints = self.robot.joints
-        degenerate = (
-            f"joint {joints[i]!r}: nearly degenerate geometry ({cause} hangs on it"
-            for i, cause in sorted(self.coefficients.near_degeneracies.items())
-        )
-        return (*degenerate, *rank_warnings(self.coefficients))
-
-    @property
-    def check(self) -> SampleCheck:
-        """The verification of ranks and null vectors on random motions."""
-        return self.coefficients.check
-
-    @cached_property
     def deciding(self) -> tuple[RoundedNumber, ...]:
         """Roundings that change the number of base parameters."""
         if self.literal.size == self.size:
@@ -262,7 +163,19 @@ class BaseParameters(Displayed):
 
     def rounding_note(self) -> str:
         """The roundings taken for exact geometry, and the count for the literal numbers."""
-        return describe_rounding(self)
+        if not self.roundings:
+            return "no rounding in the description"
+        decide = self.deciding or self.roundings
+        spelled = [str(s) for s in decide[:MAX_ROUNDINGS_SPELLED]]
+        if len(decide) > MAX_ROUNDINGS_SPELLED:
+            spelled.append(f"and {len(decide) - MAX_ROUNDINGS_SPELLED} more")
+        text = "; ".join(spelled)
+        if not self.deciding:
+            return f"{text}: no count depends on it"
+        others = len(self.roundings) - len(self.deciding)
+        text += f" (decisive; {others} other roundings are not)" if others else " (decisive)"
+        literal = self.literal.size
+        return f"{text}: {literal} base parameters when taken literally, {self.size} exact"
 
     @cached_property
     def rank_check(self) -> RankCheck:
@@ -271,7 +184,7 @@ class BaseParameters(Displayed):
         Its truth value is the answer; if it is false, ``.reason`` gives the reason, usually that
         the geometry is not rational.
         """
-        return certify_ranks(self.coefficients)
+        return self.coefficients.check_ranks()
 
     @cached_property
     def literal(self) -> BaseParameters:
@@ -301,15 +214,7 @@ class BaseParameters(Displayed):
         InputError
             The two belong to different robots.
         """
-        return MissingCombinations(self.identifiable_space, use.identifiable_space)
-
-    @property
-    def identifiable_space(self) -> IdentifiableSpace:
-        """K, null vectors and names, for comparing."""
-        names = self.robot.parameter_names
-        return IdentifiableSpace(
-            self.matrix, self.transfers, self.independent, names, self.expressions
-        )
+        return MissingCombinations(self.coefficients, use.coefficients, use.expressions)
 
     def values(self, parameters: npt.ArrayLike) -> Array:
         """The base parameters K delta of standard parameters delta, eq. (38).
@@ -382,7 +287,24 @@ class BaseParameters(Displayed):
 
     def display(self) -> Display:
         """The count, the verification, and as many combinations as fit on the screen."""
-        return base_display(self)
+        count = {kind: self.status.count(kind) for kind in (ALONE, COMBINED, NEVER)}
+        given, unsure = self.robot.size - self.unknowns, self.check.unconfirmed
+        what = "unknown parameters" if given else "parameters"
+        counts = f"{count[ALONE]} known alone, {count[COMBINED]} in sums, {count[NEVER]} never"
+        outcome = f"leave {', '.join(unsure)} open" if unsure else "confirm the count"
+        measures = [
+            Measure("parameters", counts + (f", {given} given" if given else "")),
+            Measure("random motions", outcome, "confirmed", not unsure),
+        ]
+        if self.roundings:
+            measures.append(Measure("rounded geometry", f"{len(self.roundings)} taken as exact"))
+        return Display(
+            f"base parameters of {self.robot.name!r}: {self.size} of {self.unknowns} {what}",
+            measures,
+            self.warnings,
+            self.listing().splitlines(),
+            "more: base.listing(), base.table(), base.explain('body.m'), base.K",
+        )
 
 
 @checked

@@ -27,7 +27,7 @@ from feasid.identifiability.echelon import (
     round_near_integers,
     round_to_integers,
 )
-from feasid.identifiability.exact import NotRational, exact_blocks
+from feasid.identifiability.exact import NotRational, RankCheck, certify, exact_blocks
 from feasid.identifiability.frames import (
     SYMMETRIC_ROTOR,
     nearly_degenerate_joints,
@@ -351,9 +351,23 @@ class Coefficients:
             )
 
     @property
+    def names(self) -> tuple[tuple[str, str], ...]:
+        """The robot's parameter names."""
+        return self.echelon.run.robot.parameter_names
+
+    @property
     def given_columns(self) -> Index:
         """Columns that are no unknowns; see `feasid.identifiability.experiment`."""
         return np.zeros(0, dtype=np.intp)
+
+    def check_ranks(self) -> RankCheck:
+        """Whether exact arithmetic confirms the ranks."""
+        return certify(self.echelon, self.joint_nullspaces)
+
+    @property
+    def rank_warnings(self) -> tuple[str, ...]:
+        """Sentences on ranks that are not clear."""
+        return ()
 
     @cached_property
     def transfers(self) -> tuple[Array, ...]:

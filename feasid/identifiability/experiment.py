@@ -26,6 +26,7 @@ from feasid.core.arrays import Array, Mask
 from feasid.errors import InputError, did_you_mean
 from feasid.identifiability.coefficients import UNIT_ROUNDOFF, Coefficients, Index
 from feasid.identifiability.echelon import NOISE_SAFETY_FACTOR, pivots_from_right, round_to_integers
+from feasid.identifiability.exact import RankCheck
 from feasid.identifiability.sampling import SampleCheck, energy_rows
 from feasid.robot.bodies import read_only_array
 from feasid.robot.description import Robot
@@ -145,22 +146,12 @@ MISSING_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class IdentifiableSpace:
-    """Base parameters as subspaces for comparing them: K, null vectors, names."""
-
-    matrix: sparse.csc_array  #: Shape (nb, n).
-    nullspace: sparse.csc_array  #: Shape (n, n - nb).
-    independent: np.ndarray  #: Shape (nb,).
-    names: tuple[tuple[str, str], ...]  #: Tuple of (body, symbol).
-    expressions: tuple[str, ...]
-
-
-@dataclass(frozen=True, eq=False)
 class MissingCombinations:
     """Combinations that a use needs and an experiment leaves unknown."""
 
-    experiment: IdentifiableSpace
-    use: IdentifiableSpace
+    experiment: Coefficients
+    use: Coefficients
+    expressions: tuple[str, ...]  #: The use's base parameters.
 
     def __post_init__(self) -> None:
         if self.experiment.names != self.use.names:
@@ -195,7 +186,7 @@ class MissingCombinations:
         out: dict[str, list[str]] = {}
         for r in np.flatnonzero(self.missing).tolist():
             body = self.use.names[int(self.use.independent[r])][0]
-            out.setdefault(body, []).append(self.use.expressions[r])
+            out.setdefault(body, []).append(self.expressions[r])
         return out
 
     def table(self) -> str:
@@ -429,7 +420,19 @@ class RestrictedCoefficients(Coefficients):
     @cached_property
     def descriptor(self) -> sparse.csr_array:
         """Combinations that can be identified: K itself, SI units; shape (nb, n)."""
-        full = np.zeros((len(self.independent), len(self.order)))
-        full[np.arange(len(full)), self.independent] = 1.0
-        full[:, self.dependent] = self.kd.toarray()
-        return sparse.csr_array(full)
+        return sparse.csr_array(self.matrix)
+
+    def check_ranks(self) -> RankCheck:
+        """No exact arithmetic: the rank is numerical."""
+        gap = self.singular_value_gap
+        return RankCheck(False, f"the rank is numerical, with a gap of {gap:.1e}")
+
+    @property
+    def rank_warnings(self) -> tuple[str, ...]:
+        """A sentence where the rank is not clear."""
+        if self.singular_value_gap >= CLEAR_GAP:
+            return ()
+        return (
+            f"the count is numerical, and the singular values on either side of the rank differ by "
+            f"{self.singular_value_gap:.1e} only",
+        )

@@ -1,105 +1,41 @@
-"""Base parameters as sums, tables, sentences, a figure, JSON, CSV and LaTeX."""
+"""Base parameters as tables, sentences, a figure, JSON, CSV and LaTeX."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from io import StringIO
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from feasid.core.display import (
-    BLUE,
-    CYAN,
-    GREEN,
-    GREY,
-    Display,
-    Measure,
-    add_legend,
-    new_figure,
-    truncate,
-)
+from feasid.core.display import BLUE, CYAN, GREEN, GREY, add_legend, new_figure, truncate
 from feasid.errors import InputError, did_you_mean
-from feasid.identifiability.coefficients import Coefficients
 from feasid.identifiability.invariant_subspaces import column_basis
-from feasid.identifiability.rounding import RoundedNumber
-from feasid.identifiability.sampling import SampleCheck
+from feasid.identifiability.parameters import (
+    ALONE,
+    COMBINED,
+    GIVEN,
+    NEVER,
+    IdentifiedParameters,
+    format_coefficient,
+    format_combination,
+    parameter_label,
+    terms_by_row,
+)
 from feasid.robot.description import Robot
 from feasid.robot.inertia import RPNA, SYMBOLS
 from feasid.robot.joint_terms import DRIVE_SYMBOLS, TERMS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from scipy import sparse
-
-
-COEFFICIENT_DIGITS = 12
-"""Significant digits of a printed coefficient; further digits are rounding."""
-
-Name = tuple[str, str]
 
 Wanted: TypeAlias = "str | tuple[str, str] | Mapping[Any, float]"
 """A parameter, or a sum of some: "forearm.m", ("forearm", "m"), "m3", "forearm.m + 2 hand.m",
 {"forearm.m": 1, "hand.m": 2}."""
 
-
-def parameter_label(name: Name) -> str:
-    """Name of one parameter: ``L1yy``, ``l3x``, ``m4``, ``fv1`` for numbered bodies, as in the
-    tables of Sousa and Cortesao (2014); ``forearm.Lyy`` for named ones.
-    """
-    body, symbol = name
-    if not body.isdecimal():
-        return f"{body}.{symbol}"
-    prefix = ""
-    if symbol.startswith("rotor_"):
-        prefix, symbol = "rotor_", symbol.removeprefix("rotor_")
-    if symbol[0] in "Ll":
-        return f"{prefix}{symbol[0]}{body}{symbol[1:]}"
-    return f"{prefix}{symbol}{body}"
-
-
-def format_coefficient(value: float) -> str:
-    """A coefficient's size with up to 12 digits: ``0.300475``."""
-    return f"{abs(value):.{COEFFICIENT_DIGITS}g}"
-
-
-def format_combination(names: Sequence[Name], terms: Iterable[tuple[int, float]]) -> str:
-    """A linear combination as text.
-
-    `names`: sequence of (body, symbol); `terms`: iterable of (column, coefficient), in the order in
-    which they are to be read. Terms of one symbol with equal coefficients other than +-1 are
-    grouped at the place of their first.
-    """
-    groups: dict[tuple[str, str, bool], list[int]] = {}
-    for column, value in terms:
-        key = (names[column][1], format_coefficient(value), value < 0)
-        if key[1] == "1":
-            key = (str(column), "1", value < 0)
-        groups.setdefault(key, []).append(column)
-    text = ""
-    for (_, size, negative), columns in groups.items():
-        labels = [parameter_label(names[c]) for c in columns]
-        inner = " + ".join(labels)
-        if size != "1":
-            inner = f"{size} ({inner})" if len(labels) > 1 else f"{size} {inner}"
-        if not text:
-            text = f"-{inner}" if negative else inner
-        else:
-            text += f" - {inner}" if negative else f" + {inner}"
-    return text or "0"
-
-
-ALONE, COMBINED, NEVER, GIVEN = "alone", "combined", "not at all", "given"
-"""What can be identified of a parameter: its value, sums it is part of, nothing; or it is given."""
-
 MARKS = {ALONE: "★", NEVER: "✕", GIVEN: "="}
 LEADING, FOLLOWING = "●", "○"
-
-MAX_ROUNDINGS_SPELLED = 4
-"""Roundings that are spelled out in a sentence."""
 
 PAPER_SYMBOLS = tuple(SYMBOLS[k] for k in RPNA)
 """Symbols in the order of the tables of Wensing et al. (2024)."""
@@ -113,67 +49,7 @@ TABLE_WIDTH = 96
 """Width in characters after which a table is continued below."""
 
 
-class IdentifiedParameters(Protocol):
-    """Members of `feasid.BaseParameters` that the views read."""
-
-    @property
-    def robot(self) -> Robot:
-        """The robot."""
-
-    @property
-    def coefficients(self) -> Coefficients:
-        """The computation, with its spans and ranks."""
-
-    @property
-    def size(self) -> int:
-        """Number of base parameters."""
-
-    @property
-    def unknowns(self) -> int:
-        """Number of unknown standard parameters."""
-
-    @property
-    def independent(self) -> npt.NDArray[np.intp]:
-        """Columns of the leading parameters."""
-
-    @property
-    def matrix(self) -> sparse.csc_array:
-        """K, sparse."""
-
-    @property
-    def expressions(self) -> tuple[str, ...]:
-        """Each base parameter as a sum."""
-
-    @property
-    def status(self) -> tuple[str, ...]:
-        """Identifiability of each standard parameter."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Near-degenerate geometry."""
-
-    @property
-    def check(self) -> SampleCheck:
-        """Result of the check on random motions."""
-
-    @property
-    def roundings(self) -> tuple[RoundedNumber, ...]:
-        """Numbers of the description that were rounded to exact angles and lengths."""
-
-    @property
-    def deciding(self) -> tuple[RoundedNumber, ...]:
-        """Rounded numbers that change the number of base parameters."""
-
-    @property
-    def literal(self) -> IdentifiedParameters:
-        """Base parameters without `roundings`."""
-
-    def listing(self) -> str:
-        """One line per base parameter."""
-
-
-@dataclass(frozen=True)
-class SpanDimensions:
+class SpanDimensions(NamedTuple):
     """Dimensions of the spans at each body.
 
     ``motion`` of the velocities it can attain (V), ``parameters`` of the combinations that
@@ -227,8 +103,7 @@ def symbol_table(base: IdentifiedParameters, without: IdentifiedParameters | Non
     """
     rows = symbol_rows(base)
     names = parameter_owners(base.robot)
-    lines = [["", *names]]
-    lines += [[symbol, *cells] for symbol, cells in rows.items()]
+    lines = [["", *names], *([symbol, *cells] for symbol, cells in rows.items())]
     lines += _dimension_lines(base, without, len(names))
     parts = [
         _format_table_columns(lines, some, len(rows))
@@ -259,8 +134,11 @@ def _format_table_columns(
 ) -> str:
     """Some columns of the table; an empty line between marks and dimensions."""
     cells = [[line[0], *(line[k] for k in columns)] for line in lines]
-    widths = [max(len(line[k]) for line in cells) for k in range(len(columns) + 1)]
-    text = [_format_row(line, widths) for line in cells]
+    first, *others = (max(map(len, column)) for column in zip(*cells, strict=True))
+    text = [
+        "  ".join([head.ljust(first), *map(str.center, marks_of_line, others)]).rstrip()
+        for head, *marks_of_line in cells
+    ]
     text.insert(marks + 1, "")
     return "\n".join(text)
 
@@ -270,22 +148,11 @@ def _dimension_lines(
 ) -> list[list[str]]:
     dimensions = span_dimensions(base)
     there = dimensions if without is None else span_dimensions(without)
-    pairs = (
-        ("dim V", dimensions.motion, there.motion),
-        ("dim K", dimensions.parameters, there.parameters),
-        ("dim T", dimensions.transfers, there.transfers),
-    )
     out = []
-    for label, own, other in pairs:
+    for label, own, other in zip(("dim V", "dim K", "dim T"), dimensions, there, strict=True):
         cells = [str(a) if a == b else f"{b} ({a})" for a, b in zip(own, other, strict=True)]
         out.append([label, *cells, *[""] * (columns - len(cells))])
     return out
-
-
-def _format_row(cells: Sequence[str], widths: Sequence[int]) -> str:
-    head = cells[0].ljust(widths[0])
-    rest = [c.center(w) for c, w in zip(cells[1:], widths[1:], strict=True)]
-    return "  ".join([head, *rest]).rstrip()
 
 
 def explain_parameter(base: IdentifiedParameters, name: str) -> str:
@@ -372,23 +239,6 @@ def _explain_restriction(base: IdentifiedParameters, owner: int) -> str:
     return f" (body {name!r} moves in {rank} of 6 directions only, gravity included)"
 
 
-def describe_rounding(base: IdentifiedParameters) -> str:
-    """Describe the geometry treated as exact, and the result for the literal numbers."""
-    if not base.roundings:
-        return "no rounding in the description"
-    decide = base.deciding or base.roundings
-    spelled = [str(s) for s in decide[:MAX_ROUNDINGS_SPELLED]]
-    if len(decide) > MAX_ROUNDINGS_SPELLED:
-        spelled.append(f"and {len(decide) - MAX_ROUNDINGS_SPELLED} more")
-    text = "; ".join(spelled)
-    if base.deciding:
-        others = len(base.roundings) - len(base.deciding)
-        text += f" (decisive; {others} other roundings are not)" if others else " (decisive)"
-    if not base.deciding:
-        return f"{text}: no count depends on it"
-    return f"{text}: {base.literal.size} base parameters when taken literally, {base.size} exact"
-
-
 MARK_STYLES = {
     "★": ("known alone", GREEN, "*"),
     "●": ("leading term of a combination", BLUE, "o"),
@@ -420,28 +270,6 @@ def identifiability_map(rows: Mapping[str, Sequence[str]], owners: Sequence[str]
     return figure
 
 
-def base_display(base: IdentifiedParameters) -> Display:
-    """The count, the verification, and as many combinations as fit on the screen."""
-    count = {kind: base.status.count(kind) for kind in (ALONE, COMBINED, NEVER)}
-    unknown_count, unsure = base.robot.size - base.unknowns, base.check.unconfirmed
-    what = "unknown parameters" if unknown_count else "parameters"
-    counts = f"{count[ALONE]} known alone, {count[COMBINED]} in sums, {count[NEVER]} never"
-    outcome = f"leave {', '.join(unsure)} open" if unsure else "confirm the count"
-    measures = [
-        Measure("parameters", counts + (f", {unknown_count} given" if unknown_count else "")),
-        Measure("random motions", outcome, "confirmed", not unsure),
-    ]
-    if base.roundings:
-        measures.append(Measure("rounded geometry", f"{len(base.roundings)} taken as exact"))
-    return Display(
-        f"base parameters of {base.robot.name!r}: {base.size} of {base.unknowns} {what}",
-        measures,
-        base.warnings,
-        base.listing().splitlines(),
-        "more: base.listing(), base.table(), base.explain('body.m'), base.K",
-    )
-
-
 def as_dict(base: IdentifiedParameters) -> dict[str, Any]:
     """Everything that can be known, as plain data for JSON.
 
@@ -449,19 +277,15 @@ def as_dict(base: IdentifiedParameters) -> dict[str, Any]:
     coefficients [body, symbol, value] in SI units.
     """
     names = base.robot.parameter_names
-    rows = base.matrix.tocsr()
-    rows.sort_indices()
-    combinations = []
-    for r, lead in enumerate(base.independent.tolist()):
-        part = slice(rows.indptr[r], rows.indptr[r + 1])
-        pairs = zip(rows.indices[part].tolist(), rows.data[part].tolist(), strict=True)
-        combinations.append(
-            {
-                "leads": list(names[lead]),
-                "expression": base.expressions[r],
-                "coefficients": [[*names[c], value] for c, value in pairs],
-            }
-        )
+    leads, rows = base.independent.tolist(), terms_by_row(base.matrix)
+    combinations = [
+        {
+            "leads": list(names[lead]),
+            "expression": expression,
+            "coefficients": [[*names[c], value] for c, value in terms],
+        }
+        for lead, expression, terms in zip(leads, base.expressions, rows, strict=True)
+    ]
     status = [[*n, s] for n, s in zip(names, base.status, strict=True)]
     return {
         "robot": base.robot.name,

@@ -29,7 +29,8 @@ from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import problem_units
 from feasid.feasibility.least_squares import feasible_least_squares
 from feasid.identifiability.base import BaseParameters
-from feasid.identifiability.views import Wanted, parameter_label
+from feasid.identifiability.parameters import parameter_label
+from feasid.identifiability.views import Wanted
 from feasid.options.complete import complete_options
 from feasid.options.tables import RangeOptions
 from feasid.robot.description import Robot

@@ -23,7 +23,7 @@ from mechanisms import (
 
 from feasid.errors import FeasidError, RankError
 from feasid.identifiability.base import base_parameters
-from feasid.identifiability.views import ALONE, COMBINED, NEVER
+from feasid.identifiability.parameters import ALONE, COMBINED, NEVER
 
 HARMLESS_WARNED = 0.01  # share of harmless mechanisms that may be warned of
 
