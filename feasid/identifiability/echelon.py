@@ -208,10 +208,8 @@ class Echelon:
         out = []
         for j, (columns, units, _, inertial) in enumerate(layouts):
             vectors[j, dependent[j]] = np.eye(k)
-            unfixed = np.ones(d, dtype=bool)
-            unfixed[dependent[j]] = False
-            remaining = np.flatnonzero(unfixed)
-            drive = self.drive_symbols(members[j])
+            remaining = np.setdiff1d(np.arange(d), dependent[j])
+            drive = self.run.drive_symbols(members[j])
             out.append(
                 JointNullspace(
                     columns, units, vectors[j], dependent[j], remaining, inertial, drive, error[j]
@@ -249,20 +247,13 @@ class Echelon:
             roots += list((np.ones(4) if rotor.symmetric else ROOT2) / scale)
         inertial = len(columns)
         drive = run.single_joint_drives[i]
-        for symbol in self.drive_symbols(i):
+        size, gear = float(run.torque_units[i]), float(run.gear_ratio_sizes[i])
+        pull = run.frames.gravity_size or 1.0
+        for symbol in run.drive_symbols(i):
             columns.append(robot.drive_columns(drive or 0)[symbol])
-            size = float(run.torque_units[i])
-            gear = float(run.gear_ratio_sizes[i])
-            pull = run.frames.gravity_size or 1.0
             units.append(size**2 * gear if symbol == "Ia" else size * pull)
             roots.append(1.0)
         return np.array(columns), np.array(units), np.array(roots), inertial
-
-    def drive_symbols(self, i: int) -> tuple[str, ...]:
-        """Own drive terms of a joint that its rows contain."""
-        drive = self.run.single_joint_drives[i]
-        symbols = () if drive is None else self.run.robot.drives[drive].symbols
-        return tuple(s for s in ("Ia", "fo") if s in symbols)
 
     def preference_order(self, i: int, d: int) -> npt.NDArray[np.intp]:
         """Positions of a block's columns in the order of preference."""

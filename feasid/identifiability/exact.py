@@ -89,10 +89,8 @@ def _orthogonal(rotation: Array, denominator: int) -> list[list[Fraction]] | Non
     fractions = [
         [Fraction(float(v)).limit_denominator(denominator) for v in row] for row in rotation
     ]
-    products = [
-        [sum(a * b for a, b in zip(r, s, strict=True)) for s in fractions] for r in fractions
-    ]
-    return fractions if products == [[int(i == j) for j in range(3)] for i in range(3)] else None
+    products = matrix_product(fractions, transpose(fractions))
+    return fractions if products == np.eye(3).tolist() else None
 
 
 def _rotation_distance(exact: list[list[Fraction]], rotation: Array) -> float:
@@ -119,10 +117,7 @@ def _turn_by_small_angle(
         [2 * (x * y + z) / n, (1 - x * x + y * y - z * z) / n, 2 * (y * z - x) / n],
         [2 * (x * z - y) / n, 2 * (y * z + x) / n, (1 - x * x - y * y + z * z) / n],
     ]
-    return [
-        [sum((a * c[j] for a, c in zip(row, turn, strict=True)), Fraction(0)) for j in range(3)]
-        for row in coarse
-    ]
+    return matrix_product(coarse, turn)
 
 
 def screw_size(screw: Array) -> float:
@@ -161,12 +156,9 @@ def matrix_product(a: Matrix, b: Matrix) -> Matrix:
     """Matrix product, skipping zeros."""
     out = []
     for row in a:
-        entries = [(k, v) for k, v in enumerate(row) if v]
+        pairs = [(v, b[k]) for k, v in enumerate(row) if v]
         out.append(
-            [
-                sum((v * b[k][j] for k, v in entries if b[k][j]), row[0] * 0)
-                for j in range(len(b[0]))
-            ]
+            [sum((v * r[j] for v, r in pairs if r[j]), row[0] * 0) for j in range(len(b[0]))]
         )
     return out
 
@@ -205,6 +197,9 @@ def inertia_entries(k: int) -> list[tuple[int, int, int]]:
 
 INERTIAS = [inertia_entries(k) for k in range(len(SYMBOLS))]
 
+PICKS = (*UPPER, (2, 4), (0, 5), (1, 3), (5, 5))
+"""Entries of a spatial inertia that are its ten parameters."""
+
 
 def bilinear_functional(left: Vector, right: Vector) -> Vector:
     """The functional left' I(delta) right on the ten parameters."""
@@ -220,28 +215,20 @@ def parameter_map(transform: Matrix) -> Matrix:
 
     Wensing et al. (2024) eq. (39).
     """
-    columns = [[row[j] for row in transform] for j in range(6)]
-    picks = [*UPPER, (2, 4), (0, 5), (1, 3), (5, 5)]
-    return [bilinear_functional(columns[r], columns[c]) for r, c in picks]
+    columns = transpose(transform)
+    return [bilinear_functional(columns[r], columns[c]) for r, c in PICKS]
 
 
 def parameter_rate(screw: Vector) -> Matrix:
     """A with vee((Phi x)' I + I (Phi x)) = A delta, 10 x 10; Wensing et al. (2024) eq. (40)."""
     s = cross(screw)
     one = [[s[0][0] * 0 + int(i == j) for j in range(6)] for i in range(6)]
-    columns = [[row[j] for row in s] for j in range(6)]
-    picks = [*UPPER, (2, 4), (0, 5), (1, 3), (5, 5)]
-    return [
-        [
-            a + b
-            for a, b in zip(
-                bilinear_functional(columns[r], one[c]),
-                bilinear_functional(one[r], columns[c]),
-                strict=True,
-            )
-        ]
-        for r, c in picks
-    ]
+    columns, out = transpose(s), []
+    for r, c in PICKS:
+        moved_left = bilinear_functional(columns[r], one[c])
+        moved_right = bilinear_functional(one[r], columns[c])
+        out.append([a + b for a, b in zip(moved_left, moved_right, strict=True)])
+    return out
 
 
 # -- spans ---------------------------------------------------------------------------------------
@@ -395,7 +382,7 @@ def _joint_nullspace(echelon: Echelon, i: int, rows: Matrix) -> JointNullspace:
         np.array(bound, dtype=np.intp),
         np.array(leading, dtype=np.intp),
         inertial,
-        echelon.drive_symbols(i),
+        echelon.run.drive_symbols(i),
         np.zeros(len(bound)),
     )
 
@@ -479,9 +466,7 @@ def _propagate_exactly(
 
 def _reduce_to_block_columns(echelon: Echelon, i: int, rows: Matrix, width: int) -> Matrix:
     """Rows on the columns of a block: symmetric rotors reduced, absent drive terms left out."""
-    run = echelon.run
-    rotor, drive = run.robot.bodies[i].rotor, run.single_joint_drives[i]
-    symbols = () if drive is None else run.robot.drives[drive].symbols
+    rotor, symbols = echelon.run.robot.bodies[i].rotor, echelon.run.drive_symbols(i)
     reduce = None
     if rotor is not None and rotor.symmetric:
         reduce = [[to_rational(int(v)) for v in row] for row in SYMMETRIC_ROTOR]
@@ -491,10 +476,7 @@ def _reduce_to_block_columns(echelon: Echelon, i: int, rows: Matrix, width: int)
         if width > 10:
             part = row[10:20]
             new = new + (part if reduce is None else matrix_product([part], reduce)[0])
-        for k, symbol in enumerate(("Ia", "fo")):
-            if symbol in symbols:
-                new.append(row[width + k])
-        out.append(new)
+        out.append(new + [row[width + ("Ia", "fo").index(symbol)] for symbol in symbols])
     return out
 
 

@@ -151,18 +151,8 @@ class Frames:
         speeds = [speed[rows] for rows in robot.rows]
         pull = float(np.linalg.norm(robot.gravity))
         gravity = robot.gravity / pull if pull > 0 else np.zeros(3)
-        return cls(
-            robot,
-            length,
-            homes,
-            origins,
-            rotations,
-            arms / length,
-            tuple(screws),
-            tuple(speeds),
-            gravity,
-            pull,
-        )
+        poses = homes, origins, rotations, arms / length
+        return cls(robot, length, *poses, tuple(screws), tuple(speeds), gravity, pull)
 
     @cached_property
     def motion_transforms(self) -> Array:
@@ -189,10 +179,6 @@ class Frames:
     def parameter_rates(self) -> Array:
         """A(Phi) for the first screw of each joint, shape (n, 10, 10)."""
         return parameter_rate(self.first_screws)
-
-    def torque_unit(self, i: int) -> float:
-        """A joint torque of one unit in working units: length times speed."""
-        return self.length * float(self.speeds[i][0])
 
 
 def screw_axis(screw: Array) -> tuple[Array, bool, bool]:
@@ -255,11 +241,8 @@ def nearly_degenerate_joints(frames: Frames) -> tuple[int, ...]:
     sizes = np.zeros((n, 20))
     sizes[:, :9] = frames.rotations.reshape(n, 9)
     sizes[inner, 9:12] = frames.positions[inner]
-    turned = np.where(
-        frames.first_screws[:, :3].any(axis=1, keepdims=True),
-        frames.first_screws[:, :3],
-        frames.first_screws[:, 3:],
-    )
+    turns, shifts = frames.first_screws[:, :3], frames.first_screws[:, 3:]
+    turned = np.where(turns.any(axis=1, keepdims=True), turns, shifts)
     there = np.einsum("nij,nj->ni", frames.rotations[inner], turned[inner])
     parent_axis = turned[parents[inner]]
     sizes[inner, 12:14] = cosine_and_sine(there, parent_axis)
@@ -272,11 +255,8 @@ def nearly_degenerate_joints(frames: Frames) -> tuple[int, ...]:
     sizes[~inner, 12:14] = cosine_and_sine(pulled, turned[~inner])
     sizes[~inner, 14:17] = pulled
     sizes = np.abs(sizes)
-    return tuple(
-        np.flatnonzero(
-            ((sizes > DEGENERACY_RANGE[0]) & (sizes < DEGENERACY_RANGE[1])).any(axis=1)
-        ).tolist()
-    )
+    doubtful = (sizes > DEGENERACY_RANGE[0]) & (sizes < DEGENERACY_RANGE[1])
+    return tuple(np.flatnonzero(doubtful.any(axis=1)).tolist())
 
 
 def cosine_and_sine(a: Array, b: Array) -> Array:
@@ -346,7 +326,6 @@ class ScaledExperiment:
     held: frozenset[int] = frozenset()
     doubtful_values: list[DoubtfulSingularValue] = field(default_factory=list)
     _spectra: dict[Key, tuple[ScrewSpectrum, ScrewSpectrum]] = field(default_factory=dict)
-    _orbits: dict[Key, tuple[list[ScrewAction], list[ScrewAction]]] = field(default_factory=dict)
 
     @cached_property
     def frames(self) -> Frames:
@@ -365,6 +344,12 @@ class ScaledExperiment:
                 if owner[i] is None and drive.name == self.robot.bodies[i].name:
                     owner[i] = k
         return tuple(owner)
+
+    def drive_symbols(self, i: int) -> tuple[str, ...]:
+        """Terms of a joint's own drive that its rows contain, of "Ia" and "fo"."""
+        drive = self.single_joint_drives[i]
+        symbols = () if drive is None else self.robot.drives[drive].symbols
+        return tuple(s for s in ("Ia", "fo") if s in symbols)
 
     @cached_property
     def shared_drives(self) -> tuple[int, ...]:
@@ -402,14 +387,11 @@ class ScaledExperiment:
     @cached_property
     def shared_column_units(self) -> Array:
         """Size of a working unit of each of `shared_drive_columns`."""
-        units = []
+        units, pull = [], self.frames.gravity_size or 1.0
         for k, symbol, _ in self.shared_drive_columns:
-            largest = max(
-                abs(c) / self.torque_units[i] for i, c in self.shared_drive_factors[k].items()
-            )
-            units.append(
-                1 / largest**2 if symbol == "Ia" else (self.frames.gravity_size or 1.0) / largest
-            )
+            factors = self.shared_drive_factors[k].items()
+            largest = max(abs(c) / self.torque_units[i] for i, c in factors)
+            units.append(1 / largest**2 if symbol == "Ia" else pull / largest)
         return np.array(units)
 
     def shared_drive_terms(self, i: int, seed: int) -> Array:
@@ -450,26 +432,17 @@ class ScaledExperiment:
         inertia = ROOT2[:, None] * parameter_transform(rotor.rotation, position) / ROOT2
         speed = rotor.gear / float(f.speeds[i][0])
         if rotor.symmetric:
-            still_v, still_p = (
-                ScrewSpectrum(np.eye(1), {}, None, 1),
-                ScrewSpectrum(np.eye(4), {}, None, 1),
-            )
+            still = [ScrewSpectrum(np.eye(size), {}, None, 1) for size in (1, 4)]
+            inertia = inertia @ (ROOT2[:, None] * SYMMETRIC_ROTOR)
             spin = np.array([[0.0, 1.0, 0.0, 0.0]])
-            return RotorView(
-                lift[2:3],
-                inertia @ (ROOT2[:, None] * SYMMETRIC_ROTOR),
-                speed,
-                still_v,
-                still_p,
-                spin,
-            )
+            return RotorView(lift[2:3], inertia, speed, *still, spin)
         velocity, parameter = self._screw_spectra(ROTOR_SPIN)
         return RotorView(lift, inertia, speed, velocity, parameter, momentum_map(ROTOR_SPIN))
 
     @cached_property
     def torque_units(self) -> Array:
         """Working unit of each joint's torque: length times speed."""
-        return np.array([self.frames.torque_unit(i) for i in range(len(self.robot.bodies))])
+        return np.array([self.frames.length * float(speeds[0]) for speeds in self.frames.speeds])
 
     @cached_property
     def gear_ratio_sizes(self) -> Array:
@@ -484,38 +457,30 @@ class ScaledExperiment:
         if key not in self._spectra:
             pair = velocity_spectrum(axis, turns, shifts), parameter_spectrum(axis, turns, shifts)
             self._spectra[key] = pair
-            self._orbits[key] = [pair[0].screw_action()], [pair[1].screw_action()]
         return self._spectra[key]
 
     def screw_actions(self, i: int) -> tuple[list[ScrewAction], list[ScrewAction]]:
         """Actions of joint i's screws on velocities and on functionals, rotor included."""
-        rotor = self.rotor_views[i]
-        if rotor is not None:
-            v, k = self._screw_spectra(self.frames.screws[i][0])
-            return (
-                [stacked_action(v, rotor.velocity, rotor.speed)],
-                [stacked_action(k, rotor.parameter, rotor.speed)],
-            )
-        if self.robot.bodies[i].dof == 1:
-            self._screw_spectra(self.frames.screws[i][0])
-            axis, turns, shifts = screw_axis(self.frames.screws[i][0])
-            return self._orbits[axis.tobytes(), turns, shifts]
-        return _screw_actions(self, self.frames.screws[i])
+        rotor, screws = self.rotor_views[i], self.frames.screws[i]
+        if len(screws) > 1:
+            return _screw_actions(self, screws)
+        v, k = self._screw_spectra(screws[0])
+        if rotor is None:
+            return [v.screw_action()], [k.screw_action()]
+        return (
+            [stacked_action(v, rotor.velocity, rotor.speed)],
+            [stacked_action(k, rotor.parameter, rotor.speed)],
+        )
 
     def span_basis(self, columns: Array, body: int, what: str) -> Array:
         """Basis of a span, noting what is nearly degenerate."""
         out, s = column_basis(columns)
-        if s.size and s[-1] < DOUBTFUL_SINGULAR_VALUES[1]:
-            for value in s[
-                (s > DOUBTFUL_SINGULAR_VALUES[0]) & (s < DOUBTFUL_SINGULAR_VALUES[1])
-            ].tolist():
-                self.doubtful_values.append(DoubtfulSingularValue(body, what, value))
+        low, high = DOUBTFUL_SINGULAR_VALUES
+        for value in s[(s > low) & (s < high)].tolist():
+            self.doubtful_values.append(DoubtfulSingularValue(body, what, value))
         m = columns.shape[0]
-        return (
-            WHOLE_SPACE[m]
-            if m in WHOLE_SPACE and out.shape[1] == m and s[-1] >= WEAK_DIRECTION
-            else out
-        )
+        complete = m in WHOLE_SPACE and out.shape[1] == m and s[-1] >= WEAK_DIRECTION
+        return WHOLE_SPACE[m] if complete else out
 
 
 def _screw_actions(

@@ -360,9 +360,7 @@ class RecursionStep:
     def _drive_term_rows(self, seeds: dict[int, AffineSet]) -> tuple[Array, Array, Array]:
         """Rows that contain drive terms: on x, on the own (Ia, fo), on the shared ones."""
         run, i = self.run, self.i
-        drive = run.single_joint_drives[i]
-        symbols = () if drive is None else run.robot.drives[drive].symbols
-        own_symbols = [s for s in ("Ia", "fo") if s in symbols]
+        own_symbols = run.drive_symbols(i)
         points = self._base_points(seeds) if self.stacked_screws.shape[1] == 1 else []
         width = self.momentum_maps[0].shape[1]
         x_rows = np.zeros((len(points), width))
