@@ -21,6 +21,9 @@ from feasid.core.arrays import Array
 Integers = npt.NDArray[np.object_]
 """Arrays of int."""
 
+Exact = list[list[Fraction]]
+"""A matrix of rationals."""
+
 MANTISSA = 53
 """Bits of a double's significand."""
 
@@ -168,6 +171,16 @@ def _number_error(token: str) -> str:
     return f"{quoted} is not a number"
 
 
+def dot(a: Iterable[Fraction], b: Iterable[Fraction]) -> Fraction:
+    """Sum of products."""
+    return sum((x * y for x, y in zip(a, b, strict=True)), Fraction(0))
+
+
+def combine(row: Mapping[Any, Fraction], values: Any) -> Fraction:
+    """Sum of the values at a row's keys, by its coefficients."""
+    return sum((c * values[key] for key, c in row.items()), Fraction(0))
+
+
 Unknown = tuple[Any, ...]
 Equation = tuple[dict[Unknown, Fraction], Fraction]
 """Coefficients by unknown, and the right side."""
@@ -194,9 +207,11 @@ def solve_near(
         least = rounding * max((abs(float(c)) / size(u) for u, c in row.items()), default=0.0)
         # A pivot's row holds only later pivots, so that taking the earliest first ends.
         while pending := [u for u in row if u in places]:
-            row, value = _substitute(
-                row, value, pivots[places[min(pending, key=places.__getitem__)]]
-            )
+            unknown, pivot_row, constant = pivots[places[min(pending, key=places.__getitem__)]]
+            factor = row.pop(unknown)
+            for u, c in pivot_row.items():
+                row[u] = row.get(u, Fraction(0)) + factor * c
+            row, value = {u: c for u, c in row.items() if c}, value - factor * constant
         if not row:
             if value:
                 return None
@@ -209,29 +224,8 @@ def solve_near(
         pivots.append((pivot, {u: -c / factor for u, c in row.items()}, value / factor))
     out = dict(start)
     for unknown, row, value in reversed(pivots):
-        out[unknown] = value + sum((c * out[u] for u, c in row.items()), Fraction(0))
+        out[unknown] = value + combine(row, out)
     return out
-
-
-def _substitute(
-    row: dict[Unknown, Fraction],
-    value: Fraction,
-    pivot: tuple[Unknown, dict[Unknown, Fraction], Fraction],
-) -> tuple[dict[Unknown, Fraction], Fraction]:
-    """The equation with one unknown replaced by its pivot row."""
-    unknown, pivot_row, constant = pivot
-    factor = row.get(unknown)
-    if not factor:
-        return row, value
-    out = dict(row)
-    del out[unknown]
-    for u, c in pivot_row.items():
-        new = out.get(u, Fraction(0)) + factor * c
-        if new:
-            out[u] = new
-        else:
-            out.pop(u, None)
-    return out, value - factor * constant
 
 
 def solve_square(

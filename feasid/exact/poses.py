@@ -15,9 +15,12 @@ Sec. III). This does not depend on the axes in which I is given, so a file's dec
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
+
+from feasid.certificate import definiteness
+from feasid.exact.numbers import Exact
 
 DIGITS = 60
 """Significant digits of poses; see `ENCLOSURE` for their accuracy."""
@@ -126,65 +129,42 @@ def pseudo_inertia(
         return [*out, [*(m * x for x in c), m]]
 
 
-def sum_matrices(matrices: Sequence[Sequence[Sequence[Decimal]]]) -> list[list[Fraction]]:
+def sum_matrices(matrices: Sequence[Sequence[Sequence[Decimal]]]) -> Exact:
     """Sum of 4x4 matrices as exact rationals, symmetric."""
     total = [[sum(Fraction(a[r][c]) for a in matrices) for c in range(4)] for r in range(4)]
     return [[Fraction(total[r][c] + total[c][r]) / 2 for c in range(4)] for r in range(4)]
 
 
-def definiteness_within(
-    matrix: list[list[Fraction]],
-    scale: Fraction,
-    decide: Callable[[list[list[Fraction]]], str],
-    width: Fraction = ENCLOSURE,
-) -> str:
+def definiteness_within(matrix: Exact, scale: Fraction, width: Fraction = ENCLOSURE) -> str:
     """Definiteness of a matrix known to ``width * scale`` per entry, or "undecided".
 
     `scale` bounds every number that was added on the way to an entry.
     """
     radius = 4 * width * scale
 
-    def shift_diagonal(by: Fraction) -> list[list[Fraction]]:
+    def shift_diagonal(by: Fraction) -> Exact:
         return [
             [x + (by if r == c else 0) for c, x in enumerate(row)] for r, row in enumerate(matrix)
         ]
 
-    if decide(shift_diagonal(-radius)) == "positive definite":
+    if definiteness(shift_diagonal(-radius)) == "positive definite":
         return "positive definite"
-    return "indefinite" if decide(shift_diagonal(radius)) == "indefinite" else "undecided"
+    return "indefinite" if definiteness(shift_diagonal(radius)) == "indefinite" else "undecided"
 
 
-Matrix = list[list[Fraction]]
-
-
-def symmetric_matrix(moments: Sequence[Fraction]) -> Matrix:
+def symmetric_matrix(moments: Sequence[Fraction]) -> Exact:
     """Symmetric 3x3 matrix of (xx, xy, xz, yy, yz, zz)."""
     xx, xy, xz, yy, yz, zz = moments
     return [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
 
 
-def second_moments(moments: Sequence[Fraction]) -> Matrix:
+def second_moments(moments: Sequence[Fraction]) -> Exact:
     """Sigma = tr(I)/2 1 - I of an inertia given by (xx, xy, xz, yy, yz, zz)."""
     inertia = symmetric_matrix(moments)
     half = (inertia[0][0] + inertia[1][1] + inertia[2][2]) / 2
     return [[(half if r == c else 0) - inertia[r][c] for c in range(3)] for r in range(3)]
 
 
-def is_positive_definite(a: Matrix) -> bool:
-    """Whether a symmetric 3x3 matrix is positive definite: its leading minors are positive."""
-    minor = a[0][0] * a[1][1] - a[0][1] ** 2
-    return a[0][0] > 0 and minor > 0 and determinant(a) > 0
-
-
-def determinant(a: Matrix) -> Fraction:
-    """Determinant of a 3x3 matrix."""
-    return (
-        a[0][0] * (a[1][1] * a[2][2] - a[1][2] * a[2][1])
-        - a[0][1] * (a[1][0] * a[2][2] - a[1][2] * a[2][0])
-        + a[0][2] * (a[1][0] * a[2][1] - a[1][1] * a[2][0])
-    )
-
-
 def is_possible_inertia(mass: Fraction, moments: Sequence[Fraction]) -> bool:
     """Whether the link is the inertia of some body with volume: m > 0 and Sigma > 0."""
-    return mass > 0 and is_positive_definite(second_moments(moments))
+    return mass > 0 and definiteness(second_moments(moments)) == "positive definite"

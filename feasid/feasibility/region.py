@@ -183,12 +183,6 @@ class Region:
         return self.prover.question.elimination
 
     @cached_property
-    def _constraints_on_free_parameters(self) -> list[int]:
-        """Constraints that involve x."""
-        T = self._elimination.T
-        return [k for k, c in enumerate(self.feasible.constraints) if T[c.columns].any()]
-
-    @cached_property
     def _unit_directions(self) -> Array:
         """Size of one unit of each x."""
         return np.diag(self.scale.parameters[self._elimination.roots])
@@ -224,15 +218,6 @@ class Region:
             raise SolverError("the path of central points was lost: Newton's method did not settle")
         return minimum.delta
 
-    def _newton_step(self, x: Array, right: Array | None) -> Array:
-        """The Newton step to the minimiser of the logarithms less ``right.x``, in units."""
-        (g, H), (slope, curvature) = (
-            self._constraint_barrier.derivatives(x),
-            self._budget_barrier.derivatives(x),
-        )
-        target = np.zeros(len(x)) if right is None else self._unit_directions.T @ right
-        return newton_step(H + curvature, target - g - slope)
-
     def _maximise(self, c: Array) -> tuple[Array, Array, dict[int, Array]]:
         """The largest ``c.x``: a point strictly inside, and multipliers w and by place.
 
@@ -251,9 +236,12 @@ class Region:
             mu /= PATH_FACTOR
         move = np.zeros_like(x)
         if mu > 0:
-            move = self._unit_directions @ self._newton_step(x, c / mu)
+            g, H = self._constraint_barrier.derivatives(x)
+            slope, curvature = self._budget_barrier.derivatives(x)
+            target = self._unit_directions.T @ (c / mu)
+            move = self._unit_directions @ newton_step(H + curvature, target - g - slope)
         matrices, prices = self._constraint_barrier.multipliers(x, move)
-        places, count = self._constraints_on_free_parameters, len(self._elimination.inside.blocks)
+        places, count = self.prover.question.free_constraints, len(self._elimination.inside.blocks)
         multipliers = {places[k]: mu * Z for k, Z in matrices.items()}
         multipliers |= {places[count + k]: np.array([[mu * z]]) for k, z in prices.items()}
         return x, mu * self._budget_barrier.multipliers(x, move), multipliers

@@ -190,11 +190,11 @@ def _definiteness_of_body(body: LinkGroup) -> str:
     """
     matrix, scale = _sum_pseudo_inertias(body, _float_pose)
     width = Fraction(max(FLOAT_WIDTH, 1e-13 * len(body.parts)))
-    decided = definiteness_within(matrix, scale, definiteness, width)
+    decided = definiteness_within(matrix, scale, width)
     if decided != "undecided":
         return decided
     matrix, scale = _sum_pseudo_inertias(body, ExactPose.precise_pose)
-    return definiteness_within(matrix, scale, definiteness)
+    return definiteness_within(matrix, scale)
 
 
 def _sum_pseudo_inertias(

@@ -70,7 +70,7 @@ def decide(
     refuted = problem.refute()
     if refuted is not None:
         return ProvedAnswer(refuted, _smallest_known_margin(question, scale, problem.known), None)
-    if problem.wrong or any(s.outcome == "broken" for s in problem.settled):
+    if problem.wrong or problem.broken:
         return ProvedAnswer(None, np.nan, None)
     if problem.redundant_rows and not again:
         reduced_question = question.without_equations(problem.redundant_rows)
@@ -83,15 +83,12 @@ def decide(
         answer = _decide_by_point(problem, scale, delta)
         if answer is not None:
             return answer
-    flat = problem.singular_multipliers()
-    if flat:
-        certificate = prove_boundary(
-            problem, problem.lift_multipliers({}, flat), reference[problem.elimination.roots]
-        )
+    if problem.singular:
+        flat = problem.lift_multipliers({}, problem.singular)
+        certificate = prove_boundary(problem, flat, reference[problem.elimination.roots])
         if certificate is not None:
-            return ProvedAnswer(
-                certificate, _smallest_known_margin(question, scale, problem.known), None
-            )
+            margin = _smallest_known_margin(question, scale, problem.known)
+            return ProvedAnswer(certificate, margin, None)
     ladder = solve.solver_attempts(solver)
     attempts: tuple[Attempt, ...] = ()
     best = ProvedAnswer(None, np.nan, None)
@@ -110,16 +107,12 @@ def decide(
 
 def _units_to_try(problem: PresolvedQuestion, scale: Units) -> Iterator[Units]:
     """Units to try: the given ones, those of the bodies as far as they show, and slimmer ones."""
-    roots, reduced = problem.elimination.roots, problem.feasible
-    first = constraint_units(reduced, scale.mass, scale.length, scale.parameters[roots])
-    yield first
-    robot = problem.question.robot
-    feasible = problem.question.feasible
-    shown = units_from_values(robot, feasible, scale, problem.K, problem.beta, roots)
-    yield constraint_units(reduced, shown.mass, shown.length, shown.parameters[roots])
+    elimination, feasible = problem.elimination, problem.question.feasible
+    yield elimination.units(scale)
+    values = problem.K, problem.beta, elimination.roots
+    yield elimination.units(units_from_values(problem.question.robot, feasible, scale, *values))
     for factor in SLIMMER:
-        slim = units_of_denser_bodies(feasible, scale, factor)
-        yield constraint_units(reduced, slim.mass, slim.length, slim.parameters[roots])
+        yield elimination.units(units_of_denser_bodies(feasible, scale, factor))
 
 
 def _smallest_known_margin(
@@ -131,16 +124,15 @@ def _smallest_known_margin(
     mask[[*known]] = True
     delta = np.zeros(feasible.size)
     delta[[*known]] = [float(x) for x in known.values()]
-    values = [*scale.block_margins(feasible, delta), *scale.linear_margins(feasible, delta)]
-    pairs = zip(feasible.constraints, values, strict=True)
-    return min((float(m) for c, m in pairs if mask[c.columns].all()), default=np.nan)
+    pairs = zip(feasible.constraints, scale.margins(feasible, delta).tolist(), strict=True)
+    return min((m for c, m in pairs if mask[c.columns].all()), default=np.nan)
 
 
 def _decide_by_point(problem: PresolvedQuestion, scale: Units, delta: Array) -> ProvedAnswer | None:
     """The answer when the point near `delta` with the given values is strictly feasible."""
     question = problem.question
-    near = np.array(problem.expand(delta[problem.elimination.roots]))
-    exact = problem.complete_point(near)
+    elimination = problem.elimination
+    exact = problem.complete_point(elimination.expand(delta[elimination.roots]))
     if exact is None:
         return None
     feasible = question.feasible.with_margin(question.margin)
@@ -150,8 +142,8 @@ def _decide_by_point(problem: PresolvedQuestion, scale: Units, delta: Array) -> 
     certificate = question.certify_feasible(exact)
     if certificate is None:
         return None
-    margins = [*scale.block_margins(feasible, point), *scale.linear_margins(feasible, point)]
-    return ProvedAnswer(certificate, float(min(margins)), point)
+    margin = min(scale.margins(feasible, point).tolist())
+    return ProvedAnswer(certificate, margin, point)
 
 
 def _solve_and_prove(
@@ -179,7 +171,7 @@ def _solve_and_prove(
     raw, attempts = solve.solve_verified(program, judge, solver)
     if raw is None:
         return ProvedAnswer(None, np.nan, None, tuple(attempts))
-    delta = problem.expand(scale.parameters * (start + directions @ raw.x[:-1]))
+    delta = problem.elimination.expand(scale.parameters * (start + directions @ raw.x[:-1]))
     certificate = proved.get(id(raw))
     exact = (
         problem.complete_point(delta) if certificate and certificate.claim == "feasible" else None
@@ -193,9 +185,9 @@ def _prove_answer(
     problem: PresolvedQuestion, prover: InfeasibilityProver, raw: SolverAnswer, s: float, z: Array
 ) -> Certificate | None:
     """The statement that a solver's answer proves, if any."""
-    question, flat = problem.question, problem.singular_multipliers()
+    question, flat = problem.question, problem.singular
     if problem.feasible.contains_strictly(z) and not flat:
-        exact = problem.complete_point(problem.expand(z))
+        exact = problem.complete_point(problem.elimination.expand(z))
         certificate = None if exact is None else question.certify_feasible(exact)
         if certificate is not None:
             return certificate

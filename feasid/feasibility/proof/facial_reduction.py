@@ -20,6 +20,9 @@ from feasid.core.arrays import Array
 from feasid.dynamics.kinematics import coordinate_map, nodes, propagate
 from feasid.exact.numbers import (
     Equation,
+    Exact,
+    combine,
+    dot,
     independent_rows,
     printed_decimal,
     simplest_number,
@@ -32,8 +35,6 @@ from feasid.robot.description import Robot
 from feasid.robot.inertia import pseudo_inertia, skew
 from feasid.robot.known import Row
 from feasid.robot.layout import random_configurations
-
-Exact = list[list[Fraction]]
 
 REACHED = 1e-9
 """Relative eigenvalue below which motion does not reach a direction."""
@@ -97,7 +98,7 @@ class Face:
     @cached_property
     def _basis_doubles(self) -> Array:
         """V, shape (s, r)."""
-        return np.array([[float(x) for x in row] for row in self.V]).reshape(len(self.unit), -1)
+        return np.array(self.V, dtype=np.float64).reshape(len(self.unit), -1)
 
     @cached_property
     def projector(self) -> Array:
@@ -139,8 +140,8 @@ class Face:
         """``V W V'`` exactly."""
         count = range(len(self.lead))
         full = [[W[min(a, b), max(a, b)] for b in count] for a in count]
-        half = [[_dot(row, column) for column in full] for row in self.V]
-        return [[_dot(row, other) for other in self.V] for row in half]
+        half = [[dot(row, column) for column in full] for row in self.V]
+        return [[dot(row, other) for other in self.V] for row in half]
 
     def nearest_exact_matrix(self, Z: Array) -> Exact:
         """``V W V'`` near Z, exactly."""
@@ -155,7 +156,7 @@ class Face:
         ]
         lead, _ = independent_rows(forms)
         some = [forms[k] for k in lead]
-        gram = [[_dot(one, two) for two in some] for one in some]
+        gram = [[dot(one, two) for two in some] for one in some]
         factors = solve_square(gram, [remainder[k] for k in lead]) or []
         W = {
             pair: sum((c * f[i] for c, f in zip(factors, some, strict=False)), Fraction(0))
@@ -225,9 +226,8 @@ def _make_row_consistent(
     """The coefficients of one body, changed by their rounding at most."""
     part = {j: row.get(j, Fraction(0)) for j in columns}
     size = max(map(abs, part.values()))
-    zero = Fraction(0)
-    errors = [sum((c * part[j] for j, c in relation.items()), zero) for relation in relations]
-    scales = [sum(map(abs, relation.values()), zero) * size for relation in relations]
+    errors = [combine(relation, part) for relation in relations]
+    scales = [sum(map(abs, relation.values())) * size for relation in relations]
     if not any(errors) or any(abs(e) > SAME * s for e, s in zip(errors, scales, strict=True)):
         return {}
     for constants in ({j for j, c in part.items() if not c or c == 1}, columns & leads):
@@ -325,7 +325,3 @@ def _largest_span_multiplier(E: Array) -> Array:
     out[3:, :3] = out[:3, 3:].T
     out[3:, 3:] = G.T @ G + room / 3 * np.eye(3)
     return out
-
-
-def _dot(a: Sequence[Fraction], b: Sequence[Fraction]) -> Fraction:
-    return sum((x * y for x, y in zip(a, b, strict=True)), Fraction(0))

@@ -20,14 +20,21 @@ from functools import cached_property
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.exact.numbers import Equation, Unknown, printed_decimal, solve_near
+from feasid.exact.numbers import (
+    Equation,
+    Exact,
+    Unknown,
+    decimals_to_integers,
+    printed_decimal,
+    solve_near,
+)
 from feasid.feasibility.constraints.affine import Block, Linear
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.facial_reduction import VISIBLE, Face, kinetic_energy_multipliers
 from feasid.feasibility.proof.presolve import PresolvedQuestion
-from feasid.feasibility.proof.question import DualPoint, Exact
+from feasid.feasibility.proof.question import DualPoint
 from feasid.feasibility.proof.rounding import (
     complete_multipliers,
     lift_to_semidefinite,
@@ -103,12 +110,9 @@ class InfeasibilityProver:
     @cached_property
     def _energy_multipliers(self) -> list[Array]:
         """Kinetic energy of random motions as multipliers of the inertia blocks, scaled to 1."""
-        constraints = self.problem.question.feasible.constraints
-        count = len(self.feasible.blocks)
-        blocks = [
-            b for b in (constraints[k] for k in self.problem.places[:count]) if isinstance(b, Block)
-        ]
-        return kinetic_energy_multipliers(self.problem.question.robot, blocks, self.scale.blocks)
+        question, count = self.problem.question, len(self.feasible.blocks)
+        blocks = [question.feasible.blocks[k] for k in self.problem.places[:count]]
+        return kinetic_energy_multipliers(question.robot, blocks, self.scale.blocks)
 
     def _priced_constraints(self, prices: Array) -> list[int]:
         """Linear constraints of the proof on several parameters."""
@@ -323,12 +327,12 @@ def prove_boundary(problem: PresolvedQuestion, found: DualPoint, z: Array) -> Ce
     if question.margin:
         return None
     constraints, place = question.feasible.constraints, problem.known
-    start = {(j,): printed_decimal(x) for j, x in enumerate(problem.expand(z))}
+    start = {(j,): printed_decimal(x) for j, x in enumerate(problem.elimination.expand(z))}
     start.update({(j,): value for j, value in place.items()})
     equations: list[Equation] = [({(j,): Fraction(1)}, value) for j, value in place.items()]
-    for i, row in enumerate(problem.question.rows):
-        if i in problem.kept:
-            equations.append(({(j,): c for j, c in row.items()}, (question.values or ())[i]))
+    for i in problem.kept:
+        row = {(j,): c for j, c in question.rows[i].items()}
+        equations.append((row, (question.values or ())[i]))
     for j, (row, value) in elimination.solved.items():
         tie = {(j,): Fraction(1), **{(i,): -c for i, c in row.items()}}
         equations.append((tie, value))
@@ -343,25 +347,10 @@ def prove_boundary(problem: PresolvedQuestion, found: DualPoint, z: Array) -> Ce
 
 def _orthogonality_equations(constraint: Block | Linear, Z: Exact) -> list[Equation]:
     """``M(delta) Z = 0`` as linear equations."""
-    basis, constant, columns = _exact_affine_matrices(constraint)
-    out: list[Equation] = []
-    for r in range(len(Z)):
-        for c in range(len(Z)):
-            row = {
-                (j,): total
-                for j, B in zip(columns, basis, strict=True)
-                if (total := sum((B[r][i] * Z[i][c] for i in range(len(Z))), Fraction(0)))
-            }
-            right = -sum((constant[r][i] * Z[i][c] for i in range(len(Z))), Fraction(0))
-            if row:
-                out.append((row, right))
-    return out
-
-
-def _exact_affine_matrices(constraint: Block | Linear) -> tuple[list[Exact], Exact, list[int]]:
-    columns = [int(j) for j in constraint.columns]
-    if isinstance(constraint, Linear):
-        coefficients = [[[printed_decimal(c)]] for c in constraint.coefficients]
-        return coefficients, [[printed_decimal(constraint.constant)]], columns
-    basis = [[[printed_decimal(x) for x in row] for row in B] for B in constraint.basis]
-    return basis, [[printed_decimal(x) for x in row] for row in constraint.constant], columns
+    basis, over = decimals_to_integers(constraint.basis)
+    constant, beside = decimals_to_integers(np.atleast_2d(constraint.constant))
+    weights, columns = np.array(Z, dtype=object), constraint.columns.tolist()
+    forms = (basis @ weights).reshape(len(columns), -1).T / over
+    right = -(constant @ weights).ravel() / beside
+    rows = ({(j,): c for j, c in zip(columns, form, strict=True) if c} for form in forms)
+    return [(row, value) for row, value in zip(rows, right, strict=True) if row]

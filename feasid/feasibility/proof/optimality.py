@@ -29,7 +29,7 @@ from scipy import linalg
 from feasid.core.arrays import Array
 from feasid.core.threads import one_thread
 from feasid.errors import SolverError
-from feasid.exact.numbers import printed_decimal
+from feasid.exact.numbers import dot, printed_decimal
 from feasid.feasibility.cone import (
     CENTRED,
     PATH_FACTOR,
@@ -146,7 +146,7 @@ def _prove_lower_bound(
 ) -> Optimum | None:
     """The bound that a dual point proves with the largest limit that it affords; None for none."""
     gain = -dual.offset - data.target_times(weights)
-    square = sum((w * w for w in weights), Fraction(0))
+    square = dot(weights, weights)
     for heaviest in HEAVIEST:
         limit = dual.question.size_limits(heaviest) if any(dual.remainders) else None
         paid = dual.remainder_cost(limit) if limit else Fraction(0)
@@ -192,7 +192,7 @@ class CentralPath:
         unit, x, count = scale.parameters[roots], delta[roots], len(question.feasible.blocks)
         K = question.rows.as_doubles(len(delta))
         A, b = R @ (K @ elimination.T), rho - R @ (K @ elimination.fixed)
-        places = _constraints_on_free_parameters(question)
+        places = question.free_constraints
         numbers = [
             (place, row, float(scale.linear[place - count]))
             for place, row in zip(places[len(tightened.blocks) :], tightened.linear, strict=True)
@@ -280,9 +280,8 @@ def _blocks_on_faces(
     lifts a multiplier on it to one in SI.
     """
     reduced = question.elimination.inside.with_margin(question.margin)
-    constraints = question.feasible.constraints
-    pairs = list(zip(_constraints_on_free_parameters(question), reduced.blocks, strict=False))
-    originals = [block for place, _ in pairs if isinstance(block := constraints[place], Block)]
+    pairs = list(zip(question.free_constraints, reduced.blocks, strict=False))
+    originals = [question.feasible.blocks[place] for place, _ in pairs]
     units = [scale.blocks[place] for place, _ in pairs]
     energy = kinetic_energy_multipliers(question.robot, originals, units)
     tight = [
@@ -353,12 +352,6 @@ def _bound_gradient_matrix(block: Block, row: Linear) -> Array:
     return np.asarray(np.einsum("a,aij->ij", np.linalg.solve(gram, weights), block.basis))
 
 
-def _constraints_on_free_parameters(question: Question) -> list[int]:
-    """Constraints of the question on its remaining unknowns."""
-    T = question.elimination.T
-    return [k for k, c in enumerate(question.feasible.constraints) if T[c.columns].any()]
-
-
 # -- ranges of linear forms ------------------------------------------------------------------------
 
 
@@ -396,7 +389,7 @@ class RangeEndProver:
         )
         if any(dual.remainders):
             raise SolverError("the multipliers of a range are not those of a proof")
-        square = sum((w * w for w in weights), Fraction(0))
+        square = dot(weights, weights)
         total = dual.offset + self.data.target_times(weights)
         bound = _round_up(total + _sqrt_rounded_up(printed_decimal(self.budget) * square))
         return RangeEnd(form, bound, weights, dual)

@@ -17,12 +17,12 @@ import numpy.typing as npt
 
 from feasid.certificate import definiteness
 from feasid.core.arrays import Array
-from feasid.exact.numbers import printed_decimal, simplest_number, solve_near
+from feasid.exact.numbers import Exact, combine, dot, printed_decimal, simplest_number, solve_near
 from feasid.feasibility.constraints.affine import Linear
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet, block_value, linear_value
 from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.proof.question import DualPoint, Exact, Question
+from feasid.feasibility.proof.question import DualPoint, Question
 from feasid.robot.known import Row
 
 ROUNDING = 1e-9
@@ -35,22 +35,8 @@ ALONE, TINY = 1e-100, 1e-50
 """Weight of a parameter that occurs in one equation only, and least size of a parameter that is
 zero."""
 
-ZERO = Fraction(0)
-
 Fixed = tuple[int, int, Fraction]
 """Parameter, the equation that fixes it, and its coefficient there."""
-
-
-@dataclass(frozen=True, eq=False)
-class SettledConstraint:
-    """A constraint that fixed parameters decide: its place, an exact multiplier, and the verdict.
-
-    ``outcome`` is "broken" or "flat": singular where definite is asked.
-    """
-
-    place: int
-    multiplier: Exact
-    outcome: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +49,8 @@ class PresolvedQuestion:
     known: Mapping[int, Fraction]  #: Values of all fixed parameters, tied ones too.
     #: Tuple of (equation, Fraction): equations that the others contradict, and by how much.
     wrong: tuple[tuple[int, Fraction], ...]
-    settled: tuple[SettledConstraint, ...]
+    broken: Mapping[int, Exact]  #: Multipliers of constraints that fixed parameters break.
+    singular: Mapping[int, Exact]  #: Of those that they make singular where definite is asked.
     kept: tuple[int, ...]  #: Equations that remain.
     elimination: Elimination  #: From the tied set to the numbers that remain.
     places: tuple[int, ...]  #: Of the constraints that remain, among those of the question.
@@ -77,8 +64,7 @@ class PresolvedQuestion:
         values = dict(at)
         for j, (row, value) in question.elimination.solved.items():
             if all(i in at for i in row):
-                values[j] = value + sum((c * at[i] for i, c in row.items()), Fraction(0))
-        settled = tuple(_settle_constraints(question, values))
+                values[j] = value + combine(row, at)
         numeric = question.feasible.with_margin(question.margin)
         # Constraints that are decided must not come back as numbers.
         undecided = [
@@ -91,20 +77,10 @@ class PresolvedQuestion:
             linear=_pair_opposites(numeric, [k - count for k in undecided if k >= count]),
         )
         elimination = Elimination.from_equalities(numeric, {j: float(v) for j, v in at.items()})
-        places, dropped, K, beta = _independent_equations(active, elimination.roots)
-        wrong += dropped
-        return cls(
-            question,
-            tuple(singletons),
-            values,
-            tuple(wrong),
-            settled,
-            places,
-            elimination,
-            tuple(undecided),
-            K,
-            beta,
-        )
+        kept, dropped, K, beta = _independent_equations(active, elimination.roots)
+        equations = tuple(singletons), values, (*wrong, *dropped)
+        decided = _settle_constraints(question, values)
+        return cls(question, *equations, *decided, kept, elimination, tuple(undecided), K, beta)
 
     @property
     def feasible(self) -> FeasibleSet:
@@ -141,14 +117,9 @@ class PresolvedQuestion:
             certificate = self.question.certify_infeasible(dual)
             if certificate is not None:
                 return certificate
-        multipliers = {s.place: s.multiplier for s in self.settled if s.outcome == "broken"}
-        if multipliers:
-            return self.question.certify_infeasible(self.lift_multipliers({}, multipliers))
+        if self.broken:
+            return self.question.certify_infeasible(self.lift_multipliers({}, self.broken))
         return None
-
-    def singular_multipliers(self) -> dict[int, Exact]:
-        """Multipliers of the constraints that given values make singular."""
-        return {s.place: s.multiplier for s in self.settled if s.outcome == "flat"}
 
     def complete_point(self, delta: Array) -> list[Fraction] | None:
         """The exact point near `delta`, (n,), that satisfies every equation and tie."""
@@ -159,8 +130,9 @@ class PresolvedQuestion:
         equations, counts = [], Counter[int]()
         for i in self.kept:
             (row, shift), right = question.reduced_rows[i], (question.values or ())[i]
-            right -= shift + sum((c * point[j] for j, c in row.items() if j in self.known), ZERO)
-            equations.append(({(j,): c for j, c in row.items() if j not in self.known}, right))
+            known = {j: c for j, c in row.items() if j in self.known}
+            unknown = {(j,): c for j, c in row.items() if j not in self.known}
+            equations.append((unknown, right - shift - combine(known, point)))
             counts.update(row)
         # Of parameters that are in no other equation, one where rounding matters least is changed.
         solved = solve_near(
@@ -176,12 +148,8 @@ class PresolvedQuestion:
         for (j,), value in solved.items():
             point[j] = value
         for j, (row, value) in question.elimination.solved.items():
-            point[j] = value + sum((c * point[i] for i, c in row.items()), ZERO)
+            point[j] = value + combine(row, point)
         return point
-
-    def expand(self, z: Array) -> Array:
-        """All parameters in doubles."""
-        return self.elimination.expand(z)
 
     def _reduce_by_kept_equations(self, i: int) -> dict[int, Fraction]:
         """Equation i minus the nearest combination of the kept ones."""
@@ -245,15 +213,16 @@ def _is_rounding_error(
 
 def _settle_constraints(
     question: Question, known: Mapping[int, Fraction]
-) -> list[SettledConstraint]:
-    out = []
+) -> tuple[dict[int, Exact], dict[int, Exact]]:
+    """Multipliers of the constraints that known values break, and that they make singular."""
+    broken, singular = dict[int, Exact](), dict[int, Exact]()
     margin = printed_decimal(question.margin)
     for k, constraint in enumerate(question.feasible.constraints):
         if not _are_all_known(constraint.columns, known) or question.is_massless_frame(constraint):
             continue
         if isinstance(constraint, Linear):
             if linear_value(constraint, known) < margin:
-                out.append(SettledConstraint(k, [[Fraction(1)]], "broken"))
+                broken[k] = [[Fraction(1)]]
             continue
         matrix = block_value(constraint, known)
         for i in range(len(matrix)):
@@ -262,11 +231,9 @@ def _settle_constraints(
         strict = constraint.strict and not margin
         if outcome == "indefinite" or (outcome == "singular" and strict):
             v = short_negative_direction(matrix) or []
-            multiplier = [[a * b for b in v] for a in v]
-            out.append(
-                SettledConstraint(k, multiplier, "broken" if outcome == "indefinite" else "flat")
-            )
-    return out
+            multipliers = broken if outcome == "indefinite" else singular
+            multipliers[k] = [[a * b for b in v] for a in v]
+    return broken, singular
 
 
 def _are_all_known(columns: npt.NDArray[np.intp], known: Mapping[int, Fraction]) -> bool:
@@ -344,14 +311,10 @@ def negative_direction(matrix: Exact) -> list[Fraction] | None:
 
 def short_negative_direction(matrix: Exact) -> list[Fraction] | None:
     """Like `negative_direction`, with few digits where that is negative enough."""
-    floats = np.array([[float(x) for x in row] for row in matrix])
+    floats = np.array(matrix, dtype=np.float64)
     size = np.abs(floats).max(axis=1) ** 0.5
     size = np.where(size > 0, size, 1.0)
     _, vectors = np.linalg.eigh(floats / np.outer(size, size))
     short = [Fraction(f"{v:.3g}") for v in vectors[:, 0] / size]
-    return short if _quadratic_form(matrix, short) < 0 else negative_direction(matrix)
-
-
-def _quadratic_form(matrix: Exact, v: list[Fraction]) -> Fraction:
-    rows = (sum((a * x for a, x in zip(r, v, strict=True)), Fraction(0)) for r in matrix)
-    return sum((x * y for x, y in zip(v, rows, strict=True)), Fraction(0))
+    value = dot(short, (dot(row, short) for row in matrix))
+    return short if value < 0 else negative_direction(matrix)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import combinations_with_replacement
 from math import lcm
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -20,8 +21,10 @@ import numpy.typing as npt
 from feasid import certificate as checker
 from feasid.core.arrays import Array
 from feasid.exact.numbers import (
+    Exact,
     common_denominator,
     decimals_to_integers,
+    dot,
     printed_decimal,
     shortest_text,
     simplest_number,
@@ -34,8 +37,6 @@ from feasid.feasibility.proof.claim import Certificate, certificate_name, robot_
 from feasid.feasibility.proof.facial_reduction import FaceRelations
 from feasid.robot.description import Robot
 from feasid.robot.known import Row
-
-Exact = list[list[Fraction]]
 
 HEAVIEST = (10**12, 10**10, 10**8)
 """Limits on a body's mass [kg] of proofs that need one; the largest that a proof can afford."""
@@ -70,18 +71,9 @@ class ExactRows(tuple[Row, ...]):
     def as_doubles(self, columns: int) -> Array:
         """Entries as a matrix of doubles."""
         out = np.zeros((len(self), columns))
-        out[self._entry_places] = self._entry_values
+        for line, row in zip(out, self, strict=True):
+            line[[*row]] = [float(c) for c in row.values()]
         return out
-
-    @cached_property
-    def _entry_places(self) -> tuple[Array, Array]:
-        rows = [i for i, row in enumerate(self) for _ in row]
-        columns = [j for row in self for j in row]
-        return np.array(rows, dtype=np.intp), np.array(columns, dtype=np.intp)
-
-    @cached_property
-    def _entry_values(self) -> Array:
-        return np.array([float(c) for row in self for c in row.values()])
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,11 +105,7 @@ class ExactData:
     def matrix_times(self, pull: Row) -> list[Fraction]:
         """``sum_i pull_i R_ri`` by row."""
         over = Fraction(10) ** self.places[0]
-        columns = self.R[:, [*pull]].tolist()
-        return [
-            sum((c * x for c, x in zip(pull.values(), row, strict=True)), Fraction(0)) / over
-            for row in columns
-        ]
+        return [dot(pull.values(), row) / over for row in self.R[:, [*pull]].tolist()]
 
     def transpose_times(self, w: Sequence[Fraction]) -> list[Fraction]:
         """``R'w``."""
@@ -186,6 +174,12 @@ class Question:
         return [self.elimination.substitute(row) for row in self.rows]
 
     @cached_property
+    def free_constraints(self) -> list[int]:
+        """Places of the constraints on parameters that ties leave free."""
+        T = self.elimination.T
+        return [k for k, c in enumerate(self.feasible.constraints) if T[c.columns].any()]
+
+    @cached_property
     def labels(self) -> tuple[tuple[str, ...], ...]:
         """Names of ``feasible.constraints`` in a certificate."""
         out: list[tuple[str, ...]] = []
@@ -203,10 +197,9 @@ class Question:
 
     def is_massless_frame(self, constraint: Block | Linear) -> bool:
         """Whether a body is known to have no mass, so that it has no constraint."""
-        nothing: tuple[Row, Fraction] = {}, Fraction(0)
-        columns = constraint.columns.tolist()
+        columns, solved = constraint.columns.tolist(), self.elimination.solved
         own = constraint.role in ("body", "rotor")
-        return own and all(self.elimination.solved.get(j) == nothing for j in columns)
+        return own and all(solved.get(j) == ({}, Fraction(0)) for j in columns)
 
     # -- certificates ------------------------------------------------------------------------
 
@@ -217,12 +210,9 @@ class Question:
     def certify_infeasible(self, dual: DualPoint) -> Certificate | None:
         """The claim that nothing is feasible, with a limit where one is needed and affordable."""
         if not any(dual.remainders):
-            total_enough = dual.proof_value <= 0
-            return (
-                self._certify("infeasible", limit=None, **dual.to_certificate)
-                if total_enough
-                else None
-            )
+            if dual.proof_value > 0:
+                return None
+            return self._certify("infeasible", limit=None, **dual.to_certificate)
         for heaviest in HEAVIEST:
             limit = self.size_limits(heaviest)
             if dual.proof_value + dual.remainder_cost(limit) < 0:
@@ -258,8 +248,12 @@ class Question:
         )
 
     def size_limits(self, heaviest: int) -> dict[str, str]:
-        """`size_limit` for this robot."""
-        return size_limit(self.robot, heaviest)
+        """A limit on masses, on lengths far beyond the robot's, and on joint terms."""
+        reach = ROOM * float(body_lengths(self.robot).max())
+        tens = 10.0 ** np.floor(np.log10(reach))
+        reach = float(f"{np.ceil(reach / tens * (1 - 1e-9)) * tens:.1g}")
+        length = shortest_text(printed_decimal(reach))
+        return {"mass": str(heaviest), "length": length, "terms": str(heaviest)}
 
     def _certify(self, claim: str, **proof: Any) -> Certificate | None:
         found = self.unchecked_certificate(claim, **proof)
@@ -342,21 +336,17 @@ class DualPoint:
     def offset(self) -> Fraction:
         """``sum_k <C_k, Z_k> + v.t``."""
         question = self.question
-        solved = question.elimination.solved.values()
-        total = sum(
-            (v * t for v, (_, t) in zip(self.tie_multipliers, solved, strict=True)), Fraction(0)
-        )
+        total = dot(self.tie_multipliers, (t for _, t in question.elimination.solved.values()))
         constraints, margin = question.feasible.constraints, printed_decimal(question.margin)
         for k, Z in self.Z.items():
             total += constant_product(constraints[k], Z)
-            total -= margin * sum((row[i] for i, row in enumerate(Z)), Fraction(0))
+            total -= margin * sum(row[i] for i, row in enumerate(Z))
         return total
 
     @cached_property
     def proof_value(self) -> Fraction:
         """``sum_k <C_k, Z_k> + y.beta + v.t``: it must be negative in a proof."""
-        given = zip(self.y, self.question.values or (), strict=True)
-        return self.offset + sum((v * b for v, b in given), Fraction(0))
+        return self.offset + dot(self.y, self.question.values or ())
 
     def remainder_cost(self, limit: Mapping[str, str]) -> Fraction:
         """Cost of the remainder in a proof: ``sum_j |left_j| L_j``."""
@@ -394,50 +384,34 @@ class DualPoint:
         }
 
 
-def size_limit(robot: Robot, heaviest: int) -> dict[str, str]:
-    """A limit on masses, on lengths far beyond the robot's, and on joint terms."""
-    reach = ROOM * float(body_lengths(robot).max())
-    tens = 10.0 ** np.floor(np.log10(reach))
-    reach = float(f"{np.ceil(reach / tens * (1 - 1e-9)) * tens:.1g}")
-    return {
-        "mass": str(heaviest),
-        "length": shortest_text(printed_decimal(reach)),
-        "terms": str(heaviest),
-    }
-
-
-_known: WeakKeyDictionary[Robot, dict[Any, Any]] = WeakKeyDictionary()
+_faces: WeakKeyDictionary[Robot, dict[tuple[str, int], FaceRelations]] = WeakKeyDictionary()
+_rows: WeakKeyDictionary[Robot, dict[tuple[str, bytes], ExactRows]] = WeakKeyDictionary()
 
 
 def _face_relations(robot: Robot, feasible: FeasibleSet) -> FaceRelations:
     """Face relations of the bodies and rotors; remembered for the robot."""
-    cache = _known.setdefault(robot, {})
+    cache = _faces.setdefault(robot, {})
     blocks = [b for b in feasible.blocks if b.role != "asked"]
     key = feasible.consistency, len(blocks)
     if key not in cache:
         cache[key] = FaceRelations.from_blocks(robot, blocks)
-    out: FaceRelations = cache[key]
-    return out
+    return cache[key]
 
 
 def _consistent_rows(robot: Robot, feasible: FeasibleSet, K: Array) -> ExactRows:
     """K as `plain` numbers, consistent with how bodies move; remembered for the robot."""
-    cache = _known.setdefault(robot, {})
+    cache = _rows.setdefault(robot, {})
     key = feasible.consistency, np.ascontiguousarray(K, dtype=np.float64).tobytes()
     if key not in cache:
         rows = [{int(j): simplest_number(row[j]) for j in np.flatnonzero(row)} for row in K]
         single = all(len(row) == 1 for row in rows)
         exact = rows if single else _face_relations(robot, feasible).make_rows_consistent(rows)
         cache[key] = ExactRows(exact)
-    out: ExactRows = cache[key]
-    return out
+    return cache[key]
 
 
 def adjoint(constraint: Block | Linear, Z: Exact) -> list[tuple[int, Fraction]]:
     """(j, <B_j, Z>) for each parameter j of a constraint."""
-    if isinstance(constraint, Linear):
-        pairs = zip(constraint.columns.tolist(), constraint.coefficients, strict=True)
-        return [(j, printed_decimal(c) * Z[0][0]) for j, c in pairs]
     numbers, over = common_denominator(x for row in Z for x in row)
     weights, beside = decimals_to_integers(constraint.basis)
     sums = weights.reshape(len(constraint.basis), -1) @ numbers
@@ -447,36 +421,21 @@ def adjoint(constraint: Block | Linear, Z: Exact) -> list[tuple[int, Fraction]]:
 
 def constant_product(constraint: Block | Linear, Z: Exact) -> Fraction:
     """<C, Z> for the constant part of a constraint."""
-    if isinstance(constraint, Linear):
-        return printed_decimal(constraint.constant) * Z[0][0]
-    C, places = constraint.constant, zip(*np.nonzero(constraint.constant), strict=True)
+    C = np.atleast_2d(constraint.constant)
+    places = zip(*np.nonzero(C), strict=True)
     return sum((printed_decimal(C[r, c]) * Z[r][c] for r, c in places), Fraction(0))
 
 
 def constraint_data(constraint: Block | Linear) -> dict[str, Any]:
     """A further constraint in the form of a certificate."""
-    if isinstance(constraint, Linear):
-        pairs = zip(constraint.columns.tolist(), constraint.coefficients, strict=True)
-        row = [[j, shortest_text(printed_decimal(c))] for j, c in pairs if c]
-        entries = [[0, 0, row, shortest_text(printed_decimal(constraint.constant))]]
-        name = certificate_name(constraint.name)
-        return {"name": name, "strict": False, "size": 1, "entries": entries}
-    entries = []
-    for r in range(constraint.size):
-        for c in range(r, constraint.size):
-            column = constraint.basis[:, r, c]
-            pairs = zip(constraint.columns.tolist(), column, strict=True)
-            row = [[j, shortest_text(printed_decimal(v))] for j, v in pairs if v]
-            if row or constraint.constant[r, c]:
-                entries.append(
-                    [r, c, row, shortest_text(printed_decimal(constraint.constant[r, c]))]
-                )
-    return {
-        "name": certificate_name(constraint.name),
-        "strict": constraint.strict,
-        "size": constraint.size,
-        "entries": entries,
-    }
+    constant, entries = np.atleast_2d(constraint.constant), []
+    for r, c in combinations_with_replacement(range(len(constant)), 2):
+        pairs = zip(constraint.columns.tolist(), constraint.basis[:, r, c], strict=True)
+        row = [[j, shortest_text(printed_decimal(v))] for j, v in pairs if v]
+        if row or constant[r, c] or isinstance(constraint, Linear):
+            entries.append([r, c, row, shortest_text(printed_decimal(constant[r, c]))])
+    name, strict = certificate_name(constraint.name), constraint.strict
+    return {"name": name, "strict": strict, "size": len(constant), "entries": entries}
 
 
 def _numerators(point: Sequence[Fraction]) -> list[str]:

@@ -18,9 +18,9 @@ from scipy import linalg
 
 from feasid.certificate import definiteness
 from feasid.core.arrays import Array
-from feasid.exact.numbers import printed_decimal, solve_square
+from feasid.exact.numbers import Exact, dot, printed_decimal, solve_square
 from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.proof.facial_reduction import REACHED, Exact, Face
+from feasid.feasibility.proof.facial_reduction import REACHED, Face
 from feasid.feasibility.proof.question import DualPoint, ExactData, Question, adjoint
 from feasid.robot.known import Row
 
@@ -61,7 +61,7 @@ def lift_to_semidefinite(Z: Exact, unit: Array) -> Exact:
     """Z, increased in the directions in which it is not positive semidefinite."""
     if definiteness(Z) != "indefinite":
         return Z
-    scaled = np.array([[float(x) for x in row] for row in Z]) * np.outer(unit, unit)
+    scaled = np.array(Z, dtype=np.float64) * np.outer(unit, unit)
     little = SMALL_LIFT * printed_decimal(float(np.abs(scaled).max()))
     slightly = [row[:] for row in Z]
     for i, u in enumerate(unit):
@@ -79,14 +79,10 @@ def lift_to_semidefinite(Z: Exact, unit: Array) -> Exact:
 
 def add_remainder(basis: Array, Z: Exact, remainder: list[Fraction]) -> Exact:
     """Z plus the smallest matrix whose adjoint is `remainder`: ``sum_j w_j B_j``, ``G w = r``."""
-    gram = np.einsum("aij,bij->ab", basis, basis)
-    inverse = np.linalg.inv(gram)
+    inverse = np.linalg.inv(np.einsum("aij,bij->ab", basis, basis))
     # The Gram matrices are small integers and halves, so that sixteenths hold their inverses.
     exact_inverse = [[Fraction(float(x)).limit_denominator(64) for x in row] for row in inverse]
-    weights = [
-        sum((g * r for g, r in zip(row, remainder, strict=True)), Fraction(0))
-        for row in exact_inverse
-    ]
+    weights = [dot(row, remainder) for row in exact_inverse]
     out = [row[:] for row in Z]
     for w, B in zip(weights, basis, strict=True):
         if w:
@@ -153,7 +149,7 @@ def _most_definite_first(
     def room(k: int) -> float:
         if k not in Z:
             return 0.0
-        M = np.array([[float(x) for x in row] for row in Z[k]])
+        M = np.array(Z[k], dtype=np.float64)
         return float(np.linalg.eigvalsh(M * np.outer(units[k], units[k]))[0])
 
     return sorted(places, key=lambda k: -room(k))
@@ -253,19 +249,19 @@ def _solve_near(
     out = list(x)
     if not any(map(any, lines)):
         return out
-    moves = np.array([[float(c) for c in line] for line in lines])
+    moves = np.array(lines, dtype=np.float64)
     sizes = np.maximum(np.abs(moves).max(axis=1), np.finfo(np.float64).tiny)
     moves /= sizes[:, None]
     inverse = np.linalg.pinv(moves, rcond=REACHED)
     for _ in range(REFINEMENTS):
-        errors = [float(_dot(line, out) - b) for line, b in zip(lines, right, strict=True)]
+        errors = [float(dot(line, out) - b) for line, b in zip(lines, right, strict=True)]
         change = inverse @ (np.array(errors) / sizes)
         out = [a - printed_decimal(d) for a, d in zip(out, change, strict=True)]
     if not exactly and any(c.denominator > FEW_DIGITS for line in lines for c in line):
         return out
     rows = _independent_columns(moves.T)
     columns = _independent_columns(moves[rows])
-    left = [right[k] - _dot(lines[k], out) for k in rows]
+    left = [right[k] - dot(lines[k], out) for k in rows]
     exact = solve_square([[lines[k][r] for r in columns] for k in rows], left)
     for r, d in zip(columns, exact or (), strict=False):
         out[r] += d
@@ -277,7 +273,3 @@ def _independent_columns(matrix: Array) -> list[int]:
     _, R, order = linalg.qr(matrix, mode="economic", pivoting=True)
     sizes = np.abs(np.diagonal(R))
     return [int(k) for k in order[: int((sizes > REACHED * sizes[0]).sum())]]
-
-
-def _dot(a: Sequence[Fraction], b: Sequence[Fraction]) -> Fraction:
-    return sum((x * y for x, y in zip(a, b, strict=True)), Fraction(0))
