@@ -151,14 +151,12 @@ class CrossJointRelations:
 
     def _branch_inertia_rows(self) -> Array:
         """Drive inertias that couple joints on different branches, where bodies cannot."""
-        run = self.echelon.run
-        rows = []
+        run, rows = self.echelon.run, []
         joints = sorted(run.coupled_joints)
-        ancestors = run.robot.ancestors
         for i in joints:
             for j in joints:
                 seen = run.measured is None or i in run.measured or j in run.measured
-                if seen and j < i and j not in ancestors[i]:
+                if seen and j < i and j not in run.robot.ancestors[i]:
                     rows.append(run.shared_drive_terms(i, j))
         return np.array(rows).reshape(-1, len(run.shared_drive_columns))
 
@@ -236,21 +234,16 @@ class Coefficients:
 
     @cached_property
     def joint_nullspaces(self) -> tuple[JointNullspace, ...]:
-        """The joints' blocks: in floating point, or in exact arithmetic if a rank is doubtful.
-
-        If singular values, angles or offsets are neither clearly zero nor clearly not, and the
-        geometry is rational, exact arithmetic is used.
-        """
-        return (
-            self.echelon.joint_nullspaces
-            if self.exact_nullspaces is None
-            else self.exact_nullspaces
-        )
+        """The joints' blocks: in floating point, or exact if a rank is doubtful."""
+        exact = self.exact_nullspaces
+        return self.echelon.joint_nullspaces if exact is None else exact
 
     @cached_property
     def exact_nullspaces(self) -> tuple[JointNullspace, ...] | None:
-        """The blocks from exact arithmetic; None if no rank is doubtful, or if the geometry is
-        irrational.
+        """The blocks from exact arithmetic; None without doubtful ranks or rational geometry.
+
+        A rank is doubtful if singular values, angles or offsets are neither clearly zero nor
+        clearly not.
         """
         self.echelon.joint_nullspaces  # noqa: B018  (notes doubtful singular values)
         if self.echelon.run.doubtful_values or nearly_degenerate_joints(self.echelon.run.frames):

@@ -250,12 +250,8 @@ class ReorderedCoefficients(Coefficients):
         rest = self._null_vectors[place[self.independent]]
         kd = -np.linalg.solve(pivots.T, rest.T).T
         worst = np.linalg.cond(pivots) if pivots.size else 1.0
-        noise = (
-            NOISE_SAFETY_FACTOR
-            * UNIT_ROUNDOFF
-            * worst
-            * np.maximum(1.0, np.abs(kd).max(axis=0, initial=0.0))
-        )
+        size = np.maximum(1.0, np.abs(kd).max(axis=0, initial=0.0))
+        noise = NOISE_SAFETY_FACTOR * UNIT_ROUNDOFF * worst * size
         return sparse.csc_array(round_to_integers(np.asarray(kd), np.asarray(noise)))
 
 
@@ -301,12 +297,8 @@ class RestrictedCoefficients(Coefficients):
         k = np.zeros((len(first.independent), len(self.parameter_units)))
         k[np.arange(len(k)), first.independent] = 1.0
         k[:, first.dependent] = first.scaled_kd.toarray()
-        rows = (
-            self._visible_combinations(k)
-            / self.parameter_units
-            @ self.unknowns.T
-            * self.parameter_units[self.unknowns.roots]
-        )
+        units, roots = self.parameter_units, self.unknowns.roots
+        rows = self._visible_combinations(k) / units @ self.unknowns.T * units[roots]
         if not self.echelon.run.robot.is_tree:
             return rows
         sizes = np.linalg.norm(rows, axis=1)
@@ -409,10 +401,8 @@ class RestrictedCoefficients(Coefficients):
         """Changes of the unknowns that no motion shows, SI units; shape (n, unknowns - nb)."""
         out = np.zeros((len(self.order), len(self._dependent_unknowns)))
         at = np.searchsorted(self.dependent, self._dependent_unknowns)
-        ratio = (
-            self.parameter_units[self.independent][:, None]
-            / self.parameter_units[self._dependent_unknowns]
-        )
+        units = self.parameter_units
+        ratio = units[self.independent][:, None] / units[self._dependent_unknowns]
         out[self.independent] = -self.scaled_kd.toarray()[:, at] * ratio
         out[self._dependent_unknowns, np.arange(len(self._dependent_unknowns))] = 1.0
         return sparse.csc_array(self.unknowns.T @ out[self.unknowns.roots])

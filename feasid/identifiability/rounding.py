@@ -245,22 +245,16 @@ def _smallest_rotation(start: Array, end: Array) -> Array:
     return np.asarray(np.eye(3) + axis + axis @ axis / (1 + start @ end), dtype=np.float64)
 
 
-def _last_decimal_unit(token: str) -> float | None:
-    """Unit of the last decimal of a number in fixed notation, None for other notations."""
-    match = re.fullmatch(r"[+-]?\d*\.(\d{1,20})", token)
-    return None if match is None else 10.0 ** -len(match[1])
-
-
 def angle_rounding_error(token: str) -> float:
     """By how much a number exceeds the multiple of 15 degrees that it rounds, 0 for any other."""
-    unit = _last_decimal_unit(token)
-    if unit is None:
+    match = re.fullmatch(r"[+-]?\d*\.(\d{1,20})", token)  # fixed notation
+    if match is None:
         return 0.0
-    value = float(token)
-    for step, decimals in MEANT:
+    value, decimals = float(token), len(match[1])
+    for step, enough in MEANT:
         error = value - round(value / step) * step
-        enough = round(-np.log10(unit)) >= decimals
-        if round(value / step) and enough and abs(error) <= min(unit, COARSEST):
+        close = abs(error) <= min(10.0**-decimals, COARSEST)
+        if round(value / step) and decimals >= enough and close:
             return float(error)
     return 0.0
 

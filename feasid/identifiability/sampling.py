@@ -129,9 +129,8 @@ class RandomMotions:
         for k, (i, screw) in enumerate(zip(m.joints, m.screws, strict=True)):
             twists[k] = (screw @ q[i]).T
             if screw.shape[1] in (2, 4, 5) and q[i].any():
-                reach = _lie_algebra_closure(
-                    screw
-                )  # also what a nonholonomic joint reaches by going to and fro
+                # Also what a nonholonomic joint reaches by going to and fro.
+                reach = _lie_algebra_closure(screw)
                 twists[k] = rng.uniform(-np.pi, np.pi, (self.count, reach.shape[1])) @ reach.T
         turn, shift = exponential(twists.reshape(-1, 6).T)
         turn = np.moveaxis(turn, -1, 0).reshape(n, self.count, 3, 3)
@@ -172,9 +171,8 @@ class RandomMotions:
         none = np.zeros((self.count, 6, 0))
         for i, p in enumerate(self.run.robot.parents):
             carried = self.motion_transforms[i] @ out[p] if p >= 0 else none
-            screws = np.broadcast_to(
-                self.moving_nodes.screws[i], (self.count, *self.moving_nodes.screws[i].shape)
-            )
+            own = self.moving_nodes.screws[i]
+            screws = np.broadcast_to(own, (self.count, *own.shape))
             if self.run.measured is not None and i not in self.run.measured:
                 screws = none
             out.append(np.concatenate([carried, screws], axis=2)[:, :, -MAX_ROWS_PER_BODY:])
@@ -195,10 +193,8 @@ class RandomMotions:
         """
         run, p = self.run, self.run.robot.parents[i]
         is_measured = run.measured is None or i in run.measured
-        body_rows, outer = (
-            [self.moving_nodes.screws[i].T @ self.wrenches_per_parameter[i]],
-            [self._wrenches_at_parent(i)],
-        )
+        body_rows = [self.moving_nodes.screws[i].T @ self.wrenches_per_parameter[i]]
+        outer = [self._wrenches_at_parent(i)]
         rotor = run.robot.bodies[i].rotor
         if rotor is not None:
             k = self.rotor_nodes[i]
@@ -208,13 +204,13 @@ class RandomMotions:
             )
             outer.append(self._wrenches_at_parent(k) @ reduce)
         there = np.concatenate(outer, axis=2)
-        floor = float(np.abs(there).max())
-        rows, size = [], []
+        floor, width = float(np.abs(there).max()), there.shape[2] + len(drive)
+        rows, size = [np.zeros((0, width))], [np.zeros((0, width))]
         if is_measured:
             pair_functionals = np.concatenate(body_rows, axis=2)
             terms = self.drive_term_factors(i, drive)[:, None, :]
             terms = np.broadcast_to(terms, (*pair_functionals.shape[:2], len(drive)))
-            rows.append(np.concatenate([pair_functionals, terms], axis=2))
+            rows.append(np.concatenate([pair_functionals, terms], axis=2).reshape(-1, width))
             size.append(np.broadcast_to(floor, rows[-1].shape))
         if p >= 0:
             back = self.wrenches_per_parameter[p] @ transfer
@@ -224,13 +220,10 @@ class RandomMotions:
                 np.abs(there) + np.abs(self.wrenches_per_parameter[p]) @ np.abs(transfer)
             )
             none = np.zeros((*pair_functionals.shape[:2], len(drive)))
-            rows.append(np.concatenate([pair_functionals, none], axis=2))
-            size.append(np.maximum(floor, np.concatenate([bound, none], axis=2)))
-        width = there.shape[2] + len(drive)
-        flat = [x.reshape(-1, width) for x in rows]
-        flat_size = [x.reshape(-1, width) for x in size]
-        empty = np.zeros((0, width))
-        return np.vstack([empty, *flat]), np.vstack([empty, *flat_size])
+            bound = np.maximum(floor, np.concatenate([bound, none], axis=2))
+            rows.append(np.concatenate([pair_functionals, none], axis=2).reshape(-1, width))
+            size.append(bound.reshape(-1, width))
+        return np.vstack(rows), np.vstack(size)
 
     def drive_term_factors(self, i: int, drive: Sequence[str]) -> Array:
         """Factors of the own drive's terms in a joint's torque, (count, len(drive))."""
@@ -245,13 +238,9 @@ class RandomMotions:
         body; sizes are those of the wrenches that were added up.
         """
         m, bodies = self.moving_nodes, len(self.run.robot.bodies)
-        force = np.stack([w @ x for w, x in zip(self.wrenches_per_parameter, change, strict=True)])
-        size = np.stack(
-            [
-                np.abs(w) @ np.abs(x)
-                for w, x in zip(self.wrenches_per_parameter, change, strict=True)
-            ]
-        )
+        pairs = list(zip(self.wrenches_per_parameter, change, strict=True))
+        force = np.stack([w @ x for w, x in pairs])
+        size = np.stack([np.abs(w) @ np.abs(x) for w, x in pairs])
         torques: list[Array] = [np.zeros((self.count, 0))] * bodies
         sizes: list[Array] = [np.zeros((self.count, 0))] * bodies
         for k in [*range(len(m.parents) - 1, bodies - 1, -1), *range(bodies - 1, -1, -1)]:
