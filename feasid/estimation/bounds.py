@@ -25,7 +25,7 @@ from feasid.feasibility.constraints.affine import Linear, bound_constraints, com
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import usable_inertials
 from feasid.feasibility.least_squares import feasible_least_squares
-from feasid.feasibility.start import feasible_start
+from feasid.feasibility.reference import feasible_start
 from feasid.formats.registry import shape_boxes_by_body
 from feasid.robot.description import Robot
 

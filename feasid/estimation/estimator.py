@@ -32,7 +32,7 @@ from feasid.feasibility import solve
 from feasid.feasibility.cone import Minimum
 from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
 from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares, regularise
-from feasid.feasibility.start import feasible_start
+from feasid.feasibility.reference import feasible_start
 from feasid.identifiability.base import BaseParameters
 from feasid.options.complete import select_options
 from feasid.options.tables import SetOptions
@@ -228,7 +228,7 @@ class Estimator:
 
             def from_least_squares(triangle: Triangle) -> Array:
                 optimum = self._least_squares(triangle)
-                return regularise(*triangle, self.base, self.feasible, optimum, self.slack).delta
+                return regularise(optimum, triangle[2], self.slack).delta
 
             return from_least_squares
         minimiser = self._minimiser(self.problem(reduced))
@@ -360,8 +360,8 @@ class Estimator:
                 text = "joints are weighted by the inverse of their residuals (WLS)"
                 notes.append(Note(text, "wls"))
         optimum = self._least_squares(triangle)
-        solution = regularise(*triangle, self.base, self.feasible, optimum, self.slack)
         r, rho, residual = triangle
+        solution = regularise(optimum, residual, self.slack)
         measured = measured_rows(equations)
         rows = equations.rows * int(measured.sum())
         total = float(np.hypot(residual, np.linalg.norm(r @ solution.beta - rho)))

@@ -130,9 +130,7 @@ class EstimationProblem:
     def program(self, triangle: tuple[Array, Array], weight: float) -> Program:
         """The problem in CVXPY, over the free parameters."""
         problem, divergence = self.problem(*triangle, weight)
-        unit = self.scale.parameters[self.elimination.roots]
-        scale = constraint_units(self.elimination.inside, self.scale.mass, self.scale.length, unit)
-        p = problems.unknowns(self.elimination.inside, scale)
+        p = problems.unknowns(self.elimination.inside, self.elimination.units(self.scale))
         return problems.entropic_least_squares(
             problem.A, problem.b, divergence, problem.reference, p
         )

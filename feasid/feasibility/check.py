@@ -83,8 +83,12 @@ def check(
     bounds = select_options(BoundOptions, options)
     fitted = getattr(subject, "solution", None)
     if fitted is not None:
-        allowed = _merge_constraints(subject.feasible, subject.robot, consistency, feasible, bounds)
-        return _check_values(subject.robot, allowed, fitted.delta, margin, solver)
+        robot, own = subject.robot, subject.feasible
+        with_own = consistency if feasible is not None else consistency or own.consistency
+        allowed = feasible_set_from_options(robot, with_own, feasible, bounds)
+        if feasible is None:
+            allowed = allowed.with_user_constraints_of(own)
+        return _check_values(robot, allowed, fitted.delta, margin, solver)
     if isinstance(subject, str | Path):
         subject = load_robot(subject)
     if isinstance(subject, Robot):
@@ -118,20 +122,6 @@ def feasible_set_from_options(
             option=void,
         )
     return feasible
-
-
-def _merge_constraints(
-    fitted: FeasibleSet,
-    robot: Robot,
-    consistency: Consistency | None,
-    feasible: FeasibleSet | None,
-    bounds: Mapping[str, Any],
-) -> FeasibleSet:
-    """Constraints of a fit, with additional ones."""
-    if feasible is not None:
-        return feasible_set_from_options(robot, consistency, feasible, bounds)
-    now = feasible_set_from_options(robot, consistency or fitted.consistency, None, bounds)
-    return now.with_user_constraints_of(fitted)
 
 
 def check_base_values(beta: npt.ArrayLike, base: Any, feasible: FeasibleSet) -> Array:
@@ -283,12 +273,8 @@ class Verdict(Displayed):
         if delta is None:
             return {}
         feasible = self.question.feasible.with_margin(self.question.margin)
-        values = [
-            *self.scale.block_margins(feasible, delta),
-            *self.scale.linear_margins(feasible, delta),
-        ]
         names = [c.name for c in feasible.constraints]
-        return dict(zip(names, map(float, values), strict=True))
+        return dict(zip(names, self.scale.margins(feasible, delta).tolist(), strict=True))
 
     def plot(self) -> Figure:
         """Draw the margin of each constraint, or (in red) its weight in a proof of infeasibility.

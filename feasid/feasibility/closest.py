@@ -12,11 +12,10 @@ from feasid.feasibility import problems, solve
 from feasid.feasibility.cone import project_by_divergence
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.constraints.units import Units, constraint_units
+from feasid.feasibility.constraints.units import Units
 from feasid.feasibility.problems import Program, margins, normalise_constraints
-from feasid.feasibility.reference import Anchor, NoInteriorError, Reference
+from feasid.feasibility.reference import Anchor, NoInteriorError, Reference, contradiction
 from feasid.feasibility.solve import Attempt, ConeArrays, SolverAnswer, lower_bound
-from feasid.feasibility.start import contradiction
 
 UNSEEN = 1e-10
 """Singular value, relative to the largest, below which data do not determine a direction."""
@@ -112,7 +111,7 @@ class _Problem:
         """A proven lower bound of the cost; constraints that are not affine count by tangents."""
         arrays, feasible = self.arrays, self.feasible
         if not feasible.convex or len(raw.tangents) != len(feasible.convex):
-            return lower_bound(arrays, raw).value
+            return lower_bound(arrays, raw)
         delta = raw.x * self.units
         slopes = np.vstack([-c.gradient(delta) * self.units for c in feasible.convex])
         offsets = -np.concatenate([c.values(delta) for c in feasible.convex]) - slopes @ raw.x
@@ -120,7 +119,7 @@ class _Problem:
             arrays, G=np.vstack([arrays.G, slopes]), h=np.concatenate([arrays.h, offsets])
         )
         prices = np.concatenate([raw.prices, *raw.tangents])
-        return lower_bound(beside, replace(raw, prices=prices)).value
+        return lower_bound(beside, replace(raw, prices=prices))
 
     def gap(self, delta: Array, raw: SolverAnswer) -> float:
         """By how much delta, pulls included, exceeds the bound of a solver's multipliers.
@@ -191,10 +190,7 @@ def _on_free_parameters(
     elimination: Elimination, scale: Units, reference: Reference
 ) -> tuple[Units, Reference]:
     """Units and reference of the parameters that equalities leave free."""
-    inner = constraint_units(
-        elimination.inside, scale.mass, scale.length, scale.parameters[elimination.roots]
-    )
-    return inner, replace(reference, delta=reference.delta[elimination.roots])
+    return elimination.units(scale), replace(reference, delta=reference.delta[elimination.roots])
 
 
 def _closest(
@@ -222,7 +218,7 @@ def _closest(
         raw, more = _solve_verified(strong, anchor, ladder)
         attempts += more
         if raw is None:
-            anchor.delta()  # contradictory constraints are the caller's error, not the solver's
+            anchor.delta  # noqa: B018  contradictory constraints are the caller's error, not the solver's
             raise solve.solver_error("no solver answer passed verification", attempts)
         best = strong, raw, _repair(strong, raw, anchor, reference.delta, margin)
         for pull in WEAKER_PULLS if refine else ():
@@ -296,10 +292,7 @@ def _solve_verified(
         delta = raw.x * problem.units
         repaired = anchor.repair(delta)
         usable = feasible.contains_strictly(repaired)
-        worst = min(
-            scale.block_margins(feasible, delta).min(initial=np.inf),
-            scale.linear_margins(feasible, delta).min(initial=np.inf),
-        )
+        worst = scale.margins(feasible, delta).min(initial=np.inf)
         gap = problem.gap(repaired, raw)
         return solve.Judgement(
             usable and gap <= GOOD_GAP,

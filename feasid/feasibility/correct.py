@@ -16,6 +16,7 @@ from feasid.core.display import Display, Displayed, Measure
 from feasid.errors import InputError
 from feasid.feasibility.check import check_base_values, feasible_set_from_options
 from feasid.feasibility.closest import Closest, closest
+from feasid.feasibility.constraints.affine import LENGTH_POWERS
 from feasid.feasibility.constraints.elimination import Elimination, restrict
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, constraint_units, problem_units
@@ -244,10 +245,9 @@ def _corrected_robot(
         rows = np.eye(robot.size) if weight is None else _check_weight(weight, robot.size)
     delta = values.copy()
     attempts: tuple[Attempt, ...] = ()
+    problem = rows, scale, reference, margin, solver
     for group in _independent_groups(restrict(feasible, described | changeable), changeable, rows):
-        correction = _correct_parameters(
-            robot, feasible, group, rows, scale, reference, margin, solver
-        )
+        correction = _correct_parameters(robot, feasible, group, *problem)
         delta[group] = correction.delta[group]
         attempts += correction.attempts
     violations = restrict(feasible, described).violations(np.where(described, delta, 0.0))
@@ -291,14 +291,11 @@ def _correct_parameters(
     if not len(elimination.roots):
         return Closest(elimination.fixed, elimination.fixed, ())
     reach = rows[rows[:, part].any(axis=1)][:, part]
-    inner = constraint_units(
-        elimination.inside, scale.mass, scale.length, scale.parameters[elimination.roots]
-    )
     result = closest(
         reach @ elimination.T[part],
         reach @ (start - elimination.fixed)[part],
         elimination.inside,
-        inner,
+        elimination.units(scale),
         Reference(reference[elimination.roots], np.zeros(len(feasible.bodies), dtype=bool)),
         margin,
         solver,
@@ -312,10 +309,9 @@ def _correct_parameters(
 def _independent_groups(feasible: FeasibleSet, free: Mask, rows: Array) -> list[Mask]:
     """Free parameters in groups that neither a constraint nor the distance connects."""
     label = np.where(free, np.arange(len(free)), -1)
-    together = [c.columns[free[c.columns]] for c in feasible.constraints]
-    together += [np.array(e.columns)[free[[*e.columns]]] for e in feasible.equalities]
+    rules = (*feasible.constraints, *feasible.equalities, *feasible.convex)
+    together = [np.array(rule.columns)[free[[*rule.columns]]] for rule in rules]
     together += [np.flatnonzero((row != 0) & free) for row in rows]
-    together += [c.columns[free[c.columns]] for c in feasible.convex]
     changed = True
     while changed:
         changed = False
@@ -332,15 +328,9 @@ def _parameters_to_change(robot: Robot, feasible: FeasibleSet) -> Mask:
     values, described_set = np.where(known, robot.values, 0.0), restrict(feasible, known)
     violations = set(described_set.violations(values))
     changeable = np.zeros(robot.size, dtype=bool)
-    for constraint in feasible.constraints:
-        if constraint.name in violations:
-            changeable[constraint.columns] = True
-    for tie in described_set.equalities:
-        if tie.name in violations:
-            changeable[[*tie.columns]] = True
-    for rule in described_set.convex:
+    for rule in (*feasible.constraints, *described_set.equalities, *described_set.convex):
         if rule.name in violations:
-            changeable[rule.columns] = True
+            changeable[[*rule.columns]] = True
     together = [block.columns.tolist() for block in feasible.blocks]
     together += [list(tie.columns) for tie in described_set.equalities]
     count_before = -1
@@ -389,7 +379,7 @@ def _units_of_bodies(robot: Robot, feasible: FeasibleSet, given: Array) -> tuple
         reference[columns] = inertia.from_pseudo_inertia(pseudo)
     parameters = scale.parameters.copy()
     for i, columns in enumerate(robot.inertial_columns):
-        parameters[columns] = mass[i] * length[i] ** np.array([2] * 6 + [1] * 3 + [0])
+        parameters[columns] = mass[i] * length[i] ** np.array(LENGTH_POWERS)
     return constraint_units(feasible, mass, length, parameters), reference
 
 

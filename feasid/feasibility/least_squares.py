@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,7 +17,7 @@ from feasid.feasibility.closest import closest
 from feasid.feasibility.cone import ConvexFunction, LogBarrier, Quadratic, minimise
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.constraints.units import Units, constraint_units, problem_units
+from feasid.feasibility.constraints.units import Units, problem_units
 from feasid.feasibility.problems import LARGEST, Program
 from feasid.feasibility.reference import Reference, reference_model
 from feasid.feasibility.solve import Attempt
@@ -60,6 +60,11 @@ class LeastSquares:
     margin: float | None = None
 
     @cached_property
+    def A(self) -> Array:  # noqa: N802
+        """R K: the rows over the standard parameters, shape (rows, n)."""
+        return self.R @ np.asarray(self.base.K, dtype=np.float64)
+
+    @cached_property
     def reference(self) -> Reference:
         """Model towards which undetermined parameters are chosen."""
         return reference_model(self.base.robot, self.units)
@@ -67,18 +72,15 @@ class LeastSquares:
     @cached_property
     def generic_units_and_reference(self) -> tuple[Units, Reference]:
         """Units and a reference that do not depend on the description's inertials."""
-        robot, A = self.base.robot, self.R @ np.asarray(self.base.K)
-        scale = problem_units(robot, self.feasible, A, self.rho, torques=True, inertials=False)
+        robot, data = self.base.robot, (self.A, self.rho)
+        scale = problem_units(robot, self.feasible, *data, torques=True, inertials=False)
         return scale, reference_model(robot, scale, inertials=False)
 
     def program(self, ridge: float = FRICTION_RIDGE) -> tuple[Program, Elimination]:
         """The program in CVXPY over the parameters that equalities leave free, and these."""
         elimination = Elimination.from_equalities(self.feasible).require_consistent()
-        A = self.R @ np.asarray(self.base.K)
-        rows, target = _least_squares_rows(A, self.rho, self.base.robot, ridge, None, 0.0)
-        unit = self.units.parameters[elimination.roots]
-        scale = constraint_units(elimination.inside, self.units.mass, self.units.length, unit)
-        p = problems.unknowns(elimination.inside, scale)
+        rows, target = _least_squares_rows(self.A, self.rho, self.base.robot, ridge, None, 0.0)
+        p = problems.unknowns(elimination.inside, elimination.units(self.units))
         b = target - rows @ elimination.fixed
         return problems.feasible_least_squares(rows @ elimination.T, b, p, self.margin), elimination
 
@@ -263,20 +265,12 @@ def feasible_least_squares(
     base = resolve_base(base)
     solver = complete_options(SolverOptions, {"solver": solver}, "feasible_least_squares")["solver"]
     R, rho = _validate_data(R, rho, base, feasible)
-    robot, K = base.robot, np.asarray(base.K, dtype=np.float64)
-    scale = problem_units(robot, feasible, R @ K, rho, torques=True)
+    robot, A = base.robot, R @ np.asarray(base.K, dtype=np.float64)
+    scale = problem_units(robot, feasible, A, rho, torques=True)
     problem = LeastSquares(R, rho, base, feasible, scale, margin)
-    rows, target = _least_squares_rows(R @ K, rho, robot, friction_ridge, prior, prior_weight)
-    result = closest(
-        rows,
-        target,
-        feasible,
-        scale,
-        problem.reference,
-        margin,
-        solver,
-        generic=problem.generic_units_and_reference,
-    )
+    data = _least_squares_rows(A, rho, robot, friction_ridge, prior, prior_weight)
+    generic = problem.generic_units_and_reference
+    result = closest(*data, feasible, scale, problem.reference, margin, solver, generic=generic)
     return FeasibleFit(problem, result.delta, result.raw, result.attempts)
 
 
@@ -337,15 +331,7 @@ DECREMENT = 1e-8
 """Newton decrement, squared and halved, at which a minimiser is close enough, per weight."""
 
 
-def regularise(
-    R: npt.ArrayLike,
-    rho: npt.ArrayLike,
-    residual: float,
-    base: BaseMap,
-    feasible: FeasibleSet,
-    solution: FeasibleFit,
-    slack: float,
-) -> FeasibleFit:
+def regularise(solution: FeasibleFit, residual: float, slack: float) -> FeasibleFit:
     """Among models with residual at most (1 + slack) times the optimum, the nearest to a reference.
 
     The optimum often lies on the boundary of the feasible set, or at infinity: a link whose inertia
@@ -357,28 +343,22 @@ def regularise(
 
     for the largest weight that keeps the bound; every such minimiser is strictly feasible.
 
-    `R`, `rho`, `residual`: the triangle of the fit: ``|R K delta - rho|^2 + residual^2`` is its
-    squared residual; `solution`: the optimum, from
-    `feasid.feasibility.least_squares.feasible_least_squares`; `slack`: relative increase of the
-    residual that is given up at most; 0 returns `solution`. Returns: verified in exact arithmetic
-    like `solution`.
+    `solution`: the optimum, from `feasid.feasibility.least_squares.feasible_least_squares`;
+    `residual`: its squared residual is ``|R K delta - rho|^2 + residual^2``; `slack`: relative
+    increase of the residual that is given up at most; 0 returns `solution`. Returns: verified in
+    exact arithmetic like `solution`.
     """
-    if not (np.isfinite(slack) and slack >= 0):
-        raise InputError(f"slack must be a non-negative number, not {slack}")
-    R, rho = np.asarray(R, dtype=np.float64), np.asarray(rho, dtype=np.float64)
+    problem, feasible = solution.problem, solution.problem.feasible
     optimum = solution.objective + residual**2
     if slack == 0 or not optimum > 0:
         return solution
     bound = (1 + slack) ** 2 * optimum - residual**2
     elimination = Elimination.from_equalities(feasible).require_consistent()
-    A = (R @ np.asarray(base.K, dtype=np.float64)) @ elimination.T
-    b = rho - (R @ np.asarray(base.K, dtype=np.float64)) @ elimination.fixed
-    reference = solution.problem.reference.delta.copy()
-    for k in range(len(base.robot.drives)):
-        columns = list(base.robot.drive_columns(k).values())
-        reference[columns] = solution.delta[
-            columns
-        ]  # friction is data's business, not the reference's
+    A, b = problem.A @ elimination.T, problem.rho - problem.A @ elimination.fixed
+    reference, robot = problem.reference.delta.copy(), problem.base.robot
+    for k in range(len(robot.drives)):  # friction is data's business, not the reference's
+        columns = list(robot.drive_columns(k).values())
+        reference[columns] = solution.delta[columns]
     sizes = solution.units.parameters[elimination.roots]
     directions = np.diag(sizes)
     cone = LogBarrier.for_divergence(elimination.inside, reference[elimination.roots], directions)
@@ -401,4 +381,4 @@ def regularise(
             "or give a prior, with which every constraint holds",
             option="slack",
         )
-    return FeasibleFit(solution.problem, delta, solution.raw, solution.attempts)
+    return replace(solution, delta=delta)

@@ -1,5 +1,7 @@
 """A finite reference model, points well inside the feasible set, and the repair of points outside.
 
+Where no point is inside, the constraints that contradict each other.
+
 Towards the reference the part that data cannot see is chosen.
 
 Bodies whose own inertials are usable keep them. The others get a generic one: the unit mass and
@@ -8,14 +10,17 @@ length of `feasid.feasibility.constraints.units`, spread like a ball about the b
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from feasid.certificate import SIGNED
 from feasid.core.arrays import Array, Mask
-from feasid.errors import SolverError
+from feasid.errors import InfeasibleConstraintsError, InputError, SolverError
 from feasid.feasibility import problems, solve
+from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, usable_inertials
 from feasid.feasibility.solve import SolverAnswer
@@ -33,9 +38,7 @@ class Reference:
 
     @property
     def tie_break(self) -> str:
-        """Model towards which undetermined parameters are chosen: "description", "centre" or
-        "mixed".
-        """
+        """Towards what undetermined parameters are chosen: "description", "centre" or "mixed"."""
         if self.from_description.all():
             return "description"
         return "mixed" if self.from_description.any() else "centre"
@@ -71,29 +74,27 @@ class NoInteriorError(SolverError):
     """No strictly feasible model was found."""
 
 
+@dataclass(frozen=True, eq=False)
 class Anchor:
     """A strictly feasible model, found when first needed, towards which points are repaired."""
 
-    def __init__(self, feasible: FeasibleSet, scale: Units, reference: Reference) -> None:
-        self._feasible, self._scale, self._reference = feasible, scale, reference
-        self._delta: Array | None = None
+    feasible: FeasibleSet
+    scale: Units
+    reference: Reference
 
+    @cached_property
     def delta(self) -> Array:
-        """The anchor: the reference model when it keeps all limits, else an `interior_point`."""
-        if self._delta is None:
-            feasible = self._feasible.contains_strictly(self._reference.delta)
-            self._delta = (
-                self._reference.delta
-                if feasible
-                else interior_point(self._feasible, self._scale, self._reference.delta)
-            )
-        return self._delta
+        """The reference model when it keeps all limits, else an `interior_point`."""
+        delta = self.reference.delta
+        if self.feasible.contains_strictly(delta):
+            return delta
+        return interior_point(self.feasible, self.scale, delta)
 
     def repair(self, delta: Array) -> Array:
         """The nearest strictly feasible point on the way from `delta` to the anchor."""
-        if self._feasible.contains_strictly(delta):
+        if self.feasible.contains_strictly(delta):
             return delta
-        return nearest_inside(self._feasible, delta, self.delta())
+        return nearest_inside(self.feasible, delta, self.delta)
 
 
 def nearest_inside(feasible: FeasibleSet, point: Array, anchor: Array) -> Array:
@@ -127,3 +128,58 @@ def interior_point(feasible: FeasibleSet, scale: Units, reference: Array) -> Arr
     if raw is None:
         raise NoInteriorError("no solver found a point inside all constraints", attempts=attempts)
     return np.asarray(raw.x[:-1] * scale.parameters)
+
+
+def feasible_start(feasible: FeasibleSet, scale: Units, reference: Array) -> Array:
+    """A model that keeps all constraints strictly, ties exactly: the reference if it does.
+
+    `reference` (n,): a model to start near. Raises InfeasibleConstraintsError: names a minimal
+    set of constraints that contradict each other.
+    """
+    if not feasible.equalities and feasible.contains_strictly(reference):
+        return reference
+    try:
+        return _phase_one(feasible, scale, reference)
+    except (NoInteriorError, InputError) as error:
+        raise contradiction(feasible, scale, reference) from error
+
+
+def _phase_one(feasible: FeasibleSet, scale: Units, reference: Array) -> Array:
+    """The model with the largest common margin."""
+    elimination = Elimination.from_equalities(feasible).require_consistent()
+    inside, roots = elimination.inside, elimination.roots
+    if not len(roots):
+        return elimination.fixed
+    return elimination.expand(interior_point(inside, elimination.units(scale), reference[roots]))
+
+
+def contradiction(
+    feasible: FeasibleSet, scale: Units, reference: Array
+) -> InfeasibleConstraintsError:
+    """The error that names a minimal contradictory set of the caller's constraints.
+
+    The deletion filter (Chinneck and Dravnieks 1991): each constraint is left out for good if the
+    others still contradict each other. Consistent bodies and signs of joint terms always stay.
+    """
+    asked = [c for c in feasible.constraints if c.role == "asked"]
+    names = [*dict.fromkeys(c.name for c in (*asked, *feasible.equalities, *feasible.convex))]
+
+    def contradict(subset: Collection[str]) -> bool:
+        part = feasible.without_constraints({*names} - {*subset})
+        try:
+            _phase_one(part, scale, reference)
+        except (NoInteriorError, InputError):
+            return True
+        return False
+
+    conflict = list(names)
+    for name in names:
+        fewer = [k for k in conflict if k != name]
+        if fewer and contradict(fewer):
+            conflict = fewer
+    what = ", ".join(conflict) or "the description's bodies and joint terms"
+    return InfeasibleConstraintsError(
+        f"no parameters satisfy all constraints at once: {what} cannot hold together; widen or "
+        "leave out one of them",
+        conflict=tuple(conflict),
+    )

@@ -179,17 +179,8 @@ def solve_verified(
         verdict = Judgement(False, False, np.inf, "no finite point of the right shape")
         if fits:
             verdict = judge(raw)
-        attempts.append(
-            Attempt(
-                name,
-                form,
-                raw.status,
-                raw.iterations,
-                raw.seconds,
-                verdict.accepted,
-                verdict.reason,
-            )
-        )
+        effort = raw.status, raw.iterations, raw.seconds
+        attempts.append(Attempt(name, form, *effort, verdict.accepted, verdict.reason))
         if verdict.accepted:
             return raw, attempts
         if verdict.usable and (best is None or verdict.cost < best[0]):
@@ -284,15 +275,7 @@ class ConeArrays:
         return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
 
-@dataclass(frozen=True, eq=False)
-class LowerBound:
-    """A proven lower bound, and the w that proves it, shape (rows,)."""
-
-    value: float
-    w: Array
-
-
-def lower_bound(program: ConeArrays, raw: SolverAnswer) -> LowerBound:
+def lower_bound(program: ConeArrays, raw: SolverAnswer) -> float:
     """The best lower bound on the optimum along the ray of whatever multipliers were returned.
 
     Take any positive semidefinite Z_k, any z >= 0 and any w with ``|w| <= 1`` and
@@ -317,11 +300,10 @@ def lower_bound(program: ConeArrays, raw: SolverAnswer) -> LowerBound:
     left = float(np.linalg.norm(A.T @ w - pull) * (1.0 + np.linalg.norm(raw.x)))
     gain = -float(w @ b) - offset - left
     size = float(np.linalg.norm(w))
-    best, scale = _best_scale(gain, size, distance)
-    direction = scale * w
-    if distance > 0:
-        direction = direction - np.sqrt(max(0.0, 1 - (scale * size) ** 2)) / distance * outside
-    return LowerBound(max(best, 0.0), np.asarray(direction, dtype=np.float64))
+    if gain <= 0 or size == 0:
+        return distance
+    # The largest t gain + distance sqrt(1 - (t size)^2) over 0 <= t <= 1 / size.
+    return float(np.hypot(gain / size, distance))
 
 
 def _combine_multipliers(program: ConeArrays, raw: SolverAnswer) -> tuple[Array, float]:
@@ -336,14 +318,3 @@ def _combine_multipliers(program: ConeArrays, raw: SolverAnswer) -> tuple[Array,
     prices = np.where(np.isfinite(raw.prices), np.maximum(raw.prices, 0.0), 0.0)
     pull = program.F.T @ stacked + program.G.T @ prices
     return np.asarray(pull), float(stacked @ program.f + prices @ program.h)
-
-
-def _best_scale(gain: float, size: float, rest: float) -> tuple[float, float]:
-    """Maximise ``t gain + rest sqrt(1 - (t size)^2)`` over ``0 <= t <= 1 / size``."""
-    if gain <= 0:
-        return rest, 0.0
-    if size == 0:
-        return rest, 0.0
-    slope = gain / size
-    t = slope / np.hypot(slope, rest) / size
-    return float(np.hypot(slope, rest)), float(t)

@@ -376,10 +376,7 @@ def test_margins_of_the_program_and_of_check_have_one_unit(seed, wrong):
     p = problems.robot_unknowns(base, beta, **bounded(robot))
     program = problems.feasibility_test(p, beta)
     program.problem.solve(solver=cp.CLARABEL, ignore_dpp=True)
-    values = [
-        *verdict.scale.block_margins(p.feasible, p.delta.value),
-        *verdict.scale.linear_margins(p.feasible, p.delta.value),
-    ]
+    values = verdict.scale.margins(p.feasible, p.delta.value)
     assert program.problem.value == pytest.approx(min(values), rel=RESOLVED)
     if wrong:
         assert verdict.margin == pytest.approx(program.problem.value, rel=RESOLVED)

@@ -111,7 +111,7 @@ def test_fits_with_ties_settle(fitting, ties):
     }[ties]
     feasible = feasible_set(ROBOT, **options)
     optimum = feasible_least_squares(R, rho, BASE, feasible)
-    settled = regularise(R, rho, 1.0, BASE, feasible, optimum, 0.005)
+    settled = regularise(optimum, 1.0, 0.005)
     assert not feasible.violations(settled.delta)
     assert settled.objective >= optimum.objective
     assert feasible_set(ROBOT).violations(settled.delta) == ()
@@ -121,7 +121,7 @@ def test_a_settled_fit_tells_its_own_gap_and_margins(fitting):
     R, rho = fitting
     feasible = feasible_set(ROBOT)
     optimum = feasible_least_squares(R, rho, BASE, feasible)
-    settled = regularise(R, rho, 0.0, BASE, feasible, optimum, 0.01)
+    settled = regularise(optimum, 0.0, 0.01)
     assert settled.gap > 2 * optimum.gap
     assert settled.objective == pytest.approx(np.sum((R @ settled.beta - rho) ** 2))
     assert settled.margins != optimum.margins

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -81,6 +81,12 @@ class Linear:
     constant: float = 0.0
     opposite: int = 0
     role: Literal["sign", "asked"] = "asked"
+    strict: ClassVar[bool] = False
+
+    @property
+    def basis(self) -> Array:
+        """The coefficients as those of a matrix of one entry, shape (c, 1, 1)."""
+        return self.coefficients[:, None, None]
 
     def __post_init__(self) -> None:
         one = self.columns.ndim == 1 and self.columns.shape == self.coefficients.shape
@@ -90,9 +96,9 @@ class Linear:
 
 def _are_numbers(constraint: Block | Linear) -> bool:
     """Whether its columns are whole numbers, and everything else is finite."""
-    factors = constraint.basis if isinstance(constraint, Block) else constraint.coefficients
     whole = constraint.columns.dtype.kind == "i" or not len(constraint.columns)
-    return whole and bool(np.isfinite(factors).all() and np.isfinite(constraint.constant).all())
+    numbers = constraint.basis, constraint.constant
+    return whole and all(np.isfinite(part).all() for part in numbers)
 
 
 def inertia_block(
@@ -131,13 +137,10 @@ def bound_constraints(
 ) -> list[Linear]:
     """``lower <= coefficients . delta[columns] <= upper``; None for no bound.
 
-    Raises InputError: when a number is not finite or the bounds are empty or a single value.
+    Raises InputError: when the bounds are empty or a single value.
     """
     index = np.asarray(columns, dtype=np.intp)
     weights = np.atleast_1d(np.asarray(coefficients, dtype=np.float64))
-    given = [b for b in (lower, upper) if b is not None]
-    if not np.isfinite([*given, *weights]).all():
-        raise InputError(f"bound {name!r} has a number that is not finite: {lower}, {upper}")
     both = lower is not None and upper is not None
     if lower is not None and upper is not None and lower >= upper:
         raise InputError(
@@ -157,14 +160,9 @@ def com_box(
 ) -> list[Linear]:
     """Centre of mass in a box in the body's frame, Sousa and Cortesao (2014) eq. (26).
 
-    ``l - m lower >= 0`` and ``m upper - l >= 0``, with `lower` and `upper` of shape (3,) [m];
-    infinite entries mean no bound.
+    ``l - m lower >= 0`` and ``m upper - l >= 0``, with `lower` and `upper` of shape (3,) [m].
     """
     low, high = (np.asarray(b, dtype=np.float64) for b in (lower, upper))
-    if low.shape != (3,) or high.shape != (3,) or np.isnan([low, high]).any():
-        raise InputError(
-            f"the box of the centre of mass of {name!r} needs two corners of 3 numbers"
-        )
     if (low >= high).any():
         raise InputError(
             f"the box of the centre of mass of {name!r} is empty: {low.tolist()} to {high.tolist()}"
@@ -172,10 +170,7 @@ def com_box(
     out = []
     for axis, direction in enumerate("xyz"):
         pair = columns[[6 + axis, 9]]
-        both = int(np.isfinite([low[axis], high[axis]]).all())
-        for label, sign, corner in (("lower", 1.0, low[axis]), ("upper", -1.0, high[axis])):
-            if np.isfinite(corner):
-                weights = np.array([sign, -sign * corner])
-                offset = both if label == "lower" else -both
-                out.append(Linear(f"com of {name} {direction} {label}", pair, weights, 0.0, offset))
+        for label, sign, corner in (("lower", 1, low[axis]), ("upper", -1, high[axis])):
+            weights = np.array([sign, -sign * corner])
+            out.append(Linear(f"com of {name} {direction} {label}", pair, weights, 0.0, sign))
     return out

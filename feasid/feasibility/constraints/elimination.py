@@ -20,6 +20,7 @@ from feasid.errors import InputError
 from feasid.exact.numbers import printed_decimal
 from feasid.feasibility.constraints.affine import Block, Linear
 from feasid.feasibility.constraints.sets import FeasibleSet
+from feasid.feasibility.constraints.units import Units, constraint_units
 from feasid.robot.known import Row, Unknowns, eliminate
 
 DIGITS = 15
@@ -105,6 +106,11 @@ class Elimination:
             for i, factor in replacement.items():
                 out[i] = out.get(i, Fraction(0)) + c * factor
         return {j: c for j, c in out.items() if c}, constant
+
+    def units(self, scale: Units) -> Units:
+        """Units of z and its constraints."""
+        parameters = scale.parameters[self.roots]
+        return constraint_units(self.inside, scale.mass, scale.length, parameters)
 
     def require_consistent(self) -> Elimination:
         """Return the elimination, if fixed parameters break no constraint by themselves.

@@ -12,7 +12,7 @@ after multiplication by m > 0, as in Sousa and Cortesao (2014) eq. (26).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -121,11 +121,13 @@ def com_boxes(robot: Robot, value: Any) -> AffineConstraints:
 
 @constraint("com_ellipsoid")
 def com_ellipsoids(robot: Robot, value: Any) -> AffineConstraints:
-    """Centres of mass in ellipsoids."""
+    """Centres of mass in ellipsoids: ``|A^-1 (l - m centre)| <= m``."""
     blocks = []
-    for name, (middle, axes) in (value or {}).items():
+    for name, (centre, axes) in (value or {}).items():
         i = body_index(robot, name)
-        blocks.append(com_ellipsoid(name, i, robot.inertial_columns[i], middle, axes))
+        inverse, _ = _invert_axes(f"com ellipsoid of {name}", axes)
+        label, columns = f"com of {name} in ellipsoid", robot.inertial_columns[i]
+        blocks.append(_second_order_block(label, i, columns, inverse, inverse @ _floats(centre)))
     return AffineConstraints(blocks)
 
 
@@ -153,11 +155,24 @@ def com_hulls(robot: Robot, value: Any) -> AffineConstraints:
 
 @constraint("inertia_ellipsoid")
 def inertia_ellipsoids(robot: Robot, value: Any) -> AffineConstraints:
-    """Whole mass distributions in ellipsoids."""
-    rows = [
-        inertia_ellipsoid(name, robot.inertial_columns[body_index(robot, name)], middle, axes)
-        for name, (middle, axes) in (value or {}).items()
-    ]
+    """Some distribution of mass inside the ellipsoid has this inertia: ``trace(J Q) >= 0``.
+
+    With J the pseudo-inertia and Q the ellipsoid's quadric, 1 - |A^-1 (x - centre)|^2 in
+    homogeneous coordinates: necessary, and together with J > 0 sufficient (Wensing, Kim and
+    Slotine 2017, Theorem 4).
+    """
+    rows = []
+    for name, (centre, axes) in (value or {}).items():
+        columns, middle = robot.inertial_columns[body_index(robot, name)], _floats(centre)
+        inverse, scale = _invert_axes(f"inertia ellipsoid of {name}", axes)
+        shape = inverse.T @ inverse
+        quadric = np.zeros((4, 4))
+        quadric[:3, :3] = -shape
+        quadric[:3, 3] = quadric[3, :3] = shape @ middle
+        quadric[3, 3] = 1.0 - middle @ shape @ middle
+        # In units of the ellipsoid's size squared, so that the coefficients are near one.
+        weights = np.einsum("cij,ij->c", inertia.pseudo_inertia(np.eye(10)), quadric) * scale**2
+        rows.append(Linear(f"mass of {name} in ellipsoid", columns, weights))
     return AffineConstraints(linear=rows)
 
 
@@ -165,8 +180,7 @@ def inertia_ellipsoids(robot: Robot, value: Any) -> AffineConstraints:
 def linear_bounds(robot: Robot, value: Any) -> AffineConstraints:
     """Bounds on any linear form of parameters."""
     rows: list[Linear] = []
-    given: Mapping[str, Any] = value or {}
-    for label, (coefficients, lower, upper) in given.items():
+    for label, (coefficients, lower, upper) in (value or {}).items():
         index = [parameter_index(robot, key) for key in coefficients]
         rows += bound_constraints(label, index, [*coefficients.values()], lower, upper)
     return AffineConstraints(linear=rows)
@@ -182,29 +196,16 @@ FLAT = 1e-12
 """Relative thickness below which a shape has no inside."""
 
 
-def com_ellipsoid(
-    name: str, body: int, columns: Index, centre: npt.ArrayLike, axes: npt.ArrayLike
-) -> Block:
-    """Centre of mass in an ellipsoid: ``|A^-1 (l - m centre)| <= m``.
-
-    `name`: of the body; `columns` (10,); `centre` (3,): in the body's frame [m]; `axes` (3,) or (3,
-    3): semi-axes [m]: lengths along the body's axes, or the columns of a matrix.
-    """
-    middle, inverse, _ = _check_ellipsoid(f"com ellipsoid of {name}", centre, axes)
-    return _second_order_block(
-        f"com of {name} in ellipsoid", body, columns, inverse, inverse @ middle
-    )
-
-
 def com_cylinder(
     name: str, body: int, columns: Index, start: npt.ArrayLike, end: npt.ArrayLike, radius: float
 ) -> tuple[Block, list[Linear]]:
     """Centre of mass in the cylinder between two points [m] in the body's frame."""
-    what = f"com cylinder of {name}"
-    a, b = _check_point(what, start), _check_point(what, end)
+    a, b = _floats(start), _floats(end)
     height = float(np.linalg.norm(b - a))
-    if not (np.isfinite(radius) and radius > 0 and height > FLAT):
-        raise InputError(f"the {what} needs a positive radius and two different points")
+    if not (radius > 0 and height > FLAT):
+        raise InputError(
+            f"the com cylinder of {name} needs a positive radius and two different points"
+        )
     along = (b - a) / height
     across = np.linalg.svd(along[None])[2][1:] / radius
     block = _second_order_block(f"com of {name} in cylinder", body, columns, across, across @ a)
@@ -223,14 +224,13 @@ def com_hull(name: str, columns: Index, points: npt.ArrayLike) -> list[Linear]:
     """
     from scipy.spatial import ConvexHull, QhullError
 
-    what = f"com hull of {name}"
-    cloud = np.asarray(points, dtype=np.float64)
-    if cloud.ndim != 2 or cloud.shape[1] != 3 or not np.isfinite(cloud).all():
-        raise InputError(f"the {what} needs finite points of shape (k, 3), got {cloud.shape}")
+    cloud = _floats(points)
     try:
         facets = ConvexHull(cloud).equations
     except (QhullError, ValueError) as error:
-        raise InputError(f"the {what} has no inside: its {len(cloud)} points are flat") from error
+        raise InputError(
+            f"the com hull of {name} has no inside: its {len(cloud)} points are flat"
+        ) from error
     rounded = np.unique(facets.round(12), axis=0)  # triangles of one flat face are one inequality
     return [
         Linear(f"com of {name} in hull, facet {k + 1}", columns[6:], -facet)
@@ -238,47 +238,22 @@ def com_hull(name: str, columns: Index, points: npt.ArrayLike) -> list[Linear]:
     ]
 
 
-def inertia_ellipsoid(
-    name: str, columns: Index, centre: npt.ArrayLike, axes: npt.ArrayLike
-) -> Linear:
-    """Some distribution of mass inside the ellipsoid has this inertia: ``trace(J Q) >= 0``.
+def _floats(values: npt.ArrayLike) -> Array:
+    return np.asarray(values, dtype=np.float64)
 
-    With J the pseudo-inertia and Q the ellipsoid's quadric, 1 - |A^-1 (x - centre)|^2 in
-    homogeneous coordinates: necessary, and together with J > 0 sufficient (Wensing, Kim and
-    Slotine 2017, Theorem 4). Parameters as in `com_ellipsoid`.
+
+def _invert_axes(what: str, axes: npt.ArrayLike) -> tuple[Array, float]:
+    """Inverse of the matrix of an ellipsoid's semi-axes [m], and the longest of them.
+
+    `axes` (3,) or (3, 3): lengths along the body's axes, or the columns of a matrix.
     """
-    middle, inverse, scale = _check_ellipsoid(f"inertia ellipsoid of {name}", centre, axes)
-    shape = inverse.T @ inverse
-    quadric = np.zeros((4, 4))
-    quadric[:3, :3] = -shape
-    quadric[:3, 3] = quadric[3, :3] = shape @ middle
-    quadric[3, 3] = 1.0 - middle @ shape @ middle
-    # In units of the ellipsoid's size squared, so that the coefficients are near one.
-    weights = np.einsum("cij,ij->c", inertia.pseudo_inertia(np.eye(10)), quadric) * scale**2
-    return Linear(f"mass of {name} in ellipsoid", columns, weights)
-
-
-def _check_point(what: str, value: npt.ArrayLike) -> Array:
-    point = np.asarray(value, dtype=np.float64)
-    if point.shape != (3,) or not np.isfinite(point).all():
-        raise InputError(f"the {what} needs finite points of 3 numbers, got {point.tolist()}")
-    return point
-
-
-def _check_ellipsoid(
-    what: str, centre: npt.ArrayLike, axes: npt.ArrayLike
-) -> tuple[Array, Array, float]:
-    """Centre, inverse of the matrix of semi-axes, and the longest of them."""
-    middle, matrix = _check_point(what, centre), np.asarray(axes, dtype=np.float64)
+    matrix = _floats(axes)
     if matrix.shape == (3,):
         matrix = np.diag(matrix)
-    if matrix.shape != (3, 3) or not np.isfinite(matrix).all():
-        raise InputError(f"the {what} needs 3 semi-axes or a 3x3 matrix of them")
     sizes = np.linalg.svd(matrix, compute_uv=False)
     if not sizes[-1] > FLAT * sizes[0]:
         raise InputError(f"the {what} has no inside: its semi-axes are {sizes.tolist()}")
-    inverse: Array = np.asarray(np.linalg.inv(matrix), dtype=np.float64)
-    return middle, inverse, float(sizes[0])
+    return np.asarray(np.linalg.inv(matrix), dtype=np.float64), float(sizes[0])
 
 
 def _second_order_block(name: str, body: int, columns: Index, A: Array, offset: Array) -> Block:

@@ -15,7 +15,14 @@ from feasid.certificate import definiteness
 from feasid.core.arguments import Measured, checked, checked_methods
 from feasid.core.arrays import Array, require_finite
 from feasid.errors import InputError
-from feasid.exact.numbers import Integers, common_denominator, decimals_to_integers, printed_decimal
+from feasid.exact.numbers import (
+    Exact,
+    Integers,
+    common_denominator,
+    decimals_to_integers,
+    dot,
+    printed_decimal,
+)
 from feasid.feasibility.constraints.affine import Block, Consistency, Linear, inertia_block
 from feasid.feasibility.constraints.limits import CONSTRAINTS
 from feasid.feasibility.constraints.user_constraints import ConvexConstraint
@@ -27,6 +34,10 @@ from feasid.robot.known import Equality
 
 DISSIPATES = "friction dissipates in both directions"
 """Start of the name of constraints that hold direction-dependent friction below the viscous."""
+
+
+Values = Sequence[Fraction] | Mapping[int, Fraction]
+"""Rational parameters by column."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,17 +210,13 @@ class FeasibleSet:
         )
 
 
-def block_value(
-    block: Block, exact: Sequence[Fraction] | Mapping[int, Fraction]
-) -> list[list[Fraction]]:
+def block_value(block: Block, exact: Values) -> Exact:
     """Exact value of a block at rational parameters."""
     whole, over = _integer_block_value(block, exact)
     return [[Fraction(x, over) for x in row] for row in whole.tolist()]
 
 
-def _integer_block_value(
-    block: Block, exact: Sequence[Fraction] | Mapping[int, Fraction]
-) -> tuple[Integers, int]:
+def _integer_block_value(block: Block, exact: Values) -> tuple[Integers, int]:
     """The value of a matrix in integers over a denominator."""
     numbers, over = common_denominator(exact[j] for j in block.columns.tolist())
     basis, beside = decimals_to_integers(block.basis)
@@ -218,14 +225,11 @@ def _integer_block_value(
     return along * third + constant * (over * beside), over * beside * third
 
 
-def linear_value(
-    constraint: Linear, exact: Sequence[Fraction] | Mapping[int, Fraction]
-) -> Fraction:
+def linear_value(constraint: Linear, exact: Values) -> Fraction:
     """Exact value of a linear constraint at rational parameters."""
-    pairs = zip(constraint.columns.tolist(), constraint.coefficients.tolist(), strict=True)
-    return printed_decimal(constraint.constant) + sum(
-        (printed_decimal(c) * exact[j] for j, c in pairs), Fraction(0)
-    )
+    coefficients = map(printed_decimal, constraint.coefficients.tolist())
+    values = (exact[j] for j in constraint.columns.tolist())
+    return printed_decimal(constraint.constant) + dot(coefficients, values)
 
 
 def equality_error(equality: Equality, exact: Sequence[Fraction]) -> Fraction:

@@ -49,9 +49,10 @@ class Units:
             ]
         )
 
-    def linear_margins(self, feasible: FeasibleSet, delta: Array) -> Array:
-        """Normalised value of each linear constraint, shape (m,)."""
-        return np.asarray(feasible.linear_values(delta) / self.linear)
+    def margins(self, feasible: FeasibleSet, delta: Array) -> Array:
+        """`block_margins`, and the normalised value of each linear constraint."""
+        linear = feasible.linear_values(delta) / self.linear
+        return np.concatenate([self.block_margins(feasible, delta), linear])
 
 
 def usable_inertials(robot: Robot) -> Mask:
