@@ -117,12 +117,12 @@ class BaseParameters(IdentifiedParameters, Displayed):
     @cached_property
     def Pb(self) -> Array:  # noqa: N802
         """Selects the leading parameters: delta_b = Pb' delta, eq. (33); shape (n, nb)."""
-        return _selection_matrix(self.robot.size, self.independent)
+        return np.eye(self.robot.size)[:, self.independent]
 
     @cached_property
     def Pd(self) -> Array:  # noqa: N802
         """Selects the dependent parameters: delta_d = Pd' delta, eq. (33); shape (n, n - nb)."""
-        return _selection_matrix(self.robot.size, self.dependent)
+        return np.eye(self.robot.size)[:, self.dependent]
 
     @cached_property
     def G(self) -> Array:  # noqa: N802
@@ -387,10 +387,6 @@ def base_parameters(
     return base
 
 
-def _selection_matrix(n: int, columns: Index) -> Array:
-    return np.eye(n)[:, columns]
-
-
 FACTOR_ROWS = 4
 """Equations of random motions per unknown when the free factors of gains are counted."""
 
@@ -455,8 +451,7 @@ def servo_scale_groups(robot: Robot | str | PathLike[str]) -> tuple[tuple[str, .
 
 
 def load_columns(base: BaseParameters, body: str | None = None) -> tuple[str, Array]:
-    """The body or link that carries a load (default: the last), and the parameters that the load
-    adds.
+    """The link that carries a load (default: the last), and what the load's ten parameters add.
 
     Shape (nb, 10): change of the base parameters by the load's ten, in that link's frame.
     """

@@ -42,10 +42,7 @@ def find_near_degeneracies(echelon: Echelon, blocks: Sequence[JointNullspace]) -
     arithmetic.
     """
     frames = echelon.run.frames
-    worst: dict[int, float] = {}
-    for note in echelon.run.doubtful_values:
-        worst[note.body] = min(worst.get(note.body, 1.0), note.value)
-    doubtful = nearly_degenerate_joints(frames)
+    worst, doubtful = echelon.run.doubtful_values, nearly_degenerate_joints(frames)
     if not doubtful:
         return {
             i: f"a singular value of {value:.1e}{_nearest_small_quantity(frames, i, value)}): "

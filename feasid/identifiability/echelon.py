@@ -19,12 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array, Mask
-from feasid.identifiability.frames import (
-    DOUBTFUL_SINGULAR_VALUES,
-    LENGTH_POWER,
-    DoubtfulSingularValue,
-    parameter_transform,
-)
+from feasid.identifiability.frames import LENGTH_POWER, parameter_transform
 from feasid.identifiability.invariant_subspaces import ROOT2, TOLERANCE
 from feasid.identifiability.recursion import Recursion
 from feasid.robot.inertia import SYMBOLS
@@ -155,7 +150,8 @@ class Echelon:
                 stack[k, : len(local[i].rows)] = local[i].rows
             u, s, vt = np.linalg.svd(stack, full_matrices=False)
             ranks = (s > TOLERANCE).sum(axis=1)
-            self._note_doubtful_values(s, members)
+            for i, values in zip(members, s, strict=True):
+                run.note_doubtful_values(i, values)
             for rank in np.unique(ranks):
                 joints = np.flatnonzero(ranks == rank)
                 null = np.swapaxes(vt[joints, rank:], 1, 2)
@@ -167,13 +163,6 @@ class Echelon:
                 for i, block in zip(some, reduced, strict=True):
                     blocks[i] = block
         return tuple(b for b in blocks if b is not None)
-
-    def _note_doubtful_values(self, s: Array, members: list[int]) -> None:
-        low, high = DOUBTFUL_SINGULAR_VALUES
-        for k, c in zip(*np.nonzero((s > low) & (s < high)), strict=True):
-            self.run.doubtful_values.append(
-                DoubtfulSingularValue(members[int(k)], "conditions", float(s[k, c]))
-            )
 
     def _reduce_blocks(
         self, members: list[int], rows: Array, solve: Array, null: Array, noise: Array

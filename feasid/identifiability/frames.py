@@ -107,10 +107,7 @@ def motion_transform(rotation: Array, position: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Frames:
-    """A robot's geometry in working frames.
-
-    `pull`: size of gravity [m/s^2].
-    """
+    """A robot's geometry in working frames."""
 
     robot: Robot
     length: float  #: The length scale [m].
@@ -123,7 +120,7 @@ class Frames:
     #: Shape (d_i,): sizes by which the screws were divided [rad or length per unit of q].
     speeds: tuple[Array, ...]
     gravity: Array  #: Shape (3,): unit vector in the base frame, zero without gravity.
-    gravity_size: float
+    gravity_size: float  #: [m/s^2].
 
     @classmethod
     def from_robot(cls, robot: Robot) -> Frames:
@@ -287,15 +284,6 @@ ROTOR_SPIN = np.array([0.0, 0, 1, 0, 0, 0])
 
 
 @dataclass(frozen=True, eq=False)
-class DoubtfulSingularValue:
-    """A singular value that decides the rank at a joint but is close to rounding."""
-
-    body: int
-    what: str
-    value: float
-
-
-@dataclass(frozen=True, eq=False)
 class RotorView:
     """A rotor as its joint's parent sees it: transforms to it, and its action and momentum."""
 
@@ -308,9 +296,7 @@ class RotorView:
 
     @property
     def parameter_units(self) -> Array:
-        """Working units of the rotor's parameters, (p,); units of parameters that act through the
-        gear are small.
-        """
+        """Working units of the rotor's parameters, (p,): small for those that act through gears."""
         pair_functionals = np.abs(self.momentum).max(axis=0) > 0
         return np.where(pair_functionals & (self.speed != 0), 1 / abs(self.speed or 1.0), 1.0)
 
@@ -324,7 +310,8 @@ class ScaledExperiment:
     static: bool = False  #: Only postures at rest (Remark 8, App. F).
     #: Bodies whose joints stay where they are, at their home position.
     held: frozenset[int] = frozenset()
-    doubtful_values: list[DoubtfulSingularValue] = field(default_factory=list)
+    #: By body: the smallest singular value that decides a rank but is close to rounding.
+    doubtful_values: dict[int, float] = field(default_factory=dict)
     _spectra: dict[Key, tuple[ScrewSpectrum, ScrewSpectrum]] = field(default_factory=dict)
 
     @cached_property
@@ -472,12 +459,17 @@ class ScaledExperiment:
             [stacked_action(k, rotor.parameter, rotor.speed)],
         )
 
-    def span_basis(self, columns: Array, body: int, what: str) -> Array:
+    def note_doubtful_values(self, body: int, s: Array) -> None:
+        """Remember the singular values of a body that are neither clearly zero nor clearly not."""
+        low, high = DOUBTFUL_SINGULAR_VALUES
+        values = s[(s > low) & (s < high)].tolist()
+        if values:
+            self.doubtful_values[body] = min(self.doubtful_values.get(body, 1.0), *values)
+
+    def span_basis(self, columns: Array, body: int) -> Array:
         """Basis of a span, noting what is nearly degenerate."""
         out, s = column_basis(columns)
-        low, high = DOUBTFUL_SINGULAR_VALUES
-        for value in s[(s > low) & (s < high)].tolist():
-            self.doubtful_values.append(DoubtfulSingularValue(body, what, value))
+        self.note_doubtful_values(body, s)
         m = columns.shape[0]
         complete = m in WHOLE_SPACE and out.shape[1] == m and s[-1] >= WEAK_DIRECTION
         return WHOLE_SPACE[m] if complete else out

@@ -216,14 +216,12 @@ class RecursionStep:
         """Rows of the joint, Wensing et al. (2024) eq. (50), (51), and the spans at its body."""
         parent, run, i = self.parent, self.run, self.i
         carried = self._propagate_motion(parent.motion)
-        seeds = {key: self._propagate_affine_set(key, seed) for key, seed in parent.seeds.items()}
+        seeds = {key: self._propagate_affine_set(seed) for key, seed in parent.seeds.items()}
         inner = [x for k, s in seeds.items() if k >= 0 for x in (s.point, s.differences)]
         arriving = np.hstack([carried, *inner]) if inner else carried
-        observed_motion = (
-            None
-            if parent.observed_motion is None
-            else self._propagate_motion(parent.observed_motion)
-        )
+        observed_motion = parent.observed_motion
+        if observed_motion is not None:
+            observed_motion = self._propagate_motion(observed_motion)
         zero = self._zero_momentum_directions(carried, seeds, observed_motion)
         through = [*self.momentum_maps]
         if self.is_measured and self.lie_brackets.shape[1]:
@@ -231,9 +229,9 @@ class RecursionStep:
         plain = np.vstack([zero.T @ w for w in through])
         virtual = self._propagate_motion(parent.virtual)
         if self.is_measured and not self.is_held:
-            unmoved = (
-                [virtual] if observed_motion is None or not run.held else [virtual, observed_motion]
-            )
+            unmoved = [virtual]
+            if observed_motion is not None and run.held:
+                unmoved.append(observed_motion)
             plain = np.vstack([plain, *(x.T @ w for x in unmoved for w in self.momentum_maps)])
         special, drive_rows, rows_of_shared = self._drive_term_rows(seeds)
         constant, mapping = self._propagate_functionals(parent.functionals)
@@ -242,14 +240,11 @@ class RecursionStep:
         if parent.pair_functionals is not None:
             still_felt, moving_felt = self._propagate_functionals(parent.pair_functionals)
             if self.is_measured:
-                conditions.append(
-                    self._displacement_rates(still_felt).T if self.is_held else moving_felt.T
-                )
+                changes = self._displacement_rates(still_felt) if self.is_held else moving_felt
+                conditions.append(changes.T)
             every = np.hstack([arriving, self.stacked_screws])
             pairs = [w.T @ every for w in self.momentum_maps] if self.moves else []
-            pair_functionals = run.span_basis(
-                np.hstack([still_felt, moving_felt, *pairs])[:10], i, "parameters"
-            )
+            pair_functionals = run.span_basis(np.hstack([still_felt, moving_felt, *pairs])[:10], i)
         x_rows = np.vstack(conditions)
         rows = np.zeros((len(x_rows), x_rows.shape[1] + drive_rows.shape[1]))
         rows[:, : x_rows.shape[1]] = x_rows
@@ -263,14 +258,14 @@ class RecursionStep:
         if constant is WHOLE_SPACE[10]:
             functionals = constant
         else:
-            functionals = run.span_basis(np.hstack([constant, x_rows.T])[:10], i, "parameters")
+            functionals = run.span_basis(np.hstack([constant, x_rows.T])[:10], i)
         state = self._body_spans(
             carried, arriving, observed_motion, seeds, functionals, pair_functionals
         )
         if self.is_measured and self.lie_brackets.shape[1]:
             virtual = np.hstack([virtual, self.lie_brackets])
         if virtual.shape[1]:
-            virtual = run.span_basis(virtual[:6], i, "velocities")
+            virtual = run.span_basis(virtual[:6], i)
         return JointConditions(rows, shared_rows, replace(state, virtual=virtual[:6]))
 
     # -- across the joint --------------------------------------------------------------------
@@ -283,22 +278,16 @@ class RecursionStep:
             return self.velocity_map_from_parent @ x
         return invariant_subspace(self.velocity_map_from_parent @ x, self.screw_actions[0])
 
-    def _propagate_affine_set(self, key: int, seed: AffineSet) -> AffineSet:
-        if self.is_held:
-            return AffineSet(
-                self.velocity_map_from_parent @ seed.point,
-                self.velocity_map_from_parent @ seed.differences,
-            )
-        motion_orbit = invariant_subspace(
-            self.velocity_map_from_parent @ seed.differences, self.screw_actions[0]
-        )
+    def _propagate_affine_set(self, seed: AffineSet) -> AffineSet:
+        motion_orbit = self._propagate_motion(seed.differences)
         point = self.velocity_map_from_parent @ seed.point
+        if self.is_held:
+            return AffineSet(point, motion_orbit)
         orbit = invariant_subspace(point, self.screw_actions[0])
         swept = np.hstack([a.split_orbits(orbit)[1] for a in self.screw_actions[0]])
         if len(self.screw_actions[0]) == 1:
             point = self.screw_actions[0][0].still @ point
-        what = "gravity" if key == GRAVITY_SET else "velocities"
-        return AffineSet(point, self.run.span_basis(np.hstack([motion_orbit, swept]), self.i, what))
+        return AffineSet(point, self.run.span_basis(np.hstack([motion_orbit, swept]), self.i))
 
     def _propagate_functionals(self, k: Array) -> tuple[Array, Array]:
         """Functionals of the parent across the joint: the part that stays, the part that moves."""
@@ -312,11 +301,8 @@ class RecursionStep:
             return k, np.hstack([a.T for a in parameter_rate(screws)])
         if len(self.screw_actions[1]) == 1:
             return self.screw_actions[1][0].split_orbits(self.functional_map_from_parent @ k)
-        span = run.span_basis(
-            invariant_subspace(self.functional_map_from_parent @ k, self.screw_actions[1]),
-            i,
-            "parameters",
-        )
+        carried = invariant_subspace(self.functional_map_from_parent @ k, self.screw_actions[1])
+        span = run.span_basis(carried, i)
         return span, np.hstack([a.split_orbits(span)[1] for a in self.screw_actions[1]])
 
     def _displacement_rates(self, k: Array) -> Array:
@@ -325,12 +311,9 @@ class RecursionStep:
         turned = [a.T @ k[:10] for a in parameter_rate(run.frames.screws[self.i])]
         if rotor is None:
             return np.hstack(turned)
-        rotor_rate = (
-            rotor.speed * parameter_rate(ROTOR_SPIN).T @ k[10:]
-            if len(k) == 20
-            else np.zeros_like(k[10:])
-        )
-        return np.vstack([turned[0], rotor_rate])
+        if len(k) < 20:  # a symmetric rotor
+            return np.vstack([turned[0], np.zeros_like(k[10:])])
+        return np.vstack([turned[0], rotor.speed * parameter_rate(ROTOR_SPIN).T @ k[10:]])
 
     # -- momentum rows -----------------------------------------------------------------------
 
@@ -346,9 +329,7 @@ class RecursionStep:
         for key, seed in seeds.items():
             if self._is_observed(key):
                 out.append(seed.differences)
-                if (
-                    self.stacked_screws.shape[1] > 1
-                ):  # no drives there: the point is one more direction
+                if self.stacked_screws.shape[1] > 1:  # no drives: the point is one more direction
                     out.append(seed.point)
         return np.hstack([carried[:, :0], *out])
 
@@ -408,7 +389,7 @@ class RecursionStep:
         elif self.moves:
             motion = motion if motion is WHOLE_SPACE[6] else np.hstack([motion, screw])
         if motion is not WHOLE_SPACE[6] and motion.shape[1]:
-            motion = run.span_basis(motion, i, "velocities")
+            motion = run.span_basis(motion, i)
         if observed_motion is not None:
             more = [observed_motion[:6]]
             if self.is_measured:
@@ -416,7 +397,7 @@ class RecursionStep:
                 more += (
                     [self.lie_brackets] if i in run.coupled_joints else [screw, self.lie_brackets]
                 )
-            observed_motion = run.span_basis(np.hstack(more), i, "velocities")
+            observed_motion = run.span_basis(np.hstack(more), i)
         return Spans(motion, body_sets, functionals, observed_motion, pair_functionals)
 
 
@@ -460,7 +441,6 @@ class Recursion(ScaledExperiment):
         """Conditions and spans of every joint, parents first: Alg. 1 to 3 in one."""
         out: list[JointConditions] = []
         for i, p in enumerate(self.robot.parents):
-            out.append(
-                RecursionStep(self, i, out[p].state if p >= 0 else self.base_spans).conditions()
-            )
+            parent = out[p].state if p >= 0 else self.base_spans
+            out.append(RecursionStep(self, i, parent).conditions())
         return tuple(out)

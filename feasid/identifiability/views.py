@@ -113,9 +113,7 @@ def symbol_table(base: IdentifiedParameters, without: IdentifiedParameters | Non
 
 
 def _split_table_columns(lines: Sequence[Sequence[str]], width: int) -> list[list[int]]:
-    """Columns of a table in groups that fit into `width` characters together with the first
-    column.
-    """
+    """Columns of a table in groups that fit into `width` characters together with the first."""
     out: list[list[int]] = []
     room = 0
     head = max(len(line[0]) for line in lines)
@@ -195,9 +193,7 @@ def parameter_column(robot: Robot, name: str) -> int:
 
 
 def _explain_hidden_exchange(base: IdentifiedParameters, column: int) -> str:
-    """The joint that hides an exchange, the exchanged parameters, and the restriction that allows
-    it.
-    """
+    """The joint that hides an exchange, what is exchanged, and the restriction that allows it."""
     robot, names = base.robot, base.robot.parameter_names
     body = names[column][0]
     owner = next((i for i, b in enumerate(robot.bodies) if b.name == body), None)
