@@ -69,47 +69,56 @@ class Closest:
     attempts: tuple[Attempt, ...]
 
 
+Setting = tuple[Units, Reference]
+"""In which units a problem is solved, and where its faint and unseen directions are held."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Goal:
+    """``minimise |rows delta - target|`` over the feasible set; see `closest`."""
+
+    rows: Array
+    target: Array
+    feasible: FeasibleSet
+    margin: float | None
+
+    def cost(self, delta: Array) -> float:
+        return float(np.linalg.norm(self.rows @ delta - self.target))
+
+
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """``minimise |rows delta - target|`` over the feasible set, scaled for a solver."""
+    """A goal, scaled for a solver."""
 
-    rows: Array  #: Arguments of `closest`.
-    target: Array  #: See `rows`.
-    feasible: FeasibleSet  #: See `rows`.
-    scale: Units  #: See `rows`.
+    goal: _Goal
+    scale: Units
     program: Program  #: What solvers get; its unknowns are delta in `units`.
     arrays: ConeArrays  #: The same program as arrays, by which answers are judged.
     units: Array  #: Shape (n,).
     size: float
     unseen: Array  #: Shape (n, z): directions that the rows do not see, in SI.
-    margin: float | None
     pull: float = 1.0  #: Relative size of the rows that hold faint directions near the reference.
 
     def with_pull(self, pull: float) -> _Problem:
         """The problem with another pull, which its program, compiled once, has from now on."""
         for parameter in self.program.problem.parameters():
             parameter.value = pull
-        A, b, rows = self.arrays.A.copy(), self.arrays.b.copy(), len(self.target)
+        A, b, rows = self.arrays.A.copy(), self.arrays.b.copy(), len(self.goal.target)
         A[rows:] *= pull / self.pull
         b[rows:] *= pull / self.pull
         return replace(self, arrays=replace(self.arrays, A=A, b=b), pull=pull)
 
-    def cost(self, delta: Array) -> float:
-        return float(np.linalg.norm(self.rows @ delta - self.target))
-
     def is_preferred(self, closer: Array, delta: Array) -> bool:
-        """Whether `closer` is so much closer than delta that its larger parameters are
-        justified.
-        """
-        runs = self._size(closer) > GROWS * self._size(delta)
-        return self.cost(closer) < (1 - (WORTH if runs else 0.0)) * self.cost(delta)
+        """Whether `closer` is so much closer that its larger parameters are justified."""
+        runs, cost = self._size(closer) > GROWS * self._size(delta), self.goal.cost
+        return cost(closer) < (1 - (WORTH if runs else 0.0)) * cost(delta)
 
     def _size(self, delta: Array) -> float:
         return float(np.abs(delta / self.scale.parameters).max(initial=0.0))
 
     def least(self, raw: SolverAnswer) -> float:
         """A proven lower bound of the cost; constraints that are not affine count by tangents."""
-        arrays, feasible = self.arrays, self.feasible
+        arrays, feasible = self.arrays, self.goal.feasible
         if not feasible.convex or len(raw.tangents) != len(feasible.convex):
             return lower_bound(arrays, raw)
         delta = raw.x * self.units
@@ -122,12 +131,9 @@ class _Problem:
         return lower_bound(beside, replace(raw, prices=prices))
 
     def gap(self, delta: Array, raw: SolverAnswer) -> float:
-        """By how much delta, pulls included, exceeds the bound of a solver's multipliers.
-
-        As a fraction of the target's norm.
-        """
+        """By how much delta, pulls included, exceeds a solver's bound, as a share of the target."""
         value = float(np.linalg.norm(self.arrays.A @ (delta / self.units) - self.arrays.b))
-        norm = float(np.linalg.norm(self.target)) / self.size
+        norm = float(np.linalg.norm(self.goal.target)) / self.size
         return max(0.0, value - self.least(raw)) / norm if norm > 0 else 0.0
 
 
@@ -141,7 +147,7 @@ def closest(
     solver: Any = None,
     *,
     refine: bool = False,
-    generic: tuple[Units, Reference] | None = None,
+    generic: Setting | None = None,
 ) -> Closest:
     """Minimise ``|rows delta - target|`` over the feasible set, then choose one full model.
 
@@ -162,19 +168,12 @@ def closest(
     elimination = Elimination.from_equalities(feasible).require_consistent()
     if not len(elimination.roots):
         return Closest(elimination.fixed, elimination.fixed, ())
-    inner, inner_reference = _on_free_parameters(elimination, scale, reference)
+    moved = target - rows @ elimination.fixed
+    goal = _Goal(rows @ elimination.T, moved, elimination.inside, margin)
+    described = _on_free_parameters(elimination, scale, reference)
+    generic = generic and _on_free_parameters(elimination, *generic)
     try:
-        result = _closest(
-            rows @ elimination.T,
-            target - rows @ elimination.fixed,
-            elimination.inside,
-            inner,
-            inner_reference,
-            margin,
-            solver,
-            refine,
-            None if generic is None else _on_free_parameters(elimination, *generic),
-        )
+        result = _closest(goal, described, generic, solver, refine)
     except NoInteriorError as error:
         raise contradiction(feasible, scale, reference.delta) from error
     delta = elimination.expand(result.delta)
@@ -186,77 +185,59 @@ def closest(
     return replace(result, delta=delta, raw=elimination.expand(result.raw))
 
 
-def _on_free_parameters(
-    elimination: Elimination, scale: Units, reference: Reference
-) -> tuple[Units, Reference]:
+def _on_free_parameters(elimination: Elimination, scale: Units, reference: Reference) -> Setting:
     """Units and reference of the parameters that equalities leave free."""
     return elimination.units(scale), replace(reference, delta=reference.delta[elimination.roots])
 
 
 def _closest(
-    rows: Array,
-    target: Array,
-    feasible: FeasibleSet,
-    scale: Units,
-    reference: Reference,
-    margin: float | None,
-    solver: Any,
-    refine: bool,
-    generic: tuple[Units, Reference] | None,
+    goal: _Goal, described: Setting, generic: Setting | None, solver: Any, refine: bool
 ) -> Closest:
+    scale, reference = described
     ladder, best = solve.solver_attempts(solver), None
     attempts: list[Attempt] = []
     if generic is not None:
         first = ladder[:1] if solver is None else ladder
-        best, attempts = _solve_generic(
-            rows, target, feasible, generic, reference.delta, margin, first
-        )
+        best, attempts = _solve_generic(goal, generic, reference.delta, first)
     if best is None:
-        anchor = Anchor(feasible, scale, reference)
-        problem = _problem(rows, target, feasible, scale, reference.delta, margin)
+        anchor = Anchor(goal.feasible, scale, reference)
+        problem = _problem(goal, scale, reference.delta)
         strong = problem.with_pull(FAINT_PULL)
         raw, more = _solve_verified(strong, anchor, ladder)
         attempts += more
         if raw is None:
             anchor.delta  # noqa: B018  contradictory constraints are the caller's error, not the solver's
             raise solve.solver_error("no solver answer passed verification", attempts)
-        best = strong, raw, _repair(strong, raw, anchor, reference.delta, margin)
+        best = strong, raw, _repair(strong, raw, anchor, reference.delta)
         for pull in WEAKER_PULLS if refine else ():
             weaker = problem.with_pull(pull)
             again, more = _solve_verified(weaker, anchor, ladder[:1])
             attempts += more
             if again is not None:
-                closer = _repair(weaker, again, anchor, reference.delta, margin)
-                if strong.is_preferred(closer, best[2]) and not feasible.violations(closer):
+                closer = _repair(weaker, again, anchor, reference.delta)
+                if strong.is_preferred(closer, best[2]) and not goal.feasible.violations(closer):
                     best = weaker, again, closer
     problem, raw, delta = best
-    if not np.isfinite(problem.cost(delta)):
+    if not np.isfinite(goal.cost(delta)):
         raise solve.solver_error("the answer's cost is not finite", attempts)
     point = raw.x * problem.units
-    worse = max(0.0, problem.cost(delta) - problem.cost(point))
-    gap = problem.gap(point, raw) + worse / (float(np.linalg.norm(target)) or 1.0)
+    worse = max(0.0, goal.cost(delta) - goal.cost(point))
+    gap = problem.gap(point, raw) + worse / (float(np.linalg.norm(goal.target)) or 1.0)
     if not (gap <= POOR_GAP or refine):
         raise solve.solver_error(f"the best answer may be {gap:.2g} from the optimum", attempts)
     return Closest(delta, point, tuple(attempts))
 
 
 def _solve_generic(
-    rows: Array,
-    target: Array,
-    feasible: FeasibleSet,
-    generic: tuple[Units, Reference],
-    reference: Array,
-    margin: float | None,
-    ladder: Any,
+    goal: _Goal, generic: Setting, reference: Array, ladder: Any
 ) -> tuple[tuple[_Problem, SolverAnswer, Array] | None, list[Attempt]]:
     """The first answer with a good gap in units of the data, with pulls too weak to matter."""
     attempts: list[Attempt] = []
     best, least = None, np.inf
     scale, middle = generic
-    anchor = Anchor(feasible, scale, middle)
+    anchor = Anchor(goal.feasible, scale, middle)
     for pull, everywhere in PULLS:
-        pulled = _problem(rows, target, feasible, scale, middle.delta, margin, everywhere)
-        problem = pulled.with_pull(pull)
+        problem = _problem(goal, scale, middle.delta, everywhere).with_pull(pull)
         raw, more = _solve_verified(problem, anchor, ladder)
         attempts += more
         if raw is None:
@@ -264,29 +245,37 @@ def _solve_generic(
         gap = problem.gap(anchor.repair(raw.x * problem.units), raw)
         if gap > FAIR_GAP:
             continue
-        delta = _repair(problem, raw, anchor, reference, margin)
-        cost = problem.cost(delta)
-        if cost < least and not feasible.violations(delta):
+        delta = _repair(problem, raw, anchor, reference)
+        cost = goal.cost(delta)
+        if cost < least and not goal.feasible.violations(delta):
             best, least = (problem, raw, delta), cost
         if best is not None and gap <= GOOD_GAP:
             break
     return best, attempts
 
 
-def _repair(
-    problem: _Problem, raw: SolverAnswer, anchor: Anchor, reference: Array, margin: float | None
-) -> Array:
-    """The strictly feasible model for a solver's point."""
-    return _choose_nearest(problem, anchor.repair(raw.x * problem.units), reference, margin)
+def _repair(problem: _Problem, raw: SolverAnswer, anchor: Anchor, reference: Array) -> Array:
+    """The strictly feasible model for a solver's point, nearest to `reference` of all like it.
+
+    It is refined if no constraint is active.
+    """
+    delta, goal = anchor.repair(raw.x * problem.units), problem.goal
+    interior = _tighten_margin(goal.feasible, problem.scale, goal.margin)
+    interior = interior if interior.contains_strictly(delta) else goal.feasible
+    delta = _centre(interior, delta, problem.unseen, reference)
+    # One least-squares correction: exact when no constraint is active at the optimum.
+    scale, error = problem.scale.parameters, goal.rows @ delta - goal.target
+    polished = delta - scale * np.linalg.lstsq(goal.rows * scale, error, rcond=UNSEEN)[0]
+    if interior.contains_strictly(polished) and goal.cost(polished) < goal.cost(delta):
+        delta = _centre(interior, polished, problem.unseen, reference)
+    return delta
 
 
 def _solve_verified(
     problem: _Problem, anchor: Anchor, solver: Any
 ) -> tuple[SolverAnswer | None, list[Attempt]]:
-    """Run the ladder; a point counts when the strictly feasible one that it is repaired to has a
-    gap that is proved small.
-    """
-    feasible, scale = problem.feasible, problem.scale
+    """Run the ladder; a point counts when what it is repaired to has a small gap, proved."""
+    feasible, scale = problem.goal.feasible, problem.scale
 
     def judge(raw: SolverAnswer) -> solve.Judgement:
         delta = raw.x * problem.units
@@ -297,27 +286,20 @@ def _solve_verified(
         return solve.Judgement(
             usable and gap <= GOOD_GAP,
             usable,
-            problem.cost(repaired),
+            problem.goal.cost(repaired),
             f"smallest margin {worst:.1e}, gap {gap:.1e}",
         )
 
     return solve.solve_verified(problem.program, judge, solver)
 
 
-def _problem(
-    rows: Array,
-    target: Array,
-    feasible: FeasibleSet,
-    scale: Units,
-    reference: Array,
-    margin: float | None,
-    everywhere: bool = False,
-) -> _Problem:
+def _problem(goal: _Goal, scale: Units, reference: Array, everywhere: bool = False) -> _Problem:
     """Hold faint directions near the reference, with pull 1; scale columns and target to norm 1.
 
     ``everywhere`` holds all parameters: rows that are sparse, for pulls too weak to be felt.
     """
-    A = rows * scale.parameters
+    target, feasible, margin = goal.target, goal.feasible, goal.margin
+    A = goal.rows * scale.parameters
     _, sizes, right = np.linalg.svd(A, full_matrices=True)
     largest = float(sizes.max(initial=0.0)) or 1.0
     sizes = np.pad(sizes, (0, A.shape[1] - len(sizes))) / largest
@@ -336,25 +318,7 @@ def _problem(
     sides = tuple(block.size for block in feasible.blocks)
     arrays = ConeArrays(A, b, F, f - blocks, sides, G, h - numbers)
     unseen = scale.parameters[:, None] * right[sizes < UNSEEN].T
-    return _Problem(
-        rows, target, feasible, scale, program, arrays, unit.parameters, size, unseen, margin
-    )
-
-
-def _choose_nearest(
-    problem: _Problem, delta: Array, reference: Array, margin: float | None
-) -> Array:
-    """The model nearest to `reference` that moves like `delta`.
-
-    It is refined if no constraint is active.
-    """
-    interior = _tighten_margin(problem.feasible, problem.scale, margin)
-    interior = interior if interior.contains_strictly(delta) else problem.feasible
-    delta = _centre(interior, delta, problem.unseen, reference)
-    polished = _polish(problem, delta)
-    if interior.contains_strictly(polished) and problem.cost(polished) < problem.cost(delta):
-        delta = _centre(interior, polished, problem.unseen, reference)
-    return delta
+    return _Problem(goal, scale, program, arrays, unit.parameters, size, unseen)
 
 
 def _centre(interior: FeasibleSet, delta: Array, unseen: Array, reference: Array) -> Array:
@@ -388,10 +352,3 @@ def _tighten_margin(feasible: FeasibleSet, scale: Units, margin: float | None) -
             for c, m in zip(feasible.linear, numbers, strict=True)
         ),
     )
-
-
-def _polish(problem: _Problem, delta: Array) -> Array:
-    """One least-squares correction: exact when no constraint is active at the optimum."""
-    scale = problem.scale.parameters
-    error = problem.rows @ delta - problem.target
-    return np.asarray(delta - scale * np.linalg.lstsq(problem.rows * scale, error, rcond=UNSEEN)[0])

@@ -224,9 +224,7 @@ class LogBarrier:
     def for_divergence(
         cls, feasible: FeasibleSet, reference: Array, directions: Array
     ) -> LogBarrier:
-        """Divergence from a model `reference`, shape (n,); other constraints have the weight
-        `OTHER_WEIGHT`.
-        """
+        """Divergence from a model, (n,); other constraints have the weight `OTHER_WEIGHT`."""
         return cls._from_groups(feasible, directions, reference, OTHER_WEIGHT)
 
     @classmethod

@@ -101,9 +101,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Judgement:
-    """Result of the independent check of a point: whether it is acceptable, its quality, and the
-    reason.
-    """
+    """Result of the independent check of a point, and the reason."""
 
     accepted: bool
     usable: bool

@@ -419,10 +419,10 @@ class ScaledExperiment:
         inertia = ROOT2[:, None] * parameter_transform(rotor.rotation, position) / ROOT2
         speed = rotor.gear / float(f.speeds[i][0])
         if rotor.symmetric:
-            still = [ScrewSpectrum(np.eye(size), {}, None, 1) for size in (1, 4)]
+            velocity, parameter = (ScrewSpectrum(np.eye(k), {}, None, 1) for k in (1, 4))
             inertia = inertia @ (ROOT2[:, None] * SYMMETRIC_ROTOR)
             spin = np.array([[0.0, 1.0, 0.0, 0.0]])
-            return RotorView(lift[2:3], inertia, speed, *still, spin)
+            return RotorView(lift[2:3], inertia, speed, velocity, parameter, spin)
         velocity, parameter = self._screw_spectra(ROTOR_SPIN)
         return RotorView(lift, inertia, speed, velocity, parameter, momentum_map(ROTOR_SPIN))
 

@@ -178,9 +178,7 @@ class Density:
         return np.asarray(self.unit[:, None] * np.linalg.inv(factor))
 
     def value(self, delta: Array) -> float:
-        """The density in the form of `feasid.feasibility.cone.minimise`, with reflected
-        parameters.
-        """
+        """As `feasid.feasibility.cone.minimise` takes it, with reflected parameters."""
         return float(self.evaluate(np.where(self.nonnegative, np.abs(delta), delta)[None])[0][0])
 
     def derivatives(self, delta: Array) -> tuple[Array, Array]:

@@ -35,7 +35,6 @@ SMALLEST = 1e-280
 class Elimination:
     """``delta = T z + fixed``, and the constraints on z."""
 
-    whole: FeasibleSet  #: With its equalities.
     #: On z, without equalities; constraints that z does not touch are left out.
     inside: FeasibleSet
     T: Array  #: Shape (n, len(roots)).
@@ -75,7 +74,7 @@ class Elimination:
         )
         violations = [b.name for b in blocks if not len(b.columns) and not _constant_block_holds(b)]
         violations += [c.name for c in rows if not len(c.columns) and c.constant < 0]
-        return cls(feasible, reduced, T, offset, roots, solved, tuple(violations))
+        return cls(reduced, T, offset, roots, solved, tuple(violations))
 
     def expand(self, z: Array) -> Array:
         """All parameters, shape (n,), in which the equalities hold exactly as decimals."""

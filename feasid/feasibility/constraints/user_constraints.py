@@ -129,11 +129,10 @@ class ConvexConstraint:
         """A subgradient at z, shape (k, nz)."""
         variable, expression = self._variable_and_expression
         variable.value = z
-        slopes = expression.grad[variable]
-        if slopes is None:
+        gradient = expression.grad[variable]
+        if gradient is None:
             raise InputError(f"{self.name} has no gradient at a point it was tried at")
-        slopes = slopes.toarray() if hasattr(slopes, "toarray") else np.asarray(slopes)
-        return np.asarray(slopes, dtype=np.float64).reshape(self.T.shape[1], -1).T
+        return _slopes(gradient, variable)
 
     def is_satisfied(self, z: Array) -> bool:
         """Whether it is kept, in floating point."""
@@ -174,29 +173,15 @@ def constraints_from_function(robot: Robot, value: Function | None) -> AffineCon
         _check_convex(name, rule, delta)
         kind = type(rule).__name__
         if kind in ("Equality", "Zero"):
-            expression = rule.expr if kind == "Equality" else rule.args[0]
-            constant, slopes = _affine_coefficients(expression, delta)
             ties += [
                 Equality(label, tuple(columns.tolist()), tuple(coefficients.tolist()), -offset)
-                for label, columns, coefficients, offset in _linear_rows(name, constant, slopes)
+                for label, columns, coefficients, offset in _linear_rows(name, rule.expr, delta)
             ]
         elif kind == "PSD":
-            blocks.append(_matrix_block(robot, name, rule.args[0], delta))
-        elif (
-            kind in ("Inequality", "NonPos", "NonNeg")
-            and rule.args[0].is_affine()
-            and (rule.args[-1].is_affine())
-        ):
-            sign = 1.0 if kind == "NonNeg" else -1.0
-            constant, slopes = _affine_coefficients(
-                rule.expr if kind == "Inequality" else rule.args[0], delta
-            )
-            rows += [
-                Linear(label, columns, coefficients, offset)
-                for label, columns, coefficients, offset in _linear_rows(
-                    name, sign * constant, sign * slopes
-                )
-            ]
+            blocks.append(_matrix_block(robot, name, rule.expr, delta))
+        elif kind in ("Inequality", "NonPos", "NonNeg") and rule.expr.is_affine():
+            positive = rule.expr if kind == "NonNeg" else -rule.expr
+            rows += [Linear(*parts) for parts in _linear_rows(name, positive, delta)]
         elif kind == "Inequality":
             identity = np.eye(robot.size)
             convex.append(ConvexConstraint(name, robot, value, identity, np.zeros(robot.size)))
@@ -233,15 +218,20 @@ def _affine_coefficients(expression: Any, delta: Any) -> tuple[Array, Array]:
     """Constant (k,) and coefficients (k, n) of an affine expression, by columns."""
     delta.value = np.zeros(delta.size)
     constant = np.asarray(expression.value, dtype=np.float64).ravel(order="F")
-    slopes = expression.grad[delta]
-    slopes = slopes.toarray() if hasattr(slopes, "toarray") else np.asarray(slopes)
-    return constant, np.asarray(slopes, dtype=np.float64).reshape(delta.size, -1).T
+    return constant, _slopes(expression.grad[delta], delta)
+
+
+def _slopes(gradient: Any, variable: Any) -> Array:
+    """CVXPY's gradient by a variable, sparse or a number, as an array (k, n)."""
+    dense = gradient.toarray() if hasattr(gradient, "toarray") else gradient
+    return np.asarray(dense, dtype=np.float64).reshape(variable.size, -1).T
 
 
 def _linear_rows(
-    name: str, constant: Array, slopes: Array
+    name: str, expression: Any, delta: Any
 ) -> list[tuple[str, npt.NDArray[np.intp], Array, float]]:
-    """Name, columns, coefficients and constant of every entry."""
+    """Name, columns, coefficients and constant of every entry of an affine expression."""
+    constant, slopes = _affine_coefficients(expression, delta)
     out = []
     for k, (offset, row) in enumerate(zip(constant, slopes, strict=True)):
         columns = np.flatnonzero(row)

@@ -85,9 +85,7 @@ def bind(certificate: Certificate, holdings: Sequence[HeldStatement]) -> Binding
 
 
 def _bind_one(certificate: Certificate, holding: HeldStatement) -> Binding:
-    """Compare with one statement, with all of its equations or without those that the others
-    imply.
-    """
+    """Compare with one statement, with all its equations or without those that others imply."""
     comparison = _compare(certificate, holding)
     if not comparison.refused or holding.data is not None:
         return comparison

@@ -12,6 +12,7 @@ instead of all parameters.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -130,11 +131,8 @@ class InfeasibilityProver:
             float(np.sum(b.constant * Z)) for b, Z in zip(self.feasible.blocks, blocks, strict=True)
         )
         linear = float(prices @ self.feasible.linear_constant)
-        return (
-            constants
-            + linear
-            + float(self._nearest_combination(blocks, prices) @ self.problem.beta)
-        )
+        combination = self._nearest_combination(blocks, prices)
+        return constants + linear + float(combination @ self.problem.beta)
 
     def _nearest_combination(self, blocks: list[Array], prices: Array) -> Array:
         """The y for which K'y is nearest to ``sum_k C_k*(Z_k)``, in units; shape (nb,).
@@ -271,7 +269,7 @@ class InfeasibilityProver:
         asked: Mapping[int, Exact],
     ) -> dict[Unknown, Fraction] | None:
         """The unknowns of `_solve_on_faces`, exactly and as near as possible."""
-        columns: list[dict[Unknown, Fraction]] = [{} for _ in range(self.feasible.size)]
+        columns = [defaultdict[Unknown, Fraction](Fraction) for _ in range(self.feasible.size)]
         start: dict[Unknown, Fraction] = {("y", i): printed_decimal(v) for i, v in enumerate(y)}
         for i, equation in enumerate(self._remaining_rows):
             for j, coefficient in equation.items():
@@ -280,16 +278,14 @@ class InfeasibilityProver:
             start["price", i] = printed_decimal(prices[i])
             row = self.feasible.linear[i]
             for j, c in zip(row.columns.tolist(), row.coefficients, strict=True):
-                columns[j]["price", i] = columns[j].get(
-                    ("price", i), Fraction(0)
-                ) - printed_decimal(c)
+                columns[j]["price", i] -= printed_decimal(c)
         for k, face in faces.items():
             block = self.feasible.blocks[k]
             for (a, b), entry in face.nearest_coordinates(blocks[k]).items():
                 start["W", k, a, b] = printed_decimal(entry)
             for j, basis in zip(block.columns.tolist(), block.basis, strict=True):
                 for (a, b), value in face.linear_form(basis).items():
-                    columns[j]["W", k, a, b] = columns[j].get(("W", k, a, b), Fraction(0)) - value
+                    columns[j]["W", k, a, b] -= value
         remainders = self._remainders({}, asked)
         owned = {*self._columns_of_sign_constraints.values()} | {
             j

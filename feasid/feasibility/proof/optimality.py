@@ -193,16 +193,12 @@ class CentralPath:
         K = question.rows.as_doubles(len(delta))
         A, b = R @ (K @ elimination.T), rho - R @ (K @ elimination.fixed)
         places = question.free_constraints
-        numbers = [
-            (place, row, float(scale.linear[place - count]))
-            for place, row in zip(places[len(tightened.blocks) :], tightened.linear, strict=True)
-        ]
-        numbers = [
-            (place, row, size)
-            for place, row, size in numbers
-            if row.role == "sign"
-            or row.constant + float(row.coefficients @ x[row.columns]) <= TIGHT * size
-        ]
+        numbers = []
+        for place, row in zip(places[len(tightened.blocks) :], tightened.linear, strict=True):
+            size = float(scale.linear[place - count])
+            value = row.constant + float(row.coefficients @ x[row.columns])
+            if row.role == "sign" or value <= TIGHT * size:
+                numbers.append((place, row, size))
         seen = len(A) >= A.shape[1] > 0 and np.linalg.cond(A * unit) * UNSEEN < 1
         matrices = _blocks_on_faces(question, x, scale, [row for _, row, _ in numbers], seen)
         reduced = replace(
@@ -400,11 +396,8 @@ class RangeEndProver:
             end = self.prove(form, np.zeros(len(self.data.rho)), {})
         except SolverError:
             return None
-        return (
-            end
-            if not any(end.weights) and not any(end.dual.tie_multipliers) and not end.bound
-            else None
-        )
+        needs_data = any(end.weights) or any(end.dual.tie_multipliers)
+        return None if needs_data or end.bound else end
 
     def certificate(self, end: RangeEnd, beyond: Array | None) -> Certificate | None:
         """Proof for ``feasid verify``; None when it cannot be stated there.
@@ -424,10 +417,8 @@ class RangeEndProver:
             return question.certify_infeasible(DualPoint(question, [], Z))
         if beyond is None:
             return None
-        question, point = (
-            Question(robot, extended, rows, None),
-            [printed_decimal(x) for x in beyond],
-        )
+        question = Question(robot, extended, rows, None)
+        point = [printed_decimal(x) for x in beyond]
         dual, floor = DualPoint(question, end.dual.y, Z), printed_decimal(self.budget)
         return question.certify_lower_bound(self.data, end.weights, dual, floor, point, None)
 

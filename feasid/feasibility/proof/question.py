@@ -168,9 +168,7 @@ class Question:
 
     @cached_property
     def reduced_rows(self) -> list[tuple[Row, Fraction]]:
-        """The equations after elimination of tied parameters, and the terms that these add to the
-        left sides.
-        """
+        """The equations without tied parameters, and the terms that these add to left sides."""
         return [self.elimination.substitute(row) for row in self.rows]
 
     @cached_property
