@@ -84,10 +84,11 @@ def check(
     fitted = getattr(subject, "solution", None)
     if fitted is not None:
         robot, own = subject.robot, subject.feasible
-        with_own = consistency if feasible is not None else consistency or own.consistency
-        allowed = feasible_set_from_options(robot, with_own, feasible, bounds)
         if feasible is None:
+            allowed = feasible_set(robot, consistency or own.consistency, **bounds)
             allowed = allowed.with_user_constraints_of(own)
+        else:
+            allowed = feasible_set_from_options(robot, consistency, feasible, bounds)
         return _check_values(robot, allowed, fitted.delta, margin, solver)
     if isinstance(subject, str | Path):
         subject = load_robot(subject)
@@ -231,6 +232,11 @@ class Verdict(Displayed):
         return self.outcome.certificate
 
     @property
+    def _proof(self) -> dict[str, Any]:
+        """The certificate's data; nothing where there is none."""
+        return {} if self.certificate is None else self.certificate.data
+
+    @property
     def consistency(self) -> str:
         """Meaning of feasible: "full" or "semi"."""
         return self.question.feasible.consistency
@@ -298,19 +304,15 @@ class Verdict(Displayed):
     @cached_property
     def weights(self) -> dict[str, float]:
         """Weight of each constraint in a proof of infeasibility."""
-        if self.certificate is None or "multipliers" not in self.certificate.data:
-            return {}
         feasible = self.question.feasible
         units = [*self.scale.blocks, *(np.sqrt(np.array([u])) for u in self.scale.linear)]
         place = {label: k for k, label in enumerate(self.question.labels)}
         out = {}
-        for label, triangle in self.certificate.data["multipliers"]:
+        for label, triangle in self._proof.get("multipliers", ()):
             k = place[tuple(label)]
-            size = len(units[k])
-            corners = np.cumsum([0, *range(size, 1, -1)])
-            trace = sum(
-                float(exact(triangle[i])) * u**2 for i, u in zip(corners, units[k], strict=True)
-            )
+            corners = np.cumsum([0, *range(len(units[k]), 1, -1)])
+            pairs = zip(corners, units[k], strict=True)
+            trace = sum(float(exact(triangle[i])) * u**2 for i, u in pairs)
             out[feasible.constraints[k].name] = trace
         return out
 
@@ -333,11 +335,10 @@ class Verdict(Displayed):
     @cached_property
     def parameters(self) -> tuple[str, ...]:
         """Given values that take part in the contradiction, the largest weight first."""
-        if self.certificate is None or "combination" not in self.certificate.data:
+        if "combination" not in self._proof:
             return ()
-        data = self.certificate.data
-        values = [float(exact(v)) for v in data["values"]]
-        pairs = zip(data["combination"], values, strict=True)
+        values = [float(exact(v)) for v in self._proof["values"]]
+        pairs = zip(self._proof["combination"], values, strict=True)
         shares = np.abs([float(exact(y)) * v for y, v in pairs])
         order = [int(i) for i in np.argsort(-shares) if shares[i] > SHARE * shares.sum()]
         labels = [x for i, x in enumerate(self.labels) if i not in self.outcome.dropped]
@@ -351,9 +352,9 @@ class Verdict(Displayed):
         largest difference at the point of the proof, relative to its largest term; it is zero if
         all equations hold.
         """
-        if not self.feasible or self.certificate is None:
+        if not self.feasible:
             return 0.0
-        *numbers, over = (exact(x) for x in self.certificate.data["point"])
+        *numbers, over = (exact(x) for x in self._proof["point"])
         rows, values = self.question.rows, self.question.values or ()
         worst = 0.0
         for i in self.outcome.dropped:
@@ -399,12 +400,7 @@ class Verdict(Displayed):
     @property
     def _describe_ties(self) -> list[str]:
         """Equalities that take part in the proof."""
-        if self.certificate is None or not any(
-            exact(v) for v in self.certificate.data.get("tied", ())
-        ):
-            return []
-        data = self.certificate.data
-        pairs = zip(data["tied"], data["ties"], strict=True)
+        pairs = zip(self._proof.get("tied", ()), self._proof.get("ties", ()), strict=False)
         touched = {j for v, tie in pairs if exact(v) for j, _ in tie["row"]}
         return [e.name for e in self.question.feasible.equalities if touched.issuperset(e.columns)]
 

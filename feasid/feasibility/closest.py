@@ -283,12 +283,8 @@ def _solve_verified(
         usable = feasible.contains_strictly(repaired)
         worst = scale.margins(feasible, delta).min(initial=np.inf)
         gap = problem.gap(repaired, raw)
-        return solve.Judgement(
-            usable and gap <= GOOD_GAP,
-            usable,
-            problem.goal.cost(repaired),
-            f"smallest margin {worst:.1e}, gap {gap:.1e}",
-        )
+        reason, cost = f"smallest margin {worst:.1e}, gap {gap:.1e}", problem.goal.cost(repaired)
+        return solve.Judgement(usable and gap <= GOOD_GAP, usable, cost, reason)
 
     return solve.solve_verified(problem.program, judge, solver)
 

@@ -248,15 +248,8 @@ class LogBarrier:
         if reference is not None:
             values = feasible.linear_values(reference)[varying]
             np.divide(1.0, values, out=slopes, where=values > 0)
-        return cls(
-            directions,
-            tuple(blocks),
-            varying,
-            feasible.linear_matrix[varying],
-            feasible.linear_constant[varying],
-            slopes,
-            other,
-        )
+        numbers = feasible.linear_matrix[varying], feasible.linear_constant[varying], slopes
+        return cls(directions, tuple(blocks), varying, *numbers, other)
 
     @cached_property
     def concordance(self) -> float:

@@ -98,11 +98,8 @@ class Correction(Displayed):
 
     def display(self) -> Display:
         """A short display of the correction."""
-        changed = (
-            f"{len(self.changed)} bodies and drives"
-            if self.changed
-            else "nothing: it is consistent"
-        )
+        count = len(self.changed)
+        changed = f"{count} bodies and drives" if count else "nothing: it is consistent"
         return Display(
             f"correction of {self.robot.name!r}: {self.metric} distance {self.distance:.6g}",
             [
@@ -281,13 +278,10 @@ def _correct_parameters(
     """The closest values of some parameters while the others keep theirs."""
     values, described = robot.values, np.isfinite(robot.values)
     described_set = restrict(feasible, described)
-    described_set = replace(
-        described_set,
-        equalities=tuple(e for e in described_set.equalities if part[[*e.columns]].any()),
-    )
+    ties = tuple(e for e in described_set.equalities if part[[*e.columns]].any())
     start = np.where(described, values, reference)
     kept = {int(j): float(start[j]) for j in np.flatnonzero(~part)}
-    elimination = Elimination.from_equalities(described_set, kept)
+    elimination = Elimination.from_equalities(replace(described_set, equalities=ties), kept)
     if not len(elimination.roots):
         return Closest(elimination.fixed, elimination.fixed, ())
     reach = rows[rows[:, part].any(axis=1)][:, part]

@@ -299,12 +299,8 @@ def _least_squares_rows(
     """Data, ridge and prior as rows over the standard parameters."""
     rows, target = [A], [b]
     if ridge:
-        friction = [
-            column
-            for k in range(len(robot.drives))
-            for symbol, column in robot.drive_columns(k).items()
-            if symbol != "Ia"
-        ]
+        drives = map(robot.drive_columns, range(len(robot.drives)))
+        friction = [j for drive in drives for symbol, j in drive.items() if symbol != "Ia"]
         extra = np.zeros((len(friction), A.shape[1]))
         sizes = np.linalg.norm(A[:, friction], axis=0)
         extra[np.arange(len(friction)), friction] = ridge * sizes

@@ -98,9 +98,8 @@ class Region:
 
         Raises InputError: when `start` is not inside.
         """
-        largest = max(
-            LARGEST, 10.0 ** float(np.ceil(np.log10(ROOM * _relative_size(feasible, scale, start))))
-        )
+        size = _relative_size(feasible, scale, start)
+        largest = max(LARGEST, 10.0 ** float(np.ceil(np.log10(ROOM * size))))
         limits = _size_limits(feasible, scale, largest)
         limited = replace(feasible, linear=(*feasible.linear, *limits))
         limit_units = constraint_units(limited, scale.mass, scale.length, scale.parameters)
@@ -207,10 +206,8 @@ class Region:
 
     def _tilted_centre(self, x: Array, tilt: Array | None) -> Array:
         """The minimiser of all logarithms less ``tilt.x``, from a point inside."""
-        terms: list[tuple[float, ConvexFunction]] = [
-            (1.0, self._constraint_barrier),
-            (1.0, self._budget_barrier),
-        ]
+        barriers: tuple[ConvexFunction, ...] = self._constraint_barrier, self._budget_barrier
+        terms = [(1.0, barrier) for barrier in barriers]
         minimum = minimise(
             terms, x, self._unit_directions, 0.5 * CENTRED**2, tilt=tilt, steps=MAX_CENTRING_STEPS
         )

@@ -432,9 +432,8 @@ def servo_scale_groups(robot: Robot | str | PathLike[str]) -> tuple[tuple[str, .
     motions = FACTOR_ROWS * (len(columns) + n) // n + len(columns)
     W = regressor(model, *rng.standard_normal((3, motions, n)))[:, :, columns]
     torques = W @ (rng.standard_normal(len(columns)) / np.sqrt(np.mean(W**2, axis=(0, 1))))
-    rows_with_gains = np.concatenate([W, -torques[:, :, None] * np.eye(n)], axis=2).reshape(
-        motions * n, -1
-    )
+    rows_with_gains = np.concatenate([W, -torques[:, :, None] * np.eye(n)], axis=2)
+    rows_with_gains = rows_with_gains.reshape(motions * n, -1)
     norms = np.linalg.norm(rows_with_gains, axis=0)
     _, s, V = np.linalg.svd(rows_with_gains / norms, full_matrices=False)
     factors = (V[s < FACTOR_GAP * s[0]] / norms)[:, len(columns) :]

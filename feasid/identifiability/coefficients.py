@@ -212,14 +212,11 @@ UNIT_ROUNDOFF = 2.3e-16
 
 @dataclass(frozen=True, eq=False)
 class JointCoefficients:
-    """Coefficients of a joint's dependent parameters: where they stand, values and their error.
+    """Coefficients of a joint's dependent parameters."""
 
-    ``rows`` are parameter columns of the robot; ``values`` and ``noise`` (len(rows), k).
-    """
-
-    rows: Index
-    values: Array
-    noise: Array
+    rows: Index  #: Parameter columns of the robot.
+    values: Array  #: Shape (len(rows), k).
+    noise: Array  #: Their error.
 
 
 @dataclass(frozen=True, eq=False)
@@ -365,29 +362,23 @@ class Coefficients:
     @cached_property
     def transfers(self) -> tuple[Array, ...]:
         """Per joint the transform of its inertial columns to the parent's ten, scaled units."""
-        return tuple(self._transforms_to_parents(parameter_transform, SYMMETRIC_ROTOR))
+        return tuple(self._transforms_to_parents(parameter_transform))
 
     @cached_property
     def _transfer_rounding(self) -> tuple[Array, ...]:
         """Rounding in `transfers`."""
-        return tuple(
-            UNIT_ROUNDOFF * t
-            for t in self._transforms_to_parents(parameter_transform_size, SYMMETRIC_ROTOR)
-        )
+        sizes = self._transforms_to_parents(parameter_transform_size)
+        return tuple(UNIT_ROUNDOFF * size for size in sizes)
 
-    def _transforms_to_parents(
-        self, frame_change: Callable[[Array, Array], Array], four: Array
-    ) -> list[Array]:
-        run = self.echelon.run
-        f, bodies = run.frames, run.robot.bodies
+    def _transforms_to_parents(self, frame_change: Callable[[Array, Array], Array]) -> list[Array]:
+        f, out = self.echelon.run.frames, []
         transforms = frame_change(f.rotations, f.homes / f.length)
-        out = []
-        for i, body in enumerate(bodies):
-            parts = [transforms[i]]
+        for body, transform in zip(f.robot.bodies, transforms, strict=True):
+            parts = [transform]
             if body.rotor is not None:
                 turn = zero_rounding_errors(body.rotor.rotation, 1.0)
                 b = frame_change(turn, body.rotor.position / f.length)
-                parts.append(b @ four if body.rotor.symmetric else b)
+                parts.append(b @ SYMMETRIC_ROTOR if body.rotor.symmetric else b)
             out.append(np.hstack(parts))
         return out
 
@@ -438,11 +429,9 @@ class Coefficients:
         handed = round_to_integers(handed, NOISE_SAFETY_FACTOR * error)
         error *= handed != np.round(handed)
         nonzero = handed.any(axis=1)
-        return JointCoefficients(
-            np.r_[leads, parent_coefficients.rows[nonzero]],
-            np.vstack([vectors, handed[nonzero]]),
-            np.vstack([wrong, error[nonzero]]),
-        )
+        rows = np.r_[leads, parent_coefficients.rows[nonzero]]
+        values, noise = np.vstack([vectors, handed[nonzero]]), np.vstack([wrong, error[nonzero]])
+        return JointCoefficients(rows, values, noise)
 
     @property
     def scaled_kd(self) -> sparse.csc_array:

@@ -99,13 +99,11 @@ def _nullspaces_with_resized(
 def _resize_degeneracies(frames: Frames, i: int, body: Body, size: float, down: Array) -> Body:
     """A body whose doubtful home angles and offsets have this size."""
     p = frames.robot.parents[i]
+    parent_axis = down if p < 0 else _joint_axis(frames, p)
     rotation = _resize_rotation(body.rotation, size)
-    if p < 0:
-        return replace(
-            body, rotation=_resize_axis_angle(rotation, _joint_axis(frames, i), down, size)
-        )
-    parent_axis = _joint_axis(frames, p)
     rotation = _resize_axis_angle(rotation, _joint_axis(frames, i), parent_axis, size)
+    if p < 0:
+        return replace(body, rotation=rotation)
     arm = frames.positions[i]
     push = _resize_small_entries(arm, size) - arm
     basis = _axes_along_two(parent_axis, frames.rotations[i] @ _joint_axis(frames, i))

@@ -199,11 +199,8 @@ class Echelon:
             vectors[j, dependent[j]] = np.eye(k)
             remaining = np.setdiff1d(np.arange(d), dependent[j])
             drive = self.run.drive_symbols(members[j])
-            out.append(
-                JointNullspace(
-                    columns, units, vectors[j], dependent[j], remaining, inertial, drive, error[j]
-                )
-            )
+            places = dependent[j], remaining, inertial
+            out.append(JointNullspace(columns, units, vectors[j], *places, drive, error[j]))
         return out
 
     def _scaling_matrices(self, members: list[int], roots: list[Array]) -> tuple[Array, Array]:

@@ -102,10 +102,8 @@ def _turn_by_small_angle(
 ) -> list[list[Fraction]] | None:
     """The coarse matrix turned by the small angle that leads to this one."""
     small = np.array([[float(v) for v in row] for row in coarse]).T @ rotation
-    sines = (
-        np.array([small[2, 1] - small[1, 2], small[0, 2] - small[2, 0], small[1, 0] - small[0, 1]])
-        / 2
-    )
+    twice = small - small.T
+    sines = np.array([twice[2, 1], twice[0, 2], twice[1, 0]]) / 2
     size = float(np.linalg.norm(sines))
     if not 0 < size < MAX_TILT:
         return None
@@ -375,16 +373,9 @@ def _joint_nullspace(echelon: Echelon, i: int, rows: Matrix) -> JointNullspace:
             value = row[place[column]]
             if value:
                 vectors[lead, k] = -to_float(value) * units[column] / units[lead]
-    return JointNullspace(
-        columns,
-        units,
-        vectors,
-        np.array(bound, dtype=np.intp),
-        np.array(leading, dtype=np.intp),
-        inertial,
-        echelon.run.drive_symbols(i),
-        np.zeros(len(bound)),
-    )
+    places = np.array(bound, dtype=np.intp), np.array(leading, dtype=np.intp)
+    drive, noise = echelon.run.drive_symbols(i), np.zeros(len(bound))
+    return JointNullspace(columns, units, vectors, *places, inertial, drive, noise)
 
 
 # -- the recursion -------------------------------------------------------------------------------
@@ -415,56 +406,46 @@ def _propagate_exactly(
     ]
     position = to_rationals(printed_decimal(float(v)) for v in body.position)
     screws = [to_rationals(rational_screw(s, what)) for s in body.motion.T]
+    size = printed_decimal(screw_size(body.motion[:, 0]))
     lift = motion_transform(rotation, position)
     lower = transpose(parameter_map(lift))
     turns = [cross(s) for s in screws]
     maps = [transpose(parameter_rate(s)) for s in screws]
     stacked = [list(s) for s in screws]
-    width = 10
     rotor = body.rotor
     if rotor is not None:
         turn = [to_rationals(r) for r in rational_rotation(rotor.rotation, f"the rotor of {what}")]
         place = to_rationals(printed_decimal(float(v)) for v in rotor.position)
-        speed = to_rational(
-            printed_decimal(rotor.gear) / printed_decimal(screw_size(body.motion[:, 0]))
-        )
+        speed = to_rational(printed_decimal(rotor.gear) / size)
         spin = [zero, zero, speed, zero, zero, zero]
         view = motion_transform(turn, place)
         lift, lower = lift + view, lower + transpose(parameter_map(view))
         turns = [block_diagonal(turns[0], cross(spin))]
         maps = [block_diagonal(maps[0], transpose(parameter_rate(spin)))]
         stacked[0] += spin
-        width = 20
     carried = Subspace(map_vectors(lift, parent.motion)).close(turns).basis
     point = map_vectors(lift, [parent.point])[0]
     moved = [image for t in turns for image in map_vectors(t, [point])]
     differences = Subspace([*map_vectors(lift, parent.differences), *moved]).close(turns).basis
     kept_functionals = Subspace(map_vectors(lower, parent.functionals)).close(maps).basis
     rows = [[*r, zero, zero] for m in maps for r in map_vectors(m, kept_functionals)]
-    rows += [
-        [*_momentum_functional(v, s, width), zero, zero]
-        for s in stacked
-        for v in [*carried, *differences]
-    ]
+    arriving = [*carried, *differences]
+    rows += [[*_momentum_functional(v, s), zero, zero] for s in stacked for v in arriving]
     # a screw is divided by its size, so a drive's terms are divided by it too
-    unit = (
-        to_rational(1 / printed_decimal(screw_size(body.motion[:, 0])))
-        if len(stacked) == 1
-        else zero
-    )
+    unit = to_rational(1 / size) if len(stacked) == 1 else zero
     for s in stacked:
-        rows.append([*_momentum_functional(point, s, width), zero, unit])
+        rows.append([*_momentum_functional(point, s), zero, unit])
         if not run.static:
-            rows += [[*_momentum_functional(v, s, width), unit * unit, zero] for v in stacked]
+            rows += [[*_momentum_functional(v, s), unit * unit, zero] for v in stacked]
     functionals = Subspace([*(k[:10] for k in kept_functionals), *(r[:10] for r in rows)]).basis
     own = [] if run.static else [s[:6] for s in stacked]
     motion = Subspace([*(v[:6] for v in carried), *own]).basis
     differences = Subspace([d[:6] for d in differences]).basis
     state = ExactSpans(motion, point[:6], differences, functionals)
-    return state, _reduce_to_block_columns(echelon, i, rows, width)
+    return state, _reduce_to_block_columns(echelon, i, rows)
 
 
-def _reduce_to_block_columns(echelon: Echelon, i: int, rows: Matrix, width: int) -> Matrix:
+def _reduce_to_block_columns(echelon: Echelon, i: int, rows: Matrix) -> Matrix:
     """Rows on the columns of a block: symmetric rotors reduced, absent drive terms left out."""
     rotor, symbols = echelon.run.robot.bodies[i].rotor, echelon.run.drive_symbols(i)
     reduce = None
@@ -472,15 +453,15 @@ def _reduce_to_block_columns(echelon: Echelon, i: int, rows: Matrix, width: int)
         reduce = [[to_rational(int(v)) for v in row] for row in SYMMETRIC_ROTOR]
     out = []
     for row in rows:
-        new = row[:10]
-        if width > 10:
-            part = row[10:20]
-            new = new + (part if reduce is None else matrix_product([part], reduce)[0])
-        out.append(new + [row[width + ("Ia", "fo").index(symbol)] for symbol in symbols])
+        *x, inertia, offset = row
+        if reduce is not None:
+            x = x[:10] + matrix_product([x[10:]], reduce)[0]
+        terms = {"Ia": inertia, "fo": offset}
+        out.append(x + [terms[symbol] for symbol in symbols])
     return out
 
 
-def _momentum_functional(vector: Vector, screw: Vector, width: int) -> Vector:
-    """The momentum functional of stacked bodies."""
+def _momentum_functional(vector: Vector, screw: Vector) -> Vector:
+    """The momentum functional of a body, or of a body and its rotor, stacked."""
     out = bilinear_functional(vector[:6], screw[:6])
-    return out if width == 10 else out + bilinear_functional(vector[6:], screw[6:])
+    return out + bilinear_functional(vector[6:], screw[6:]) if len(vector) > 6 else out

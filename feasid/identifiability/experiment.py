@@ -13,6 +13,7 @@ parameters add up in the column of the one that represents them. With K of the w
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -191,10 +192,7 @@ class MissingCombinations:
 
     def table(self) -> str:
         """Counts per body, then the unknown combinations."""
-        needed: dict[str, int] = {}
-        for column in self.use.independent.tolist():
-            body = self.use.names[column][0]
-            needed[body] = needed.get(body, 0) + 1
+        needed = Counter(self.use.names[c][0] for c in self.use.independent.tolist())
         by_body = self.by_body()
         width = max(map(len, ["body", *needed]))
         lines = [f"{'body':{width}}  needed  not known"]

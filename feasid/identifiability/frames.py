@@ -192,11 +192,8 @@ def _nearest_on_axis(body: Body, start: Array) -> Array:
         return start
     if len(turning) == 1:
         w, v = turning[0, :3], turning[0, 3:]
-        square = w @ w
-        point = np.array([w[1] * v[2] - w[2] * v[1], w[2] * v[0] - w[0] * v[2], 0.0])
-        point[2] = w[0] * v[1] - w[1] * v[0]
-        point /= square
-        return np.asarray(point + w * ((w @ (start - point)) / square), dtype=np.float64)
+        point = np.cross(w, v) / (w @ w)
+        return np.asarray(point + w * ((w @ (start - point)) / (w @ w)), dtype=np.float64)
     rows, right = [], []
     for w, v in zip(turning[:, :3], turning[:, 3:], strict=True):
         rows.append(skew(w / np.linalg.norm(w)))

@@ -98,15 +98,6 @@ class ScrewAction:
         """Columns spanning the orbits of x."""
         return np.hstack(self.split_orbits(x))
 
-    def with_fixed_coordinates(self, extra: int) -> ScrewAction:
-        """Extend the action by `extra` coordinates that it leaves alone."""
-        m = self.still.shape[0]
-        identity = np.eye(m + extra)
-        identity[:m, :m] = self.still
-        extended = np.zeros((self.moving.shape[0], m + extra, m + extra))
-        extended[:, :m, :m] = self.moving
-        return ScrewAction(identity, extended)
-
 
 @dataclass(frozen=True, eq=False)
 class ScrewSpectrum:
@@ -176,7 +167,7 @@ def stacked_action(first: ScrewSpectrum, second: ScrewSpectrum, speed: float) ->
     """
     m, n = first.still.shape[0], second.still.shape[0]
     if speed == 0.0:
-        return first.screw_action().with_fixed_coordinates(n)
+        second = ScrewSpectrum(np.eye(n), {}, None, 1)
 
     def block_diagonal(a: Array | None, b: Array | None) -> Array:
         out = np.zeros((m + n, m + n))

@@ -92,13 +92,8 @@ class RandomMotions:
                 screws.append(spin)
                 rotations.append(body.rotor.rotation)
                 positions.append(body.rotor.position)
-        return MovingNodes(
-            tuple(parents),
-            tuple(joints),
-            tuple(screws),
-            np.stack(rotations),
-            np.stack(positions) / f.length,
-        )
+        poses = np.stack(rotations), np.stack(positions) / f.length
+        return MovingNodes(tuple(parents), tuple(joints), tuple(screws), *poses)
 
     @cached_property
     def rotor_nodes(self) -> dict[int, int]:

@@ -210,16 +210,13 @@ def _explain_hidden_exchange(base: IdentifiedParameters, column: int) -> str:
         if run.static and term is not None and term.varies_with != "q":
             return f"it acts only while joint {joint!r} moves."
         return f"the torque of joint {joint!r} is not measured."
-    if not exchanged:
-        text = f"joint {joint!r} does not feel it and passes it on to {where}"
-    else:
-        along = format_combination(names, exchanged)
-        text = (
-            f"joint {joint!r} hides an exchange with {where}: one unit of {label} together with "
-            f"{along} leaves every torque as it is"
-        )
     restriction = _explain_restriction(base, owner)
-    return f"{text}{restriction}."
+    if not exchanged:
+        return f"joint {joint!r} does not feel it and passes it on to {where}{restriction}."
+    return (
+        f"joint {joint!r} hides an exchange with {where}: one unit of {label} together with "
+        f"{format_combination(names, exchanged)} leaves every torque as it is{restriction}."
+    )
 
 
 def _explain_restriction(base: IdentifiedParameters, owner: int) -> str:

@@ -146,9 +146,8 @@ def test_scs_and_clarabel_agree(seed):
     assert np.sqrt(two.objective) == pytest.approx(np.sqrt(one.objective), rel=WEAK_PULLS)
     problem, rows = one.problem, R @ base.K
     reference = problem.reference.delta
-    given = closest._problem(rows, rho, feasible, problem.units, reference, None).with_pull(
-        closest.FAINT_PULL
-    )
+    goal = closest._Goal(rows, rho, feasible, None)
+    given = closest._problem(goal, problem.units, reference).with_pull(closest.FAINT_PULL)
     answers = [solve.solve(given.program, name) for name in ("CLARABEL", "SCS")]
     values = [np.linalg.norm(given.arrays.A @ a.x - given.arrays.b) for a in answers]
     if "inaccurate" not in answers[1].status:  # SCS gives up on one of these after its iterations

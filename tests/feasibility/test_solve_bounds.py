@@ -52,9 +52,8 @@ def scaled(seed):
     feasible = feasible_set(base.robot)
     scale = problem_units(base.robot, feasible, R @ base.K, rho, torques=True)
     reference = reference_model(base.robot, scale).delta
-    problem = closest._problem(R @ base.K, rho, feasible, scale, reference, None).with_pull(
-        closest.FAINT_PULL
-    )
+    goal = closest._Goal(R @ base.K, rho, feasible, None)
+    problem = closest._problem(goal, scale, reference).with_pull(closest.FAINT_PULL)
     return problem.program, problem.arrays, solve.solve(problem.program, "CLARABEL")
 
 

@@ -74,15 +74,13 @@ def decide(
         return ProvedAnswer(None, np.nan, None)
     if problem.redundant_rows and not again:
         reduced_question = question.without_equations(problem.redundant_rows)
-        return replace(
-            decide(reduced_question, scale, reference, solver, again=True),
-            dropped=problem.redundant_rows,
-        )
+        answer = decide(reduced_question, scale, reference, solver, again=True)
+        return replace(answer, dropped=problem.redundant_rows)
     own = question.robot.values
     for delta in (reference, np.where(np.isfinite(own), own, reference), np.zeros(len(reference))):
-        answer = _decide_by_point(problem, scale, delta)
-        if answer is not None:
-            return answer
+        by_point = _decide_by_point(problem, scale, delta)
+        if by_point is not None:
+            return by_point
     if problem.singular:
         flat = problem.lift_multipliers({}, problem.singular)
         certificate = prove_boundary(problem, flat, reference[problem.elimination.roots])
@@ -136,10 +134,8 @@ def _decide_by_point(problem: PresolvedQuestion, scale: Units, delta: Array) -> 
     if exact is None:
         return None
     feasible = question.feasible.with_margin(question.margin)
-    point = np.array([float(x) for x in exact])
-    if not feasible.contains(point):
-        return None
-    certificate = question.certify_feasible(exact)
+    point = np.array(exact, dtype=np.float64)
+    certificate = question.certify_feasible(exact) if feasible.contains(point) else None
     if certificate is None:
         return None
     margin = min(scale.margins(feasible, point).tolist())
@@ -173,11 +169,10 @@ def _solve_and_prove(
         return ProvedAnswer(None, np.nan, None, tuple(attempts))
     delta = problem.elimination.expand(scale.parameters * (start + directions @ raw.x[:-1]))
     certificate = proved.get(id(raw))
-    exact = (
-        problem.complete_point(delta) if certificate and certificate.claim == "feasible" else None
-    )
-    if exact is not None:  # the solver's own leaves rounding of large dependent parameters in beta
-        delta = np.array([float(x) for x in exact])
+    if certificate is not None and certificate.claim == "feasible":
+        # The solver's own point leaves rounding of large dependent parameters in beta.
+        exact = problem.complete_point(delta)
+        delta = delta if exact is None else np.array(exact, dtype=np.float64)
     return ProvedAnswer(certificate, float(raw.x[-1]), delta, tuple(attempts))
 
 
@@ -185,16 +180,14 @@ def _prove_answer(
     problem: PresolvedQuestion, prover: InfeasibilityProver, raw: SolverAnswer, s: float, z: Array
 ) -> Certificate | None:
     """The statement that a solver's answer proves, if any."""
-    question, flat = problem.question, problem.singular
-    if problem.feasible.contains_strictly(z) and not flat:
+    question, certificate = problem.question, None
+    if problem.singular:
+        certificate = prove_boundary(problem, problem.lift_multipliers({}, problem.singular), z)
+    elif problem.feasible.contains_strictly(z):
         exact = problem.complete_point(problem.elimination.expand(z))
         certificate = None if exact is None else question.certify_feasible(exact)
-        if certificate is not None:
-            return certificate
-    if flat:
-        certificate = prove_boundary(problem, problem.lift_multipliers({}, flat), z)
-        if certificate is not None:
-            return certificate
+    if certificate is not None:
+        return certificate
     if not s < NEARLY:
         return None
     best: Certificate | None = None

@@ -136,6 +136,11 @@ class Face:
                 out[a, b] = total * (1 + (a != b))
         return out
 
+    def linear_forms(self, basis: Array) -> Exact:
+        """`linear_form` of several matrices, a row each."""
+        forms = map(self.linear_form, basis)
+        return [[form.get(pair, Fraction(0)) for pair in self.index_pairs] for form in forms]
+
     def exact_matrix(self, W: Mapping[tuple[int, int], Fraction]) -> Exact:
         """``V W V'`` exactly."""
         count = range(len(self.lead))
@@ -151,9 +156,7 @@ class Face:
 
     def add_remainder(self, basis: Array, Z: Exact, remainder: Sequence[Fraction]) -> Exact:
         """Z plus ``V W V'`` whose adjoint is `remainder`, which satisfies the face's relations."""
-        forms = [
-            [f.get(p, Fraction(0)) for p in self.index_pairs] for f in map(self.linear_form, basis)
-        ]
+        forms = self.linear_forms(basis)
         lead, _ = independent_rows(forms)
         some = [forms[k] for k in lead]
         gram = [[dot(one, two) for two in some] for one in some]
@@ -192,10 +195,7 @@ class FaceRelations:
             face = Face.from_energy(energy, unit) if energy.any() else None
             if face is None:
                 continue
-            forms = [face.linear_form(B) for B in block.basis]
-            _, rows = independent_rows(
-                [[f.get(p, Fraction(0)) for p in face.index_pairs] for f in forms]
-            )
+            _, rows = independent_rows(face.linear_forms(block.basis))
             columns = block.columns.tolist()
             named = tuple({columns[k]: c for k, c in row.items()} for row in rows)
             out.append((frozenset(columns), named))

@@ -119,11 +119,8 @@ class InfeasibilityProver:
         """Linear constraints of the proof on several parameters."""
         worth = prices * self.scale.linear
         least = NEGLIGIBLE_PRICE * worth.max(initial=0.0)
-        return [
-            i
-            for i in range(len(prices))
-            if i not in self._columns_of_sign_constraints and worth[i] > least
-        ]
+        signs = self._columns_of_sign_constraints
+        return [i for i in range(len(prices)) if i not in signs and worth[i] > least]
 
     def _proof_value(self, blocks: list[Array], prices: Array) -> float:
         """``<C, Z> + prices.constants + y.beta``, which a proof needs to be negative."""
@@ -201,11 +198,8 @@ class InfeasibilityProver:
         # Without these faces the published estimates of the WAM (tests/papers) are not refuted, and
         # 2 of 137 random problems: first bodies turn about one or two axes only, and rounding
         # leaves more outside of their faces than the contradiction is worth.
-        block_columns = {
-            int(j)
-            for i in self._priced_constraints(prices)
-            for j in self.feasible.linear[i].columns
-        }
+        rows = [self.feasible.linear[i] for i in self._priced_constraints(prices)]
+        block_columns = {int(j) for row in rows for j in row.columns}
         constraints = self.problem.question.feasible.constraints
         body_faces, faces = self.problem.question.face_relations.faces, {}
         for k, place in enumerate(self.problem.places[: len(self.feasible.blocks)]):

@@ -367,14 +367,11 @@ class DualPoint:
         """Multiplied by the common denominator of its neighbours; proofs may be scaled."""
         entries = (x for Z in self.Z.values() for row in Z for x in row)
         over = _common_denominator([*beside, *self.y, *self.tie_multipliers, *entries])
-        multipliers = [
-            [
-                list(self.question.labels[k]),
-                [shortest_text(x * over) for r, row in enumerate(Z) for x in row[r:]],
-            ]
-            for k, Z in self.Z.items()
-            if any(map(any, Z))
-        ]
+        multipliers = []
+        for k, Z in self.Z.items():
+            if any(map(any, Z)):
+                triangle = [shortest_text(x * over) for r, row in enumerate(Z) for x in row[r:]]
+                multipliers.append([list(self.question.labels[k]), triangle])
         return over, {
             "combination": [shortest_text(v * over) for v in self.y],
             "multipliers": multipliers,
