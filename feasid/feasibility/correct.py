@@ -16,7 +16,6 @@ from feasid.core.display import Display, Displayed, Measure
 from feasid.errors import InputError
 from feasid.feasibility.check import check_base_values, feasible_set_from_options
 from feasid.feasibility.closest import Closest, closest
-from feasid.feasibility.constraints.affine import LENGTH_POWERS
 from feasid.feasibility.constraints.elimination import Elimination, restrict
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, constraint_units, problem_units
@@ -28,6 +27,7 @@ from feasid.feasibility.reference import Reference, generic_body, reference_mode
 from feasid.feasibility.solve import Attempt
 from feasid.formats.load import load_robot
 from feasid.identifiability.base import resolve_base
+from feasid.identifiability.frames import LENGTH_POWER
 from feasid.options.complete import complete_options, document_options, select_options
 from feasid.options.forms import arrays_to_lists, is_number
 from feasid.options.tables import BoundOptions, Bounds, CorrectOptions
@@ -373,7 +373,7 @@ def _units_of_bodies(robot: Robot, feasible: FeasibleSet, given: Array) -> tuple
         reference[columns] = inertia.from_pseudo_inertia(pseudo)
     parameters = scale.parameters.copy()
     for i, columns in enumerate(robot.inertial_columns):
-        parameters[columns] = mass[i] * length[i] ** np.array(LENGTH_POWERS)
+        parameters[columns] = mass[i] * length[i] ** LENGTH_POWER
     return constraint_units(feasible, mass, length, parameters), reference
 
 

@@ -10,7 +10,7 @@ length of `feasid.feasibility.constraints.units`, spread like a ball about the b
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -158,8 +158,7 @@ def contradiction(
 ) -> InfeasibleConstraintsError:
     """The error that names a minimal contradictory set of the caller's constraints.
 
-    The deletion filter (Chinneck and Dravnieks 1991): each constraint is left out for good if the
-    others still contradict each other. Consistent bodies and signs of joint terms always stay.
+    Consistent bodies and signs of joint terms always stay.
     """
     asked = [c for c in feasible.constraints if c.role == "asked"]
     names = [*dict.fromkeys(c.name for c in (*asked, *feasible.equalities, *feasible.convex))]
@@ -172,14 +171,26 @@ def contradiction(
             return True
         return False
 
+    conflict = filter_contradiction(names, contradict)
+    what = ", ".join(conflict) or "the description's bodies and joint terms"
+    return InfeasibleConstraintsError(
+        f"no parameters satisfy all constraints at once: {what} cannot hold together; widen or "
+        "leave out one of them",
+        conflict=conflict,
+    )
+
+
+def filter_contradiction(
+    names: Sequence[str], contradict: Callable[[Collection[str]], bool]
+) -> tuple[str, ...]:
+    """A minimal part of contradictory constraints, by the deletion filter.
+
+    Each is left out for good if the others still contradict each other (Chinneck and Dravnieks
+    1991).
+    """
     conflict = list(names)
     for name in names:
         fewer = [k for k in conflict if k != name]
         if fewer and contradict(fewer):
             conflict = fewer
-    what = ", ".join(conflict) or "the description's bodies and joint terms"
-    return InfeasibleConstraintsError(
-        f"no parameters satisfy all constraints at once: {what} cannot hold together; widen or "
-        "leave out one of them",
-        conflict=tuple(conflict),
-    )
+    return tuple(conflict)

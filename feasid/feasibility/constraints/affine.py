@@ -26,9 +26,6 @@ FULL_POWERS = (1, 1, 1, 0)
 SEMI_POWERS = (1, 1, 1, 0, 0, 0)
 """Power of length in the unit sqrt(kg) m^p of each row of the 6x6 spatial inertia."""
 
-LENGTH_POWERS = (2,) * 6 + (1,) * 3 + (0,)
-"""Power of length in the unit kg m^p of each of a body's ten parameters."""
-
 
 @dataclass(frozen=True, eq=False)
 class Block:

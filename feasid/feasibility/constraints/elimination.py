@@ -19,7 +19,7 @@ from feasid.core.arrays import Array, Mask
 from feasid.errors import InputError
 from feasid.exact.numbers import printed_decimal
 from feasid.feasibility.constraints.affine import Block, Linear
-from feasid.feasibility.constraints.sets import FeasibleSet
+from feasid.feasibility.constraints.sets import FeasibleSet, filter_constraints
 from feasid.feasibility.constraints.units import Units, constraint_units
 from feasid.robot.known import Row, Unknowns, eliminate
 
@@ -35,11 +35,11 @@ SMALLEST = 1e-280
 class Elimination:
     """``delta = T z + fixed``, and the constraints on z."""
 
-    #: On z, without equalities; constraints that z does not touch are left out.
-    inside: FeasibleSet
     T: Array  #: Shape (n, len(roots)).
     fixed: Array  #: Shape (n,).
     roots: npt.NDArray[np.intp]  #: The parameter that each entry of z stands for.
+    #: On z, without equalities; constraints that z does not touch are left out.
+    inside: FeasibleSet
     #: Mapping of int to (row, value): per eliminated parameter j: ``delta[j] = row . delta +
     #: value`` over roots, exactly.
     solved: Mapping[int, tuple[Row, Fraction]]
@@ -60,8 +60,8 @@ class Elimination:
             for j, value in (given or {}).items()
         ]
         solved = eliminate(equations)
-        left = Unknowns.from_elimination(feasible.size, solved)
-        T, offset, roots = left.T, left.fixed, left.roots
+        unknowns = Unknowns.from_elimination(feasible.size, solved)
+        T, offset, roots = unknowns.T, unknowns.fixed, unknowns.roots
         blocks = [_eliminate_in_block(b, T, offset) for b in feasible.blocks]
         rows = [_eliminate_in_linear(c, T, offset) for c in feasible.linear]
         reduced = replace(
@@ -74,7 +74,7 @@ class Elimination:
         )
         violations = [b.name for b in blocks if not len(b.columns) and not _constant_block_holds(b)]
         violations += [c.name for c in rows if not len(c.columns) and c.constant < 0]
-        return cls(reduced, T, offset, roots, solved, tuple(violations))
+        return cls(T, offset, roots, reduced, solved, tuple(violations))
 
     def expand(self, z: Array) -> Array:
         """All parameters, shape (n,), in which the equalities hold exactly as decimals."""
@@ -123,13 +123,7 @@ class Elimination:
 
 def restrict(feasible: FeasibleSet, mask: Mask) -> FeasibleSet:
     """The constraints and ties all of whose parameters are in `mask`, shape (n,)."""
-    return replace(
-        feasible,
-        equalities=tuple(e for e in feasible.equalities if mask[[*e.columns]].all()),
-        blocks=tuple(b for b in feasible.blocks if mask[b.columns].all()),
-        linear=tuple(replace(c, opposite=0) for c in feasible.linear if mask[c.columns].all()),
-        convex=tuple(c for c in feasible.convex if mask[c.columns].all()),
-    )
+    return filter_constraints(feasible, lambda constraint: mask[[*constraint.columns]].all())
 
 
 def _eliminate_in_block(block: Block, T: Array, fixed: Array) -> Block:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -177,14 +177,7 @@ class FeasibleSet:
 
     def without_constraints(self, names: Collection[str]) -> FeasibleSet:
         """The set without the constraints of these names."""
-        return replace(
-            self,
-            blocks=tuple(b for b in self.blocks if b.name not in names),
-            # Opposite bounds are found by their position, which leaving rows out changes.
-            linear=tuple(replace(c, opposite=0) for c in self.linear if c.name not in names),
-            equalities=tuple(e for e in self.equalities if e.name not in names),
-            convex=tuple(c for c in self.convex if c.name not in names),
-        )
+        return filter_constraints(self, lambda constraint: constraint.name not in names)
 
     def with_user_constraints_of(self, other: FeasibleSet) -> FeasibleSet:
         """A copy with the caller's constraints of another set on the same parameters."""
@@ -208,6 +201,18 @@ class FeasibleSet:
             ),
             linear=tuple(replace(c, constant=c.constant - margin) for c in self.linear),
         )
+
+
+def filter_constraints(feasible: FeasibleSet, keep: Callable[[Any], bool]) -> FeasibleSet:
+    """The set with the constraints and ties that are kept."""
+    return replace(
+        feasible,
+        blocks=tuple(filter(keep, feasible.blocks)),
+        # Opposite bounds are found by their position, which leaving rows out changes.
+        linear=tuple(replace(c, opposite=0) for c in feasible.linear if keep(c)),
+        equalities=tuple(filter(keep, feasible.equalities)),
+        convex=tuple(filter(keep, feasible.convex)),
+    )
 
 
 def block_value(block: Block, exact: Values) -> Exact:

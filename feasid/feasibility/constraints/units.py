@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array, Mask
-from feasid.feasibility.constraints.affine import LENGTH_POWERS
 from feasid.feasibility.constraints.sets import FeasibleSet
+from feasid.identifiability.frames import LENGTH_POWER
 from feasid.robot import inertia
 from feasid.robot.description import Robot
 
@@ -186,22 +186,20 @@ def constraint_units(feasible: FeasibleSet, mass: Array, length: Array, paramete
 def units_of_denser_bodies(feasible: FeasibleSet, scale: Units, factor: float) -> Units:
     """Units with bodies `factor` times heavier and smaller: first moments stay, inertias shrink."""
     parameters = scale.parameters.copy()
-    powers = np.array(LENGTH_POWERS)
     for block in feasible.blocks:
-        if len(block.columns) == len(powers) and block.kind in ("full", "semi"):
-            parameters[block.columns] *= factor ** (1.0 - powers)
+        if len(block.columns) == len(LENGTH_POWER) and block.kind in ("full", "semi"):
+            parameters[block.columns] *= factor ** (1.0 - LENGTH_POWER)
     return constraint_units(feasible, scale.mass * factor, scale.length / factor, parameters)
 
 
 def _inertial_units(robot: Robot, mass: Array, length: Array) -> Array:
     """Unit of each inertial parameter, m l^p; 0 for joint terms; shape (n,)."""
     out = np.zeros(robot.size)
-    powers = np.array(LENGTH_POWERS)
     for i, columns in enumerate(robot.inertial_columns):
-        out[columns] = mass[i] * length[i] ** powers
+        out[columns] = mass[i] * length[i] ** LENGTH_POWER
         rotor = robot.bodies[i].rotor
         if rotor is not None:
-            own = powers if not rotor.symmetric else powers[[0, 5, 8, 9]]
+            own = LENGTH_POWER[[0, 5, 8, 9]] if rotor.symmetric else LENGTH_POWER
             out[robot.rotor_columns(i)] = mass[i] * length[i] ** own
     return out
 

@@ -30,6 +30,7 @@ from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.infeasibility import InfeasibilityProver, prove_boundary
 from feasid.feasibility.proof.presolve import PresolvedQuestion
 from feasid.feasibility.proof.question import HEAVIEST, Question
+from feasid.feasibility.reference import filter_contradiction
 from feasid.feasibility.solve import Attempt, SolverAnswer
 
 SLIMMER = (1e2, 1e4)
@@ -226,15 +227,10 @@ def solutions_of_equations(
 def minimal_conflict(
     question: Question, scale: Units, reference: Array, suspects: Sequence[str], solver: Any = None
 ) -> tuple[str, ...]:
-    """A minimal set of contradictory bounds among `suspects`: without any one of them there is no
-    contradiction.
+    """A minimal contradictory part of the bounds that a proof names.
 
-    The deletion filter: each in turn is left out for good if the rest are still proved infeasible.
-    Consistency of bodies, signs of joint terms and the given values are never left out.
-
-    `scale`, `reference`, `solver`: as for `decide`; `suspects`: names of the contradictory bounds
-    in a proof. Returns: empty if the given values contradict each other without any bound, or
-    nothing can be proved.
+    Consistency of bodies, signs of joint terms and the given values are never left out. Empty if
+    the given values contradict each other without any bound, or nothing can be proved.
     """
     bounds = question.feasible.user_constraints
 
@@ -243,11 +239,4 @@ def minimal_conflict(
         units = constraint_units(part, scale.mass, scale.length, scale.parameters)
         return decide(replace(question, feasible=part), units, reference, solver).feasible is False
 
-    conflict = [name for name in suspects if name in bounds]
-    if not conflict or is_infeasible(()):
-        return ()
-    for name in tuple(conflict):
-        remaining = [k for k in conflict if k != name]
-        if remaining and is_infeasible(remaining):
-            conflict = remaining
-    return tuple(conflict)
+    return () if is_infeasible(()) else filter_contradiction(suspects, is_infeasible)

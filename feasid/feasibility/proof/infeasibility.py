@@ -33,7 +33,12 @@ from feasid.feasibility.constraints.affine import Block, Linear
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units
 from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.proof.facial_reduction import VISIBLE, Face, kinetic_energy_multipliers
+from feasid.feasibility.proof.facial_reduction import (
+    ROUNDED_ZERO,
+    VISIBLE,
+    Face,
+    kinetic_energy_multipliers,
+)
 from feasid.feasibility.proof.presolve import PresolvedQuestion
 from feasid.feasibility.proof.question import DualPoint
 from feasid.feasibility.proof.rounding import (
@@ -47,9 +52,6 @@ from feasid.robot.known import Row
 ENERGY_SHARE = 0.3
 """Kinetic energy that is mixed in, as a fraction of what the proof can afford: 0.01 proves the same
 of 137 random infeasible problems."""
-
-ROUNDED_ZERO = 1e-13
-"""Combinations of this relative size are the rounding of zeros."""
 
 NEGLIGIBLE_PRICE = 1e-7
 """Multipliers of bounds below this fraction of the largest are a solver's zeros."""
@@ -320,9 +322,9 @@ def prove_boundary(problem: PresolvedQuestion, found: DualPoint, z: Array) -> Ce
     start = {(j,): printed_decimal(x) for j, x in enumerate(problem.elimination.expand(z))}
     start.update({(j,): value for j, value in place.items()})
     equations: list[Equation] = [({(j,): Fraction(1)}, value) for j, value in place.items()]
+    values = question.values or ()
     for i in problem.kept:
-        row = {(j,): c for j, c in question.rows[i].items()}
-        equations.append((row, (question.values or ())[i]))
+        equations.append(({(j,): c for j, c in question.rows[i].items()}, values[i]))
     for j, (row, value) in elimination.solved.items():
         tie = {(j,): Fraction(1), **{(i,): -c for i, c in row.items()}}
         equations.append((tie, value))
