@@ -119,10 +119,6 @@ class PredictedLog:
                 out.append((run.t[inside], measured, model))
         return tuple(out)
 
-    def concatenate_runs(self, parts: Sequence[Array]) -> Array:
-        """Runs one after the other."""
-        return np.concatenate(list(parts))
-
 
 def select_recording(fit: Fit, log: Any) -> Recording:
     """The given log, or the first one of the fit."""
