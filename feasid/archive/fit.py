@@ -14,14 +14,14 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from feasid.archive.members import MODEL_KINDS, read_record, write_record
+from feasid.archive.members import MODEL_KINDS, read_record, savable_options, write_record
 from feasid.assessment.compared_errors import ComparedErrors
 from feasid.assessment.evidence import FitEvidence, GravityComparison
 from feasid.assessment.residuals import Structure
 from feasid.control.external_torque import GAIN, LEVELS, ErrorLaw
 from feasid.core.arguments import array, number
 from feasid.core.arrays import Array, DamagedError
-from feasid.core.codec import encode, kinds
+from feasid.core.codec import kinds
 from feasid.core.notes import Note
 from feasid.effects.calibration import Calibrated, Calibration
 from feasid.effects.log_differences import Difference, LogComparison
@@ -141,6 +141,11 @@ KNOWN = MODEL_KINDS | kinds(
 NUMBERS = ("gap", "row_deviation", "evidence_weight")
 """Plain numbers of an estimate."""
 
+OF_ESTIMATOR = ("reference", "weights", "slack")
+OF_ESTIMATE = ("bounds", "noise", "prior_weight", "evidence", "systematic", "inconsistent")
+OF_FIT = ("notes", "delay", "calibration", "selected", "servo", "logs")
+"""Attributes that a record has by the same names."""
+
 
 def save(fit: FittedModel, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a fit; see `feasid.Fit.save`."""
@@ -175,49 +180,31 @@ def _record(fit: FittedModel) -> FitRecord:
         measured=fit.base.experiment.measured_joints,
         constraints=UserConstraints.of(fit.feasible),
         prior=prior,  # type: ignore[arg-type]
-        prior_weight=estimate.prior_weight,
-        reference=estimator.reference,
-        weights=estimator.weights,
-        slack=estimator.slack,
-        bounds=estimate.bounds,
-        noise=estimate.noise,
         delta=fit.delta,
         minimiser=estimate.delta,
         optimum=fit.optimum.delta,
         raw=fit.optimum.raw,
         triangle=fit.triangle,
         covariances=(fit.covariance, estimate.covariance, estimate.prediction_covariance),
-        systematic=estimate.systematic,
         numbers={name: float(getattr(estimate, name)) for name in NUMBERS},
-        evidence=estimate.evidence,
         joint_weights=estimate.weights,
-        inconsistent=estimate.inconsistent,
         estimate_notes=estimate.notes,
-        notes=fit.notes,
-        log_options=_plain(fit.log_options),
-        options=_plain(fit.options),
-        delay=fit.delay,
-        calibration=fit.calibration,
-        selected=fit.selected,
-        servo=fit.servo,
+        log_options=savable_options(fit.log_options, KNOWN),
+        options=savable_options(fit.options, KNOWN),
         log=fit.evidence,
         simulated=fit.simulated,
         contact_errors=law,
         made=provenance(fit),
         source=None if source is None else _source_record(source),
         outside=tuple(c.name for c in fit.feasible.convex),
-        logs=fit.logs,
+        **_attributes(estimator, OF_ESTIMATOR),
+        **_attributes(estimate, OF_ESTIMATE),
+        **_attributes(fit, OF_FIT),
     )
 
 
-def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that a file can hold; functions and solvers are left out."""
-    out = {}
-    for name, value in options.items():
-        with suppress(OutputError):
-            encode(value, {}, KNOWN)
-            out[name] = value
-    return out
+def _attributes(owner: Any, names: Sequence[str]) -> dict[str, Any]:
+    return {name: getattr(owner, name) for name in names}
 
 
 def _standalone_text(source: Source) -> bytes:
@@ -259,7 +246,7 @@ def _read_source(record: SourceRecord | None, content: Mapping[str, bytes]) -> S
     """The description as text, without paths from which anything could be opened."""
     if record is None:
         return None
-    reading = {f.name: getattr(record, f.name) for f in fields(SourceRecord)[1:]}
+    reading = _attributes(record, [f.name for f in fields(SourceRecord)[1:]])
     return Source(TEXT, record.format, content["description"], reading=reading)
 
 
@@ -294,10 +281,8 @@ def _fit(record: FitRecord, source: Source | None, reduced: Reduced, equations: 
         True,
         find_prior(record.prior),
         record.prior_weight,
-        record.reference,
-        record.weights,
-        record.noise,
-        record.slack,
+        noise=record.noise,
+        **_attributes(record, OF_ESTIMATOR),
     )
     return Fit(
         robot,
@@ -305,16 +290,8 @@ def _fit(record: FitRecord, source: Source | None, reduced: Reduced, equations: 
         estimate,
         reduced,
         equations,
-        record.notes,
-        record.log_options,
-        record.options,
-        record.delay,
-        record.calibration,
-        record.selected,
-        record.servo,
         saved=LogEvidence(record.log, record.structure, record.contact_errors, record.simulated),
-        logs=record.logs,
-        made=record.made,
+        **_attributes(record, (*OF_FIT, "log_options", "options", "made")),
     )
 
 
@@ -326,17 +303,11 @@ def _estimate(record: FitRecord, problem: LeastSquares) -> Estimate:
         record.minimiser,
         triangle=record.triangle,
         weights=record.joint_weights,
-        noise=record.noise,
         base_covariance=record.covariances[0],
-        prior_weight=record.prior_weight,
-        evidence=record.evidence,
         covariance=record.covariances[1],
         prediction_covariance=record.covariances[2],
-        systematic=record.systematic,
-        bounds=record.bounds,
-        inconsistent=record.inconsistent,
         notes=record.estimate_notes,
-        **{name: float(record.numbers[name]) for name in NUMBERS},
+        **_attributes(record, OF_ESTIMATE) | {k: float(record.numbers[k]) for k in NUMBERS},
     )
 
 
@@ -376,11 +347,7 @@ def _require_shapes(record: FitRecord, robot: Robot, nb: int) -> None:
         if values is not None and values.shape != shape:
             raise DamagedError(f"its {what} has shape {values.shape}, not {shape}")
     noise = record.noise
-    if (
-        not (noise.quick > 0).all()
-        or not (noise.slow >= 0).all()
-        or not (noise.correlation > 0).all()
-    ):
+    if not ((noise.quick > 0) & (noise.slow >= 0) & (noise.correlation > 0)).all():
         raise DamagedError("its noise is no variance")
     if set(record.numbers) != {*NUMBERS}:
         raise DamagedError("its numbers are not those of an estimate")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from feasid.archive.members import MODEL_KINDS, read_record, write_record
-from feasid.core.codec import encode, kinds
-from feasid.errors import OutputError
+from feasid.archive.members import MODEL_KINDS, read_record, savable_options, write_record
+from feasid.core.codec import kinds
 from feasid.estimation.priors import GaussianPrior
 from feasid.fleet.fleet import Fleet
 from feasid.robot.description import Robot
@@ -36,24 +34,15 @@ KNOWN = MODEL_KINDS | kinds(FleetRecord, GaussianPrior)
 
 def save(fleet: Fleet, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a fleet; see `feasid.Fleet.save`."""
-    options = {}
-    for name, value in fleet.options.items():
-        with suppress(OutputError):  # functions and solvers
-            encode(value, {}, KNOWN)
-            options[name] = value
-    record = FleetRecord(
-        replace(fleet.robot, source=None),
-        fleet.prior,
-        fleet.sizes,
-        fleet.numbers,
-        fleet.friction,
-        fleet.outliers,
-        options,
+    parts = {f.name: getattr(fleet, f.name) for f in fields(FleetRecord)}
+    parts["robot"] = replace(fleet.robot, source=None)
+    parts["options"] = savable_options(fleet.options, KNOWN)
+    write_record(
+        path, FleetRecord(**parts), KNOWN, {"format": FORMAT, "version": VERSION}, {}, overwrite
     )
-    write_record(path, record, KNOWN, {"format": FORMAT, "version": VERSION}, {}, overwrite)
 
 
 def read_fleet(path: str, content: Mapping[str, bytes]) -> Fleet:
     """The fleet that the members of an archive hold; see `feasid.load`."""
-    r = read_record(path, content, FleetRecord, KNOWN, VERSION, "a fleet; fit it again")
-    return Fleet(r.robot, r.prior, r.sizes, r.numbers, r.friction, r.outliers, options=r.options)
+    record = read_record(path, content, FleetRecord, KNOWN, VERSION, "a fleet; fit it again")
+    return Fleet(**vars(record))

@@ -10,6 +10,7 @@ import io
 import json
 import zipfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,7 +27,7 @@ from feasid.core.arrays import (
 )
 from feasid.core.codec import Kinds, decode, encode, kinds
 from feasid.core.files import open_for_reading, write_atomically
-from feasid.errors import FeasidError, InputError
+from feasid.errors import FeasidError, InputError, OutputError
 from feasid.feasibility.constraints.affine import Block, Linear
 from feasid.feasibility.constraints.sets import UserConstraints
 from feasid.robot.bodies import Body, Limits, Member, Rotor
@@ -78,6 +79,16 @@ def write_record(
         for name, content in members.items():
             archive.writestr(name, content)
     write_atomically(path, buffer.getvalue(), overwrite=overwrite)
+
+
+def savable_options(options: Mapping[str, Any], known: Kinds) -> dict[str, Any]:
+    """The options that a file can hold; functions and solvers are left out."""
+    out = {}
+    for name, value in options.items():
+        with suppress(OutputError):
+            encode(value, {}, known)
+            out[name] = value
+    return out
 
 
 def read_members(path: str | Path, read: Callable[[str, Mapping[str, bytes]], T]) -> T:
