@@ -127,40 +127,34 @@ class ModelGate:
 
     def _at_once(self, e: Evidence) -> tuple[str, ...]:
         """Events that close the gate immediately."""
-        out = []
-        if not e.verified:
-            out.append("no verified estimate")
-        if e.clock:
-            out.append(e.clock)
-        if e.bad > self.rules.bad:
-            out.append(f"{100 * e.bad:.0f} % of the last second's samples are unusable")
         low, high = e.inertia
-        if not (low >= self.rules.inertia[0] and high <= self.rules.inertia[1]):
-            out.append(
-                f"the mass matrix's eigenvalues are {low:.2g} and {high:.2g} times the nominal ones"
-            )
-        return tuple(out)
+        least, most = self.rules.inertia
+        events = (
+            (not e.verified, "no verified estimate"),
+            (bool(e.clock), e.clock),
+            (e.bad > self.rules.bad, f"{100 * e.bad:.0f} % of the last second's samples are "
+             "unusable"),
+            (not (low >= least and high <= most), "the mass matrix's eigenvalues are "
+             f"{low:.2g} and {high:.2g} times the nominal ones"),
+        )  # fmt: skip
+        return tuple(text for happened, text in events if happened)
 
     def _violated_rules(self, e: Evidence) -> tuple[str, ...]:
-        rules, out = self.rules, []
-        if not e.full and not self.open:
-            out.append("the buffer is not full")
-        if not e.converged and not self.open:
-            out.append("the estimate has not reached the optimum yet")
-        if e.changed and not self.open:
-            out.append("the robot has changed, and it is not known yet how")
-        if not e.known >= rules.known and not self.open:
-            out.append(
-                f"the motion determines {100 * e.known:.0f} % of the directions of parameters"
-            )
-        least = rules.r2_closing if self.open else rules.r2
-        if not e.r2 >= least:
-            out.append(f"R2 of {e.r2:.3f} is below {least:g}")
-        most = rules.ratio_closing if self.open else rules.ratio
-        if not e.ratio <= most:
-            out.append(f"errors of prediction are {e.ratio:.2f} times the nominal model's")
+        rules, closed = self.rules, not self.open
+        least, most = (rules.r2, rules.ratio) if closed else (rules.r2_closing, rules.ratio_closing)
+        conditions = (
+            (closed and not e.full, "the buffer is not full"),
+            (closed and not e.converged, "the estimate has not reached the optimum yet"),
+            (closed and e.changed, "the robot has changed, and it is not known yet how"),
+            (closed and not e.known >= rules.known, f"the motion determines {100 * e.known:.0f} % "
+             "of the directions of parameters"),
+            (not e.r2 >= least, f"R2 of {e.r2:.3f} is below {least:g}"),
+            (not e.ratio <= most, f"errors of prediction are {e.ratio:.2f} times the nominal "
+             "model's"),
+        )  # fmt: skip
+        out = [text for violated, text in conditions if violated]
         above = e.error > np.maximum(rules.worst * e.nominal_error, 2.0)
-        if above.any() and not self.open:
+        if closed and above.any():
             out.append(f"joint {int(np.argmax(e.error / np.maximum(e.nominal_error, 1e-9)))} is "
                        "predicted worse than by the nominal model")  # fmt: skip
         return tuple(out)

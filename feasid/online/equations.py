@@ -5,7 +5,7 @@ position, velocity and acceleration with a pure delay of `half` samples; the tor
 many. Regressor and torque then pass the same causal low-pass F: F Y beta = F tau holds for the true
 beta whatever F, at the start of a run as well.
 
-An `EquationStore` remembers all of them, the last ones, or all with fading weights, as triangles of
+A store remembers all of them, the last ones, or all with fading weights, as triangles of
 blocks of rows, which Householder reflections combine. A window is a ring of blocks, over
 which a binary tree keeps the triangles of neighbours: a new block takes the oldest one's place and
 renews its ancestors, so that nothing is ever subtracted, errors do not add up, and every block
@@ -15,7 +15,6 @@ costs the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 from scipy import signal
@@ -108,34 +107,32 @@ class CausalEquations:
             else self._differentiate_by_averages(q, tau, dq)
         )
         count = motion[0].shape[1]
+        if not count:
+            self.moving = np.zeros(0, dtype=bool)
+            empty = [np.empty((len(s) + 1, 0)) for s in self.plan.nonzero_columns]
+            return empty, np.zeros(0, dtype=np.intp)
         blocks = [np.empty((len(s) + 2, count)) for s in self.plan.nonzero_columns]
-        if count:
-            self.plan.fill(motion[0], motion[1], motion[2], blocks)
+        self.plan.fill(motion[0], motion[1], motion[2], blocks)
         kept_rows = np.arange(self._next, count, self.every)
-        self._next = (
-            int(kept_rows[-1]) + self.every - count if kept_rows.size else self._next - count
-        )
-        speed = motion[1]
-        if count:
-            if self._speed_state is None:  # as if it had always been the first
-                steady = signal.sosfilt_zi(self._sos)[:, None, :]
-                self._speed_state = steady * speed[None, :, :1]
-            speed, self._speed_state = signal.sosfilt(
-                self._sos, speed, axis=1, zi=self._speed_state
-            )
+        self._next += len(kept_rows) * self.every - count
+        if self._speed_state is None:  # as if it had always been the first
+            steady = signal.sosfilt_zi(self._sos)[:, None, :]
+            self._speed_state = steady * motion[1][None, :, :1]
+        speed, self._speed_state = self._low_pass(motion[1], self._speed_state)
         self.moving = np.asarray((np.abs(speed[:, kept_rows]) > REST_SPEED).any(axis=0))
         out = []
         for j, block in enumerate(blocks):
             block[-2], block[-1] = motion[3][j], np.sign(motion[1][j])
-            if count:
-                block, self._states[j] = signal.sosfilt(
-                    self._sos, block, axis=1, zi=self._states[j]
-                )
-            rows = block[:, kept_rows]
+            filtered, self._states[j] = self._low_pass(block, self._states[j])
+            rows = filtered[:, kept_rows]
             out.append(
                 rows[:-1] * np.where(np.abs(rows[-1]) < MIN_FILTERED_SIGN, self.slow_weight, 1.0)
             )
         return out, kept_rows + q.shape[1] - count
+
+    def _low_pass(self, x: Array, state: Array) -> tuple[Array, Array]:
+        filtered, state = signal.sosfilt(self._sos, x, axis=1, zi=state)
+        return filtered, state
 
     def _differentiate_in_window(self, q: Array, tau: Array, dq: Array | None) -> tuple[Array, ...]:
         """Position, velocity, acceleration and torque `half` samples ago, shape (dof, n)."""
@@ -196,23 +193,7 @@ def _sliding(x: Array, taps: Array) -> Array:
 
 
 Triangles = list[Array]
-
-
-class EquationStore(Protocol):
-    """Remembers rows."""
-
-    @property
-    def count(self) -> float:
-        """Sum of the rows' weights."""
-
-    def add(self, rows: Sequence[Array], age: Array, samples: int) -> None:
-        """Take rows in, each ``age`` samples old, when `samples` samples have passed."""
-
-    def clear(self) -> None:
-        """Forget everything."""
-
-    def triangles(self) -> Triangles:
-        """Triangles per joint of [Y | tau], upper triangular."""
+"""Per joint the triangle of [Y | tau]."""
 
 
 def _empty_triangles(sizes: Sequence[int]) -> Triangles:
@@ -242,7 +223,7 @@ class FadingEquations:
         return self._count
 
     def add(self, rows: Sequence[Array], age: Array, samples: int) -> None:
-        """Take rows in."""
+        """Take rows in, each ``age`` samples old, when `samples` samples have passed."""
         faded = self.factor**samples
         for triangle in self._triangles:
             triangle *= np.sqrt(faded)
@@ -296,6 +277,9 @@ class WindowedEquations:
         """Per joint."""
         root = self._tree[1]
         return [np.triu(t) for t in (_empty_triangles(self._sizes) if root is None else root)]
+
+
+EquationStore = FadingEquations | WindowedEquations
 
 
 def make_store(
