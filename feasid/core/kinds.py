@@ -211,16 +211,15 @@ def _path(value: Any) -> Any:
     return value
 
 
-def _file(value: Any) -> Any:
-    if not hasattr(value, "read"):
-        raise UnfitError
-    return value
+def _kind_by_test(text: str, test: Callable[[Any], bool]) -> ArgumentKind:
+    """Values that pass a test, unchanged."""
 
+    def convert(value: Any) -> Any:
+        if not test(value):
+            raise UnfitError
+        return value
 
-def _callable(value: Any) -> Any:
-    if not callable(value):
-        raise UnfitError
-    return value
+    return ArgumentKind(text, convert)
 
 
 def _instance(kind: type) -> ArgumentKind:
@@ -246,8 +245,9 @@ HINTS = {"Robot": "not a path: read it with feasid.load_robot"}
 ANYTHING = ArgumentKind("anything", lambda value: value)
 FLAG = ArgumentKind("True or False", _flag)
 PATH = ArgumentKind("a path", _path)
-FILE = ArgumentKind("an open file", _file)
-FUNCTION = ArgumentKind("a function", _callable)
+FILE = _kind_by_test("an open file", lambda value: hasattr(value, "read"))
+FUNCTION = _kind_by_test("a function", callable)
+NONE = _kind_by_test("None", lambda value: value is None)
 
 Positive: TypeAlias = Annotated[float, number(0.0, open=True)]
 NonNegative: TypeAlias = Annotated[float, number(0.0)]
@@ -325,7 +325,7 @@ def kind_from_annotation(hint: Any) -> ArgumentKind:
             return ANYTHING
         return array(whole="int" in str(inner))
     if hint is None or hint is types.NoneType:
-        return ArgumentKind("None", _require_none)
+        return NONE
     if hint in SIMPLE:
         return SIMPLE[hint]
     if origin is abc.Callable or hint in (abc.Callable, Callable):
@@ -344,22 +344,11 @@ def kind_from_annotation(hint: Any) -> ArgumentKind:
     return ANYTHING
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise UnfitError
-    return value
-
-
-def _require_none(value: Any) -> None:
-    if value is not None:
-        raise UnfitError
-
-
 SIMPLE: dict[Any, ArgumentKind] = {
     bool: FLAG,
     int: count(),
     float: number(),
-    str: ArgumentKind("a text", _text),
+    str: _kind_by_test("a text", lambda value: isinstance(value, str)),
     Any: ANYTHING,
 }
 
@@ -375,9 +364,7 @@ def _one_of(choices: tuple[Any, ...]) -> ArgumentKind:
 
 
 def _union(parts: tuple[Any, ...]) -> ArgumentKind:
-    if any(
-        "_SupportsArray" in str(get_origin(part)) for part in parts
-    ):  # an array-like in an alias
+    if any("_SupportsArray" in str(get_origin(p)) for p in parts):  # an array-like in an alias
         parts = (_ArrayLike, *(p for p in parts if p is types.NoneType))
     kinds = [kind_from_annotation(part) for part in parts]
     if ANYTHING in kinds:

@@ -32,19 +32,22 @@ class _Limit:
         self.depth = 0
         self.limits: Any = None
 
-    def enter(self, threadpool_limits: Any) -> None:
+    @contextmanager
+    def hold(self, threadpool_limits: Any) -> Iterator[None]:
+        """Limit BLAS to one thread meanwhile."""
         with self.lock:
             if not self.depth:
                 self.limits = threadpool_limits(1, user_api="blas")
                 self.owner = get_ident()
             self.depth += self.owner == get_ident()
-
-    def leave(self) -> None:
-        with self.lock:
-            self.depth -= self.owner == get_ident()
-            if not self.depth and self.limits is not None:
-                self.limits.restore_original_limits()
-                self.owner, self.limits = 0, None
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.depth -= self.owner == get_ident()
+                if not self.depth and self.limits is not None:
+                    self.limits.restore_original_limits()
+                    self.owner, self.limits = 0, None
 
 
 _LIMIT = _Limit()
@@ -58,17 +61,8 @@ def one_thread() -> Iterator[None]:
     except ImportError:
         yield
         return
-    with _limit_threads(threadpool_limits):
+    with _LIMIT.hold(threadpool_limits):
         yield
-
-
-@contextmanager
-def _limit_threads(threadpool_limits: Any) -> Iterator[None]:
-    _LIMIT.enter(threadpool_limits)
-    try:
-        yield
-    finally:
-        _LIMIT.leave()
 
 
 def thread_limiter() -> Callable[[], AbstractContextManager[None]]:
@@ -81,7 +75,7 @@ def thread_limiter() -> Callable[[], AbstractContextManager[None]]:
     def limits(number: int, user_api: str) -> Any:
         return controller.limit(limits=number, user_api=user_api)
 
-    return lambda: _limit_threads(limits)
+    return lambda: _LIMIT.hold(limits)
 
 
 def limit_before_numpy() -> None:
