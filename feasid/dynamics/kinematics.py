@@ -96,40 +96,19 @@ def nodes(robot: Robot) -> tuple[Node, ...]:
     for i, body in enumerate(robot.bodies):
         node_rows, p = robot.rows[i], robot.parents[i]
         rows.append((*(rows[p] if p >= 0 else ()), *range(node_rows.start, node_rows.stop)))
-        columns = tuple(int(c) for c in robot.inertial_columns[i])
-        out.append(
-            Node(
-                p,
-                body.rotation,
-                body.position,
-                body.motion,
-                node_rows,
-                rows[i],
-                columns,
-                np.eye(10),
-            )
-        )
+        columns = tuple(robot.inertial_columns[i].tolist())
+        out.append(Node(p, body.rotation, body.position, body.motion,
+                        node_rows, rows[i], columns, np.eye(10)))  # fmt: skip
     for i, body in enumerate(robot.bodies):
-        if body.rotor is not None:
-            span = robot.rotor_columns(i)
-            reduction = BALANCED_ROTOR if body.rotor.symmetric else np.eye(10)
-            p, rotor = robot.parents[i], body.rotor
+        rotor = body.rotor
+        if rotor is not None:
             if body.dof != 1:
                 raise NotImplementedError("rotors need joints with one degree of freedom")
+            columns = tuple(range(robot.size)[robot.rotor_columns(i)])
             spin = np.array([[0.0], [0.0], [rotor.gear], [0.0], [0.0], [0.0]])
-            columns = tuple(range(span.start, span.stop))
-            out.append(
-                Node(
-                    p, rotor.rotation, rotor.position, spin,
-                    robot.rows[i], rows[i], columns, reduction,
-                )
-            )  # fmt: skip
+            out.append(Node(robot.parents[i], rotor.rotation, rotor.position, spin,
+                            robot.rows[i], rows[i], columns, rotor.reduction))  # fmt: skip
     return tuple(out)
-
-
-# A balanced rotor has Lyy = Lxx, and of the rest only Lzz, lz and m.
-BALANCED_ROTOR = np.zeros((10, 4))
-BALANCED_ROTOR[[0, 3], 0] = BALANCED_ROTOR[5, 1] = BALANCED_ROTOR[8, 2] = BALANCED_ROTOR[9, 3] = 1.0
 
 
 def propagate(

@@ -29,7 +29,6 @@ from feasid.identifiability.echelon import (
 )
 from feasid.identifiability.exact import NotRational, RankCheck, certify, exact_blocks
 from feasid.identifiability.frames import (
-    SYMMETRIC_ROTOR,
     nearly_degenerate_joints,
     parameter_transform,
     parameter_transform_size,
@@ -43,6 +42,7 @@ from feasid.identifiability.sampling import (
     SampleCheck,
     verify_ranks,
 )
+from feasid.robot.bodies import SYMMETRIC_ROTOR
 from feasid.robot.joint_terms import DRIVE_SYMBOLS, TERMS, JointTerm
 
 MOST_COPIED = 2**18

@@ -19,8 +19,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.identifiability.echelon import Echelon, JointNullspace
-from feasid.identifiability.frames import SYMMETRIC_ROTOR
-from feasid.robot.bodies import Body
+from feasid.robot.bodies import SYMMETRIC_ROTOR, Body
 from feasid.robot.inertia import SYMBOLS, UPPER
 
 Number = Any

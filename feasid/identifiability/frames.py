@@ -30,7 +30,7 @@ from feasid.identifiability.invariant_subspaces import (
     stacked_action,
     velocity_spectrum,
 )
-from feasid.robot.bodies import Body, Rotor
+from feasid.robot.bodies import SYMMETRIC_ROTOR, Body, Rotor
 from feasid.robot.description import Robot
 from feasid.robot.inertia import pseudo_inertia, skew
 
@@ -49,10 +49,6 @@ DEGENERACY_RANGE = (1e-14, 1e-5)
 
 LENGTH_POWER = np.array([2.0] * 6 + [1.0] * 3 + [0.0])
 """Power of length in the ten parameters."""
-
-SYMMETRIC_ROTOR = np.zeros((10, 4))
-SYMMETRIC_ROTOR[[0, 3, 5, 8, 9], [0, 0, 1, 2, 3]] = 1.0
-"""The four parameters of a symmetric rotor (Lxx = Lyy, Lzz, lz, m) among its ten."""
 
 _BASIS = pseudo_inertia(np.eye(10))
 

@@ -30,7 +30,7 @@ from feasid.dynamics.newton_euler import energy_regressors
 from feasid.dynamics.spatial import exponential
 from feasid.errors import InputError, RankError
 from feasid.identifiability.echelon import JointNullspace
-from feasid.identifiability.frames import SYMMETRIC_ROTOR, ScaledExperiment, motion_transform
+from feasid.identifiability.frames import ScaledExperiment, motion_transform
 from feasid.identifiability.invariant_subspaces import MOMENTUM as PER_ROOT
 from feasid.identifiability.invariant_subspaces import ROOT2, cross_matrix
 from feasid.robot.description import Robot
@@ -193,11 +193,9 @@ class RandomMotions:
         rotor = run.robot.bodies[i].rotor
         if rotor is not None:
             k = self.rotor_nodes[i]
-            reduce = SYMMETRIC_ROTOR if rotor.symmetric else np.eye(10)
-            body_rows.append(
-                self.moving_nodes.screws[k].T @ self.wrenches_per_parameter[k] @ reduce
-            )
-            outer.append(self._wrenches_at_parent(k) @ reduce)
+            turning = self.moving_nodes.screws[k].T @ self.wrenches_per_parameter[k]
+            body_rows.append(turning @ rotor.reduction)
+            outer.append(self._wrenches_at_parent(k) @ rotor.reduction)
         there = np.concatenate(outer, axis=2)
         floor, width = float(np.abs(there).max()), there.shape[2] + len(drive)
         rows, size = [np.zeros((0, width))], [np.zeros((0, width))]
@@ -365,9 +363,7 @@ def _largest_chain_torque(
         rotor = bodies[i].rotor
         if rotor is not None:
             values = vector[10 : block.inertial]
-            change[samples.rotor_nodes[i]] += (
-                SYMMETRIC_ROTOR @ values if rotor.symmetric else values
-            )
+            change[samples.rotor_nodes[i]] += rotor.reduction @ values
         if run.robot.parents[i] >= 0:
             change[run.robot.parents[i]] -= transfer @ vector[: block.inertial]
         drives.append(samples.drive_term_factors(i, block.drive) @ vector[block.inertial :])

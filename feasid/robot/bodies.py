@@ -20,10 +20,14 @@ from feasid.core.arguments import Numbers, checked
 from feasid.core.arrays import Array, require_finite
 from feasid.errors import DescriptionError, did_you_mean
 from feasid.robot import inertia
-from feasid.robot.rotations import compose
+from feasid.robot.rotations import axis_rotation, compose
 
 ROTOR_SYMBOLS = tuple(f"rotor_{s}" for s in inertia.SYMBOLS)
 SYMMETRIC_ROTOR_SYMBOLS = ("rotor_Lxx", "rotor_Lzz", "rotor_lz", "rotor_m")
+
+SYMMETRIC_ROTOR = np.zeros((10, 4))
+"""The ten parameters of a balanced rotor from its four: Lyy = Lxx, and products and lx, ly zero."""
+SYMMETRIC_ROTOR[[0, 3, 5, 8, 9], [0, 0, 1, 2, 3]] = 1.0
 
 ROTATION_TOLERANCE = 1e-6
 """Largest entry of R'R - 1 that rounding in a hand-written matrix may leave."""
@@ -75,6 +79,11 @@ class Rotor:
         """Parameter symbols, in order."""
         return SYMMETRIC_ROTOR_SYMBOLS if self.symmetric else ROTOR_SYMBOLS
 
+    @property
+    def reduction(self) -> Array:
+        """The ten parameters of any body from its own, shape (10, number of symbols)."""
+        return SYMMETRIC_ROTOR if self.symmetric else np.eye(10)
+
 
 @dataclass(frozen=True, eq=False)
 class Member:
@@ -88,14 +97,6 @@ class Member:
     rotation: Array = field(default_factory=lambda: np.eye(3))
     position: Array = field(default_factory=lambda: np.zeros(3))
     inertial: Array | None = None
-
-    def body_frame_parameters(self) -> Array:
-        """Parameters in the body's frame, shape (10,); zeros when the link has none."""
-        if self.inertial is None:
-            return np.zeros(10)
-        return np.asarray(
-            inertia.change_frame(self.rotation, self.position) @ self.inertial, dtype=np.float64
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,11 +181,12 @@ def place_member(member: Member, rotation: Array, position: Array) -> Member:
 
 
 def parameters_in_body(member: Member) -> Array:
-    """A link's ten parameters in its body's frame; exactly its own when the frames are one."""
-    same = (member.rotation == np.eye(3)).all() and not member.position.any()
-    if member.inertial is not None and same:
+    """A link's ten parameters in its body's frame: its own where the frames are one, or zeros."""
+    if member.inertial is None:
+        return np.zeros(10)
+    if (member.rotation == np.eye(3)).all() and not member.position.any():
         return member.inertial
-    return member.body_frame_parameters()
+    return np.asarray(inertia.change_frame(member.rotation, member.position) @ member.inertial)
 
 
 def lumped_parameters(members: Iterable[Member]) -> Array | None:
@@ -194,9 +196,6 @@ def lumped_parameters(members: Iterable[Member]) -> Array | None:
 
 
 FIELDS = ("alpha", "a", "d", "theta", "type")
-
-RIGHT_ANGLE_TOLERANCE = 1e-12
-"""An angle this close to a multiple of 90 degrees [rad] is that multiple: rounding of pi/2."""
 
 
 def bodies_from_dh(
@@ -222,12 +221,11 @@ def bodies_from_dh(
     for k, row in enumerate(rows):
         alpha, a, d, theta, kind = _parse_dh_row(row, k)
         axis = np.array([0.0, 0.0, 1.0])
-        turn = _rotation_about_z(theta), np.array([0.0, 0.0, d])
-        link = _rotation_about_x(alpha), np.array([a, 0.0, 0.0])
+        turn = axis_rotation(2, theta), np.array([0.0, 0.0, d])
+        link = axis_rotation(0, alpha), np.array([a, 0.0, 0.0])
         if convention == "modified":
             turn, link = link, turn
-        rotation = turn[0] @ link[0]
-        position = turn[1] + turn[0] @ link[1]
+        rotation, position = compose(*turn, *link)
         if convention == "modified":
             screw = np.r_[axis, 0, 0, 0] if kind == "revolute" else np.r_[0, 0, 0, axis]
         elif kind == "revolute":
@@ -267,20 +265,3 @@ def _parse_dh_row(
         hint = did_you_mean(values[4], ("revolute", "prismatic"))
         raise DescriptionError(f"DH row {k + 1}: joint type {values[4]!r} is not known{hint}")
     return numbers[0], numbers[1], numbers[2], numbers[3], str(values[4])
-
-
-def _cos_sin(angle: float) -> tuple[float, float]:
-    quarters = round(angle / (np.pi / 2))
-    if abs(angle - quarters * np.pi / 2) < RIGHT_ANGLE_TOLERANCE * max(1, abs(quarters)):
-        return ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))[quarters % 4]
-    return float(np.cos(angle)), float(np.sin(angle))
-
-
-def _rotation_about_z(angle: float) -> Array:
-    c, s = _cos_sin(angle)
-    return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
-
-
-def _rotation_about_x(angle: float) -> Array:
-    c, s = _cos_sin(angle)
-    return np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])

@@ -456,7 +456,7 @@ def _merge_bodies(parent: Body, held: Body, joined: list[Member], q: Array) -> B
     if rotor is not None and rotor.values is not None:
         angle = 0.0 if rotor.symmetric else rotor.gear * float(q[0])
         turned = rotor.rotation @ exponential(np.array([0, 0, angle, 0, 0, 0]))[0]
-        ten = _rotor_parameters(rotor.values)
+        ten = rotor.reduction @ rotor.values
         parts.append(Member(f"{held.name} rotor", turned, rotor.position, ten))
     return replace(
         parent,
@@ -479,12 +479,3 @@ def _reattach(body: Body, parent: str | None, rotation: Array, position: Array) 
 def _drive_without_joint(drive: Drive, joint: str) -> Drive | None:
     coupling = {name: factor for name, factor in drive.coupling.items() if name != joint}
     return replace(drive, coupling=coupling) if coupling else None
-
-
-def _rotor_parameters(values: Array) -> Array:
-    """Ten parameters of a rotor; a symmetric one gives Lxx = Lyy, Lzz, lz and m."""
-    if values.shape == (10,):
-        return values
-    full = np.zeros(10)
-    full[[0, 3, 5, 8, 9]] = values[[0, 0, 1, 2, 3]]
-    return full

@@ -16,7 +16,14 @@ from feasid.core.arrays import DamagedError
 from feasid.core.codec import decode, encode
 from feasid.errors import DescriptionError, InputError
 from feasid.robot import inertia
-from feasid.robot.bodies import Limits, Member, bodies_from_dh, lumped_parameters, place_member
+from feasid.robot.bodies import (
+    Limits,
+    Member,
+    bodies_from_dh,
+    lumped_parameters,
+    parameters_in_body,
+    place_member,
+)
 from feasid.robot.couplings import Coupling, Loop, resolve_couplings, without_joint
 from feasid.robot.drives import CustomJointTerm, Drive, drive_with_terms, feature_symbols
 from feasid.robot.layout import coordinate_units, random_configurations, squares_in_common_unit
@@ -324,7 +331,7 @@ def test_links_of_a_body_are_added_in_its_frame(seed):
         total += inertia.from_pseudo_inertia(moved.T @ moved)
     np.testing.assert_allclose(lumped_parameters([*members, Member("x")]), total, atol=1e-9)
     assert lumped_parameters([Member("x")]) is None
-    assert Member("x").body_frame_parameters().tolist() == [0.0] * 10
+    assert parameters_in_body(Member("x")).tolist() == [0.0] * 10
     rotation, position = from_rpy(rng.normal(size=3)), rng.normal(size=3)
     again = place_member(members[1], rotation, position)
     np.testing.assert_allclose(
