@@ -5,7 +5,7 @@ import difflib
 import numpy as np
 
 from feasid.formats.build import build_robot
-from feasid.formats.registry import format_named, read_description
+from feasid.formats.registry import FORMATS, read_description
 from feasid.formats.rewrite import patch_source
 from feasid.formats.xml import LIMITS, parse_xml
 from feasid.robot import inertia
@@ -18,9 +18,9 @@ def robot_of_text(data, path="<text>", limits=LIMITS, **options):
     return build_robot(description, Source(path, description.format, data), **options)
 
 
-def own_text(robot, kind=None):
+def own_text(robot):
     """The text from which a robot was read, with its numbers."""
-    return patch_source(robot, format_named(kind or robot.source.format))
+    return patch_source(robot, robot.source, FORMATS[robot.source.format])
 
 
 def random_parameters(rng, count):

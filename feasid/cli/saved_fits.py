@@ -301,10 +301,10 @@ def run_sample(arguments: argparse.Namespace) -> int:
         from feasid.formats.load import load_robot
 
         found = sample(load_robot(arguments.model), arguments.count, seed=arguments.seed, **given)
-    from feasid.formats.registry import NAMES, format_named
+    from feasid.formats.registry import FORMATS
 
     name = found.robot.source.format if found.robot.source is not None else ""
-    ending = format_named(name).suffixes[0] if name in NAMES else ".urdf"
+    ending = FORMATS[name].suffixes[0] if name in FORMATS else ".urdf"
     pattern = arguments.pattern or f"robot_{{:03}}{ending}"
     files = found.write(arguments.out, pattern, overwrite=arguments.overwrite)
     if arguments.json:

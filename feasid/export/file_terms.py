@@ -17,7 +17,6 @@ from feasid.effects.joint_terms import SPRINGS, remove_terms
 from feasid.errors import InputError, did_you_mean
 from feasid.formats.description import Extras, JointServo
 from feasid.formats.mjcf.write import HOLDING
-from feasid.formats.registry import format_named
 from feasid.formats.urdf.write import extension_lines
 from feasid.formats.write import format_of
 from feasid.formats.xml import decimals, markup
@@ -338,7 +337,7 @@ def servos_to_write(
     Raises InputError: the format's actuators cannot hold the servo, and their old gains would not
     match the new bodies.
     """
-    if servo is None or not format_named(format_of(robot, path)).holds_servos:
+    if servo is None or not format_of(robot, path).holds_servos:
         return {}
     more = [f"the term {name!r}" for name in servo.terms or ()]
     if servo.law != "position":

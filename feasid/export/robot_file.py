@@ -37,7 +37,7 @@ from feasid.export.file_terms import (
 )
 from feasid.formats.description import Extras
 from feasid.formats.load import load_robot
-from feasid.formats.registry import format_named
+from feasid.formats.registry import FORMATS
 from feasid.formats.terms import sum_drives
 from feasid.formats.write import (
     Written,
@@ -114,7 +114,7 @@ class Export:
             kept = f"the fitted bodies and the joint terms that {w.format.upper()} holds"
         lines = [f"wrote {w.path}: {kept}; read back and verified in exact arithmetic"]
         lines += [f"not in {w.path}: {line}" for line in self.missing]
-        lines += describe_offsets(self.offsets, format_named(w.format).holds_forces)
+        lines += describe_offsets(self.offsets, FORMATS[w.format].holds_forces)
         if w.sidecar is not None:
             lines.append(f"the whole model is in {w.sidecar}, which feasid reads with the file")
         total = self.errors.loc["all"]
@@ -152,11 +152,11 @@ def write_fit(
     test: Any = None,
 ) -> Export:
     """Write the part of a model that a file may hold, and measure its errors as clients read it."""
-    kind, fitted = format_of(model.robot, path), model.robot
+    form, fitted = format_of(model.robot, path), model.robot
     plain = fitted.with_values(fit_without_added_springs(model))
     robot = fitted.with_values(friction_as_files_hold(plain, model.residual))
     postures = random_configurations(fitted, np.random.default_rng(0), POSTURES).T
-    lost = unrepresentable_terms(plain, kind)
+    lost = unrepresentable_terms(plain, form)
     servo = None if model.servo is None else model.servo.servo
     servos = servos_to_write(fitted, servo, path)
     damping = servo_damping(fitted, servos)
@@ -165,13 +165,13 @@ def write_fit(
     armatures = dict(zip(robot.joints, joint_values(robot, robot.values)["Ia"], strict=True))
     forces = {x.joint: -x.value for x in offsets if x.origin == "joint"}
     extras = Extras(
-        forces if format_named(kind).holds_forces else {},
+        forces if form.holds_forces else {},
         {joint: float(value) for joint, value in armatures.items() if value},
         extensions,
         servos,
     )
     robot = robot.with_values(robot.values - damping)
-    part = representable_part(robot, kind)
+    part = representable_part(robot, form)
     written = write(part, path, overwrite=overwrite, complete=whole, extras=extras)
     lines = missing_lines(plain, lost, _armature_advice(robot, postures))
     if any(drive.spring_range for drive in fitted.drives):
@@ -250,7 +250,7 @@ def _subtracted_offsets(robot: Robot, offsets: tuple[Offset, ...], path: str) ->
     """Standard parameters of terms that clients subtract from measured torques, or read as
     forces.
     """
-    held = format_named(format_of(robot, path)).holds_forces
+    held = format_of(robot, path).holds_forces
     values = {x.joint: x.value for x in offsets if held or x.origin == "sensor"}
     out = np.zeros(robot.size)
     for k, drive in enumerate(robot.drives):
@@ -335,7 +335,7 @@ def parameters_read_by_client(fit: FittedModel, path: str | os.PathLike[str]) ->
     Raises OutputError: the file has other joints or another geometry than the fitted robot.
     """
     source = fit.robot.source
-    own = source is not None and source.format == format_of(fit.robot, path)
+    own = source is not None and source.format == format_of(fit.robot, path).name
     reading = dict(source.reading) if source is not None and own else {}
     seen = load_robot(path, **{**reading, "sidecar": False})
     terms = sum_drives(replace(drive, rest=0.0) for drive in seen.drives)

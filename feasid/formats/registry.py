@@ -34,25 +34,14 @@ query."""
 _REMEMBERED: OrderedDict[tuple[str, str, bytes], Description | None] = OrderedDict()
 
 
-def _discover_formats() -> dict[str, Format]:
-    """The formats by the tags of their root elements."""
-    out: dict[str, Format] = {}
-    for module in pkgutil.iter_modules(feasid.formats.__path__):
-        if module.ispkg:
-            form = import_module(f"feasid.formats.{module.name}").FORMAT
-            out |= dict.fromkeys(form.roots, form)
-    return out
-
-
-FORMATS: Mapping[str, Format] = MappingProxyType(_discover_formats())
-"""Format per tag of root element."""
-
-NAMES: tuple[str, ...] = tuple(dict.fromkeys(form.name for form in FORMATS.values()))
-
-
-def format_named(name: str) -> Format:
-    """The format with this name; ``KeyError`` when there is none."""
-    return next((f for f in FORMATS.values() if f.name == name), None) or FORMATS[name]
+FORMATS: Mapping[str, Format] = MappingProxyType(
+    {
+        module.name: import_module(f"feasid.formats.{module.name}").FORMAT
+        for module in pkgutil.iter_modules(feasid.formats.__path__)
+        if module.ispkg
+    }
+)
+"""The formats by name, which is that of the package."""
 
 
 def format_of_text(text: XmlText) -> Format:
@@ -60,14 +49,14 @@ def format_of_text(text: XmlText) -> Format:
 
     Raises DescriptionError: no format has such a root element.
     """
-    form = FORMATS.get(text.root.tag)
-    if form is None:
-        expected = [f"<{f.roots[0]}> ({f.title})" for f in dict.fromkeys(FORMATS.values())]
-        text.fail(f"root is <{text.root.tag}>, expected {_join_with_or(expected)}", text.root)
-    return form
+    for form in FORMATS.values():
+        if text.root.tag in form.roots:
+            return form
+    expected = [f"<{form.roots[0]}> ({form.title})" for form in FORMATS.values()]
+    text.fail(f"root is <{text.root.tag}>, expected {_join_with_or(expected)}", text.root)
 
 
-def format_of_path(path: str | Path, default: str | None = None) -> Format:
+def format_of_path(path: str | Path, default: str = "") -> Format:
     """The format for a path: by its suffix, else the one with the `default` name.
 
     Raises InputError: neither tells the format.
@@ -76,19 +65,16 @@ def format_of_path(path: str | Path, default: str | None = None) -> Format:
     for form in FORMATS.values():
         if suffix in form.suffixes:
             return form
-    if default in NAMES and not suffix:
-        return format_named(str(default))
-    forms = dict.fromkeys(FORMATS.values())
-    titles, suffixes = (
-        _join_with_or([f.title for f in forms]),
-        _join_with_or([f.suffixes[0] for f in forms]),
-    )
+    if default in FORMATS and not suffix:
+        return FORMATS[default]
+    titles = _join_with_or([form.title for form in FORMATS.values()])
+    suffixes = _join_with_or([form.suffixes[0] for form in FORMATS.values()])
     raise InputError(f"{path}: is this {titles}? Name it {suffixes}", path=str(path))
 
 
 def _join_with_or(words: Sequence[str]) -> str:
     *others, last = words
-    return f"{', '.join(others)} or {last}" if others else last
+    return f"{', '.join(others)} or {last}"
 
 
 def read_description(text: XmlText, limits: ReadLimits = LIMITS) -> Description:
@@ -116,7 +102,7 @@ def reread_description(robot: Robot) -> Description | None:
     files that it includes are gone.
     """
     source = robot.source
-    if source is None or source.format not in NAMES or not source.text:
+    if source is None or source.format not in FORMATS or not source.text:
         return None
     key = source.path, source.format, source.text
     if key not in _REMEMBERED:

@@ -185,21 +185,15 @@ def joint_terms_to_write(robot: Robot, holds: Collection[str]) -> dict[str, Join
 # -- a robot's numbers in its own file ------------------------------------------------------------
 
 
-def patch_source(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> bytes:
+def patch_source(robot: Robot, source: Source, form: Format, extras: Extras = NO_EXTRAS) -> bytes:
     """The text that the robot was read from, with its parameters; read back and verified.
 
     Bodies without parameters and joints whose drives have no values keep the values of the file.
 
-    Raises InputError: the robot has no source of this format, a body that the file has no place
-    for, or infeasible parameters; names the body. Raises OutputError: the new text does not
-    read back as the robot, to `Format.agreement`.
+    Raises InputError: a body that the file has no place for, or infeasible parameters; names the
+    body. Raises OutputError: the new text does not read back as the robot, to `Format.agreement`.
     """
-    if robot.source is None or robot.source.format != form.name:
-        raise InputError(
-            f"robot {robot.name!r} was not read from {form.title}, so there is no text to write "
-            f"its parameters into"
-        )
-    text = parse_xml(robot.source.text, robot.source.path)
+    text = parse_xml(source.text, source.path)
     old_description = form.read(text, LIMITS)
     inertials: dict[str, NewInertial] = {}
     for body in robot.bodies:

@@ -12,19 +12,16 @@ import numpy.typing as npt
 from feasid.core.arguments import checked
 from feasid.core.files import check_writable, write_together
 from feasid.errors import InputError, OutputError, did_you_mean
-from feasid.formats.description import NO_EXTRAS, Extras
-from feasid.formats.registry import FORMATS, format_named, format_of_path, read_description
+from feasid.formats.description import NO_EXTRAS, Extras, Format
+from feasid.formats.registry import format_of_path, read_description
 from feasid.formats.rewrite import generate_file, patch_source
 from feasid.formats.sidecar import loop_table_bytes, loop_table_path, sidecar_bytes, sidecar_path
 from feasid.formats.xml import parse_xml
-from feasid.robot.description import GRAVITY, Robot
+from feasid.robot.description import GRAVITY, Robot, Source
 
 DRY = 0.01
 """Transition [rad/s or m/s] up to which friction is written as dry friction: readers of the file
 smooth its sign over a similar speed."""
-
-HELD = {form.name: form.holds for form in FORMATS.values()}
-"""Drive symbols that a format can hold, on drives of one joint, by the format's name."""
 
 
 @dataclass(frozen=True)
@@ -83,11 +80,9 @@ def write(
     OutputError
         The file exists, cannot be written, or does not read back as the robot. No file is written.
     """
-    target, kind = Path(path), format_of(robot, path)
-    robot, complete = (
-        _with_frames_of_format(robot, kind),
-        complete and _with_frames_of_format(complete, kind),
-    )
+    target, form = Path(path), format_of(robot, path)
+    robot = _with_frames_of_format(robot, form)
+    complete = complete and _with_frames_of_format(complete, form)
     beside = sidecar_path(target)
     for file in (target, beside, loop_table_path(target)):
         check_writable(file, overwrite=overwrite)
@@ -98,13 +93,13 @@ def write(
             f"feature {coded[0]} is code, which cannot be saved in a file: write a model fitted "
             "without it"
         )
-    content = file_bytes(robot, kind, extras)
-    encode = format_named(kind).encode
-    content = content if encode is None else encode(content, target.suffix.lower())
+    content = file_bytes(robot, form, extras)
+    if form.encode is not None:
+        content = form.encode(content, target.suffix.lower())
     files = {}
-    if (table := _loop_table(robot, kind, target, content)) is not None:
+    if (table := _loop_table(robot, form, target, content)) is not None:
         files[loop_table_path(target)] = table
-    lost_terms = unrepresentable_terms(full_robot, kind)
+    lost_terms = unrepresentable_terms(full_robot, form)
     beside_is_needed = bool(lost_terms) or complete is not None
     if beside_is_needed:
         files[beside] = sidecar_bytes(full_robot, content, complete is not None)
@@ -112,26 +107,24 @@ def write(
     write_together(files, overwrite=overwrite)
     for stale in {beside, loop_table_path(target)} - {*files}:
         stale.unlink(missing_ok=True)
-    return Written(str(target), kind, str(beside) if beside_is_needed else None, lost_terms)
+    return Written(str(target), form.name, str(beside) if beside_is_needed else None, lost_terms)
 
 
-def _loop_table(robot: Robot, kind: str, target: Path, content: bytes) -> bytes | None:
+def _loop_table(robot: Robot, form: Format, target: Path, content: bytes) -> bytes | None:
     """The table of loops, and of couplings, that the file does not have."""
-    if format_named(kind).holds_loops or robot.is_tree:
+    if form.holds_loops or robot.is_tree:
         return None
     bonds = read_description(parse_xml(content, str(target))).bonds
     return loop_table_bytes(robot, {bond.first for bond in bonds if bond.kind == "joint"})
 
 
-def format_of(robot: Robot, path: str | os.PathLike[str]) -> str:
+def format_of(robot: Robot, path: str | os.PathLike[str]) -> Format:
     """The format for a path: by its suffix, else that of the robot's file."""
-    own = robot.source.format if robot.source is not None else None
-    return format_of_path(os.fspath(path), own).name
+    return format_of_path(os.fspath(path), robot.source.format if robot.source else "")
 
 
-def file_bytes(robot: Robot, kind: str, extras: Extras = NO_EXTRAS) -> bytes:
+def file_bytes(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> bytes:
     """The file's content: the robot's own text when it came from this format."""
-    form = format_named(kind)
     for name in extras.extensions:
         if name not in form.extensions:
             extensions = ", ".join(form.extensions) or "none"
@@ -140,20 +133,25 @@ def file_bytes(robot: Robot, kind: str, extras: Extras = NO_EXTRAS) -> bytes:
                 f"{did_you_mean(name, form.extensions)}; there are {extensions}",
                 option="extensions",
             )
-    own = robot.source.format if robot.source is not None else None
-    if own == kind:
-        return patch_source(robot, form, extras)
+    source = _own_source(robot, form)
+    if source is not None:
+        return patch_source(robot, source, form, extras)
     return generate_file(robot, form, extras)
 
 
-def _with_frames_of_format(robot: Robot, kind: str) -> Robot:
+def _own_source(robot: Robot, form: Format) -> Source | None:
+    """The robot's source if it has this format."""
+    return robot.source if robot.source and robot.source.format == form.name else None
+
+
+def _with_frames_of_format(robot: Robot, form: Format) -> Robot:
     """The robot with the frames and names that a new file needs."""
-    prepare = format_named(kind).prepare
-    own = robot.source.format if robot.source is not None else None
-    return prepare(robot) if prepare is not None and own != kind else robot
+    if form.prepare is None or _own_source(robot, form) is not None:
+        return robot
+    return form.prepare(robot)
 
 
-def unrepresentable_columns(robot: Robot, kind: str) -> npt.NDArray[np.bool_]:
+def unrepresentable_columns(robot: Robot, form: Format) -> npt.NDArray[np.bool_]:
     """Whether a format has no place for each standard parameter; bool, shape (n,)."""
     out = np.zeros(robot.size, dtype=bool)
     for i in range(len(robot.bodies)):
@@ -162,34 +160,30 @@ def unrepresentable_columns(robot: Robot, kind: str) -> npt.NDArray[np.bool_]:
         for symbol, column in robot.drive_columns(k).items():
             smooth = symbol == "fc" and drive.transition > DRY
             ends = symbol == "k" and drive.spring_range is not None
-            out[column] = symbol not in HELD[kind] or len(drive.coupling) > 1 or smooth or ends
+            out[column] = symbol not in form.holds or len(drive.coupling) > 1 or smooth or ends
     return out
 
 
-def unrepresentable_terms(robot: Robot, kind: str) -> tuple[str, ...]:
+def unrepresentable_terms(robot: Robot, form: Format) -> tuple[str, ...]:
     """Names of the parameters that a format has no place for and that are not zero.
 
     The last is "gravity" where the format has none and the robot's is not the usual one.
     """
     values = np.nan_to_num(robot.values, nan=0.0)
-    lost = np.flatnonzero(unrepresentable_columns(robot, kind) & (values != 0))
+    lost = np.flatnonzero(unrepresentable_columns(robot, form) & (values != 0))
     names = tuple(".".join(robot.parameter_names[int(c)]) for c in lost)
-    usual = format_named(kind).holds_gravity or np.array_equal(robot.gravity, GRAVITY)
+    usual = form.holds_gravity or np.array_equal(robot.gravity, GRAVITY)
     return names if usual else (*names, "gravity")
 
 
-def representable_part(robot: Robot, kind: str) -> Robot:
+def representable_part(robot: Robot, form: Format) -> Robot:
     """The robot with only the terms that a format can hold, and without rotors."""
     drives = []
     for drive in robot.drives:
-        symbols = [s for s in drive.symbols if s in HELD[kind]]
+        symbols = [s for s in drive.symbols if s in form.holds]
         if symbols and len(drive.coupling) == 1:
-            had = (
-                None
-                if drive.values is None
-                else dict(zip(drive.symbols, drive.values, strict=True))
-            )
-            values = None if had is None else np.array([had[s] for s in symbols])
+            held = np.isin(drive.symbols, symbols)
+            values = None if drive.values is None else drive.values[held]
             drives.append(
                 replace(drive, symbols=tuple(symbols), values=values, transition=0.0, features=())
             )

@@ -214,11 +214,6 @@ def test_nothing_is_replaced_unless_told(tmp_path):
         write(robot, tmp_path / "none" / "x.urdf")
 
 
-def test_a_robot_without_a_urdf_has_no_text_to_keep():
-    with pytest.raises(InputError, match="not read from URDF"):
-        own_text(replace(arm_robot(), source=None), "urdf")
-
-
 def test_a_locked_robot_is_written_too():
     robot = arm_robot().locked({"slide": 0.1})
     assert own_text(robot) == ARM.encode()

@@ -8,6 +8,7 @@ import pytest
 from robots import ARM
 
 import feasid
+from feasid.formats.registry import FORMATS
 from feasid.formats.write import file_bytes
 
 TINY = (5e-324, 1e-310, 9e-151, -5e-324)
@@ -69,7 +70,7 @@ def held(kind):
 @pytest.mark.parametrize("kind", ["urdf", "mjcf"])
 def test_a_link_on_a_held_joint_keeps_mass(kind, tmp_path):
     robot, light = held(kind)
-    data = file_bytes(robot, kind)
+    data = file_bytes(robot, FORMATS[kind])
     free = feasid.load_robot(data.decode())
     link = next(b for b in free.bodies if b.name in ("rod", "b"))
     assert 0 < link.inertial[9] < 0.2
@@ -85,7 +86,7 @@ def test_a_held_link_that_cannot_exist_is_named():
     light = np.array([1e-3, 0, 0, 1e-3, 0, 1e-3, 0, 0, 0.002, 0.2])
     robot = replace(robot, bodies=(replace(robot.bodies[0], inertial=light),))
     with pytest.raises(feasid.errors.InputError, match="'b', whose joint is held, is infeasible"):
-        file_bytes(robot, "mjcf")
+        file_bytes(robot, FORMATS["mjcf"])
 
 
 ZERO = (
