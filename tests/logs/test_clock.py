@@ -1,23 +1,13 @@
-"""Time stamps and filters of small signals, worked out by hand: numbers and what is said."""
+"""Time stamps of small logs, worked out by hand: numbers and what is said."""
 
 import re
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.signal import butter, freqz
 
-from feasid.errors import InputError, LogError
-from feasid.logs.clock import check_order, even_grid, read_time, run_labels, split_at_gaps
-from feasid.logs.filters import (
-    choose_cutoff,
-    delay_signal,
-    first_difference,
-    low_pass,
-    second_difference,
-    settling_samples,
-    smooth_and_differentiate,
-)
+from feasid.errors import LogError
+from feasid.logs.clock import check_order, read_time, run_labels, split_at_gaps
 
 ROUNDING = 1e-9
 
@@ -167,126 +157,3 @@ def test_labels_of_runs():
     lists = pd.DataFrame({"run": [[1], [2]]})
     with pytest.raises(LogError, match=r"column 'run' holds .*: label runs by numbers or texts"):
         run_labels(lists, "run")
-
-
-def test_grids_of_few_samples():
-    for n in (0, 1):
-        grid = even_grid(np.arange(n) * 0.5)
-        assert (grid.t.tolist(), grid.nearest.tolist()) == ([0.0] * n, [0] * n)
-        assert (grid.bridged, grid.uneven) == (0, False)
-    grid = even_grid(np.array([1.0, 1.5]))
-    np.testing.assert_allclose(grid.t, [1.0, 1.5])
-    assert grid.nearest.tolist() == [0, 1]
-
-
-def test_the_nearest_sample_of_a_bridged_grid():
-    """Samples at 0, 1, 4 and 5: at 2 the second is nearest, at 3 the third."""
-    grid = even_grid(np.array([0.0, 1, 4, 5, 6]) / 100)
-    assert grid.bridged == 2
-    assert grid.nearest.tolist() == [0, 1, 1, 2, 2, 3, 4]
-    np.testing.assert_allclose(grid.t, np.arange(7) / 100, atol=1e-12)
-    signal = np.array([[0.0, 0], [1, 2], [4, 8], [5, 10], [6, 12]])
-    expected = np.arange(7)[:, None] * [1.0, 2.0]
-    for kind, values in ((k, grid.resample(k, signal)) for k in ("q", "tau")):
-        np.testing.assert_allclose(values, expected, atol=1e-9, err_msg=kind)
-
-
-# -- filters ---------------------------------------------------------------------------------------
-
-LINES = 1e-2
-"""What a Butterworth filter makes of the ends of a line, ten samples from them."""
-
-RATE = 50.0
-T = np.arange(40) / RATE
-QUADRATIC = np.stack([2 + 3 * T - 4 * T**2, T], axis=1)
-
-
-def test_differences_are_exact_for_quadratics():
-    slope = np.stack([3 - 8 * T, np.ones(40)], axis=1)
-    np.testing.assert_allclose(first_difference(QUADRATIC, RATE), slope, atol=ROUNDING)
-    bend = np.tile([-8.0, 0.0], (40, 1))
-    np.testing.assert_allclose(second_difference(QUADRATIC, RATE), bend, atol=1e-8)
-    for count in (0, 1, 2):
-        made = smooth_and_differentiate(QUADRATIC, count, None, RATE)
-        assert len(made) == count + 1
-        for one, other in zip(made, (QUADRATIC, slope, bend), strict=False):
-            np.testing.assert_allclose(one, other, atol=1e-8)
-
-
-def test_a_signal_some_samples_later():
-    signal = np.arange(5.0)[:, None] ** 2
-    assert delay_signal(signal, 0.0).ravel().tolist() == [0, 1, 4, 9, 16]
-    assert delay_signal(signal, 1.0).ravel().tolist() == [0, 0, 1, 4, 9]
-    assert delay_signal(signal, -1.0).ravel().tolist() == [1, 4, 9, 16, 16]
-    assert delay_signal(signal, 0.25).ravel().tolist() == [0, 0.75, 3.25, 7.75, 14.25]
-    assert delay_signal(signal, -0.25).ravel().tolist() == [0.25, 1.75, 5.25, 10.75, 16]
-    assert delay_signal(signal[:1], 0.5).ravel().tolist() == [0]
-    assert delay_signal(signal[:2], 0.5).ravel().tolist() == [0, 0.5]
-
-
-def test_the_low_pass_has_the_gain_of_a_butterworth_filter_forwards_and_backwards():
-    t = np.arange(2000) / RATE
-    for frequency in (1.0, 2.0, 4.0):
-        sine = np.sin(2 * np.pi * frequency * t)
-        b, a = butter(3, 2.0, fs=RATE)
-        gain = np.abs(freqz(b, a, [frequency], fs=RATE)[1][0]) ** 2
-        out = low_pass(sine, 2.0, RATE)[500:1500]
-        np.testing.assert_allclose(out, gain * sine[500:1500], atol=1e-6)
-    assert gain < 0.02
-    np.testing.assert_allclose(low_pass(np.ones(3), 2.0, RATE), 1.0, atol=ROUNDING)
-    with pytest.raises(InputError, match="cannot filter 2 samples: three are needed"):
-        low_pass(T[:2], 2.0, RATE)
-    for cutoff in (0.0, 25.0, -1.0, np.nan):
-        with pytest.raises(InputError, match="between 0 and half the sampling rate, 25 Hz"):
-            low_pass(T, cutoff, RATE)
-    assert [settling_samples(c, 100.0) for c in (10.0, 3.0, 10.0 - 1e-9, 9.9)] == [10, 34, 10, 11]
-
-
-def test_the_smoother_keeps_lines_and_halves_its_cutoff():
-    line = np.stack([1 + 2 * T, -T], axis=1)
-    for count in (0, 1, 2):
-        made = smooth_and_differentiate(line, count, 4.0, RATE)
-        assert len(made) == count + 1
-        for k, (one, other) in enumerate(
-            zip(made, (line, np.tile([2.0, -1.0], (40, 1)), np.zeros((40, 2))), strict=False)
-        ):
-            np.testing.assert_allclose(one[10:30], other[10:30], atol=LINES, err_msg=str(k))
-    rate, t = 1000.0, np.arange(4000) / 1000.0
-    sine = np.sin(2 * np.pi * 4.0 * t)[:, None]
-    value, slope, bend = smooth_and_differentiate(sine, 2, 4.0, rate)
-    middle, w = slice(1000, 3000), 2 * np.pi * 4.0
-    gain = float((value[middle] * sine[middle]).sum() / (sine[middle] ** 2).sum())
-    assert gain == pytest.approx(0.5, abs=0.01)
-    np.testing.assert_allclose(value[middle], gain * sine[middle], atol=2e-3)
-    cosine = np.cos(w * t)[middle, None]
-    np.testing.assert_allclose(slope[middle] / w, gain * cosine, atol=0.02)
-    np.testing.assert_allclose(bend[middle] / w**2, -gain * sine[middle], atol=0.04)
-
-
-def motion(frequencies, rate, noise=0.0, seconds=40.0):
-    t = np.arange(int(seconds * rate)) / rate
-    out = np.stack([sum(np.sin(2 * np.pi * f * t + f) for f in own) + 0 * t for own in frequencies])
-    return (out + noise * np.random.default_rng(0).normal(size=out.shape)).T
-
-
-@pytest.mark.parametrize(
-    ("frequencies", "rate", "noise", "cutoff", "why"),
-    [
-        ([[0.1, 0.5]], 200.0, 1e-5, 5.0, "the least that keeps friction's reversals; the motion "
-         "ends at 0.6 Hz"),
-        ([[0.5, 2.0], [0.3, 2.1]], 200.0, 1e-6, 8.8, "where the motion sinks into the noise"),
-        ([[0.5, 2.0]], 30.0, 1e-6, 6.0, "a fifth of the sampling rate 30 Hz"),
-        ([[]], 200.0, 1e-3, 5.0, "no joint moves above its noise"),
-        ([[]], 10.0, 1e-3, 2.0, "no joint moves above its noise"),
-    ],
-)  # fmt: skip
-def test_cutoffs_follow_the_motion(frequencies, rate, noise, cutoff, why):
-    found = choose_cutoff(motion(frequencies, rate, noise), rate)
-    assert found.frequency == pytest.approx(cutoff, rel=0.06)
-    assert found.reason.startswith(why)
-
-
-def test_a_short_log_has_no_spectrum():
-    for samples, moves in ((65, True), (64, False)):
-        found = choose_cutoff(motion([[4.0]], 100.0)[:samples], 100.0)
-        assert (found.reason == "no joint moves above its noise") != moves

@@ -72,27 +72,3 @@ def test_controls_that_a_log_lacks_are_named():
     log.loc[3, "ctrl_A"] = np.nan
     with pytest.raises(LogError, match="row 3"):
         feasid.Recording(without(log, "tau")).raw(robot)
-
-
-def test_a_lerobot_dataset_is_positions_and_commands(tmp_path):
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    lists = pa.list_(pa.float32(), 2)
-    states = [[k, 2.0 * k] for k in range(6)]
-    table = {
-        "observation.state": pa.array(states, lists),
-        "action": pa.array(states[1:] + states[:1], lists),
-        "timestamp": pa.array([0.0, 0.1, 0.2, 0.0, 0.1, 0.2]),
-        "episode_index": pa.array([0, 0, 0, 1, 1, 1]),
-        "task": pa.array(["reach"] * 6),
-        "image": pa.array([[0] * 1000] * 6, pa.list_(pa.int8(), 1000)),
-    }
-    pq.write_table(pa.table(table), tmp_path / "episodes.parquet")
-    log, robot = feasid.Recording(tmp_path / "episodes.parquet"), feasid.load_robot(ACTUATED)
-    servo = {"kp": {"a": 2.0, "b": 1.0}, "delay": 0.0}
-    with pytest.raises(LogError, match="'q_1' is in 'LeRobot'"):
-        log.raw(robot, servo=servo)
-    units = {"q": "deg", "cmd": "deg"}
-    got = log.raw(robot, servo=servo, units=units)
-    np.testing.assert_allclose(got.values["q"], np.radians(states), rtol=1e-6)
-    assert got.layout.run == "run"
-    assert got.values["tau"].shape == (6, 2)

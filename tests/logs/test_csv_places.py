@@ -94,14 +94,6 @@ def test_units_that_nobody_knows_stay_in_the_header_until_the_joints_are_known(t
     assert note.values == {"units": {"q_1": "furlong"}}
 
 
-def test_text_of_windows_is_read_and_told(tmp_path):
-    found = read(tmp_path, b"t,\xb5\n0,1\n")
-    assert list(found.columns) == ["t", "\u00b5"]
-    assert [str(n) for n in found.attrs["notes"]] == [
-        "its text is not UTF-8 and was read as Windows-1252 (Latin-1)"
-    ]
-
-
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_rows_of_a_single_character_are_rows_and_blank_ones_are_none(tmp_path, end):
     found = read(tmp_path, f"x{end}1{end}{end}2{end}")

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.signal import butter, sosfiltfilt
 
 from feasid.errors import InputError, LogError
@@ -11,6 +13,14 @@ from feasid.logs.derivatives import SignalProcessing, process_stretch
 from feasid.logs.filters import smooth_and_differentiate
 
 RATE = 100.0
+FAST = 500.0
+
+PASSBAND = 2e-4
+"""Relative error of derivatives at a tenth of the cut-off."""
+
+HALF = 1e-3
+"""How near 1/2 the gain at the cut-off is."""
+
 EXACT = 1e-9  # rounding of second differences of numbers of order one, times the rate squared
 
 
@@ -81,6 +91,46 @@ def test_ends_are_reflected_for_three_periods_or_as_far_as_there_are_samples(n, 
     np.testing.assert_allclose(filters.low_pass(x, cutoff, RATE), wanted, atol=EXACT)
 
 
+def gain(frequency, cutoff, derivative=0):
+    t = np.arange(6000) / FAST
+    w = 2 * np.pi * frequency
+    out = smooth_and_differentiate(np.sin(w * t)[:, None], derivative, cutoff, FAST)[derivative][
+        :, 0
+    ]
+    wanted = [np.sin(w * t), w * np.cos(w * t), -w * w * np.sin(w * t)][derivative]
+    middle = slice(1000, -1000)
+    return float(out[middle] @ wanted[middle] / (wanted[middle] @ wanted[middle]))
+
+
+def test_gain_is_one_below_half_at_and_little_above_the_cutoff():
+    for derivative in range(3):
+        assert gain(1.0, 10.0, derivative) == pytest.approx(1, abs=PASSBAND)
+    assert gain(10.0, 10.0) == pytest.approx(0.5, abs=HALF)
+    assert abs(gain(40.0, 10.0)) < 0.12
+
+
+def test_no_phase_shift():
+    t = np.arange(4000) / FAST
+    w = 2 * np.pi * 4.0
+    out = smooth_and_differentiate(np.sin(w * t)[:, None], 0, 10.0, FAST)[0][:, 0]
+    middle = slice(800, -800)
+    quadrature = out[middle] @ np.cos(w * t[middle]) / len(t[middle])
+    assert abs(quadrature) < 1e-3
+
+
+@settings(max_examples=25, deadline=None)
+@given(coefficients=st.lists(st.floats(-3, 3), min_size=2, max_size=2), cutoff=st.floats(3, 60))
+def test_straight_lines_pass_unchanged(coefficients, cutoff):
+    t = np.arange(800)[:, None] / FAST
+    line = coefficients[0] + coefficients[1] * t
+    x, slope, bend = smooth_and_differentiate(line, 2, cutoff, FAST)
+    ends = filters.settling_samples(cutoff, FAST)
+    inside = slice(ends, len(t) - ends)
+    np.testing.assert_allclose(x[inside], line[inside], atol=1e-4)
+    np.testing.assert_allclose(slope[inside], coefficients[1], atol=1e-4 * cutoff)
+    np.testing.assert_allclose(bend[inside], 0, atol=1e-3 * cutoff**2)
+
+
 # -- the automatic cut-off ------------------------------------------------------------------------
 
 
@@ -102,11 +152,16 @@ def test_the_cutoff_is_five_times_the_motion_with_two_digits():
 
 def test_slow_motions_keep_the_least_and_fast_ones_stay_below_a_fifth_of_the_rate():
     slow = moving(0.3, 1000.0, n=20_000)
-    assert (slow.frequency, slow.reason[:14]) == (5.0, "the least that")
+    assert slow.frequency == 5.0
+    least = "the least that keeps friction's reversals; the motion ends at 0."
+    assert slow.reason.startswith(least)
     fast = moving(8.0, 100.0)
     assert (fast.frequency, fast.reason) == (20.0, "a fifth of the sampling rate 100 Hz")
-    still = filters.choose_cutoff(np.zeros((200, 1)), 20.0)
-    assert (still.frequency, still.reason) == (4.0, "no joint moves above its noise")
+    for rate, cutoff in ((20.0, 4.0), (200.0, 5.0)):
+        for noise in (0.0, 1e-6, 1e-3):
+            signal = noise * np.random.default_rng(0).normal(size=(2000, 2))
+            still = filters.choose_cutoff(signal, rate)
+            assert (still.frequency, still.reason) == (cutoff, "no joint moves above its noise")
 
 
 def test_a_cutoff_ends_where_the_motion_sinks_into_the_noise():
@@ -142,6 +197,8 @@ def test_so_many_derivatives_as_were_asked_for(cutoff, derivatives):
     x = np.random.default_rng(0).normal(size=(60, 2))
     found = smooth_and_differentiate(x, derivatives, cutoff, RATE)
     whole = smooth_and_differentiate(x, 2, cutoff, RATE)
+    if cutoff is None:
+        whole = x, filters.first_difference(x, RATE), filters.second_difference(x, RATE)
     assert len(found) == derivatives + 1
     for a, b in zip(found, whole, strict=False):
         np.testing.assert_array_equal(a, b)

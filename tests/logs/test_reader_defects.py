@@ -17,8 +17,6 @@ from feasid.errors import FeasidError, LimitError, LogError
 from feasid.logs.frame import prepare
 from feasid.logs.read.formats import read_log
 
-RAD = np.pi / 180
-
 MEGABYTES = 300
 """Memory that a Parquet file of less than one may take, libraries included."""
 
@@ -61,12 +59,6 @@ def test_what_excel_writes_is_read(tmp_path):
     assert any("2 empty columns are dropped" in n for n in df.attrs["notes"])
 
 
-@pytest.mark.parametrize("unit", ["deg", "°", "degrees", "DEG", "[°]"])
-def test_degrees_are_degrees_however_written(tmp_path, unit):
-    df = csv(tmp_path, f"t,q_1,dq_1\ns,{unit},°/sec\n0,90,1\n")
-    np.testing.assert_allclose(df[["q_1", "dq_1"]].iloc[0], [90 * RAD, RAD])
-
-
 def test_an_unknown_unit_is_not_taken_for_si(tmp_path, case):
     robot, log = case
     names = ",".join(log.columns)
@@ -104,12 +96,6 @@ def test_patterns_are_text_and_never_formats(case):
             prepare(log, robot, columns={"q": pattern})
     odd = log.rename(columns=lambda c: c.replace("q_", "q{x}") if c.startswith("q_") else c)
     assert prepare(odd, robot, columns={"q": "q{x}{}"}).runs
-
-
-def test_runs_labelled_by_lists_are_refused(case):
-    robot, log = case
-    with pytest.raises(LogError, match="'run' holds unhashable type"):
-        prepare(log.assign(run=[[1]] * len(log)), robot)
 
 
 def test_a_joint_called_like_a_formula_is_drawn(case):

@@ -53,14 +53,6 @@ def test_parquet_is_streamed_whatever_is_fitted(case, options, monkeypatch):
     np.testing.assert_allclose(streamed.beta, whole.beta, rtol=0, atol=SAME * scale)
 
 
-def test_arrays_are_a_log(case):
-    _, robot, log = case
-    signals = {k: log.filter(regex=f"^{k}_").to_numpy() for k in ("q", "dq", "tau")}
-    fit = feasid.fit({"t": log["t"].to_numpy(), **signals}, robot, diagnose=False)
-    same = feasid.fit(log, robot, diagnose=False)
-    np.testing.assert_allclose(fit.beta, same.beta, rtol=0, atol=SAME * np.abs(same.beta).max())
-
-
 def test_frames_of_a_mapping_are_matched_by_label(case):
     _, robot, log = case
     frames = {"t": log["t"]}

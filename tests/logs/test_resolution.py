@@ -6,7 +6,7 @@ from logs import arm_and_log
 
 import feasid
 from feasid.logs.raw import read_raw
-from feasid.logs.recording import acceleration_noise, blur_signals, signal_resolution
+from feasid.logs.recording import acceleration_noise, signal_resolution
 
 STEP = 2 * np.pi / 2**12
 """Of an encoder of 12 bits [rad]."""
@@ -28,17 +28,6 @@ def test_the_smallest_step_is_the_encoders(tmp_path):
     fine, coarse = (signal_resolution(read_raw(x, robot)) for x in (log, rounded(log, "q", STEP)))
     np.testing.assert_allclose(coarse["q"], STEP, rtol=1e-9)
     assert (fine["q"] < 1e-3 * STEP).all()
-
-
-def test_a_blurred_log_is_within_its_resolution_and_repeats(tmp_path):
-    robot, log = arm_and_log(tmp_path, 500, 0.0)
-    raw = read_raw(rounded(log, "q", STEP), robot)
-    steps = signal_resolution(raw)
-    one, again = (blur_signals(raw, steps, 3).values for _ in range(2))
-    moved = np.abs(one["q"] - raw.values["q"])
-    assert 0.4 * STEP < moved.max() <= 0.5 * STEP * (1 + 1e-9)
-    np.testing.assert_array_equal(one["q"], again["q"])
-    np.testing.assert_array_equal(one["tau"], raw.values["tau"])
 
 
 @pytest.mark.parametrize(("kind", "order"), [("q", 2), ("dq", 1), ("ddq", 0)])
