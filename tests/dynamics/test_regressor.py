@@ -179,15 +179,3 @@ def test_a_description_without_values_says_how_many_and_which():
     with pytest.raises(InputError, match=r"no value for 1\.Lxx .and 19 more.: pass p") as caught:
         feasid.inverse_dynamics(robot, *np.zeros((3, 1, 2)))
     assert (caught.value.body, caught.value.symbol) == ("1", "Lxx")
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_columns_are_the_torques_of_unit_parameters(seed):
-    """Algorithm 1 of the Valkyrie identification paper: one parameter is 1, all others are 0."""
-    rng = np.random.default_rng(300 + seed)
-    robot = random_robot(rng, 4, rotors=True).with_joint_terms(drive_inertia=True)
-    q, dq, ddq = rng.standard_normal((3, 5, robot.dof))
-    columns = [
-        feasid.inverse_dynamics(robot, q, dq, ddq, parameters=unit) for unit in np.eye(robot.size)
-    ]
-    assert relative(feasid.regressor(robot, q, dq, ddq), np.stack(columns, axis=2)) < RTOL
