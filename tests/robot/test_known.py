@@ -11,7 +11,7 @@ from mjcf_files import FULL, model, write
 from robots import ARM, random_robot
 
 import feasid
-from feasid.errors import DescriptionError, InputError
+from feasid.errors import InputError
 from feasid.formats.load import load_robot
 from feasid.identifiability.base import base_parameters
 from feasid.robot.bodies import Body
@@ -74,11 +74,6 @@ def test_orders_of_preference_hold_among_unknowns(order):
         leads = [robot.parameter_names[j] for j in base.independent]
         assert ("2", "m") in leads
         assert ("2", "lx") in leads
-
-
-def test_a_massless_body_has_no_parameters():
-    with pytest.raises(DescriptionError, match="'a' is massless, but has"):
-        Body("a", None, inertial=np.ones(10), massless=True)
 
 
 FRAME = (

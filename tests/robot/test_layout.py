@@ -67,6 +67,7 @@ def test_parameters_stand_body_by_body():
     assert list(ROBOT.parameter_names) == expected
     assert ROBOT.size == len(expected)
     assert [*ROBOT.names] == expected
+    assert ROBOT.names.names == ["body", "symbol"]
     place = {name: k for k, name in enumerate(expected)}
     for i, name in enumerate("abcdv"):
         assert ROBOT.inertial_columns[i].tolist() == [place[name, s] for s in TEN]
@@ -91,6 +92,9 @@ def test_parameters_stand_body_by_body():
             text = f"no {what} {wrong}: there are {count}, counted from 0"
             with pytest.raises(InputError, match=text):
                 call(wrong)
+        with pytest.raises(InputError, match=f"{what} must be a whole number, not 'j'"):
+            call("j")
+    assert ROBOT.drive_columns(np.int64(2)) == ROBOT.drive_columns(2)
 
 
 def test_coordinates_and_limits():
@@ -273,7 +277,8 @@ def test_poses_of_all_bodies():
     np.testing.assert_allclose(found["c"][0], [[0, -1, 0], [-1, 0, 0], [0, 0, -1]], atol=ROUNDING)
     np.testing.assert_allclose(robot.pose()["b"][1], [1, 0, 1])
     for wrong, words in (
-        ({"x": 1.0}, "robot 'robot' has no joint 'x'"), ({"a": np.nan}, "is nan (of 'a')"),
+        ({"aa": 1.0}, "robot 'robot' has no joint 'aa' (did you mean 'a'"),
+        ({"a": np.nan}, "is nan (of 'a')"),
         ({"c": [0.0, 1.0]}, "position of 'c' has shape (2,), expected (3,)"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=re.escape(words)):
@@ -291,6 +296,9 @@ def test_poses_of_all_bodies():
             {"rotation": np.diag([1, 1, -1])},
             "the home rotation of body 'a' is not a rotation matrix",
         ),
+        ({"rotation": 2 * np.eye(3)}, "not a rotation matrix"),
+        ({"position": (0, 0)}, "home position of body 'a' has shape"),
+        ({"position": (0, 0, np.nan)}, "not finite"),
         ({"rotation": 1.0001 * np.eye(3)}, "(R'R differs from 1 by 0.0002, determinant 1)"),
         ({"inertial": np.ones(9)}, "inertial parameters of body 'a'"),
         ({"massless": True, "inertial": np.ones(10)}, "body 'a' is massless, but has [1.0, "),
