@@ -12,6 +12,9 @@ from feasid.datasets import wam
 PUBLISHED_CONDITION, PUBLISHED_LOG_DET = 96.7, 71.3
 """Of one period of the Table 5 motion of Sousa and Cortesao (2014)."""
 
+SPACE = {"workspace": {"panda_hand": ((-0.6, -0.6, 0.1), (0.8, 0.6, 1.2))}, "floor": -0.05}
+"""Where Panda moves, besides apart from itself."""
+
 TIMES = 20 * 8000
 """Times per period at which limits are checked: twenty times those of the finest search grid."""
 
@@ -88,9 +91,9 @@ def test_links_are_apart_in_a_collision_library(name):
     """Pinocchio and coal on the files' own shapes: primitives for Panda, meshes for UR5."""
     pin = pytest.importorskip("pinocchio")
     robot = panda() if name == "panda" else ur5()
-    shapes = None if name == "panda" else ur5_capsules()
+    space = SPACE if name == "panda" else {"capsules": ur5_capsules()}
     motion = feasid.excite(
-        robot, 10.0, capsules=shapes, starts=1, rounds=0, time_limit=3600.0, **limits(robot)
+        robot, 10.0, starts=1, rounds=0, time_limit=3600.0, **space, **limits(robot)
     )
     path = path_of("panda_collision" if name == "panda" else "ur5_robot")
     model = pin.buildModelFromUrdf(str(path))
@@ -115,3 +118,9 @@ def test_links_are_apart_in_a_collision_library(name):
     for q in motion.at(np.linspace(0, 10, 400))[0]:
         full = np.append(q, np.zeros(held))
         assert not pin.computeCollisions(model, data, geometry, geometry_data, full, True)
+        if name == "panda":
+            pin.updateFramePlacements(model, data)
+            hand = data.oMf[model.getFrameId("panda_hand")].translation
+            low, high = SPACE["workspace"]["panda_hand"]
+            assert ((hand > low) & (hand < high)).all()
+            assert min(place.translation[2] for place in geometry_data.oMg) > SPACE["floor"]

@@ -13,7 +13,6 @@ from scipy.interpolate import BPoly
 import feasid
 from feasid.cli import main
 from feasid.excitation.bounds import resolve_bounds
-from feasid.excitation.trajectory import largest_values
 from feasid.robot.bodies import Limits
 
 LIMITS = ["--position", "wheel_joint=-1,2", "--velocity", "wheel_joint=3", "--acceleration", "12"]
@@ -181,18 +180,6 @@ def test_limits_hold_between_the_points_of_a_message(motion, tmp_path):
     with pytest.raises(feasid.FeasidError, match=r"too few.* limit of joint .* a higher rate"):
         motion.to_ros(tmp_path / "few.yaml", rate=0.5)
     assert not (tmp_path / "few.yaml").exists()
-
-
-def test_extremes_of_polynomials_are_exact():
-    rng = np.random.default_rng(0)
-    coefficients = rng.standard_normal((6, 40, 3))
-    found = largest_values(coefficients, np.full(3, -np.inf))
-    s = np.linspace(0, 1, 4001)
-    dense = np.einsum("kn,ksj->nsj", s ** np.arange(6)[:, None], coefficients).max(axis=0)
-    assert (found >= dense - 1e-12).all()
-    assert np.abs(found - dense).max() < 1e-5  # of the grid
-    bound = largest_values(coefficients, np.full(3, np.inf))
-    assert (bound >= found - 1e-12).all()
 
 
 def test_the_way_to_the_start_of_a_motion_is_checked():
