@@ -85,6 +85,14 @@ def drawn_out(config, items):
         yield from random.Random(f"{seed} {name}").sample(all_cases, len(all_cases) - kept)
 
 
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory):
+    """A working folder of its own: MuJoCo writes its warnings to a log there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("log"))
+        yield
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector):
     """A test module that needs an absent optional wheel is skipped, and says which."""

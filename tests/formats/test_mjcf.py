@@ -25,17 +25,10 @@ from feasid.inspection.file_check import check_file
 from feasid.inspection.file_correction import correct_file
 
 mujoco = pytest.importorskip("mujoco")
+pytestmark = pytest.mark.usefixtures("elsewhere")
 
 RTOL_COMPILER = 1e-12
 """Both sides only turn, shift and add in double precision."""
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _elsewhere(tmp_path_factory):
-    """MuJoCo writes its warnings to a log in the working folder."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(tmp_path_factory.mktemp("log"))
-        yield
 
 
 def same_as_compiled(path, ignore=()):
@@ -101,12 +94,21 @@ GEOMS = [
     '<geom type="box" size="0.05" fromto="0 0 0 0 0 0.5"/>',
     '<geom type="box" size="0.1 0.1 0.1"/><geom size="0.2" pos="0 0 1"/><geom size="1" mass="0"/>',
     '<geom size="0.1" group="1"/><geom size="0.3" group="7"/>',
+    '<geom type="cylinder" size="0.1" fromto="0 0 0.2 0 0 -0.5" group="1"/>',
+    '<geom type="box" size="0.1" fromto="0.1 0.2 0.2 0.5 0.5 -0.5" group="1"/>',
+    '<geom type="box" size="0.1 0.2 0.3" euler="20 30 40" density="300" group="2"/>',
+    '<geom type="box" size="0.1 0.2 0.3" mass="3" density="0" group="1"/>',
+    '<geom size="0.3" group="1"/><geom size="0.2" density="0"/><geom size="0.2" group="3"/>',
 ]
+GROUPS = '<compiler inertiagrouprange="1 2"/>'
 
 
 @pytest.mark.parametrize("geoms", GEOMS)
-@pytest.mark.parametrize("before", ["", '<default><geom density="300"/></default>'])
+@pytest.mark.parametrize("before", ["", '<default><geom density="300"/></default>', GROUPS])
 def test_inertia_from_primitive_geoms(tmp_path, geoms, before):
+    """Of geoms that weigh nothing, too, and of groups that do not count."""
+    if before == GROUPS and "group" not in geoms:
+        geoms += '<geom size="1" group="2"/>'
     same_as_compiled(write(tmp_path, model(geoms, before)))
 
 

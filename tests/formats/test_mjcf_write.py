@@ -12,14 +12,10 @@ from feasid.formats.rewrite import relative_difference
 from feasid.formats.terms import EFFECTS
 
 mujoco = pytest.importorskip("mujoco")
+pytestmark = pytest.mark.usefixtures("elsewhere")
 
 RTOL_WRITTEN = 1e-9
 """What the writer promises, relative to the body's mass and size."""
-
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def with_random_inertia(robot, seed=0):

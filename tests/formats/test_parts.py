@@ -17,7 +17,6 @@ from feasid.formats.rewrite import (
     single_leader,
     to_rpy,
 )
-from feasid.formats.shapes import bounding_box, farthest_distance, primitive_shape
 from feasid.formats.terms import (
     EFFECTS,
     JointTerms,
@@ -215,107 +214,6 @@ def test_roll_pitch_and_yaw_give_the_rotation_back(angles, pitch):
 
 
 # -- shapes ----------------------------------------------------------------------------------------
-
-SIZES = {
-    "box": [0.2, 0.4, 0.6], "sphere": [0.3], "ellipsoid": [0.1, 0.2, 0.3], "cylinder": [0.1, 0.6],
-    "capsule": [0.1, 0.6],
-}  # fmt: skip
-VOLUMES = {
-    "box": 0.048, "sphere": 0.036 * np.pi, "ellipsoid": 0.008 * np.pi, "cylinder": 0.006 * np.pi,
-    "capsule": 0.006 * np.pi + 0.004 / 3 * np.pi,
-}  # fmt: skip
-
-
-def inside(kind, p):
-    """Whether points (N, 3) in a shape's own axes are inside."""
-    x, y, z = p.T
-    if kind == "box":
-        return (np.abs(p) <= np.array(SIZES["box"]) / 2).all(axis=1)
-    if kind == "sphere":
-        return np.linalg.norm(p, axis=1) <= 0.3
-    if kind == "ellipsoid":
-        return ((p / SIZES["ellipsoid"]) ** 2).sum(axis=1) <= 1
-    if kind == "cylinder":
-        return (np.hypot(x, y) <= 0.1) & (np.abs(z) <= 0.3)
-    beyond = np.maximum(np.abs(z) - 0.3, 0)
-    return x**2 + y**2 + beyond**2 <= 0.01
-
-
-@pytest.mark.parametrize("kind", SIZES)
-def test_boxes_and_capsules_around_shapes(kind):
-    """Of random points inside, turned and moved: the box is tight, the capsule holds them all."""
-    rng = np.random.default_rng(0)
-    rotation, position = from_rpy(np.array([0.4, -0.7, 1.9])), np.array([1.0, -2.0, 0.5])
-    shape = primitive_shape(kind, SIZES[kind], rotation, position)
-    assert shape.volume == pytest.approx(VOLUMES[kind])
-    own = rng.uniform(-0.45, 0.45, size=(400_000, 3))
-    own = own[inside(kind, own)]
-    points = own @ rotation.T + position
-    low, high = bounding_box([shape])
-    assert (points >= low - ROUNDING).all()
-    assert (points <= high + ROUNDING).all()
-    np.testing.assert_allclose(points.min(axis=0), low, atol=0.03)
-    np.testing.assert_allclose(points.max(axis=0), high, atol=0.03)
-    start, end, radius = shape.enclosing_capsule()
-    along = end - start
-    share = np.clip((points - start) @ along / max(along @ along, 1e-300), 0, 1)
-    gaps = np.linalg.norm(points - start - share[:, None] * along, axis=1)
-    assert gaps.max() <= radius + ROUNDING
-    if kind in ("sphere", "capsule", "box"):
-        assert gaps.max() > radius - 0.03
-    assert (
-        farthest_distance([shape], position)
-        >= np.linalg.norm(points - position, axis=1).max() - 1e-9
-    )
-
-
-@pytest.mark.parametrize("size", [[], [0.0], [-1.0], [np.inf], [np.nan]])
-def test_shapes_without_volume_are_none(size):
-    assert primitive_shape("sphere", size, np.eye(3), np.zeros(3)) is None
-
-
-GEOMS = {
-    "box": 'type="box" size="0.1 0.2 0.3"',
-    "sphere": 'size="0.3"',
-    "ellipsoid": 'type="ellipsoid" size="0.1 0.2 0.3"',
-    "cylinder": 'type="cylinder" size="0.1 0.3"',
-    "capsule": 'type="capsule" size="0.1 0.3"',
-    "capsule between": 'type="capsule" size="0.1" fromto="0 0.1 0.2 0.3 -0.2 0.5"',
-    "cylinder between": 'type="cylinder" size="0.1" fromto="0 0 0.2 0 0 -0.5"',
-    "box between": 'type="box" size="0.1" fromto="0.1 0.2 0.2 0.5 0.5 -0.5"',
-    "density": 'type="box" size="0.1 0.2 0.3" density="300"',
-    "mass": 'type="box" size="0.1 0.2 0.3" mass="3" density="0"',
-    "group": 'type="box" size="0.1 0.2 0.3" group="2"',
-}
-WEIGHTLESS = [
-    'size="0.2" mass="0"', 'size="0.2" density="0"', 'size="0.2" group="3"',
-    'size="0.2" group="0"', 'type="plane" size="1 1 1"',
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", GEOMS)
-def test_inertia_of_geoms_is_that_of_mujocos_compiler(name):
-    """Beside geoms that weigh nothing; groups 1 to 2 count."""
-    mujoco = pytest.importorskip("mujoco")
-    geom = GEOMS[name] if "group" in GEOMS[name] else f'{GEOMS[name]} group="1"'
-    rest = "".join(f"<geom {g}/>" for g in WEIGHTLESS[:-1] if name != "mass")
-    text = f"""<mujoco><compiler inertiagrouprange="1 2"/><worldbody><body name="b">
-    <joint type="hinge" axis="0 1 0"/><geom pos="0.1 0.2 0.3" euler="20 30 40" {geom}/>{rest}
-    </body></worldbody></mujoco>"""
-    if "fromto" in geom:
-        text = text.replace('pos="0.1 0.2 0.3" euler="20 30 40" ', "")
-    model = mujoco.MjModel.from_xml_string(text)
-    (found,) = (b.inertial for b in feasid.load_robot(text).bodies)
-    data = mujoco.MjData(model)
-    mujoco.mj_forward(model, data)
-    turn = np.zeros(9)
-    mujoco.mju_quat2Mat(turn, model.body_iquat[1])
-    turn = turn.reshape(3, 3)
-    about = turn @ np.diag(model.body_inertia[1]) @ turn.T
-    expected = feasid.robot.inertia.from_mass_com_inertia(
-        model.body_mass[1], model.body_ipos[1], about
-    )
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize(

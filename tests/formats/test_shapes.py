@@ -6,7 +6,7 @@ from robots import example_urdfs
 
 import feasid
 from feasid.formats.registry import collision_shapes
-from feasid.formats.shapes import primitive_shape
+from feasid.formats.shapes import bounding_box, farthest_distance, primitive_shape
 from feasid.robot.rotations import from_rpy
 
 SIZES = {
@@ -15,6 +15,14 @@ SIZES = {
     "cylinder": (0.1, 0.5),
     "capsule": (0.1, 0.5),
     "ellipsoid": (0.1, 0.3, 0.2),
+}
+
+VOLUMES = {
+    "box": 0.006,
+    "sphere": 0.032 / 3 * np.pi,
+    "cylinder": 0.005 * np.pi,
+    "capsule": 0.005 * np.pi + 0.004 / 3 * np.pi,
+    "ellipsoid": 0.008 * np.pi,
 }
 
 ROUNDING = 1e-12
@@ -40,26 +48,33 @@ def surface(kind, size, rng):
 
 
 @pytest.mark.parametrize("kind", SIZES)
-def test_capsule_contains_its_shape(kind):
+def test_capsule_box_and_volume_are_those_of_the_shape(kind):
     rng = np.random.default_rng(0)
     rotation, position = from_rpy([0.3, -0.7, 1.1]), np.array([0.1, 0.2, -0.3])
-    start, end, radius = primitive_shape(kind, SIZES[kind], rotation, position).enclosing_capsule()
-    points = surface(kind, SIZES[kind], rng) @ rotation.T + position
+    shape = primitive_shape(kind, SIZES[kind], rotation, position)
+    assert shape.volume == pytest.approx(VOLUMES[kind])
+    start, end, radius = shape.enclosing_capsule()
+    turned = surface(kind, SIZES[kind], rng) @ rotation.T
+    points = turned + position
     along = end - start
     share = np.clip((points - start) @ along / max(along @ along, 1e-300), 0, 1)
     distance = np.linalg.norm(points - start - share[:, None] * along, axis=1)
     assert distance.max() <= radius + ROUNDING
     if kind in ("sphere", "capsule"):  # these are their own capsules
         assert distance.min() >= radius - ROUNDING
+    if kind == "box":
+        assert distance.max() > radius - 0.03
+    reach = shape.half_extents()
+    assert (turned.max(axis=0) <= reach + ROUNDING).all()
+    assert (turned.max(axis=0) > 0.95 * reach).all()  # the next of 4000 points is that near
+    np.testing.assert_allclose(bounding_box([shape]), [position - reach, position + reach])
+    farthest = np.linalg.norm(turned, axis=1).max()
+    assert farthest_distance([shape], position) >= farthest - ROUNDING
 
 
-@pytest.mark.parametrize("kind", SIZES)
-def test_the_bounding_box_touches_the_shape_on_every_side(kind):
-    rotation, position = from_rpy([0.3, -0.7, 1.1]), np.array([0.1, 0.2, -0.3])
-    reach = primitive_shape(kind, SIZES[kind], rotation, position).half_extents()
-    points = surface(kind, SIZES[kind], np.random.default_rng(0)) @ rotation.T
-    assert (points.max(axis=0) <= reach + ROUNDING).all()
-    assert (points.max(axis=0) > 0.95 * reach).all()  # the next of 4000 points is that near
+@pytest.mark.parametrize("size", [[], [0.0], [-1.0], [np.inf], [np.nan]])
+def test_shapes_without_volume_are_none(size):
+    assert primitive_shape("sphere", size, np.eye(3), np.zeros(3)) is None
 
 
 def test_an_sdf_file_has_its_shapes_where_a_urdf_has_them(tmp_path):

@@ -21,6 +21,27 @@ def arm(tmp_path):
     return path
 
 
+TEN = np.array([0.2, 0.01, 0.02, 0.3, 0.01, 0.25, 0.1, 0.05, 0.2, 1.5])
+
+
+def with_friction(robot, load=True):
+    """The robot with values of every term, load friction among them or not."""
+    rng = np.random.default_rng(3)
+    bodies = tuple(replace(b, inertial=TEN * rng.uniform(0.9, 1.1)) for b in robot.bodies)
+    words = ("viscous", "offset", "load") if load else ("viscous", "offset")
+    robot = replace(robot, bodies=bodies).with_joint_terms(words, drive_inertia=True)
+    drives = tuple(replace(d, values=np.full(len(d.symbols), 0.3)) for d in robot.drives)
+    own = np.array([b.inertial for b in bodies]) if load else None
+    return replace(robot, drives=drives, load_model=own)
+
+
+def assert_same_torques(robot, other, seed=0):
+    assert robot.joints == other.joints
+    q, dq, ddq = np.random.default_rng(seed).uniform(-1, 1, (3, 20, robot.dof))
+    ours, theirs = (feasid.inverse_dynamics(r, q, dq, ddq) for r in (robot, other))
+    np.testing.assert_allclose(theirs, ours, rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("key", ["rotors", "inertials", "drives", "load_model"])
 @pytest.mark.parametrize("value", [3, "x", [1], [[]], {"upper": 1}, {"upper": {"gear": "x"}}, True])
 def test_parts_of_another_kind(arm, key, value):
@@ -42,56 +63,25 @@ def test_a_version_that_is_none(arm, value):
 @pytest.mark.parametrize("load", [False, True])
 def test_a_robot_with_a_held_joint_is_read_back_with_it_held(arm, load, tmp_path):
     held = {"slide": 0.05}
-    words = ("viscous", "offset", "load") if load else ("viscous", "offset")
-    robot = feasid.load_robot(arm).locked(held)
-    ten = np.array([0.2, 0.01, 0.02, 0.3, 0.01, 0.25, 0.1, 0.05, 0.2, 1.5])
-    bodies = tuple(replace(b, inertial=ten) for b in robot.bodies)
-    robot = replace(robot, bodies=bodies).with_joint_terms(words, drive_inertia=True)
-    drives = tuple(replace(d, values=np.full(len(d.symbols), 0.3)) for d in robot.drives)
-    robot = replace(robot, drives=drives, load_model=np.array([ten, ten]) if load else None)
+    robot = with_friction(feasid.load_robot(arm).locked(held), load)
     path = tmp_path / "written.urdf"
     feasid.write(robot, path, complete=robot)
-    again = feasid.load_robot(path, lock=held)
-    q, dq, ddq = np.random.default_rng(0).uniform(-1, 1, (3, 20, 2))
-    ours, theirs = (feasid.inverse_dynamics(r, q, dq, ddq) for r in (robot, again))
-    np.testing.assert_allclose(theirs, ours, rtol=1e-9, atol=1e-9)
+    assert_same_torques(robot, feasid.load_robot(path, lock=held))
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_rotors_are_in_the_sidecar(arm, symmetric, tmp_path):
-    ten = np.array([0.2, 0.01, 0.02, 0.3, 0.01, 0.25, 0.1, 0.05, 0.2, 1.5])
-    bodies = feasid.load_robot(arm).bodies
-    robot = replace(feasid.load_robot(arm), bodies=[replace(b, inertial=ten) for b in bodies])
-    values = ten[[0, 5, 8, 9]] if symmetric else ten
+    robot = feasid.load_robot(arm)
+    robot = replace(robot, bodies=[replace(b, inertial=TEN) for b in robot.bodies])
+    values = TEN[[0, 5, 8, 9]] if symmetric else TEN
     rotor = Rotor(-7.5, from_rpy([0.3, -0.7, 1.1]), (0.1, 0.2, 0.3), symmetric, values)
     geared = replace(robot, bodies=tuple(replace(b, rotor=rotor) for b in robot.bodies))
     feasid.write(robot, tmp_path / "written.urdf", complete=geared)
-    again = feasid.load_robot(tmp_path / "written.urdf")
-    q, dq, ddq = np.random.default_rng(0).uniform(-1, 1, (3, 20, robot.dof))
-    ours, theirs = (feasid.inverse_dynamics(r, q, dq, ddq) for r in (geared, again))
-    np.testing.assert_allclose(theirs, ours, rtol=1e-9, atol=1e-9)
-
-
-def with_load_friction(robot):
-    """The robot with values of every term, load friction among them."""
-    rng = np.random.default_rng(3)
-    ten = np.array([0.2, 0.01, 0.02, 0.3, 0.01, 0.25, 0.1, 0.05, 0.2, 1.5])
-    bodies = tuple(replace(b, inertial=ten * rng.uniform(0.9, 1.1)) for b in robot.bodies)
-    robot = replace(robot, bodies=bodies)
-    robot = robot.with_joint_terms(("viscous", "offset", "load"), drive_inertia=True)
-    drives = tuple(replace(d, values=np.full(len(d.symbols), 0.3)) for d in robot.drives)
-    return replace(robot, drives=drives, load_model=np.array([b.inertial for b in robot.bodies]))
-
-
-def assert_same_torques(robot, other, seed=0):
-    assert robot.joints == other.joints
-    q, dq, ddq = np.random.default_rng(seed).uniform(-1, 1, (3, 20, robot.dof))
-    ours, theirs = (feasid.inverse_dynamics(r, q, dq, ddq) for r in (robot, other))
-    np.testing.assert_allclose(theirs, ours, rtol=1e-9, atol=1e-9)
+    assert_same_torques(geared, feasid.load_robot(tmp_path / "written.urdf"))
 
 
 def test_the_sidecar_says_which_joints_are_held(arm, tmp_path):
-    robot = with_load_friction(feasid.load_robot(arm, lock={"slide": 0.05}))
+    robot = with_friction(feasid.load_robot(arm, lock={"slide": 0.05}))
     path = tmp_path / "written.urdf"
     feasid.write(robot, path, complete=robot)
     again = feasid.load_robot(path)
@@ -107,7 +97,7 @@ def test_the_sidecar_says_which_joints_are_held(arm, tmp_path):
 
 
 def test_a_joint_that_was_held_at_an_unknown_place_is_named(arm, tmp_path):
-    robot = with_load_friction(feasid.load_robot(arm, lock={"slide": 0.05}))
+    robot = with_friction(feasid.load_robot(arm, lock={"slide": 0.05}))
     path = tmp_path / "written.urdf"
     feasid.write(robot, path, complete=robot)
     data = json.loads(sidecar_path(path).read_text())
@@ -121,7 +111,7 @@ def test_a_joint_that_was_held_at_an_unknown_place_is_named(arm, tmp_path):
 @pytest.mark.parametrize("joint", ["shoulder", "slide", "wheel_joint"])
 def test_joints_are_held_where_load_friction_is_in_the_sidecar(arm, joint, tmp_path):
     """The held robot has the other joints' torques of the free one that keeps the joint still."""
-    robot = with_load_friction(feasid.load_robot(arm))
+    robot = with_friction(feasid.load_robot(arm))
     path = tmp_path / "written.urdf"
     feasid.write(robot, path)
     k = robot.joints.index(joint)

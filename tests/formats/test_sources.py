@@ -181,8 +181,3 @@ def test_names_of_robot_descriptions_are_looked_up(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="did you mean 'arm_description'"):
         load_robot("arm_descriptoin")
     monkeypatch.setitem(sys.modules, "robot_descriptions", types.ModuleType("robot_descriptions"))
-
-
-def test_other_objects_are_named():
-    with pytest.raises(InputError, match="not from dict"):
-        feasid.load_robot({})

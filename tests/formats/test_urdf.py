@@ -144,32 +144,32 @@ def test_lumped_inertias_and_placements_equal_pinocchio(path):
 # -- locking --------------------------------------------------------------------------------------
 
 
-def test_locking_keeps_the_whole_inertia(tmp_path):
+@pytest.mark.parametrize(
+    ("held", "parts", "fixed"),
+    [
+        ({"slide": 0.13}, ["upper", "plate", "rod"], ["base"]),
+        ({"slide": 0.13, "shoulder": -0.4}, [], ["base", "upper", "plate", "rod"]),
+    ],
+    ids=["one", "two"],
+)
+def test_locking_adds_inertia_to_the_parent(tmp_path, held, parts, fixed):
     """The locked robot is the free one at that position: Pinocchio's reduced model agrees."""
     pinocchio = pytest.importorskip("pinocchio")
     path = arm(tmp_path)
-    held = {"slide": 0.13, "shoulder": -0.4}
     robot = load_robot(path, lock=held)
-    assert robot.joints == ("wheel_joint",)
-    assert [m.name for m in robot.fixed] == ["base", "upper", "plate", "rod"]
     model = pinocchio.buildModelFromUrdf(str(path))
-    q = np.array([-0.4, 0.13, 1.0, 0.0])
-    reduced = pinocchio.buildReducedModel(model, [1, 2], q)
-    placement = reduced.jointPlacements[1]
-    np.testing.assert_allclose(robot.bodies[0].rotation, placement.rotation, atol=1e-14)
-    np.testing.assert_allclose(robot.bodies[0].position, placement.translation, atol=1e-14)
-
-
-def test_locking_adds_inertia_to_the_parent(tmp_path):
-    pinocchio = pytest.importorskip("pinocchio")
-    path = arm(tmp_path)
-    robot = load_robot(path, lock={"slide": 0.13})
-    model = pinocchio.buildModelFromUrdf(str(path))
-    reduced = pinocchio.buildReducedModel(model, [2], np.array([0.0, 0.13, 1.0, 0.0]))
-    theirs = np.empty(10)
+    q = np.array([held.get("shoulder", 0.0), 0.13, 1.0, 0.0])
+    reduced = pinocchio.buildReducedModel(model, [model.getJointId(j) for j in held], q)
+    placement, theirs = reduced.jointPlacements[1], np.empty(10)
     theirs[inertia.PINOCCHIO] = reduced.inertias[1].toDynamicParameters()
-    np.testing.assert_allclose(robot.bodies[0].inertial, theirs, atol=1e-14)
-    assert [m.name for m in robot.bodies[0].members] == ["upper", "plate", "rod"]
+    first = robot.bodies[0]
+    np.testing.assert_allclose(first.rotation, placement.rotation, atol=1e-14)
+    np.testing.assert_allclose(first.position, placement.translation, atol=1e-14)
+    ours = np.zeros(10) if first.inertial is None else first.inertial
+    np.testing.assert_allclose(ours, theirs, atol=1e-14)
+    assert robot.joints == tuple(j for j in ("shoulder", "slide", "wheel_joint") if j not in held)
+    assert [m.name for m in robot.fixed] == fixed
+    assert [m.name for m in first.members] == parts
 
 
 def test_a_locked_drive_disappears(tmp_path):

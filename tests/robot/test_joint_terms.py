@@ -14,20 +14,13 @@ from feasid.formats.terms import EFFECTS
 
 mujoco = pytest.importorskip("mujoco")
 mujoco_side = pytest.importorskip("mujoco_side")
+pytestmark = pytest.mark.usefixtures("elsewhere")
 
 RTOL = 1e-10
 """Both sides add a few hundred products in double precision; relative to the largest torque."""
 
 GENERATED = 200
 STATES = 5
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _elsewhere(tmp_path_factory):
-    """MuJoCo writes its warnings to a log in the working folder."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(tmp_path_factory.mktemp("log"))
-        yield
 
 
 def differences(path, rng, ignore=()):
