@@ -1,15 +1,13 @@
 """The check where model repositories use it: pre-commit, GitHub Actions, the example's table."""
 
-import importlib.util
-import os
 import re
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
-import numpy as np
+import check_models
 import pytest
+from action import STEPS, run_step
 from robots import ARM, example_urdfs
 
 from feasid.cli import main
@@ -44,34 +42,17 @@ def test_the_pre_commit_hook_selects_and_refuses(folder, capsys):
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="runs the action's bash")
 def test_the_github_action_checks_globs_and_annotates(folder):
     """Both of its scripts run as they stand; what the first installs is enough for the second."""
-    steps = (ROOT / "action.yml").read_text().split("      run: |\n")[1:]
-    install, script = (textwrap.dedent(s.split("    - name:")[0]) for s in steps)
+    install, script = STEPS
     assert install.split() == [*INSTALL.split(), '"$FEASID_SOURCE"', "numpy"]
-    (folder / "feasid").mkdir()
-    (folder / "feasid" / "feasid").symlink_to(ROOT / "feasid")
-    (folder / "feasid" / "numpy").symlink_to(Path(np.__file__).parent)
-    for libraries in Path(np.__file__).parent.parent.glob("numpy.libs"):
-        (folder / "feasid" / "numpy.libs").symlink_to(libraries)
-    base = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
-    environment = {
-        **{k: v for k, v in os.environ.items() if not k.startswith("PYTHON")},
-        "RUNNER_TEMP": str(folder),
-        "FEASID_PYTHON": str(base),
-        "FEASID_FILES": "**/*.urdf",
-        "FEASID_STRICT": "false",
-        "FEASID_SARIF": "true",
-    }
-    done = subprocess.run(
-        ["bash", "-eo", "pipefail", "-c", script], env=environment, capture_output=True, text=True
-    )
+    inputs = {"FEASID_FILES": "**/*.urdf", "FEASID_SARIF": "true"}
+    done = run_step(script, folder, folder / "one", **inputs)
     assert done.returncode == 1, done.stderr
     assert "::error file=models/bad.urdf,line=" in done.stdout
     assert "good arm.urdf,line=" not in done.stdout.replace(
         "::warning file=models/good arm.urdf", ""
     )
-    assert '"ruleId": "triangle"' in (folder / "feasid.sarif").read_text()
-    environment["FEASID_FILES"] = "models/good*.urdf $(touch injected)"
-    subprocess.run(["bash", "-c", script], env=environment, capture_output=True)
+    assert '"ruleId": "triangle"' in (folder / "one" / "runner" / "feasid.sarif").read_text()
+    run_step(script, folder, folder / "two", FEASID_FILES="models/good*.urdf $(touch injected)")
     assert not (folder / "injected").exists()
 
 
@@ -79,10 +60,7 @@ def test_the_github_action_checks_globs_and_annotates(folder):
 def test_the_example_judges_all_models(capsys, monkeypatch, tmp_path):
     pytest.importorskip("mujoco")
     monkeypatch.chdir(tmp_path)  # MuJoCo writes its log here
-    spec = importlib.util.spec_from_file_location("check_models", ROOT / "examples/check_models.py")
-    example = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(example)
-    table = example.main([])
+    table = check_models.main([])
     assert len(table) > 60
     refused = ("A + B >= C", "positive eigenvalues")
     for row in table:

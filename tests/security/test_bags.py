@@ -102,18 +102,13 @@ def test_a_bag_is_read_as_it_is(bag, log):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes")
-def test_a_pipe_in_a_bag_is_refused(bag):
-    file = storage(bag)
+@pytest.mark.parametrize("name", ["storage", "metadata.yaml"])
+def test_a_pipe_in_a_bag_is_refused(bag, name):
+    file = storage(bag) if name == "storage" else bag / name
     file.unlink()
     os.mkfifo(file)
-    assert said(bag).startswith("InputError")
-
-
-@pytest.mark.skipif(os.name != "posix", reason="pipes")
-def test_metadata_that_are_a_pipe_are_refused(bag):
-    (bag / "metadata.yaml").unlink()
-    os.mkfifo(bag / "metadata.yaml")
-    assert "Error" in said(bag)
+    answer = said(bag)
+    assert answer.startswith("InputError") or (name != "storage" and "Error" in answer)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links")
@@ -212,37 +207,38 @@ SELECT x AS id, 1 AS topic_id, x AS timestamp, zeroblob(9) AS data, 4 AS schema_
 WHERE x < 0"""
 
 
+def change(path, *statements):
+    """Run statements of SQL, each alone or with its values, on a database."""
+    with sqlite3.connect(path) as connection:
+        for statement in statements:
+            connection.execute(*([statement] if isinstance(statement, str) else statement))
+    connection.close()
+
+
 @pytest.mark.parametrize("table", ["messages", "topics", "schema", "Messages"])
 def test_a_view_in_place_of_a_table_is_not_asked(database, table):
-    with sqlite3.connect(storage(database)) as connection:
-        connection.execute(f"DROP TABLE {table}")
-        connection.execute(f"CREATE VIEW {table} AS {ENDLESS}")
-    connection.close()
+    view = f"CREATE VIEW {table} AS {ENDLESS}"
+    change(storage(database), f"DROP TABLE {table}", view)
     answer = said(database)
     assert answer.startswith("LogError") or answer.split() == ["50"]
 
 
 def test_a_table_that_is_a_view_by_another_name_is_not_asked(database):
     """The kind of an entry and its text are said twice, too."""
-    with sqlite3.connect(storage(database)) as connection:
-        connection.execute("PRAGMA writable_schema = ON")
-        connection.execute(
-            "UPDATE sqlite_master SET sql = ?, rootpage = 0 WHERE name = 'messages'",
-            [f"CREATE VIEW messages AS {ENDLESS}"],
-        )
-    connection.close()
+    update = "UPDATE sqlite_master SET sql = ?, rootpage = 0 WHERE name = 'messages'"
+    view = f"CREATE VIEW messages AS {ENDLESS}"
+    change(storage(database), "PRAGMA writable_schema = ON", (update, [view]))
     assert said(database).startswith("LogError")
 
 
 def test_a_column_that_is_computed_is_refused(database):
-    with sqlite3.connect(storage(database)) as connection:
-        connection.execute("DROP TABLE messages")
-        connection.execute(
-            "CREATE TABLE messages(id INTEGER, topic_id INTEGER, timestamp INTEGER, "
-            "data BLOB GENERATED ALWAYS AS (zeroblob(900000000)))"
-        )
-        connection.execute("INSERT INTO messages VALUES (1, 1, 1), (2, 1, 2)")
-    connection.close()
+    change(
+        storage(database),
+        "DROP TABLE messages",
+        "CREATE TABLE messages(id INTEGER, topic_id INTEGER, timestamp INTEGER, "
+        "data BLOB GENERATED ALWAYS AS (zeroblob(900000000)))",
+        "INSERT INTO messages VALUES (1, 1, 1), (2, 1, 2)",
+    )
     assert said(database).startswith("LogError")
 
 

@@ -1,14 +1,11 @@
 """What lies in the folder of the logs or of a checkout is never executed."""
 
 import importlib
-import os
-import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
-import numpy as np
 import pytest
+from action import STEPS, run_step
 from logs import arm_parameters, simulate
 from robots import ARM, read_arm
 
@@ -16,10 +13,6 @@ import feasid
 from feasid.regression.parallel import start_worker
 
 ROOT = Path(__file__).parents[2]
-STEPS = [
-    textwrap.dedent(step.split("    - name:")[0])
-    for step in (ROOT / "action.yml").read_text().split("      run: |\n")[1:]
-]
 TRAP = "import pathlib\npathlib.Path({mark!r}).write_text(__name__)\nraise SystemExit(9)\n"
 MODULES = ("pip", "pickle", "struct", "json", "re", "numpy", "sitecustomize", "feasid")
 
@@ -70,7 +63,7 @@ def test_no_other_module_starts_python():
 def test_the_action_imports_nothing_of_the_checkout(trapped, tmp_path, script):
     folder, mark = trapped
     (folder / "arm.urdf").write_text(ARM)
-    run(script, folder, tmp_path)
+    run_step(script, folder, tmp_path)
     assert not mark.exists()
 
 
@@ -82,30 +75,7 @@ def test_the_action_writes_nothing_into_the_checkout(tmp_path):
     (checkout / "arm.urdf").write_text(ARM)
     for name in ("true", "feasid.sarif"):
         (checkout / name).symlink_to(tmp_path / "secret")
-    run(STEPS[1], checkout, tmp_path, FEASID_SARIF="true")
+    run_step(STEPS[1], checkout, tmp_path, FEASID_SARIF="true")
     assert sorted(p.name for p in checkout.iterdir()) == ["arm.urdf", "feasid.sarif", "true"]
     assert not (tmp_path / "secret").exists()
     assert '"version": "2.1.0"' in (tmp_path / "runner" / "feasid.sarif").read_text()
-
-
-def run(script, folder, tmp_path, **inputs):
-    """Run a step of the action as it stands, with what its first step would have installed."""
-    installed = tmp_path / "runner" / "feasid"
-    installed.mkdir(parents=True, exist_ok=True)
-    packages = [ROOT / "feasid", Path(np.__file__).parent]
-    packages += Path(np.__file__).parent.parent.glob("numpy.libs")
-    for package in packages:
-        (installed / package.name).symlink_to(package)
-    environment = {
-        **{k: v for k, v in os.environ.items() if not k.startswith("PYTHON")},
-        "RUNNER_TEMP": str(tmp_path / "runner"),
-        "FEASID_PYTHON": str(Path(sys.base_prefix) / f"bin/python3.{sys.version_info.minor}"),
-        "FEASID_SOURCE": str(tmp_path / "nothing to install"),
-        "FEASID_FILES": "*.urdf",
-        "FEASID_STRICT": "false",
-        "FEASID_SARIF": "",
-        **inputs,
-    }
-    return subprocess.run(
-        ["bash", "-eo", "pipefail", "-c", script], cwd=folder, env=environment, capture_output=True
-    )
