@@ -2,7 +2,7 @@
 
 import pytest
 from logs import arm_parameters
-from robots import ARM
+from robots import read_arm
 
 import feasid
 from feasid.cli import main
@@ -11,14 +11,9 @@ from feasid.cli import main
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    robot = feasid.load_robot(_written(tmp_path / "bare.urdf")).without_joint_terms()
-    feasid.write(robot.with_values(arm_parameters(robot)), "arm.urdf")
+    robot = read_arm(tmp_path).without_joint_terms()
+    feasid.write(robot.with_values(arm_parameters(robot)), "arm.urdf", overwrite=True)
     return tmp_path
-
-
-def _written(path):
-    path.write_text(ARM)
-    return path
 
 
 def test_source_and_header_are_written(folder, capsys):

@@ -28,7 +28,7 @@ from feasid.core.arguments import (
 )
 from feasid.core.arrays import require_finite
 from feasid.core.display import _cells, _fit_parts, _wrap_lines, truncate
-from feasid.core.text import escape_controls, quote
+from feasid.core.text import quote
 from feasid.errors import InputError
 
 
@@ -313,12 +313,6 @@ def test_values_in_messages_are_cut():
     assert quote([1, 2]) == "[1, 2]"
     assert quote("a\n  b") == r"'a\n b'"
     assert quote(10**5000) == "a value of type int"
-
-
-def test_characters_that_do_not_print_are_escaped():
-    assert escape_controls("a\u00a0b\tc\n") == "a\u00a0b\tc\n"
-    assert escape_controls("a\tb", keep="") == r"a\tb"
-    assert escape_controls("\u202e\ud800\x9b") == r"\u202e\ud800\x9b"
 
 
 def test_lines_are_cut_and_parts_left_out_whole():
