@@ -1,27 +1,19 @@
 """The WAM experiment in MuJoCo: what Table 8 says of estimators, and what models do in control."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
+import feasid
+from feasid.datasets import wam
+
 pytest.importorskip("mujoco")
-EXAMPLE = Path(__file__).parents[2] / "examples" / "wam_control.py"
 
-
-@pytest.fixture(scope="module")
-def example():
-    spec = importlib.util.spec_from_file_location("wam_control", EXAMPLE)
-    module = sys.modules["wam_control"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+import wam_control
 
 
 @pytest.mark.slow
-def test_the_experiment(example):
-    done = example.experiment()
+def test_the_experiment():
+    done = wam_control.experiment()
     errors = done["errors"]
     identification, others = errors.loc["identification"], errors.loc[["A", "B", "C"]]
     assert [*identification.sort_values().index] == ["OLS", "FBPE-OLS", "FBPE-OLS extra", "BPFC"]
@@ -38,11 +30,11 @@ def test_the_experiment(example):
 
 
 @pytest.mark.slow
-def test_validation_motions_are_about_as_well_conditioned_as_the_published_ones(example):
-    base = example.feasid.base_parameters(example.wam.robot())
-    motions = example.validation(base)
+def test_validation_motions_are_about_as_well_conditioned_as_the_published_ones():
+    base = feasid.base_parameters(wam.robot())
+    motions = wam_control.validation(base)
     t = np.arange(0.0, 20.0, 0.05)
     for name, motion in motions.items():
-        Y = example.feasid.regressor(base.robot, *motion.at(t), columns=base.independent)
+        Y = feasid.regressor(base.robot, *motion.at(t), columns=base.independent)
         condition = np.linalg.cond(Y.reshape(-1, base.size))
-        assert condition == pytest.approx(example.CONDITIONS[name], rel=0.1)
+        assert condition == pytest.approx(wam_control.CONDITIONS[name], rel=0.1)
