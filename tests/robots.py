@@ -79,6 +79,14 @@ ARM = """<?xml version="1.0"?>
 """Revolute, fixed, prismatic and continuous joints; turned inertials; a link without inertial."""
 
 
+def replaced(text, *pairs):
+    """A text with other words for some that it has exactly once."""
+    for old, new in pairs:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
+
+
 def read_arm(folder):
     """The robot of `ARM`, read from a file of this folder."""
     (folder / "arm.urdf").write_text(ARM)

@@ -12,7 +12,7 @@ import pytest
 from closed import MECHANISMS
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from robots import ARM, example_urdfs, without_geometry
+from robots import ARM, example_urdfs, replaced, without_geometry
 
 import feasid
 from feasid import load_robot
@@ -34,12 +34,8 @@ def check(tmp_path):
     """FileCheck on ARM with replacements made."""
 
     def report(*replacements, extra=""):
-        text = ARM
-        for old, new in replacements:
-            assert text.count(old) == 1, old
-            text = text.replace(old, new)
         path = tmp_path / "arm.urdf"
-        path.write_text(text.replace("</robot>", extra + "</robot>"))
+        path.write_text(replaced(ARM, *replacements).replace("</robot>", extra + "</robot>"))
         return check_file(path)
 
     return report
@@ -197,11 +193,8 @@ def test_copies_on_different_shapes_are_reported(check):
 
 
 def write(tmp_path, name, *replacements):
-    text = ARM
-    for old, new in replacements:
-        text = text.replace(old, new)
     path = tmp_path / name
-    path.write_text(text)
+    path.write_text(replaced(ARM, *replacements))
     return str(path)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from closed import FIVE_BAR
-from robots import ARM
+from robots import ARM, replaced
 
 import feasid
 from feasid import load_robot
@@ -21,11 +21,8 @@ FULL_ARM = ARM.replace('<link name="wheel"/>', WHEEL)
 
 
 def write(tmp_path, name, *replacements, text=FULL_ARM):
-    for old, new in replacements:
-        assert text.count(old) == 1, old
-        text = text.replace(old, new)
     path = tmp_path / name
-    path.write_text(text)
+    path.write_text(replaced(text, *replacements))
     return path
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from pinned import assert_pinned
-from robots import ARM
+from robots import ARM, replaced
 
 import feasid
 from feasid.errors import InputError, OutputError
@@ -57,10 +57,7 @@ def placed(name, content, parent, kind):
 def report(tmp_path, monkeypatch):
     """Of a file in the working folder, so that no path is said."""
     monkeypatch.chdir(tmp_path)
-    text = ARM
-    for old, new in REPLACED:
-        assert text.count(old) == 1
-        text = text.replace(old, new)
+    text = replaced(ARM, *REPLACED)
     more = "".join(placed(n, x, "base", "fixed") for n, x in ON_BASE.items())
     more += "".join(placed(n, x, "upper", "revolute") for n, x in MOVING.items())
     (tmp_path / "a b.urdf").write_text(text.replace("</robot>", more + "</robot>"))
