@@ -262,16 +262,10 @@ def test_every_number_is_checked(text, old, new, owner):
     assert error.line == ARM[: ARM.index(old)].count("\n") + 1
 
 
-ENTITIES = "".join(
-    f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in zip("abcdefghi", "bcdefghij", strict=True)
-)
-BOMB = (
-    f'<!DOCTYPE r [<!ENTITY a "aaaaaaaaaa">{ENTITIES}]><robot name="x"><link name="&j;"/></robot>'
-)
 EXTERNAL = '<!DOCTYPE r [<!ENTITY x SYSTEM "file:///etc/passwd">]><robot name="&x;"/>'
 
 
-@pytest.mark.parametrize("text", [BOMB, EXTERNAL, "<!DOCTYPE robot>" + ARM.split("?>")[1]])
+@pytest.mark.parametrize("text", [EXTERNAL, "<!DOCTYPE robot>" + ARM.split("?>")[1]])
 def test_document_types_are_refused(text):
     error = refused(text)
     assert isinstance(error, SecurityError)
