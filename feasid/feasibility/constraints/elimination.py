@@ -123,7 +123,7 @@ class Elimination:
 
 def restrict(feasible: FeasibleSet, mask: Mask) -> FeasibleSet:
     """The constraints and ties all of whose parameters are in `mask`, shape (n,)."""
-    return filter_constraints(feasible, lambda constraint: mask[[*constraint.columns]].all())
+    return filter_constraints(feasible, lambda c: bool(mask[[*c.columns]].all()))
 
 
 def _eliminate_in_block(block: Block, T: Array, fixed: Array) -> Block:
