@@ -6,7 +6,7 @@ noise are those of free base parameters of each joint, so that neither depends o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -72,6 +72,10 @@ class JointEquations:
     basis: Array
     free: Array
 
+    def select(self, signals: Sequence[Sequence[Array]]) -> list[Array]:
+        """The joint's rows of the signals of all data."""
+        return [x[self.used, self.joint] for x in signals[self.data]]
+
 
 @dataclass(frozen=True, eq=False)
 class LawEquations:
@@ -95,10 +99,7 @@ class LawEquations:
     def _joint_equations(self, k: int, j: int, used: npt.NDArray[np.intp]) -> JointEquations:
         rows, share = self.data[k], self.law.share
         W = rows.motion.less_weight(j, share)[used]
-        if rows.commanded[0] is rows.motion:
-            columns = [W]
-        else:
-            columns = [m.less_weight(j, share)[used] for m in rows.commanded]
+        columns = [m.less_weight(j, share)[used] for m in rows.commanded]
         columns += [x[used, j : j + 1] for x in self._term_instruments[k]]
         P = orthonormal_basis(np.hstack(columns))
         projected = P.T @ W
@@ -136,19 +137,12 @@ class LawEquations:
         instruments.
         """
         signals = self.signals(lags)
-        for joint_equations in self.joints:
-            columns = np.stack(
-                [
-                    x[joint_equations.used, joint_equations.joint]
-                    for x in signals[joint_equations.data]
-                ],
-                axis=1,
-            )
+        for own in self.joints:
+            columns, Q = np.stack(own.select(signals), axis=1), own.free
             if projected:
-                columns = joint_equations.projector.T @ columns
-            Q = joint_equations.basis if projected else joint_equations.free
+                columns, Q = own.projector.T @ columns, own.basis
             columns = columns - Q @ (Q.T @ columns)
-            yield joint_equations, remove_columns(columns[:, 1:], columns[:, :1])[:, 0]
+            yield own, remove_columns(columns[:, 1:], columns[:, :1])[:, 0]
 
     def misfit(self, lags: Array) -> float:
         """Negative logarithm of the likelihood of these lags, with the noise eliminated."""
@@ -200,32 +194,16 @@ class LawEquations:
         ``unknowns`` (nb, n) are base parameters by what is unknown.
         """
         out, signals = [], self.signals(self.lags[0])
-        for joint_equations, sigma in zip(self.joints, self.noise, strict=True):
-            e, *extra = (
-                joint_equations.projector.T @ x[joint_equations.used, joint_equations.joint]
-                for x in signals[joint_equations.data]
-            )
-            M = np.column_stack(
-                [
-                    joint_equations.projected,
-                    joint_equations.projected @ self.data[joint_equations.data].shift,
-                    e,
-                ]
-            )
+        for own, sigma in zip(self.joints, self.noise, strict=True):
+            e, *extra = (own.projector.T @ x for x in own.select(signals))
+            M = np.column_stack([own.projected, own.projected @ self.data[own.data].shift, e])
             if extra:
                 M = remove_columns(np.stack(extra, axis=1), M)
             M = M / (sigma * np.sqrt(WHITE_CORRELATION))
             small = orthonormal_basis(M[:, :-2]).T @ M
             unreached = float(M[:, -1] @ M[:, -1] - small[:, -1] @ small[:, -1])
-            out.append(
-                JointBlock(
-                    joint_equations.joint,
-                    small[:, :-2] @ unknowns,
-                    small[:, -2],
-                    small[:, -1],
-                    unreached,
-                )
-            )
+            parameters, shift, error = small[:, :-2] @ unknowns, small[:, -2], small[:, -1]
+            out.append(JointBlock(own.joint, parameters, shift, error, unreached))
         return out
 
     @property
@@ -238,19 +216,14 @@ class LawEquations:
         """Unexplained share of each joint's errors, and factors of the terms (terms, dof)."""
         signals, n = self.signals(self.lags[0]), len(logs)
         shares, factors = np.zeros(n), np.zeros((len(self.law.terms), n))
-        for joint_equations in self.joints[:n]:
-            e, *extra = (
-                x[joint_equations.used, joint_equations.joint]
-                for x in signals[joint_equations.data]
-            )
-            r = e - joint_equations.regressor @ beta / np.exp(logs[joint_equations.joint])
+        for own in self.joints[:n]:
+            e, *extra = own.select(signals)
+            r = e - own.regressor @ beta / np.exp(logs[own.joint])
             if extra:
-                X, P = np.stack(extra, axis=1), joint_equations.projector.T
+                X, P = np.stack(extra, axis=1), own.projector.T
                 x = np.linalg.lstsq(P @ X, P @ r, rcond=1e-9)[0]
-                r, factors[:, joint_equations.joint] = r - X @ x, -x
-            shares[joint_equations.joint] = np.linalg.norm(r) / max(
-                float(np.linalg.norm(e)), 1e-300
-            )
+                r, factors[:, own.joint] = r - X @ x, -x
+            shares[own.joint] = np.linalg.norm(r) / max(float(np.linalg.norm(e)), 1e-300)
         return shares, factors
 
 

@@ -96,9 +96,9 @@ class GainProblem:
         rest = self.base.K[:, np.setdiff1d(np.arange(robot.size), inertial)]
         described = np.column_stack([self.base.K @ own, rest])
         out = np.full(robot.dof, np.nan)
-        signals = equations.signals(equations.lags[0])[0]
+        signals = equations.signals(equations.lags[0])
         for joint in equations.joints[: robot.dof]:
-            e, *extra = (joint.projector.T @ x[joint.used, joint.joint] for x in signals)
+            e, *extra = (joint.projector.T @ x for x in joint.select(signals))
             columns = np.column_stack([joint.projected @ described, *extra])
             norms = np.linalg.norm(columns, axis=0)
             norms[norms == 0] = np.inf
