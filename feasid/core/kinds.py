@@ -17,7 +17,7 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
 
@@ -56,6 +56,21 @@ class ArgumentKind:
     text: str
     convert: Callable[[Any], Any]  #: From a value to the value that is used; raises `UnfitError`.
     shape: tuple[int | str, ...] = ()  #: A word, longer than a letter, is one size in a dataclass.
+    test: Callable[[Any], bool] | None = None  #: In place of `accepts`, see `holds`.
+
+    def accepts(self, value: Any) -> bool:
+        """Whether an argument may have the value."""
+        try:
+            self.convert(value)
+        except UnfitError:
+            return False
+        return True
+
+    def holds(self, value: Any) -> bool:
+        """Whether a field of a dataclass may have the value: nothing is converted there, but
+        numbers may be missing.
+        """
+        return self.accepts(value) if self.test is None else self.test(value)
 
     def convert_argument(self, name: str, value: Any) -> Any:
         """The value of an argument.
@@ -225,7 +240,8 @@ def _kind_by_test(text: str, test: Callable[[Any], bool]) -> ArgumentKind:
 def _instance(kind: type) -> ArgumentKind:
     """Instances of a class, which is known by its name alone where it is not imported."""
     if getattr(kind, "_is_protocol", False):
-        return ANYTHING
+        members = [name for name in vars(kind) if not name.startswith("_")]
+        return replace(ANYTHING, test=lambda value: all(hasattr(value, name) for name in members))
     name, named = kind.__name__, issubclass(kind, _Named)
     article = "an" if name[0] in "AEIOU" else "a"
 
@@ -243,8 +259,8 @@ HINTS = {"Robot": "not a path: read it with feasid.load_robot"}
 """Advice if a path is given instead of an object."""
 
 ANYTHING = ArgumentKind("anything", lambda value: value)
-FLAG = ArgumentKind("True or False", _flag)
-PATH = ArgumentKind("a path", _path)
+FLAG = ArgumentKind("True or False", _flag, test=lambda value: isinstance(value, bool))
+PATH = ArgumentKind("a path", _path, test=lambda value: isinstance(value, os.PathLike))
 FILE = _kind_by_test("an open file", lambda value: hasattr(value, "read"))
 FUNCTION = _kind_by_test("a function", callable)
 NONE = _kind_by_test("None", lambda value: value is None)
@@ -312,18 +328,18 @@ def kind_from_annotation(hint: Any) -> ArgumentKind:
     """The kind of argument that an annotation describes."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return next(
-            (k for k in hint.__metadata__ if isinstance(k, ArgumentKind)),
-            kind_from_annotation(inner[0]),
-        )
+        plain = kind_from_annotation(inner[0])
+        own = next((k for k in hint.__metadata__ if isinstance(k, ArgumentKind)), plain)
+        return replace(own, test=lambda value: plain.holds(value) and own.accepts(value))
     if origin is Literal:
         return _one_of(inner)
     if origin in (Union, types.UnionType):
         return _union(inner)
-    if hint is _ArrayLike or hint is np.ndarray or origin in ARRAYS:
-        if "bool" in str(inner):
-            return ANYTHING
-        return array(whole="int" in str(inner))
+    if hint is _ArrayLike:
+        return array()
+    if hint is np.ndarray or origin in ARRAYS:
+        kind = ANYTHING if "bool" in str(inner) else array(whole="int" in str(inner))
+        return replace(kind, test=_is_plain_array)
     if hint is None or hint is types.NoneType:
         return NONE
     if hint in SIMPLE:
@@ -337,17 +353,30 @@ def kind_from_annotation(hint: Any) -> ArgumentKind:
         if container is typing.IO:
             return FILE
         if issubclass(container, Mapping):
-            return _mapping(inner)
+            return _mapping(container, inner)
         if issubclass(container, abc.Collection | abc.Iterable) and inner:
             return _sequence(container, inner)
         return _instance(container) if container is not object else ANYTHING
     return ANYTHING
 
 
+def _is_plain_array(value: Any) -> bool:
+    plain = isinstance(value, np.ndarray) and not hasattr(value, "mask")
+    return plain and value.dtype.kind in "fiub"
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not is_flag(value) and abs(int(value)) <= MOST
+
+
+def _is_real_or_missing(value: Any) -> bool:
+    return isinstance(value, float | np.floating) or _is_whole(value)
+
+
 SIMPLE: dict[Any, ArgumentKind] = {
     bool: FLAG,
-    int: count(),
-    float: number(),
+    int: replace(count(), test=_is_whole),
+    float: replace(number(), test=_is_real_or_missing),
     str: _kind_by_test("a text", lambda value: isinstance(value, str)),
     Any: ANYTHING,
 }
@@ -366,9 +395,13 @@ def _one_of(choices: tuple[Any, ...]) -> ArgumentKind:
 def _union(parts: tuple[Any, ...]) -> ArgumentKind:
     if any("_SupportsArray" in str(get_origin(p)) for p in parts):  # an array-like in an alias
         parts = (_ArrayLike, *(p for p in parts if p is types.NoneType))
-    kinds = [kind_from_annotation(part) for part in parts]
-    if ANYTHING in kinds:
-        return ANYTHING
+    kinds = members = [kind_from_annotation(part) for part in parts]
+
+    def test(value: Any) -> bool:
+        return any(kind.holds(value) for kind in members)
+
+    if any(kind.text == ANYTHING.text for kind in kinds):
+        return replace(ANYTHING, test=test)
     if PATH in kinds:
         kinds = [k for k in kinds if k is not SIMPLE[str]]
     kinds = list(dict.fromkeys(kinds))
@@ -388,7 +421,7 @@ def _union(parts: tuple[Any, ...]) -> ArgumentKind:
                 wrong = wrong or str(error)
         raise UnfitError(wrong)
 
-    return ArgumentKind(text, convert)
+    return ArgumentKind(text, convert, test=test)
 
 
 def _is_a(hint: Any, kind: type) -> bool:
@@ -421,10 +454,18 @@ def _sequence(container: type, inner: tuple[Any, ...]) -> ArgumentKind:
         out = [kind.convert(item) for kind, item in zip(kinds, elements, strict=True)]
         return out if isinstance(elements, list) and container is not tuple else tuple(out)
 
-    return ArgumentKind(text, convert)
+    def test(value: Any) -> bool:
+        if not issubclass(container, abc.Sequence):
+            return isinstance(value, container)
+        if not isinstance(value, tuple) or (fixed_length and len(value) != len(items)):
+            return False
+        kinds = items if fixed_length else items * len(value)
+        return all(kind.holds(item) for kind, item in zip(kinds, value, strict=True))
+
+    return ArgumentKind(text, convert, test=test)
 
 
-def _mapping(inner: tuple[Any, ...]) -> ArgumentKind:
+def _mapping(container: type, inner: tuple[Any, ...]) -> ArgumentKind:
     keys, items = (kind_from_annotation(part) for part in (inner or (Any, Any)))
 
     def convert(value: Any) -> Any:
@@ -439,4 +480,11 @@ def _mapping(inner: tuple[Any, ...]) -> ArgumentKind:
                 raise UnfitError(wrong or f"not {quote(item)} for {quote(key)}") from None
         return out
 
-    return ArgumentKind(f"a mapping to {items.text}", convert)
+    def test(value: Any) -> bool:
+        if not inner:
+            return isinstance(value, container)
+        return isinstance(value, Mapping) and all(
+            keys.holds(key) and items.holds(item) for key, item in value.items()
+        )
+
+    return ArgumentKind(f"a mapping to {items.text}", convert, test=test)
