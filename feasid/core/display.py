@@ -111,27 +111,18 @@ class Display:
 
     def _lines(self, measure: Measure) -> list[str]:
         """A measure's line, or two where it is `folded`."""
-        if not measure.folded:
-            return [self._line(measure)]
-        first = max(len(m.name) for m in self.measures if m.folded)
-        name = measure.name if measure.met else measure.name.upper()
-        start = f"{QUIET if measure.met else LOUD}{name:<{first}}  "
-        parts = wrap(plain(measure.value), line_width() - len(start)) or [""]
-        lines = [start + parts[0]]
-        if len(parts) > 1:
-            rest = truncate(" ".join(parts[1:]), line_width() - len(start))
-            lines.append(" " * len(start) + rest)
-        return lines
-
-    def _line(self, measure: Measure) -> str:
-        name, value, goal = measure.name, measure.value, measure.goal
-        first = max(len(m.name) for m in self.measures if not m.folded)
-        second = max((len(m.value) for m in self.measures if m.goal), default=0)
-        name = name if measure.met else name.upper()
-        goal_text = f"  (goal {goal})" if goal else ""
-        missed = "  NOT MET" if measure.goal and not measure.met else ""
-        line = f"{name:<{first}}  {plain(value):<{second if goal else 0}}{goal_text}{missed}"
-        return truncate((QUIET if measure.met else LOUD) + line, line_width())
+        mark, name = (QUIET, measure.name) if measure.met else (LOUD, measure.name.upper())
+        first = max(len(m.name) for m in self.measures if m.folded == measure.folded)
+        start, value = f"{mark}{name:<{first}}  ", plain(measure.value)
+        if measure.folded:
+            width = line_width() - len(start)
+            head, *others = wrap(value, width) or [""]
+            below = [" " * len(start) + truncate(" ".join(others), width)] if others else []
+            return [start + head, *below]
+        if measure.goal:
+            second = max(len(m.value) for m in self.measures if m.goal)
+            value = f"{value:<{second}}  (goal {measure.goal}){'  NOT MET' * (not measure.met)}"
+        return [truncate(start + value, line_width())]
 
     def html(self) -> str:
         """A small table for notebooks; everything is escaped."""

@@ -127,18 +127,19 @@ def file_size(file: IO[bytes]) -> int:
 
 def is_regular(path: Name) -> bool:
     """Whether a regular file is there; no name is too long or too odd to be asked about."""
-    try:
-        return stat.S_ISREG(os.stat(path).st_mode)
-    except (OSError, ValueError):
-        return False
+    return stat.S_ISREG(_mode(path))
 
 
 def is_folder(path: Name) -> bool:
     """Whether a folder exists."""
+    return stat.S_ISDIR(_mode(path))
+
+
+def _mode(path: Name) -> int:
     try:
-        return stat.S_ISDIR(os.stat(path).st_mode)
+        return os.stat(path).st_mode
     except (OSError, ValueError):
-        return False
+        return 0
 
 
 def missing_file_error(path: Name) -> InputError:
