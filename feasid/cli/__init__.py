@@ -16,54 +16,51 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from feasid import __version__
 from feasid.cli.terminal import discard_output, escape_streams
 from feasid.core.files import Journal, record_written_files
 from feasid.core.threads import limit_before_numpy
 from feasid.errors import FeasidError, did_you_mean
 
-COMMANDS = {
-    "fit": "identify physically consistent parameters from logs; write URDF, MJCF, SDF",
-    "fleet": "fit robots of one type together, one folder or file of logs each",
-    "reduce": "compress logs for later or combined fits",
-    "demo": "fit a real log that is shipped with the package",
-    "diagnose": "find problems in logs and suggest fixes",
-    "payload": "identify a payload from logs with and without it, or from a wrist sensor",
-    "torque-constants": "estimate the torque per unit of motor current",
-    "report": "write an HTML page of a saved fit, or of two side by side",
-    "show": "print a saved fit and verify its certificate",
-    "errors": "print the torque errors of a saved fit on other logs, one row a log",
-    "models": "list joint terms and log errors with their cross-validation gains",
-    "ranges": "certified ranges of parameters of a saved fit",
-    "predict": "predict torques for the motion of a log",
-    "simulate": "simulate a log with a saved fit or a written file",
-    "replay": "replay a log through the online identifier",
-    "sample": "draw robots from a saved fit or around a description",
-    "export": "generate C code: dynamics, mass matrix, regressor",
-    "check": "check URDF, MJCF and SDF files for physical consistency",
-    "correct": "write the closest consistent model",
-    "compare": "compare the base parameters of two models",
-    "excite": "design an exciting trajectory",
-    "base-parameters": "list the identifiable parameter combinations of a robot",
-    "verify": "verify a certificate without a solver",
-    "completion": "print a completion script for bash, zsh or fish",
-}
-
 GROUPS = {
-    "identify": (
-        "fit",
-        "fleet",
-        "demo",
-        "ranges",
-        "payload",
-        "torque-constants",
-        "base-parameters",
-    ),
-    "logs": ("diagnose", "excite", "reduce", "replay"),
-    "model files": ("check", "correct", "compare"),
-    "saved fits": ("show", "errors", "report", "predict", "simulate", "sample", "export"),
-    "other": (),
+    "identify": {
+        "fit": "identify physically consistent parameters from logs; write URDF, MJCF, SDF",
+        "fleet": "fit robots of one type together, one folder or file of logs each",
+        "demo": "fit a real log that is shipped with the package",
+        "ranges": "certified ranges of parameters of a saved fit",
+        "payload": "identify a payload from logs with and without it, or from a wrist sensor",
+        "torque-constants": "estimate the torque per unit of motor current",
+        "base-parameters": "list the identifiable parameter combinations of a robot",
+    },
+    "logs": {
+        "diagnose": "find problems in logs and suggest fixes",
+        "excite": "design an exciting trajectory",
+        "reduce": "compress logs for later or combined fits",
+        "replay": "replay a log through the online identifier",
+    },
+    "model files": {
+        "check": "check URDF, MJCF and SDF files for physical consistency",
+        "correct": "write the closest consistent model",
+        "compare": "compare the base parameters of two models",
+    },
+    "saved fits": {
+        "show": "print a saved fit and verify its certificate",
+        "errors": "print the torque errors of a saved fit on other logs, one row a log",
+        "report": "write an HTML page of a saved fit, or of two side by side",
+        "predict": "predict torques for the motion of a log",
+        "simulate": "simulate a log with a saved fit or a written file",
+        "sample": "draw robots from a saved fit or around a description",
+        "export": "generate C code: dynamics, mass matrix, regressor",
+    },
+    "other": {
+        "models": "list joint terms and log errors with their cross-validation gains",
+        "verify": "verify a certificate without a solver",
+        "completion": "print a completion script for bash, zsh or fish",
+    },
 }
-"""Commands by purpose; "other" has those that no group names."""
+"""Commands by purpose, and what each does."""
+
+COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
 SHARED_MODULES = {
     **dict.fromkeys(("models", "demo"), "fit"),
@@ -182,8 +179,6 @@ def _dispatch(argv: list[str]) -> int:
         print(_usage())
         return 0 if argv else EXIT_ERROR
     if argv[0] in ("-V", "--version"):
-        from feasid import __version__
-
         print(f"feasid {__version__}")
         return 0
     name = argv[0]
@@ -210,8 +205,6 @@ def _usage() -> str:
         "",
         "feasid COMMAND --help shows the options of a command",
     ]
-    grouped = {name for names in GROUPS.values() for name in names}
-    for title, names in GROUPS.items():
-        shown = names or [name for name in COMMANDS if name not in grouped]
-        lines += ["", f"{title}:", *(f"  {n:16} {COMMANDS[n]}" for n in shown if n in COMMANDS)]
+    for title, commands in GROUPS.items():
+        lines += ["", f"{title}:", *(f"  {name:16} {line}" for name, line in commands.items())]
     return "\n".join(lines)
