@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from feasid.cli.options import add_robot_arguments, read_robot
+from feasid.cli.options import add_robot_arguments, read_robot, refuse_robot
 from feasid.core.files import read_whole
 from feasid.errors import InputError
 from feasid.robot.joint_terms import FRICTION
@@ -51,6 +51,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--solver", metavar="NAME", help="a solver that CVXPY knows; default Clarabel, then SCS"
     )
+
+
+def refuse_arguments(arguments: argparse.Namespace, named: bool, why: str) -> None:
+    """Raise for arguments of base parameters where links of a file are meant, or nothing is."""
+    if not named:
+        raise InputError("neither FILE nor --beta and --robot were given")
+    if arguments.certificate:
+        raise InputError("--certificate belongs to --beta")
+    if arguments.solver:
+        raise InputError(f"--solver belongs to --beta: {why}")
+    refuse_robot(arguments, "--beta")
 
 
 def read_beta(path: str) -> pd.Series[float]:

@@ -11,8 +11,9 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from feasid import __version__
 from feasid.cli import beta
-from feasid.cli.options import refuse_robot, robot_words
+from feasid.cli.options import robot_words
 from feasid.cli.output import add_json, print_json, redirect_sentences
 from feasid.cli.terminal import report_step
 from feasid.core.files import check_outputs
@@ -66,13 +67,7 @@ def run_check(arguments: argparse.Namespace) -> int:
     """
     if arguments.beta is not None:
         return _judge_beta(arguments)
-    if not arguments.files:
-        raise InputError("neither FILE nor --beta and --robot were given")
-    if arguments.certificate:
-        raise InputError("--certificate belongs to --beta")
-    if arguments.solver:
-        raise InputError("--solver belongs to --beta: links are judged without a solver")
-    refuse_robot(arguments, "--beta")
+    beta.refuse_arguments(arguments, bool(arguments.files), "links are judged without a solver")
     if arguments.bodies:
         return _judge_bodies(arguments)
     results: list[tuple[str, FileCheck | FeasidError]] = []
@@ -82,7 +77,7 @@ def run_check(arguments: argparse.Namespace) -> int:
         except FeasidError as error:
             results.append((path, error))
     if arguments.format == "sarif":
-        print(json.dumps(reports.sarif_log(_findings(results), _version()), indent=2))
+        print(json.dumps(reports.sarif_log(_findings(results), __version__), indent=2))
     elif arguments.format == "github":
         print("".join(f"{line}\n" for line in reports.github_commands(_findings(results))), end="")
     else:
@@ -241,12 +236,6 @@ def _findings(results: Results) -> Iterable[reports.Finding]:
             yield reports.finding_of_error(result, path)
         else:
             yield from reports.findings(result)
-
-
-def _version() -> str:
-    from feasid import __version__
-
-    return __version__
 
 
 COMPARED_ROWS = 20

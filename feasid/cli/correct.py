@@ -13,7 +13,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from feasid.cli import beta
-from feasid.cli.options import refuse_robot
 from feasid.cli.output import add_json, print_json, redirect_sentences
 from feasid.cli.terminal import report_step
 from feasid.core.files import check_outputs, check_writable, write_atomically
@@ -49,8 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KG",
         help="mass of all links, to which they are scaled in proportion",
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace FIXED if it exists")
-    add_json(parser)
+    add_json(parser, "replace FIXED if it exists")
     beta.add_arguments(parser)
 
 
@@ -61,13 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
     check_outputs(outputs, inputs, overwrite=arguments.overwrite)
     if arguments.beta is not None:
         return _correct_beta(arguments)
-    if arguments.file is None:
-        raise InputError("neither FILE nor --beta and --robot were given")
-    if arguments.certificate:
-        raise InputError("--certificate belongs to --beta")
-    if arguments.solver:
-        raise InputError("--solver belongs to --beta: links are corrected without a solver")
-    refuse_robot(arguments, "--beta")
+    named = arguments.file is not None
+    beta.refuse_arguments(arguments, named, "links are corrected without a solver")
     check_writable(arguments.out, overwrite=arguments.overwrite)
     done = correct_file(
         arguments.file, arguments.metric, arguments.margin, arguments.fill, arguments.total_mass

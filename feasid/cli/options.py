@@ -216,24 +216,18 @@ def read_robot(arguments: argparse.Namespace) -> Robot:
 def robot_words(arguments: argparse.Namespace) -> list[str]:
     """The typed arguments of `add_robot_arguments`."""
     words = ["--robot", arguments.robot]
-    words += [
-        f"--{name}" for name in ("floating", "use-mujoco") if vars(arguments)[_option_key(name)]
-    ]
+    words += [argument_name(k) for k in ("floating", "use_mujoco") if getattr(arguments, k)]
     words += [word for entry in arguments.lock or () for word in ("--lock", entry)]
-    given = ((name, vars(arguments)[name]) for name in ("gravity", "ignore", "sidecar"))
+    given = ((name, getattr(arguments, name)) for name in ("gravity", "ignore", "sidecar"))
     return [*words, *(f"--{name}={value}" for name, value in given if value)]
 
 
 def refuse_robot(arguments: argparse.Namespace, without: str) -> None:
     """Raise for arguments of a robot where none is asked about."""
-    names = ("robot", "floating", "lock", "gravity", "ignore", "use-mujoco", "sidecar")
-    given = [f"--{name}" for name in names if vars(arguments)[_option_key(name)]]
+    names = ("robot", "floating", "lock", "gravity", "ignore", "use_mujoco", "sidecar")
+    given = [argument_name(name) for name in names if getattr(arguments, name)]
     if given:
         raise InputError(f"{', '.join(given)} would be ignored without {without}")
-
-
-def _option_key(name: str) -> str:
-    return name.replace("-", "_")
 
 
 def as_arguments(options: Mapping[str, Any]) -> str:
