@@ -74,7 +74,11 @@ def run(arguments: argparse.Namespace) -> int:
     asked = ["static"] if arguments.static else []
     asked += [f"{k}={','.join(v)}" for k in ("measured", "held") if (v := getattr(arguments, k))]
     base = _base_of_experiment(robot, asked, arguments)
-    factors = _gain_factor_lines(robot) if arguments.servos else []
+    factors: list[str] = []  # what positions and commands determine, and what has to be weighed
+    if arguments.servos:
+        from feasid.servos.prior import describe_factors
+
+        factors = describe_factors(robot)
     if arguments.json:
         print_json("base-parameters", as_dict(base) | ({"servos": factors} if factors else {}))
     elif arguments.csv:
@@ -86,13 +90,6 @@ def run(arguments: argparse.Namespace) -> int:
         for line in ["", *factors] if factors else ():
             print(fill(spell_as_arguments(line), WIDTH))
     return 0
-
-
-def _gain_factor_lines(robot: Robot) -> list[str]:
-    """What positions and commands of servos determine, and what has to be weighed."""
-    from feasid.servos.prior import describe_factors
-
-    return describe_factors(robot)
 
 
 def _robot_with_terms(arguments: argparse.Namespace) -> Robot:

@@ -17,6 +17,12 @@ from feasid.robot.joint_terms import FRICTION
 
 LIMITS = ("position", "velocity", "acceleration", "jerk", "torque")
 
+PASSED = (
+    *("duration", "harmonics", "objective", "family", "floor", "clearance", "meshes", "noise"),
+    *("friction", "slow", "rate", "seed", "rounds", "starts", "workers", "time_limit"),
+)
+"""Arguments that `feasid.excite` takes as they are."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``feasid excite``."""
@@ -77,29 +83,14 @@ def run(arguments: argparse.Namespace) -> int:
     )
     motion = excite(
         robot,
-        arguments.duration,
-        harmonics=arguments.harmonics,
-        objective=arguments.objective,
-        family=arguments.family,
-        floor=arguments.floor,
+        **{name: getattr(arguments, name) for name in PASSED},
         collision=not arguments.no_collision,
-        clearance=arguments.clearance,
         ignore=[tuple(pair.split(",")) for pair in arguments.ignore or ()],
         workspace=_parse_json(arguments.workspace, "--workspace"),
         capsules=_parse_json(arguments.capsules, "--capsules"),
-        meshes=arguments.meshes,
         given=[Reduced.load(path) for path in arguments.given],
-        noise=arguments.noise,
-        friction=arguments.friction,
         drive_inertia=arguments.drive_inertia or None,
         rest=not arguments.no_rest,
-        slow=arguments.slow,
-        rate=arguments.rate,
-        seed=arguments.seed,
-        rounds=arguments.rounds,
-        starts=arguments.starts,
-        workers=arguments.workers,
-        time_limit=arguments.time_limit,
         progress=_print_progress if sys.stderr.isatty() else None,
         **{kind: _parse_limits(getattr(arguments, kind), kind) for kind in LIMITS},
     )

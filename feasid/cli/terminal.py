@@ -35,11 +35,6 @@ class EscapingStream:
             )
         return len(text)
 
-    def redraw(self, text: str) -> None:
-        """Write over the current line, without ending it."""
-        self.stream.write(f"\r{escape_controls(text, keep='')}")
-        self.stream.flush()
-
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
 
@@ -57,9 +52,10 @@ def escape_streams() -> Iterator[None]:
 
 
 def redraw_line(text: str) -> None:
-    """Write over the current line of standard error."""
-    stream = sys.stderr
-    (stream if isinstance(stream, EscapingStream) else EscapingStream(stream)).redraw(text)
+    """Write over the current line of standard error, without ending it."""
+    stream = getattr(sys.stderr, "stream", sys.stderr)
+    stream.write(f"\r{escape_controls(text, keep='')}")
+    stream.flush()
 
 
 def discard_output() -> None:
