@@ -23,8 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_robot_arguments(parser)
     add("--save", metavar="FILE.feasid", help="keep the type, for further robots")
     add("--report", metavar="HTML", help="write a page of all robots here")
-    add("--overwrite", action="store_true", help="replace existing output files")
-    add_json(parser)
+    add_json(parser, "replace existing output files")
     add_options(parser, FitOptions)
 
 

@@ -47,15 +47,13 @@ def run_payload(arguments: argparse.Namespace) -> int:
         raise InputError("a load needs a log without it, --without, or the columns of a --sensor")
     inputs = [*arguments.loaded, *(arguments.without or ()), arguments.robot]
     check_outputs({"--out": arguments.out}, inputs, overwrite=arguments.overwrite)
-    table = LogOptions if arguments.sensor else LoadOptions
     options = read_options(arguments, LoadOptions, "feasid payload")
     with report_step("loading solvers"):
         from feasid.loads.payload import payload, payload_from_wrench
         from feasid.options.complete import check_options
         from feasid.regression.reduce import open_sources
-    options = check_options(
-        table, options, "feasid payload --sensor" if arguments.sensor else "payload"
-    )
+    if arguments.sensor:
+        options = check_options(LogOptions, options, "feasid payload --sensor")
     robot = read_robot(arguments)
     with report_step("identifying the load"):
         if arguments.sensor:

@@ -83,8 +83,7 @@ def add_reduce_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", required=True, metavar="FILE.reduced")
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes")
     parser.add_argument("--resume", action="store_true", help="add to an output that exists")
-    parser.add_argument("--overwrite", action="store_true", help="replace FILE.reduced")
-    add_json(parser)
+    add_json(parser, "replace FILE.reduced")
     add_options(parser, ReduceOptions)
 
 
@@ -202,8 +201,7 @@ def add_replay_arguments(parser: argparse.ArgumentParser) -> None:
         help="time between printed lines; default 1 s",
     )
     add("--plot", metavar="PNG", help="draw errors and gate over time")
-    add("--overwrite", action="store_true", help="replace the drawing if it exists")
-    add_json(parser)
+    add_json(parser, "replace the drawing if it exists")
     add_options(parser, ReplayOptions)
 
 

@@ -18,6 +18,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from feasid import __version__
 from feasid.cli.options import argument_name, as_arguments
 from feasid.core.display import Display
 from feasid.core.notes import as_json
@@ -31,16 +32,16 @@ SCHEMA = 2
 """Version of the schema of ``--json``; it rises if a key changes its meaning or is removed."""
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """The argument ``--json``."""
+def add_json(parser: argparse.ArgumentParser, overwrite: str = "") -> None:
+    """The argument ``--json``, after ``--overwrite`` with this help where files are written."""
+    if overwrite:
+        parser.add_argument("--overwrite", action="store_true", help=overwrite)
     said = "print JSON on stdout and everything else on stderr"
     parser.add_argument("--json", action="store_true", help=said)
 
 
 def print_json(command: str, data: Mapping[str, Any]) -> None:
     """Print a command's answer as JSON."""
-    from feasid import __version__
-
     told = {"schema": SCHEMA, "command": command, "feasid": __version__, **data}
     print(json.dumps(as_json(told), indent=1, allow_nan=False))
 

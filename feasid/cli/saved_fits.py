@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from feasid.cli.options import add_options, read_options
+from feasid.cli.options import add_options, argument_name, read_options
 from feasid.cli.output import (
     add_json,
     errors_as_data,
@@ -29,6 +30,13 @@ MAX_REPORT_FITS = 2
 """Fits on one report page."""
 
 
+def _load(path: str) -> Any:
+    """A saved fit; what reads it is imported only then."""
+    from feasid.archive.load import load
+
+    return load(path)
+
+
 def add_show_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid show``."""
     parser.add_argument("model", metavar="MODEL.feasid", help="what feasid fit --save wrote")
@@ -45,9 +53,7 @@ CERTIFICATE = {
 
 def run_show(arguments: argparse.Namespace) -> int:
     """Show a saved fit: at a glance, as it showed itself, and whether its proof holds."""
-    from feasid.archive.load import load
-
-    model = load(arguments.model)
+    model = _load(arguments.model)
     holds = None if model.certificate is None else model.certificate.holds()
     if arguments.json:
         print_json(
@@ -73,9 +79,7 @@ def add_errors_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_errors(arguments: argparse.Namespace) -> int:
     """Relative torque errors of a saved fit on logs, per joint and over all of them."""
-    from feasid.archive.load import load
-
-    model = load(arguments.model)
+    model = _load(arguments.model)
     found = {log: model.errors(log) for log in arguments.logs}
     if arguments.json:
         print_json("errors", {"errors": {log: errors_as_data(e) for log, e in found.items()}})
@@ -104,17 +108,14 @@ def add_predict_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL.feasid", help="what feasid fit --save wrote")
     parser.add_argument("log", metavar="LOG", help="positions at least")
     parser.add_argument("--out", required=True, metavar="CSV", help="write the torques here")
-    parser.add_argument("--overwrite", action="store_true", help="replace an output that exists")
-    add_json(parser)
+    add_json(parser, "replace an output that exists")
 
 
 def run_predict(arguments: argparse.Namespace) -> int:
     """Joint torques that a saved fit predicts for the motion of a log, as CSV."""
     inputs = arguments.model, arguments.log
     check_outputs({"--out": arguments.out}, inputs, overwrite=arguments.overwrite)
-    from feasid.archive.load import load
-
-    torques = load(arguments.model).predict(arguments.log)
+    torques = _load(arguments.model).predict(arguments.log)
     content = torques.to_csv(index_label="row", float_format="%.9g").encode()
     write_atomically(arguments.out, content, overwrite=arguments.overwrite)
     if arguments.json:
@@ -141,17 +142,13 @@ def add_simulate_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_simulate(arguments: argparse.Namespace) -> int:
     """Simulate windows of a log by a saved fit and by its description with fitted friction."""
-    from feasid.archive.load import load
-
-    given: dict[str, Any] = {
-        name: _parse_numbers(f"--{name}", getattr(arguments, name))
-        for name in ("horizon", "kp", "kd", "delay")
-        if getattr(arguments, name) is not None
-    }
+    given: dict[str, Any] = _parse_numbers(arguments, ("horizon", "kp", "kd", "delay"))
     given |= {name: x[0] for name, x in given.items() if name != "horizon" and len(x) == 1}
     robot, command = arguments.robot, arguments.command
     with report_step(f"simulating {arguments.log}"):
-        found = load(arguments.model).simulate(arguments.log, robot=robot, command=command, **given)
+        found = _load(arguments.model).simulate(
+            arguments.log, robot=robot, command=command, **given
+        )
     if arguments.json:
         rows = found.table.reset_index().to_dict("records")
         print_json("simulate", {"verdict": found.verdict, "windows": found.windows, "rows": rows})
@@ -161,11 +158,17 @@ def run_simulate(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _parse_numbers(name: str, text: str) -> list[float]:
-    try:
-        return [float(x) for x in text.split(",")]
-    except ValueError:
-        raise InputError(f"{name} needs numbers such as 0.1,0.3, not {text!r}") from None
+def _parse_numbers(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, list[float]]:
+    """The numbers of those of these arguments that were typed."""
+    typed = ((name, getattr(arguments, name)) for name in names)
+    numbers = {}
+    for name, text in ((name, text) for name, text in typed if text is not None):
+        try:
+            numbers[name] = [float(x) for x in text.split(",")]
+        except ValueError:
+            option = argument_name(name)
+            raise InputError(f"{option} needs numbers such as 0.1,0.3, not {text!r}") from None
+    return numbers
 
 
 def add_ranges_arguments(parser: argparse.ArgumentParser) -> None:
@@ -184,10 +187,8 @@ def add_ranges_arguments(parser: argparse.ArgumentParser) -> None:
 def run_ranges(arguments: argparse.Namespace) -> int:
     """The values that parameters have over all models that exist and fit the log, ends proved."""
     options = read_options(arguments, RangeOptions, "feasid ranges")
-    from feasid.archive.load import load
-
     with report_step("computing ranges"):
-        found = load(arguments.model).ranges(arguments.parameters or None, **options)
+        found = _load(arguments.model).ranges(arguments.parameters or None, **options)
     if arguments.json:
         print_json("ranges", ranges_as_data(found))
     else:
@@ -224,8 +225,7 @@ def add_report_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--log", metavar="LOG", action="append", default=[], help="draw this log's torques, too")
     add("--out", metavar="HTML", default="report.html", help="default report.html")
-    add("--overwrite", action="store_true", help="replace an existing file")
-    add_json(parser)
+    add_json(parser, "replace an existing file")
 
 
 def run_report(arguments: argparse.Namespace) -> int:
@@ -233,13 +233,12 @@ def run_report(arguments: argparse.Namespace) -> int:
     if len(arguments.models) > MAX_REPORT_FITS:
         raise InputError(f"a page shows one fit or two, not {len(arguments.models)}")
     check_outputs({"--out": arguments.out}, arguments.models, overwrite=arguments.overwrite)
-    from feasid.archive.load import load
     from feasid.regression.reduce import open_sources
     from feasid.report.contents import report_contents
     from feasid.report.page import write_report_contents
 
     logs = open_sources(arguments.log) if arguments.log else []
-    contents = [report_contents(load(path), fitted=logs) for path in arguments.models]
+    contents = [report_contents(_load(path), fitted=logs) for path in arguments.models]
     write_report_contents(contents, arguments.out, overwrite=arguments.overwrite)
     with redirect_sentences(arguments.json):
         print(f"wrote {arguments.out}")
@@ -271,9 +270,8 @@ def add_sample_arguments(parser: argparse.ArgumentParser) -> None:
         ),
         strict=True,
     ):
-        add(f"--{name.replace('_', '-')}", metavar="X", help=text)
-    add("--overwrite", action="store_true", help="replace files that exist")
-    add_json(parser)
+        add(argument_name(name), metavar="X", help=text)
+    add_json(parser, "replace files that exist")
 
 
 def run_sample(arguments: argparse.Namespace) -> int:
@@ -283,19 +281,14 @@ def run_sample(arguments: argparse.Namespace) -> int:
     """
     saved = Path(arguments.model).suffix == ".feasid"
     known, refused = (("scale",), DEVIATIONS) if saved else (DEVIATIONS, ("scale",))
-    given = {
-        name: _parse_numbers(f"--{name.replace('_', '-')}", getattr(arguments, name))[0]
-        for name in (*known, *refused)
-        if getattr(arguments, name) is not None
-    }
+    numbers = _parse_numbers(arguments, (*known, *refused))
+    given = {name: entries[0] for name, entries in numbers.items()}
     if wrong := [name for name in refused if name in given]:
         what = "a saved fit, whose log decides" if saved else "a description, which has no log"
-        raise InputError(f"--{wrong[0].replace('_', '-')} has no effect on {what}")
+        raise InputError(f"{argument_name(wrong[0])} has no effect on {what}")
     if saved:
-        from feasid.archive.load import load
-
         with report_step("drawing robots"):
-            found = load(arguments.model).sample(arguments.count, seed=arguments.seed, **given)
+            found = _load(arguments.model).sample(arguments.count, seed=arguments.seed, **given)
     else:
         from feasid.export.samples import sample
         from feasid.formats.load import load_robot
@@ -327,8 +320,7 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="functions take the base parameters as an argument; default folded into the code",
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace files that exist")
-    add_json(parser)
+    add_json(parser, "replace files that exist")
 
 
 def run_export(arguments: argparse.Namespace) -> int:
@@ -340,12 +332,11 @@ def run_export(arguments: argparse.Namespace) -> int:
     target = Path(arguments.c)
     outputs = {"the source": target, "its header": with_ending(target, ".h")}
     check_outputs(outputs, [arguments.model], overwrite=arguments.overwrite)
-    from feasid.archive.load import load
     from feasid.codegen.c import export_c
     from feasid.formats.load import load_robot
 
     saved = Path(arguments.model).suffix == ".feasid"
-    robot = load(arguments.model).robot if saved else load_robot(arguments.model)
+    robot = _load(arguments.model).robot if saved else load_robot(arguments.model)
     code = export_c(
         robot,
         target,
