@@ -104,11 +104,10 @@ class FeasibleProblem:
 
     def _strictly_feasible_model(self) -> Array:
         """A strictly feasible model: the nominal one with a small value of every signed term."""
-        robot, out = self.base.robot, self.nominal.copy()
-        for k in range(len(robot.drives)):
-            for symbol, column in robot.drive_columns(k).items():
-                if symbol in NONNEGATIVE and not out[column] > 0:
-                    out[column] = 1e-3 * self.task.scale.parameters[column]
+        out = self.nominal.copy()
+        for column, (_, symbol) in enumerate(self.base.robot.parameter_names):
+            if symbol in NONNEGATIVE and not out[column] > 0:
+                out[column] = 1e-3 * self.task.scale.parameters[column]
         return out
 
     def problem(self, R: Array, rho: Array) -> EntropicProblem:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from feasid.core.arguments import checked, checked_methods
+from feasid.core.display import new_figure
 from feasid.core.files import write_atomically
 from feasid.core.text import quote
-from feasid.errors import InputError, OutputError, did_you_mean, missing_extra
+from feasid.errors import InputError, OutputError, did_you_mean
 from feasid.formats.load import load_robot
 from feasid.logs.recording import Recording
 from feasid.online.acceptance import OnlineEstimate
@@ -103,12 +104,7 @@ class Replay:
         OutputError
             The path cannot be written, or its suffix is not that of a picture.
         """
-        try:
-            from matplotlib.figure import Figure
-        except ImportError as error:
-            raise missing_extra("plotting", "matplotlib", "plot") from error
-        table = self.table
-        figure = Figure(figsize=(8, 5), layout="constrained")
+        table, figure = self.table, new_figure(8, 5, "R2, errors of prediction and the gate")
         top, bottom = figure.subplots(2, 1, sharex=True)
         top.semilogy(table.index, table["error"], label="identified, predicted before it is learnt")
         top.semilogy(table.index, table["nominal_error"], label="nominal")

@@ -85,10 +85,9 @@ class PredictedLog:
     def frictionless(self) -> tuple[Array, ...]:
         """Torques of the model without friction, per run."""
         values = self.robot.values.copy()
-        for k in range(len(self.robot.drives)):
-            for symbol, column in self.robot.drive_columns(k).items():
-                if symbol in TERMS and TERMS[symbol].kind == "friction":
-                    values[column] = 0.0
+        for column, (_, symbol) in enumerate(self.robot.parameter_names):
+            if symbol in TERMS and TERMS[symbol].kind == "friction":
+                values[column] = 0.0
         return tuple(
             inverse_dynamics(self.robot, r.q, r.dq, r.ddq, parameters=values) for r in self.runs
         )

@@ -158,12 +158,9 @@ def linear_form_table(fit: Fit, rows: Array, names: Sequence[str]) -> pd.DataFra
     told = np.linalg.norm(forms @ K - rows, axis=1) <= TOLD * np.linalg.norm(rows, axis=1)
     alone = np.where(told, _data_variance(r, forms) * fit.estimate.row_deviation**2, np.inf)
     variance = np.einsum("ij,jk,ik->i", forms, fit.covariance, forms)
-    covariance = fit.estimate.covariance
-    if covariance is not None:
-        held = np.einsum("ij,jk,ik->i", rows, covariance, rows)
-        variance = np.where(told, variance, held)
-    else:
-        variance = np.where(told, variance, np.inf)
+    full = fit.estimate.covariance
+    held = np.inf if full is None else np.einsum("ij,jk,ik->i", rows, full, rows)
+    variance = np.where(told, variance, held)
     value, error = rows @ fit.delta, np.sqrt(np.maximum(variance, 0.0))
     drives = np.isin(np.arange(rows.shape[1]), np.ravel(fit.robot.inertial_columns), invert=True)
     single = (np.count_nonzero(rows, axis=1) == 1) & rows[:, drives].any(axis=1)
@@ -195,10 +192,8 @@ def linear_form_table(fit: Fit, rows: Array, names: Sequence[str]) -> pd.DataFra
 def _nonnegative_columns(fit: Fit) -> list[int]:
     """Parameters that cannot be negative: masses, moments of inertia, and terms that dissipate."""
     inertial = fit.robot.inertial_columns[:, [0, 3, 5, 9]].ravel()
-    terms = (
-        item for k in range(len(fit.robot.drives)) for item in fit.robot.drive_columns(k).items()
-    )
-    return [*inertial, *(c for s, c in terms if s in TERMS and TERMS[s].nonnegative)]
+    names = enumerate(fit.robot.parameter_names)
+    return [*inertial, *(c for c, (_, s) in names if s in TERMS and TERMS[s].nonnegative)]
 
 
 TOLD = 1e-9
