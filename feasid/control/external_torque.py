@@ -279,7 +279,7 @@ def _tail_ends(crossings: Array) -> npt.NDArray[np.intp]:
     return np.asarray(enough.shape[1] - 1 - np.argmax(enough[:, ::-1], axis=1))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ObserverModel(BaseParameterModel):
     """The routines of a `BaseParameterModel`, and the step of the observer as a routine "observer".
 
@@ -287,17 +287,16 @@ class ObserverModel(BaseParameterModel):
     slowness and squared speeds of the joints, zeros at rest.
     """
 
-    period: float = 1e-3
-    delay: float = 0.0
-    law: ErrorLaw | None = None
-    levels: Array | None = None
+    period: float
+    delay: float
+    law: ErrorLaw
+    levels: Array
 
     def routine(self, kind: str) -> Routine:
         """One of `feasid.codegen.routine.ROUTINES`, or "observer"."""
         if kind != "observer":
             return super().routine(kind)
         law = self.law
-        assert law is not None
         graph, dof = Graph(), self.robot.dof
         q, dq, tau = (graph.inputs(name, dof) for name in ("q", "dq", "tau"))
         state, still = graph.inputs("state", 3 * dof), [graph.as_expression(0.0)] * dof
@@ -321,13 +320,10 @@ class ObserverModel(BaseParameterModel):
         ahead = every * (1.0 / law.most) - 1.0
         growth = 1.0 + 0.5 * (ahead + graph.apply_function("abs", ahead))
         limit = []
-        assert self.levels is not None
         scaled = law.coefficients * self.levels[:, None] ** 2
         for c, s, w in zip(scaled.tolist(), slowness, speeds, strict=True):
-            filter_state = c[2] * graph.apply_function(
-                "abs", w
-            )  # the self-test's state has negative ones
-            variance = c[0] + c[1] * (s * s) + filter_state + c[3] * (every * every)
+            own = c[2] * graph.apply_function("abs", w)  # negative ones: the self-test's state
+            variance = c[0] + c[1] * (s * s) + own + c[3] * (every * every)
             limit.append(growth * graph.apply_function("sqrt", variance))
         inputs = (("q", dof), ("dq", dof), ("tau", dof), ("state", 3 * dof))
         return Routine(kind, inputs, (*torque, *limit, *integral, *slowness, *speeds))
@@ -452,9 +448,8 @@ class ExternalTorque:
                 f"torques are {1e3 * late:.3g} ms behind the motion, more than {LONGEST_DELAY:g} "
                 "samples: align them before update(), and pass the remaining delay as delay="
             )
-        self.model = ObserverModel(
-            plain.robot, plain.base, plain.beta, 1.0 / rate, late, law, levels
-        )
+        parts = plain.robot, plain.base, plain.beta
+        self.model = ObserverModel(*parts, period=1.0 / rate, delay=late, law=law, levels=levels)
         self.gain, self.rate, self.false_alarms = gain, rate, false_alarms
         self.restarts = 0
         self._variances = v = law.coefficients * levels[:, None] ** 2
@@ -514,7 +509,6 @@ class ExternalTorque:
             self._state = out[2 * dof :]
         torque, limit = out[:dof], out[dof : 2 * dof]
         beyond = np.abs(torque) > limit
-        assert self.model.law is not None
         fast = bool(self._state[2 * dof :].sum() > self.model.law.most)
         return ContactEstimate(t, torque, limit, beyond, fast, self.robot, arrays[0])
 

@@ -83,10 +83,10 @@ class ControllerPayload:
 
 def controller_payload(load: Load, maker: str) -> ControllerPayload:
     """The payload as one maker takes it; see `feasid.Payload.to`."""
-    if not isinstance(maker, str) or maker not in CONVENTIONS:
+    if maker not in CONVENTIONS:
         raise InputError(
             f"maker must be one of {', '.join(CONVENTIONS)}, not {maker!r}"
-            + (did_you_mean(maker, list(CONVENTIONS)) if isinstance(maker, str) else "")
+            f"{did_you_mean(maker, CONVENTIONS)}"
         )
     text, values, notes = CONVENTIONS[maker](load)
     frame = (
