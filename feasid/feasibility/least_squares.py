@@ -116,12 +116,11 @@ class FeasibleFit:
         Proved like `optimality`, for the problem without the ridge, pull and margin of the method;
         the costs of these and of slack are included. NaN when nothing is proved.
         """
-        proved = self._optimum
+        if self._optimum is None:
+            return np.nan
+        above = self.problem.residual_norm(self.delta) - float(np.sqrt(self.floor))
         size = float(np.linalg.norm(self.problem.rho))
-        if proved is None or not size:
-            return 0.0 if proved is not None else np.nan
-        floor = float(np.sqrt(float(proved.floor)))
-        return max(0.0, self.problem.residual_norm(self.delta) - floor) / size
+        return max(0.0, above) / size if size else 0.0
 
     @property
     def floor(self) -> float:

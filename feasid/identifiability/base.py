@@ -19,7 +19,7 @@ from feasid.core.threads import one_thread
 from feasid.dynamics.regressor import regressor
 from feasid.errors import InputError, did_you_mean
 from feasid.formats.load import load_robot
-from feasid.identifiability.coefficients import Coefficients, Index
+from feasid.identifiability.coefficients import Coefficients
 from feasid.identifiability.echelon import Echelon
 from feasid.identifiability.exact import RankCheck
 from feasid.identifiability.experiment import (
@@ -44,7 +44,7 @@ from feasid.identifiability.views import (
 )
 from feasid.robot.description import Robot, find_link
 from feasid.robot.inertia import SYMBOLS, change_frame
-from feasid.robot.known import Equality, Known, Unknowns, equalities
+from feasid.robot.known import Equality, Index, Known, Unknowns, equalities
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

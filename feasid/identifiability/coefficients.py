@@ -44,6 +44,7 @@ from feasid.identifiability.sampling import (
 )
 from feasid.robot.bodies import SYMMETRIC_ROTOR
 from feasid.robot.joint_terms import DRIVE_SYMBOLS, TERMS, JointTerm
+from feasid.robot.known import Index
 
 MOST_COPIED = 2**18
 """Entries of K of which a check makes copies at a time."""
@@ -64,7 +65,6 @@ class CrossJointRelations:
     joint_nullspaces: Sequence[JointNullspace]
     transfers: Sequence[Array]  #: Per joint, inertial columns to the parent's ten, scaled.
 
-    @cached_property
     def null_vectors(self) -> tuple[tuple[int, Array], ...]:
         """Pairs of a dependent column and a scaled null vector of length n."""
         terms = [term for term in TERMS.values() if term.symbol not in WITH_INERTIA]
@@ -204,8 +204,6 @@ def _null_vectors(matrix: Array, columns: list[int], size: int) -> list[tuple[in
     return out
 
 
-Index = npt.NDArray[np.intp]
-
 UNIT_ROUNDOFF = 2.3e-16
 """Relative error of a sum, per term that makes it up."""
 
@@ -264,15 +262,15 @@ class Coefficients:
 
         Raises RankError: names the joint whose count is not confirmed.
         """
-        run, joints = self.echelon.run, self.joint_nullspaces
+        joints = self.joint_nullspaces
         doubted: Sequence[int] = () if self.exact_nullspaces is None else range(len(joints))
         try:
-            return verify_ranks(run, self.random_motions, joints, self.transfers, doubted)
+            return verify_ranks(self.random_motions, joints, self.transfers, doubted)
         except RankError:
             if self.exact_nullspaces is not None or not self.near_degeneracies:
                 raise
             doubted = [*self.near_degeneracies]
-            return verify_ranks(run, self.random_motions, joints, self.transfers, doubted)
+            return verify_ranks(self.random_motions, joints, self.transfers, doubted)
 
     @cached_property
     def parameter_units(self) -> Array:
@@ -293,7 +291,8 @@ class Coefficients:
 
         Pairs of a dependent column and a scaled null vector of length n.
         """
-        return CrossJointRelations(self.echelon, self.joint_nullspaces, self.transfers).null_vectors
+        relations = CrossJointRelations(self.echelon, self.joint_nullspaces, self.transfers)
+        return relations.null_vectors()
 
     @cached_property
     def dependent(self) -> Index:
@@ -305,9 +304,7 @@ class Coefficients:
     @cached_property
     def independent(self) -> Index:
         """Columns of the parameters chosen as base, increasing."""
-        keep = np.ones(self.echelon.run.robot.size, dtype=bool)
-        keep[self.dependent] = False
-        return np.flatnonzero(keep)
+        return np.setdiff1d(np.arange(self.echelon.run.robot.size), self.dependent)
 
     @cached_property
     def kd(self) -> sparse.csc_array:
@@ -498,33 +495,27 @@ class Coefficients:
 
         The part is the transfer of Wensing et al. (2024) eq. (43).
         """
-        run = self.echelon.run
+        run, units = self.echelon.run, self.parameter_units
         data: list[Array] = []
         rows: list[Index] = [np.zeros(0, dtype=np.intp)]
         sizes: list[int] = []
         for i, (block, p) in enumerate(zip(self.joint_nullspaces, run.robot.parents, strict=True)):
-            transferred = round_to_integers(
-                self.transfers[i] @ block.vectors[: block.inertial],
-                NOISE_SAFETY_FACTOR
-                * self._transfer_rounding[i]
-                @ np.abs(block.vectors[: block.inertial]),
-            )
-            for k, place in enumerate(block.dependent):
-                column = [block.vectors[:, k]]
-                where = [block.columns]
-                if p >= 0:
-                    column.append(-transferred[:, k])
-                    where.append(self.joint_nullspaces[p].columns[:10])
-                at = np.concatenate(where)
-                scale = self.parameter_units[at] / self.parameter_units[block.columns[place]]
-                values = np.concatenate(column) * scale
-                keep = values != 0
-                data.append(values[keep])
-                rows.append(at[keep])
-                sizes.append(int(keep.sum()))
+            at, vectors = block.columns, block.vectors
+            if p >= 0:
+                inertial = vectors[: block.inertial]
+                noise = NOISE_SAFETY_FACTOR * self._transfer_rounding[i] @ np.abs(inertial)
+                transferred = round_to_integers(self.transfers[i] @ inertial, noise)
+                at = np.r_[at, self.joint_nullspaces[p].columns[:10]]
+                vectors = np.vstack([vectors, -transferred])
+            leads = block.columns[block.dependent]
+            values = (vectors * (units[at][:, None] / units[leads])).T
+            k, place = np.nonzero(values)
+            data.append(values[k, place])
+            rows.append(at[place])
+            sizes += np.bincount(k, minlength=len(leads)).tolist()
         for lead, vector in self.friction_null_vectors:
             at = np.flatnonzero(vector)
-            data.append(vector[at] * self.parameter_units[at] / self.parameter_units[lead])
+            data.append(vector[at] * units[at] / units[lead])
             rows.append(at)
             sizes.append(len(at))
         pointers = np.cumsum([0, *sizes])

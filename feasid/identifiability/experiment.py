@@ -25,13 +25,13 @@ from scipy import sparse
 
 from feasid.core.arrays import Array, Mask
 from feasid.errors import InputError, did_you_mean
-from feasid.identifiability.coefficients import UNIT_ROUNDOFF, Coefficients, Index
+from feasid.identifiability.coefficients import UNIT_ROUNDOFF, Coefficients
 from feasid.identifiability.echelon import NOISE_SAFETY_FACTOR, pivots_from_right, round_to_integers
 from feasid.identifiability.exact import RankCheck
 from feasid.identifiability.sampling import SampleCheck, energy_rows
 from feasid.robot.bodies import read_only_array
 from feasid.robot.description import Robot
-from feasid.robot.known import Unknowns
+from feasid.robot.known import Index, Unknowns
 from feasid.robot.rotations import exponential
 
 if TYPE_CHECKING:
@@ -345,9 +345,7 @@ class RestrictedCoefficients(Coefficients):
     @property
     def given_columns(self) -> Index:
         """Columns that are given or tied, in increasing order."""
-        keep = np.ones(len(self.order), dtype=bool)
-        keep[self.unknowns.roots] = False
-        return np.flatnonzero(keep)
+        return np.setdiff1d(np.arange(len(self.order)), self.unknowns.roots)
 
     @cached_property
     def _null_vectors(self) -> tuple[Index, Array]:

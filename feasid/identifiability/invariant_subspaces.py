@@ -114,13 +114,9 @@ class ScrewSpectrum:
 
     def screw_action(self) -> ScrewAction:
         """The orbit matrices of this screw alone."""
-        translations = list(self._translation_matrices())
-        for p, r in self.pieces.values():
-            translations += [p, r]
-        m = self.still.shape[0]
-        return ScrewAction(
-            self.still, np.stack(translations) if translations else np.zeros((0, m, m))
-        )
+        turning = [part for pair in self.pieces.values() for part in pair]
+        moving = np.array([*self._translation_matrices(), *turning])
+        return ScrewAction(self.still, moving.reshape(-1, *self.still.shape))
 
     def _translation_matrices(self) -> list[Array]:
         """T^k P_0 (k > 0) and T P_f, T R P_f where they are not zero."""

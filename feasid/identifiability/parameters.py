@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from feasid.identifiability.coefficients import Coefficients, Index
+from feasid.identifiability.coefficients import Coefficients
 from feasid.identifiability.experiment import Experiment
 from feasid.identifiability.rounding import EXACT, PoseRounding, RoundedNumber
 from feasid.identifiability.sampling import SampleCheck
 from feasid.robot.description import Robot
+from feasid.robot.known import Index
 
 if TYPE_CHECKING:
     from scipy import sparse

@@ -95,14 +95,14 @@ def file_rounding(robot: Robot) -> PoseRounding:
     """Rounding of the numbers that place the robot's joints in its file."""
     description = reread_description(robot)
     if description is None:
-        return PoseRounding()
+        return EXACT
     angles, exact_angles = [], []
     for body in robot.bodies:
         chain = list(_links_between_bodies(description, body))
         errors = [angle_rounding_error(text) for link in chain for text in link.home.angles]
         angles.append(min(ACCUMULATION * sum(map(abs, errors)), COARSEST))
         exact_angles.append(_intended_pose(chain) if angles[-1] else None)
-    return PoseRounding(tuple(angles), tuple(exact_angles)) if any(angles) else PoseRounding()
+    return PoseRounding(tuple(angles), tuple(exact_angles)) if any(angles) else EXACT
 
 
 def _links_between_bodies(description: Description, body: Body) -> Iterator[Link]:

@@ -22,7 +22,6 @@ from functools import cached_property
 from time import perf_counter
 
 import numpy as np
-import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.dynamics.kinematics import coordinate_map
@@ -34,6 +33,7 @@ from feasid.identifiability.frames import ScaledExperiment, motion_transform
 from feasid.identifiability.invariant_subspaces import MOMENTUM as PER_ROOT
 from feasid.identifiability.invariant_subspaces import ROOT2, cross_matrix
 from feasid.robot.description import Robot
+from feasid.robot.known import Index
 from feasid.robot.layout import coordinate_units, random_configurations
 
 MOTIONS = 12
@@ -295,7 +295,6 @@ class SampleCheck:
 
 
 def verify_ranks(
-    run: ScaledExperiment,
     samples: RandomMotions,
     blocks: Sequence[JointNullspace],
     transfers: Sequence[Array],
@@ -309,8 +308,7 @@ def verify_ranks(
     """
     start = perf_counter()
     residual, weakest, where = 0.0, 1.0, 0
-    unconfirmed = []
-    joints = run.robot.joints
+    unconfirmed, run, joints = [], samples.run, samples.run.robot.joints
     for i, (block, transfer) in enumerate(zip(blocks, transfers, strict=True)):
         rows, size = samples.joint_rows(i, transfer, block.drive)
         if block.dependent.size and len(rows):
@@ -384,8 +382,6 @@ def _largest_chain_torque(
         worst = max(worst, off)
     return worst
 
-
-Index = npt.NDArray[np.intp]
 
 EXTRA_MOTIONS = 30
 """Random motions beyond the number of unknowns."""

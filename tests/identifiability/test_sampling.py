@@ -52,7 +52,7 @@ def test_a_null_vector_that_shows_is_refused(i):
     with pytest.raises(
         RankError, match=f"joint '{i + 1}': directions that should be unidentifiable"
     ):
-        verify_ranks(c.echelon.run, c.random_motions, wrong, c.transfers, ())
+        verify_ranks(c.random_motions, wrong, c.transfers, ())
 
 
 @pytest.mark.parametrize("i", range(1, 7))
@@ -68,7 +68,7 @@ def test_a_combination_too_many_is_refused(i):
         independent=np.sort(np.r_[block.independent, block.dependent[0]]),
     )
     with pytest.raises(RankError, match=f"joint '{i + 1}': {len(block.independent) + 1} combin"):
-        verify_ranks(c.echelon.run, c.random_motions, more, c.transfers, ())
+        verify_ranks(c.random_motions, more, c.transfers, ())
 
 
 def test_wrong_coefficients_are_refused():
@@ -87,7 +87,7 @@ def test_long_chains_are_checked_along_their_whole_length():
     vectors[9] += 1.0  # a mass that only joints far away are asked about
     wrong = blocks_with(base, 25, vectors=vectors)
     with pytest.raises(RankError):
-        verify_ranks(c.echelon.run, c.random_motions, wrong, c.transfers, ())
+        verify_ranks(c.random_motions, wrong, c.transfers, ())
 
 
 # -- rest, tiny offsets -----------------------------------------------------------------------

@@ -25,9 +25,7 @@ from feasid.feasibility.constraints.affine import Block, Linear, bound_constrain
 from feasid.options.forms import arrays_to_lists, is_number
 from feasid.robot import inertia
 from feasid.robot.description import Robot
-from feasid.robot.known import Equality, body_index, equalities, parameter_index
-
-Index = npt.NDArray[np.intp]
+from feasid.robot.known import Equality, Index, body_index, equalities, parameter_index
 
 
 @dataclass(frozen=True, eq=False)

@@ -355,14 +355,11 @@ class UserConstraints:
     @classmethod
     def of(cls, feasible: FeasibleSet) -> UserConstraints:
         """Constraints of a set; convex ones are code, which cannot be saved."""
+        asked = [c for c in feasible.linear if c.role == "asked"]
         return cls(
             feasible.consistency,
             tuple(b for b in feasible.blocks if b.role == "asked"),
-            tuple(
-                c
-                for c in feasible.linear
-                if c.role == "asked" and not c.name.startswith(DISSIPATES)
-            ),
+            tuple(c for c in asked if not c.name.startswith(DISSIPATES)),
             feasible.equalities,
         )
 

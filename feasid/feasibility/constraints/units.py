@@ -42,12 +42,9 @@ class Units:
 
     def block_margins(self, feasible: FeasibleSet, delta: Array) -> Array:
         """Smallest eigenvalue of each normalised block, shape (len(blocks),)."""
-        return np.array(
-            [
-                np.linalg.eigvalsh(block.matrix(delta) / np.outer(unit, unit))[0]
-                for block, unit in zip(feasible.blocks, self.blocks, strict=True)
-            ]
-        )
+        pairs = zip(feasible.blocks, self.blocks, strict=True)
+        matrices = (block.matrix(delta) / np.outer(unit, unit) for block, unit in pairs)
+        return np.array([np.linalg.eigvalsh(matrix)[0] for matrix in matrices])
 
     def margins(self, feasible: FeasibleSet, delta: Array) -> Array:
         """`block_margins`, and the normalised value of each linear constraint."""

@@ -177,15 +177,10 @@ def round_dual(
     of a parameter of either sign, which take what is left positive and negative in its column.
     Returns: w; the dual point's y is ``R'w``.
     """
-    limits, constraints = limits or {}, question.feasible.constraints
+    limits, constraints, count = limits or {}, question.feasible.constraints, len(units)
     limit_places = {place for pair in limits.values() for place in pair}
-    Z = {
-        place: lift_to_semidefinite(round_matrix(M), units[place])
-        if place < len(units)
-        else round_matrix(M)
-        for place, M in multipliers.items()
-        if place not in limit_places
-    }
+    Z = {place: round_matrix(M) for place, M in multipliers.items() if place not in limit_places}
+    Z |= {place: lift_to_semidefinite(M, units[place]) for place, M in Z.items() if place < count}
     user_multipliers = {place: M for place, M in Z.items() if constraints[place].role == "asked"}
     tied_columns = {j for i, (row, _) in question.elimination.solved.items() for j in (i, *row)}
     tied_columns |= {int(j) for place in user_multipliers for j in constraints[place].columns}
