@@ -179,7 +179,7 @@ class ForwardModel:
         push[np.arange(1, dof + 1), :, np.arange(dof)] = 1.0
         coupled = self.robot.coupling_map
         motion = (
-            coupled.A @ np.tile(q.T, dof + 1) + coupled.b[:, None],
+            coupled.positions(np.tile(q.T, dof + 1)),
             coupled.A @ np.tile(dq.T, dof + 1),
             coupled.A @ push.reshape(-1, dof).T,
         )
@@ -206,7 +206,7 @@ class ForwardModel:
         if not terms:
             return out
         coupled = self.robot.coupling_map
-        x, dx = coupled.A @ q.T + coupled.b[:, None], coupled.A @ dq.T
+        x, dx = coupled.positions(q.T), coupled.A @ dq.T
         zeros, motion = np.zeros(q.shape[0]), (x, dx, np.zeros_like(x))
         needed = [(p.drive, p.symbol) for p in terms]
         loads = load_torques(self.robot, self._tree, motion, needed)

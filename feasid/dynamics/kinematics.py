@@ -242,7 +242,7 @@ class CoordinateMap:
         if closure is not None:
             return closure.motion(s, ds, dds)
         A = coupled.A
-        return A @ s + coupled.b[:, None], A @ ds, A @ dds, A[:, :, None]
+        return coupled.positions(s), A @ ds, A @ dds, A[:, :, None]
 
 
 def coordinate_map(robot: Robot) -> CoordinateMap:

@@ -103,7 +103,7 @@ def check_followers(robot: Robot, values: dict[str, Array], column: Column) -> l
 def _joint_coordinates(robot: Robot, s: Array) -> Array:
     """Joint coordinates (axes, N) of independent ones (N, dof); NaN where loops do not close."""
     if robot.closure is None:
-        return robot.coupling_map.A @ s.T + robot.coupling_map.b[:, None]
+        return robot.coupling_map.positions(s.T)
     q, closed = robot.closure.solve_by_continuation(s.T)
     return np.where(closed, q, np.nan)
 

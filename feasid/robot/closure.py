@@ -13,7 +13,7 @@ accelerations.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -23,11 +23,9 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.errors import DescriptionError, InputError, did_you_mean
-from feasid.robot.couplings import LOOP_KINDS, Loop
+from feasid.robot.couplings import LOOP_KINDS, Index, Loop
 from feasid.robot.inertia import skew
 from feasid.robot.tree import KinematicTree
-
-Index = npt.NDArray[np.intp]
 
 PASSIVE_COLUMN_SHARES = (0.1, 0.03, 0.01, 1e-3, 1e-4)
 """Thresholds, tried in this order, for what a passive coordinate's column must add to those taken
@@ -117,11 +115,10 @@ class LoopConditions:
     robot: KinematicTree
 
     def __post_init__(self) -> None:
-        names = {b.name: i for i, b in enumerate(self.robot.bodies)}
         for loop in self.robot.loops:
             for end in (loop.first, loop.second):
-                if end is not None and end not in names:
-                    hint = did_you_mean(end, names)
+                if end is not None and end not in self._body_indices:
+                    hint = did_you_mean(end, self._body_indices)
                     raise DescriptionError(f"loop {loop.name!r}: there is no body {end!r}{hint}")
             for i in [i for way in self.loop_chains(loop) for i in way]:
                 if self.robot.bodies[i].dof > 1:
@@ -132,11 +129,14 @@ class LoopConditions:
                         joint=joint,
                     )
 
+    @cached_property
+    def _body_indices(self) -> dict[str, int]:
+        return {b.name: i for i, b in enumerate(self.robot.bodies)}
+
     def loop_chains(self, loop: Loop) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Bodies from where the ways part to either end."""
-        index = {b.name: i for i, b in enumerate(self.robot.bodies)}
         first, second = (
-            () if end is None else self.robot.ancestors[index[end]]
+            () if end is None else self.robot.ancestors[self._body_indices[end]]
             for end in (loop.first, loop.second)
         )
         common_ancestors = set(first) & set(second)
@@ -178,24 +178,16 @@ class LoopConditions:
             [a.drift(loop.kind, dq) - b.drift(loop.kind, dq) for loop, a, b in self._loop_ends(q)]
         )
 
-    def _loop_ends(self, q: Array) -> list[tuple[Loop, _LoopEnd, _LoopEnd]]:
-        out = []
+    def _loop_ends(self, q: Array) -> Iterator[tuple[Loop, _LoopEnd, _LoopEnd]]:
         for loop in self.robot.loops:
             first, second = self.loop_chains(loop)
-            out.append(
-                (
-                    loop,
-                    self._loop_end(first, q, loop.first_rotation, loop.first_position, loop.first),
-                    self._loop_end(
-                        second, q, loop.second_rotation, loop.second_position, loop.second
-                    ),
-                )
+            yield (
+                loop,
+                self._loop_end(first, q, loop.first_rotation, loop.first_position),
+                self._loop_end(second, q, loop.second_rotation, loop.second_position),
             )
-        return out
 
-    def _loop_end(
-        self, way: Sequence[int], q: Array, turn: Array, place: Array, name: str | None
-    ) -> _LoopEnd:
+    def _loop_end(self, way: Sequence[int], q: Array, turn: Array, place: Array) -> _LoopEnd:
         count = q.shape[1]
         rotation = np.repeat(np.eye(3)[:, :, None], count, axis=2)
         position = np.zeros((3, count))
@@ -280,11 +272,8 @@ class Closure:
         """
         for step in PROBE_STEPS:
             try:
-                self.jacobian(
-                    self.positions(
-                        self._assembled_coordinates[self.active][:, None] + [[-step, step]]
-                    )
-                )
+                home = self._assembled_coordinates[self.active]
+                self.jacobian(self.positions(home[:, None] + [[-step, step]]))
             except InputError as error:
                 failure = error
             else:
@@ -295,7 +284,7 @@ class Closure:
         ) from failure
 
     def _worst_loop(self, residual: Array) -> str:
-        sizes = [3 if loop.kind == "connect" else 6 for loop in self.robot.loops]
+        sizes = [LOOP_KINDS[loop.kind] for loop in self.robot.loops]
         parts = np.split(residual, np.cumsum(sizes)[:-1])
         worst = int(np.argmax([np.abs(p).max() for p in parts]))
         return f"the ends of loop {self.robot.loops[worst].name!r}"
@@ -309,10 +298,13 @@ class Closure:
     @property
     def _home_jacobian(self) -> Array:
         """C A at the assembled configuration."""
-        jacobian = self.conditions.residual_and_jacobian(self.closed_configuration[:, None])[1][
-            :, :, 0
-        ]
-        return np.asarray(jacobian @ self.robot.coupling_map.A)
+        jacobian = self.conditions.residual_and_jacobian(self.closed_configuration[:, None])[1]
+        return np.asarray(jacobian[:, :, 0] @ self.robot.coupling_map.A)
+
+    def _residual_and_columns(self, q: Array) -> tuple[Array, Array]:
+        """Residual of the loops (conditions, N), and C A, (N, conditions, z)."""
+        residual, jacobian = self.conditions.residual_and_jacobian(q)
+        return residual, np.einsum("can,az->ncz", jacobian, self.robot.coupling_map.A)
 
     @cached_property
     def passive(self) -> Index:
@@ -367,13 +359,12 @@ class Closure:
 
         Loops that share a coordinate move together.
         """
-        A, conditions = self.robot.coupling_map.A, self.conditions
-        parts = []
-        for loop in self.robot.loops:
-            rows = [self.robot.rows[i].start for way in conditions.loop_chains(loop) for i in way]
-            parts.append(set(np.flatnonzero(A[rows].any(axis=0)).tolist()))
         dependencies: list[set[int]] = []
-        for part in parts:
+        for loop in self.robot.loops:
+            ways = self.conditions.loop_chains(loop)
+            rows = [self.robot.rows[i].start for way in ways for i in way]
+            moves = self.robot.coupling_map.A[rows].any(axis=0)
+            part = set(np.flatnonzero(moves).tolist())
             apart = [w for w in dependencies if not w & part]
             dependencies = [*apart, part.union(*(w for w in dependencies if w & part))]
         return np.array(
@@ -419,42 +410,35 @@ class Closure:
         passive columns keep their rank: beyond a singular configuration a loop may be on another
         branch.
         """
-        A, b = self.robot.coupling_map.A, self.robot.coupling_map.b
+        coupled = self.robot.coupling_map
         start = self._assembled_coordinates[self.active][:, None]
         z = np.repeat(self._assembled_coordinates[:, None], s.shape[1], axis=1)
         z[self.active] = np.where(self._moves_loops[:, None], start, s)
         length = np.abs(s - start)[self._moves_loops].max(axis=0, initial=0.0)
         progress, least = np.zeros(s.shape[1]), MIN_STRIDE / np.maximum(length, MIN_STRIDE)
-        stride = np.minimum(1.0, MAX_STRIDE / np.maximum(length, MAX_STRIDE))
-        jacobian = self.conditions.residual_and_jacobian(A @ z + b[:, None])[1]
-        columns = np.einsum("can,az->ncz", jacobian, A)
+        longest = MAX_STRIDE / np.maximum(length, MAX_STRIDE)
+        stride = longest.copy()
+        _, columns = self._residual_and_columns(coupled.positions(z))
         unsolved = np.arange(s.shape[1])
         while unsolved.size:
             share = np.minimum(1.0, progress[unsolved] + stride[unsolved])
             wanted = start + share * (s - start)[:, unsolved]
-            part, moved_state, closed = self._move_and_close_loops(
-                z[:, unsolved], wanted, columns[unsolved]
-            )
+            before = columns[unsolved]
+            new, after, closed = self._move_and_close_loops(z[:, unsolved], wanted, before)
             change = _solve_least_squares(
-                columns[unsolved][:, :, self.passive],
-                (moved_state - columns[unsolved])[:, :, self.passive],
+                before[:, :, self.passive], (after - before)[:, :, self.passive]
             )
             closed &= np.linalg.norm(change, axis=(1, 2)) <= MAX_CHANGE
             there = unsolved[closed]
-            z[:, there], columns[there], progress[there] = (
-                part[:, closed],
-                moved_state[closed],
-                share[closed],
-            )
+            z[:, there], columns[there] = new[:, closed], after[closed]
+            progress[there] = share[closed]
             stride[unsolved] = np.where(
                 closed,
-                np.minimum(
-                    2.0 * stride[unsolved], MAX_STRIDE / np.maximum(length[unsolved], MAX_STRIDE)
-                ),
+                np.minimum(2.0 * stride[unsolved], longest[unsolved]),
                 0.5 * (share - progress[unsolved]),
             )
             unsolved = unsolved[(progress[unsolved] < 1.0) & (stride[unsolved] >= least[unsolved])]
-        return np.asarray(A @ z + b[:, None]), progress >= 1.0
+        return coupled.positions(z), progress >= 1.0
 
     def passes_singularity(self, s: Array, q: Array) -> npt.NDArray[np.bool_]:
         """Which samples that `solve_by_continuation` left at q could go on beyond where they are.
@@ -468,7 +452,7 @@ class Closure:
         z: Array = np.linalg.lstsq(A, q - b[:, None], rcond=None)[0].astype(np.float64)
         way = s - z[self.active]
         length = np.abs(way[self._moves_loops]).max(axis=0, initial=0.0)
-        columns = np.einsum("can,az->ncz", self.conditions.residual_and_jacobian(q)[1], A)
+        _, columns = self._residual_and_columns(q)
         wanted = z[self.active] + way * LEAP / np.maximum(length, LEAP)
         return self._move_and_close_loops(z, wanted, columns)[2]
 
@@ -481,10 +465,8 @@ class Closure:
     @cached_property
     def _moves_loops(self) -> npt.NDArray[np.bool_]:
         """Mask of the independent coordinates on which a loop depends."""
-        A = self.robot.coupling_map.A
-        return np.asarray(
-            (A[self.conditions.affected_coordinates][:, self.active] != 0).any(axis=0)
-        )
+        A = self.robot.coupling_map.A[self.conditions.affected_coordinates]
+        return np.asarray((A[:, self.active] != 0).any(axis=0))
 
     def _move_and_close_loops(
         self, z: Array, wanted: Array, columns: Array
@@ -493,28 +475,20 @@ class Closure:
 
         Returns the new z, C A there, (N, conditions, z), and which samples closed near by.
         """
-        A, b = self.robot.coupling_map.A, self.robot.coupling_map.b
         ahead = np.einsum("ncz,zn->nc", columns[:, :, self.active], wanted - z[self.active])
-        tangent = np.clip(
-            -_solve_least_squares(columns[:, :, self.passive], ahead).T,
-            -MAX_NEWTON_STEP,
-            MAX_NEWTON_STEP,
-        )
+        tangent = -_solve_least_squares(columns[:, :, self.passive], ahead).T
+        predicted = z[self.passive] + np.clip(tangent, -MAX_NEWTON_STEP, MAX_NEWTON_STEP)
         z = z.copy()
-        z[self.active], z[self.passive] = wanted, z[self.passive] + tangent
-        predicted = z[self.passive]
+        z[self.active], z[self.passive] = wanted, predicted
         for _ in range(MAX_NEWTON_STEPS):
-            residual, jacobian = self.conditions.residual_and_jacobian(A @ z + b[:, None])
-            columns = np.einsum("can,az->ncz", jacobian, A)
+            residual, columns = self._residual_and_columns(self.robot.coupling_map.positions(z))
             closed = np.abs(residual).max(axis=0) <= self._residual_tolerance
             jumped = np.abs(z[self.passive] - predicted).max(axis=0, initial=0.0) > MAX_CORRECTION
             if (closed | jumped).all():
                 break
             step = _solve_least_squares(columns[:, :, self.passive], residual.T).T
-            far = np.abs(step).max(axis=0)
-            z[self.passive] -= np.where(closed, 0.0, step) * np.minimum(
-                1.0, MAX_NEWTON_STEP / np.maximum(far, MAX_NEWTON_STEP)
-            )
+            far = np.maximum(np.abs(step).max(axis=0), MAX_NEWTON_STEP)
+            z[self.passive] -= np.where(closed, 0.0, step) * (MAX_NEWTON_STEP / far)
         return z, columns, closed & ~jumped
 
     @cached_property
@@ -525,9 +499,8 @@ class Closure:
 
     def is_regular(self, q: Array) -> npt.NDArray[np.bool_]:
         """Mask of the configurations that determine the passive velocities, (N,)."""
-        jacobian = self.conditions.residual_and_jacobian(q)[1]
-        c = np.einsum("can,az->ncz", jacobian, self.robot.coupling_map.A[:, self.passive])
-        s = np.linalg.svd(c, compute_uv=False)
+        _, columns = self._residual_and_columns(q)
+        s = np.linalg.svd(columns[:, :, self.passive], compute_uv=False)
         return np.asarray(s[:, -1] >= REGULARITY_MARGIN * s[:, 0])
 
     def jacobian(self, q: Array) -> tuple[Array, Array]:
@@ -536,8 +509,8 @@ class Closure:
         Raises InputError: names the sample whose configuration is singular.
         """
         A = self.robot.coupling_map.A
-        c = np.einsum("can,az->ncz", self.conditions.residual_and_jacobian(q)[1], A)
-        passive = c[:, :, self.passive]
+        _, columns = self._residual_and_columns(q)
+        passive = columns[:, :, self.passive]
         s = np.linalg.svd(passive, compute_uv=False)
         weak = s[:, -1] < SINGULARITY_TOLERANCE * s[:, 0]
         if weak.any():
@@ -549,7 +522,8 @@ class Closure:
             )
         z = np.zeros((A.shape[1], len(self.active), q.shape[1]))
         z[self.active, np.arange(len(self.active))] = 1.0
-        z[self.passive] = -np.moveaxis(_solve_least_squares(passive, c[:, :, self.active]), 0, -1)
+        slopes = _solve_least_squares(passive, columns[:, :, self.active])
+        z[self.passive] = -np.moveaxis(slopes, 0, -1)
         return np.einsum("az,zsn->asn", A, z), passive
 
     def motion(self, s: Array, ds: Array, dds: Array) -> tuple[Array, Array, Array, Array]:

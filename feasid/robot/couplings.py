@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +46,10 @@ class CouplingMap:
     b: Array  #: Shape (axes,).
     independent: Index  #: Coordinates of the tree that are the independent ones s.
 
+    def positions(self, s: Array) -> Array:
+        """All coordinates (axes, N) from the independent ones (independent, N)."""
+        return np.asarray(self.A @ s + self.b[:, None])
+
 
 def resolve_couplings(
     joints: Sequence[str], rows: Sequence[slice], couplings: Sequence[Coupling]
@@ -75,8 +80,8 @@ def resolve_couplings(
         coupling, i = by_joint[joint], place[joint]
         leaders = [place[other] for other in coupling.factors]
         factors = np.array([*coupling.factors.values()])
-        A[i] = factors @ A[leaders] if leaders else 0.0
-        b[i] = factors @ b[leaders] + coupling.offset if leaders else coupling.offset
+        A[i] = factors @ A[leaders]
+        b[i] = factors @ b[leaders] + coupling.offset
     following = {place[j] for j in by_joint}
     independent = np.array([k for k in range(axes) if k not in following], dtype=np.intp)
     return CouplingMap(A[:, independent], b, independent)
@@ -84,23 +89,14 @@ def resolve_couplings(
 
 def _leaders_first(given: Mapping[str, Coupling]) -> list[str]:
     """Followers in an order in which each comes after the followers that lead it."""
-    order: list[str] = []
-    for first in given:
-        way: list[str] = []
-        waiting = [(first, False)]
-        while waiting:
-            joint, done = waiting.pop()
-            if done:
-                order.append(way.pop())
-                continue
-            if joint in way:
-                circle = " -> ".join([*way[way.index(joint) :], joint])
-                raise DescriptionError(f"couplings form a circle: {circle}", joint=joint)
-            if joint in given and joint not in order:
-                way.append(joint)
-                waiting.append((joint, True))
-                waiting += [(other, False) for other in given[joint].factors]
-    return order
+    try:
+        order = [*TopologicalSorter({j: c.factors for j, c in given.items()}).static_order()]
+    except CycleError as error:
+        circle = error.args[1][::-1]
+        raise DescriptionError(
+            f"couplings form a circle: {' -> '.join(circle)}", joint=circle[0]
+        ) from None
+    return [joint for joint in order if joint in given]
 
 
 def hold_followers(

@@ -138,24 +138,20 @@ def parents_first(bodies: tuple[Body, ...]) -> tuple[Body, ...]:
         if len(set(names)) < len(names):
             doubled = sorted({n for n in names if names.count(n) > 1})
             raise DescriptionError(f"two bodies have the same {kind}: {doubled}")
-    body_names = {b.name for b in bodies}
-    for body in bodies:
-        if body.parent is not None and body.parent not in body_names:
-            hint = did_you_mean(body.parent, body_names)
-            raise DescriptionError(f"body {body.name!r} has unknown parent {body.parent!r}{hint}")
-    index = {body.name: i for i, body in enumerate(bodies)}
-    below: dict[str, list[int]] = {}
+    children: dict[str | None, list[int]] = {None: [], **{body.name: [] for body in bodies}}
     for i, body in enumerate(bodies):
-        if body.parent is not None:
-            below.setdefault(body.parent, []).append(i)
-    ready = [i for i, body in enumerate(bodies) if body.parent is None]
-    order = []
+        if body.parent not in children:
+            hint = did_you_mean(body.parent, [b.name for b in bodies])
+            raise DescriptionError(f"body {body.name!r} has unknown parent {body.parent!r}{hint}")
+        children[body.parent].append(i)
+    ready, order = children[None], []
     while ready:
-        i = heapq.heappop(ready)
-        order.append(i)
-        for child in below.get(bodies[i].name, ()):
+        body = bodies[heapq.heappop(ready)]
+        order.append(body)
+        for child in children[body.name]:
             heapq.heappush(ready, child)
     if len(order) < len(bodies):
-        left = sorted(set(index) - {bodies[i].name for i in order})
-        raise DescriptionError(f"bodies form a cycle: {left}")
-    return tuple(bodies[i] for i in order)
+        raise DescriptionError(
+            f"bodies form a cycle: {sorted({b.name for b in bodies} - {b.name for b in order})}"
+        )
+    return tuple(order)
