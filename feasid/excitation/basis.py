@@ -75,6 +75,11 @@ class SlowedBasis:
         )
 
 
+def times_within_period(basis: Basis, count: int) -> Array:
+    """So many times from zero on at even intervals; the period's end is not among them."""
+    return np.arange(count) * basis.period / count
+
+
 def rest_basis(basis: Basis, scale: Array) -> Array:
     """Scaled coefficients of motions that start and end at rest, shape (size, size - 2).
 
@@ -89,9 +94,8 @@ def rest_basis(basis: Basis, scale: Array) -> Array:
 
 def constant_coefficients(basis: Basis) -> Array:
     """Coefficients of the function that is one, shape (size,)."""
-    count = 4 * basis.size
-    values = basis.matrices(np.arange(count) * basis.period / count)[0]
-    return np.asarray(np.linalg.lstsq(values, np.ones(count), rcond=None)[0])
+    values = basis.matrices(times_within_period(basis, 4 * basis.size))[0]
+    return np.asarray(np.linalg.lstsq(values, np.ones(len(values)), rcond=None)[0])
 
 
 @dataclass(frozen=True)

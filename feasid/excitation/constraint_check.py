@@ -11,6 +11,7 @@ import numpy.typing as npt
 from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
 from feasid.errors import InputError
+from feasid.excitation.basis import times_within_period
 from feasid.excitation.bounds import Bounds
 from feasid.excitation.problem import (
     FINAL_REFINEMENT,
@@ -56,7 +57,7 @@ class Margin:
 def check_times(problem: Problem) -> Array:
     """Times at which motions are checked."""
     count = CHECK_REFINEMENT * LIMIT_GRID_REFINEMENT * FINAL_REFINEMENT * problem.samples
-    return np.asarray(np.arange(count) * problem.basis.period / count)
+    return times_within_period(problem.basis, count)
 
 
 def smallest_margins_of_design(problem: Problem, coefficients: Array, t: Array) -> list[Margin]:
@@ -258,8 +259,7 @@ def largest_feasible_scale(problem: Problem, z: Array, t: Array) -> float:
 
 def scale_to_limits(problem: Problem, z: Array) -> Array:
     """Each joint's motion scaled to reach its tightest limit."""
-    count = LIMIT_GRID_REFINEMENT * problem.samples
-    matrices = problem.basis.matrices(np.arange(count) * problem.basis.period / count)
+    matrices = problem.basis.matrices(problem.limit_grid)
     centre = matrices @ problem.coordinates.centre
     deviation = matrices @ problem.coordinates.coefficients(z) - centre
     most = np.full(centre.shape[2], np.inf)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError, did_you_mean
-from feasid.excitation.basis import Basis, Fourier, SlowedBasis, Splines
+from feasid.excitation.basis import Basis, Fourier, SlowedBasis, Splines, times_within_period
 from feasid.excitation.bounds import Bounds, resolve_bounds
 from feasid.excitation.certificate import weighted_regressor
 from feasid.excitation.constraint_check import largest_feasible_scale, scale_to_limits
@@ -230,7 +230,7 @@ def random_motion(problem: Problem, rng: np.random.Generator) -> Array:
     joints, unknowns = problem.coordinates.shape
     z: Array = 0.5 / np.sqrt(unknowns) * rng.standard_normal(joints * unknowns)
     if problem.constraints or np.isfinite(problem.bounds.torque).any():
-        t = np.arange(problem.samples) * problem.basis.period / problem.samples
+        t = times_within_period(problem.basis, problem.samples)
         return (largest_feasible_scale(problem, z, t) or 1.0) * z
     return z
 

@@ -8,15 +8,15 @@ value and its derivative by M, a symmetric matrix; limits are added as a barrier
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from feasid.core.arrays import Array
-from feasid.excitation.basis import Basis, constant_coefficients, rest_basis
+from feasid.core.arrays import Array, Mask
+from feasid.excitation.basis import Basis, constant_coefficients, rest_basis, times_within_period
 from feasid.excitation.bounds import Bounds
 from feasid.excitation.drives import MotionGradient, Places
 from feasid.excitation.regressor_gradient import MotionRegressor, RegressorEvaluation
@@ -173,8 +173,7 @@ class CoefficientCoordinates:
         cls, basis: Basis, bounds: Bounds, posture: Array, rest: bool
     ) -> CoefficientCoordinates:
         """Around a posture (dof,), in units of the limits; with `rest`, at rest at the ends."""
-        count = SHAPE_SAMPLES * basis.size
-        matrices = basis.matrices(np.arange(count) * basis.period / count)
+        matrices = basis.matrices(times_within_period(basis, SHAPE_SAMPLES * basis.size))
         peaks = np.maximum(np.abs(matrices).max(axis=1), 1e-300)
         spans = []
         for j in range(len(posture)):
@@ -202,16 +201,13 @@ class CoefficientCoordinates:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Coefficients in, the number to minimise and its gradient out.
-
-    `keeping`: additional constraints on postures.
-    """
+    """Coefficients in, the number to minimise and its gradient out."""
 
     basis: Basis  #: Functions of which motions are sums.
     coordinates: CoefficientCoordinates  #: See `basis`.
     dynamics: MotionRegressor  #: With smoothed friction.
     bounds: Bounds  #: Limits per joint.
-    constraints: tuple[PostureConstraint, ...]
+    constraints: tuple[PostureConstraint, ...]  #: Further limits, of postures.
     samples: int  #: Times within a period at which the regressor is formed.
     weights: Array  #: Shape (dof,): inverse torque noise of each row.
     known: Array  #: Shape (nb, nb): information from other data, per sample of the motion.
@@ -219,25 +215,31 @@ class Problem:
     #: Shape (nb,): base parameters where the logarithms of servo gains are unknown besides: `known`
     #: and `scale` have them after the base parameters then.
     expected: Array | None = None
-    _coarse: Array = field(init=False, repr=False)
-    _fine: Array = field(init=False, repr=False)
-    _edges: Array = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        period = self.basis.period
-        coarse = self.basis.matrices(np.arange(self.samples) * period / self.samples)[:3]
-        count = LIMIT_GRID_REFINEMENT * self.samples
-        fine = self.basis.matrices(np.arange(count) * period / count)
-        set_ = object.__setattr__
-        set_(self, "_coarse", coarse)
-        limited = [np.isfinite(limit).any() for limit in self.bounds.derivative_limits]
-        set_(self, "_fine", fine[limited])
-        edges = [
-            limit
-            for limit, any_ in zip(self.bounds.derivative_limits, limited, strict=True)
-            if any_
-        ]
-        set_(self, "_edges", np.concatenate([np.zeros((2, 0)), *edges], axis=1))
+    @cached_property
+    def limit_grid(self) -> Array:
+        """Times within a period at which limits of joints are kept."""
+        return times_within_period(self.basis, LIMIT_GRID_REFINEMENT * self.samples)
+
+    @cached_property
+    def _coarse(self) -> Array:
+        """The basis and two derivatives where the regressor is formed."""
+        return self.basis.matrices(times_within_period(self.basis, self.samples))[:3]
+
+    @cached_property
+    def _limited(self) -> Mask:
+        """Which derivatives of the positions have limits."""
+        return np.isfinite(self.bounds.derivative_limits).any(axis=(1, 2))
+
+    @cached_property
+    def _fine(self) -> Array:
+        """The basis and its derivatives that have limits, where they are kept."""
+        return self.basis.matrices(self.limit_grid)[self._limited]
+
+    @cached_property
+    def _edges(self) -> Array:
+        """These limits one beside the other, (2, ...)."""
+        return np.hstack(np.array(self.bounds.derivative_limits)[self._limited])
 
     @cached_property
     def exact_dynamics(self) -> MotionRegressor:
@@ -253,11 +255,9 @@ class Problem:
 
     def with_smoother_friction(self, times: float) -> Problem:
         """Let friction change its sign over so many times the velocity."""
-        smoothing = self.dynamics.smoothing
-        dynamics = replace(
-            self.dynamics, smoothing=None if smoothing is None else smoothing * times
-        )
-        return replace(self, dynamics=dynamics)
+        assert self.dynamics.smoothing is not None
+        smoother = replace(self.dynamics, smoothing=self.dynamics.smoothing * times)
+        return replace(self, dynamics=smoother)
 
     def motion(self, z: Array) -> tuple[Array, Array, Array]:
         """q, dq and ddq at the samples, each (dof, N)."""

@@ -24,7 +24,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
 from feasid.core.arrays import Array
-from feasid.excitation.problem import LIMIT_GRID_REFINEMENT, LimitBarrier, Objective, Problem
+from feasid.excitation.problem import LimitBarrier, Objective, Problem
 
 Draw = Callable[[np.random.Generator], Array]
 """A random start from a generator."""
@@ -50,20 +50,14 @@ class Perturbations:
     draw: Draw
 
     @cached_property
-    def _sample_times(self) -> Array:
-        count = LIMIT_GRID_REFINEMENT * self.problem.samples
-        return np.asarray(np.arange(count) * self.problem.basis.period / count)
-
-    @cached_property
-    def _position_matrices(self) -> Array:
-        return self.problem.basis.matrices(self._sample_times)
+    def _matrices(self) -> Array:
+        """The basis and its derivatives where limits are kept."""
+        return self.problem.basis.matrices(self.problem.limit_grid)
 
     @cached_property
     def _inverse_position_matrices(self) -> list[Array]:
         """From a joint's positions back to its unknowns."""
-        return [
-            np.linalg.pinv(self._position_matrices[0] @ s) for s in self.problem.coordinates.span
-        ]
+        return [np.linalg.pinv(self._matrices[0] @ s) for s in self.problem.coordinates.span]
 
     def perturb(
         self, z: Array, others: Sequence[Array], rng: np.random.Generator
@@ -96,26 +90,23 @@ class Perturbations:
         """A joint's motion begun at this share of the period and, maybe, run backwards; the nearest
         one that the family has.
         """
-        t = self._sample_times + share * self.problem.basis.period
+        t = self.problem.limit_grid + share * self.problem.basis.period
         positions = self.problem.basis.matrices(-t if back else t)[0]
         span = self.problem.coordinates.span[joint]
         return np.asarray(self._inverse_position_matrices[joint] @ (positions @ (span @ z)))
 
     def _fit_into_limits(self, joint: int, z: Array, like: Array) -> Array:
-        return np.asarray(
-            z
-            * (LIMIT_SHARE * self.limit_usage(joint, like) / max(self.limit_usage(joint, z), 1e-9))
-        )
+        usage, like_usage = self.limit_usage(joint, z), self.limit_usage(joint, like)
+        return np.asarray(z * (LIMIT_SHARE * like_usage / max(usage, 1e-9)))
 
     def limit_usage(self, joint: int, z: Array) -> float:
         """The share that a joint's motion uses of the tightest of its linear limits."""
         problem = self.problem
-        deviation = self._position_matrices @ (problem.coordinates.span[joint] @ z)
-        centre = self._position_matrices @ problem.coordinates.centre[:, joint]
+        deviation = self._matrices @ (problem.coordinates.span[joint] @ z)
+        centre = self._matrices @ problem.coordinates.centre[:, joint]
+        limits = problem.bounds.derivative_limits
         most = 0.0
-        for step, base, limit in zip(
-            deviation, centre, problem.bounds.derivative_limits, strict=True
-        ):
+        for step, base, limit in zip(deviation, centre, limits, strict=True):
             for edge in limit[:, joint]:
                 if np.isfinite(edge):
                     most = max(most, float((step / (edge - base)).max()))

@@ -77,13 +77,13 @@ def _distance_to_segment(point: Array, capsule: Capsule) -> float:
 
 def link_frames(robot: Robot) -> dict[str, LinkFrame]:
     """Every link's frame by name."""
-    out: dict[str, LinkFrame] = {}
     placed: list[tuple[int, Sequence[Member]]] = [(-1, robot.fixed)]
     placed += [(i, b.members or (Member(b.name),)) for i, b in enumerate(robot.bodies)]
-    for body, members in placed:
-        for m in members:
-            out[m.name] = LinkFrame(m.name, body, m.rotation, m.position)
-    return out
+    return {
+        m.name: LinkFrame(m.name, body, m.rotation, m.position)
+        for body, members in placed
+        for m in members
+    }
 
 
 def find_frame(robot: Robot, name: str) -> LinkFrame:
@@ -159,8 +159,8 @@ def _parse_capsule(name: str, entry: Any) -> tuple[Array, Array, float]:
 
 
 def _attach_capsule(at: LinkFrame, start: Array, end: Array, radius: float) -> Capsule:
-    to_body = [at.rotation @ p + at.position for p in (start, end)]
-    return Capsule(at.name, at.body, to_body[0], to_body[1], radius)
+    start, end = (at.rotation @ p + at.position for p in (start, end))
+    return Capsule(at.name, at.body, start, end, radius)
 
 
 def _drop_contained_capsules(capsules: list[Capsule]) -> tuple[Capsule, ...]:
@@ -204,11 +204,13 @@ def _add_force_gradient(
 
 def _world_points(evaluation: RegressorEvaluation, body: int, points: Array) -> Array:
     """World coordinates (3, m, N) of points (3, m) fixed to a body."""
-    if body < 0:
-        return np.repeat(points[:, :, None], evaluation.flow.rate.shape[0], axis=2)
-    turn, place = evaluation.flow.turn[..., body], evaluation.flow.place[..., body]
-    turned: Array = np.einsum("ijn,jm->imn", turn, points)
-    return turned + place[:, None]
+    turn, place = _body_pose(evaluation, body, slice(None))
+    return np.asarray(np.einsum("ijn,jm->imn", turn, points) + place[:, None])
+
+
+def _capsule_ends(evaluation: RegressorEvaluation, capsules: Sequence[Capsule]) -> list[Array]:
+    """Both ends of every capsule in the world, (3, 2, N) each."""
+    return [_world_points(evaluation, c.body, np.stack([c.start, c.end], 1)) for c in capsules]
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,12 +230,13 @@ class WorkspaceBox:
     def _box_sides(self) -> list[tuple[int, float, float]]:
         """Axis, edge, and signed margin per metre of every side."""
         span = self.high - self.low
-        unit = np.where(
-            np.isfinite(span), 2 / np.where(np.isfinite(span), span, 1.0), 1 / DISTANCE_UNIT
-        )
-        ends = [(k, sign) for k in range(3) for sign in (1.0, -1.0)]
-        sides = [(k, (self.low if s > 0 else self.high)[k], s * unit[k]) for k, s in ends]
-        return [(k, float(e), float(u)) for k, e, u in sides if np.isfinite(e)]
+        unit = np.where(np.isfinite(span), 2 / span, 1 / DISTANCE_UNIT)
+        sides = [
+            (k, float(edge), float(sign * unit[k]))
+            for k in range(3)
+            for edge, sign in ((self.low[k], 1.0), (self.high[k], -1.0))
+        ]
+        return [side for side in sides if np.isfinite(side[1])]
 
     def __call__(self, evaluation: RegressorEvaluation) -> tuple[Array, MarginPullback]:
         """See `feasid.excitation.problem.PostureConstraint`."""
@@ -245,9 +248,8 @@ class WorkspaceBox:
                 force[k, 0] += unit * row
             _add_force_gradient(evaluation, self.frame.body, point, force, out)
 
-        return np.stack(
-            [unit * (point[k, 0] - edge) for k, edge, unit in self._box_sides]
-        ), pull_back
+        margins = [unit * (point[k, 0] - edge) for k, edge, unit in self._box_sides]
+        return np.stack(margins), pull_back
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,9 +266,7 @@ class FloorDistance:
 
     def __call__(self, evaluation: RegressorEvaluation) -> tuple[Array, MarginPullback]:
         """See `feasid.excitation.problem.PostureConstraint`."""
-        ends = [
-            _world_points(evaluation, c.body, np.stack([c.start, c.end], 1)) for c in self.capsules
-        ]
+        ends = _capsule_ends(evaluation, self.capsules)
 
         def pull_back(bar: Array, out: MotionGradient) -> None:
             for k, (capsule, points) in enumerate(zip(self.capsules, ends, strict=True)):
@@ -294,9 +294,7 @@ class LinkDistance:
 
     def __call__(self, evaluation: RegressorEvaluation) -> tuple[Array, MarginPullback]:
         """See `feasid.excitation.problem.PostureConstraint`."""
-        ends = [
-            _world_points(evaluation, c.body, np.stack([c.start, c.end], 1)) for c in self.capsules
-        ]
+        ends = _capsule_ends(evaluation, self.capsules)
         start, end = np.stack(ends, axis=2).swapaxes(0, 1)
         a, b = self.pairs.T
         first_point, second_point = closest_points(start[:, a], end[:, a], start[:, b], end[:, b])
@@ -336,12 +334,10 @@ def _polytope_gaps(
         all_near = np.flatnonzero(gap < NEAR)
         if one.polytope is None or not len(all_near):
             continue
-        ends = np.stack([second_hull.start, second_hull.end])
-        corners, radius = (
-            (ends, second_hull.radius)
-            if second_hull.polytope is None
-            else (second_hull.polytope.corners, 0.0)
-        )
+        if second_hull.polytope is None:
+            corners, radius = np.stack([second_hull.start, second_hull.end]), second_hull.radius
+        else:
+            corners, radius = second_hull.polytope.corners, 0.0
         for chunk in np.array_split(all_near, -(-len(all_near) // TOGETHER)):
             own_turn, own_place = _body_pose(evaluation, second_hull.body, chunk)
             points = np.einsum("ijn,mj->imn", own_turn, corners) + own_place[:, None]
@@ -359,11 +355,14 @@ def _polytope_gaps(
             yield at, room[face, n], sign * direction, reach
 
 
-def _body_pose(evaluation: RegressorEvaluation, body: int, samples: Places) -> tuple[Array, Array]:
+def _body_pose(
+    evaluation: RegressorEvaluation, body: int, samples: Places | slice
+) -> tuple[Array, Array]:
     """Rotation (3, 3, n) and origin (3, n) of a body in the base frame at these samples."""
-    if body < 0:
-        return np.repeat(np.eye(3)[:, :, None], len(samples), axis=2), np.zeros((3, len(samples)))
     flow = evaluation.flow
+    if body < 0:
+        count = len(flow.rate[samples])
+        return np.repeat(np.eye(3)[:, :, None], count, axis=2), np.zeros((3, count))
     return flow.turn[..., samples, body], flow.place[..., samples, body]
 
 
@@ -374,13 +373,8 @@ def closest_points(p0: Array, p1: Array, r0: Array, r1: Array) -> tuple[Array, A
     first again (Ericson, Real-Time Collision Detection, 5.1.9).
     """
     u, v, w = p1 - p0, r1 - r0, p0 - r0
-    uu, vv, uv, uw, vw = (
-        dot_product(u, u),
-        dot_product(v, v),
-        dot_product(u, v),
-        dot_product(u, w),
-        dot_product(v, w),
-    )
+    uu, vv, uv = dot_product(u, u), dot_product(v, v), dot_product(u, v)
+    uw, vw = dot_product(u, w), dot_product(v, w)
     tiny = MIN_AXIS_DISTANCE**2
     denominator = uu * vv - uv * uv
     skew = denominator > tiny
@@ -448,12 +442,12 @@ def posture_constraints(
         ]
         moved = tuple(c for c, m in heights if np.ptp(m, axis=1).max() > MIN_AXIS_DISTANCE)
         out.append(FloorDistance(floor, moved))
-    pairs = (
-        collision_pairs(capsules_by_link, robot.parents, ignore)
-        if collision
-        else np.zeros((0, 2), np.intp)
-    )
-    if len(pairs):
+    if collision and not capsules_by_link:
+        notes.append(
+            "collisions between links are not avoided: no collision primitives, no capsules="
+        )
+    pairs = collision_pairs(capsules_by_link, robot.parents, ignore)
+    if collision and len(pairs):
         always = (LinkDistance(capsules_by_link, pairs, clearance)(evaluation)[0] < 0).all(axis=1)
         for a, b in pairs[always]:
             links = f"{capsules_by_link[a].link!r} and {capsules_by_link[b].link!r}"
@@ -462,10 +456,6 @@ def posture_constraints(
             )
         if not always.all():
             out.append(LinkDistance(capsules_by_link, pairs[~always], clearance))
-    elif collision and not capsules_by_link:
-        notes.append(
-            "collisions between links are not avoided: no collision primitives, no capsules="
-        )
     return tuple(out)
 
 
