@@ -317,286 +317,248 @@ class Subjects:
         )
 
 
+def call(function, /, **given):
+    """A function with good arguments."""
+    return function, given
+
+
 def calls(s):
     """Per name: a function that makes the callable, with good arguments."""
     q = s.q
     one = q[0]
-    contact = feasid.floating.Contact("box")
     qf = np.zeros((2, 7))
     joints = (np.zeros((2, 1)),) * 3
     eye = np.broadcast_to(np.eye(3), (2, 3, 3))
     three, six = np.zeros((2, 3)), np.zeros((2, 6))
     dh = [(0, 1.0, 0, 0), (0, 1.0, 0, 0)]
-    some = {"joint": "slide", "factors": {"shoulder": 1.0}, "offset": 0.0}
-    loop = {
-        "name": "l",
-        "first": "a",
-        "second": "b",
-        "first_position": np.zeros(3),
-        "second_position": np.zeros(3),
-        "kind": "connect",
-        "first_rotation": np.eye(3),
-        "second_rotation": np.eye(3),
-    }
-    excite = {
-        "duration": 2.0,
-        "harmonics": 2,
-        "rounds": 0,
-        "starts": 1,
-        "position": 1.0,
-        "velocity": 2.0,
-        "acceleration": 5.0,
-        "collision": False,
-        "time_limit": 1.0,
-    }
-    f, r, p = feasid, s.robot, feasid.problems
+    f, r, p, floating = feasid, s.robot, feasid.problems, feasid.floating
     R, beta = np.eye(s.base.size), s.unknowns["values"]
     out = {
         # functions
-        "base_parameters": lambda: (f.base_parameters, {"robot": r}),
-        "servo_scale_groups": lambda: (f.servo_scale_groups, {"robot": r}),
-        "check": lambda: (f.check, {"subject": s.full}),
-        "compare": lambda: (f.compare, {"a": r, "b": r}),
-        "contact_torques": lambda: (
-            f.floating.contact_torques,
-            {"robot": s.floating, "q": qf, "contacts": []},
+        "base_parameters": lambda: call(f.base_parameters, robot=r),
+        "servo_scale_groups": lambda: call(f.servo_scale_groups, robot=r),
+        "check": lambda: call(f.check, subject=s.full),
+        "compare": lambda: call(f.compare, a=r, b=r),
+        "contact_torques": lambda: call(
+            floating.contact_torques, robot=s.floating, q=qf, contacts=[]
         ),
-        "correct": lambda: (f.correct, {"subject": s.full}),
-        "diagnose": lambda: (f.diagnose, {"log": s.log, "robot": s.full}),
-        "excite": lambda: (f.excite, dict(robot=r, **excite)),
-        "feasible_least_squares": lambda: (
+        "correct": lambda: call(f.correct, subject=s.full),
+        "diagnose": lambda: call(f.diagnose, log=s.log, robot=s.full),
+        "excite": lambda: call(
+            f.excite, robot=r, duration=2.0, rounds=0, starts=1, **SMALL_MOTION, time_limit=1.0
+        ),
+        "feasible_least_squares": lambda: call(
             f.feasible_least_squares,
-            {"R": R, "rho": beta, "base": s.base, "feasible": f.feasible_set(s.base.robot)},
+            R=R,
+            rho=beta,
+            base=s.base,
+            feasible=f.feasible_set(s.base.robot),
         ),
-        "feasible_set": lambda: (f.feasible_set, {"robot": r}),
-        "fit": lambda: (f.fit, dict(data=s.reduced, robot=r, **QUICK)),
-        "floating_motion": lambda: (
-            f.floating.floating_motion,
-            {
-                "robot": s.floating,
-                "joints": joints,
-                "rotation": eye,
-                "twist": six,
-                "acceleration": six,
-            },
+        "feasible_set": lambda: call(f.feasible_set, robot=r),
+        "fit": lambda: call(f.fit, data=s.reduced, robot=r, **QUICK),
+        "floating_motion": lambda: call(
+            floating.floating_motion,
+            robot=s.floating,
+            joints=joints,
+            rotation=eye,
+            twist=six,
+            acceleration=six,
         ),
-        "contact_nullspace": lambda: (
-            f.floating.contact_nullspace,
-            {"robot": s.floating, "q": qf, "contacts": [contact]},
+        "contact_nullspace": lambda: call(
+            floating.contact_nullspace, robot=s.floating, q=qf, contacts=[floating.Contact("box")]
         ),
-        "imu_motion": lambda: (
-            f.floating.imu_motion,
-            {
-                "robot": s.floating,
-                "joints": joints,
-                "gyro": three,
-                "accelerometer": three,
-                "angular_acceleration": three,
-            },
+        "imu_motion": lambda: call(
+            floating.imu_motion,
+            robot=s.floating,
+            joints=joints,
+            gyro=three,
+            accelerometer=three,
+            angular_acceleration=three,
         ),
-        "inverse_dynamics": lambda: (
-            f.inverse_dynamics,
-            {"robot": s.full, "q": q, "dq": q, "ddq": q},
-        ),
-        "load": lambda: (f.load, {"path": s.new(".feasid")}),
-        "load_robot": lambda: (f.load_robot, {"path": s.path}),
-        "payload": lambda: (f.payload, {"loaded": s.log, "unloaded": s.reduced, "robot": r}),
-        "payload_from_wrench": lambda: (f.payload_from_wrench, {"log": s.log, "robot": r}),
-        "read_log": lambda: (f.read_log, {"source": s.folder / "log.csv"}),
-        "parallelogram": lambda: (
+        "inverse_dynamics": lambda: call(f.inverse_dynamics, robot=s.full, q=q, dq=q, ddq=q),
+        "load": lambda: call(f.load, path=s.new(".feasid")),
+        "load_robot": lambda: call(f.load_robot, path=s.path),
+        "payload": lambda: call(f.payload, loaded=s.log, unloaded=s.reduced, robot=r),
+        "payload_from_wrench": lambda: call(f.payload_from_wrench, log=s.log, robot=r),
+        "read_log": lambda: call(f.read_log, source=s.folder / "log.csv"),
+        "parallelogram": lambda: call(
             f.parallelogram,
-            {
-                "robot": f.Robot.from_dh([(0, 1, 0, 0), (0, 1, 0, 0)]),
-                "shoulder": "1",
-                "elbow": "2",
-                "reach": three,
-            },
+            robot=f.Robot.from_dh([(0, 1, 0, 0), (0, 1, 0, 0)]),
+            shoulder="1",
+            elbow="2",
+            reach=three,
         ),
-        "reduce": lambda: (f.reduce, {"data": s.log, "robot": r}),
-        "regressor": lambda: (f.regressor, {"robot": r, "q": q, "dq": q, "ddq": q}),
-        "rotation_matrices": lambda: (
-            f.floating.rotation_matrices,
-            {"quaternion": [[1.0, 0, 0, 0]]},
+        "reduce": lambda: call(f.reduce, data=s.log, robot=r),
+        "regressor": lambda: call(f.regressor, robot=r, q=q, dq=q, ddq=q),
+        "rotation_matrices": lambda: call(floating.rotation_matrices, quaternion=[[1.0, 0, 0, 0]]),
+        "ExternalTorque": lambda: call(
+            f.ExternalTorque, fit=s.believing[0], rate=500.0, backend="python"
         ),
-        "ExternalTorque": lambda: (
-            f.ExternalTorque,
-            {"fit": s.believing[0], "rate": 500.0, "backend": "python"},
-        ),
-        "sample": lambda: (f.sample, {"robot": s.full, "count": 2}),
-        "simulate": lambda: (f.simulate, {"robot": s.full, "log": s.log, "horizon": 0.1}),
-        "torque_constants": lambda: (f.torque_constants, {"log": s.log, "robot": s.full}),
-        "fit_fleet": lambda: (f.fit_fleet, {"robots": {"a": s.log, "b": s.log}, "robot": s.full}),
-        "replay": lambda: (
-            f.replay,
-            {"log": s.log, "robot": s.full, "window": 0.3, "interval": 0.3},
-        ),
-        "write": lambda: (f.write, {"robot": s.full, "path": s.new(".urdf")}),
-        "export_c": lambda: (
-            f.export_c,
-            {"robot": s.full, "path": s.new(".c"), "routines": ["gravity"]},
-        ),
-        "floating_log": lambda: (f.floating.floating_log, {"df": s.log, "robot": s.floating}),
-        "datasets.load": lambda: (f.datasets.load, {"name": "nonsense"}),
-        "problems.robot_unknowns": lambda: (p.robot_unknowns, s.unknowns),
+        "sample": lambda: call(f.sample, robot=s.full, count=2),
+        "simulate": lambda: call(f.simulate, robot=s.full, log=s.log, horizon=0.1),
+        "torque_constants": lambda: call(f.torque_constants, log=s.log, robot=s.full),
+        "fit_fleet": lambda: call(f.fit_fleet, robots={"a": s.log, "b": s.log}, robot=s.full),
+        "replay": lambda: call(f.replay, log=s.log, robot=s.full, window=0.3, interval=0.3),
+        "write": lambda: call(f.write, robot=s.full, path=s.new(".urdf")),
+        "export_c": lambda: call(f.export_c, robot=s.full, path=s.new(".c"), routines=["gravity"]),
+        "floating_log": lambda: call(floating.floating_log, df=s.log, robot=s.floating),
+        "datasets.load": lambda: call(f.datasets.load, name="nonsense"),
+        "problems.robot_unknowns": lambda: call(p.robot_unknowns, **s.unknowns),
         # constructors
-        "Body": lambda: (f.Body, {"name": "a", "parent": None, "inertial": np.arange(10.0)}),
-        "Certificate": lambda: (f.Certificate, {"data": s.verdict.certificate.data}),
-        "ComputedTorque": lambda: (f.ComputedTorque, {"robot": s.full}),
-        "Contact": lambda: (f.floating.Contact, {"body": "box", "force": three}),
-        "Coupling": lambda: (f.Coupling, some),
-        "Drive": lambda: (f.Drive, {"name": "d", "coupling": {"slide": 1.0}}),
-        "CustomJointTerm": lambda: (
-            f.CustomJointTerm,
-            {"name": "f", "function": lambda q, dq, ddq, load: q},
+        "Body": lambda: call(f.Body, name="a", parent=None, inertial=np.arange(10.0)),
+        "Certificate": lambda: call(f.Certificate, data=s.verdict.certificate.data),
+        "ComputedTorque": lambda: call(f.ComputedTorque, robot=s.full),
+        "Contact": lambda: call(floating.Contact, body="box", force=three),
+        "Coupling": lambda: call(f.Coupling, joint="slide", factors={"shoulder": 1.0}, offset=0.0),
+        "Drive": lambda: call(f.Drive, name="d", coupling={"slide": 1.0}),
+        "CustomJointTerm": lambda: call(
+            f.CustomJointTerm, name="f", function=lambda q, dq, ddq, load: q
         ),
-        "AcceptanceRules": lambda: (f.AcceptanceRules, {}),
-        "GaussianPrior": lambda: (
+        "AcceptanceRules": lambda: call(f.AcceptanceRules),
+        "GaussianPrior": lambda: call(
             f.GaussianPrior,
-            {"parameters": r.parameter_names, "mean": np.zeros(r.size), "matrix": np.eye(r.size)},
+            parameters=r.parameter_names,
+            mean=np.zeros(r.size),
+            matrix=np.eye(r.size),
         ),
-        "Imu": lambda: (f.floating.Imu, {"link": "box"}),
-        "Loop": lambda: (f.Loop, loop),
-        "Note": lambda: (f.Note, {"text": "a"}),
-        "CompiledDynamics": lambda: (f.CompiledDynamics, {"robot": s.full}),
-        "OnlineFit": lambda: (f.OnlineFit, {"robot": s.full, "rate": 200.0, "base": s.online_base}),
-        "Recording": lambda: (f.Recording, {"source": s.log}),
-        "Robot": lambda: (f.Robot, {"bodies": r.bodies}),
-        "Rotor": lambda: (f.Rotor, {"gear": 10.0}),
-        "ContactSensor": lambda: (f.floating.ContactSensor, {"body": "box"}),
-        "Robot.from_dh": lambda: (f.Robot.from_dh, {"rows": dh}),
-        "GaussianPrior.of": lambda: (f.GaussianPrior.of, {"fit": s.fit}),
-        "Certificate.load": lambda: (f.Certificate.load, {"path": s.new(".json")}),
-        "Recording.from_source": lambda: (f.Recording.from_source, {"source": s.log}),
-        "Reduced.load": lambda: (f.Reduced.load, {"path": s.new(".reduced")}),
-        "Reduced.from_samples": lambda: (
-            f.Reduced.from_samples,
-            {"robot": r, "q": q, "dq": q, "ddq": q, "tau": q},
+        "Imu": lambda: call(floating.Imu, link="box"),
+        "Loop": lambda: call(
+            f.Loop,
+            name="l",
+            first="a",
+            second="b",
+            first_position=np.zeros(3),
+            second_position=np.zeros(3),
+            kind="connect",
+            first_rotation=np.eye(3),
+            second_rotation=np.eye(3),
         ),
+        "Note": lambda: call(f.Note, text="a"),
+        "CompiledDynamics": lambda: call(f.CompiledDynamics, robot=s.full),
+        "OnlineFit": lambda: call(f.OnlineFit, robot=s.full, rate=200.0, base=s.online_base),
+        "Recording": lambda: call(f.Recording, source=s.log),
+        "Robot": lambda: call(f.Robot, bodies=r.bodies),
+        "Rotor": lambda: call(f.Rotor, gear=10.0),
+        "ContactSensor": lambda: call(floating.ContactSensor, body="box"),
+        "Robot.from_dh": lambda: call(f.Robot.from_dh, rows=dh),
+        "GaussianPrior.of": lambda: call(f.GaussianPrior.of, fit=s.fit),
+        "Certificate.load": lambda: call(f.Certificate.load, path=s.new(".json")),
+        "Recording.from_source": lambda: call(f.Recording.from_source, source=s.log),
+        "Reduced.load": lambda: call(f.Reduced.load, path=s.new(".reduced")),
+        "Reduced.from_samples": lambda: call(
+            f.Reduced.from_samples, robot=r, q=q, dq=q, ddq=q, tau=q
+        ),
+        # methods
+        "BaseParameters.explain": lambda: call(
+            s.base.explain, name=".".join(r.parameter_names[-1])
+        ),
+        "BaseParameters.missing_for": lambda: call(s.base.missing_for, use=s.base),
+        "BaseParameters.values": lambda: call(s.base.values, parameters=np.zeros(r.size)),
+        "Certificate.save": lambda: call(s.verdict.certificate.save, path=s.new(".json")),
+        "ComputedTorque.torque": lambda: call(s.control.torque, q=one, dq=one, ddq=one),
+        "Drive.factor": lambda: call(s.drive.factor, symbol="fv", q=one, dq=one, ddq=one),
+        "Drive.feature": lambda: call(s.drive.feature, symbol="p1"),
+        "Drive.needs_load": lambda: call(s.drive.needs_load, symbol="fv"),
+        "CustomJointTerm.values": lambda: call(s.feature.values, q=one, dq=one, ddq=one, load=None),
+        "ExcitationProblem.barrier": lambda: call(
+            s.problem.barrier, z=s.problem.start, weight=1.0, reach=1.0
+        ),
+        "Fit.errors": lambda: call(s.fit.errors, other=s.log),
+        "Fit.errors_of": lambda: call(s.fit.errors_of, reduced=s.reduced),
+        "Fit.predict": lambda: call(s.fit.predict, log=s.log),
+        "Fit.range": lambda: call(s.fit.range, wanted="upper.m"),
+        "Fit.ranges": lambda: call(s.fit.ranges, wanted=["upper.m"]),
+        "Fit.test_options": lambda: call(s.fit.test_options, options={"cutoff": 5.0}),
+        "Fit.export_c": lambda: call(s.fit.export_c, path=s.new(".c")),
+        "Fit.verify": lambda: call(s.fit.verify, path=s.path, client="nonsense"),
+        "Fit.write": lambda: call(s.fit.write, path=s.new(".urdf"), force=True),
+        "FeasibleSet.without_constraints": lambda: call(
+            s.set.without_constraints, names=["mass of upper"]
+        ),
+        "FeasibleSet.with_user_constraints_of": lambda: call(
+            s.set.with_user_constraints_of, other=s.set
+        ),
+        "FeasibleSet.with_margin": lambda: call(s.set.with_margin, margin=1e-6),
+        "Fit.display": lambda: call(s.fit.display),
+        "Fit.summary": lambda: call(s.fit.summary),
+        "Fit.report": lambda: call(s.fit.report, path=s.new(".html")),
+        "Fit.save": lambda: call(s.fit.save, path=s.new(".feasid")),
+        "Fit.predicted_errors": lambda: call(s.fit.predicted_errors, reduced=s.reduced),
+        "Fit.error_law": lambda: call(s.believing[0].error_law, gain=30.0),
+        "Fit.sample": lambda: call(s.believing[0].sample, count=2),
+        "Samples.arrays": lambda: call(s.samples.arrays),
+        "Samples.write": lambda: call(s.samples.write, folder=s.folder / "drawn"),
+        "Fit.simulate": lambda: call(s.fit.simulate, log=s.log, horizon=0.1),
+        "ExternalTorque.update": lambda: call(s.observer.update, t=0.0, q=one, dq=one, tau=one),
+        "ExternalTorque.export_c": lambda: call(s.observer.export_c, path=s.new(".c")),
+        "ContactEstimate.wrench": lambda: call(s.contact.wrench, link="upper"),
+        "Payload.to": lambda: call(s.loaded.to, maker="franka"),
+        "OnlineFit.save": lambda: call(s.online.save, path=s.new(".feasid")),
+        "OnlineFit.update": lambda: call(s.online.update, q=one, tau=one),
+        "OnlineFit.extend": lambda: call(s.online.extend, q=q, tau=q),
+        "Payload.on": lambda: call(s.loaded.on, robot=s.full),
+        "Fleet.fit": lambda: call(s.fleet.fit, data=s.log),
+        "Fleet.save": lambda: call(s.fleet.save, path=s.new(".feasid")),
+        "Fleet.report": lambda: call(s.fleet.report, path=s.new(".html")),
+        "Replay.line": lambda: call(s.replay.line, k=0),
+        "Replay.plot": lambda: call(s.replay.plot, path=s.new(".png")),
+        "Range.certificate": lambda: call(s.range.certificate, end="lower"),
+        "Reduced.residuals": lambda: call(
+            s.reduced.residuals, beta=np.zeros(len(s.reduced.columns))
+        ),
+        "Reduced.save": lambda: call(s.reduced.save, path=s.new(".reduced")),
+        "Reduced.triangle": lambda: call(s.reduced.triangle),
+        "Reduced.with_notes": lambda: call(s.reduced.with_notes, notes="a"),
+        "Reduced.with_shifted_torques": lambda: call(s.reduced.with_shifted_torques, delay=0.001),
+        "FileCorrection.write": lambda: call(s.repair.write, path=s.new(".urdf")),
+        "Robot.check_parameters": lambda: call(r.check_parameters, parameters=np.zeros(r.size)),
+        "Robot.joint_index": lambda: call(r.joint_index, joint="slide"),
+        "Robot.locked": lambda: call(r.locked, joints={"slide": 0.1}),
+        "Robot.pose": lambda: call(r.pose, positions={"slide": 0.1}),
+        "Robot.rotor_columns": lambda: call(r.rotor_columns, body=0),
+        "Robot.with_gravity": lambda: call(r.with_gravity, gravity=[0, 0, -9.81]),
+        "Robot.with_joint_terms": lambda: call(r.with_joint_terms),
+        "Robot.with_loops": lambda: call(r.with_loops, loops=()),
+        "Robot.with_transition": lambda: call(r.with_transition, speed=0.1),
+        "Robot.with_values": lambda: call(r.with_values, parameters=np.zeros(r.size)),
+        "Trajectory.at": lambda: call(s.motion.at, t=[0.1]),
+        "Trajectory.check_approach": lambda: call(s.motion.check_approach, start=s.motion.q[0]),
+        "Trajectory.jerk": lambda: call(s.motion.jerk, t=[0.1]),
+        "Trajectory.to_csv": lambda: call(s.motion.to_csv, path=s.new(".csv")),
+        "Trajectory.to_frame": lambda: call(s.motion.to_frame),
+        "Trajectory.to_ros": lambda: call(s.motion.to_ros, path=s.new(".yaml")),
     }
 
-    def methods(name, subject, given):
-        method = name.split(".")[1]
-        out[name] = lambda: (getattr(subject(), method), given())
+    def methods(kind, names, subject, given):
+        for name in names:
+            out[f"{kind}.{name}"] = lambda name=name: (getattr(subject(), name), given())
 
-    methods(
-        "BaseParameters.explain",
-        lambda: s.base,
-        lambda: {"name": f"{r.parameter_names[-1][0]}.{r.parameter_names[-1][1]}"},
-    )
-    methods("BaseParameters.missing_for", lambda: s.base, lambda: {"use": s.base})
-    methods("BaseParameters.values", lambda: s.base, lambda: {"parameters": np.zeros(r.size)})
-    methods("Certificate.save", lambda: s.verdict.certificate, lambda: {"path": s.new(".json")})
-    methods("ComputedTorque.torque", lambda: s.control, lambda: {"q": one, "dq": one, "ddq": one})
-    methods(
-        "Drive.factor", lambda: s.drive, lambda: {"symbol": "fv", "q": one, "dq": one, "ddq": one}
-    )
-    methods("Drive.feature", lambda: s.drive, lambda: {"symbol": "p1"})
-    methods("Drive.needs_load", lambda: s.drive, lambda: {"symbol": "fv"})
-    methods(
-        "CustomJointTerm.values",
-        lambda: s.feature,
-        lambda: {"q": one, "dq": one, "ddq": one, "load": None},
-    )
-    methods(
-        "ExcitationProblem.barrier",
-        lambda: s.problem,
-        lambda: {"z": s.problem.start, "weight": 1.0, "reach": 1.0},
-    )
-    for name in ("gradient", "margins", "objective"):
-        methods(f"ExcitationProblem.{name}", lambda: s.problem, lambda: {"z": s.problem.start})
-    methods("Fit.errors", lambda: s.fit, lambda: {"other": s.log})
-    methods("Fit.errors_of", lambda: s.fit, lambda: {"reduced": s.reduced})
-    methods("Fit.predict", lambda: s.fit, lambda: {"log": s.log})
-    methods("Fit.range", lambda: s.fit, lambda: {"wanted": "upper.m"})
-    methods("Fit.ranges", lambda: s.fit, lambda: {"wanted": ["upper.m"]})
-    methods("Fit.test_options", lambda: s.fit, lambda: {"options": {"cutoff": 5.0}})
-    methods("Fit.export_c", lambda: s.fit, lambda: {"path": s.new(".c")})
-    methods("Fit.verify", lambda: s.fit, lambda: {"path": s.path, "client": "nonsense"})
-    methods("Fit.write", lambda: s.fit, lambda: {"path": s.new(".urdf"), "force": True})
-    for name in ("linear_values", "contains", "contains_strictly", "violations"):
-        methods(f"FeasibleSet.{name}", lambda: s.set, lambda: {"delta": s.fit.delta})
-    methods("FeasibleSet.without_constraints", lambda: s.set, lambda: {"names": ["mass of upper"]})
-    methods("FeasibleSet.with_user_constraints_of", lambda: s.set, lambda: {"other": s.set})
-    methods("FeasibleSet.with_margin", lambda: s.set, lambda: {"margin": 1e-6})
+    at_start = ("gradient", "margins", "objective")
+    methods("ExcitationProblem", at_start, lambda: s.problem, lambda: {"z": s.problem.start})
+    of_values = ("linear_values", "contains", "contains_strictly", "violations")
+    methods("FeasibleSet", of_values, lambda: s.set, lambda: {"delta": s.fit.delta})
+    read = ("motion", "motions", "raw", "table")
+    methods("Recording", read, lambda: s.recording, lambda: {"robot": r})
+    methods("Robot", ("coupling", "drive_columns"), lambda: s.terms, lambda: {"drive": 0})
+    for kind in ("ComputedTorque", "CompiledDynamics"):
+        for names, given in {
+            ("gravity", "mass_matrix"): {"q": one},
+            ("friction",): {"q": one, "dq": one},
+            ("regressor", "inverse_dynamics"): {"q": one, "dq": one, "ddq": one},
+            ("forward_dynamics",): {"q": one, "dq": one, "tau": one},
+        }.items():
+            methods(kind, names, lambda: s.control, given.copy)
+        beta_of_control = lambda: {"beta": s.control.base.values(s.full.values)}  # noqa: E731
+        methods(kind, ("use",), lambda: s.control, beta_of_control)
     shared = {"p": p.robot_unknowns(**s.unknowns)}
     for name, given in {
         "feasibility_test": {"beta": beta},
         "closest_correction": {"beta": beta},
         "feasible_least_squares": {"R": R, "rho": beta},
     }.items():
-        out[f"problems.{name}"] = partial(lambda *call: call, getattr(p, name), shared | given)
+        out[f"problems.{name}"] = partial(call, getattr(p, name), **shared, **given)
     for result in s.results:
         out[type(result).__name__] = partial(_built, result)
-    methods("Fit.display", lambda: s.fit, lambda: {})
-    methods("Fit.summary", lambda: s.fit, lambda: {})
-    methods("Fit.report", lambda: s.fit, lambda: {"path": s.new(".html")})
-    methods("Fit.save", lambda: s.fit, lambda: {"path": s.new(".feasid")})
-    methods("Fit.predicted_errors", lambda: s.fit, lambda: {"reduced": s.reduced})
-    methods("Fit.error_law", lambda: s.believing[0], lambda: {"gain": 30.0})
-    methods("Fit.sample", lambda: s.believing[0], lambda: {"count": 2})
-    methods("Samples.arrays", lambda: s.samples, lambda: {})
-    methods("Samples.write", lambda: s.samples, lambda: {"folder": s.folder / "drawn"})
-    methods("Fit.simulate", lambda: s.fit, lambda: {"log": s.log, "horizon": 0.1})
-    methods(
-        "ExternalTorque.update",
-        lambda: s.observer,
-        lambda: {"t": 0.0, "q": one, "dq": one, "tau": one},
-    )
-    methods("ExternalTorque.export_c", lambda: s.observer, lambda: {"path": s.new(".c")})
-    methods("ContactEstimate.wrench", lambda: s.contact, lambda: {"link": "upper"})
-    methods("Payload.to", lambda: s.loaded, lambda: {"maker": "franka"})
-    for kind in ("ComputedTorque", "CompiledDynamics"):
-        methods(
-            f"{kind}.forward_dynamics", lambda: s.control, lambda: {"q": one, "dq": one, "tau": one}
-        )
-        methods(f"{kind}.regressor", lambda: s.control, lambda: {"q": one, "dq": one, "ddq": one})
-        methods(f"{kind}.friction", lambda: s.control, lambda: {"q": one, "dq": one})
-        methods(f"{kind}.gravity", lambda: s.control, lambda: {"q": one})
-        methods(
-            f"{kind}.inverse_dynamics", lambda: s.control, lambda: {"q": one, "dq": one, "ddq": one}
-        )
-        methods(f"{kind}.mass_matrix", lambda: s.control, lambda: {"q": one})
-        methods(
-            f"{kind}.use", lambda: s.control, lambda: {"beta": s.control.base.values(s.full.values)}
-        )
-    methods("OnlineFit.save", lambda: s.online, lambda: {"path": s.new(".feasid")})
-    methods("OnlineFit.update", lambda: s.online, lambda: {"q": one, "tau": one})
-    methods("OnlineFit.extend", lambda: s.online, lambda: {"q": q, "tau": q})
-    methods("Payload.on", lambda: s.loaded, lambda: {"robot": s.full})
-    methods("Fleet.fit", lambda: s.fleet, lambda: {"data": s.log})
-    methods("Fleet.save", lambda: s.fleet, lambda: {"path": s.new(".feasid")})
-    methods("Fleet.report", lambda: s.fleet, lambda: {"path": s.new(".html")})
-    methods("Replay.line", lambda: s.replay, lambda: {"k": 0})
-    methods("Replay.plot", lambda: s.replay, lambda: {"path": s.new(".png")})
-    methods("Range.certificate", lambda: s.range, lambda: {"end": "lower"})
-    for name in ("motion", "motions", "raw", "table"):
-        methods(f"Recording.{name}", lambda: s.recording, lambda: {"robot": r})
-    methods(
-        "Reduced.residuals", lambda: s.reduced, lambda: {"beta": np.zeros(len(s.reduced.columns))}
-    )
-    methods("Reduced.save", lambda: s.reduced, lambda: {"path": s.new(".reduced")})
-    methods("Reduced.triangle", lambda: s.reduced, lambda: {})
-    methods("Reduced.with_notes", lambda: s.reduced, lambda: {"notes": "a"})
-    methods("Reduced.with_shifted_torques", lambda: s.reduced, lambda: {"delay": 0.001})
-    methods("FileCorrection.write", lambda: s.repair, lambda: {"path": s.new(".urdf")})
-    methods("Robot.check_parameters", lambda: r, lambda: {"parameters": np.zeros(r.size)})
-    for name in ("coupling", "drive_columns"):
-        methods(f"Robot.{name}", lambda: s.terms, lambda: {"drive": 0})
-    methods("Robot.joint_index", lambda: r, lambda: {"joint": "slide"})
-    methods("Robot.locked", lambda: r, lambda: {"joints": {"slide": 0.1}})
-    methods("Robot.pose", lambda: r, lambda: {"positions": {"slide": 0.1}})
-    methods("Robot.rotor_columns", lambda: r, lambda: {"body": 0})
-    methods("Robot.with_gravity", lambda: r, lambda: {"gravity": [0, 0, -9.81]})
-    methods("Robot.with_joint_terms", lambda: r, lambda: {})
-    methods("Robot.with_loops", lambda: r, lambda: {"loops": ()})
-    methods("Robot.with_transition", lambda: r, lambda: {"speed": 0.1})
-    methods("Robot.with_values", lambda: r, lambda: {"parameters": np.zeros(r.size)})
-    methods("Trajectory.at", lambda: s.motion, lambda: {"t": [0.1]})
-    methods("Trajectory.check_approach", lambda: s.motion, lambda: {"start": s.motion.q[0]})
-    methods("Trajectory.jerk", lambda: s.motion, lambda: {"t": [0.1]})
-    methods("Trajectory.to_csv", lambda: s.motion, lambda: {"path": s.new(".csv")})
-    methods("Trajectory.to_frame", lambda: s.motion, lambda: {})
-    methods("Trajectory.to_ros", lambda: s.motion, lambda: {"path": s.new(".yaml")})
     return out
 
 
