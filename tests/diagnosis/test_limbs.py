@@ -26,9 +26,8 @@ ROWS = np.arange(40, 1960, 4)
 """Every fourth row of a stretch of ten seconds."""
 
 
-@pytest.fixture(scope="module")
-def walker():
-    """A base with two legs of two hinges each, and its equations: legs push in turn."""
+def base_with_two_legs():
+    """Legs of two hinges each."""
     ten = feasid.robot.inertia.from_mass_com_inertia(1.0, [0.05, 0, -0.1], 0.01 * np.eye(3))
     bodies = [feasid.Body("base", None, motion=np.eye(6), inertial=5 * ten)]
     for side, y in (("L", 0.2), ("R", -0.2)):
@@ -39,7 +38,16 @@ def walker():
             feasid.Body(f"leg{side}", f"hip{side}", position=[0, 0, -0.3], inertial=ten,
                         motion=np.array(axis, dtype=float)[:, 1:]),
         ]  # fmt: skip
-    robot = feasid.Robot(tuple(bodies))
+    return feasid.Robot(tuple(bodies))
+
+
+WALKER = base_with_two_legs()
+
+
+@pytest.fixture(scope="module")
+def limbs():
+    """The equations of a walker whose legs push in turn."""
+    robot = WALKER
     contacts = {side: ContactSensor(f"leg{side}", (0.0, 0.0, -0.3)) for side in "LR"}
     rng, n = np.random.default_rng(0), len(ROWS)
     motion = FloatingMotion(*(scale * rng.normal(size=(n, robot.dof)) for scale in (0.3, 1.0, 1.0)))
@@ -56,10 +64,9 @@ def walker():
         jacobian = frame_jacobian(robot, motion.q, touch.body, touch.position)[:, 3:]
         pushed += np.einsum("nij,ni->nj", jacobian, forces[side])
     torques = inverse_dynamics(robot, *motion, parameters=robot.values) - pushed
-    limbs = LimbEquations(
+    return LimbEquations(
         motion, torques, contacts, forces, whole, {}, np.arange(6, robot.dof), ROWS, RATE, 0.0
     )
-    return robot, limbs
 
 
 def changed(limbs, change):
@@ -73,18 +80,16 @@ def only(found):
     return one
 
 
-def test_right_forces_are_right(walker):
-    robot, limbs = walker
-    assert _force_mistakes(limbs, robot) == []
+def test_right_forces_are_right(limbs):
+    assert _force_mistakes(limbs, WALKER) == []
     assert _constant_force_findings(limbs) == []
-    assert _force_mistakes(changed(limbs, lambda s, f: 0.55 * f), robot) == []
-    assert _force_mistakes(changed(limbs, lambda s, f: 1.9 * f), robot) == []
+    assert _force_mistakes(changed(limbs, lambda s, f: 0.55 * f), WALKER) == []
+    assert _force_mistakes(changed(limbs, lambda s, f: 1.9 * f), WALKER) == []
 
 
 @pytest.mark.parametrize("factor", [-1.0, 0.45, 2.1, 1 / 9.81, -0.1])
-def test_forces_in_another_unit(walker, factor):
-    robot, limbs = walker
-    found = only(_force_mistakes(changed(limbs, lambda s, f: factor * f), robot))
+def test_forces_in_another_unit(limbs, factor):
+    found = only(_force_mistakes(changed(limbs, lambda s, f: factor * f), WALKER))
     assert found.code == ("force-sign" if factor < 0 else "force-unit")
     assert found.values["factor"] == pytest.approx(1 / factor)
     what = "its sign is reversed" if factor < 0 else "a unit?"
@@ -94,15 +99,14 @@ def test_forces_in_another_unit(walker, factor):
     )
     assert found.remedy == f"multiply these columns by {1 / factor:.3g}"
     assert found.columns == tuple(f"force_{s}_{a}" for s in "LR" for a in "xyz")
-    one = only(_force_mistakes(changed(limbs, lambda s, f: factor * f if s == "R" else f), robot))
+    one = only(_force_mistakes(changed(limbs, lambda s, f: factor * f if s == "R" else f), WALKER))
     assert one.columns == tuple(f"force_R_{a}" for a in "xyz")
 
 
-def test_exchanged_forces(walker):
-    robot, limbs = walker
+def test_exchanged_forces(limbs):
     other = dict(zip("LR", "RL", strict=True))
     swapped = changed(limbs, lambda s, f: limbs.whole_forces[other[s]])
-    found = only(_force_mistakes(swapped, robot))
+    found = only(_force_mistakes(swapped, WALKER))
     assert (found.code, found.remedy) == ("swapped-forces", "exchange their columns")
     assert found.message.startswith(
         "the forces of contacts 'L' and 'R' look exchanged: each explains"
@@ -111,21 +115,19 @@ def test_exchanged_forces(walker):
 
 
 @pytest.mark.parametrize("shift", [-20, -6, -2, 2, 7, 20])
-def test_late_and_early_forces(walker, shift):
+def test_late_and_early_forces(limbs, shift):
     """By rows of five milliseconds; the lags that are tried lie that far apart, too."""
-    robot, limbs = walker
     moved = changed(limbs, lambda s, f: np.roll(f, shift, axis=0) if s == "R" else f)
-    found = only(_force_mistakes(moved, robot))
+    found = only(_force_mistakes(moved, WALKER))
     assert (found.code, found.columns[0]) == ("late-force", "force_R_x")
     assert found.values["lag"] == pytest.approx(shift / RATE)
     way = "late" if shift > 0 else "early"
     assert found.message == f"the force of contact 'R' is {5 * abs(shift)} ms {way}"
     near = changed(limbs, lambda s, f: np.roll(f, int(np.sign(shift)), axis=0))
-    assert _force_mistakes(near, robot) == []
+    assert _force_mistakes(near, WALKER) == []
 
 
-def test_a_dead_force(walker):
-    robot, limbs = walker
+def test_a_dead_force(limbs):
     for size, dead in ((0.0, True), (0.019, True), (0.021, False)):
         largest = np.abs(limbs.forces["L"] - np.median(limbs.forces["L"], axis=0)).max()
         silent = np.zeros((2000, 3))
@@ -140,15 +142,14 @@ def test_a_dead_force(walker):
                 f"{largest:.3g} N: a dead sensor?"
             )
             assert found[0].remedy == "give contact_R (1 or 0) in place of its force"
-            assert _force_mistakes(faint, robot) == []
+            assert _force_mistakes(faint, WALKER) == []
     alone = replace(limbs, forces={"L": 0 * limbs.forces["L"]})
     assert _constant_force_findings(alone) == []
 
 
 @pytest.mark.parametrize(("share", "told"), [(0.0, False), (0.19, False), (0.25, True)])
-def test_flags_beside_forces(walker, share, told):
+def test_flags_beside_forces(limbs, share, told):
     """Of a hundred rows half bear; some flags are wrong."""
-    _, limbs = walker
     size = np.r_[np.full(50, 20.0), np.full(50, 1.0)]
     flag = np.r_[np.ones(50), np.zeros(50)]
     wrong = round(100 * share)
@@ -161,17 +162,16 @@ def test_flags_beside_forces(walker, share, told):
         assert found[0].values["share"] == pytest.approx(share)
 
 
-def test_shares_of_a_log_in_flight(walker):
+def test_shares_of_a_log_in_flight():
     """A twentieth of the weight of 9 kg is 4.4 N."""
-    robot, _ = walker
     least = 0.05 * 9 * 9.81
     forces = {"L": np.array([[0, 0, 1.01], [0, 0, 0.99], [0, 0, 0], [1.01, 0, 0]]) * least}
-    assert _share_without_contact(robot, forces, []) == 0.5
+    assert _share_without_contact(WALKER, forces, []) == 0.5
     assert (
-        _share_without_contact(robot, {**forces, "R": np.roll(forces["L"], 1, axis=0)}, []) == 0.25
+        _share_without_contact(WALKER, {**forces, "R": np.roll(forces["L"], 1, axis=0)}, []) == 0.25
     )
-    assert _share_without_contact(robot, {}, [np.array([[1.0], [0.0], [0.0], [0.0]])]) == 0.75
-    assert _share_without_contact(robot, {}, []) == 1.0
+    assert _share_without_contact(WALKER, {}, [np.array([[1.0], [0.0], [0.0], [0.0]])]) == 0.75
+    assert _share_without_contact(WALKER, {}, []) == 1.0
 
 
 # -- the IMU ---------------------------------------------------------------------------------------

@@ -31,21 +31,33 @@ LARGEST = 3_000_000
 
 
 @pytest.fixture(scope="module")
-def case(tmp_path_factory):
+def logs():
+    terms = feasid.load_robot(ARM.replace('"slide"', f'"{NAME}"')).with_joint_terms()
+    return [simulate(terms, arm_parameters(terms), seed, noise=0.05) for seed in (1, 2)]
+
+
+@pytest.fixture(scope="module")
+def fit(logs):
+    renamed = ARM.replace('"upper"', f'"{NAME}"').replace('"slide"', f'"{NAME}"')
+    return feasid.fit(logs[0], feasid.load_robot(renamed))
+
+
+@pytest.fixture(scope="module")
+def folder(fit, logs, tmp_path_factory):
+    """With a report and a saved fit."""
     folder = tmp_path_factory.mktemp("page")
-    path = folder / "arm.urdf"
-    path.write_text(ARM.replace('"upper"', f'"{NAME}"').replace('"slide"', f'"{NAME}"'))
-    robot = feasid.load_robot(path)
-    delta = arm_parameters(robot.with_joint_terms())
-    log, test = (simulate(robot.with_joint_terms(), delta, s, noise=0.05) for s in (1, 2))
-    fit = feasid.fit(log, robot)
-    fit.report(folder / "report.html", test=test, command="feasid fit <b>")
+    fit.report(folder / "report.html", test=logs[1], command="feasid fit <b>")
     fit.save(folder / "arm.feasid")
-    return fit, log, folder
+    return folder
 
 
-def test_page_stands_alone_and_escapes_names(case):
-    fit, _, folder = case
+@pytest.fixture(scope="module")
+def contents(folder):
+    """The numbers beside the page."""
+    return json.loads((folder / "report.json").read_text(), parse_constant=pytest.fail)
+
+
+def test_page_stands_alone_and_escapes_names(fit, folder):
     text = (folder / "report.html").read_text()
     assert len(text.encode()) < LARGEST
     scripts = re.findall(r"<script>(.*?)</script>", text, re.S)
@@ -61,32 +73,28 @@ def test_page_stands_alone_and_escapes_names(case):
         fit.report(folder / "report.html")
 
 
-def test_verdicts_are_apart_and_numbers_are_beside_the_page(case):
-    fit, _, folder = case
-    told = json.loads((folder / "report.json").read_text(), parse_constant=pytest.fail)
-    assert (told["schema"], told["version"]) == ("feasid report", VERSION)
-    assert told["feasibility"]["feasible"] is True
+def test_verdicts_are_apart_and_numbers_are_beside_the_page(fit, folder, contents):
+    assert (contents["schema"], contents["version"]) == ("feasid report", VERSION)
+    assert contents["feasibility"]["feasible"] is True
     errors = fit.quality.errors
-    assert told["prediction"]["error"] == errors.overall_error(errors.model)
-    assert told["prediction"]["level"] == fit.quality.level
-    assert told["prediction"]["test"] < 0.05
-    np.testing.assert_array_equal([r[1] for r in told["bodies"]["rows"]], fit.bodies["mass"])
-    assert {c["by"].split()[1] for c in told["claims"]} >= {"certificate", "diagnosis,", "test"}
-    assert told["made"]["feasid"] == feasid.__version__
-    assert len(told["made"]["logs"][0]["sha256"]) == 64
+    assert contents["prediction"]["error"] == errors.overall_error(errors.model)
+    assert contents["prediction"]["level"] == fit.quality.level
+    assert contents["prediction"]["test"] < 0.05
+    np.testing.assert_array_equal([r[1] for r in contents["bodies"]["rows"]], fit.bodies["mass"])
+    assert {c["by"].split()[1] for c in contents["claims"]} >= {"certificate", "diagnosis,", "test"}
+    assert contents["made"]["feasid"] == feasid.__version__
+    assert len(contents["made"]["logs"][0]["sha256"]) == 64
     page = (folder / "report.html").read_text()
     assert "Physically consistent?" in page
     assert "Evidence for these results" in page
-    simulated = told["simulation"]
+    simulated = contents["simulation"]
     assert simulated["verdict"] == "cannot tell"  # torques drive it
     assert len(simulated["table"]["rows"]) == 2 * fit.robot.dof
     assert "as always in open loop" in page
 
 
-def test_curves_are_the_torques_that_the_fit_compares(case):
-    fit, _, folder = case
-    curves = json.loads((folder / "report.json").read_text())["curves"]
-    joint = curves[0]["joints"][1]
+def test_curves_are_the_torques_that_the_fit_compares(fit, contents):
+    joint = contents["curves"][0]["joints"][1]
     run = joint["runs"][0]
     measured, predicted = np.array(run["measured"]), np.array(run["predicted"])
     error = np.linalg.norm(measured - predicted) / np.linalg.norm(measured)
@@ -99,10 +107,8 @@ def test_curves_are_the_torques_that_the_fit_compares(case):
                                atol=0.06 / high * (y1 - y0))  # fmt: skip
 
 
-def test_outlines_of_bodies_hold_their_ellipsoids_and_touch_them(case):
-    fit, _, folder = case
-    told = json.loads((folder / "report.json").read_text())
-    drawings = {view["title"]: view for view in robot_drawings(told["robots"])}
+def test_outlines_of_bodies_hold_their_ellipsoids_and_touch_them(fit, contents):
+    drawings = {view["title"]: view for view in robot_drawings(contents["robots"])}
     shapes = [s for s in drawings["fitted"]["shapes"] if s["kind"] == "body"]
     assert {s["body"]["name"] for s in shapes} == {b.name for b in fit.robot.bodies}
     directions = np.random.default_rng(0).normal(size=(20_000, 3))
@@ -121,9 +127,8 @@ def test_outlines_of_bodies_hold_their_ellipsoids_and_touch_them(case):
 
 
 @pytest.mark.slow
-def test_reduced_data_have_no_curves(case, tmp_path):
-    fit, log, _ = case
-    reduced = feasid.fit(feasid.reduce(log, fit.description), diagnose=False)
+def test_reduced_data_have_no_curves(fit, logs, tmp_path):
+    reduced = feasid.fit(feasid.reduce(logs[0], fit.description), diagnose=False)
     reduced.report(tmp_path / "reduced.html")
     assert (tmp_path / "reduced.html").read_text().count("<svg") == ROBOTS
     with pytest.raises(InputError, match="a log is"):
@@ -134,16 +139,14 @@ def test_reduced_data_have_no_curves(case, tmp_path):
 
 
 @pytest.mark.slow
-def test_without_the_extra_the_command_is_named(case, monkeypatch, tmp_path):
-    fit, _, _ = case
+def test_without_the_extra_the_command_is_named(fit, monkeypatch, tmp_path):
     monkeypatch.setitem(__import__("sys").modules, "jinja2", None)
     with pytest.raises(MissingExtraError, match=r'pip install "feasid\[report\]"'):
         fit.report(tmp_path / "report.html")
     assert not list(tmp_path.iterdir())
 
 
-def test_two_saved_fits_stand_side_by_side(case, monkeypatch, tmp_path, capsys):
-    fit, _, folder = case
+def test_two_saved_fits_stand_side_by_side(fit, folder, monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     model = str(folder / "arm.feasid")
     assert main(["report", model]) == 0
@@ -171,17 +174,15 @@ def test_two_saved_fits_stand_side_by_side(case, monkeypatch, tmp_path, capsys):
         {"robots": [{"title": "x"}]},
     ],
 )
-def test_damaged_reports_are_refused(case, tmp_path, damage):
-    _, _, folder = case
-    told = json.loads((folder / "report.json").read_text()) | damage
+def test_damaged_reports_are_refused(contents, tmp_path, damage):
     with pytest.raises(InputError):
-        write_report_contents([told], tmp_path / "x.html", overwrite=False)
+        write_report_contents([contents | damage], tmp_path / "x.html", overwrite=False)
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow
-def test_two_tests_at_the_prompt_are_both_in_the_report(case, tmp_path, monkeypatch, capsys):
-    _, log, _ = case
+def test_two_tests_at_the_prompt_are_both_in_the_report(logs, tmp_path, monkeypatch, capsys):
+    log = logs[0]
     monkeypatch.chdir(tmp_path)
     (tmp_path / "arm.urdf").write_text(ARM)
     frame = log.rename(columns=lambda c: "_".join([c.split("_")[0], "slide"]) if "<" in c else c)

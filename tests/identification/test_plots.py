@@ -25,19 +25,15 @@ NAME = "upper<script>$x$"
 
 
 @pytest.fixture(scope="module")
-def case(tmp_path_factory):
-    path = tmp_path_factory.mktemp("plots") / "arm.urdf"
-    path.write_text(ARM.replace('"upper"', '"upper&lt;script&gt;$x$"'))
-    robot = feasid.load_robot(path)
+def fit():
+    robot = feasid.load_robot(ARM.replace('"upper"', '"upper&lt;script&gt;$x$"'))
     terms = robot.with_joint_terms()
-    log = simulate(terms, arm_parameters(terms), 1, noise=0.05)
-    return feasid.fit(log, robot), log
+    return feasid.fit(simulate(terms, arm_parameters(terms), 1, noise=0.05), robot)
 
 
 @pytest.mark.sampled(0.34)
 @pytest.mark.parametrize("name", [n for n in PICTURES if n != "drift"])  # of several logs
-def test_every_picture_is_drawn_and_shows_itself(case, name):
-    fit, _ = case
+def test_every_picture_is_drawn_and_shows_itself(fit, name):
     figure = getattr(fit.plot, name)()
     shown = [axis for axis in figure.axes if axis.axison]
     assert len(shown) == PER_JOINT.get(name, 0) * 3 or name not in PER_JOINT
@@ -49,8 +45,8 @@ def test_every_picture_is_drawn_and_shows_itself(case, name):
     assert "<script" not in page
 
 
-def test_torques_are_compared_behind_the_low_pass_of_the_fit(case):
-    fit, log = case
+def test_torques_are_compared_behind_the_low_pass_of_the_fit(fit):
+    log = fit.recordings[0].frame
     prediction = PredictedLog.from_fit(fit)
     (t, measured, predicted), run = prediction.compared_torques[0], prediction.runs[0]
     taps = GaussianLowPass(prediction.cutoff, run.rate).taps
@@ -68,8 +64,7 @@ def test_torques_are_compared_behind_the_low_pass_of_the_fit(case):
     np.testing.assert_allclose(error, fit.relative_error.drop("all"), rtol=0.05)
 
 
-def test_friction_is_the_difference_that_friction_makes(case):
-    fit, _ = case
+def test_friction_is_the_difference_that_friction_makes(fit):
     prediction = PredictedLog.from_fit(fit)
     run = prediction.runs[0]
     law = (prediction.predicted_torques[0] - prediction.frictionless[0])[:, 1]
@@ -88,21 +83,19 @@ def test_ellipsoids_are_those_of_solid_bodies():
     assert semi_axes(2.0, np.diag([1.0, 1.0, 5.0]))[0].min() < 0
 
 
-def test_eigenvalues_of_the_fit_are_right_of_the_impossible(case):
-    fit, _ = case
+def test_eigenvalues_of_the_fit_are_right_of_the_impossible(fit):
     lines = [x for x in fit.plot.eigenvalues().axes[0].get_lines() if x.get_marker() == "o"]
     assert len(lines) == 3
     assert min(line.get_xdata().min() for line in lines) > 0
 
 
-def test_the_map_has_a_mark_per_parameter(case):
-    fit, _ = case
+def test_the_map_has_a_mark_per_parameter(fit):
     marks = sum(len(c.get_offsets()) for c in fit.base.plot().axes[0].collections)
     assert marks == fit.robot.size
 
 
-def test_reduced_data_and_missing_extras_are_said(case, monkeypatch):
-    fit, log = case
+def test_reduced_data_and_missing_extras_are_said(fit, monkeypatch):
+    log = fit.recordings[0].frame
     reduced = feasid.fit(feasid.reduce(log, fit.description), diagnose=False)
     assert reduced.plot.parameters().axes
     with pytest.raises(InputError, match="pass the log"):
@@ -139,8 +132,7 @@ def test_a_verdict_draws_what_breaks_it():
 
 
 @pytest.mark.parametrize(("columns", "inches"), [(1, 3.5), (2, 7.16)])
-def test_a_figure_takes_the_width_of_a_papers_columns(case, columns, inches, tmp_path):
-    fit, _ = case
+def test_a_figure_takes_the_width_of_a_papers_columns(fit, columns, inches, tmp_path):
     for figure in (fit.plot(), fit.plot.parameters(), fit.plot.bodies()):
         figure.for_paper(columns).savefig(tmp_path / "figure.svg")
         width = re.search(r'<svg[^>]* width="([\d.]+)pt"', (tmp_path / "figure.svg").read_text())
@@ -151,8 +143,7 @@ def test_a_figure_takes_the_width_of_a_papers_columns(case, columns, inches, tmp
         fit.plot.eigenvalues().for_paper(3)
 
 
-def test_intervals_that_are_drawn_end_where_the_tables_end(case):
-    fit, _ = case
+def test_intervals_that_are_drawn_end_where_the_tables_end(fit):
     drawn = fit.plot.parameters().axes[0].collections[0].get_segments()
     table = fit.summary().tables["base parameters"]
     for segment, (_, row) in zip(drawn, table.iterrows(), strict=True):
