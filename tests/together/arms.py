@@ -12,6 +12,8 @@ from functools import cache, cached_property
 
 import numpy as np
 import pandas as pd
+from logs import waves
+from mjcf_files import inertial, row
 from scipy.spatial.transform import Rotation
 from simulated import wrong_body
 
@@ -77,10 +79,6 @@ def described_bodies():
 # -- descriptions ----------------------------------------------------------------------------------
 
 
-def row(values):
-    return " ".join(repr(float(v)) for v in values)
-
-
 def urdf_link(name, ten):
     m, c, moments = inertia.to_mass_com_inertia(ten)
     entries = zip(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), *np.triu_indices(3), strict=True)
@@ -116,15 +114,9 @@ def urdf(bodies, joints, base='<link name="base"/>'):
     return f'<robot name="arm">{base}{links}{"".join(urdf_joint(*j) for j in joints)}</robot>'
 
 
-def mjcf_inertial(ten):
-    m, c, moments = inertia.to_mass_com_inertia(ten)
-    full = moments[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
-    return f'<inertial pos="{row(c)}" mass="{float(m)!r}" fullinertia="{row(full)}"/>'
-
-
 def slider_crank(bodies):
     """A turning column with a crank, a rod and a slider: two motors, four joints."""
-    a, b, c, d = (mjcf_inertial(bodies[name]) for name in ("l1", "l2", "l4", "l5"))
+    a, b, c, d = (inertial(bodies[name]) for name in ("l1", "l2", "l4", "l5"))
     return f"""<mujoco><compiler angle="radian"/><worldbody>
     <body name="l1"><joint name="j1" axis="0 0 1"/>{a}
       <body name="l2" pos="0.05 0 0.1"><joint name="j2" axis="0 1 0"/>{b}
@@ -278,9 +270,7 @@ def fourier(rng, t, count, speed):
     """Periodic motions of so many joints, each at most so fast."""
     w = 2 * np.pi / PERIOD * np.arange(1, HARMONICS + 1)
     a, b = rng.uniform(-1, 1, (2, HARMONICS, count)) / np.arange(1, HARMONICS + 1)[:, None]
-    sin, cos = np.sin(np.outer(t, w)), np.cos(np.outer(t, w))
-    q, dq = sin @ a - cos @ b, (cos * w) @ a + (sin * w) @ b
-    ddq = -(sin * w**2) @ a + (cos * w**2) @ b
+    q, dq, ddq = waves(t, w, a, -b)
     scale = speed / np.abs(dq).max(axis=0)
     return scale * q, scale * dq, scale * ddq
 

@@ -75,9 +75,14 @@ def true_mass(arm, name):
     return mass_of(arm, arm.truth, name)
 
 
-def mass_of(arm, robot, name):
+def ten_of(robot, name):
+    """The ten parameters of a body."""
     place = [b.name for b in robot.bodies].index(name)
-    return float(robot.values[robot.inertial_columns[place]][9])
+    return robot.values[robot.inertial_columns[place]]
+
+
+def mass_of(arm, robot, name):
+    return float(ten_of(robot, name)[9])
 
 
 def total(arm, robot):
@@ -85,8 +90,7 @@ def total(arm, robot):
 
 
 def centre_of(robot, name):
-    place = [b.name for b in robot.bodies].index(name)
-    return inertia.to_mass_com_inertia(robot.values[robot.inertial_columns[place]])[1]
+    return inertia.to_mass_com_inertia(ten_of(robot, name))[1]
 
 
 def at_most(value, bound):
@@ -240,17 +244,14 @@ def known_mass(share):
 
 
 def known_body(arm):
-    place = [b.name for b in arm.truth.bodies].index(last_body(arm))
-    return {"known": {last_body(arm): arm.truth.values[arm.truth.inertial_columns[place]]}}
+    return {"known": {last_body(arm): ten_of(arm.truth, last_body(arm))}}
 
 
 def small_moment(factor):
     """A convex constraint: the first moment of the last body, as a share of the truth's."""
 
     def size(arm):
-        place = [b.name for b in arm.truth.bodies].index(last_body(arm))
-        first = arm.truth.values[arm.truth.inertial_columns[place]][6:9]
-        return factor * float(np.linalg.norm(first))
+        return factor * float(np.linalg.norm(ten_of(arm.truth, last_body(arm))[6:9]))
 
     def options(arm):
         import cvxpy as cp
@@ -263,9 +264,7 @@ def small_moment(factor):
         }
 
     def kept(arm, robot):
-        place = [b.name for b in robot.bodies].index(last_body(arm))
-        first = robot.values[robot.inertial_columns[place]][6:9]
-        return at_most(float(np.linalg.norm(first)), size(arm))
+        return at_most(float(np.linalg.norm(ten_of(robot, last_body(arm))[6:9])), size(arm))
 
     return options, unchanged, kept
 
