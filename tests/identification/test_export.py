@@ -3,6 +3,7 @@
 import json
 import os
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -71,6 +72,7 @@ def test_a_file_that_holds_every_term_predicts_like_the_fit(arm, tmp_path):
     assert export.written.lost == ()
     assert export.written.sidecar is None
     assert os.listdir(tmp_path) == ["out.urdf"]
+    assert Path(robot.source.path).read_text() == ARM
     error = export.errors
     np.testing.assert_allclose(error["file, hard sign"], error["fit"], rtol=RTOL_CLIENT)
     seen = fit.verify(path, "pinocchio", test)
@@ -189,10 +191,9 @@ def test_actuators_are_what_the_file_lacks(mujoco_fit, tmp_path):
     """URDF in MuJoCo with the table is the MJCF; texts are read by who they are for."""
     import mujoco
 
-    _, _, fit, _ = mujoco_fit
-    table = fit.actuators()
+    table = mujoco_fit.actuators()
     assert table["armature"]["lift"] == pytest.approx(0.12, rel=0.2)
-    fit.write(tmp_path / "out.xml")
+    mujoco_fit.write(tmp_path / "out.xml")
     model = mujoco.MjModel.from_xml_path(str(tmp_path / "out.xml"))
     for name, array in (("armature", model.dof_armature), ("damping", model.dof_damping),
                         ("frictionloss", model.dof_frictionloss)):  # fmt: skip
@@ -214,9 +215,8 @@ def test_actuators_are_what_the_file_lacks(mujoco_fit, tmp_path):
 
 
 def test_extension_elements_are_in_a_urdf_that_asks_for_them(mujoco_fit, tmp_path):
-    _, _, fit, _ = mujoco_fit
     path = tmp_path / "out.urdf"
-    export = fit.write(path, extensions=("drake", "mujoco"))
+    export = mujoco_fit.write(path, extensions=("drake", "mujoco"))
     assert "times as fast as it should" in str(export).splitlines()[1]
     root = ElementTree.parse(path).getroot()
     rotors = {
@@ -225,12 +225,12 @@ def test_extension_elements_are_in_a_urdf_that_asks_for_them(mujoco_fit, tmp_pat
         )
         for t in root.iter("transmission")
     }
-    assert rotors == fit.actuators()["armature"].to_dict()
+    assert rotors == mujoco_fit.actuators()["armature"].to_dict()
     assert root.find("mujoco/compiler").get("balanceinertia") == "false"
     again = feasid.write(load_robot(path), tmp_path / "again.urdf")
     assert again.sidecar is not None
     with pytest.raises(InputError, match="MJCF has no elements of 'drake'"):
-        fit.write(tmp_path / "out.xml", extensions=("drake",))
+        mujoco_fit.write(tmp_path / "out.xml", extensions=("drake",))
 
 
 def test_sidecars_of_other_files_are_refused(fitted, tmp_path):
@@ -300,14 +300,12 @@ MUJOCO_ARM = """<mujoco model="arm"><compiler angle="radian"/>
 
 
 @pytest.fixture(scope="module")
-def mujoco_fit(tmp_path_factory):
-    """Fitted to torques of `mj_inverse`, dry friction added as it is far from rest."""
+def mujoco_logs():
+    """Torques of `mj_inverse`, dry friction added as it is far from rest: to fit, and a test."""
     mujoco = pytest.importorskip("mujoco")
-    path = tmp_path_factory.mktemp("mujoco") / "arm.xml"
-    path.write_text(MUJOCO_ARM)
-    model = mujoco.MjModel.from_xml_path(str(path))
+    model = mujoco.MjModel.from_xml_string(MUJOCO_ARM)
     model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
-    robot = load_robot(path)
+    robot = load_robot(MUJOCO_ARM)
 
     def measured(seed):
         log = simulate(robot, robot.values, seed)
@@ -321,12 +319,17 @@ def mujoco_fit(tmp_path_factory):
         log[[f"tau_{j}" for j in robot.joints]] = np.array(torques) + 0.05 * noise
         return log
 
-    log, test = measured(1), measured(2)
-    return path, robot, feasid.fit(log, robot, friction=("viscous", "coulomb"), **SHARP), test
+    return measured(1), measured(2)
 
 
-def test_a_mujoco_arm_goes_round(mujoco_fit, tmp_path):
-    _, _, fit, test = mujoco_fit
+@pytest.fixture(scope="module")
+def mujoco_fit(mujoco_logs):
+    robot = load_robot(MUJOCO_ARM)
+    return feasid.fit(mujoco_logs[0], robot, friction=("viscous", "coulomb"), **SHARP)
+
+
+def test_a_mujoco_arm_goes_round(mujoco_logs, mujoco_fit, tmp_path):
+    fit, test = mujoco_fit, mujoco_logs[1]
     assert fit.robot.drives[0].symbols == ("Ia", "fv", "fc")
     out = tmp_path / "out.xml"
     export = fit.write(out, test=test)
@@ -349,15 +352,14 @@ def test_computed_torque_tracks_with_the_file_as_with_the_fit(mujoco_fit, tmp_pa
     """The plant is MuJoCo's forward simulation of the true arm, dry friction included."""
     import mujoco
 
-    path, _, fit, _ = mujoco_fit
     out = tmp_path / "out.xml"
-    fit.write(out)
+    mujoco_fit.write(out)
     seen = mujoco.MjModel.from_xml_path(str(out))
     seen.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
     thought = mujoco.MjData(seen)
 
     def of_fit(q, dq, ddq):
-        return feasid.inverse_dynamics(fit.robot, q, dq, ddq)[0]
+        return feasid.inverse_dynamics(mujoco_fit.robot, q, dq, ddq)[0]
 
     def of_file(q, dq, ddq):
         thought.qpos[:], thought.qvel[:], thought.qacc[:] = q, dq, ddq
@@ -365,7 +367,7 @@ def test_computed_torque_tracks_with_the_file_as_with_the_fit(mujoco_fit, tmp_pa
         return thought.qfrc_inverse + seen.dof_frictionloss * np.sign(dq)
 
     def tracking_error(controller):
-        plant = mujoco.MjModel.from_xml_path(str(path))
+        plant = mujoco.MjModel.from_xml_string(MUJOCO_ARM)
         data = mujoco.MjData(plant)
         off = []
         for _ in range(1000):
@@ -391,15 +393,9 @@ def test_computed_torque_tracks_with_the_file_as_with_the_fit(mujoco_fit, tmp_pa
 def test_real_arms_are_what_clients_read(name, suffix, way, tmp_path):
     df = datasets.load(name)
     robot, options = df.attrs["robot"], df.attrs["options"]
-    runs = df["run"].unique() if "run" in df else []
-    cut = int(0.7 * len(df))
-    first, second = (
-        (df[df["run"] == runs[0]], df[df["run"] != runs[0]])
-        if len(runs) > 1
-        else (df.iloc[:cut], df.iloc[cut:])
-    )
-    log, test = (pd.DataFrame(part) for part in (first, second))
-    log.attrs, test.attrs = {}, {}
+    df.attrs = {}
+    cut = int(0.7 * len(df)) if "run" not in df else int(np.argmax(df.run != df.run.iloc[0]))
+    log, test = df.iloc[:cut], df.iloc[cut:]
     fit = feasid.fit(log, robot, diagnose=False, **way, **options)
     path = tmp_path / f"out{suffix}"
     export = fit.write(path, test=test, force=True)  # without a prior a log may say anything

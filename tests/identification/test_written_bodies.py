@@ -3,17 +3,18 @@
 import math
 import re
 import xml.etree.ElementTree as ElementTree
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from logs import arm_parameters, simulate
 from robots import ARM
-from scipy.spatial.transform import Rotation
 from thorough import some
 
 import feasid
 from feasid import datasets
 from feasid.dynamics.regressor import mass_matrix
+from feasid.exact.poses import is_possible_inertia
 from feasid.export.file_terms import fit_without_added_springs, friction_as_files_hold
 
 LOGS = some(
@@ -37,45 +38,6 @@ def written(request, tmp_path_factory):
     return fit, paths, exports
 
 
-def numbers(element, key, count=3):
-    given = element.get(key) if element is not None else None
-    return np.array([float(x) for x in given.split()]) if given else np.zeros(count)
-
-
-def frame(element):
-    """Rotation and position of an ``<origin>``."""
-    origin = element.find("origin")
-    turn = Rotation.from_euler("xyz", numbers(origin, "rpy")).as_matrix()
-    return turn, numbers(origin, "xyz")
-
-
-def moments_of_urdf(path, robot):
-    """Mass and first moment per moving link, rigidly attached links added, by ElementTree."""
-    root = ElementTree.parse(path).getroot()
-    held = robot.source.reading.get("lock", {})
-    above = {
-        j.find("child").get("link"): j for j in root.iter("joint") if j.find("child") is not None
-    }
-    moving = {j for body in robot.bodies for j in [body.joint]}
-    out = {joint: np.zeros(4) for joint in moving}
-    for link in root.iter("link"):
-        inertial = link.find("inertial")
-        if inertial is None:
-            continue
-        mass = float(inertial.find("mass").get("value"))
-        place, name = frame(inertial)[1], link.get("name")
-        while name in above and above[name].get("name") not in moving:
-            joint = above[name]
-            turn, shift = frame(joint)
-            angle = float(held.get(joint.get("name"), 0.0))
-            axis = numbers(joint.find("axis"), "xyz") if joint.find("axis") is not None else 0
-            own = Rotation.from_rotvec(angle * np.asarray(axis)).as_matrix() if angle else np.eye(3)
-            place, name = turn @ own @ place + shift, joint.find("parent").get("link")
-        if name in above:
-            out[above[name].get("name")] += mass * np.append(place, 1.0)
-    return out
-
-
 def assert_same(found, fit):
     """Mass and first moment by joint, as the fit has them without springs that no file holds."""
     plain = fit_without_added_springs(fit)
@@ -85,9 +47,14 @@ def assert_same(found, fit):
         np.testing.assert_allclose(found[body.joint], expected, rtol=0, atol=ROUNDING * scale)
 
 
-def test_an_xml_reader_finds_the_fitted_masses_and_centres(written):
-    fit, (urdf, _), _ = written
-    assert_same(moments_of_urdf(urdf, fit.robot), fit)
+def configuration_of(model, positions):
+    """Of a model of Pinocchio's with its joints, by name, at these positions."""
+    q = pytest.importorskip("pinocchio").neutral(model)
+    for joint, value in positions.items():
+        own = model.joints[model.getJointId(joint)]
+        both = [value] if own.nq == 1 else [math.cos(value), math.sin(value)]
+        q[own.idx_q : own.idx_q + own.nq] = both
+    return q
 
 
 def test_pinocchio_finds_the_fitted_masses_and_centres(written):
@@ -96,12 +63,8 @@ def test_pinocchio_finds_the_fitted_masses_and_centres(written):
     model = pinocchio.buildModelFromUrdf(str(urdf))
     held = fit.robot.source.reading.get("lock", {})
     if held:
-        q = pinocchio.neutral(model)
-        for joint, value in held.items():
-            own = model.joints[model.getJointId(joint)]
-            both = [value] if own.nq == 1 else [math.cos(value), math.sin(value)]
-            q[own.idx_q : own.idx_q + own.nq] = both
-        model = pinocchio.buildReducedModel(model, [model.getJointId(j) for j in held], q)
+        joints = [model.getJointId(j) for j in held]
+        model = pinocchio.buildReducedModel(model, joints, configuration_of(model, held))
     found = {}
     for body in fit.robot.bodies:
         own = model.inertias[model.getJointId(body.joint)]
@@ -118,6 +81,17 @@ def test_mujoco_finds_the_fitted_masses_and_centres(written):
         k = int(model.joint(body.joint).bodyid[0])
         found[body.joint] = model.body_mass[k] * np.append(model.body_ipos[k], 1.0)
     assert_same(found, fit)
+
+
+def test_every_fitted_inertial_is_possible_by_the_decimals_in_the_file(written):
+    fit, (urdf, _), _ = written
+    fitted = {body.name for body in fit.robot.bodies}
+    links = [x for x in ElementTree.parse(urdf).getroot().iter("link") if x.get("name") in fitted]
+    assert len(links) == len(fitted)
+    for inertial in (link.find("inertial") for link in links):
+        entries = {k: Fraction(v) for k, v in inertial.find("inertia").attrib.items()}
+        moments = [entries[k] for k in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")]
+        assert is_possible_inertia(Fraction(inertial.find("mass").get("value")), moments)
 
 
 @pytest.mark.sampled(0.25)
@@ -177,14 +151,12 @@ HELD = {"slide": 0.02}
 @pytest.fixture(scope="module")
 def gripper(tmp_path_factory):
     """A fit of an arm whose last joint is held, as a gripper's, and its file."""
-    folder = tmp_path_factory.mktemp("gripper")
-    path = folder / "arm.urdf"
-    path.write_text(ARM)
-    robot = feasid.load_robot(path, lock=HELD)
+    path = tmp_path_factory.mktemp("gripper") / "fitted.urdf"
+    robot = feasid.load_robot(ARM, lock=HELD)
     truth = robot.with_joint_terms()
     fit = feasid.fit(simulate(truth, arm_parameters(truth), 1, noise=0.02), robot, diagnose=False)
-    fit.write(folder / "fitted.urdf", extensions=("mujoco",), force=True)
-    return fit, folder / "fitted.urdf"
+    fit.write(path, extensions=("mujoco",), force=True)
+    return fit, path
 
 
 def test_a_fit_with_a_held_joint_reads_back_as_it_is(gripper):
@@ -216,11 +188,7 @@ def test_other_readers_find_mass_on_links_of_held_joints(gripper):
         full = np.zeros((other.nv, other.nv))
         mujoco.mj_fullM(other, data, full)
         rows = [int(other.joint(j).dofadr[0]) for j in joints]
-        configuration = pinocchio.neutral(free)
-        for joint, value in place.items():
-            own = free.joints[free.getJointId(joint)]
-            both = [value] if own.nq == 1 else [math.cos(value), math.sin(value)]
-            configuration[own.idx_q : own.idx_q + own.nq] = both
+        configuration = configuration_of(free, place)
         ours = [free.joints[free.getJointId(j)].idx_v for j in joints]
         found = pinocchio.crba(free, free.createData(), configuration)
         lift = pinocchio.computeGeneralizedGravity(free, free.createData(), configuration)
