@@ -4,6 +4,7 @@ import re
 
 import mujoco
 import numpy as np
+from logs import log_frame
 
 LINK = '<inertial pos="{x} {y} 0.01" mass="{m}" diaginertia="{a} {b} {c}"/>'
 
@@ -256,8 +257,6 @@ ENCODER = 2 * np.pi / 2**16
 
 def simulate(text, robot, seed, seconds=4.0, amplitude=0.25, noise=0.02, bonds=STIFF):
     """A log of MuJoCo's forward simulation: motors track sines, torques are measured there."""
-    import pandas as pd
-
     model = mujoco.MjModel.from_xml_string(text)
     model.opt.timestep = 5e-4
     model.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
@@ -292,11 +291,7 @@ def simulate(text, robot, seed, seconds=4.0, amplitude=0.25, noise=0.02, bonds=S
         mujoco.mj_Euler(model, data)
     t, q, dq, ddq, tau = (np.array(x) for x in zip(*rows, strict=True))
     tau = tau + noise * tau.std(axis=0) * rng.standard_normal(tau.shape)
-    columns = {"t": t}
-    for k, joint in enumerate(joints):
-        columns |= {f"q_{joint}": q[:, k], f"dq_{joint}": dq[:, k]}
-        columns |= {f"ddq_{joint}": ddq[:, k], f"tau_{joint}": tau[:, k]}
-    return pd.DataFrame(columns)
+    return log_frame(t, joints, q=q, dq=dq, ddq=ddq, tau=tau)
 
 
 def from_encoders(log):

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 from feasibility_problems import random_parameters, random_robot
+from logs import waves
 
 import feasid
 from feasid.regression.triangle import Reduced
@@ -29,11 +30,8 @@ def absurd_problem(seed):
     rng = np.random.default_rng(seed)
     robot = random_robot(rng, int(rng.integers(2, 6)), drives=True)
     truth = random_parameters(rng, robot)
-    t, harmonics = 0.02 * np.arange(SAMPLES), np.arange(1, 5)
     a, b = rng.uniform(-0.5, 0.5, (2, 4, robot.dof))
-    sin, cos = np.sin(np.outer(t, harmonics)), np.cos(np.outer(t, harmonics))
-    q, dq = sin @ a + cos @ b, (cos * harmonics) @ a - (sin * harmonics) @ b
-    ddq = -(sin * harmonics**2) @ a - (cos * harmonics**2) @ b
+    q, dq, ddq = waves(0.02 * np.arange(SAMPLES), np.arange(1, 5), a, b)
     tau = feasid.inverse_dynamics(robot, q, dq, ddq, parameters=truth)
     tau += 10.0 ** rng.uniform(-3, -0.5) * tau.std(axis=0) * rng.standard_normal(tau.shape)
     count = len(robot.bodies)

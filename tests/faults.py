@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
+from logs import log_frame
 
 from feasid import Robot, datasets, inverse_dynamics
 from feasid.logs.columns import find_columns
@@ -62,12 +63,7 @@ def simulated(seed=0, duration=20.0, rate=250.0):
     tau += size * (0.1 * dq / dq.std(axis=0) + 0.15 * np.tanh(dq / 0.02))
     tau += 0.02 * size * rng.normal(size=tau.shape)
     q += 2e-5 * rng.normal(size=q.shape)
-    import pandas as pd
-
-    data = {"t": t}
-    for k, joint in enumerate(robot.joints):
-        data |= {f"q_{joint}": q[:, k], f"dq_{joint}": dq[:, k], f"tau_{joint}": tau[:, k]}
-    df = pd.DataFrame(data)
+    df = log_frame(t, robot.joints, q=q, dq=dq, tau=tau)
     df.attrs["robot"] = robot
     return df
 
@@ -96,6 +92,12 @@ def resample(df, rng, least=0.5):
         if c.startswith("tau_"):
             out[c] = out[c] + 0.005 * out[c].std() * rng.normal(size=len(out))
     return out
+
+
+def halves(df):
+    """Two halves by time; of a log with runs, the last run and those before it."""
+    at = len(df) // 2 if "run" not in df else int(np.argmax(df.run == df.run.iloc[-1]))
+    return [part.reset_index(drop=True) for part in (df.iloc[:at], df.iloc[at:])]
 
 
 def understood(name):

@@ -10,22 +10,29 @@ import feasid
 from feasid.robot import inertia
 
 
+def waves(t, rates, a, b):
+    """``sin(rates t) a + cos(rates t) b`` and its two derivatives, shapes (samples, joints)."""
+    angle = np.outer(t, rates)
+    sin, cos = np.sin(angle), np.cos(angle)
+    speed = (cos * rates) @ a - (sin * rates) @ b
+    return sin @ a + cos @ b, speed, -(sin * rates**2) @ a - (cos * rates**2) @ b
+
+
+def log_frame(t, joints, **signals):
+    """A log of signals by kind, shapes (samples, joints)."""
+    columns = {f"{kind}_{j}": x[:, k] for kind, x in signals.items() for k, j in enumerate(joints)}
+    return pd.DataFrame({"t": t, **columns})
+
+
 def simulate(robot, delta, seed, samples=2000, noise=0.0):
     """A log with measured derivatives, so that nothing is filtered."""
     rng = np.random.default_rng(seed)
     t = np.arange(samples) * 0.005
-    harmonics = np.arange(1, 5)
     a, b = rng.uniform(-0.4, 0.4, (2, 4, robot.dof))
-    sin, cos = np.sin(np.outer(t, harmonics)), np.cos(np.outer(t, harmonics))
-    q = sin @ a + cos @ b
-    dq = (cos * harmonics) @ a - (sin * harmonics) @ b
-    ddq = -(sin * harmonics**2) @ a - (cos * harmonics**2) @ b
+    q, dq, ddq = waves(t, np.arange(1, 5), a, b)
     tau = feasid.inverse_dynamics(robot, q, dq, ddq, parameters=delta)
     tau += noise * np.std(tau, axis=0) * rng.standard_normal(tau.shape)
-    data = {"t": t}
-    for kind, values in {"q": q, "dq": dq, "ddq": ddq, "tau": tau}.items():
-        data |= {f"{kind}_{j}": values[:, k] for k, j in enumerate(robot.joints)}
-    return pd.DataFrame(data)
+    return log_frame(t, robot.coordinates, q=q, dq=dq, ddq=ddq, tau=tau)
 
 
 def arm_parameters(robot):

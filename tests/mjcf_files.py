@@ -3,10 +3,26 @@
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
+import numpy as np
+
+from feasid.robot.inertia import to_mass_com_inertia
+
 
 def model(body="", before="", joint="<joint/>", rest=""):
     inner = f'<body name="b" pos="0.1 0.2 0.3">{joint}{body}</body>{rest}'
     return f"<mujoco>{before}<worldbody>{inner}</worldbody></mujoco>"
+
+
+def row(values):
+    """Numbers of an attribute, with all their digits."""
+    return " ".join(repr(float(v)) for v in np.ravel(values))
+
+
+def inertial(ten):
+    """The element of ten parameters."""
+    mass, com, moments = to_mass_com_inertia(ten)
+    full = moments[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+    return f'<inertial pos="{row(com)}" mass="{float(mass)!r}" fullinertia="{row(full)}"/>'
 
 
 def write(tmp_path, text, name="model.xml"):

@@ -8,11 +8,12 @@ from functools import cache
 import mujoco
 import numpy as np
 import pandas as pd
+from logs import log_frame
+from mjcf_files import inertial, row
 from scipy.spatial.transform import Rotation
 
 import feasid
 from feasid.logs.floating import ContactSensor, Imu, floating_log
-from feasid.robot.inertia import to_mass_com_inertia
 
 STEP = 5e-4  # [s]
 HIGH = 1.5  # of a base that is thrown, which may turn over [m]
@@ -78,10 +79,8 @@ def mjcf(robot, feet, friction=0.9):
 
     def element(i):
         body = robot.bodies[i]
-        mass, com, inertia = to_mass_com_inertia(body.inertial)
         quat = np.empty(4)
         mujoco.mju_mat2Quat(quat, body.rotation.ravel())
-        full = inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
         joint = f'<joint name="{body.joint}" axis="{row(body.motion[:3, 0])}"/>'
         joint = f'<freejoint name="{body.joint}"/>' if body.dof == 6 else joint
         foot = "".join(
@@ -92,8 +91,7 @@ def mjcf(robot, feet, friction=0.9):
         inner = "".join(element(k) for k in children.get(i, ()))
         return (
             f'<body name="{body.name}" pos="{row(body.position)}" quat="{row(quat)}">{joint}'
-            f'<inertial pos="{row(com)}" mass="{float(mass)!r}" fullinertia="{row(full)}"/>'
-            f"{foot}{inner}</body>"
+            f"{inertial(body.inertial)}{foot}{inner}</body>"
         )
 
     return (
@@ -103,10 +101,6 @@ def mjcf(robot, feet, friction=0.9):
         '<worldbody><geom name="floor" type="plane" size="9 9 1" contype="2" conaffinity="1"/>'
         f"{element(0)}</worldbody></mujoco>"
     )
-
-
-def row(values):
-    return " ".join(repr(float(v)) for v in np.ravel(values))
 
 
 BALLS = {leg: (body, FOOT[leg], 0.012) for leg, body in FEET.items()}
@@ -177,9 +171,7 @@ def noisy(log, rng):
 def frame(robot, log, feet=FEET):
     """The log as a DataFrame with the columns of `feasid.logs.floating`."""
     joints = robot.joints[1:]
-    columns = {"t": STEP * np.arange(len(log["q"]))}
-    columns |= {f"q_{j}": log["q"][:, k] for k, j in enumerate(joints)}
-    columns |= {f"tau_{j}": log["tau"][:, k] for k, j in enumerate(joints)}
+    columns = dict(log_frame(STEP * np.arange(len(log["q"])), joints, q=log["q"], tau=log["tau"]))
     for k, axis in enumerate("xyz"):
         columns |= {f"gyro_{axis}": log["gyro"][:, k], f"acc_{axis}": log["acc"][:, k]}
         columns[f"base_{axis}"] = log["place"][:, k]

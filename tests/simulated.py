@@ -12,6 +12,8 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from logs import log_frame, waves
+from mjcf_files import inertial, row
 from robots import example_urdfs
 from scipy.linalg import expm
 
@@ -137,10 +139,9 @@ def exact_log(name, seed, samples, transition=EXACT_TRANSITION):
         torque = feasid.inverse_dynamics(terms, *way, parameters=delta)
         size = np.sqrt(np.mean(torque**2, axis=0))
         torque += TORQUE_NOISE * size * rng.standard_normal(torque.shape)
-        columns = {"t": np.arange(len(torque)) / RATE}
-        for kind, signal in zip(("q", "dq", "ddq", "tau"), (*way, torque), strict=True):
-            columns |= {f"{kind}_{j}": signal[:, k] for k, j in enumerate(terms.joints)}
-        logs.append(pd.DataFrame(columns))
+        q, dq, ddq = way
+        t = np.arange(len(torque)) / RATE
+        logs.append(log_frame(t, terms.joints, q=q, dq=dq, ddq=ddq, tau=torque))
     return robot, terms.with_values(delta), *logs
 
 
@@ -175,9 +176,7 @@ def fourier(robot, rng, seconds, speed):
     t = np.arange(round(seconds * RATE)) / RATE
     w = 2 * np.pi * BASE_FREQUENCY * np.arange(1, HARMONICS + 1)
     a, b = rng.uniform(-1, 1, (2, HARMONICS, robot.dof)) / np.arange(1, HARMONICS + 1)[:, None]
-    sin, cos = np.sin(np.outer(t, w)), np.cos(np.outer(t, w))
-    q, dq = sin @ a - cos @ b, (cos * w) @ a + (sin * w) @ b
-    ddq = -(sin * w**2) @ a + (cos * w**2) @ b
+    q, dq, ddq = waves(t, w, a, -b)
     lower = np.array([max(-2.5, x.limits.lower or -2.5) for x in robot.bodies])
     upper = np.array([min(2.5, x.limits.upper or 2.5) for x in robot.bodies])
     middle, room = 0.5 * (lower + upper), 0.4 * (upper - lower)
@@ -202,7 +201,6 @@ def mujoco_model(robot, delta, stiction=True):
     mujoco = pytest.importorskip("mujoco")
     text = {None: ["", ""]}
     for k, (body, columns) in enumerate(zip(robot.bodies, robot.inertial_columns, strict=True)):
-        m, c, I = inertia.to_mass_com_inertia(delta[columns])  # noqa: E741
         quat = np.empty(4)
         mujoco.mju_mat2Quat(quat, np.ascontiguousarray(body.rotation).ravel())
         place = robot.drive_columns(k)
@@ -210,11 +208,10 @@ def mujoco_model(robot, delta, stiction=True):
         # A step takes the damping of its end, logs show the speed of its middle: half a step of
         # damping acts as inertia.
         armature = delta[place["Ia"]] - 0.5 * delta[place["fv"]] / RATE
-        full = I[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
         text[body.name] = [
-            f'<body name="{body.name}" pos="{_row(body.position)}" quat="{_row(quat)}">'
-            f'<inertial pos="{_row(c)}" mass="{float(m)!r}" fullinertia="{_row(full)}"/>'
-            f'<joint axis="{_row(body.motion[:3, 0])}" armature="{float(armature)!r}" '
+            f'<body name="{body.name}" pos="{row(body.position)}" quat="{row(quat)}">'
+            f"{inertial(delta[columns])}"
+            f'<joint axis="{row(body.motion[:3, 0])}" armature="{float(armature)!r}" '
             f'damping="{float(delta[place["fv"]])!r}" frictionloss="{float(loss)!r}"/>',
             "</body>",
         ]
@@ -222,15 +219,11 @@ def mujoco_model(robot, delta, stiction=True):
     for body in reversed(robot.bodies):
         opening, closing = text[body.name]
         inside[body.parent] = opening + inside[body.name] + closing + inside[body.parent]
-    option = f'<option timestep="{1 / RATE}" gravity="{_row(robot.gravity)}"/>'
+    option = f'<option timestep="{1 / RATE}" gravity="{row(robot.gravity)}"/>'
     return mujoco.MjModel.from_xml_string(
         f'<mujoco><compiler angle="radian"/>{option}<worldbody>{inside[None]}</worldbody>'
         "<sensor/></mujoco>"
     )
-
-
-def _row(values):
-    return " ".join(repr(float(v)) for v in values)
 
 
 def drive(model, way, torque):
@@ -281,9 +274,7 @@ def record(model, terms, delta, way, rng, conditions):
     step = 2 * np.pi / 2**BITS
     encoded = np.round(moved / step) * step
     keep = rng.random(len(q)) >= conditions.lost
-    columns = {f"q_{j}": encoded[:, k] for k, j in enumerate(terms.joints)}
-    columns |= {f"tau_{j}": measured[:, k] for k, j in enumerate(terms.joints)}
-    return pd.DataFrame({"t": t, **columns})[keep].reset_index(drop=True)
+    return log_frame(t, terms.joints, q=encoded, tau=measured)[keep].reset_index(drop=True)
 
 
 def tracking_error(hidden, robot, seed=0, seconds=6.0, gains=None):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from faults import KINDS, WHOLE, changed, clean, inject, recorded, resample
+from faults import KINDS, WHOLE, changed, clean, halves, inject, recorded, resample
 
 import feasid
 from feasid.errors import FeasidError
@@ -38,15 +38,6 @@ BANDWIDTH = 5.0
 
 QUICK = {"friction": ("viscous", "coulomb", "offset"), "drive_inertia": True}
 """Fits of the sample choose no friction terms, which takes two thirds of their time."""
-
-
-def halves(df):
-    """Two halves by time; of a log with runs, the last run and those before it."""
-    if "run" in df:
-        last = df.run == df.run.iloc[-1]
-        return tuple(part.reset_index(drop=True) for part in (df[~last], df[last]))
-    at = len(df) // 2
-    return tuple(part.reset_index(drop=True) for part in (df.iloc[:at], df.iloc[at:]))
 
 
 def held_out(first, second, robot, options, sizes):

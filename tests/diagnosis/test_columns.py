@@ -99,7 +99,8 @@ def test_findings_with_their_rows_words_and_options():
     [([-57.0, 57.0], -1, 1, True), ([-64.0, 57.0], -1, 1, False), ([57.0], -1, 1, True),
      ([63.0], -1, 1, True), ([64.0], -1, 1, False), ([7.3], -1, 1, True), ([7.2], -1, 1, False),
      ([57.0, np.nan], -1, 1, True), ([np.nan], -1, 1, False), ([57.0], 1, 1, False),
-     ([57.0], -np.inf, 1, False), ([30.0], 0.5, 1, True), ([20.0], 0.5, 1, False)],
+     ([57.0], -np.inf, 1, False), ([30.0], 0.5, 1, True), ([20.0], 0.5, 1, False),
+     ([4.0, 5.95], -3, 3, False), ([-57.3, 54.4], -3, 3, True)],
 )  # fmt: skip
 def test_what_looks_like_degrees(q, low, high, degrees):
     assert looks_like_degrees(np.array(q), low, high) == degrees

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from faults import WHOLE, recorded, simulated
+from faults import WHOLE, halves, recorded, simulated
 
 import feasid
 
@@ -83,8 +83,7 @@ def test_the_wrist_of_the_tx40_is_found_when_it_is_not_told():
     (found,) = couplings(log, robot, **options)
     assert found.joints == ("joint_5", "joint_6")
     assert found.values["ratio"] == 1.0
-    half = len(log) // 2
-    first, second = (x.reset_index(drop=True) for x in (log.iloc[:half], log.iloc[half:]))
+    first, second = halves(log)
     errors = [
         feasid.fit(first, robot, diagnose=False, **options, **more).errors(second)
         for more in ({}, found.options)

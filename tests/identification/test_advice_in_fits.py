@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from faults import WHOLE, clean, recorded, simulated
+from faults import WHOLE, clean, halves, recorded, simulated
 from simulated import Conditions, hidden
 
 import feasid
@@ -79,12 +79,6 @@ def test_a_log_that_cannot_be_fitted_without_advice_is_mended():
     assert found.gain == 1.0
     assert found.options == {"nan": "drop-segments"}
     feasid.fit(log, robot, **found.options)
-
-
-def halves(log):
-    """Two halves by time; of a log with runs, the last run and those before it."""
-    at = len(log) // 2 if "run" not in log else int(np.argmax(log.run == log.run.iloc[-1]))
-    return (part.reset_index(drop=True) for part in (log.iloc[:at], log.iloc[at:]))
 
 
 @pytest.mark.parametrize("name", ["kuka_lwr4", "unitree_z1", "staubli_tx40", "kinova_gen3" + WHOLE])

@@ -1,6 +1,7 @@
 """Friction terms that fit slow motion as Coulomb friction does do not take its place."""
 
 import pytest
+from faults import halves
 from simulated import EXACT_TRANSITION, exact_log
 
 import feasid
@@ -36,8 +37,7 @@ NO_WORSE = 1.02
 @pytest.mark.slow
 def test_friction_is_chosen_without_the_delay_that_the_fit_takes_out():
     log = feasid.datasets.load("unitree_z1")
-    half = len(log) // 2
-    first, second = (x.reset_index(drop=True) for x in (log.iloc[:half], log.iloc[half:]))
+    first, second = halves(log)
     plain, fit = (
         feasid.fit(first, log.attrs["robot"], diagnose=False, **more)
         for more in ({"candidates": ()}, {})

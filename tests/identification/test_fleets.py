@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 from fleets import POOR, RICH, TEST, ArmType
+from logs import log_frame
 
 import feasid
 from feasid.cli import main
@@ -91,9 +92,7 @@ def test_the_command_line_fits_a_folder_of_robots(case, tmp_path, monkeypatch, c
     for name, log in logs.items():
         folder = tmp_path / "robots" / name
         folder.mkdir(parents=True)
-        columns = {f"{s}_{j}": log[s][:, k] for s in ("q", "tau")
-                   for k, j in enumerate(kind.robot.joints)}  # fmt: skip
-        np.savez(folder / "log.npz", t=log["t"], **columns)
+        np.savez(folder / "log.npz", **log_frame(joints=kind.robot.joints, **log))
     arguments = ["fleet", "robots", "--robot", "arm.urdf", "--report", "fleet.html"]
     assert main(arguments) in (0, 1)
     printed = capsys.readouterr().out

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from fleets import ARM_FRICTION, KINDS, odd_logs
+from logs import log_frame
 
 import feasid
 from feasid.cli import main
@@ -75,11 +76,7 @@ def test_the_command_line_names_the_file_and_leaves_it_out(tmp_path, monkeypatch
     feasid.write(kind.robot, "arm.urdf")
     names = [f"day{k}.csv" for k in range(3)]
     for name, log in zip(names, logs, strict=True):
-        columns = {"t": log["t"]}
-        for signal in ("q", "tau"):
-            for j, joint in enumerate(kind.robot.joints):
-                columns[f"{signal}_{joint}"] = log[signal][:, j]
-        pd.DataFrame(columns).to_csv(name, index=False)
+        log_frame(joints=kind.robot.joints, **log).to_csv(name, index=False)
     robot = ["--robot", "arm.urdf"]
     assert main(["diagnose", *names, *robot]) == 1
     said = capsys.readouterr().out

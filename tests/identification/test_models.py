@@ -20,17 +20,13 @@ alike over the same speeds leave."""
 SAMPLES = 9000
 TERMS = {"stribeck": {"fb": 8.0}, "direction": {"fd": 0.8}, "spring": {"k": 5.0, "k3": 9.0}}
 OPTIONS = ("stribeck", "direction", "spring")
+BODY = (0.05, 0, 0, 0.06, 0, 0.055, 0.05, 0.02, 0.01, 2.0)
 
 
 def described():
     """Two joints on crossing axes with inertials of their own."""
-    robot = feasid.Robot.from_dh(
-        [(np.pi / 2, 0.1, 0.3, 0.0), (0.0, 0.4, 0.0, 0.0)], gravity=(0.0, 0.0, -9.81)
-    )
-    values = np.zeros(robot.size)
-    for columns in robot.inertial_columns:
-        values[columns] = [0.05, 0, 0, 0.06, 0, 0.055, 0.05, 0.02, 0.01, 2.0]
-    return robot.with_values(values)
+    robot = feasid.Robot.from_dh([(np.pi / 2, 0.1, 0.3, 0), (0, 0.4, 0, 0)], gravity=(0, 0, -9.81))
+    return robot.with_values(np.tile(BODY, 2))
 
 
 def truth_of(robot, extra, body="2"):
@@ -217,26 +213,13 @@ def test_candidates_need_stretches_and_names():
 @pytest.mark.slow
 def test_joints_that_follow_others_choose_by_the_torques_they_take_part_in():
     robot = feasid.Robot.from_dh([(0, 0.4, 0, 0), (0.5, 0.3, 0, 0), (0, 0.2, 0.1, 0)])
-    values = np.zeros(robot.size)
-    for columns in robot.inertial_columns:
-        values[columns] = [0.05, 0, 0, 0.06, 0, 0.055, 0.05, 0.02, 0.01, 2.0]
-    bodies = robot.with_values(values).bodies
+    bodies = robot.with_values(np.tile(BODY, 3)).bodies
     follower = feasid.Coupling(robot.joints[2], {robot.joints[1]: -0.5}, 0.2)
     coupled = feasid.Robot(bodies, couplings=(follower,))
     true = coupled.with_joint_terms(("viscous", "coulomb", "offset"), True)
     known = true.values.copy()
     known[np.isnan(known)] = 0.3
-    rng = np.random.default_rng(0)
-    t, w = np.arange(1500) * 0.005, np.arange(1, 5)
-    a, b = rng.uniform(-0.4, 0.4, (2, 4, true.dof))
-    sin, cos = np.sin(np.outer(t, w)), np.cos(np.outer(t, w))
-    q, dq = sin @ a + cos @ b, (cos * w) @ a - (sin * w) @ b
-    ddq = -(sin * w**2) @ a - (cos * w**2) @ b
-    tau = feasid.inverse_dynamics(true, q, dq, ddq, parameters=known)
-    tau += 0.02 * tau.std(axis=0) * rng.standard_normal(tau.shape)
-    log = {"t": t}
-    for kind, signal in {"q": q, "dq": dq, "ddq": ddq, "tau": tau}.items():
-        log |= {f"{kind}_{name}": signal[:, k] for k, name in enumerate(true.coordinates)}
+    log = simulate(true, known, 0, samples=1500, noise=0.02)
     fit = feasid.fit(log, coupled, diagnose=False)
     assert fit.relative_error["all"] < 0.05
     truth = dict(zip(true.parameter_names, known, strict=True))

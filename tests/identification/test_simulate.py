@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pandas as pd
 import pytest
-from logs import arm_parameters, simulate
+from logs import arm_parameters, log_frame, simulate
 from robots import ARM
 from scipy.signal import butter, sosfiltfilt
 from thorough import some
@@ -214,8 +214,7 @@ def closed_loop_log(robot, kp, kd):
     n = robot.dof
     feedback = Feedback(np.full(n, kp), np.full(n, kd), want[None, :-1], 0 * want[None, :-1])
     q = ForwardModel(robot).roll_out(want[[0]], 0 * want[[0]], 0 * want[None, :-1], 2e-3, feedback)
-    columns = {"t": t} | {f"q_{j}": q[0, :, k] for k, j in enumerate(robot.joints)}
-    return pd.DataFrame(columns | {f"cmd_{j}": want[:, k] for k, j in enumerate(robot.joints)})
+    return log_frame(t, robot.joints, q=q[0], cmd=want)
 
 
 def test_commands_drive_a_closed_loop_and_tell_the_truth_from_others():
