@@ -50,6 +50,7 @@ def test_crossings_and_peaks():
     assert np.flatnonzero(_crossings(sizes, 1.5)).tolist() == [1, 5]
     assert _stretch_maxima(sizes, 1.5).tolist() == [4.0, 5.0]
     assert _stretch_maxima(sizes, 2.2).tolist() == [4.0, 5.0, 2.5]
+    assert _stretch_maxima(sizes[:9], 2.2).tolist() == [4.0, 5.0, 2.5]  # the last does not end
     assert _stretch_maxima(sizes, 9.0).tolist() == []
     assert np.flatnonzero(_crossings(sizes, 2.0)).tolist() == [2, 5, 7]
     many = _crossings(np.stack([sizes, -sizes], axis=1), np.array([1.5, -1.5]))

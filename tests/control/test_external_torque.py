@@ -14,7 +14,7 @@ import feasid
 from feasid.codegen.algorithms import Algorithms
 from feasid.codegen.expression import Graph
 from feasid.codegen.routine import Routine, python_function
-from feasid.control.external_torque import GAIN, ErrorLaw, _stretch_maxima, observer_errors
+from feasid.control.external_torque import GAIN, ErrorLaw, observer_errors
 from feasid.errors import InputError
 from feasid.logs.motion import Run
 
@@ -26,19 +26,13 @@ BETWEEN_SAMPLES = 1e-3
 
 
 @pytest.fixture(scope="module")
-def fit(tmp_path_factory):
-    path = tmp_path_factory.mktemp("observer") / "arm.urdf"
-    path.write_text(ARM)
-    robot = feasid.load_robot(path).with_joint_terms(drive_inertia=True)
-    delta = arm_with_drives(robot)
-    log = simulate(robot, delta, 1, samples=1500, noise=0.02)
-    return feasid.fit(log, feasid.load_robot(path), drive_inertia=True, diagnose=False)
-
-
-def arm_with_drives(robot):
-    plain = robot.with_joint_terms()
+def fit():
+    robot = feasid.load_robot(ARM)
+    plain, driven = robot.with_joint_terms(), robot.with_joint_terms(drive_inertia=True)
     known = dict(zip(plain.parameter_names, arm_parameters(plain), strict=True))
-    return np.array([known.get(name, 0.2) for name in robot.parameter_names])
+    delta = np.array([known.get(name, 0.2) for name in driven.parameter_names])
+    log = simulate(driven, delta, 1, samples=1500, noise=0.02)
+    return feasid.fit(log, robot, drive_inertia=True, diagnose=False)
 
 
 def motion(robot, t):
@@ -278,9 +272,3 @@ def test_the_least_push_is_the_threshold_where_nothing_depends_on_the_motion(fit
     observer = feasid.ExternalTorque(Known(fit, error_law=lambda _: steady), RATE, backend="python")
     found = observer.update(0.0, *np.zeros((3, fit.robot.dof)))
     np.testing.assert_allclose(observer.least_push, found.threshold, rtol=1e-12)
-
-
-def test_a_crossing_is_as_high_as_its_peak():
-    sizes = np.array([5.0, 1.0, 2.0, 4.0, 3.0, 0.5, 2.5, 0.0, 3.5])
-    assert _stretch_maxima(sizes, 1.5).tolist() == [4.0, 2.5, 3.5]  # the first began before the log
-    assert _stretch_maxima(sizes, 9.0).tolist() == []

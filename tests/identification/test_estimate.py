@@ -29,26 +29,18 @@ FLOOR = 1.2  # times the error of the true parameters on the same motion
 CLOSE = 0.012  # relative error of the base parameters
 
 
-def reduced(log, base):
-    motion = prepare(log, base.robot, filtering="equations")
-    reducer = EquationReducer(base.robot, [int(c) for c in base.independent], motion.cutoff)
-    for run in motion.runs:
-        reducer.add(run)
-    return reducer.result(motion.notes)
-
-
 def estimator(base, **options):
     return Estimator.from_options(base, complete_options(FitOptions, options, "fit"))
 
 
 def fitted(arm, robot=None, **options):
     base = base_parameters((arm.terms if robot is None else robot).with_transition(TRANSITION))
-    return base, estimator(base, **options).fit(reduced(arm.log, base))
+    return base, estimator(base, **options).fit(feasid.reduce(arm.log, base=base))
 
 
 def errors(arm, base, delta):
     """Error over the truth's own on the held-out motion, and that of the base parameters."""
-    test = reduced(arm.test, base)
+    test = feasid.reduce(arm.test, base=base)
     truth, beta = arm.truth(base), base.K @ delta
     own = np.linalg.norm(test.residuals(truth))
     off = np.linalg.norm(beta - truth) / np.linalg.norm(truth)
@@ -70,7 +62,7 @@ def test_minimisers_do_not_depend_on_those_they_were_sought_from():
     """Of other stretches, and of equations that count for nothing or much more."""
     arm = hidden("ur5", 0)
     base = base_parameters(arm.terms.with_transition(TRANSITION))
-    data = reduced(arm.log, base)
+    data = feasid.reduce(arm.log, base=base)
     task = estimator(base).problem(data)
     noise, _ = estimate_noise(data)
     solutions = Minimiser(task, WEIGHT, task.reference)
@@ -138,7 +130,7 @@ def test_an_impossible_reference_is_refused():
     towards = base.robot.values[base.robot.inertial_columns]
     towards[2, 0] = -1.0
     with pytest.raises(InputError, match="pseudo-inertia of forearm_link"):
-        replace(estimator(base), reference=towards).problem(reduced(arm.log, base))
+        replace(estimator(base), reference=towards).problem(feasid.reduce(arm.log, base=base))
 
 
 def test_narrowed_data_are_those_of_the_narrower_robot():
@@ -146,8 +138,9 @@ def test_narrowed_data_are_those_of_the_narrower_robot():
     wide = arm.robot.with_joint_terms(("viscous", "coulomb", "offset", "sqrt", "load"), True)
     wide = wide.with_transition(TRANSITION)
     narrow = base_parameters(arm.terms.with_transition(TRANSITION))
-    direct = reduced(arm.log, narrow)
-    derived = restrict_terms(reduced(arm.log, base_parameters(wide)), wide, narrow)
+    direct = feasid.reduce(arm.log, base=narrow)
+    both = feasid.reduce(arm.log, base=base_parameters(wide))
+    derived = restrict_terms(both, wide, narrow)
     assert derived.fingerprint == direct.fingerprint
     assert derived.supports == direct.supports
     for a, b in zip(derived.triangles, direct.triangles, strict=True):

@@ -7,14 +7,27 @@ import pytest
 from scipy.signal import lfilter
 from simulated import hidden
 
+import feasid
 from feasid.estimation import noise
 from feasid.identifiability.base import base_parameters
-from feasid.logs.frame import prepare
-from feasid.regression.equations import WHITE_CORRELATION, EquationReducer, GaussianLowPass
+from feasid.regression.equations import WHITE_CORRELATION, GaussianLowPass
 from feasid.regression.folds import StrataBuilder
 from feasid.regression.triangle import Reduced
 
 ROWS = 6000
+
+
+def of_rows(supports, joints, slowness, fold):
+    """Reduced data of each joint's rows: columns of its support, torque and the torque's slope."""
+    strata = []
+    for support, rows in zip(supports, joints, strict=True):
+        n = len(support) + 1
+        builder = StrataBuilder(n)
+        builder.add(rows[:n], rows[:n], slowness, fold, *rows[n:])
+        strata.append(builder.result())
+    totals, count = tuple(s.total_triangle for s in strata), len(slowness)
+    columns = tuple(sorted({c for support in supports for c in support}))
+    return Reduced("made", columns, supports, totals, count, rows=count, strata=tuple(strata))
 
 
 def made(quick, slow, seed=0):
@@ -24,12 +37,7 @@ def made(quick, slow, seed=0):
     w = rng.standard_normal((2, ROWS))
     tau = np.array([1.5, -0.5]) @ w + np.sqrt(quick + slow * c**2) * rng.standard_normal(ROWS)
     rows = np.vstack([w, tau])
-    builder = StrataBuilder(3)
-    builder.add(rows, rows, c, np.zeros(ROWS, dtype=np.intp))
-    strata = builder.result()
-    return Reduced(
-        "made", (0, 1), ((0, 1),), (strata.total_triangle,), ROWS, rows=ROWS, strata=(strata,)
-    )
+    return of_rows(((0, 1),), [rows], c, np.zeros(ROWS, dtype=np.intp))
 
 
 @pytest.mark.parametrize(("quick", "slow"), [(0.04, 1.0), (1.0, 0.0), (1e-4, 4.0)])
@@ -56,15 +64,9 @@ def test_what_an_estimate_followed_is_given_back():
     error = lfilter([1.0], [1.0, -phi], rng.standard_normal(rows))
     phase = np.outer(np.arange(1, count + 1), np.pi * (np.arange(rows) + 0.5) / rows)
     block = np.vstack([np.cos(phase), error])
-    builder = StrataBuilder(count + 1)
-    builder.add(block, block, np.zeros(rows), np.zeros(rows, dtype=np.intp))
-    strata = builder.result()
-    support = (tuple(range(count)),)
-    data = Reduced(
-        "made", support[0], support, (strata.total_triangle,), rows, rows=rows, strata=(strata,)
-    )
+    data = of_rows((tuple(range(count)),), [block], np.zeros(rows), np.zeros(rows, dtype=np.intp))
     beta, spread = noise.least_squares(*data.triangle()[:2])
-    blind = strata.correlation_time(beta)
+    blind = data.strata[0].correlation_time(beta)
     spread = spread * float(np.sum((error - beta @ block[:-1]) ** 2)) / (rows - count)
     (found,) = noise.correlation_times(data, beta, spread)
     true = (1 + phi) / (1 - phi)
@@ -85,14 +87,7 @@ def classed(seed=0, each=40):
     slow = np.repeat(LEVELS, each)
     fold = np.tile(np.arange(5), len(slow) // 5)
     joints = [rng.standard_normal((4, len(slow))) for _ in SUPPORTS]  # w, w, torque, its slope
-    strata = []
-    for rows in joints:
-        builder = StrataBuilder(3)
-        builder.add(rows[:3], rows[:3], slow, fold, rows[3])
-        strata.append(builder.result())
-    totals = tuple(s.total_triangle for s in strata)
-    data = Reduced("made", (0, 1, 2), SUPPORTS, totals, len(slow), strata=tuple(strata))
-    return data, joints, slow, fold
+    return of_rows(SUPPORTS, joints, slow, fold), joints, slow, fold
 
 
 @pytest.mark.parametrize("folds", [None, (1, 3)])
@@ -141,11 +136,11 @@ def test_without_strata_all_rows_are_one_class():
 @pytest.mark.parametrize("folds", [None, (0, 2, 4)])
 def test_variances_are_what_rows_show_beside_what_was_followed(folds):
     """Residuals of exactly the size that is expected give their variances exactly."""
-    data, joints, slow, fold = classed(1)
+    _, joints, slow, fold = classed(1)
     before = noise.Noise(np.array([0.5, 2.0]), np.array([3.0, 0.7]), np.array([1.5, 4.0]))
     spread = np.array([[0.2, 0.05, 0.1], [0.05, 0.1, -0.03], [0.1, -0.03, 0.15]])
     a, b = np.array([0.3, 2.0]), np.array([1.7, 0.0])
-    strata = []
+    made_of = []
     for j, rows in enumerate(joints):
         deviation = np.sqrt((before.quick[j] + before.slow[j] * slow**2) * before.correlation[j])
         inner = spread[np.ix_(SUPPORTS[j], SUPPORTS[j])]
@@ -158,30 +153,24 @@ def test_variances_are_what_rows_show_beside_what_was_followed(folds):
             assert 0.5 < followed < 0.9 * np.sum(at & kept)
             size = (np.sum(at & kept) - followed) * (a[j] + b[j] * level**2)
             torque[at] = np.sqrt(size / np.sum(at & kept))
-        builder = StrataBuilder(3)
-        whole = np.vstack([rows[:2], torque])
-        builder.add(whole, whole, slow, fold, rows[3])
-        strata.append(builder.result())
-    made_of = replace(data, strata=tuple(strata))
-    found = noise.variances(made_of, before, np.zeros(3), spread, folds)
+        made_of.append(np.vstack([rows[:2], torque, rows[3]]))
+    data = of_rows(SUPPORTS, made_of, slow, fold)
+    found = noise.variances(data, before, np.zeros(3), spread, folds)
     np.testing.assert_allclose(found.quick, a, rtol=1e-6)
     np.testing.assert_allclose(found.slow, b, rtol=1e-6, atol=1e-6)
     np.testing.assert_array_equal(found.correlation, before.correlation)
 
 
 def test_noise_is_never_less_than_a_thousandth_of_the_torque():
-    data, joints, slow, fold = classed(2)
+    _, joints, slow, fold = classed(2)
     beta = np.array([1.0, -2.0, 0.5])
-    strata, power = [], []
-    for support, rows in zip(SUPPORTS, joints, strict=True):
-        exact = np.vstack([rows[:2], beta[list(support)] @ rows[:2]])
-        power.append(np.mean(exact[2] ** 2))
-        builder = StrataBuilder(3)
-        builder.add(exact, exact, slow, fold)
-        strata.append(builder.result())
-    totals = tuple(s.total_triangle for s in strata)
-    found, solved = noise.estimate_noise(replace(data, strata=tuple(strata), triangles=totals))
-    np.testing.assert_allclose(found.quick, 1e-6 * np.array(power), rtol=1e-6)
+    exact = [
+        np.vstack([rows[:2], beta[list(support)] @ rows[:2]])
+        for support, rows in zip(SUPPORTS, joints, strict=True)
+    ]
+    found, solved = noise.estimate_noise(of_rows(SUPPORTS, exact, slow, fold))
+    power = np.array([np.mean(rows[2] ** 2) for rows in exact])
+    np.testing.assert_allclose(found.quick, 1e-6 * power, rtol=1e-6)
     np.testing.assert_allclose(solved, beta, atol=EXACT)
 
 
@@ -225,11 +214,7 @@ def test_rows_at_reversals_are_what_biases():
     arm = hidden("ur5", 1)
     robot = arm.terms.with_transition(0.005)
     base = base_parameters(robot)
-    motion = prepare(arm.log, robot, filtering="equations")
-    reducer = EquationReducer(robot, [int(c) for c in base.independent], motion.cutoff)
-    for run in motion.runs:
-        reducer.add(run)
-    data = reducer.result()
+    data = feasid.reduce(arm.log, base=base)
     _, weighted = noise.estimate_noise(data)
     plain, _ = noise.least_squares(*data.triangle()[:2])
     truth = arm.truth(base)

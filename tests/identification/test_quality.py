@@ -34,8 +34,6 @@ from feasid.estimation.estimator import Estimator
 from feasid.estimation.noise import estimate_noise
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.identifiability.base import base_parameters
-from feasid.logs.frame import prepare
-from feasid.regression.equations import EquationReducer
 from feasid.regression.triangle import relative_errors
 
 
@@ -219,11 +217,7 @@ def by_stretches(change):
     _, robot, options = faults.recorded("unitree_z1")
     base = base_parameters(robot)
     log = faults.changed("unitree_z1", ["tau"], change)
-    motion = prepare(log, robot, filtering="equations", **options)
-    reducer = EquationReducer(robot, [int(c) for c in base.independent], motion.cutoff)
-    for run in motion.runs:
-        reducer.add(run)
-    reduced = reducer.result()
+    reduced = feasid.reduce(log, base=base, **options)
     noise, beta = estimate_noise(reduced)
     estimator = Estimator(base, feasible_set(robot), noise=noise).for_comparison(noise)
     return held_out_errors(estimator.cross_validate(reduced), beta), reduced.residuals(beta)
