@@ -218,16 +218,12 @@ def exact_regressor(mechanism, samples, seed=0, static=False, held=()):
     draw = lambda *shape: rng.integers(0, P, (samples, *shape))  # noqa: E731
     still = 0 if static else 1
     states, axes = [], []
+    eye = np.broadcast_to(np.eye(3, dtype=np.int64), (samples, 3, 3))
+    none = np.zeros((samples, 3), dtype=np.int64)
     u_all, du_all = draw(robot.dof) * still, draw(robot.dof) * still
     for i in held:
         u_all[:, robot.rows[i]] = du_all[:, robot.rows[i]] = 0
-    base = (
-        np.broadcast_to(np.eye(3, dtype=np.int64), (samples, 3, 3)),
-        np.zeros((samples, 3), dtype=np.int64),
-        np.zeros((samples, 3), dtype=np.int64),
-        np.zeros((samples, 3), dtype=np.int64),
-        np.broadcast_to(-mod(mechanism.gravity) % P, (samples, 3)),
-    )
+    base = eye, none, none, none, np.broadcast_to(-mod(mechanism.gravity) % P, (samples, 3))
 
     def move(parent, rotation, position, turn, shift, ang, lin, dang, dlin):
         """World pose and body-frame velocity and acceleration of a child."""
@@ -254,10 +250,9 @@ def exact_regressor(mechanism, samples, seed=0, static=False, held=()):
         u, du = u_all[:, rows], du_all[:, rows]
         twist = matvec(np.broadcast_to(screws, (samples, *screws.shape)), u)
         rate = matvec(np.broadcast_to(screws, (samples, *screws.shape)), du)
-        eye = np.broadcast_to(np.eye(3, dtype=np.int64), (samples, 3, 3))
         points = circle(rng, samples)
         gear = joint.rotor.gear if joint.rotor else Fraction(0)
-        turn, shift = eye, np.zeros((samples, 3), dtype=np.int64)
+        turn, shift = eye, none.copy()
         angle = points  # point of the angle that the gear's denominator divides
         if i in held:
             angle = np.stack([np.ones(samples, dtype=np.int64), np.zeros(samples, np.int64)])
@@ -271,17 +266,8 @@ def exact_regressor(mechanism, samples, seed=0, static=False, held=()):
                 shift[:, f - 3] = draw()
         if joint.kind == "H" and i not in held:
             shift[:, 2] = draw()
-        state = move(
-            parent,
-            joint.rotation,
-            joint.position,
-            turn,
-            shift,
-            twist[:, :3],
-            twist[:, 3:],
-            rate[:, :3],
-            rate[:, 3:],
-        )
+        moves = *np.hsplit(twist, 2), *np.hsplit(rate, 2)
+        state = move(parent, joint.rotation, joint.position, turn, shift, *moves)
         states.append(state)
         chain = [] if joint.parent < 0 else axes[joint.parent]
         world = []
@@ -293,21 +279,10 @@ def exact_regressor(mechanism, samples, seed=0, static=False, held=()):
         axes.append([*chain, *world])
         add(out, state, axes[i], robot.inertial_columns[i])
         if joint.rotor is not None:
-            spin = np.zeros((samples, 3), dtype=np.int64)
+            g, spin, pose = mod(gear), none.copy(), (joint.rotor.rotation, joint.rotor.position)
             spin[:, 2] = 1
-            g = mod(gear)
-            none = np.zeros((samples, 3), dtype=np.int64)
-            r_state = move(
-                parent,
-                joint.rotor.rotation,
-                joint.rotor.position,
-                about_z(power(angle, gear.numerator)),
-                none,
-                spin * (g * u % P) % P,
-                none,
-                spin * (g * du % P) % P,
-                none,
-            )
+            moves = spin * (g * u % P) % P, none, spin * (g * du % P) % P, none
+            r_state = move(parent, *pose, about_z(power(angle, gear.numerator)), none, *moves)
             own = (rows.start, matvec(r_state[0], spin) * g % P, none, r_state[1])
             reduce = SYMMETRIC if joint.rotor.symmetric else None
             add(out, r_state, [*chain, own], robot.rotor_columns(i), reduce)
@@ -343,30 +318,9 @@ def add(out, state, axes, columns, reduce=None):
         out[:, row, columns] = part
 
 
-def exact_rank(matrix):
-    """Rank modulo P."""
-    m = np.array(matrix, dtype=np.int64) % P
-    rank = 0
-    for column in range(m.shape[1]):
-        hits = np.flatnonzero(m[rank:, column])
-        if hits.size == 0:
-            continue
-        pivot = rank + int(hits[0])
-        m[[rank, pivot]] = m[[pivot, rank]]
-        m[rank] = m[rank] * pow(int(m[rank, column]), -1, P) % P
-        below = m[rank + 1 :, column].copy()
-        use = np.flatnonzero(below)
-        if use.size:
-            m[rank + 1 + use] = (m[rank + 1 + use] - below[use, None] * m[rank] % P) % P
-        rank += 1
-        if rank == len(m):
-            break
-    return rank
-
-
 def exact_count(mechanism, seed=0, static=False, measured=None, held=()):
     """Number of base parameters, exactly."""
-    return exact_rank(measured_rows(mechanism, seed, static, measured, held))
+    return len(exact_base(mechanism, seed, static, measured, held)[0])
 
 
 def measured_rows(mechanism, seed, static, measured, held):
