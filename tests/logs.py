@@ -47,6 +47,21 @@ def arm_parameters(robot):
     return delta
 
 
+def with_terms(robot, **coefficients):
+    """The robot with these in every drive, numbers or one per drive."""
+    delta = robot.values.copy()
+    for k in range(len(robot.drives)):
+        for symbol, column in robot.drive_columns(k).items():
+            delta[column] = np.broadcast_to(coefficients[symbol], len(robot.drives))[k]
+    return robot.with_values(delta)
+
+
+def values_for(robot, source, default=0.0):
+    """Values of a robot in the order of another's parameters, a default for those it lacks."""
+    known = dict(zip(source.parameter_names, source.values, strict=True))
+    return np.array([known.get(name, default) for name in robot.parameter_names])
+
+
 def inertia_matrix(delta):
     """Pseudo-inertia in rationals, from the definition."""
     xx, xy, xz, yy, yz, zz, x, y, z, m = (Fraction(float(v)) for v in delta)

@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from logs import log_frame, waves
+from logs import log_frame, values_for, waves
 from mjcf_files import inertial, row
 from robots import example_urdfs
 from scipy.linalg import expm
@@ -78,8 +78,7 @@ class Conditions:
 
 def aligned(hidden, robot):
     """The truth in the order of another robot's parameters; terms it lacks are zero."""
-    known = dict(zip(hidden.terms.parameter_names, hidden.delta, strict=True))
-    return np.array([known.get(name, 0.0) for name in robot.parameter_names])
+    return values_for(robot, hidden.terms.with_values(hidden.delta))
 
 
 @cache

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from logs import arm_parameters, simulate
+from logs import arm_parameters, simulate, values_for
 from robots import ARM
 
 import feasid
@@ -29,8 +29,7 @@ BETWEEN_SAMPLES = 1e-3
 def fit():
     robot = feasid.load_robot(ARM)
     plain, driven = robot.with_joint_terms(), robot.with_joint_terms(drive_inertia=True)
-    known = dict(zip(plain.parameter_names, arm_parameters(plain), strict=True))
-    delta = np.array([known.get(name, 0.2) for name in driven.parameter_names])
+    delta = values_for(driven, plain.with_values(arm_parameters(plain)), 0.2)
     log = simulate(driven, delta, 1, samples=1500, noise=0.02)
     return feasid.fit(log, robot, drive_inertia=True, diagnose=False)
 

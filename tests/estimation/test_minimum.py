@@ -6,7 +6,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from logs import arm_parameters, simulate
-from robots import read_arm
+from robots import ARM
 
 import feasid
 from feasid.errors import InfeasibleConstraintsError, SolverError
@@ -31,15 +31,24 @@ OPTIONS = {"diagnose": False, "plausible": False}
 
 
 @pytest.fixture(scope="module")
-def arm(tmp_path_factory):
-    robot = read_arm(tmp_path_factory.mktemp("minimum")).with_joint_terms()
-    delta = arm_parameters(robot)
-    log = simulate(robot, delta, 0, samples=800, noise=0.05)
-    described = delta.copy()
-    described[robot.inertial_columns] *= TOO_HEAVY
-    robot = robot.with_values(described)
-    columns = [log[[f"{kind}_{j}" for j in robot.joints]] for kind in ("q", "dq", "ddq", "tau")]
-    return robot, Reduced.from_samples(robot, *(c.to_numpy() for c in columns)), delta
+def truth():
+    robot = feasid.load_robot(ARM).with_joint_terms()
+    return robot.with_values(arm_parameters(robot))
+
+
+@pytest.fixture(scope="module")
+def robot(truth):
+    """As it is described."""
+    values = truth.values.copy()
+    values[truth.inertial_columns] *= TOO_HEAVY
+    return truth.with_values(values)
+
+
+@pytest.fixture(scope="module")
+def log(robot, truth):
+    frame = simulate(truth, truth.values, 0, samples=800, noise=0.05)
+    columns = [frame[[f"{kind}_{j}" for j in robot.joints]] for kind in ("q", "dq", "ddq", "tau")]
+    return Reduced.from_samples(robot, *(c.to_numpy() for c in columns))
 
 
 def cost_of(fit):
@@ -74,8 +83,7 @@ def gaussian(robot, described):
 
 @pytest.mark.parametrize("weight", [1e-2, 1.0, 1e2, 1e4, 1e6])
 @pytest.mark.parametrize("name", [*priors.PRIORS, "gaussian"])
-def test_every_prior_and_weight_ends_at_the_optimum_of_its_program(arm, name, weight):
-    robot, log, _ = arm
+def test_every_prior_and_weight_ends_at_the_optimum_of_its_program(robot, log, name, weight):
     prior = gaussian(robot, robot.values) if name == "gaussian" else name
     fit = feasid.fit(log, robot, prior=prior, prior_weight=weight, **OPTIONS)
     program = fit.problem()
@@ -87,8 +95,7 @@ def test_every_prior_and_weight_ends_at_the_optimum_of_its_program(arm, name, we
         assert cost >= best - share * max(best, 1.0)
 
 
-def test_what_newton_does_not_reach_is_sought_in_cvxpy(arm, monkeypatch):
-    robot, log, _ = arm
+def test_what_newton_does_not_reach_is_sought_in_cvxpy(robot, log, monkeypatch):
     right = feasid.fit(log, robot, **OPTIONS)
     path = EntropicProblem.path
     starts = []
@@ -105,8 +112,7 @@ def test_what_newton_does_not_reach_is_sought_in_cvxpy(arm, monkeypatch):
     np.testing.assert_allclose(estimate.delta, right.estimate.delta, rtol=1e-5, atol=1e-8)
 
 
-def test_what_neither_reaches_is_no_answer(arm, monkeypatch):
-    robot, log, _ = arm
+def test_what_neither_reaches_is_no_answer(robot, log, monkeypatch):
     kept = feasid.fit(log, robot, **OPTIONS).estimator
 
     def stuck(self, start, weight, barriers=problem.BARRIERS):
@@ -128,10 +134,9 @@ def test_the_gap_of_a_logarithm_is_bounded(decrement):
     assert optimality_gap(decrement, 0.0) == np.inf
 
 
-def test_constraints_that_are_not_affine_hold_and_have_a_bounded_gap(arm):
-    robot, log, delta = arm
+def test_constraints_that_are_not_affine_hold_and_have_a_bounded_gap(robot, log, truth):
     columns = robot.inertial_columns.ravel()
-    limit = 0.7 * float(np.linalg.norm(delta[columns]))
+    limit = 0.7 * float(np.linalg.norm(truth.values[columns]))
     fit = feasid.fit(
         log, robot, constraints=lambda p: [cp.norm(p.delta[columns]) <= limit], **OPTIONS
     )
@@ -142,8 +147,7 @@ def test_constraints_that_are_not_affine_hold_and_have_a_bounded_gap(arm):
     assert fit.estimate.gap < 1e-3 * best  # the tangents of one ball
 
 
-def test_contradictions_are_minimal_and_have_the_callers_names(arm):
-    robot, log, _ = arm
+def test_contradictions_are_minimal_and_have_the_callers_names(robot, log):
     body = robot.bodies[1].name
     with pytest.raises(InfeasibleConstraintsError) as caught:
         feasid.fit(

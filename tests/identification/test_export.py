@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from logs import arm_parameters, simulate
+from logs import arm_parameters, simulate, values_for
 from robots import ARM, read_arm
 from thorough import some
 
@@ -166,8 +166,7 @@ def test_viscous_and_coulomb_friction_stand_for_other_laws(arm, tmp_path):
     robot, log, _ = arm
     truth = robot.with_joint_terms(("viscous", "coulomb", "sqrt"))
     plain = robot.with_joint_terms()
-    names = dict(zip(plain.parameter_names, arm_parameters(plain), strict=True))
-    values = np.array([names.get(n, 0.7) for n in truth.parameter_names])
+    values = values_for(truth, plain.with_values(arm_parameters(plain)), 0.7)
     log = simulate(truth, values, 1, noise=0.02)
     fit = feasid.fit(log, robot, friction=("viscous", "coulomb", "sqrt"), drive_inertia=False)
     export = fit.write(tmp_path / "out.xml")

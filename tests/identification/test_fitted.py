@@ -6,21 +6,21 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from logs import arm_parameters, simulate
-from robots import read_arm
+from robots import ARM
 from second_checker import holds
 
 import feasid
 from feasid.assessment.compared_errors import held_out_errors
 from feasid.assessment.quality import judge
 from feasid.certificate import exact
-from feasid.errors import CertificateError, OutputError, UselessFitError
+from feasid.errors import CertificateError, UselessFitError
 
 RTOL = 1e-9
 
 
 @pytest.fixture(scope="module")
-def fit(tmp_path_factory):
-    robot = read_arm(tmp_path_factory.mktemp("fitted"))
+def fit():
+    robot = feasid.load_robot(ARM)
     truth = robot.with_joint_terms()
     return feasid.fit(simulate(truth, arm_parameters(truth), 0, samples=600, noise=0.1), robot)
 
@@ -107,16 +107,6 @@ def test_a_fit_that_cannot_be_certified_says_so(fit, monkeypatch):
     monkeypatch.setattr("feasid.feasibility.check.check", lambda *_, **__: unproved)
     with pytest.raises(CertificateError, match="could not be certified"):
         _ = replace(fit).certificate
-
-
-def test_a_file_that_exists_is_kept_unless_told(fit, tmp_path):
-    path = tmp_path / "out.urdf"
-    path.write_text("mine")
-    with pytest.raises(OutputError, match="exists"):
-        fit.write(path)
-    assert path.read_text() == "mine"
-    fit.write(path, overwrite=True)
-    assert feasid.load_robot(path).joints == fit.robot.joints
 
 
 def test_every_way_of_writing_hands_on_what_was_told(fit, monkeypatch):

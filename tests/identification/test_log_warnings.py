@@ -15,9 +15,7 @@ QUICK = {"friction": ("viscous", "coulomb", "offset")}
 
 @pytest.fixture(scope="module")
 def arm(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("warnings")
-    robot, log = arm_and_log(folder, 1500, 0.01)
-    return robot, log
+    return arm_and_log(tmp_path_factory.mktemp("warnings"), 1500, 0.01)
 
 
 @pytest.fixture

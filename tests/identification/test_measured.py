@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from logs import arm_parameters, simulate
-from robots import read_arm
+from logs import arm_parameters, simulate, values_for
+from robots import ARM, read_arm
 
 import feasid
 from feasid.cli import main
@@ -20,48 +20,45 @@ leave a tenth of it, the prior the rest."""
 
 
 @pytest.fixture(scope="module")
-def arm(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("measured")
-    robot = read_arm(folder)
-    true = robot.with_joint_terms(drive_inertia=False)
-    delta = arm_parameters(true)
-    log = simulate(true, delta, 1).drop(columns="tau_shoulder")
-    log.to_csv(folder / "log.csv", index=False)
-    return folder, robot, dict(zip(true.parameter_names, delta, strict=True)), log
+def robot():
+    return feasid.load_robot(ARM)
 
 
 @pytest.fixture(scope="module")
-def fit(arm):
-    _, robot, _, log = arm
+def truth(robot):
+    true = robot.with_joint_terms(drive_inertia=False)
+    return true.with_values(arm_parameters(true))
+
+
+@pytest.fixture(scope="module")
+def log(truth):
+    return simulate(truth, truth.values, 1).drop(columns="tau_shoulder")
+
+
+@pytest.fixture(scope="module")
+def fit(log, robot):
     return feasid.fit(log, robot, measured=MEASURED, **TERMS)
-
-
-def truth_of(fit, truth):
-    return fit.base.K @ [truth[name] for name in fit.description.parameter_names]
 
 
 @pytest.mark.parametrize(
     "options", [{}, {"prior": None}, {"weights": "wls"}, {"filtering": "signals"}]
 )
-def test_truth_is_found_in_what_the_other_joints_show(arm, options):
-    _, robot, truth, log = arm
+def test_truth_is_found_in_what_the_other_joints_show(robot, truth, log, options):
     fit = feasid.fit(log, robot, measured=MEASURED, **TERMS, **options)
-    expected = truth_of(fit, truth)
+    expected = fit.base.K @ values_for(fit.description, truth)
     assert np.abs(fit.beta - expected).max() < EXACT * np.abs(expected).max()
     alone = feasid.base_parameters(fit.description, measured=MEASURED)
     assert fit.base.expressions == alone.expressions
     assert len(fit.beta) < len(feasid.base_parameters(fit.description).independent)
 
 
-def test_a_column_of_a_joint_that_is_not_measured_is_not_read(arm, fit):
-    _, robot, _, log = arm
+def test_a_column_of_a_joint_that_is_not_measured_is_not_read(robot, log, fit):
     for values in (np.nan, 1e6):
         other = feasid.fit(log.assign(tau_shoulder=values), robot, measured=MEASURED, **TERMS)
         assert np.array_equal(other.beta, fit.beta)
 
 
-def test_it_is_said_and_counts_nowhere(arm, fit):
-    _, _, _, log = arm
+def test_it_is_said_and_counts_nowhere(log, fit):
     note = next(n for n in fit.notes if n.code == "unmeasured")
     assert note.values["joints"] == ("shoulder",)
     assert "shoulder" in note
@@ -76,8 +73,7 @@ def test_it_is_said_and_counts_nowhere(arm, fit):
 
 
 @pytest.mark.parametrize("empty", [False, True])
-def test_an_absent_or_empty_column_needs_no_option(arm, fit, empty):
-    _, robot, _, log = arm
+def test_an_absent_or_empty_column_needs_no_option(robot, log, fit, empty):
     told = "shoulder (an empty column)" if empty else "shoulder (no column)"
     other = feasid.fit(log.assign(tau_shoulder=np.nan) if empty else log, robot, **TERMS)
     assert np.array_equal(other.beta, fit.beta)
@@ -85,8 +81,7 @@ def test_an_absent_or_empty_column_needs_no_option(arm, fit, empty):
     assert other.options["measured"] == MEASURED
 
 
-def test_a_name_that_is_nearly_right_is_no_absent_column(arm):
-    _, robot, _, log = arm
+def test_a_name_that_is_nearly_right_is_no_absent_column(robot, log):
     misspelt = log.assign(tau_shouldr=1.0)
     with pytest.raises(LogError, match=r"unused columns: .*tau_shouldr.* measured="):
         feasid.fit(misspelt, robot)
@@ -94,8 +89,7 @@ def test_a_name_that_is_nearly_right_is_no_absent_column(arm):
         feasid.fit(log.drop(columns="tau_wheel_joint"), robot, measured=MEASURED)
 
 
-def test_a_log_without_any_torque_is_the_error_it_was(arm):
-    _, robot, _, log = arm
+def test_a_log_without_any_torque_is_the_error_it_was(robot, log):
     none = log.drop(columns=[c for c in log if c.startswith("tau_")])
     with pytest.raises(LogError, match="no torque column 'tau_shoulder'"):
         feasid.fit(none, robot)
@@ -104,16 +98,14 @@ def test_a_log_without_any_torque_is_the_error_it_was(arm):
         feasid.fit(empty, robot)
 
 
-def test_a_parquet_file_without_a_column(arm, fit, tmp_path):
+def test_a_parquet_file_without_a_column(robot, log, fit, tmp_path):
     pytest.importorskip("pyarrow")
-    _, robot, _, log = arm
     log.to_parquet(tmp_path / "log.parquet")
     assert np.allclose(feasid.fit(tmp_path / "log.parquet", robot, **TERMS).beta, fit.beta)
 
 
 @pytest.mark.parametrize("options", [{"robust": "huber"}, {"method": "momentum"}])
-def test_what_needs_all_torques_names_the_one_that_is_missing(arm, options):
-    _, robot, _, log = arm
+def test_what_needs_all_torques_names_the_one_that_is_missing(robot, log, options):
     with pytest.raises(InputError, match=r"without .* that of shoulder"):
         feasid.fit(log, robot, **options)
 
@@ -129,14 +121,12 @@ def test_what_needs_all_torques_names_the_one_that_is_missing(arm, options):
         ({"measured": MEASURED, "transmission": np.eye(3)}, "measured"),
     ],
 )
-def test_what_cannot_be_is_named(arm, options, word):
-    _, robot, _, log = arm
+def test_what_cannot_be_is_named(robot, log, options, word):
     with pytest.raises((InputError, LogError), match=word):
         feasid.fit(log, robot, **options)
 
 
-def test_robots_whose_torques_are_not_those_of_joints_are_refused(arm):
-    _, robot, _, log = arm
+def test_robots_whose_torques_are_not_those_of_joints_are_refused(robot, log):
     shared = feasid.robot.drives.Drive("both", {"slide": 1.0, "shoulder": 1.0}, ("fv",))
     both = robot.with_joint_terms(couplings=[shared])
     for options in ({}, {"measured": MEASURED}):
@@ -151,8 +141,7 @@ def test_robots_whose_torques_are_not_those_of_joints_are_refused(arm):
 
 
 @pytest.mark.slow
-def test_it_lasts(arm, fit, tmp_path):
-    _, _, _, log = arm
+def test_it_lasts(log, fit, tmp_path):
     fit.save(tmp_path / "arm.feasid")
     saved = feasid.load(tmp_path / "arm.feasid")
     assert saved.base.expressions == fit.base.expressions
@@ -166,8 +155,7 @@ def test_it_lasts(arm, fit, tmp_path):
         fit.plot()
 
 
-def test_reductions_are_alike(arm, fit):
-    _, robot, _, log = arm
+def test_reductions_are_alike(robot, log, fit):
     reduced = feasid.reduce(log, robot, measured=MEASURED, **TERMS)
     again = feasid.fit(reduced, robot, measured=MEASURED, **TERMS)
     assert np.allclose(again.beta, fit.beta, rtol=0, atol=EXACT)
@@ -175,9 +163,11 @@ def test_reductions_are_alike(arm, fit):
     assert np.array_equal(alone.beta, again.beta)
 
 
-def test_the_prompt_has_it(arm, capsys):
-    folder, _, _, _ = arm
-    words = ["fit", str(folder / "log.csv"), "--robot", str(folder / "arm.urdf"), "--json"]
+def test_the_prompt_has_it(log, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    read_arm(tmp_path)
+    log.to_csv("log.csv", index=False)
+    words = ["fit", "log.csv", "--robot", "arm.urdf", "--json"]
     assert main([*words, "--measured", "slide,wheel_joint"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert any("torque of shoulder: not measured" in str(n) for n in told["notes"])
@@ -185,7 +175,6 @@ def test_the_prompt_has_it(arm, capsys):
     assert "wheel" in capsys.readouterr().err
 
 
-def test_the_search_looks_at_the_joints_that_are_measured(arm):
-    _, robot, _, log = arm
+def test_the_search_looks_at_the_joints_that_are_measured(robot, log):
     fit = feasid.fit(log, robot, measured=MEASURED, candidates=("sqrt",), diagnose=False)
     assert {*fit.selection["joint"]} <= {*MEASURED, ""}

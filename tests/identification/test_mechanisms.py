@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from closed import MECHANISMS, SOFT, STIFF, from_encoders, simulate
+from logs import values_for
 
 import feasid
 
@@ -31,8 +32,7 @@ def tried(name, seed, bonds=STIFF):
     )
     fit = feasid.fit(log, robot)
     reduced = feasid.reduce(test, fit.description, base=fit.base)
-    known = dict(zip(robot.parameter_names, np.nan_to_num(robot.values), strict=True))
-    truth = np.array([known.get(name, 0.0) for name in fit.robot.parameter_names])
+    truth = values_for(fit.robot, robot.with_values(np.nan_to_num(robot.values)))
     true = reduced.residuals(fit.base.values(truth)) / reduced.torque_norms
     found = reduced.residuals(fit.beta) / reduced.torque_norms
     assert np.linalg.norm(found) <= WORSE * np.linalg.norm(true)

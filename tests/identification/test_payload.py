@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 import simulated
-from logs import log_frame
+from logs import log_frame, with_terms
 from mjcf_files import inertial, row
 from robots import example_urdfs, random_rotation
 from thorough import some
@@ -57,9 +57,7 @@ def load_logs(name, mass, centre, seed=0):
         delta[columns] = simulated.wrong_body(body.inertial, rng)
     conditions = simulated.Conditions(seconds=SECONDS)
     way = simulated.fourier(robot, rng, SECONDS, simulated.FITTED_SPEED)
-    for k in range(terms.dof):
-        place = terms.drive_columns(k)
-        delta[place["Ia"]], delta[place["fv"]], delta[place["fc"]] = 0.05, 0.3, 0.4
+    delta = with_terms(terms.with_values(delta), Ia=0.05, fv=0.3, fc=0.4, fo=0.0).values
     out = []
     for load in (np.zeros(10), lump(mass, centre)):
         true = delta.copy()

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from logs import arm_parameters, simulate
 from pinned import assert_pinned, without_digits
-from robots import read_arm
+from robots import ARM
 
 import feasid
 
@@ -34,8 +34,8 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def case(tmp_path_factory):
-    robot = read_arm(tmp_path_factory.mktemp("pinned"))
+def case():
+    robot = feasid.load_robot(ARM)
     own = robot.with_joint_terms()
     logs = [simulate(own, arm_parameters(own), k, 800, noise=0.02) for k in range(4)]
     return robot, [x.drop(columns=x.filter(regex="^ddq_").columns) for x in logs]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from logs import simulate
+from logs import simulate, values_for
 
 import feasid
 from feasid.estimation.bounds import SHAPE_ROOM, plausible_bounds
@@ -119,13 +119,9 @@ def test_a_log_that_says_little_leaves_links_in_their_shapes(tmp_path):
     free = feasid.fit(log, robot, plausible=False, **options)
     held = feasid.fit(log, robot, **options)
     shapes = [b for b in plausible_bounds(robot, robot.values) if b.kind == "shape"]
-    known = dict(zip(free.robot.parameter_names, range(free.robot.size), strict=True))
 
     def worst(fit):
-        delta = np.array(
-            [fit.delta[known[n]] if n in known else 0.0 for n in robot.parameter_names]
-        )
-        return min(b.smallest_value(delta) for b in shapes)
+        return min(b.smallest_value(values_for(robot, fit.robot)) for b in shapes)
 
     assert worst(free) < 0 <= worst(held)
     (note,) = [n for n in held.notes if n.code == "shape-bound"]

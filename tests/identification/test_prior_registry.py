@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from logs import arm_parameters, simulate
-from robots import read_arm
+from robots import ARM
 
 import feasid
 from feasid.errors import InputError
@@ -17,18 +17,17 @@ FEW = 60
 
 
 @pytest.fixture(scope="module")
-def arm(tmp_path_factory):
-    robot = read_arm(tmp_path_factory.mktemp("priors")).with_joint_terms()
-    return robot, arm_parameters(robot)
+def robot():
+    return feasid.load_robot(ARM).with_joint_terms()
 
 
-def reduced(robot, delta, seed, samples, noise=0.2):
-    log = simulate(robot, delta, seed, samples=samples, noise=noise)
+def reduced(robot, seed, samples, noise=0.2):
+    log = simulate(robot, arm_parameters(robot), seed, samples=samples, noise=noise)
     columns = [log[[f"{kind}_{j}" for j in robot.joints]] for kind in ("q", "dq", "ddq", "tau")]
     return Reduced.from_samples(robot, *(c.to_numpy() for c in columns))
 
 
-def test_a_new_prior_is_used_by_its_name(arm, monkeypatch):
+def test_a_new_prior_is_used_by_its_name(robot, monkeypatch):
     """Written in one place: a pull of the first mass, which this log does not see, to a value."""
 
     class KnownMass(feasid.Prior):
@@ -43,10 +42,9 @@ def test_a_new_prior_is_used_by_its_name(arm, monkeypatch):
         def divergence(self, weight):
             return 1.0
 
-    robot, delta = arm
     monkeypatch.setattr(priors, "PRIORS", dict(priors.PRIORS))
     priors.register(KnownMass())
-    log = reduced(robot, delta, 0, 500)
+    log = reduced(robot, 0, 500)
     options = {"diagnose": False, "plausible": False}
     fit = feasid.fit(log, robot, prior="known-mass", **options)
     assert fit.bodies["mass"].iloc[0] == pytest.approx(2.5, rel=1e-2)
@@ -57,9 +55,8 @@ def test_a_new_prior_is_used_by_its_name(arm, monkeypatch):
     assert "known-mass prior of weight" in str(fit.summary())
 
 
-def test_a_name_that_nobody_registered_is_refused_with_the_nearest(arm):
-    robot, delta = arm
-    log = reduced(robot, delta, 0, 100)
+def test_a_name_that_nobody_registered_is_refused_with_the_nearest(robot):
+    log = reduced(robot, 0, 100)
     with pytest.raises(InputError, match="did you mean 'euclidean'"):
         feasid.fit(log, robot, prior="euclidian")
     with pytest.raises(InputError, match="prior"):
@@ -70,17 +67,16 @@ def test_a_name_that_nobody_registered_is_refused_with_the_nearest(arm):
         feasid.fit(log, robot, prior=None, prior_weight=1.0)
 
 
-def test_an_earlier_fit_is_a_prior(arm):
+def test_an_earlier_fit_is_a_prior(robot):
     """A short log with the posterior of a long one as its prior gives what both logs give."""
-    robot, delta = arm
-    long, short = reduced(robot, delta, 1, 3000), reduced(robot, delta, 2, FEW)
+    long, short = reduced(robot, 1, 3000), reduced(robot, 2, FEW)
     options = {"diagnose": False, "plausible": False, "weights": [1.0] * robot.dof}
     first = feasid.fit(long, robot, **options)
     prior = feasid.GaussianPrior.of(first)
     updated = feasid.fit(short, robot, prior=prior, **options)
     alone = feasid.fit(short, robot, **options)
     both = feasid.fit(long + short, robot, **options)
-    truth = both.base.K @ delta
+    truth = both.base.K @ arm_parameters(robot)
     deviation = np.sqrt(np.diag(both.covariance))
     # Each fit estimates the noise of its own log: weights differ a little.
     assert np.sqrt(np.mean(((updated.beta - both.beta) / deviation) ** 2)) < 1.0
@@ -90,8 +86,7 @@ def test_an_earlier_fit_is_a_prior(arm):
     assert updated.certificate.verify()
 
 
-def test_what_a_robot_does_not_have_is_marginalised(arm):
-    robot, _ = arm
+def test_what_a_robot_does_not_have_is_marginalised(robot):
     n = robot.size
     prior = feasid.GaussianPrior(tuple(robot.parameter_names), np.arange(n) + 1.0, np.eye(n))
     fewer = robot.without_joint_terms()
@@ -118,8 +113,7 @@ def test_what_is_no_covariance_is_refused(damage):
         feasid.GaussianPrior(names, np.ones(2), matrix)
 
 
-def test_a_fit_without_a_prior_is_none(arm):
-    robot, delta = arm
-    fit = feasid.fit(reduced(robot, delta, 0, 300), robot, prior=None, diagnose=False)
+def test_a_fit_without_a_prior_is_none(robot):
+    fit = feasid.fit(reduced(robot, 0, 300), robot, prior=None, diagnose=False)
     with pytest.raises(InputError, match="a fit with a prior"):
         feasid.GaussianPrior.of(fit)

@@ -7,7 +7,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import simulated
-from logs import arm_parameters, simulate
+from logs import arm_parameters, simulate, values_for, with_terms
 from robots import ARM
 
 import feasid
@@ -54,10 +54,22 @@ def robot(folder):
 
 
 @pytest.fixture(scope="module")
-def fit(robot):
-    true = robot.with_joint_terms()
-    log = simulate(true, arm_parameters(true), 0, samples=1500, noise=0.1)
-    return feasid.fit(log, robot, diagnose=False, friction=("viscous", "coulomb", "offset"))
+def true(robot):
+    terms = robot.with_joint_terms()
+    return terms.with_values(arm_parameters(terms))
+
+
+def log_of(true, seed, samples=1500, noise=0.1):
+    return simulate(true, true.values, seed, samples, noise)
+
+
+USUAL = {"diagnose": False, "friction": ("viscous", "coulomb", "offset")}
+PUBLISHED = {"diagnose": False, **feasid.SOUSA_2014, "cutoff": None}
+
+
+@pytest.fixture(scope="module")
+def fit(robot, true):
+    return feasid.fit(log_of(true, 0), robot, **USUAL)
 
 
 @pytest.fixture(scope="module")
@@ -159,11 +171,8 @@ def test_marks_say_what_an_end_needs():
         [(np.pi / 2, 0.0, 0.3, 0.0), (0.0, 0.4, 0.0, 0.0)], gravity=(0.0, 0.0, -9.81)
     ).with_joint_terms(("viscous", "coulomb", "offset"))
     values = np.zeros(upper.size)
-    for columns in upper.inertial_columns:
-        values[columns] = [0.05, 0, 0, 0.05, 0, 0.05, 0.01, 0.02, 0, 2.0]
-    for k in range(2):
-        for symbol, column in upper.drive_columns(k).items():
-            values[column] = {"fv": 0.3, "fc": 0.2}.get(symbol, 0.0)
+    values[upper.inertial_columns] = [0.05, 0, 0, 0.05, 0, 0.05, 0.01, 0.02, 0, 2.0]
+    values = with_terms(upper.with_values(values), fv=0.3, fc=0.2, fo=0.0).values
     log = simulate(upper, values, 3, samples=1500, noise=0.01)
     model = feasid.fit(log, upper, diagnose=False)
     free = model.range("1.m", plausible=False)
@@ -198,63 +207,48 @@ def test_spellings_and_sums_are_one(fit, robot):
 
 
 @pytest.mark.parametrize(
-    ("wanted", "said"),
-    [("uper.m", "did you mean 'upper.m'"), ("upper.m - upper.m", "no sum"), ({}, "no sum")],
+    ("wanted", "level", "said"),
+    [
+        ("uper.m", 0.9, "did you mean 'upper.m'"),
+        ("upper.m - upper.m", 0.9, "no sum"),
+        ({}, 0.9, "no sum"),
+        *(("upper.m", level, "level") for level in (0.0, 1.0, 2.0, "high")),
+    ],
 )
-def test_what_is_no_parameter_is_named(fit, wanted, said):
+def test_what_is_no_parameter_or_level_is_named(fit, wanted, level, said):
     with pytest.raises(InputError, match=said):
-        fit.range(wanted)
+        fit.range(wanted, level=level)
 
 
-@pytest.mark.parametrize("level", [0.0, 1.0, 2.0, "high"])
-def test_levels_are_probabilities(fit, level):
-    with pytest.raises(InputError, match="level"):
-        fit.range("upper.m", level=level)
-
-
-def test_known_and_tied_parameters_have_the_ranges_that_they_leave(robot):
-    true = robot.with_joint_terms()
-    delta = arm_parameters(true)
-    log = simulate(true, delta, 1, samples=1500, noise=0.05)
-    known = {"rod": [np.nan] * 9 + [delta[true.inertial_columns[1][9]]]}
-    fit = feasid.fit(
-        log, robot, diagnose=False, known=known, **{**feasid.SOUSA_2014, "cutoff": None}
-    )
+def test_known_and_tied_parameters_have_the_ranges_that_they_leave(robot, true):
+    masses = true.values[true.inertial_columns[:, 9]]
+    known = {"rod": [np.nan] * 9 + [masses[1]]}
+    fit = feasid.fit(log_of(true, 1, noise=0.05), robot, known=known, **PUBLISHED)
     assert fit.unknowns.unknowns == fit.base.unknowns - 1
     assert f"{fit.unknowns.size} base of {fit.unknowns.unknowns} unknown" in str(fit.summary())
     mass = fit.range("rod.m")
     assert mass.lower == pytest.approx(known["rod"][9]) == mass.upper
-    assert delta[true.inertial_columns[0][9]] in fit.range("upper.m")
+    assert masses[0] in fit.range("upper.m")
     positive = [n for n in fit.robot.parameter_names if n[1] in ("m", "Lzz", "fv", "fc")]
     assert all(span.lower >= 0 for span in fit.ranges(positive))
 
 
-def test_fits_without_a_prior_have_ranges_in_units_of_their_residual(robot):
-    true = robot.with_joint_terms()
-    delta = arm_parameters(true)
-    log = simulate(true, delta, 2, samples=1500, noise=0.1)
-    fit = feasid.fit(log, robot, diagnose=False, **{**feasid.SOUSA_2014, "cutoff": None})
-    truth = dict(zip(true.parameter_names, delta, strict=True))
-    value = fit.base.K @ [truth.get(name, 0.0) for name in fit.base.robot.parameter_names]
+def test_fits_without_a_prior_have_ranges_in_units_of_their_residual(robot, true):
+    fit = feasid.fit(log_of(true, 2), robot, **PUBLISHED)
+    value = fit.base.K @ values_for(fit.base.robot, true)
     for true_value, span in zip(value, fit.ranges(fit.base.expressions), strict=True):
         assert true_value in span
 
 
 @pytest.mark.slow
-def test_hidden_parameters_are_in_their_ranges(robot):
+def test_hidden_parameters_are_in_their_ranges(robot, true):
     """Two logs with noise of their own, each with all parameters."""
-    true = robot.with_joint_terms()
-    delta = arm_parameters(true)
     inside = []
     for seed in range(DRAWS):
-        log = simulate(true, delta, seed, samples=600, noise=0.1)
-        fit = feasid.fit(log, robot, diagnose=False, friction=("viscous", "coulomb", "offset"))
-        truth = dict(zip(true.parameter_names, delta, strict=True))
-        span = fit.ranges(fit.robot.parameter_names[::3])
-        inside += [
-            truth.get(name, 0.0) in r
-            for name, r in zip(fit.robot.parameter_names[::3], span, strict=True)
-        ]
+        fit = feasid.fit(log_of(true, seed, samples=600), robot, **USUAL)
+        spans = fit.ranges(fit.robot.parameter_names[::3])
+        truth = values_for(fit.robot, true)[::3]
+        inside += [value in span for value, span in zip(truth, spans, strict=True)]
     assert np.mean(inside) >= HELD
 
 
@@ -287,11 +281,8 @@ def test_a_saved_fit_has_the_same_ranges(fit, folder, capsys):
 
 
 @pytest.mark.slow
-def test_a_fit_at_the_prompt_tells_its_ranges(fit, robot, folder, capsys):
-    true = robot.with_joint_terms()
-    simulate(true, arm_parameters(true), 0, samples=1500, noise=0.1).to_csv(
-        folder / "log.csv", index=False
-    )
+def test_a_fit_at_the_prompt_tells_its_ranges(fit, true, folder, capsys):
+    log_of(true, 0).to_csv(folder / "log.csv", index=False)
     order = ["fit", str(folder / "log.csv"), "--robot", str(folder / "arm.urdf"), "--ranges"]
     order += ["--diagnose", "no", "--friction", "viscous,coulomb,offset"]
     assert main([*order, "--json"]) == 0

@@ -50,10 +50,19 @@ def made(robot="leg", seed=3, **how):
     return make_servo_world(robot, seed, Conditions(**how))
 
 
+def fit_positions(world, **options):
+    return feasid.fit(world.log, world.robot, command="position", **{**QUICK, **options})
+
+
 @pytest.fixture(scope="module")
-def leg():
-    world = made()
-    return world, feasid.fit(world.log, world.robot, command="position", **QUICK)
+def world():
+    """A leg."""
+    return made()
+
+
+@pytest.fixture(scope="module")
+def fit(world):
+    return fit_positions(world)
 
 
 def ratios(fit, world):
@@ -63,8 +72,7 @@ def ratios(fit, world):
 
 
 @pytest.mark.slow
-def test_gains_delay_and_motion_of_a_leg(leg):
-    world, fit = leg
+def test_gains_delay_and_motion_of_a_leg(world, fit):
     assert np.abs(ratios(fit, world)[1] - 1).max() < RATIO_TOLERANCE
     # MuJoCo's step takes the new speed for the position: forces act half a step early.
     assert abs(fit.servo.delay - (world.truth.delay - STEP / 2)) < DELAY_TOLERANCE
@@ -98,14 +106,12 @@ def test_arms(robot):
 def test_a_known_load_fixes_the_factor():
     world = made(seconds=15.0)
     loaded, ten = world.loaded_log(0.3)
-    options = {"command": "position", "loaded": loaded, "load": ten, **QUICK}
-    fit = feasid.fit(world.log, world.robot, **options)
+    fit = fit_positions(world, loaded=loaded, load=ten)
     assert np.abs(ratios(fit, world)[0] - 1).max() < 0.01
     assert fit.servo.fixed_by == "a known load"
 
 
-def test_logged_speeds_are_not_used(leg):
-    world, fit = leg
+def test_logged_speeds_are_not_used(world, fit):
     noisy = replace(world, how=replace(world.how, speed_noise=0.05)).log
     assert "dq_FL_HFE" in noisy
     again = feasid.fit(noisy, world.robot, command="position", **QUICK)
@@ -114,8 +120,7 @@ def test_logged_speeds_are_not_used(leg):
 
 
 @pytest.mark.parametrize("law", ["current", "velocity"])
-def test_torque_constants_and_gains_of_speeds(leg, law):
-    world, _ = leg
+def test_torque_constants_and_gains_of_speeds(world, law):
     log, joints, truth = world.log, world.robot.joints, world.truth
     t, q, c = (log[["t"]], log[[f"q_{j}" for j in joints]], log[[f"cmd_{j}" for j in joints]])
     path = CubicSpline(t.to_numpy()[:, 0], q.to_numpy())
@@ -173,8 +178,7 @@ def test_rates_of_held_commands_pass_a_low_pass():
         (lambda f: f.assign(cmd_FL_HFE=np.degrees(f.cmd_FL_HFE)), "correct the unit"),
     ],
 )
-def test_logs_that_say_nothing_of_gains_are_refused(leg, change, said):
-    world, _ = leg
+def test_logs_that_say_nothing_of_gains_are_refused(world, change, said):
     with pytest.raises((LogError, NotEnoughDataError), match=said):
         feasid.fit(change(world.log), world.robot, command="position", **QUICK)
 
@@ -190,14 +194,12 @@ def test_logs_that_say_nothing_of_gains_are_refused(leg, change, said):
         ({"servo": {"kp": {}}}, "pass one of them"),
     ],
 )
-def test_options_that_cannot_be(leg, options, said):
-    world, _ = leg
+def test_options_that_cannot_be(world, options, said):
     with pytest.raises(InputError, match=said):
-        feasid.fit(world.log, world.robot, command="position", **options, **QUICK)
+        fit_positions(world, **options)
 
 
-def test_trusted_gains_and_weighed_moments_fix_the_factor(leg):
-    world, _ = leg
+def test_trusted_gains_and_weighed_moments_fix_the_factor(world):
     joint = world.robot.joints[1]
     posture = {joint: 0.7}
     q = np.array([[posture.get(j, 0.0) for j in world.robot.joints]])
@@ -206,7 +208,7 @@ def test_trusted_gains_and_weighed_moments_fix_the_factor(leg):
         {"gains": {joint: (world.truth.kp[1], 0.01)}},
         {"moments": [(joint, posture, moment, 0.02 * abs(moment))]},
     ):
-        fit = feasid.fit(world.log, world.robot, command="position", **options, **QUICK)
+        fit = fit_positions(world, **options)
         assert np.abs(ratios(fit, world)[0] - 1).max() < 3 * fit.servo.factor < 0.1
 
 
@@ -222,7 +224,7 @@ def test_gains_of_a_gantry_are_free_axis_by_axis():
 def test_rows_at_mechanical_stops_are_left_out():
     """What a stop carries is none of the robot's torques: with these rows the fit is useless."""
     world = made(seed=0, stops=0.8, seconds=20.0)
-    fit = feasid.fit(world.log, world.robot, command="position", **QUICK)
+    fit = fit_positions(world)
     assert np.abs(ratios(fit, world)[1] - 1).max() < RATIO_TOLERANCE
     (unused,) = {n.values["rows"] for n in fit.notes if n.code == "unused"}
     assert unused > 0.05 * len(world.log)
@@ -238,8 +240,7 @@ def make_limitless(robot):
     return replace(robot, bodies=tuple(bodies))
 
 
-def test_servos_read_commands_as_torques(leg):
-    world, fit = leg
+def test_servos_read_commands_as_torques(world, fit):
     joints, log = world.robot.joints, world.log
     known = {"kp": dict(zip(joints, world.truth.kp, strict=True)), "delay": 0.004}
     tau = Servo.from_option(known, world.robot).torques(
@@ -353,8 +354,7 @@ def follow(path, world):
     return out
 
 
-def test_a_written_file_follows_commands_as_the_robot_does(leg, tmp_path):
-    world, fit = leg
+def test_a_written_file_follows_commands_as_the_robot_does(world, fit, tmp_path):
     written = fit.write(tmp_path / "leg.xml", force=True)
     assert "servo" not in "".join(written.missing)
     truth = world.truth.follow(world.test_commands, world.start, world.how, world.described)
@@ -367,15 +367,14 @@ def test_a_written_file_follows_commands_as_the_robot_does(leg, tmp_path):
 def test_a_small_dead_band_puts_a_fit_in_doubt():
     """It leaves 2 % of the errors, and a closed loop that is a tenth of the nominal one's off."""
     world = made(seed=7, seconds=20.0, dead_band=0.004)
-    fit = feasid.fit(world.log, world.robot, command="position", **QUICK)
+    fit = fit_positions(world)
     assert 0.01 < fit.servo.misfit.max() < 0.05
     assert fit.servo.rounding.max() < 1e-3
     assert fit.quality.level == "doubtful"
     assert "are not explained" in " ".join(fit.quality.reasons)
 
 
-def test_servos_that_a_file_cannot_hold_are_refused_and_drawn_robots_hold_theirs(leg, tmp_path):
-    _, fit = leg
+def test_servos_that_a_file_cannot_hold_are_refused_and_drawn_robots_hold_theirs(fit, tmp_path):
     servo = replace(fit.servo.servo, terms={"weight": (0.5,) * 3})
     carrying = replace(fit, servo=replace(fit.servo, servo=servo))
     with pytest.raises(InputError, match=r"cannot hold the servos .* the term 'weight'"):
@@ -389,9 +388,8 @@ def test_servos_that_a_file_cannot_hold_are_refused_and_drawn_robots_hold_theirs
     np.testing.assert_allclose(model.actuator_delay, fit.servo.delay)
 
 
-def test_gains_that_a_file_states_are_a_prior(leg, tmp_path):
+def test_gains_that_a_file_states_are_a_prior(world, fit, tmp_path):
     """They hardly move what the log tells, by a factor of fifty too."""
-    world, fit = leg
     stated = {}
     for factor in (1.0, 50.0):
         path = tmp_path / f"{factor}.xml"
@@ -437,8 +435,7 @@ def test_files_keep_their_own_actuators(tmp_path, own):
         assert model.actuator_forcerange[0, 1] == (limit if np.isfinite(limit) else 0.0)
 
 
-def test_the_prompt_fits_servos(leg, tmp_path, capsys, monkeypatch):
-    world, fit = leg
+def test_the_prompt_fits_servos(world, fit, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "leg.urdf").write_text(to_text(world.described))
     world.log.to_csv("log.csv", index=False)
@@ -453,8 +450,7 @@ def test_the_prompt_fits_servos(leg, tmp_path, capsys, monkeypatch):
     assert f"{1e3 * fit.servo.delay:.2f}" in printed
 
 
-def test_windows_are_simulated_with_the_gains_that_were_found(leg):
-    _, fit = leg
+def test_windows_are_simulated_with_the_gains_that_were_found(fit):
     simulated = fit.simulate(horizon=0.3, windows=5)
     assert simulated.closed_loop
     assert simulated.rms.max() < 2e-3

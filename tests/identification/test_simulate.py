@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pandas as pd
 import pytest
-from logs import arm_parameters, log_frame, simulate
+from logs import arm_parameters, log_frame, simulate, with_terms
 from robots import ARM
 from scipy.signal import butter, sosfiltfilt
 from thorough import some
@@ -49,19 +49,16 @@ def test_windows_end_where_mujoco_ends(robot):
     ours = feasid.load_robot(to_text(described)).with_joint_terms(
         ("viscous", "coulomb"), drive_inertia=True
     )
-    n, values = ours.dof, ours.values.copy()
+    n = ours.dof
     terms = {"Ia": rng.uniform(0.05, 0.2, n), "fv": rng.uniform(0.1, 2.0, n),
              "fc": rng.uniform(0.1, 2.0, n)}  # fmt: skip
-    for k in range(n):
-        for symbol, column in ours.drive_columns(k).items():
-            values[column] = terms[symbol][k]
     model = compile_model(described)
     at = joint_order(model, ours.joints)
     model.opt.timestep = FINE_STEP
     model.dof_armature[at], model.dof_damping[at] = terms["Ia"], terms["fv"]
     model.dof_frictionloss[at] = terms["fc"]
     model.dof_solref[at], model.dof_solimp[at, :3] = HARD
-    data, forward = mujoco.MjData(model), ForwardModel(ours.with_values(values))
+    data, forward = mujoco.MjData(model), ForwardModel(with_terms(ours, **terms))
     q, dq = rng.uniform(-0.5, 0.5, (1, n)), rng.uniform(-1.0, 1.0, (1, n))
     torque = forward.mass_and_bias(q, dq)[1] + rng.uniform(-4.0, 4.0, n)
     data.qpos[at], data.qvel[at] = q[0], dq[0]
@@ -104,6 +101,13 @@ def test_stiff_feedback_stays_stable():
     np.testing.assert_allclose(out[0, -1], 0.3, atol=1e-3)
 
 
+def turning_slowly(robot):
+    """With three times the inertia."""
+    values = robot.values.copy()
+    values[robot.inertial_columns[:, :6]] *= 3.0
+    return robot.with_values(values)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("robot", ROBOTS)
@@ -111,10 +115,8 @@ def test_no_model_is_told_to_simulate_better_than_the_truth(robot, seed):
     made = world(robot, seed)
     fit = feasid.fit(made.log, made.robot)
     truth = made.truth.robot
-    heavy = fit.robot.values.copy()
-    heavy[fit.robot.inertial_columns[:, :6]] *= 3.0
     wrong = {
-        "heavy": fit.robot.with_values(heavy),
+        "heavy": turning_slowly(fit.robot),
         "description": robot_as_described(fit.base, fit.description, fit.reduced),
     }
     options = {**fit.test_options(), "fitted": fit.robot, "windows": 40}
@@ -159,13 +161,10 @@ def kuka_like(seed):
     noise, encoder = (np.roll(x, shift, axis=0) for x in (residual, run.q - q))
     true = feasid.load_robot(to_text(root)).without_joint_terms()
     true = true.with_joint_terms(("viscous", "coulomb"), drive_inertia=True)
-    values = true.values.copy()
-    for k in range(n):
-        place = true.drive_columns(k)
-        values[[place["Ia"], place["fv"], place["fc"]]] = 0.0, viscous[k], coulomb[k]
+    true = with_terms(true, Ia=0.0, fv=viscous, fc=coulomb)
     half, made = len(q) // 2, {"t": run.t, "q": q + encoder, "tau": torque + noise}
     train, test = ({k: x[s] for k, x in made.items()} for s in (slice(half), slice(half, None)))
-    return robot, true.with_values(values), train, test
+    return robot, true, train, test
 
 
 @pytest.mark.slow
@@ -173,12 +172,10 @@ def kuka_like(seed):
 def test_correlated_noise_never_tells_against_the_truth(seed):
     robot, truth, train, test = kuka_like(seed)
     fit = feasid.fit(train, robot, diagnose=False)
-    heavy = fit.robot.values.copy()
-    heavy[fit.robot.inertial_columns[:, :6]] *= 3.0
     sousa = feasid.fit(train, robot, diagnose=False, **feasid.SOUSA_2014 | {"cutoff": None}).robot
     options = {**fit.test_options(), "fitted": fit.robot}
     raw_winners = 0
-    for other in (fit.robot, fit.robot.with_values(heavy), sousa,
+    for other in (fit.robot, turning_slowly(fit.robot), sousa,
                   robot_as_described(fit.base, fit.description, fit.reduced)):  # fmt: skip
         found = feasid.simulate(truth, test, reference=other, **options)
         assert WORSE not in found.readings

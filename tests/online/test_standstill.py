@@ -10,6 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 from arms import panda
+from logs import with_terms
 
 import feasid
 from feasid.online.online_fit import OnlineFit
@@ -42,12 +43,9 @@ def plant():
     from pathlib import Path
 
     robot = panda().without_joint_terms().with_joint_terms(("viscous", "coulomb"), True)
-    values = np.where(np.isnan(robot.values), 0.0, robot.values)
-    for k in range(len(robot.drives)):
-        for symbol, column in robot.drive_columns(k).items():
-            values[column] = {"Ia": 0.1, "fv": 0.5, "fc": 0.4}[symbol]
+    robot = robot.with_values(np.nan_to_num(robot.values))
     path = Path(tempfile.mkdtemp()) / "panda.xml"
-    feasid.write(robot.with_values(values), path)
+    feasid.write(with_terms(robot, Ia=0.1, fv=0.5, fc=0.4), path)
     return path.read_text()
 
 

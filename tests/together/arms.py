@@ -12,7 +12,7 @@ from functools import cache, cached_property
 
 import numpy as np
 import pandas as pd
-from logs import waves
+from logs import values_for, waves
 from mjcf_files import inertial, row
 from scipy.spatial.transform import Rotation
 from simulated import wrong_body
@@ -212,8 +212,7 @@ class World:
 
     def parameters(self, robot):
         """True standard parameters in another robot's order; terms that it lacks are zero."""
-        known = dict(zip(self.truth.parameter_names, self.truth.values, strict=True))
-        return np.array([known.get(name, 0.0) for name in robot.parameter_names])
+        return values_for(robot, self.truth)
 
     @property
     def joints(self):
@@ -228,11 +227,9 @@ def relative(off, of):
 
 def true_robot(kind):
     """With drive inertia and friction at every motor."""
-    robot = load(kind, true_bodies())
-    values = np.array(robot.values)
-    robot = robot.with_joint_terms(("viscous", "coulomb", "offset"), drive_inertia=True)
-    known = dict(zip(load(kind, true_bodies()).parameter_names, values, strict=True))
-    delta = np.array([known.get(name, 0.0) for name in robot.parameter_names])
+    bare = load(kind, true_bodies())
+    robot = bare.with_joint_terms(("viscous", "coulomb", "offset"), drive_inertia=True)
+    delta = values_for(robot, bare)
     for k, drive in enumerate(robot.drives):
         place = robot.drive_columns(k)
         driven = set(drive.coupling) <= set(robot.coordinates)
