@@ -7,9 +7,9 @@ from functools import cache
 from itertools import pairwise
 
 import numpy as np
-import pandas as pd
 import pytest
 from arms import panda, ur5
+from logs import log_frame
 from pinned import assert_pinned
 from scipy import signal
 
@@ -69,6 +69,13 @@ def log_at(t, seed=0, noise=0.05):
 def online(**options):
     given = {"cutoff": CUTOFF, "base": base()} | options
     return feasid.OnlineFit(base().robot, RATE, **given)
+
+
+def taught(*signals, t=None, **options):
+    """An online fit that has seen these samples."""
+    fit = online(**options)
+    fit.extend(*signals, t=t)
+    return fit
 
 
 def rows_of(fit, q, tau):
@@ -141,17 +148,14 @@ def test_forgetting_is_a_weighted_batch():
 
 def test_growing_is_a_batch_of_everything():
     q, tau = log(1000)
-    fit = online()
-    fit.extend(q, tau)
+    fit = taught(q, tau)
     rows, at = rows_of(fit, q, tau)
     learnt = at < 1000 // fit.block * fit.block
     assert_same(fit.reduced.triangles, [triangle_of(b[:, learnt]) for b in rows])
 
 
 def test_reduced_data_know_their_robot_and_fit_its_bare_description():
-    q, tau = log(2400)
-    fit = online()
-    fit.extend(q, tau)
+    fit = taught(*log(2400))
     for offline in (feasid.fit(fit.reduced), feasid.fit(fit.reduced, robot())):
         assert offline.relative_error["all"] < 0.02
 
@@ -322,10 +326,7 @@ def test_every_estimate_is_feasible_in_exact_arithmetic():
 
 
 def test_the_truth_is_found_and_the_deviations_know_how_well():
-    q, tau = log(6000, noise=0.2)
-    fit = online()
-    fit.extend(q, tau)
-    estimate = fit.estimate()
+    estimate = taught(*log(6000, noise=0.2)).estimate()
     error = estimate.beta - base().K @ truth()
     assert np.linalg.norm(error) < 0.03 * np.linalg.norm(base().K @ truth())
     assert np.median(np.abs(error) / estimate.std) < 3.0
@@ -344,9 +345,7 @@ def test_without_samples_the_nominal_model_stands():
 
 
 def test_a_failed_verification_leaves_the_last_estimate(monkeypatch):
-    q, tau = log(2400)
-    fit = online()
-    fit.extend(q, tau)
+    fit = taught(*log(2400))
     last = fit.estimate()
     with monkeypatch.context() as patch:
         patch.setattr(type(fit.problem.feasible), "violations", lambda *_: ("body 1",))
@@ -416,38 +415,30 @@ def test_nothing_is_told_where_nothing_changes():
 
 def test_bad_samples_are_left_out_counted_and_harmless():
     q, tau = (x.copy() for x in log(2400))
-    clean, dirty = online(), online()
-    clean.extend(q, tau)
+    clean = taught(q, tau)
     q[500] = np.nan
     tau[900, 2] = np.inf
     q[1300:1330] = q[1300]
     tau[1300:1330] = tau[1300]
-    dirty.extend(q, tau)
+    dirty = taught(q, tau)
     assert dirty.faults["not finite"] == 2
     assert 20 <= dirty.faults["stale"] < 30
-    for fit in (clean, dirty):
-        fit.found = fit.estimate().beta
-    assert np.linalg.norm(dirty.found - clean.found) < 0.05 * np.linalg.norm(clean.found)
+    found, right = (fit.estimate().beta for fit in (dirty, clean))
+    assert np.linalg.norm(found - right) < 0.05 * np.linalg.norm(right)
 
 
 def test_a_torque_that_stands_still_while_the_joint_moves_is_left_out():
     q, tau = (x.copy() for x in log(2400))
     tau[600:900, 1] = tau[600, 1]
-    fit = online()
-    fit.extend(q, tau)
-    assert 150 < fit.faults["stuck torque"] <= 300
+    assert 150 < taught(q, tau).faults["stuck torque"] <= 300
 
 
 def test_a_position_that_stands_still_while_its_velocity_does_not_is_left_out():
     q, tau = (x.copy() for x in log(2400))
     dq = np.gradient(q, 1 / RATE, axis=0)
-    fit = online()
-    fit.extend(q, tau, dq)
-    assert not fit.faults
+    assert not taught(q, tau, dq).faults
     q[600:900, 1] = q[600, 1]
-    fit = online()
-    fit.extend(q, tau, dq)
-    assert 150 < fit.faults["stuck position"] <= 300
+    assert 150 < taught(q, tau, dq).faults["stuck position"] <= 300
 
 
 def test_gaps_are_bridged_or_begin_a_new_run():
@@ -456,13 +447,10 @@ def test_gaps_are_bridged_or_begin_a_new_run():
     keep = np.ones(2400, dtype=bool)
     keep[[400, 401, 800]] = False
     keep[1200:1300] = False
-    fit = online()
-    fit.extend(q[keep], tau[keep], t=t[keep])
+    fit = taught(q[keep], tau[keep], t=t[keep])
     assert fit.faults == {"time jump": 1}
     assert fit.samples == keep.sum()
-    whole = online()
-    whole.extend(q, tau)
-    a, b = fit.estimate().beta, whole.estimate().beta
+    a, b = fit.estimate().beta, taught(q, tau).estimate().beta
     assert np.linalg.norm(a - b) < 0.05 * np.linalg.norm(b)
 
 
@@ -483,8 +471,7 @@ def test_samples_count_at_their_own_stamps(spread):
     """Late by up to half a sample either way; without its stamps the error is 50 times larger."""
     rng = np.random.default_rng(1)
     t = 1e3 + np.sort(np.arange(2400) + spread * rng.uniform(-1, 1, 2400)) / RATE
-    fit = online()
-    fit.extend(*log_at(t - 1e3), t=t)
+    fit = taught(*log_at(t - 1e3), t=t)
     estimate = fit.estimate()
     assert torque_error(estimate) < 0.01
     assert sum(fit.faults.values()) == fit.faults["same time"] < 0.04 * 2400
@@ -509,8 +496,7 @@ def test_cubics_and_lines_are_what_they_were_at_even_times():
 @pytest.mark.parametrize("told", [0.6, 0.8, 0.95, 1.05, 1.2, 1.4])
 def test_a_rate_that_the_stamps_contradict_is_named_and_nothing_is_learnt_with_it(told):
     t = np.arange(2400) / (RATE / told)
-    fit = online()
-    fit.extend(*log_at(t), t=t)
+    fit = taught(*log_at(t), t=t)
     decision = fit.estimate().decision
     assert not decision.open
     assert f"the stamps say {RATE / told:.4g} samples per second, and rate is 200" in str(decision)
@@ -521,8 +507,7 @@ def test_lost_samples_and_jitter_are_no_wrong_rate():
     rng = np.random.default_rng(2)
     t = np.sort(np.arange(2400) + 0.5 * rng.uniform(-1, 1, 2400)) / RATE
     t = t[rng.uniform(size=2400) > 0.1]
-    fit = online()
-    fit.extend(*log_at(t), t=t)
+    fit = taught(*log_at(t), t=t)
     assert not fit.faults["wrong rate"]
     assert torque_error(fit.estimate()) < 0.01
 
@@ -546,10 +531,11 @@ def test_options_are_checked(options, message):
         online(**options)
 
 
-def test_samples_are_checked():
+def test_samples_are_checked_whatever_numpy_would_make_of_them():
     fit = online()
-    with pytest.raises(feasid.FeasidError, match="needs 4 numbers"):
-        fit.update([0.0] * 3, [0.0] * 4)
+    for q in (1.0, np.zeros(1), np.zeros((1, 4)), [0.0] * 3, np.zeros(5)):
+        with pytest.raises(feasid.FeasidError, match=r"needs 4 numbers, one per degree of freedom"):
+            fit.update(q, np.zeros(4))
     fit.update([0.0] * 4, [0.0] * 4)
     with pytest.raises(feasid.FeasidError, match="velocities must be given with every sample"):
         fit.update([0.0] * 4, [0.0] * 4, [0.0] * 4)
@@ -578,18 +564,9 @@ def test_a_description_that_cannot_exist_is_corrected_and_this_is_said():
     kept = [c for c in wrong.inertial_columns.ravel() if c not in columns]
     assert nominal[kept].tolist() == values[kept].tolist()
     np.testing.assert_allclose(nominal[columns[6:]], values[columns[6:]], rtol=0.05, atol=0.01)
-    q, tau = log(2400)
-    fit.extend(q, tau)
-    estimate = fit.estimate()
-    assert torque_error(estimate) < 0.02
+    fit.extend(*log(2400))
+    assert torque_error(fit.estimate()) < 0.02
     assert online().notes == ()
-
-
-def test_arrays_of_another_shape_are_refused_whatever_numpy_would_make_of_them():
-    fit = online()
-    for q in (1.0, np.zeros(1), np.zeros((1, 4)), np.zeros(5)):
-        with pytest.raises(feasid.FeasidError, match=r"needs 4 numbers, one per degree of freedom"):
-            fit.update(q, np.zeros(4))
 
 
 # -- numbers ---------------------------------------------------------------------------------------
@@ -636,9 +613,7 @@ def test_estimates_decisions_and_changes(name):
 
 def test_replays():
     q, tau = log(ROWS)
-    names = base().robot.joints
-    frame = pd.DataFrame(np.c_[np.arange(ROWS) / RATE, q, tau])
-    frame.columns = ["t", *(f"{x}_{j}" for x in ("q", "tau") for j in names)]
+    frame = log_frame(np.arange(ROWS) / RATE, base().robot.joints, q=q, tau=tau)
     done = feasid.replay(frame, base().robot, window=0.9, interval=3.0, online={"block": 17})
     assert_pinned("replay", {"table": done.table.to_dict("list"), "line": done.line(-1)})
     with pytest.raises(feasid.errors.InputError, match="place of one of 7 estimates"):
