@@ -1,7 +1,5 @@
 """Mutants of certificates against what a reader holds: none may be taken for the reader's own.
 
-    python tests/binding_mutants.py [20000] [--seed 0]
-
 Makes certificates of random robots (base parameters that can and cannot exist, models, fits,
 corrections, with and without limits and ties), changes them, mends or finds their proofs again
 where that is possible, and asks `feasid.feasibility.proof.binding.bind`. What is accepted is judged
@@ -11,9 +9,7 @@ regressor gives, its data must have the log's moments, everything else must be w
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
 from collections import Counter
 from fractions import Fraction
 
@@ -387,9 +383,7 @@ def add_constraint(file, rng, reader, case):
     """A limit that nobody named, which holds; a mass that is too large, proved again."""
     if case[2] is not None and rng.random() < 0.5:
         bound = {"b0": (float(reader.delta[9] * rng.choice([0.5, 2, 1e3])), None)}
-        allowed = feasible_set(reader.robot, mass=bound)
-        found = prove(reader.robot, allowed, *case[2])
-        return None if found is None else found.data
+        return again(reader, *case[2], case, feasible_set(reader.robot, mass=bound))
     row = [[int(rng.integers(len(file["parameters"]))), "1"]]
     entry = {"name": "asked", "strict": False, "size": 1, "entries": [[0, 0, row, "1e9"]]}
     file["constraints"].append(entry)
@@ -418,9 +412,7 @@ def lose(file, rng, reader, case):
 def margin(file, rng, reader, case):
     """A margin that nobody named: tiny, or so large that nothing has it."""
     if case[2] is not None and rng.random() < 0.5:
-        size = float(rng.choice([1e-9, 1e6]))
-        found = prove(reader.robot, case[0].question.feasible, *case[2], size)
-        return None if found is None else found.data
+        return again(reader, *case[2], case, margin=float(rng.choice([1e-9, 1e6])))
     file["margin"] = str(rng.choice(["1e-300", "1e-12", "0.0000001"]))
     return file
 
@@ -430,8 +422,7 @@ def weaker(file, rng, reader, case):
     if "multipliers" in file:
         if case[2] is None:
             return None
-        found = prove(reader.robot, feasible_set(reader.robot, consistency="semi"), *case[2])
-        return None if found is None else found.data
+        return again(reader, *case[2], case, feasible_set(reader.robot, consistency="semi"))
     file["consistency"] = "semi"
     return file
 
@@ -490,23 +481,18 @@ MUTATIONS = (
 )  # fmt: skip
 
 
-def again(reader, K, beta, case):
-    """The proof of changed equations."""
-    found = prove(reader.robot, case[0].question.feasible, K, beta)
+def again(reader, K, beta, case, allowed=None, margin=0.0):
+    """The proof of changed equations, or under other constraints."""
+    found = prove(reader.robot, allowed or case[0].question.feasible, K, beta, margin)
     return None if found is None else found.data
 
 
-def campaign(count: int, seed: int = 0, told=None) -> Counter:
-    """Counts of what became of so many mutants; raises on a false acceptance.
-
-    `told` is called with the counts after each reader.
-    """
+def campaign(count: int, seed: int) -> Counter:
+    """Counts of what became of so many mutants; raises on a false acceptance."""
     out: Counter = Counter()
     rng = np.random.default_rng(seed)
     previous, number = None, seed * 100_000
     while out["mutants"] < count:
-        if told is not None:
-            told(out)
         reader = Reader(number)
         number += 1
         for held, certificate, *_ in reader.cases:
@@ -535,23 +521,3 @@ def judged(reader, case, file, name: str) -> list[str]:
             raise AssertionError(f"{name}: accepted, but {wrong}: {json.dumps(file)[:2000]}")
         return ["mutants", "accepted, and the reader's own"]
     return ["mutants", f"refused by the binding: {name}"]
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Print the counts; an acceptance that is false raises."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("count", nargs="?", type=int, default=20_000)
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args(argv)
-
-    def told(counts: Counter) -> None:
-        print(f"{counts['mutants']} mutants, 0 false acceptances", file=sys.stderr, flush=True)
-
-    for what, number in sorted(campaign(given.count, given.seed, told).items()):
-        print(f"{number:7d}  {what}")
-    print("      0  false acceptances")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,23 +1,15 @@
 """Random problems with a known answer, and what `feasid.check` says of them.
 
-    python tests/proof_campaign.py new 3000 [--first 0] [--file results.txt]
-
 Truth is by construction: a problem made from parameters that can exist must never be called
 infeasible, one with negative kinetic energy or impossible bounds never feasible. On the boundary
 the rounding of a double decides ("boundary", "edge"), and then only the proofs count. Every proof
-is checked by both checkers. With `--file` every outcome is written at once, and seeds that stand
-there are not run again.
+is checked by both checkers.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
-import traceback
-from collections import Counter
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import closed
 import numpy as np
@@ -365,8 +357,6 @@ NEW = {
     "own values": own_values,
 }
 
-FAMILIES = {"old": OLD, "new": NEW}
-
 
 def outcome(seed, families=OLD):
     """Kind, what is true, and what was answered; false answers and bad proofs raise."""
@@ -382,52 +372,3 @@ def outcome(seed, families=OLD):
     if answer == "feasible":
         assert verdict.status in ("feasible", "inconclusive"), (seed, kind, verdict.status)
     return kind, answer, verdict.status
-
-
-def run(families, seeds, path=None):
-    """Counts of outcomes; false answers and exceptions are counted as such, and told."""
-    lines = path.read_text().splitlines() if path and path.exists() else []
-    done = {int(line.split("\t")[0]): tuple(line.split("\t")[1:4]) for line in lines}
-    found = Counter(done[seed] for seed in seeds if seed in done)
-    for seed in seeds:
-        if seed in done:
-            continue
-        try:
-            result = outcome(seed, families)
-        except AssertionError as error:
-            result = (list(families)[seed % len(families)], f"{error}", "FALSE")
-        except Exception:
-            traceback.print_exc()
-            result = (list(families)[seed % len(families)], f"seed {seed}", "CRASH")
-        found[result] += 1
-        if path:
-            with path.open("a") as file:
-                print(seed, *result, sep="\t", file=file)
-    return found
-
-
-def main(argv=None):
-    """Print the counts; 1 when an answer was false or a problem crashed."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("families", choices=FAMILIES)
-    parser.add_argument("count", type=int)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--kind", help="one family alone")
-    parser.add_argument("--file", type=Path)
-    given = parser.parse_args(argv)
-    seeds = range(given.first, given.first + given.count)
-    if given.kind:
-        names = list(FAMILIES[given.families])
-        first = given.first // len(names) * len(names) + names.index(given.kind)
-        seeds = range(first, first + given.count * len(names), len(names))
-    found = run(FAMILIES[given.families], seeds, given.file)
-    for key, number in sorted(found.items()):
-        print(f"{number:6d}  {', '.join(key)}")
-    undecided = sum(n for (*_, status), n in found.items() if status == "inconclusive")
-    bad = sum(n for (*_, status), n in found.items() if status in ("FALSE", "CRASH"))
-    print(f"{found.total()} problems: {bad} false or crashed, {undecided} undecided")
-    return int(bad > 0)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
