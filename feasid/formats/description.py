@@ -10,7 +10,7 @@ back. Numbers of links are kept as the exact rationals that the file's decimals 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -37,6 +37,12 @@ if TYPE_CHECKING:
 MAX_NAME = 256
 """Largest number of characters of a name."""
 
+MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+"""Names of six moments in URDF and SDF, in the order of `feasid.robot.inertia.UPPER`."""
+
+DRAKE = {"xmlns:drake": "http://drake.mit.edu"}
+"""Attribute of a root element that holds elements of Drake."""
+
 
 class NeedsCompilerError(Exception):
     """Only the format's own compiler can compute a value; the message names it and its place."""
@@ -53,16 +59,12 @@ class ExactPose:
     #: Shape (3, 3): columns of `rotation` are the frame's axes; position in [m].
     rotation: Array = field(default_factory=lambda: np.eye(3))
     position: Array = field(default_factory=lambda: np.zeros(3))  #: Shape (3,): see `rotation`.
-    #: Rotation and position to sixty digits.
+    #: Computes rotation and position to sixty digits.
     precise: Callable[[], PrecisePose] = field(default=_identity_pose, repr=False)
     #: The angles [rad] from which the rotation follows, as the file writes them.
     angles: tuple[str, ...] = ()
     #: The rotation for other angles; None where it does not follow from `angles` alone.
     from_angles: Callable[[Sequence[float]], Array] | None = field(default=from_rpy, repr=False)
-
-    def precise_pose(self) -> PrecisePose:
-        """Rotation and position to sixty digits."""
-        return self.precise()
 
 
 def pose_of_numbers(xyz: Sequence[Number], rpy: Sequence[Number]) -> ExactPose:
@@ -75,6 +77,26 @@ def pose_of_numbers(xyz: Sequence[Number], rpy: Sequence[Number]) -> ExactPose:
     rotation = from_rpy([n.value for n in rpy])
     position = np.array([n.value for n in xyz])
     return ExactPose(rotation, position, precise, tuple(n.text for n in rpy))
+
+
+def pose_of_decimals(
+    pose: PrecisePose,
+    angles: tuple[str, ...] = (),
+    from_angles: Callable[[Sequence[float]], Array] | None = None,
+) -> ExactPose:
+    """The pose of sixty digits."""
+    rotation, position = (np.array(part, dtype=np.float64) + 0.0 for part in pose)
+    return ExactPose(rotation, position, lambda: pose, angles, from_angles)
+
+
+def pose_of_floats(rotation: Array, position: Array) -> ExactPose:
+    """A pose that is known from floats only."""
+
+    def precise() -> PrecisePose:
+        turned = [[Decimal(x) for x in row] for row in rotation.tolist()]
+        return turned, [Decimal(x) for x in position.tolist()]
+
+    return ExactPose(rotation, position, precise, from_angles=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,10 +142,6 @@ class Joint:
         return motion
 
 
-def _no_shapes() -> Sequence[Shape | None]:
-    return ()
-
-
 @dataclass(frozen=True, eq=False)
 class Link:
     """One link of a description."""
@@ -145,9 +163,9 @@ class Link:
     place: ExactPose | None = None  #: Centre of mass and axes of `moments`, in the link's frame.
     #: Shapes in the link's frame that collide and that are drawn; None stands for one that is no
     #: known primitive, such as a mesh.
-    collisions: Callable[[], Sequence[Shape | None]] = field(default=_no_shapes, repr=False)
+    collisions: Callable[[], Sequence[Shape | None]] = field(default=tuple, repr=False)
     #: See `collisions`.
-    visuals: Callable[[], Sequence[Shape | None]] = field(default=_no_shapes, repr=False)
+    visuals: Callable[[], Sequence[Shape | None]] = field(default=tuple, repr=False)
     #: Meshes that collide, by name, in the link's frame; empty where a format does not tell.
     meshes: Callable[[], Sequence[Mesh]] = field(default=tuple, repr=False)
     has_geometry: bool = False  #: Whether the link has any shape, known or not.
@@ -247,7 +265,6 @@ class Description:
     total_mass: float = 0.0
     #: Links without mass and shape between joints are mere frames in this format.
     has_frames: bool = False
-    text: XmlText | None = field(default=None, repr=False)  #: The main file.
     #: Data that the format's reader keeps for patches of the text.
     document: Any = field(default=None, repr=False)
 
@@ -268,6 +285,18 @@ class Description:
     def joints(self) -> Iterator[Joint]:
         """All joints, in the order of the links."""
         return (joint for link in self.links for joint in link.joints)
+
+
+def depth_first(roots: Iterable[str], parents: Mapping[str, str]) -> Iterator[str]:
+    """Names of links that hang on the roots, parents first, children in the order of `parents`."""
+    below: dict[str, list[str]] = {}
+    for child, parent in parents.items():
+        below.setdefault(parent, []).append(child)
+    waiting = [*roots][::-1]
+    while waiting:
+        name = waiting.pop()
+        yield name
+        waiting.extend(reversed(below.get(name, [])))
 
 
 @dataclass(frozen=True, eq=False)

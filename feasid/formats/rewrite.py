@@ -359,6 +359,21 @@ def single_leader(coupling: Coupling, title: str) -> tuple[str, float]:
     return next(iter(coupling.factors.items()), ("", 0.0))
 
 
+def mimicked_joint(coupling: Coupling, title: str) -> tuple[str, float]:
+    """The joint that a joint mimics, and the factor.
+
+    Raises InputError: it follows several, or is held.
+    """
+    leader, factor = single_leader(coupling, title)
+    if not leader:
+        raise InputError(
+            f"joint {coupling.joint!r} is held by a coupling; in {title} a joint mimics another "
+            "one",
+            joint=coupling.joint,
+        )
+    return leader, factor
+
+
 def to_rpy(rotation: Array) -> Array:
     """Roll, pitch and yaw of a rotation: R = Rz(yaw) Ry(pitch) Rx(roll)."""
     r = rotation

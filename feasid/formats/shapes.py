@@ -82,6 +82,10 @@ class Shape:
         return self.position - along, self.position + along, radius
 
 
+NUMBERS_OF_SIZE = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
+"""Kinds of primitives, and how many numbers say their size."""
+
+
 def primitive_shape(
     kind: str, size: Sequence[float], rotation: Array, position: Array
 ) -> Shape | None:
@@ -98,9 +102,8 @@ def primitive_shape(
         half, volume = np.array(size), 4 / 3 * math.pi * math.prod(size)
     else:
         radius, length = size
-        volume = math.pi * radius**2 * length
         ends = radius if kind == "capsule" else 0.0
-        volume += 4 / 3 * math.pi * radius**3 if kind == "capsule" else 0.0
+        volume = math.pi * radius**2 * (length + 4 / 3 * ends)
         half = np.array([radius, radius, length / 2 + ends])
     return Shape(kind, np.asarray(half, dtype=np.float64), volume, rotation, position)
 

@@ -13,7 +13,7 @@ import codecs
 import gc
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -427,6 +427,12 @@ class Patch:
         """Add an attribute that the element does not have."""
         at = element.start + 1 + len(element.tag.encode())
         self.changes.append((at, at, f" {attribute}={quote_attribute(value)}".encode()))
+
+    def add_missing_attributes(self, element: Element, values: Mapping[str, str]) -> None:
+        """Add those attributes that the element does not have."""
+        for attribute, value in values.items():
+            if attribute not in element.attributes:
+                self.new_attribute(element, attribute, value)
 
     def content(self, element: Element, values: Sequence[float]) -> None:
         """Set the numbers inside an element; those with the same value keep their text."""

@@ -16,7 +16,7 @@ import numpy as np
 from feasid.certificate import definiteness
 from feasid.core.arrays import Array
 from feasid.exact.poses import second_moments
-from feasid.formats.description import Description, Link
+from feasid.formats.description import MOMENTS, Description, Link
 from feasid.formats.shapes import Shape, bounding_box, farthest_distance
 from feasid.inspection.judge import FEASIBLE, INFEASIBLE, LinkVerdict
 from feasid.robot import inertia
@@ -51,9 +51,6 @@ hint."""
 
 ORDERS = {"xx yy zz xy xz yz": (0, 3, 4, 1, 5, 2), "xx xy yy xz yz zz": (0, 1, 3, 2, 4, 5)}
 """Orders in which other tools list six moments: place of xx xy xz yy yz zz in the file's list."""
-
-
-_NAMES = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
 
 @dataclass(frozen=True)
@@ -164,14 +161,14 @@ def _placeholder_cause(moments: Sequence[Fraction]) -> Iterator[Cause]:
 def _misplaced_product_cause(mass: Fraction, moments: Sequence[Fraction]) -> Iterator[Cause]:
     """A product that repeats a moment to the last digit, and without which all is well."""
     for k in (1, 2, 4):
-        equal_moments = [_NAMES[d] for d in (0, 3, 5) if moments[d] == moments[k] != 0]
+        equal_moments = [MOMENTS[d] for d in (0, 3, 5) if moments[d] == moments[k] != 0]
         without = [Fraction(0) if n == k else x for n, x in enumerate(moments)]
         if equal_moments and _is_possible(mass, without):
             yield Cause(
                 "misplaced",
-                f"{_NAMES[k]} equals {equal_moments[0]} to the last digit, and without it the "
+                f"{MOMENTS[k]} equals {equal_moments[0]} to the last digit, and without it the "
                 f"inertia is possible: written to the wrong attribute?",
-                {"attribute": _NAMES[k], "equals": equal_moments[0]},
+                {"attribute": MOMENTS[k], "equals": equal_moments[0]},
             )
 
 
@@ -334,7 +331,7 @@ def _causes_by_twin(
 
 
 def _describe_differences(moments: Sequence[Fraction], others: Sequence[Fraction]) -> str:
-    pairs = zip(_NAMES, moments, others, strict=True)
+    pairs = zip(MOMENTS, moments, others, strict=True)
     return ", ".join(
         f"{n} ({float(a):g} here, {float(b):g} there{_decimal_shift_hint(a, b)})"
         for n, a, b in pairs

@@ -45,7 +45,7 @@ from feasid.exact.poses import (
     sum_matrices,
     symmetric_matrix,
 )
-from feasid.formats.description import Description, ExactPose, Link
+from feasid.formats.description import Description, ExactPose, Link, pose_of_floats
 from feasid.formats.xml import shortest_decimal
 from feasid.robot import inertia
 
@@ -188,12 +188,14 @@ def _definiteness_of_body(body: LinkGroup) -> str:
 
     Floats decide where an enclosure far wider than their rounding does, else sixty digits.
     """
-    matrix, scale = _sum_pseudo_inertias(body, _float_pose)
+    matrix, scale = _sum_pseudo_inertias(
+        body, lambda pose: pose_of_floats(pose.rotation, pose.position).precise()
+    )
     width = Fraction(max(FLOAT_WIDTH, 1e-13 * len(body.parts)))
     decided = definiteness_within(matrix, scale, width)
     if decided != "undecided":
         return decided
-    matrix, scale = _sum_pseudo_inertias(body, ExactPose.precise_pose)
+    matrix, scale = _sum_pseudo_inertias(body, lambda pose: pose.precise())
     return definiteness_within(matrix, scale)
 
 
@@ -224,12 +226,6 @@ def _next_pose(
 ) -> tuple[PrecisePose, Fraction]:
     """The product with the next pose, and the accumulated length."""
     return compose(pose, step), length + sum(abs(Fraction(x)) for x in step[1])
-
-
-def _float_pose(place: ExactPose) -> PrecisePose:
-    """A place's floats as decimals."""
-    rotation = [[Decimal(x) for x in row] for row in place.rotation.tolist()]
-    return rotation, [Decimal(x) for x in place.position.tolist()]
 
 
 # -- how much, in floating point: for messages only ------------------------------------------------

@@ -70,7 +70,9 @@ def test_new_inertias_read_back_and_touch_inertial_lines_only(path, tmp_path):
     for line in changed_lines(before, after):
         assert re.search(r"<(mass|inertia|origin|/?inertial|/?link)\b", line), line
     skeleton = re.compile(rb"<inertial.*?</inertial>", re.DOTALL)
-    names = [e.tag for e in described(out.read_bytes()).text.root.walk() if e.tag != "inertial"]
+    names = [
+        e.tag for e in described(out.read_bytes()).document.text.root.walk() if e.tag != "inertial"
+    ]
     assert names.count("link") == len(described(path.read_bytes()).links)
     if len(skeleton.findall(before)) == len(skeleton.findall(after)):
         assert skeleton.sub(b"", before) == skeleton.sub(b"", after)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.errors import DescriptionError, SecurityError, missing_extra
-from feasid.formats.description import Bond, Description, ExactPose, Joint, Link
+from feasid.formats.description import Bond, Description, ExactPose, Joint, Link, pose_of_floats
 from feasid.formats.mjcf.model import ACTUATOR_TERMS, TENDON_TERMS
 from feasid.formats.terms import NO_TERMS, JointTerms, LeftOut, UnmodelledEffect
 from feasid.formats.xml import TEXT, XmlText, parse_xml
@@ -115,12 +114,7 @@ def _link(model: Any, i: int, names: Sequence[str], path: str) -> Link:
 
 
 def _pose(position: Array, quaternion: Array) -> ExactPose:
-    rotation, place = from_quaternion(quaternion), np.array(position)
-    precise = (
-        [[Decimal(x) for x in row] for row in rotation.tolist()],
-        [Decimal(x) for x in place.tolist()],
-    )
-    return ExactPose(rotation, place, lambda: precise, (), None)
+    return pose_of_floats(from_quaternion(quaternion), np.array(position))
 
 
 def _motors(model: Any, joints: Sequence[str]) -> dict[str, float]:

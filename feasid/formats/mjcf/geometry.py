@@ -1,59 +1,16 @@
-"""Positions and orientations of MJCF, to sixty digits, and inertia of its primitive geoms."""
+"""Orientations of MJCF, to sixty digits, and inertia of its primitive geoms."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
-from functools import cached_property
 
-import numpy as np
-
-from feasid.core.arrays import Array
-from feasid.exact.poses import (
-    CONTEXT,
-    PI,
-    PrecisePose,
-    Rotation,
-    axis_rotation,
-    compose,
-    cos_sin,
-    identity,
-    multiply,
-)
-from feasid.robot.inertia import from_mass_com_inertia
+from feasid.exact.poses import CONTEXT, PI, Rotation, axis_rotation, cos_sin, identity, multiply
 
 ORIENTATIONS = {"quat": 4, "axisangle": 4, "xyaxes": 6, "zaxis": 3, "euler": 3}
 """Attributes of an element's orientation, and their number of values; at most one is given."""
 
 Decimals = Sequence[Decimal]
-
-
-@dataclass(frozen=True, eq=False)
-class MjcfPose:
-    """A pose whose sixty-digit numbers give both its floats and exact verdicts."""
-
-    turn: Rotation = field(default_factory=identity)
-    place: list[Decimal] = field(default_factory=lambda: [Decimal(0)] * 3)
-
-    @cached_property
-    def rotation(self) -> Array:
-        """Rotation matrix, shape (3, 3)."""
-        return np.array(self.turn, dtype=np.float64) + 0.0
-
-    @cached_property
-    def position(self) -> Array:
-        """Position [m], shape (3,)."""
-        return np.array(self.place, dtype=np.float64)
-
-    def precise_pose(self) -> PrecisePose:
-        """Rotation and position in decimals."""
-        return self.turn, self.place
-
-    def compose(self, inner: MjcfPose) -> MjcfPose:
-        """Pose of a frame that is given in this one."""
-        return MjcfPose(*compose(self.precise_pose(), inner.precise_pose()))
 
 
 def rotation_from_attribute(kind: str, numbers: Decimals, degrees: bool, sequence: str) -> Rotation:
@@ -125,54 +82,26 @@ def _normalise(v: Decimals) -> list[Decimal]:
 DENSITY = 1000.0
 """MuJoCo's default density [kg/m^3]."""
 
-SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
-"""Numbers that a primitive's size needs: radius, then half length; half axes."""
-
 WEIGHTLESS = ("plane", "hfield")
 
 
-@dataclass(frozen=True)
-class GeomInertia:
-    """Mass [kg] and principal moments [kg m^2] about the geom's centre, in its axes."""
-
-    mass: float
-    moments: tuple[float, float, float]
-
-
-def primitive_volume(kind: str, size: Sequence[float]) -> float:
-    """Volume of a primitive [m^3]."""
-    if kind == "sphere":
-        return 4 / 3 * math.pi * size[0] ** 3
-    if kind == "capsule":
-        return math.pi * size[0] ** 2 * (2 * size[1] + 4 / 3 * size[0])
-    if kind == "cylinder":
-        return math.pi * size[0] ** 2 * 2 * size[1]
-    if kind == "ellipsoid":
-        return 4 / 3 * math.pi * math.prod(size[:3])
-    return 8 * math.prod(size[:3])
-
-
-def solid_inertia(kind: str, size: Sequence[float], mass: float) -> GeomInertia:
-    """Inertia of a primitive filled uniformly with this mass."""
+def principal_moments_of(
+    kind: str, size: Sequence[float], mass: float
+) -> tuple[float, float, float]:
+    """Moments [kg m^2] about the centre of a primitive that is filled uniformly with this mass."""
     if kind == "sphere":
         moment = 2 / 5 * mass * size[0] ** 2
-        return GeomInertia(mass, (moment, moment, moment))
+        return moment, moment, moment
     if kind in ("box", "ellipsoid"):
-        x, y, z = (s * s for s in size[:3])
+        x, y, z = (s * s for s in size)
         share = mass / (3 if kind == "box" else 5)
-        return GeomInertia(mass, (share * (y + z), share * (x + z), share * (x + y)))
-    r, h = size[0], size[1]
+        return share * (y + z), share * (x + z), share * (x + y)
+    r, h = size
     if kind == "cylinder":
         across = mass * (3 * r**2 + 4 * h**2) / 12
-        return GeomInertia(mass, (across, across, mass * r**2 / 2))
+        return across, across, mass * r**2 / 2
     # A capsule is a cylinder and two half balls, whose centres of mass are 3/8 r off the faces.
     ball = mass * (4 / 3 * r) / (4 / 3 * r + 2 * h)
     rod = mass - ball
     across = rod * (3 * r**2 + 4 * h**2) / 12 + ball * (2 / 5 * r**2 + h**2 + 3 / 4 * r * h)
-    return GeomInertia(mass, (across, across, rod * r**2 / 2 + 2 / 5 * ball * r**2))
-
-
-def parameters_about_origin(geom: GeomInertia, rotation: Array, position: Array) -> Array:
-    """Ten parameters of a placed geom in its body's frame, shape (10,)."""
-    tensor = rotation @ np.diag(geom.moments) @ rotation.T
-    return from_mass_com_inertia(geom.mass, position, tensor)
+    return across, across, rod * r**2 / 2 + 2 / 5 * ball * r**2

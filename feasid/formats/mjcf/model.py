@@ -1,24 +1,23 @@
 """Contents of an MJCF file: files it includes, bodies, joints, geoms, inertias and settings.
 
 Included files are read from inside the main file's folder only. What only MuJoCo's own compiler can
-work out (meshes, replicated or attached parts, masses that it bounds) is listed in `Mjcf.unknown`
+work out (meshes, replicated or attached parts, masses that it bounds) is listed as unknown
 rather than guessed or ignored.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
 from feasid.core.files import is_regular
 from feasid.errors import InputError, LimitError, SecurityError
-from feasid.exact.numbers import Number
-from feasid.formats.description import Bond
-from feasid.formats.mjcf.geometry import MjcfPose
-from feasid.formats.terms import NO_TERMS, JointTerms, LeftOut, UnmodelledEffect
+from feasid.formats.description import ExactPose, Joint
+from feasid.formats.terms import LeftOut, UnmodelledEffect
 from feasid.formats.xml import LIMITS, TEXT, Element, ReadLimits, XmlText, parse_xml, read_bytes
 
 
@@ -140,7 +139,17 @@ def inline_includes(text: XmlText) -> bytes:
 
 # -- what the files say ----------------------------------------------------------------------------
 
-JOINT_TYPES = {"hinge": 1, "slide": 1, "ball": 3, "free": 6}
+KINDS = {"hinge": "revolute", "slide": "prismatic", "ball": "spherical", "free": "floating"}
+"""Kind of joint per type of MJCF."""
+
+TERMS = {
+    "armature": "inertia",
+    "damping": "viscous",
+    "frictionloss": "coulomb",
+    "stiffness": "stiffness",
+    "springref": "rest",
+}
+"""Field of `JointTerms` per attribute of ``<joint>``; MJCF has no place for offset friction."""
 
 HIDING = ("attach", "composite", "flexcomp")
 """Elements whose bodies only MuJoCo's compiler makes."""
@@ -151,13 +160,12 @@ NEEDS_COMPILER = ("replicate", *HIDING)
 
 @dataclass(frozen=True, eq=False)
 class MjcfInertial:
-    """An ``<inertial>``: mass, and moments about the centre of mass in the axes of `pose`."""
+    """An ``<inertial>``: mass, and moments xx xy xz yy yz zz in the axes of `place`."""
 
     element: Element
-    pose: MjcfPose
-    mass: Number
-    moments: tuple[Number, ...]
-    """xx xy xz yy yz zz [kg m^2]."""
+    place: ExactPose
+    mass: Fraction
+    moments: tuple[Fraction, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,38 +174,29 @@ class Geom:
 
     element: Element
     attributes: dict[str, str]
-    pose: MjcfPose
+    pose: ExactPose
 
 
 @dataclass(frozen=True, eq=False)
 class MjcfJoint:
-    """A ``<joint>``: type, position and axis in the body's frame, reference [rad or m].
+    """A ``<joint>``, and whether it or its class has solver settings of dry friction."""
 
-    `holding` says whether it, or its class, has solver settings of dry friction.
-    """
-
-    name: str
+    joint: Joint
     element: Element
-    type: str
-    position: tuple[float, float, float]
-    axis: tuple[float, float, float]
-    reference: float
-    range: tuple[float, float] | None
-    terms: JointTerms = NO_TERMS
-    holding: bool = False
+    holding: bool
 
 
 @dataclass(frozen=True, eq=False)
 class MjcfBody:
-    """A ``<body>``, its pose in its parent's frame, and what hangs on it."""
+    """A ``<body>``, and what hangs on it, added as it is read."""
 
     name: str
     element: Element
     parent: str | None
-    pose: MjcfPose
-    joints: tuple[MjcfJoint, ...]
-    inertial: MjcfInertial | None
-    geoms: tuple[Geom, ...]
+    home: ExactPose
+    joints: list[Joint] = field(default_factory=list)
+    inertials: list[MjcfInertial] = field(default_factory=list)  #: At most one.
+    geoms: list[Geom] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -214,27 +213,12 @@ class Compiler:
 
 @dataclass(frozen=True, eq=False)
 class Mjcf:
-    """An MJCF model: its files, bodies in the order of the text, and elements that only MuJoCo
-    resolves.
-    """
+    """What a description does not say of an MJCF model, and its writer needs."""
 
     files: MjcfFiles
-    name: str
     compiler: Compiler
-    bodies: tuple[MjcfBody, ...]
-    gravity: tuple[float, ...] | None
-    unknown: tuple[str, ...] = ()
-    """Reasons why only MuJoCo's compiler knows all masses, each with file and line."""
-    hidden: tuple[str, ...] = ()
-    """Elements that hide bodies."""
-    effects: tuple[UnmodelledEffect, ...] = ()
-    """Forces and inertias that are not modelled."""
-    left_out: tuple[LeftOut, ...] = ()
-    bonds: tuple[Bond, ...] = ()
-    """Equality constraints that are modelled."""
-    motors: Mapping[str, float] = field(default_factory=dict)
-    """Joints that actuators drive, with the gains of their position servos."""
-    """Elements of the file other than bodies, joints and geoms, by name."""
+    bodies: Mapping[str, MjcfBody]  #: In the order of the text.
+    joints: Mapping[str, MjcfJoint]
 
 
 # -- what MuJoCo does to joints besides rigid bodies and linear joint terms ------------------------
@@ -303,46 +287,6 @@ def unread_members(files: MjcfFiles, sections: Iterable[Element]) -> Iterator[Le
             for child in files.children(section):
                 name = child.attributes.get("name") or child.attributes.get("joint", "")
                 yield LeftOut(LISTED[section.tag], name or f"<{child.tag}> on line {child.line}")
-
-
-FLAGS = {"damping": "damper", "stiffness": "spring", "frictionloss": "frictionloss"}
-"""Flag of ``<option>`` that switches a term off."""
-
-Read = Callable[[str, str], float]
-"""The number in an attribute's text, checked."""
-
-
-def joint_terms(
-    kind: str, values: Mapping[str, str], disabled: Set[str], unit: float, read: Read
-) -> tuple[JointTerms, list[tuple[str, str]]]:
-    """Terms of a joint with these attributes; and (kind, text) of whatever else acts there.
-
-    ``damping`` and ``stiffness`` may have higher-order coefficients, which are not linear.
-    """
-    effects = []
-    for name in ("springdamper", "springyield"):
-        if is_nonzero(values.get(name, "0")):
-            effects.append(("nonlinear", f"{name}={values[name]}"))
-    converted = {}
-    for name in ("armature", "damping", "frictionloss", "stiffness", "springref"):
-        text = values.get(name, "0")
-        first, *more = text.split() or [""]
-        if more and name in ("damping", "stiffness"):
-            if is_nonzero(" ".join(more)):
-                effects.append(("nonlinear", f"{name}={text}"))
-            text = first
-        off = FLAGS.get(name) in disabled or (name == "frictionloss" and "constraint" in disabled)
-        converted[name] = 0.0 if off else read(name, text)
-    terms = JointTerms(
-        converted["armature"],
-        converted["damping"],
-        converted["frictionloss"],
-        converted["stiffness"],
-        converted["springref"] * unit,
-    )
-    if kind not in ("hinge", "slide") and terms.values:
-        effects.append(("multidof", ", ".join(f"{k}={v:g}" for k, v in converted.items() if v)))
-    return terms, effects
 
 
 def actuated_joints(

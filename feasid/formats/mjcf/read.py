@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import NoReturn
+from fractions import Fraction
+from typing import Any, NoReturn
 
 import numpy as np
 
+from feasid.core.arrays import Array
 from feasid.errors import DescriptionError, did_you_mean
 from feasid.exact.numbers import Number, quote
-from feasid.exact.poses import to_decimal
-from feasid.formats.description import MAX_NAME, Bond
+from feasid.exact.poses import PrecisePose, compose, identity, to_decimal
+from feasid.formats.description import (
+    MAX_NAME,
+    Bond,
+    Description,
+    ExactPose,
+    Joint,
+    pose_of_decimals,
+)
 from feasid.formats.mjcf import FORMAT
-from feasid.formats.mjcf.geometry import ORIENTATIONS, MjcfPose, rotation_from_attribute
+from feasid.formats.mjcf.geometry import ORIENTATIONS, rotation_from_attribute
+from feasid.formats.mjcf.links import link_of_body
 from feasid.formats.mjcf.model import (
     HIDING,
-    JOINT_TYPES,
+    KINDS,
     NEEDS_COMPILER,
-    Attributes,
+    TERMS,
     Compiler,
     Geom,
     Mjcf,
@@ -29,12 +40,12 @@ from feasid.formats.mjcf.model import (
     MjcfJoint,
     actuated_joints,
     is_nonzero,
-    joint_terms,
     unmodelled_effects,
     unread_members,
 )
 from feasid.formats.terms import NO_TERMS, JointTerms, UnmodelledEffect
 from feasid.formats.xml import LIMITS, Element, ReadLimits, XmlText
+from feasid.robot.bodies import Limits
 from feasid.robot.rotations import from_quaternion
 
 WORLD = "world"
@@ -43,8 +54,19 @@ FULL_ORDER = (0, 3, 4, 1, 5, 2)
 """Place of xx xy xz yy yz zz in MJCF's fullinertia, which is xx yy zz xy xz yz."""
 
 
-def read_mjcf(text: XmlText, limits: ReadLimits = LIMITS) -> Mjcf:
-    """Read a parsed main file.
+FLAGS = {
+    "damping": {"damper"},
+    "stiffness": {"spring"},
+    "frictionloss": {"frictionloss", "constraint"},
+}
+"""Flags of ``<option>`` that switch a term off."""
+
+LINEAR = 2
+"""Number of coefficients of a linear polynomial; further ones must be zero."""
+
+
+def describe_mjcf(text: XmlText, limits: ReadLimits = LIMITS) -> Description:
+    """The description of a parsed main file.
 
     Raises DescriptionError: names file, line, column, body and attribute. Raises SecurityError,
     InputError: an include outside the main file's folder, twice, or missing.
@@ -95,7 +117,7 @@ class _Scope:
 
     body: str | None
     childclass: str | None
-    frame: MjcfPose = field(default_factory=MjcfPose)
+    frame: ExactPose = field(default_factory=ExactPose)
 
 
 class _MjcfReader:
@@ -106,13 +128,13 @@ class _MjcfReader:
         self.unknown: list[str] = []
         self.hidden: list[str] = []
         self.bodies: dict[str, MjcfBody] = {}
-        self.parts: dict[str | None, tuple[list[MjcfJoint], list[MjcfInertial], list[Geom]]] = {}
-        self.joint_names: dict[str, Element] = {}
+        self.world = MjcfBody(WORLD, files.main.root, None, ExactPose())
+        self.joints: dict[str, MjcfJoint] = {}
         self.gravity: tuple[float, ...] | None = None
         self.disabled: set[str] = set()
         self.effects: list[UnmodelledEffect] = []
 
-    def read(self) -> Mjcf:
+    def read(self) -> Description:
         root = self.files.main.root
         if root.tag not in FORMAT.roots:
             self.files.fail(f"root is <{root.tag}>, expected <mujoco>", root)
@@ -124,30 +146,33 @@ class _MjcfReader:
                 self.defaults.read_class(section, None)
             elif section.tag == "option":
                 self.read_option(section)
-        self.parts[None] = ([], [], [])
         worlds = [s for s in sections if s.tag == "worldbody"]
         self.read_bodies(worlds + ([root] if root.tag == "mujocoinclude" else []))
-
-        def values(element: Element, tags: Sequence[str]) -> dict[str, str]:
-            return self.attributes(element, _Scope(None, None), tags)
-
-        self.effects += unmodelled_effects(self.files, sections, values)
+        self.effects += unmodelled_effects(self.files, sections, self.attributes)
         off = bool(self.disabled & {"equality", "constraint"})
-        bonds, effects = read_equality(
-            self.files, () if off else sections, values, self.parse_numbers
+        bonds = tuple(self.bonds(() if off else sections))
+        mjcf = Mjcf(self.files, self.compiler, self.bodies, self.joints)
+        path = self.files.main.path
+        balanced = (
+            f'{path}: compiler balanceinertia="true" replaces impossible inertias by the mean of '
+            "their principal moments when the file is compiled"
         )
-        return Mjcf(
-            self.files,
+        return Description(
+            FORMAT.name,
+            path,
             root.attributes.get("model", "MuJoCo Model"),
-            self.compiler,
-            tuple(self.with_elements(body) for body in self.bodies.values()),
-            (0.0, 0.0, 0.0) if "gravity" in self.disabled else self.gravity,
-            tuple(self.unknown),
-            tuple(self.hidden),
-            (*self.effects, *effects),
-            tuple(unread_members(self.files, sections)),
-            tuple(bonds),
-            actuated_joints(self.files, sections, values),
+            tuple(link_of_body(mjcf, body) for body in self.bodies.values()),
+            world=WORLD,
+            gravity=(0.0, 0.0, 0.0) if "gravity" in self.disabled else self.gravity,
+            bonds=bonds,
+            motors=actuated_joints(self.files, sections, self.attributes),
+            notes=(balanced,) if self.compiler.balances else (),
+            hidden=tuple(self.hidden),
+            unknown=tuple(self.unknown),
+            effects=tuple(self.effects),
+            left_out=tuple(unread_members(self.files, sections)),
+            total_mass=self.compiler.total_mass,
+            document=mjcf,
         )
 
     # -- settings -----------------------------------------------------------------------------
@@ -163,32 +188,30 @@ class _MjcfReader:
                     (self.disabled.add if value == "disable" else self.disabled.discard)(name)
 
     def read_compiler(self, element: Element) -> None:
-        attributes, settings = element.attributes, self.compiler
-        angle = self.attribute_choice(element, "angle", ("degree", "radian"))
-        if angle:
-            settings = replace(settings, degrees=angle == "degree")
+        attributes = element.attributes
+        settings: dict[str, Any] = {}
+        if angle := self.attribute_choice(element, "angle", ("degree", "radian")):
+            settings["degrees"] = angle == "degree"
         if "eulerseq" in attributes:
             sequence = attributes["eulerseq"]
             if len(sequence) != 3 or any(x not in "xyzXYZ" for x in sequence):
                 self.files.fail(f"eulerseq {quote(sequence)} is not three of xyzXYZ", element)
-            settings = replace(settings, eulerseq=sequence)
-        chosen = self.attribute_choice(element, "inertiafromgeom", ("auto", "true", "false"))
-        settings = replace(settings, from_geoms=chosen or settings.from_geoms)
-        balances = self.attribute_choice(element, "balanceinertia", ("true", "false"))
-        if balances:
-            settings = replace(settings, balances=balances == "true")
+            settings["eulerseq"] = sequence
+        if source := self.attribute_choice(element, "inertiafromgeom", ("auto", "true", "false")):
+            settings["from_geoms"] = source
+        if balances := self.attribute_choice(element, "balanceinertia", ("true", "false")):
+            settings["balances"] = balances == "true"
         if "inertiagrouprange" in attributes:
             low, high = self.numbers(element, "inertiagrouprange", 2)
-            settings = replace(settings, group_range=(int(low.value), int(high.value)))
+            settings["group_range"] = int(low.value), int(high.value)
         for name in ("boundmass", "boundinertia"):
             if name in attributes and self.numbers(element, name, 1)[0].value > 0:
                 self.note_for_compiler(element, f"compiler {name}=")
         if "settotalmass" in attributes:
-            total = self.numbers(element, "settotalmass", 1)[0].value
-            settings = replace(settings, total_mass=max(total, 0.0))
+            settings["total_mass"] = max(self.numbers(element, "settotalmass", 1)[0].value, 0.0)
         if attributes.get("coordinate", "local") != "local":
             self.note_for_compiler(element, "compiler coordinate=global")
-        self.compiler = settings
+        self.compiler = replace(self.compiler, **settings)
 
     def attribute_choice(self, element: Element, name: str, known: Sequence[str]) -> str | None:
         value = element.attributes.get(name)
@@ -205,12 +228,12 @@ class _MjcfReader:
             self.hidden.append(self.unknown[-1])
 
     def attributes(
-        self, element: Element, scope: _Scope, tags: Sequence[str] = ()
+        self, element: Element, tags: Sequence[str] = (), childclass: str | None = None
     ) -> dict[str, str]:
         """An element's attributes over those of its class, kept under its tag or these."""
         if element.tag == "freejoint":
             return element.attributes
-        name = element.attributes.get("class", scope.childclass or MAIN)
+        name = element.attributes.get("class", childclass or MAIN)
         over = self.defaults.attributes_of(element, name, tags or (element.tag,))
         return {**over, **element.attributes}
 
@@ -224,27 +247,27 @@ class _MjcfReader:
             if element.tag == "body":
                 scope = self.body(element, scope)
             elif element.tag == "frame":
-                pose = scope.frame.compose(self.pose(element, element.attributes))
+                pose = self.pose(element, element.attributes, scope)
                 kind = element.attributes.get("childclass", scope.childclass)
                 scope = _Scope(scope.body, kind, pose)
             waiting.extend((child, scope) for child in reversed(self.read_children(element, scope)))
 
     def read_children(self, element: Element, scope: _Scope) -> list[Element]:
         """Read what hangs on a body or frame; returns the bodies and frames inside."""
-        joints, inertials, geoms = self.parts[scope.body]
+        body = self.world if scope.body is None else self.bodies[scope.body]
         children = []
         for child in self.files.children(element):
             if child.tag in ("body", "frame"):
                 children.append(child)
             elif child.tag in ("joint", "freejoint"):
-                joints.append(self.joint(child, scope, len(joints)))
+                body.joints.append(self.joint(child, scope, len(body.joints)))
             elif child.tag == "inertial":
-                if inertials:
+                if body.inertials:
                     self.fail("a second <inertial>", child, scope)
-                inertials.append(self.inertial(child, scope))
+                body.inertials.append(self.inertial(child, scope))
             elif child.tag == "geom":
-                values = self.attributes(child, scope)
-                geoms.append(Geom(child, values, scope.frame.compose(self.pose(child, values))))
+                values = self.attributes(child, childclass=scope.childclass)
+                body.geoms.append(Geom(child, values, self.pose(child, values, scope)))
             elif child.tag == "plugin":
                 self.add_unmodelled_effect("plugin", child, f"<plugin> of body {scope.body!r}")
             elif child.tag in NEEDS_COMPILER:
@@ -255,7 +278,7 @@ class _MjcfReader:
         name = element.attributes.get("name", "") or self.generate_name("body")
         if len(name) > MAX_NAME:
             self.files.fail(f"body name {quote(name)} is longer than {MAX_NAME}", element)
-        if name == "world":
+        if name == WORLD:
             self.files.fail("the name 'world' is taken by the world body", element, body=name)
         if name in self.bodies:
             first = self.bodies[name].element.line
@@ -267,9 +290,10 @@ class _MjcfReader:
             )
         if is_nonzero(element.attributes.get("gravcomp", "0")) and "gravity" not in self.disabled:
             self.add_unmodelled_effect("gravcomp", element, f"body {name!r}")
-        pose = scope.frame.compose(self.pose(element, element.attributes))
-        self.bodies[name] = MjcfBody(name, element, scope.body, pose, (), None, ())
-        self.parts[name] = ([], [], [])
+        home = self.pose(element, element.attributes, scope)
+        if not self.compiler.degrees and self.files.text(element) is self.files.main:
+            home = replace(home, angles=tuple(element.attributes.get("euler", "").split()))
+        self.bodies[name] = MjcfBody(name, element, scope.body, home)
         return _Scope(name, element.attributes.get("childclass", scope.childclass))
 
     def generate_name(self, kind: str) -> str:
@@ -277,11 +301,6 @@ class _MjcfReader:
         while f"{kind}{count}" in self.bodies:
             count += 1
         return f"{kind}{count}"
-
-    def with_elements(self, body: MjcfBody) -> MjcfBody:
-        joints, inertials, geoms = self.parts[body.name]
-        inertial = inertials[0] if inertials else None
-        return replace(body, joints=tuple(joints), inertial=inertial, geoms=tuple(geoms))
 
     # -- what hangs on a body -----------------------------------------------------------------
 
@@ -300,51 +319,47 @@ class _MjcfReader:
             )
         if "fullinertia" in attributes:
             six = self.numbers(element, "fullinertia", 6, scope)
-            moments = tuple(six[k] for k in FULL_ORDER)
+            moments = tuple(six[k].exact for k in FULL_ORDER)
         else:
-            zero = Number("0", 0.0)
-            d = (
-                self.numbers(element, "diaginertia", 3, scope)
-                if "diaginertia" in attributes
-                else ()
-            )
-            xx, yy, zz = d or (zero, zero, zero)
+            zero = Fraction(0)
+            diagonal = [n.exact for n in self.numbers(element, "diaginertia", 3, scope)]
+            xx, yy, zz = diagonal or [zero] * 3
             moments = (xx, zero, zero, yy, zero, zz)
-        pose = scope.frame.compose(self.pose(element, attributes))
-        return MjcfInertial(element, pose, self.numbers(element, "mass", 1, scope)[0], moments)
+        place = self.pose(element, attributes, scope)
+        mass = self.numbers(element, "mass", 1, scope)[0].exact
+        return MjcfInertial(element, place, mass, moments)
 
-    def joint(self, element: Element, scope: _Scope, count: int) -> MjcfJoint:
-        values = self.attributes(element, scope)
+    def joint(self, element: Element, scope: _Scope, count: int) -> Joint:
+        values = self.attributes(element, childclass=scope.childclass)
         kind = "free" if element.tag == "freejoint" else values.get("type", "hinge")
-        if kind not in JOINT_TYPES:
-            hint = did_you_mean(kind, JOINT_TYPES)
+        if kind not in KINDS:
+            hint = did_you_mean(kind, KINDS)
             self.fail(f"<joint> type {quote(kind)}{hint} is unknown", element, scope)
         name = values.get("name", "") or f"{scope.body}{'' if not count else f'_joint{count + 1}'}"
-        if name in self.joint_names:
-            first = self.joint_names[name].line
+        if name in self.joints:
+            first = self.joints[name].element.line
             self.fail(f"joint {name!r} is defined twice, first on line {first}", element, scope)
-        self.joint_names[name] = element
-        axis = self.three_numbers(element, "axis", values, scope, (0.0, 0.0, 1.0))
-        if not any(axis) and kind in ("hinge", "slide"):
+        axis = self.vector(element, "axis", values, scope, (0.0, 0.0, 1.0))
+        if not axis.any() and kind in ("hinge", "slide"):
             self.fail(f"joint {name!r}: the axis is zero", element, scope)
-        position = self.three_numbers(element, "pos", values, scope, (0.0, 0.0, 0.0))
+        position = self.vector(element, "pos", values, scope, (0.0, 0.0, 0.0))
         turn, shift = scope.frame.rotation, scope.frame.position
-        axis_ = tuple(float(x) for x in turn @ axis)
-        position_ = tuple(float(x) for x in shift + turn @ position)
-        unit = 0.017453292519943295 if self.compiler.degrees and kind in ("hinge", "ball") else 1.0
+        unit = math.radians(1.0) if self.compiler.degrees and kind in ("hinge", "ball") else 1.0
         reference = self.parse_numbers(element, "ref", 1, values, scope)
         limits = self.parse_numbers(element, "range", 2, values, scope)
-        return MjcfJoint(
+        joint = Joint(
             name,
-            element,
-            kind,
-            (position_[0], position_[1], position_[2]),
-            (axis_[0], axis_[1], axis_[2]),
+            KINDS[kind],
+            turn @ axis,
+            shift + turn @ position,
             reference[0].value * unit if reference else 0.0,
-            (limits[0].value * unit, limits[1].value * unit) if limits else None,
+            Limits(*(n.value * unit for n in limits)),
             self.joint_terms(element, name, kind, values, scope, unit),
-            "solreffriction" in values or "solimpfriction" in values,
+            f"{self.files.text(element).path}:{element.line}",
         )
+        holding = "solreffriction" in values or "solimpfriction" in values
+        self.joints[name] = MjcfJoint(joint, element, holding)
+        return joint
 
     def joint_terms(
         self,
@@ -355,15 +370,35 @@ class _MjcfReader:
         scope: _Scope,
         unit: float,
     ) -> JointTerms:
-        def read(name: str, text: str) -> float:
-            return self.parse_numbers(element, name, 1, {name: text}, scope)[0].value
+        """Terms of a joint; remembers whatever else acts there.
 
+        ``damping`` and ``stiffness`` may have higher-order coefficients, which are not linear.
+        """
         if element.tag == "freejoint":
             return NO_TERMS
-        terms, effects = joint_terms(kind, values, self.disabled, unit, read)
+        effects = [
+            ("nonlinear", f"{name}={values[name]}")
+            for name in ("springdamper", "springyield")
+            if is_nonzero(values.get(name, "0"))
+        ]
+        numbers = {}
+        for name in TERMS:
+            text = values.get(name, "0")
+            first, *more = text.split() or [""]
+            if more and name in ("damping", "stiffness"):
+                if is_nonzero(" ".join(more)):
+                    effects.append(("nonlinear", f"{name}={text}"))
+                text = first
+            numbers[name] = 0.0
+            if not FLAGS.get(name, set()) & self.disabled:
+                numbers[name] = self.parse_numbers(element, name, 1, {name: text}, scope)[0].value
+        in_units = numbers | {"springref": numbers["springref"] * unit}
+        terms = JointTerms(**{field: in_units[name] for name, field in TERMS.items()})
+        if kind not in ("hinge", "slide") and terms.values:
+            effects.append(("multidof", ", ".join(f"{k}={v:g}" for k, v in numbers.items() if v)))
         for effect, text in effects:
             self.add_unmodelled_effect(effect, element, f"joint {joint!r} has {text}")
-        return terms
+        return terms if kind in ("hinge", "slide") else NO_TERMS
 
     def add_unmodelled_effect(self, kind: str, element: Element, text: str) -> None:
         """Remember something that changes the dynamics and is not modelled."""
@@ -371,19 +406,24 @@ class _MjcfReader:
             UnmodelledEffect(kind, self.files.text(element).path, element.line, text)
         )
 
-    def three_numbers(
+    def vector(
         self,
         element: Element,
         name: str,
         values: dict[str, str],
         scope: _Scope,
         default: tuple[float, float, float],
-    ) -> tuple[float, float, float]:
-        found = self.parse_numbers(element, name, 3, values, scope)
-        return (found[0].value, found[1].value, found[2].value) if found else default
+    ) -> Array:
+        """Three numbers of an attribute."""
+        numbers = self.parse_numbers(element, name, 3, values, scope)
+        return np.array([n.value for n in numbers] or default)
 
-    def pose(self, element: Element, values: dict[str, str]) -> MjcfPose:
-        """Position and orientation of an element."""
+    def pose(self, element: Element, values: dict[str, str], scope: _Scope) -> ExactPose:
+        """Position and orientation of an element in its body's frame."""
+        return pose_of_decimals(compose(scope.frame.precise(), self.own_pose(element, values)))
+
+    def own_pose(self, element: Element, values: dict[str, str]) -> PrecisePose:
+        """Position and orientation of an element in the frame around it."""
         turns = [k for k in ORIENTATIONS if k in values]
         orientations = [k for k in turns if k in element.attributes]
         if len(orientations) > 1:
@@ -391,20 +431,19 @@ class _MjcfReader:
                 f"<{element.tag}> takes one orientation, has {', '.join(orientations)}", element
             )
         kind = (orientations or turns or [""])[0]
-        place = [to_decimal(n.exact) for n in self.parse_numbers(element, "pos", 3, values) or ()]
+        place = [to_decimal(n.exact) for n in self.parse_numbers(element, "pos", 3, values)]
+        place = place or [Decimal(0)] * 3
         if not kind:
-            return MjcfPose(place=place) if place else MjcfPose()
-        numbers = [
-            to_decimal(n.exact)
-            for n in self.parse_numbers(element, kind, ORIENTATIONS[kind], values)
-        ]
+            return identity(), place
+        numbers = self.parse_numbers(element, kind, ORIENTATIONS[kind], values)
+        decimals = [to_decimal(n.exact) for n in numbers]
         try:
             turn = rotation_from_attribute(
-                kind, numbers, self.compiler.degrees, self.compiler.eulerseq
+                kind, decimals, self.compiler.degrees, self.compiler.eulerseq
             )
         except ValueError as error:
             self.files.fail(f"<{element.tag}> {kind}: {error}", element, kind)
-        return MjcfPose(turn, place or [Decimal(0)] * 3)
+        return turn, place
 
     # -- numbers ------------------------------------------------------------------------------
 
@@ -449,78 +488,54 @@ class _MjcfReader:
             )  # fmt: skip
         self.files.fail(message, element, attribute)
 
+    # -- equality constraints -----------------------------------------------------------------
 
-# -- equality constraints --------------------------------------------------------------------------
+    def bonds(self, sections: Sequence[Element]) -> Iterator[Bond]:
+        """Constraints that are active; remembers those that are not modelled."""
+        for section in sections:
+            for element in self.files.children(section) if section.tag == "equality" else ():
+                values = self.attributes(element, ("equality", element.tag))
+                if values.get("active", "true") != "false":
+                    yield from self.bond(element, values)
 
-LINEAR = 2
-"""Number of coefficients of a linear polynomial; further ones must be zero."""
+    def bond(self, element: Element, values: dict[str, str]) -> Iterator[Bond]:
+        name = values.get("name") or f"{element.tag} on line {element.line}"
+        if element.tag == "joint":
+            yield from self.joint_bond(element, name, values)
+        elif element.tag not in ("connect", "weld") or "site1" in values:
+            sites = "sites, which only MuJoCo's compiler places"
+            what = sites if "site1" in values else element.tag
+            self.add_unmodelled_effect("equality", element, f"equality {name!r} of {what}")
+        else:
+            yield self.body_bond(element, name, values)
 
-ParseNumbers = Callable[[Element, str, int, dict[str, str]], Sequence[Number]]
-Floats = Callable[[Element, str, int, dict[str, str]], tuple[float, ...]]
-"""The numbers of an attribute, of this count; none if it is absent."""
+    def body_bond(self, element: Element, name: str, values: dict[str, str]) -> Bond:
+        """A ``<connect>`` or ``<weld>`` of two bodies."""
+        kind = element.tag
+        if "body1" not in values:
+            self.files.fail(f"<{kind}> lacks 'body1'", element, "body1")
+        bodies = values["body1"], values.get("body2", WORLD)
+        anchor = [n.value for n in self.parse_numbers(element, "anchor", 3, values)]
+        if kind == "connect":
+            if not anchor:
+                self.files.fail("<connect> lacks 'anchor'", element, "anchor")
+            return Bond(kind, name, *bodies, first_point=np.array(anchor))
+        second = np.array(anchor or [0.0] * 3)
+        pose = np.array([n.value for n in self.parse_numbers(element, "relpose", 7, values)])
+        if not pose[3:].any():
+            return Bond(kind, name, *bodies, second_point=second)
+        turn, first = from_quaternion(pose[3:]), pose[:3]  # the anchor's place
+        return Bond(kind, name, *bodies, first_point=first, second_point=second, turn=turn)
 
-
-def read_equality(
-    files: MjcfFiles, sections: Sequence[Element], attributes: Attributes, parse: ParseNumbers
-) -> tuple[list[Bond], list[UnmodelledEffect]]:
-    """Constraints that are active, and those that are not modelled."""
-
-    def numbers(
-        element: Element, name: str, count: int, values: dict[str, str]
-    ) -> tuple[float, ...]:
-        return tuple(n.value for n in parse(element, name, count, values))
-
-    bonds, effects = [], []
-    for section in sections:
-        if section.tag != "equality":
-            continue
-        for element in files.children(section):
-            values = attributes(element, ("equality", element.tag))
-            if values.get("active", "true") != "false":
-                bond = _bond(files, element, values, numbers)
-                if isinstance(bond, Bond):
-                    bonds.append(bond)
-                else:
-                    effects.append(bond)
-    return bonds, effects
-
-
-def _bond(
-    files: MjcfFiles, element: Element, values: dict[str, str], numbers: Floats
-) -> Bond | UnmodelledEffect:
-    name = values.get("name") or f"{element.tag} on line {element.line}"
-    if element.tag == "joint":
-        return _joint_bond(files, element, name, values, numbers)
-    if element.tag not in ("connect", "weld") or "site1" in values:
-        what = "sites, which only MuJoCo's compiler places" if "site1" in values else element.tag
-        text = f"equality {name!r} of {what}"
-        return UnmodelledEffect("equality", files.text(element).path, element.line, text)
-    if "body1" not in values:
-        files.fail(f"<{element.tag}> lacks 'body1'", element, "body1")
-    bodies = values["body1"], values.get("body2", WORLD)
-    anchor = numbers(element, "anchor", 3, values)
-    if element.tag == "connect":
-        if len(anchor) == 0:
-            files.fail("<connect> lacks 'anchor'", element, "anchor")
-        return Bond("connect", name, *bodies, first_point=np.array(anchor))
-    second = np.array(anchor if len(anchor) else (0.0, 0.0, 0.0))
-    pose = numbers(element, "relpose", 7, values)
-    if len(pose) == 0 or not any(pose[3:]):
-        return Bond("weld", name, *bodies, second_point=second)
-    turn, first = from_quaternion(np.array(pose[3:])), np.array(pose[:3])  # the anchor's place
-    return Bond("weld", name, *bodies, first_point=first, second_point=second, turn=turn)
-
-
-def _joint_bond(
-    files: MjcfFiles, element: Element, name: str, values: dict[str, str], numbers: Floats
-) -> Bond | UnmodelledEffect:
-    if "joint1" not in values:
-        files.fail("<joint> of <equality> lacks 'joint1'", element, "joint1")
-    given = values.get("polycoef", "0 1 0 0 0").split()
-    factors = numbers(element, "polycoef", len(given), values) or (0.0, 1.0)
-    factors = (*factors, *(0.0,) * (5 - len(factors)))
-    if any(factors[LINEAR:]):
-        text = f"equality {name!r} is not linear: polycoef={values['polycoef']}"
-        return UnmodelledEffect("equality", files.text(element).path, element.line, text)
-    second = values.get("joint2", "")
-    return Bond("joint", name, values["joint1"], second, (factors[0], factors[1]))
+    def joint_bond(self, element: Element, name: str, values: dict[str, str]) -> Iterator[Bond]:
+        if "joint1" not in values:
+            self.files.fail("<joint> of <equality> lacks 'joint1'", element, "joint1")
+        count = len(values.get("polycoef", "").split())
+        numbers = self.parse_numbers(element, "polycoef", count, values)
+        factors = [n.value for n in numbers] or [0.0, 1.0]
+        if any(factors[LINEAR:]):
+            text = f"equality {name!r} is not linear: polycoef={values['polycoef']}"
+            self.add_unmodelled_effect("equality", element, text)
+            return
+        a0, a1 = [*factors, 0.0][:LINEAR]
+        yield Bond("joint", name, values["joint1"], values.get("joint2", ""), (a0, a1))

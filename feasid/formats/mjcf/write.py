@@ -18,7 +18,7 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.formats.description import Changes, Description, Extras, JointServo, NewInertial
-from feasid.formats.mjcf.model import Mjcf, MjcfBody, MjcfJoint
+from feasid.formats.mjcf.model import TERMS, Mjcf, MjcfBody, MjcfJoint
 from feasid.formats.rewrite import inertial_in_body_axes, joint_kind_axis_position, single_leader
 from feasid.formats.terms import NO_TERMS, JointTerms
 from feasid.formats.xml import Element, Patch, decimals, markup
@@ -26,15 +26,6 @@ from feasid.robot import inertia
 from feasid.robot.bodies import Body
 from feasid.robot.description import GRAVITY, Robot
 from feasid.robot.rotations import to_quaternion
-
-TERMS = {
-    "armature": "inertia",
-    "damping": "viscous",
-    "frictionloss": "coulomb",
-    "stiffness": "stiffness",
-    "springref": "rest",
-}
-"""Field of `JointTerms` per attribute of ``<joint>``; MJCF has no place for offset friction."""
 
 HOLDING = {"solreffriction": (0.002, 1.0), "solimpfriction": (0.999, 0.9999, 0.001)}
 """Solver settings of dry friction. MuJoCo's are soft: half the breakaway torque of 1 N m moves a
@@ -56,28 +47,27 @@ def patch_mjcf(description: Description, changes: Changes) -> bytes:
     mjcf: Mjcf = description.document
     patch = Patch(mjcf.files.main)
     if any(new.com is not None for new in changes.inertials.values()):
-        _check_settings(mjcf)
-    bodies = {body.name: body for body in mjcf.bodies}
+        _check_settings(description)
     for name, new in changes.inertials.items():
-        _set_inertial(patch, mjcf, bodies[name], new)
-    joints = {j.name: j for b in mjcf.bodies for j in b.joints}
+        _set_inertial(patch, mjcf, mjcf.bodies[name], new)
     for name, terms in changes.terms.items():
-        if name in joints:
-            _set_terms(patch, mjcf, joints[name], terms)
-    if changes.gravity is not None:
-        _set_gravity(patch, mjcf, changes.gravity)
-    _set_forces(patch, mjcf.files.main.root, changes.extras.forces)
-    _set_servos(patch, mjcf.files.main.root, changes.extras.servos)
+        if name in mjcf.joints:
+            _set_terms(patch, mjcf, mjcf.joints[name], terms)
+    now = GRAVITY if description.gravity is None else description.gravity
+    if changes.gravity is not None and tuple(changes.gravity) != tuple(now):
+        _set_gravity(patch, changes.gravity)
+    _set_forces(patch, changes.extras.forces)
+    _set_servos(patch, changes.extras.servos)
     return patch.apply()
 
 
-def _set_servos(patch: Patch, root: Element, servos: Mapping[str, JointServo]) -> None:
+def _set_servos(patch: Patch, servos: Mapping[str, JointServo]) -> None:
     """Write these gains to the file's own position actuators, and add those that it lacks.
 
     Raises InputError: an actuator whose gear or damping ratio would multiply the written gains.
     """
     remaining = dict(servos)
-    for section in root.all("actuator"):
+    for section in patch.text.root.all("actuator"):
         for element in section.children:
             joint, name = (element.attributes.get(k, "") for k in ("joint", "name"))
             if element.tag not in ("position", "general") or joint not in remaining:
@@ -91,7 +81,7 @@ def _set_servos(patch: Patch, root: Element, servos: Mapping[str, JointServo]) -
                 )
             _set_servo(patch, element, remaining.pop(joint))
     if remaining:
-        patch.insert_last(root, _servo_lines(remaining))
+        patch.insert_last(patch.text.root, _servo_lines(remaining))
 
 
 def _set_servo(patch: Patch, element: Element, servo: JointServo) -> None:
@@ -135,16 +125,16 @@ def _servo_lines(servos: Mapping[str, JointServo]) -> list[str]:
     return markup("actuator", lines) if lines else []
 
 
-def _set_forces(patch: Patch, root: Element, forces: Mapping[str, float]) -> None:
+def _set_forces(patch: Patch, forces: Mapping[str, float]) -> None:
     """Write constant forces on joints in place of those that this package wrote before."""
     remaining = dict(forces)
-    for section in root.all("actuator"):
+    for section in patch.text.root.all("actuator"):
         for element in section.children:
             joint = element.attributes.get("joint", "")
             if element.attributes.get("name") == _force_name(joint):
                 patch.numbers(element, "biasprm", [remaining.pop(joint, 0.0)])
     if remaining:
-        patch.insert_last(root, _force_lines(remaining))
+        patch.insert_last(patch.text.root, _force_lines(remaining))
 
 
 def _force_name(joint: str) -> str:
@@ -168,46 +158,41 @@ def _force_lines(forces: Mapping[str, float]) -> list[str]:
     return markup("actuator", lines) if lines else []
 
 
-def _set_gravity(patch: Patch, mjcf: Mjcf, gravity: Array) -> None:
-    """The robot's gravity, where the file has another."""
-    if tuple(gravity) == tuple(GRAVITY if mjcf.gravity is None else mjcf.gravity):
-        return
-    root = mjcf.files.main.root
-    for option in root.all("option"):
+def _set_gravity(patch: Patch, gravity: Array) -> None:
+    for option in patch.text.root.all("option"):
         if "gravity" in option.attributes:
             patch.numbers(option, "gravity", gravity.tolist())
             return
-    patch.insert_first(root, [f'<option gravity="{decimals(gravity)}"/>'])
+    patch.insert_first(patch.text.root, [f'<option gravity="{decimals(gravity)}"/>'])
 
 
-def _check_settings(mjcf: Mjcf) -> None:
+def _check_settings(description: Description) -> None:
     """Refuse compiler settings under which MuJoCo would change a written ``<inertial>``."""
-    settings = mjcf.compiler
-    trouble = next(iter(mjcf.unknown), "")
-    if settings.from_geoms == "true":
+    trouble = next(iter(description.unknown), "")
+    if description.document.compiler.from_geoms == "true":
         trouble = 'compiler inertiafromgeom="true" ignores <inertial>: make it "auto"'
-    if settings.total_mass:
+    if description.total_mass:
         trouble = "compiler settotalmass rescales every mass: delete it"
     if trouble:
-        path = mjcf.files.main.path
+        path = description.path
         raise InputError(f"{path}: parameters cannot be written: {trouble}", path=path)
 
 
 def _set_inertial(patch: Patch, mjcf: Mjcf, body: MjcfBody, new: NewInertial) -> None:
     """Write one body's inertia; without a new centre of mass only its mass and moments."""
-    inertial_element = body.inertial
-    element = body.element if inertial_element is None else inertial_element.element
+    old = next(iter(body.inertials), None)
+    element = body.element if old is None else old.element
     _check_in_main_file(mjcf, element, f"body {body.name!r}")
-    xx, xy, xz, yy, yz, zz = new.moments
-    if inertial_element is not None and new.com is None:
+    if old is None:
+        patch.insert_first(element, _inertial_lines(new, np.eye(3)))
+        return
+    if new.com is None:
+        xx, xy, xz, yy, yz, zz = new.moments
         patch.numbers(element, "mass", [new.mass])
         if "fullinertia" in element.attributes:
             patch.numbers(element, "fullinertia", [xx, yy, zz, xy, xz, yz])
         else:
             patch.numbers(element, "diaginertia", [xx, yy, zz])
-        return
-    if inertial_element is None:
-        patch.insert_first(element, _inertial_lines(new, np.eye(3)))
         return
     if element.parent is not None and element.parent.tag == "frame":
         raise InputError(
@@ -215,7 +200,7 @@ def _set_inertial(patch: Patch, mjcf: Mjcf, body: MjcfBody, new: NewInertial) ->
             f"<frame>: move it out of the frame to have it written",
             body=body.name,
         )
-    axes = np.eye(3) if new.reset_axes else inertial_element.pose.rotation
+    axes = np.eye(3) if new.reset_axes else old.place.rotation
     end = patch.text.spans(element)[1]
     tag = _inertial_lines(new, axes)[0]
     if not patch.text.closes_itself(element):
@@ -237,21 +222,22 @@ def _inertial_lines(new: NewInertial, axes: Array) -> list[str]:
     )
 
 
-def _set_terms(patch: Patch, mjcf: Mjcf, joint: MjcfJoint, wanted: JointTerms) -> None:
+def _set_terms(patch: Patch, mjcf: Mjcf, old: MjcfJoint, wanted: JointTerms) -> None:
     """Joint terms that the file does not already say, by itself or by a default class."""
+    joint, element = old.joint, old.element
     fields = {k: v for k, v in TERMS.items() if k != "springref" or wanted.stiffness}
     new = {k: getattr(wanted, v) for k, v in fields.items()
            if getattr(wanted, v) != getattr(joint.terms, v)}  # fmt: skip
-    if new:
-        _check_in_main_file(mjcf, joint.element, f"joint {joint.name!r}")
+    holds = wanted.coulomb and not old.holding
+    if new or holds:
+        _check_in_main_file(mjcf, element, f"joint {joint.name!r}")
     for attribute, value in new.items():
-        if attribute == "springref" and mjcf.compiler.degrees and joint.type == "hinge":
+        if attribute == "springref" and mjcf.compiler.degrees and joint.kind == "revolute":
             value = math.degrees(value)
-        patch.numbers(joint.element, attribute, [value])
-    if wanted.coulomb and not joint.holding:
-        _check_in_main_file(mjcf, joint.element, f"joint {joint.name!r}")
+        patch.numbers(element, attribute, [value])
+    if holds:
         for attribute, settings in HOLDING.items():
-            patch.numbers(joint.element, attribute, settings)
+            patch.numbers(element, attribute, settings)
 
 
 def _check_in_main_file(mjcf: Mjcf, element: Element, what: str) -> None:

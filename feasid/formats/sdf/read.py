@@ -22,14 +22,17 @@ from feasid.exact import poses
 from feasid.exact.numbers import Number, quote
 from feasid.formats.description import (
     MAX_NAME,
+    MOMENTS,
     Bond,
     Description,
     ExactPose,
     Joint,
     Link,
     NamedElements,
+    depth_first,
+    pose_of_decimals,
 )
-from feasid.formats.shapes import Shape, primitive_shape
+from feasid.formats.shapes import NUMBERS_OF_SIZE, Shape, primitive_shape
 from feasid.formats.terms import JointTerms, LeftOut, UnmodelledEffect
 from feasid.formats.xml import LIMITS, Element, ReadLimits, XmlText
 from feasid.robot.bodies import Limits
@@ -41,8 +44,6 @@ KINDS = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismat
          "ball": "spherical", "fixed": ""}  # fmt: skip
 """Kind of joint per type of SDF; the other types are refused by name."""
 
-MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-
 UNLIMITED = 1e16
 """Limits of this size or larger count as no limit: SDF's default."""
 
@@ -51,6 +52,10 @@ NEAR = 8
 
 MODEL_FRAME_AXES, EXPRESSED_AXES = (1, 5), (1, 7)
 """Versions before which axes are in the model's frame; from which ``expressed_in`` says so."""
+
+SIZES = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length"),
+         "capsule": ("radius", "length"), "ellipsoid": ("radii",)}  # fmt: skip
+"""Elements of a shape's size."""
 
 KNOWN = {
     "model": ("link", "joint", "frame", "pose", "static", "self_collide", "allow_auto_disable",
@@ -123,10 +128,11 @@ class _SdfReader:
         links, joints = self.named_elements(model, "link"), self.named_elements(model, "joint")
         self.place_frames(links, joints)
         self.kinds = {name: self.joint_kind(name, element) for name, element in joints.items()}
-        above = self.find_parents(links, joints)
+        above = self.find_parents(joints)
+        roots = [name for name in links if name not in above]
+        order = self.parents_first(links, roots, above)
         if not links:
             self.text.fail("the model has no links", model)
-        roots = [name for name in links if name not in above]
         static, to_world = self.child_flag(model, "static"), WORLD in {p for p, _ in above.values()}
         if len(roots) > (0 if to_world and not static else 1):
             hanging = ", ".join(map(repr, roots[:6]))
@@ -150,7 +156,7 @@ class _SdfReader:
             self.text.path,
             model.attributes.get("name", "model"),
             tuple(read.values()),
-            tuple(self.parents_first(above, links)),
+            tuple(order),
             world=WORLD if to_world else "",
             gravity=None if vector is None else tuple(n.value for n in vector),
             bonds=tuple(self.mimic_bonds(joints)),
@@ -158,7 +164,6 @@ class _SdfReader:
             effects=tuple(self.unmodelled_effects(links)),
             left_out=tuple(self.unread_elements()),
             has_frames=True,
-            text=self.text,
             document=NamedElements(self.text, links, joints),
         )
 
@@ -296,7 +301,8 @@ class _SdfReader:
             moved = poses.rotate(back, place)
             pose = poses.compose((back, [-x for x in moved]), self.absolute[inner])
             angles = (*self.frames[outer].angles, *self.frames[inner].angles)
-        return _exact_pose(pose or (poses.identity(), [Decimal(0)] * 3), angles, steps <= 1)
+        pose = pose or (poses.identity(), [Decimal(0)] * 3)
+        return pose_of_decimals(pose, angles, from_rpy if steps <= 1 else None)
 
     def link_of_frame(self, name: str, element: Element) -> str:
         """The link to which a name of a link, joint or frame is attached."""
@@ -314,9 +320,7 @@ class _SdfReader:
 
     # -- links and joints -----------------------------------------------------------------------
 
-    def find_parents(
-        self, links: dict[str, Element], joints: dict[str, Element]
-    ) -> dict[str, tuple[str, str]]:
+    def find_parents(self, joints: dict[str, Element]) -> dict[str, tuple[str, str]]:
         """Parent and joint of each link that a joint carries."""
         above: dict[str, tuple[str, str]] = {}
         for name, element in joints.items():
@@ -328,25 +332,20 @@ class _SdfReader:
                 what = "the world" if child == WORLD else f"{child!r}, as {above[child][1]!r} does"
                 self.fail(f"joint {name}", f"carries {what}: loops are not read from SDF", element)
             above[child] = (parent, name)
-        reached = set(self.parents_first(above, links))
-        unreached = [n for n in links if n not in reached]
-        if unreached:
-            self.text.fail(
-                f"joints form a cycle through link {unreached[0]!r}", links[unreached[0]]
-            )
         return above
 
     def parents_first(
-        self, above: dict[str, tuple[str, str]], links: dict[str, Element]
-    ) -> Iterator[str]:
-        below: dict[str, list[str]] = {}
-        for child, (parent, _) in above.items():
-            below.setdefault(parent, []).append(child)
-        waiting = [*(n for n in links if n not in above), *below.get(WORLD, [])][::-1]
-        while waiting:
-            name = waiting.pop()
-            yield name
-            waiting.extend(reversed(below.get(name, [])))
+        self, links: dict[str, Element], roots: list[str], above: dict[str, tuple[str, str]]
+    ) -> list[str]:
+        """Names of all links; fails where joints form a cycle."""
+        parents = {child: parent for child, (parent, _) in above.items()}
+        hanging = [child for child, parent in parents.items() if parent == WORLD]
+        order = [*depth_first([*roots, *hanging], parents)]
+        reached = {*order}
+        for name, element in links.items():
+            if name not in reached:
+                self.text.fail(f"joints form a cycle through link {name!r}", element)
+        return order
 
     def joint_kind(self, name: str, element: Element) -> str:
         type_name = element.attributes.get("type", "")
@@ -366,7 +365,7 @@ class _SdfReader:
     ) -> Link:
         owner = f"link {name}"
         parent, joint = above or (WORLD, "")
-        absolute = _exact_pose(self.absolute[name], self.frames[name].angles, False)
+        absolute = pose_of_decimals(self.absolute[name], self.frames[name].angles)
         home = absolute if parent == WORLD else self.relative_pose(parent, name)
         moves = (self.joint(joint, joints[joint], name),) if joint and self.kinds[joint] else ()
         inertial = self.single_child(element, "inertial", owner)
@@ -385,7 +384,7 @@ class _SdfReader:
             pose, angles, base = self.pose(inertial, owner)
             if base and base != name:
                 self.fail(owner, "takes no relative_to", inertial)
-            place = _exact_pose(pose, angles, True)
+            place = pose_of_decimals(pose, angles, from_rpy)
         stated = element if inertial is None else inertial
         return Link(
             name,
@@ -509,38 +508,22 @@ class _SdfReader:
 
     def shapes(self, link: Element, tag: str) -> list[Shape | None]:
         """A link's shapes under this tag, None for an unknown shape."""
-        out: list[Shape | None] = []
-        for element in link.all(tag):
-            geometry = element.find("geometry")
-            solid = geometry.children[0] if geometry is not None and geometry.children else None
-            sizes = {"box": "size", "sphere": "radius", "cylinder": "radius length",
-                     "capsule": "radius length", "ellipsoid": "radii"}  # fmt: skip
-            if solid is None or solid.tag not in sizes:
-                out.append(None)
-                continue
-            owner = f"{tag} {element.attributes.get('name', '')}"
-            try:
-                pose, _, base = self.pose(element, owner)
-                parts = [solid.find(k) for k in sizes[solid.tag].split()]
-                size = [float(Number.parse(x).value) for part in parts if part is not None
-                        for x in self.text.content(part).split()]  # fmt: skip
-            except ValueError:
-                out.append(None)
-                continue
-            wanted = {"box": 3, "ellipsoid": 3, "sphere": 1}.get(solid.tag, 2)
-            readable = not base and len(size) == wanted
-            placed = _exact_pose(pose, (), False)
-            shape = (
-                primitive_shape(solid.tag, size, placed.rotation, placed.position)
-                if readable
-                else None
-            )
-            out.append(shape)
-        return out
+        return [self.shape(element) for element in link.all(tag)]
 
-
-def _exact_pose(pose: Rigid, angles: tuple[str, ...], alone: bool) -> ExactPose:
-    """A pose; `alone` when its rotation follows from the angles as roll, pitch and yaw."""
-    rotation = np.array(pose[0], dtype=np.float64) + 0.0
-    place = np.array(pose[1], dtype=np.float64) + 0.0
-    return ExactPose(rotation, place, lambda: pose, angles, from_rpy if alone else None)
+    def shape(self, element: Element) -> Shape | None:
+        geometry = element.find("geometry")
+        solid = geometry.children[0] if geometry is not None and geometry.children else None
+        if solid is None or solid.tag not in SIZES:
+            return None
+        owner = f"{element.tag} {element.attributes.get('name', '')}"
+        try:
+            pose, _, base = self.pose(element, owner)
+            parts = [solid.find(tag) for tag in SIZES[solid.tag]]
+            size = [Number.parse(x).value for part in parts if part is not None
+                    for x in self.text.content(part).split()]  # fmt: skip
+        except ValueError:
+            return None
+        if base or len(size) != NUMBERS_OF_SIZE[solid.tag]:
+            return None
+        placed = pose_of_decimals(pose)
+        return primitive_shape(solid.tag, size, placed.rotation, placed.position)

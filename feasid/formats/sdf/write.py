@@ -12,14 +12,13 @@ from dataclasses import replace
 
 from feasid.errors import InputError, UnsupportedJointError
 from feasid.exact.numbers import Number
-from feasid.formats.description import Changes, Description, Extras, NewInertial
+from feasid.formats.description import DRAKE, MOMENTS, Changes, Description, Extras, NewInertial
 from feasid.formats.rewrite import (
     inertial_in_body_axes,
     joint_kind_axis_position,
-    single_leader,
+    mimicked_joint,
     to_rpy,
 )
-from feasid.formats.sdf.read import MOMENTS
 from feasid.formats.terms import NO_TERMS, JointTerms
 from feasid.formats.xml import Element, Patch, markup
 from feasid.robot.bodies import Body
@@ -36,8 +35,6 @@ DYNAMICS = {
 
 TYPES = {"revolute": "revolute", "prismatic": "prismatic", "spherical": "ball"}
 
-NAMESPACE = {"xmlns:drake": "http://drake.mit.edu"}
-
 ZEROS = (0.0, 0.0, 0.0)
 """Centre of mass or angles that a file does not state."""
 
@@ -52,9 +49,8 @@ def patch_sdf(description: Description, changes: Changes) -> bytes:
     for name, terms in changes.terms.items():
         if name in document.joints:
             drives |= _set_terms(patch, document.joints[name], terms)
-    root = document.text.root
-    if drives and "xmlns:drake" not in root.attributes:
-        patch.new_attribute(root, *next(iter(NAMESPACE.items())))
+    if drives:
+        patch.add_missing_attributes(document.text.root, DRAKE)
     return patch.apply()
 
 
@@ -166,7 +162,7 @@ def generate_sdf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras) 
     joint that follows several.
     """
     follow = {c.joint: c for c in robot.couplings}
-    space = NAMESPACE if any(t.inertia for t in terms.values()) else {}
+    space = DRAKE if any(t.inertia for t in terms.values()) else {}
     parts = []
     for body in robot.bodies:
         given = terms.get(body.joint, NO_TERMS)
@@ -218,11 +214,6 @@ def _joint_lines(body: Body, terms: JointTerms, follows: Coupling | None) -> lis
 
 
 def _mimic_lines(coupling: Coupling) -> list[str]:
-    leader, factor = single_leader(coupling, "SDF")
-    if not leader:
-        raise InputError(
-            f"joint {coupling.joint!r} is held by a coupling; in SDF a joint mimics another one",
-            joint=coupling.joint,
-        )
+    leader, factor = mimicked_joint(coupling, "SDF")
     numbers = {"multiplier": factor, "offset": coupling.offset, "reference": 0.0}
     return markup("mimic", _element_lines(numbers), joint=leader)

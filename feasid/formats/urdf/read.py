@@ -18,12 +18,14 @@ from feasid.errors import UnsupportedJointError, did_you_mean
 from feasid.exact.numbers import Number, quote
 from feasid.formats.description import (
     MAX_NAME,
+    MOMENTS,
     Bond,
     Description,
     ExactPose,
     Joint,
     Link,
     NamedElements,
+    depth_first,
     pose_of_numbers,
 )
 from feasid.formats.shapes import Mesh, Shape, primitive_shape
@@ -35,9 +37,6 @@ from feasid.robot.rotations import from_rpy
 KINDS = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic", "fixed": "",
          "floating": "floating", "planar": "planar"}  # fmt: skip
 """Kind of joint per type of URDF."""
-
-MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-"""Attributes of ``<inertia>``, in the order of `feasid.robot.inertia.SYMBOLS`."""
 
 NUMBERS = {"limit": ("lower", "upper", "velocity", "effort"), "dynamics": ("damping", "friction")}
 """Attributes that are read, per element."""
@@ -100,18 +99,18 @@ class _UrdfReader:
             text.fail("the robot has no links", root)
         self.check_tree(elements, joints)
         bonds = tuple(self.mimic_bonds(joints))
+        roots = [name for name in elements if name not in self.above]
         self.notes += [self.axes[name] for name in elements if name in self.axes]
         return Description(
             "urdf",
             text.path,
             root.attributes.get("name", "robot"),
             tuple(self.place_in_parent(link) for link in read),
-            tuple(self.depth_first(elements)),
+            tuple(depth_first(roots, {name: joint.parent for name, joint in self.above.items()})),
             bonds=bonds,
             notes=tuple(self.notes),
             left_out=tuple(unread_elements(root)),
             has_frames=True,
-            text=text,
             document=NamedElements(text, elements, joint_elements),
         )
 
@@ -121,17 +120,6 @@ class _UrdfReader:
         if joint is None:
             return link
         return replace(link, parent=joint.parent, home=joint.home, joints=joint.moves)
-
-    def depth_first(self, links: dict[str, Element]) -> Iterator[str]:
-        """Names of all links from the root, children in the order of the file."""
-        below: dict[str, list[str]] = {}
-        for child, joint in self.above.items():
-            below.setdefault(joint.parent, []).append(child)
-        waiting = [name for name in links if name not in self.above]
-        while waiting:
-            name = waiting.pop()
-            yield name
-            waiting.extend(reversed(below.get(name, [])))
 
     def check_root(self) -> None:
         root = self.text.root
@@ -282,10 +270,8 @@ class _UrdfReader:
 
     def moving_joint(self, joint: _Joint, owner: Owner) -> Joint:
         """Motion of a joint; a note names the link if its axis is normalised."""
-        element, direction = (
-            self.single_child(joint.element, "axis", owner),
-            np.array([1.0, 0.0, 0.0]),
-        )
+        element = self.single_child(joint.element, "axis", owner)
+        direction = np.array([1.0, 0.0, 0.0])
         if element is not None and joint.type != "floating":
             direction = np.array([n.value for n in self.numbers(element, "xyz", 3, owner, "1 0 0")])
             if not direction.any():
@@ -444,6 +430,14 @@ def unread_elements(root: Element) -> Iterator[LeftOut]:
 
 # -- shapes: what cannot be read is treated as unknown ---------------------------------------------
 
+SIZES = {
+    "box": {"size": 3},
+    "sphere": {"radius": 1},
+    "cylinder": {"radius": 1, "length": 1},
+    "capsule": {"radius": 1, "length": 1},
+}
+"""Attributes of a shape's size, and how many numbers each has."""
+
 
 def _shapes(link: Element, tag: str) -> list[Shape | None]:
     """A link's geometries under this tag in its frame, None for each unknown shape."""
@@ -452,11 +446,16 @@ def _shapes(link: Element, tag: str) -> list[Shape | None]:
 
 def _primitive_shape(collision: Element) -> Shape | None:
     element, place = _read_geometry(collision)
-    try:
-        size = None if element is None else _primitive_size(element)
-    except ValueError:
+    if element is None or place is None or element.tag not in SIZES:
         return None
-    if element is None or size is None or place is None:
+    size: list[float] = []
+    try:
+        for attribute, count in SIZES[element.tag].items():
+            numbers = _parse_floats(element, attribute, "")
+            if len(numbers) != count:
+                return None
+            size += numbers
+    except ValueError:
         return None
     return primitive_shape(element.tag, size, *place)
 
@@ -467,8 +466,9 @@ def _read_geometry(collision: Element) -> tuple[Element | None, tuple[Array, Arr
     one = geometry is not None and len(geometry.children) == 1
     element = geometry.children[0] if geometry is not None and one else None
     try:
-        xyz = _parse_floats(origin, "xyz") if origin is not None else [0.0, 0.0, 0.0]
-        rpy = _parse_floats(origin, "rpy") if origin is not None else [0.0, 0.0, 0.0]
+        xyz, rpy = (
+            [0.0] * 3 if origin is None else _parse_floats(origin, name) for name in ("xyz", "rpy")
+        )
     except ValueError:
         return element, None
     return element, None if len(xyz) != 3 or len(rpy) != 3 else (from_rpy(rpy), np.array(xyz))
@@ -489,23 +489,6 @@ def _meshes(link: Element) -> list[Mesh]:
         name = element.attributes.get("filename", "") if readable else ""
         out.append(Mesh(name, np.array(scale if readable else [1.0] * 3), rotation, position))
     return out
-
-
-def _primitive_size(element: Element) -> list[float] | None:
-    if element.tag == "box":
-        size = _parse_floats(element, "size")
-        return size if len(size) == 3 else None
-    if element.tag == "sphere":
-        return _single_numbers(element, "radius")
-    if element.tag in ("cylinder", "capsule"):
-        return _single_numbers(element, "radius", "length")
-    return None
-
-
-def _single_numbers(element: Element, *attributes: str) -> list[float] | None:
-    """One number per attribute, or None if it is missing or has several numbers."""
-    found = [_parse_floats(element, attribute, "") for attribute in attributes]
-    return [numbers[0] for numbers in found] if all(len(n) == 1 for n in found) else None
 
 
 def _parse_floats(element: Element, attribute: str, default: str = "0 0 0") -> list[float]:

@@ -19,16 +19,23 @@ from collections.abc import Mapping
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError, UnsupportedJointError
-from feasid.formats.description import Changes, Description, Extras, NamedElements, NewInertial
+from feasid.errors import UnsupportedJointError
+from feasid.formats.description import (
+    DRAKE,
+    MOMENTS,
+    Changes,
+    Description,
+    Extras,
+    NamedElements,
+    NewInertial,
+)
 from feasid.formats.rewrite import (
     inertial_in_body_axes,
     joint_kind_axis_position,
-    single_leader,
+    mimicked_joint,
     to_rpy,
 )
 from feasid.formats.terms import NO_TERMS, JointTerms
-from feasid.formats.urdf.read import MOMENTS
 from feasid.formats.xml import Element, Patch, markup
 from feasid.robot.bodies import Body
 from feasid.robot.couplings import Coupling
@@ -39,8 +46,6 @@ DYNAMICS = {"damping": "viscous", "friction": "coulomb"}
 
 UNLIMITED = 1e9
 """Value in a ``<limit>`` that the robot does not give: URDF's readers want every number."""
-
-DRAKE = {"xmlns:drake": "http://drake.mit.edu"}
 
 NO_ROTATION = "0 0 0"
 
@@ -122,8 +127,7 @@ def _add_extensions(patch: Patch, root: Element, extras: Extras) -> None:
             name = "" if joint is None else joint.attributes.get("name", "")
             if actuator is not None and name in remaining:
                 _set_rotor_inertia(patch, actuator, remaining.pop(name))
-        if "xmlns:drake" not in root.attributes:
-            patch.new_attribute(root, *next(iter(DRAKE.items())))
+        patch.add_missing_attributes(root, DRAKE)
     has = root.find("mujoco") is not None
     wanted = [x for x in extras.extensions if not (x == "mujoco" and has)]
     lines = extension_lines(Extras(armatures=remaining, extensions=tuple(wanted)))
@@ -234,10 +238,5 @@ def _limit_lines(body: Body, kind: str) -> list[str]:
 
 
 def _mimic_lines(coupling: Coupling) -> list[str]:
-    leader, factor = single_leader(coupling, "URDF")
-    if not leader:
-        raise InputError(
-            f"joint {coupling.joint!r} is held by a coupling; in URDF a joint mimics another one",
-            joint=coupling.joint,
-        )
+    leader, factor = mimicked_joint(coupling, "URDF")
     return markup("mimic", joint=leader, multiplier=factor, offset=coupling.offset)

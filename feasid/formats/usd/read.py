@@ -11,7 +11,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
@@ -23,7 +22,7 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.core.files import write_atomically
 from feasid.errors import DescriptionError, InputError, UnsupportedJointError, missing_extra
-from feasid.formats.description import Description, ExactPose, Joint, Link
+from feasid.formats.description import Description, ExactPose, Joint, Link, pose_of_floats
 from feasid.formats.terms import NO_TERMS, JointTerms, LeftOut
 from feasid.formats.xml import ReadLimits, XmlText
 from feasid.robot.bodies import Limits
@@ -49,17 +48,20 @@ AXES = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
 WORLD = "world"
 
 
-def usd_modules() -> tuple[Any, Any, Any, Any]:
-    """Modules Sdf, Usd, UsdGeom and UsdPhysics.
+def usd_module(name: str) -> Any:
+    """A module of the library, such as "UsdPhysics".
 
     Raises MissingExtraError: usd-core is not installed.
     """
     try:
-        names = ("Sdf", "Usd", "UsdGeom", "UsdPhysics")
-        sdf, usd, geom, physics = (import_module(f"pxr.{name}") for name in names)
+        return import_module(f"pxr.{name}")
     except ImportError as error:
         raise missing_extra("reading USD", "usd-core", "usd") from error
-    return sdf, usd, geom, physics
+
+
+def refused_layer(path: str, message: str) -> DescriptionError:
+    """The error of a layer that holds no robot, or none that can be read."""
+    return DescriptionError(f"{path}: {message}", path=path, line=1, column=1)
 
 
 def open_layer(data: bytes, path: str) -> Any:
@@ -67,7 +69,7 @@ def open_layer(data: bytes, path: str) -> Any:
 
     Raises DescriptionError: it is damaged. Raises InputError: the layer refers to other files.
     """
-    sdf, _, _, _ = usd_modules()
+    sdf = usd_module("Sdf")
     layer = sdf.Layer.CreateAnonymous(".usda")
     try:
         if data.startswith(BINARY):
@@ -78,9 +80,7 @@ def open_layer(data: bytes, path: str) -> Any:
         elif not layer.ImportFromString(data.decode()):
             raise ValueError("no layer of USD")
     except Exception as error:  # errors of the library and of decoding have no common base
-        raise DescriptionError(
-            f"{path}: damaged or no USD: {error}", path=path, line=1, column=1
-        ) from error
+        raise refused_layer(path, f"damaged or no USD: {error}") from error
     others = sorted({*layer.GetCompositionAssetDependencies()})
     if others:
         raise InputError(
@@ -126,9 +126,9 @@ class StageUnits:
 
 @dataclass(frozen=True, eq=False)
 class UsdDocument:
-    """The layer, its units, and paths of links and joints by name, for the writer."""
+    """The layer's file, its units, and paths of links and joints by name, for the writer."""
 
-    layer: Any
+    data: bytes
     units: StageUnits
     links: Mapping[str, str]
     joints: Mapping[str, tuple[str, str]]
@@ -150,19 +150,15 @@ class _Reader:
     """Reads one stage."""
 
     def __init__(self, text: XmlText) -> None:
-        _, usd, geom, physics = usd_modules()
-        self.text, self.path, self.physics = text, text.path, physics
-        self.layer = open_layer(text.data, text.path)
-        self.stage = usd.Stage.Open(self.layer)
-        self.geom = geom
+        self.geom, self.physics = geom, physics = usd_module("UsdGeom"), usd_module("UsdPhysics")
+        self.text, self.path = text, text.path
+        self.stage = usd_module("Usd").Stage.Open(open_layer(text.data, text.path))
         length = geom.GetStageMetersPerUnit(self.stage)
         self.units = StageUnits(length, physics.GetStageKilogramsPerUnit(self.stage))
         prims = [*self.stage.Traverse()]
         bodies = [p for p in prims if p.HasAPI(physics.RigidBodyAPI)]
         if not bodies:
-            raise DescriptionError(
-                f"{self.path}: no prim with PhysicsRigidBodyAPI", path=self.path, line=1, column=1
-            )
+            raise refused_layer(self.path, "no prim with PhysicsRigidBodyAPI")
         self.names = _distinct_names(bodies)
         self.bodies = {str(p.GetPath()): p for p in bodies}
         joints = [p for p in prims if p.IsA(physics.Joint)]
@@ -217,11 +213,10 @@ class _Reader:
         """All of it."""
         roots = [p for p in self.bodies if p not in self.hinges]
         if len(roots) != 1:
-            raise DescriptionError(
-                f"{self.path}: {len(roots)} bodies hang on no joint ({', '.join(roots[:4])}); a "
-                "robot has one",
-                path=self.path, line=1, column=1,
-            )  # fmt: skip
+            names = ", ".join(roots[:4])
+            raise refused_layer(
+                self.path, f"{len(roots)} bodies hang on no joint ({names}); a robot has one"
+            )
         order, waiting = [], [*roots]
         children: dict[str, list[str]] = {}
         for child, hinge in self.hinges.items():
@@ -231,9 +226,7 @@ class _Reader:
             order.append(path)
             waiting += children.get(path, [])
         if len(order) < len(self.bodies):
-            raise DescriptionError(
-                f"{self.path}: joints form a loop", path=self.path, line=1, column=1
-            )
+            raise refused_layer(self.path, "joints form a loop")
         links = tuple(self._link(path) for path in self.bodies)
         base, floats = roots[0], roots[0] not in self.anchors
         world = self._world_pose(self.bodies[base])
@@ -246,9 +239,8 @@ class _Reader:
             world=WORLD if floats else "",
             gravity=tuple((self._gravity() if floats else world[0].T @ self._gravity()).tolist()),
             left_out=tuple(self.left_out),
-            text=self.text,
             document=UsdDocument(
-                self.layer, self.units, {self.names[p]: p for p in self.bodies}, self.joints
+                self.text.data, self.units, {self.names[p]: p for p in self.bodies}, self.joints
             ),
         )
 
@@ -257,7 +249,7 @@ class _Reader:
         turn, place = matrix[:3, :3].T, self.units.length * matrix[3, :3]
         if np.abs(turn @ turn.T - np.eye(3)).max() > NEAT:
             raise self.fail(prim, "is scaled, which its inertia and joints do not resolve")
-        return np.where(np.abs(turn - np.rint(turn)) < NEAT, np.rint(turn), turn), place
+        return np.where(np.abs(turn - np.rint(turn)) < NEAT, np.rint(turn), turn), place + 0.0
 
     def _gravity(self) -> Array:
         """In the world [m/s^2]."""
@@ -280,10 +272,10 @@ class _Reader:
         if hinge is not None:
             parent = self.names[hinge.parent]
             turn = hinge.before[0] @ hinge.after[0].T
-            home = _pose(turn, hinge.before[1] - turn @ hinge.after[1])
+            home = pose_of_floats(turn, hinge.before[1] - turn @ hinge.after[1] + 0.0)
             joints = self._joints(hinge)
         elif path not in self.anchors:
-            home = _pose(*self._world_pose(prim))
+            home = pose_of_floats(*self._world_pose(prim))
             joints = (Joint(f"{prim.GetName()}_floating", "floating", place=self.path),)
         mass, moments, place = self._inertial(prim)
         return Link(
@@ -309,7 +301,7 @@ class _Reader:
         factor = units.mass * units.length**2
         xx, yy, zz = (_times(x, factor) for x in diagonal)
         zero = Fraction(0)
-        place = _pose(turn, com * units.length)
+        place = pose_of_floats(turn, com * units.length + 0.0)
         return _times(mass, units.mass), (xx, zero, zero, yy, zero, zz), place
 
     def _joints(self, hinge: _Hinge) -> tuple[Joint, ...]:
@@ -383,18 +375,6 @@ def term_attributes(units: StageUnits, kind: str) -> dict[str, tuple[str, float]
 def _times(value: float, factor: float) -> Fraction:
     """A decimal times a unit that is a decimal."""
     return Fraction(repr(float(value))) * Fraction(repr(float(factor)))
-
-
-def _pose(turn: Array, place: Array) -> ExactPose:
-    """A pose that is known from floats only."""
-    place = place + 0.0
-
-    def precise() -> Any:
-        return [[Decimal(float(x)) for x in row] for row in turn], [
-            Decimal(float(x)) for x in place
-        ]
-
-    return ExactPose(turn, place, precise, (), None)
 
 
 def _distinct_names(prims: list[Any]) -> dict[str, str]:

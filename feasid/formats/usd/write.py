@@ -36,7 +36,7 @@ from feasid.formats.usd.read import (
     UsdDocument,
     open_layer,
     term_attributes,
-    usd_modules,
+    usd_module,
 )
 from feasid.robot import inertia
 from feasid.robot.bodies import Body
@@ -89,17 +89,17 @@ def patch_usd(description: Description, changes: Changes) -> bytes:
         axes = np.eye(3) if place is None or new.reset_axes else place.rotation
         com = description.link(name).com if new.com is None else np.array(new.com)
         edits += _mass_edits(document.links[name], new, axes, com, document.units)
+    old_terms = {joint.name: joint.terms for joint in description.joints}
     for name, terms in changes.terms.items():
         if name in document.joints:
-            edits += _term_edits(description, name, terms)
-    data = description.text.data if description.text is not None else b""
+            edits += _term_edits(*document.joints[name], terms, old_terms[name], document.units)
     if not edits:
-        return data
-    wanted = open_layer(data, description.path)
+        return document.data
+    wanted = open_layer(document.data, description.path)
     _edit_layer(wanted, edits)
-    if data.startswith(BINARY):
+    if document.data.startswith(BINARY):
         return _exported(wanted, ".usdc")
-    out = _edit_text(data.decode(), edits).encode()
+    out = _edit_text(document.data.decode(), edits).encode()
     if open_layer(out, description.path).ExportToString() != wanted.ExportToString():
         raise verification_error("the text is not the library's own edit of the layer")
     return out
@@ -150,15 +150,14 @@ def _possible_moments(mass: float, moments: Array) -> Array:
     raise OutputError(f"principal moments {moments} are those of no body in 32 bits")
 
 
-def _term_edits(description: Description, name: str, terms: JointTerms) -> Iterator[Edit]:
-    """Joint terms that differ from those in the file."""
-    document: UsdDocument = description.document
-    path, kind = document.joints[name]
-    now = next(j.terms for j in description.joints if j.name == name)
-    for field, (attribute, unit) in term_attributes(document.units, kind).items():
+def _term_edits(
+    path: str, kind: str, terms: JointTerms, old_terms: JointTerms, units: StageUnits
+) -> Iterator[Edit]:
+    """Terms of a joint that differ from the old ones."""
+    schema = f"{JOINT_API}:{INSTANCES[kind]}"
+    for field, (attribute, unit) in term_attributes(units, kind).items():
         value = getattr(terms, field)
-        if value != getattr(now, field):
-            schema = f"{JOINT_API}:{INSTANCES[kind]}"
+        if value != getattr(old_terms, field):
             yield Edit(path, schema, attribute, "float", (value / unit,))
             if field == "coulomb":
                 static = attribute.replace("dynamic", "static")
@@ -170,8 +169,7 @@ def _term_edits(description: Description, name: str, terms: JointTerms) -> Itera
 
 def _edit_layer(layer: Any, edits: Sequence[Edit]) -> None:
     """Values and schemas, by the library."""
-    sdf, _, _, _ = usd_modules()
-    gf: Any = __import__("pxr.Gf", fromlist=["Gf"])
+    sdf, gf = usd_module("Sdf"), usd_module("Gf")
     makers = {
         "float": lambda x: x[0],
         "float3": lambda x: gf.Vec3f(*x),
@@ -373,7 +371,7 @@ def generate_usd(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras) 
     Raises UnsupportedJointError: a helical or planar joint. Raises InputError: a coupling, which
     the schema does not have; a name that is not an identifier; a body without parameters.
     """
-    _, usd, geom, physics = usd_modules()
+    usd, geom, physics = (usd_module(name) for name in ("Usd", "UsdGeom", "UsdPhysics"))
     if robot.couplings:
         raise InputError(
             f"joint {robot.couplings[0].joint!r} follows others, which USD does not support"
@@ -404,7 +402,8 @@ def generate_usd(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras) 
             continue
         joint, kind = _define_joint(stage, root, physics, body, paths)
         if kind in INSTANCES:
-            edits += _new_term_edits(str(joint.GetPath()), kind, terms.get(body.joint, NO_TERMS))
+            new_terms = terms.get(body.joint, NO_TERMS)
+            edits += _term_edits(str(joint.GetPath()), kind, new_terms, NO_TERMS, units)
     layer = stage.GetRootLayer()
     _edit_layer(layer, edits)
     return str(layer.ExportToString()).encode()
@@ -412,8 +411,7 @@ def generate_usd(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras) 
 
 def _identifier(name: str, *, strict: bool = True) -> str:
     """A name as a prim's."""
-    tf: Any = __import__("pxr.Tf", fromlist=["Tf"])
-    valid = str(tf.MakeValidIdentifier(name))
+    valid = str(usd_module("Tf").MakeValidIdentifier(name))
     if strict and valid != name:
         raise InputError(
             f"{name!r} is no name of a prim: USD has letters, digits and underscores; rename it to "
@@ -434,17 +432,16 @@ def _define_base(stage: Any, root: Any, geom: Any, physics: Any) -> Any:
 
 def _place(shape: Any, body: Body) -> None:
     """The pose of a body that floats."""
-    gf: Any = __import__("pxr.Gf", fromlist=["Gf"])
-    w, *xyz = map(float, to_quaternion(body.rotation))
+    gf = usd_module("Gf")
     shape.AddTranslateOp().Set(gf.Vec3d(*map(float, body.position)))
-    shape.AddOrientOp().Set(gf.Quatf(w, *xyz))
+    shape.AddOrientOp().Set(gf.Quatf(*map(float, to_quaternion(body.rotation))))
 
 
 def _define_joint(
     stage: Any, root: Any, physics: Any, body: Body, paths: Mapping[str | None, Any]
 ) -> tuple[Any, str]:
     """A joint between a body and its parent; its frames lie on its axis."""
-    gf: Any = __import__("pxr.Gf", fromlist=["Gf"])
+    gf = usd_module("Gf")
     kind, axis, place = joint_kind_axis_position(body, "USD")
     schema = {"revolute": physics.RevoluteJoint, "prismatic": physics.PrismaticJoint,
               "spherical": physics.SphericalJoint}.get(kind)  # fmt: skip
@@ -456,9 +453,9 @@ def _define_joint(
     letter, turn = ("X", np.eye(3)) if axis is None else _frame_on_axis(axis)
     frames = ((body.rotation @ place + body.position, body.rotation @ turn), (place, turn))
     for end, (point, rotation) in enumerate(frames):
-        w, *xyz = map(float, to_quaternion(rotation))
+        quaternion = map(float, to_quaternion(rotation))
         getattr(joint, f"CreateLocalPos{end}Attr")(gf.Vec3f(*map(float, point)))
-        getattr(joint, f"CreateLocalRot{end}Attr")(gf.Quatf(w, *xyz))
+        getattr(joint, f"CreateLocalRot{end}Attr")(gf.Quatf(*quaternion))
     joint.CreateAxisAttr(letter)
     if kind in INSTANCES:
         _set_limits(joint, physics, kind, body)
@@ -466,28 +463,15 @@ def _define_joint(
 
 
 def _frame_on_axis(axis: Array) -> tuple[str, Array]:
-    """The nearest of X, Y and Z, and the shortest rotation from it to the axis."""
+    """The nearest of X, Y and Z, and a rotation from it to the axis."""
     k = int(np.abs(axis).argmax())
-    letter = "XYZ"[k]
-    start = np.array(AXES[letter])
-    cross, cosine = np.cross(start, axis), float(start @ axis)
-    if not cross.any():
-        turn = np.eye(3) if cosine > 0 else -np.eye(3)
-        if cosine < 0:
-            other = (k + 1) % 3
-            turn[other, other] = 1.0  # half a turn about another axis
-        return letter, turn
-    if cosine < 0:
-        half = -np.eye(3)
-        half[(k + 1) % 3, (k + 1) % 3] = 1.0
-        return letter, _shortest_turn(half @ start, axis) @ half
-    return letter, _shortest_turn(start, axis)
-
-
-def _shortest_turn(start: Array, end: Array) -> Array:
-    """The rotation between two directions that are less than half a turn apart."""
-    cross = inertia.skew(np.cross(start, end))
-    return np.asarray(np.eye(3) + cross + cross @ cross / (1.0 + float(start @ end)))
+    start, half = np.array(AXES["XYZ"[k]]), np.eye(3)
+    if start @ axis < 0:  # first half a turn about another axis
+        half = np.diag(np.where(np.arange(3) == (k + 1) % 3, 1.0, -1.0))
+    end = half @ start
+    cross = inertia.skew(np.cross(end, axis))
+    shortest_turn = np.eye(3) + cross + cross @ cross / (1.0 + float(end @ axis))
+    return "XYZ"[k], shortest_turn @ half
 
 
 def _set_limits(joint: Any, physics: Any, kind: str, body: Body) -> None:
@@ -500,14 +484,3 @@ def _set_limits(joint: Any, physics: Any, kind: str, body: Body) -> None:
     if limits.effort is not None:
         drive = physics.DriveAPI.Apply(joint.GetPrim(), INSTANCES[kind])
         drive.CreateMaxForceAttr(limits.effort)
-
-
-def _new_term_edits(path: str, kind: str, terms: JointTerms) -> Iterator[Edit]:
-    schema = f"{JOINT_API}:{INSTANCES[kind]}"
-    for field, (attribute, unit) in term_attributes(StageUnits(1.0, 1.0), kind).items():
-        value = getattr(terms, field)
-        if value:
-            yield Edit(path, schema, attribute, "float", (value / unit,))
-            if field == "coulomb":
-                static = attribute.replace("dynamic", "static")
-                yield Edit(path, schema, static, "float", (value / unit,))
