@@ -121,6 +121,12 @@ class XmlText:
         end = self.spans(element)[1]
         return self.utf8[end - 2 : end] == b"/>"
 
+    def end(self, element: Element) -> int:
+        """Offset behind an element's last ``>``."""
+        if self.closes_itself(element):
+            return self.spans(element)[1]
+        return self.utf8.index(b">", element.close) + 1
+
     def content(self, element: Element) -> str:
         """The text inside an element without children, entities and CDATA sections resolved."""
         if self.closes_itself(element):
@@ -175,11 +181,15 @@ def read_bytes(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> byt
     try:
         return read_whole(path, limits.size)
     except LimitError as error:
-        raise LimitError(
-            f"{path} is larger than {limits.size} bytes; ReadLimits(size=...) raises this limit",
-            path=str(path),
-            limit=limits.size,
-        ) from error
+        raise _too_large(str(path), limits) from error
+
+
+def _too_large(path: str, limits: ReadLimits) -> LimitError:
+    return LimitError(
+        f"{path} is larger than {limits.size} bytes; ReadLimits(size=...) raises this limit",
+        path=path,
+        limit=limits.size,
+    )
 
 
 NO_XML = {b"#usda": "usd", b"PXR-USDC": "usd"}
@@ -194,11 +204,7 @@ def parse_xml(data: bytes, path: str = TEXT, limits: ReadLimits = LIMITS) -> Xml
     `limits`.
     """
     if len(data) > limits.size:
-        raise LimitError(
-            f"{path} is larger than {limits.size} bytes; ReadLimits(size=...) raises this limit",
-            path=path,
-            limit=limits.size,
-        )
+        raise _too_large(path, limits)
     if not data.strip():
         raise DescriptionError(f"{path} is empty", path=path, line=1, column=1)
     for beginning, tag in NO_XML.items():
@@ -408,20 +414,11 @@ class Patch:
 
     def numbers(self, element: Element, attribute: str, values: Sequence[float]) -> None:
         """Set the numbers of an attribute; those with the same value keep their text."""
-        values = [flush_to_zero(v) for v in values]
-        new = [shortest_decimal(v) for v in values]
         spans = self.text.spans(element)[0]
         if attribute not in spans:
-            self.new_attribute(element, attribute, " ".join(new))
+            self.new_attribute(element, attribute, decimals(values))
             return
-        start, end = spans[attribute]
-        tokens = list(_TOKEN.finditer(self.text.utf8, start, end))
-        if len(tokens) != len(new) or b"&" in self.text.utf8[start:end]:
-            self.changes.append((start, end, " ".join(new).encode()))
-            return
-        for token, value, decimal in zip(tokens, values, new, strict=True):
-            if float(token[0]) != value:
-                self.changes.append((*token.span(), decimal.encode()))
+        self._set_numbers(*spans[attribute], values)
 
     def new_attribute(self, element: Element, attribute: str, value: str) -> None:
         """Add an attribute that the element does not have."""
@@ -436,19 +433,22 @@ class Patch:
 
     def content(self, element: Element, values: Sequence[float]) -> None:
         """Set the numbers inside an element; those with the same value keep their text."""
-        values = [flush_to_zero(v) for v in values]
-        new = " ".join(map(shortest_decimal, values)).encode()
         start = self.text.spans(element)[1]
         if self.text.closes_itself(element):
-            self.changes.append((start - 2, start, b">" + new + f"</{element.tag}>".encode()))
+            new = f">{decimals(values)}</{element.tag}>"
+            self.changes.append((start - 2, start, new.encode()))
             return
-        tokens = list(_TOKEN.finditer(self.text.utf8, start, element.close))
-        inside = self.text.utf8[start : element.close]
+        self._set_numbers(start, element.close, values)
+
+    def _set_numbers(self, start: int, end: int, values: Sequence[float]) -> None:
+        """Set the numbers between two offsets, all of them where they are not plain text."""
+        inside = self.text.utf8[start:end]
+        tokens = list(_TOKEN.finditer(self.text.utf8, start, end))
         if len(tokens) != len(values) or b"&" in inside or b"<" in inside:
-            self.changes.append((start, element.close, new))
+            self.changes.append((start, end, decimals(values).encode()))
             return
         for token, value in zip(tokens, values, strict=True):
-            if float(token[0]) != value:
+            if float(token[0]) != flush_to_zero(value):
                 self.changes.append((*token.span(), shortest_decimal(value).encode()))
 
     def insert_first(self, parent: Element, lines: Sequence[str]) -> None:
@@ -471,7 +471,7 @@ class Patch:
 
     def insert_after(self, element: Element, lines: Sequence[str]) -> None:
         """Insert lines of markup behind `element`, indented like it."""
-        end, indent = self.end(element), self.indent(element)
+        end, indent = self.text.end(element), self.indent(element)
         self.changes.append((end, end, b"".join(indent + line.encode() for line in lines)))
 
     def insert_last(self, parent: Element, lines: Sequence[str]) -> None:
@@ -488,9 +488,3 @@ class Patch:
         if line < 0 or line_start.strip():
             return b""
         return (b"\r\n" if self.text.utf8[line - 1 : line] == b"\r" else b"\n") + line_start
-
-    def end(self, element: Element) -> int:
-        """Offset behind an element's last ``>``."""
-        if self.text.closes_itself(element):
-            return self.text.spans(element)[1]
-        return self.text.utf8.index(b">", element.close) + 1

@@ -100,8 +100,7 @@ class MjcfFiles:
             if child.tag != "include":
                 continue
             pieces += [text.utf8[at : child.start], self.inline(self.include(child))]
-            end = text.spans(child)[1]
-            at = end if text.closes_itself(child) else text.utf8.index(b">", child.close) + 1
+            at = text.end(child)
         return b"".join([*pieces, text.utf8[at : element.close]])
 
     def _find(self, element: Element, name: str) -> Path:
