@@ -238,7 +238,8 @@ def _add_constraints(robot: Robot, description: Description) -> Robot:
     robot = replace(robot, couplings=tuple(couplings))
     if all(b.kind == "joint" for b in bonds):
         return robot
-    places, home = _link_places(robot), _home_poses(robot, references)
+    places: dict[str, Place] = {WORLD: (None, np.eye(3), np.zeros(3)), **link_places(robot)}
+    home = _home_poses(robot, references)
     loops = [_bond_to_loop(b, places, home) for b in bonds if b.kind != "joint"]
     start = {j: references.get(j, 0.0) for j in robot.joints if j in references}
     tried = replace(
@@ -259,17 +260,15 @@ def _bond_to_coupling(bond: Bond, references: Mapping[str, float]) -> Coupling:
 
 
 Place = tuple[str | None, Array, Array]
-"""A body of the file: its body of the robot (None: the base) and its pose in it."""
+"""A link of the file: its body of the robot (None: the base) and its pose in it."""
 
 
-def _link_places(robot: Robot) -> dict[str, Place]:
-    out: dict[str, Place] = {WORLD: (None, np.eye(3), np.zeros(3))}
-    for member in robot.fixed:
-        out[member.name] = (None, member.rotation, member.position)
+def link_places(robot: Robot) -> dict[str, Place]:
+    """The place of every link, by name."""
+    out: dict[str, Place] = {m.name: (None, m.rotation, m.position) for m in robot.fixed}
     for body in robot.bodies:
-        out[body.name] = (body.name, np.eye(3), np.zeros(3))
-        for member in body.members:
-            out[member.name] = (body.name, member.rotation, member.position)
+        links = (Member(body.name), *body.members)
+        out |= {m.name: (body.name, m.rotation, m.position) for m in links}
     return out
 
 

@@ -180,9 +180,11 @@ def _find_robot_description(name: Any) -> Any:
     """
     if not isinstance(name, str) or not name.isidentifier() or os.path.exists(name):
         return name
-    if find_spec("robot_descriptions") is None:
+    spec = find_spec("robot_descriptions")
+    if spec is None:
         return name
-    packages = [m for m in _known_descriptions() if m.endswith(("_description", "_mj_description"))]
+    folders = spec.submodule_search_locations or ()
+    packages = [p.stem for folder in folders for p in Path(folder).glob("*_description.py")]
     if name not in packages:
         hint = did_you_mean(name, packages)
         raise InputError(
@@ -190,10 +192,3 @@ def _find_robot_description(name: Any) -> Any:
         )
     module = import_module(f"robot_descriptions.{name}")
     return getattr(module, "URDF_PATH", None) or module.MJCF_PATH
-
-
-def _known_descriptions() -> list[str]:
-    """Modules of ``robot_descriptions``."""
-    spec = find_spec("robot_descriptions")
-    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
-    return [p.stem for folder in folders for p in Path(folder).glob("*_description.py")]

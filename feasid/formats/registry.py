@@ -19,7 +19,7 @@ import numpy as np
 import feasid.formats
 from feasid.core.arrays import Array
 from feasid.errors import FeasidError, InputError
-from feasid.formats.description import Description, Format
+from feasid.formats.description import Description, Format, Link
 from feasid.formats.shapes import Mesh, Shape
 from feasid.formats.xml import LIMITS, ReadLimits, XmlText, parse_xml
 from feasid.robot.bodies import Member
@@ -117,22 +117,23 @@ def reread_description(robot: Robot) -> Description | None:
 # -- shapes of links -----------------------------------------------------------------------------
 
 
+def _links(robot: Robot) -> tuple[Link, ...]:
+    """The links of the file from which a robot was read."""
+    description = reread_description(robot)
+    return () if description is None else description.links
+
+
 def collision_shapes(robot: Robot) -> dict[str, list[Shape | None]]:
     """Collision geometries per link, in the link's frame; None for a mesh.
 
     Links without geometry are left out; for a robot that no file describes, the result is empty.
     """
-    description = reread_description(robot)
-    links = () if description is None else description.links
-    shapes = ((link.name, [*link.collisions()]) for link in links)
-    return {name: found for name, found in shapes if found}
+    return {link.name: found for link in _links(robot) if (found := [*link.collisions()])}
 
 
 def collision_meshes(robot: Robot) -> dict[str, list[Mesh]]:
     """Collision meshes per link, if the format of the robot's file gives them."""
-    description = reread_description(robot)
-    links = () if description is None else description.links
-    return {link.name: found for link in links if (found := [*link.meshes()])}
+    return {link.name: found for link in _links(robot) if (found := [*link.meshes()])}
 
 
 def shape_boxes_by_body(robot: Robot) -> dict[int, tuple[Array, Array, float]]:
@@ -141,9 +142,9 @@ def shape_boxes_by_body(robot: Robot) -> dict[int, tuple[Array, Array, float]]:
     Collision geometries, or visual ones if a link has none. Bodies are left out if a link with mass
     has a mesh or no shape.
     """
-    description = reread_description(robot)
-    links = () if description is None else description.links
-    shapes_by_link = {link.name: [*link.collisions()] or [*link.visuals()] for link in links}
+    shapes_by_link = {
+        link.name: [*link.collisions()] or [*link.visuals()] for link in _links(robot)
+    }
     out = {}
     for i, body in enumerate(robot.bodies):
         members = body.members or (Member(body.name, inertial=body.inertial),)

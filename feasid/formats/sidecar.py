@@ -33,7 +33,8 @@ import numpy.typing as npt
 from feasid.core.arrays import Array
 from feasid.core.files import is_regular, read_whole
 from feasid.errors import DescriptionError, FeasidError, InputError, did_you_mean
-from feasid.robot.bodies import Body, Member, Rotor, read_only_array
+from feasid.formats.build import link_places
+from feasid.robot.bodies import Body, Rotor, read_only_array
 from feasid.robot.couplings import Coupling, Loop
 from feasid.robot.description import Robot
 from feasid.robot.drives import Drive
@@ -376,14 +377,12 @@ def _loop_end_from_data(
     rotation = read_only_array(rotation, (3, 3), f"{which}_rotation {what}")
     if link is None:
         return None, rotation, position
-    places: dict[str, tuple[str | None, Member]] = {m.name: (None, m) for m in robot.fixed}
-    for body in robot.bodies:
-        places |= {m.name: (body.name, m) for m in (Member(body.name), *body.members)}
+    places = link_places(robot)
     if link not in places:
         hint = did_you_mean(link, places)
         raise DescriptionError(f"loop {loop!r}: there is no link {link!r}{hint}")
-    owner, member = places[link]
-    return owner, *compose(member.rotation, member.position, rotation, position)
+    owner, link_rotation, link_position = places[link]
+    return owner, *compose(link_rotation, link_position, rotation, position)
 
 
 def _loop_to_data(loop: Loop) -> dict[str, Any]:
