@@ -265,9 +265,9 @@ def run_compare(arguments: argparse.Namespace) -> int:
 
     Exit status: 0 dynamically equivalent, 1 different, 2 error.
     """
-    from feasid.inspection.comparison import compare_files
+    from feasid.inspection.comparison import compare
 
-    found = compare_files(arguments.a, arguments.b, arguments.tolerance)
+    found = compare(arguments.a, arguments.b, arguments.tolerance)
     if arguments.json:
         print_json("compare", found.to_dict())
     else:

@@ -145,8 +145,6 @@ def low_pass_signals(motion: Motion, run: Run, signals: Array) -> Iterable[Array
 
 # -- the programs themselves ----------------------------------------------------------------------
 
-CLIENTS = ("pinocchio", "mujoco")
-
 
 def client_errors(
     fit: FittedModel,
@@ -168,7 +166,7 @@ def client_errors(
         raise InputError("robots with joints of several degrees of freedom are not replayed")
     source = fit.robot.source
     held = dict(source.reading.get("lock", {})) if source is not None else {}
-    torques = (Pinocchio if client == "pinocchio" else MuJoCo)(os.fspath(path), fit.robot, held)
+    torques = CLIENTS[client](os.fspath(path), fit.robot, held)
     given = log if isinstance(log, list) else [log]
     logs = tuple(fitted) if log is None else tuple(Recording.from_source(x) for x in given)
     if not logs:
@@ -278,3 +276,6 @@ class MuJoCo:
             out[k] = data.qfrc_inverse[rows]
         self.mujoco.mj_fwdActuation(self.model, data)
         return np.asarray(out - data.qfrc_actuator[rows])
+
+
+CLIENTS: Mapping[str, type[Pinocchio | MuJoCo]] = {"pinocchio": Pinocchio, "mujoco": MuJoCo}

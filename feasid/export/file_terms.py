@@ -191,10 +191,8 @@ def missing_armature(robot: Robot, delta: Array, postures: Array) -> tuple[str, 
     The mean over postures (N, dof) of the mass matrix's diagonal, with and without drive inertia.
     """
     whole = np.mean([np.diag(mass_matrix(robot, delta, q)) for q in postures], axis=0)
-    without = delta.copy()
-    for k in range(len(robot.drives)):
-        columns = robot.drive_columns(k)
-        without[[columns[s] for s in ("Ia",) if s in columns]] = 0.0
+    armatures = [symbol == "Ia" for _, symbol in robot.parameter_names]
+    without = np.where(armatures, 0.0, delta)
     rigid = np.mean([np.diag(mass_matrix(robot, without, q)) for q in postures], axis=0)
     ratio = whole / rigid
     worst = int(np.argmax(ratio))

@@ -207,12 +207,6 @@ def _armature_advice(robot: Robot, postures: Array) -> str:
     )
 
 
-def _client_rows(model: FittedModel, robot: Robot, logs: Sequence[Recording]) -> ClientRows | None:
-    """Data for clients, for robots that they can replay and logs whose rows are kept."""
-    one = robot.is_tree and robot.dof == len(robot.joints)
-    return ClientRows.from_logs(model, robot, logs) if one and logs else None
-
-
 def _file_errors(
     model: FittedModel,
     robot: Robot,
@@ -236,12 +230,12 @@ def _file_errors(
         recordings = tuple(Recording.from_source(x) for x in given) if kept else ()
         logs[" on the test"] = other, recordings
     for where, (reduced, recordings) in logs.items():
-        rows = _client_rows(model, reread, recordings)
-        if rows is None:
+        if not (recordings and reread.is_tree and reread.dof == len(reread.joints)):
             # Without samples friction changes its sign as in the fit.
             read = seen + _subtracted_offsets(model.robot, offsets, path)
             columns[f"file{where}"] = model.errors_of(reduced, model.base.K @ read)
         else:
+            rows = ClientRows.from_logs(model, reread, recordings)
             columns |= _errors_by_law(rows, robot, reread, offsets, path, where)
     return pd.DataFrame(columns)
 
@@ -372,10 +366,11 @@ def _inertials_in_robot_frames(
         rotation, position = turn.T @ their_turn, turn.T @ (their_place - place)
         angular = rotation @ other.motion[:3]
         linear = rotation @ other.motion[3:] + np.cross(position, angular.T).T
-        if np.abs(np.vstack([angular, linear]) - body.motion).max() > GEOMETRY_TOLERANCE:
+        motion = np.vstack([angular, linear])
+        if np.abs(motion - body.motion).max() > GEOMETRY_TOLERANCE:
             raise OutputError(
                 f"{path} was written, but joint {body.joint!r} is read back elsewhere: it moves by "
-                f"{np.vstack([angular, linear]).tolist()}, not {body.motion.tolist()}"
+                f"{motion.tolist()}, not {body.motion.tolist()}"
             )
         ten = np.zeros(10) if other.inertial is None else other.inertial
         out.append(change_frame(rotation, position) @ ten)

@@ -142,13 +142,6 @@ def compare(
         return compare_robots(a, b, tolerance)
     if isinstance(a, Robot) or isinstance(b, Robot):
         raise InputError("compare takes two robots or two files, not one of each")
-    return compare_files(a, b, tolerance)
-
-
-def compare_files(
-    a: str | os.PathLike[str], b: str | os.PathLike[str], tolerance: float = TOLERANCE
-) -> Comparison:
-    """Compare the robots of two description files; see `compare_robots`."""
     found = compare_robots(load_robot(a), load_robot(b), tolerance)
     return replace(found, names=(os.fspath(a), os.fspath(b)))
 

@@ -199,8 +199,7 @@ def _link_dict(report: LinkReport) -> dict[str, Any]:
         out["com"] = [float(x) for x in link.com]
         out["moments"] = [float(x) for x in link.moments]
     if report.causes:
-        parts = ("code", "message", "evidence")
-        out["causes"] = [{name: getattr(c, name) for name in parts} for c in report.causes]
+        out["causes"] = [vars(cause) for cause in report.causes]
     return out
 
 

@@ -39,14 +39,12 @@ from feasid.exact.poses import (
     compose,
     definiteness_within,
     identity,
-    is_possible_inertia,
     pseudo_inertia,
     second_moments,
     sum_matrices,
     symmetric_matrix,
 )
-from feasid.formats.description import Description, ExactPose, Link, pose_of_floats
-from feasid.formats.xml import shortest_decimal
+from feasid.formats.description import Description, ExactPose, Link, NewInertial, pose_of_floats
 from feasid.robot import inertia
 
 FEASIBLE = "feasible"
@@ -326,8 +324,7 @@ def closest_inertia(
     for lift in (0.0, 1e-15, 1e-12, 1e-9):
         nearby = axes @ np.diag(new + lift * max(size, least)) @ axes.T
         entries = tuple(_rounded_moment(nearby, old, k) for k in range(6))
-        exact = [Fraction(shortest_decimal(v)) for v in (positive, *entries)]
-        if is_possible_inertia(exact[0], exact[1:]):
+        if NewInertial(positive, entries).is_possible():
             whole = float(np.linalg.norm(old)) or float(np.linalg.norm(nearby))
             distance = float(np.linalg.norm(nearby - old)) / whole
             return CorrectedInertia(positive, entries, distance, note)

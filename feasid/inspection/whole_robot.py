@@ -73,13 +73,8 @@ class WholeRobotVerdict:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        mass = self.mass_matrix
         return {
-            "mass_matrix": {
-                "status": mass.status,
-                "smallest": mass.smallest,
-                "configuration": mass.configuration,
-            },
+            "mass_matrix": vars(self.mass_matrix),
             "base_parameters": {
                 "status": self.base.status,
                 "margin": self.base.margin,

@@ -13,7 +13,7 @@ from feasid import load_robot
 from feasid.cli import main
 from feasid.errors import InputError
 from feasid.identifiability.base import base_parameters
-from feasid.inspection.comparison import compare_files, compare_robots
+from feasid.inspection.comparison import compare, compare_robots
 
 WHEEL = """<link name="wheel"><inertial><mass value="0.4"/>
   <inertia ixx="0.02" ixy="0" ixz="0" iyy="0.03" iyz="0" izz="0.04"/></inertial></link>"""
@@ -42,7 +42,7 @@ def test_mass_moved_along_the_nullspace_is_not_seen(tmp_path):
     step = null @ np.random.default_rng(4).normal(size=null.shape[1])
     changed = robot.with_values(robot.values + 1e-5 * step / np.abs(step).max())
     feasid.write(changed, b)
-    found = compare_files(a, b)
+    found = compare(a, b)
     assert a.read_bytes() != b.read_bytes()
     assert found.equivalent
     assert found.different == ()
@@ -52,7 +52,7 @@ def test_mass_moved_along_the_nullspace_is_not_seen(tmp_path):
 def test_a_heavier_link_shows_in_its_base_parameters_and_torques(tmp_path, capsys):
     a = write(tmp_path, "a.urdf")
     b = write(tmp_path, "b.urdf", ('<mass value="0.3"/>', '<mass value="0.33"/>'))
-    found = compare_files(a, b)
+    found = compare(a, b)
     assert not found.equivalent
     robots = load_robot(a), load_robot(b)
     base = base_parameters(robots[0])
@@ -78,18 +78,18 @@ def test_differing_kinematics_name_the_joint(tmp_path, capsys):
     assert "joint 'shoulder' is placed 0.02 m apart" in out
     assert "largest torque difference" in out
     c = write(tmp_path, "c.urdf", ('axis xyz="0 0 1"', 'axis xyz="0 1 0"'))
-    assert compare_files(a, c).kinematics == ("joint 'slide' has another axis",)
+    assert compare(a, c).kinematics == ("joint 'slide' has another axis",)
     d = write(tmp_path, "d.urdf", ('rpy="0 0 1.5707963267948966"', 'rpy="0 0 1.6"'))
-    assert "turned by 0.0292 rad" in compare_files(a, d).kinematics[0]
+    assert "turned by 0.0292 rad" in compare(a, d).kinematics[0]
     e = write(tmp_path, "e.urdf", ('type="prismatic"', 'type="fixed"'))
-    assert "joint 'slide' is missing in the second model" in compare_files(a, e).kinematics
-    for found in (compare_files(a, e), compare_files(e, a), compare_files(a, c)):
+    assert "joint 'slide' is missing in the second model" in compare(a, e).kinematics
+    for found in (compare(a, e), compare(e, a), compare(a, c)):
         assert not found.equivalent
         assert found.rows == ()
-    assert compare_files(a, e).torques == {}
-    assert set(compare_files(a, c).torques) == {"shoulder", "slide", "wheel_joint"}
+    assert compare(a, e).torques == {}
+    assert set(compare(a, c).torques) == {"shoulder", "slide", "wheel_joint"}
     f = write(tmp_path, "f.urdf", ('parent link="rod"', 'parent link="upper"'))
-    assert compare_files(a, f).kinematics == (
+    assert compare(a, f).kinematics == (
         "joint 'wheel_joint' hangs on joint 'slide' against joint 'shoulder'",
     )
 
@@ -103,7 +103,7 @@ def test_order_and_names_of_links_do_not_matter(tmp_path):
     start, end = text.index('<joint name="slide"'), text.index('<link name="stick"')
     text = text[:start] + text[end:].replace("</robot>", text[start:end] + "</robot>")
     b = write(tmp_path, "b.urdf", text=text)
-    assert compare_files(a, b).equivalent
+    assert compare(a, b).equivalent
 
 
 PENDULUM_URDF = """<robot name="p"><link name="base"/>
@@ -143,9 +143,9 @@ def test_joints_that_mimic_move_along(tmp_path):
     base = base_parameters(robot)
     step = base.nullspace @ np.random.default_rng(4).normal(size=base.nullspace.shape[1])
     feasid.write(robot.with_values(robot.values + 1e-5 * step / np.abs(step).max()), b)
-    assert compare_files(a, b).equivalent
+    assert compare(a, b).equivalent
     twice = (MIMIC[0], MIMIC[1].replace('joint="slide"', 'joint="slide" multiplier="2"'))
-    found = compare_files(a, write(tmp_path, "twice.urdf", twice))
+    found = compare(a, write(tmp_path, "twice.urdf", twice))
     assert found.kinematics == ("joint 'wheel_joint' follows other joints differently",)
     assert not found.equivalent
 
@@ -206,7 +206,7 @@ def test_joint_terms_of_two_formats_are_equal(tmp_path):
     text = PENDULUM_MJCF.replace('<joint name="j"', TERMS[: TERMS.index(" axis")])
     terms = ('name="j"', 'name="j" damping="0.2" frictionloss="0.3"')
     b = write(tmp_path, "p.xml", terms, text=text)
-    assert compare_files(a, b).equivalent
+    assert compare(a, b).equivalent
 
 
 def test_a_load_model_that_either_has_is_taken_for_both(tmp_path):
