@@ -36,17 +36,12 @@ def build_robot(
     gravity: npt.ArrayLike | None = None,
     ignore: Iterable[str] = (),
 ) -> Robot:
-    """Build the robot of a description.
+    """Build the robot of a description; for the options see `feasid.load_robot`.
 
-    `source`: where it came from; the robot's has notes on what was repaired, read and left out;
-    `floating`: let the root link float on a six-degree-of-freedom joint "floating_base", or fix it
-    to the world; by default it floats where no joint moves, with a note; `gravity` (3,): default
-    the file's, or (0, 0, -9.81); `ignore`: effects that may be left out, see
-    `feasid.formats.terms.EFFECTS`. Returns: bodies are named after their moving link and have its
-    frame; joints keep their names. `Body.members` lists the links of a body that has several,
-    `Robot.fixed` those that do not move. Raises DescriptionError: something changes the dynamics
-    that is not modelled and that `ignore` does not name. Raises InputError: `floating` contradicts
-    the description. Raises MissingExtraError: masses that only the format's compiler knows.
+    Bodies are named after their moving link and have its frame. `source` gets notes on what was
+    repaired, read and left out. Raises DescriptionError: something changes the dynamics that is not
+    modelled and that `ignore` does not name. Raises InputError: `floating` contradicts the
+    description. Raises MissingExtraError: masses that only the format's compiler knows.
     """
     left_out = [*refuse_effects(description.effects, check_ignored(ignore)), *description.left_out]
     notes = [*description.notes]
@@ -179,11 +174,9 @@ def _make_frames_massless(
     carrying = {b.parent for b in bodies}
     weighed = any(link.mass is not None for link in description.links)
     for body in bodies:
-        links = [description.link(m.name) for m in tree.members.get(body.name, ())]
-        heavy = any(
-            m.inertial is not None and m.inertial.any() for m in tree.members.get(body.name, ())
-        )
-        frame = not heavy and not any(link.has_geometry for link in links)
+        members = tree.members.get(body.name, ())
+        heavy = any(m.inertial is not None and m.inertial.any() for m in members)
+        frame = not heavy and not any(description.link(m.name).has_geometry for m in members)
         yield replace(body, massless=weighed and body.name in carrying and frame)
 
 

@@ -21,6 +21,9 @@ CONSTANT = ("R", "P", "FreeFlyer", "Spherical", "Planar", "Translation", "H")
 MOVING = ("SphericalZYX", "Universal", "Ellipsoid")
 """Prefixes of names that begin in the same way but have a varying motion subspace."""
 
+NEUTRAL = {"FreeFlyer": [0, 0, 0, 0, 0, 0, 1], "Spherical": [0, 0, 0, 1], "Planar": [0, 0, 1, 0]}
+"""A joint's own part of the neutral configuration; of others that of an angle, or zeros."""
+
 UNLIMITED = 1e30
 """A position limit beyond this counts as no limit."""
 
@@ -84,34 +87,19 @@ def _motion_subspace(joint: Any, name: str) -> npt.NDArray[np.float64]:
             joint=name,
         )
     data = joint.createData()
-    joint.calc(data, np.r_[np.zeros(joint.idx_q), _neutral_position(joint)])
+    neutral = NEUTRAL.get(kind, [1, 0] if joint.nq > joint.nv else [0] * joint.nq)
+    joint.calc(data, np.r_[np.zeros(joint.idx_q), neutral])
     subspace = np.asarray(data.S, dtype=np.float64).reshape(6, -1)
     turned = np.vstack([subspace[3:], subspace[:3]])
     return turned[:, [3, 4, 5, 0, 1, 2]] if kind == "FreeFlyer" else turned
 
 
-def _neutral_position(joint: Any) -> list[float]:
-    """A joint's own part of the neutral configuration."""
-    kind = joint.shortname().removeprefix("JointModel")
-    if kind == "FreeFlyer":
-        return [0, 0, 0, 0, 0, 0, 1]
-    if kind == "Spherical":
-        return [0, 0, 0, 1]
-    if kind == "Planar":
-        return [0, 0, 1, 0]
-    return [1, 0] if joint.nq > joint.nv else [0.0] * joint.nq
-
-
 def _joint_limits(model: Any, joint: Any) -> Limits:
     if joint.nq != 1:
         return Limits()
-    low, high = (
-        float(model.lowerPositionLimit[joint.idx_q]),
-        float(model.upperPositionLimit[joint.idx_q]),
-    )
-    if not (-UNLIMITED < low < high < UNLIMITED):
-        return Limits()
-    return Limits(low, high)
+    ends = model.lowerPositionLimit, model.upperPositionLimit
+    low, high = (float(end[joint.idx_q]) for end in ends)
+    return Limits(low, high) if -UNLIMITED < low < high < UNLIMITED else Limits()
 
 
 def _drives(model: Any, row: int, body: Body) -> Iterator[Drive]:

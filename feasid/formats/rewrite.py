@@ -377,10 +377,9 @@ def mimicked_joint(coupling: Coupling, title: str) -> tuple[str, float]:
 def to_rpy(rotation: Array) -> Array:
     """Roll, pitch and yaw of a rotation: R = Rz(yaw) Ry(pitch) Rx(roll)."""
     r = rotation
-    pitch = math.atan2(-r[2, 0], math.hypot(r[0, 0], r[1, 0]))
-    if (
-        math.hypot(r[0, 0], r[1, 0]) < SCREW_TOLERANCE
-    ):  # the first and last axis are one: yaw stays zero
+    across = math.hypot(r[0, 0], r[1, 0])
+    pitch = math.atan2(-r[2, 0], across)
+    if across < SCREW_TOLERANCE:  # the first and last axis are one: yaw stays zero
         return np.array([math.atan2(-r[1, 2], r[1, 1]), pitch, 0.0])
     return np.array([math.atan2(r[2, 1], r[2, 2]), pitch, math.atan2(r[1, 0], r[0, 0])])
 

@@ -93,8 +93,8 @@ def with_sidecar(
     robot: Robot,
     path: str | Path,
     content: bytes,
-    lock: Mapping[str, float] | None = None,
-    gravity: npt.ArrayLike | None = None,
+    lock: Mapping[str, float],
+    gravity: npt.ArrayLike | None,
 ) -> Robot:
     """The robot of a file with joints held, completed by the file's sidecar when there is one.
 
@@ -124,30 +124,35 @@ def with_sidecar(
             path=str(file),
         )
     try:
-        positions = _held_positions(robot, data, lock or {})
+        positions = _held_positions(robot, data, lock)
         completed = _add_parameters(robot.locked(positions) if positions else robot, data)
     except MALFORMED as error:
         raise DescriptionError(
             f"{file} does not fit robot {robot.name!r}: {error}; {how}", path=str(file)
         ) from error
     for joint, q in positions.items():
-        requested = (lock or {}).get(joint, q)
+        requested = lock.get(joint, q)
         if not np.allclose(requested, q, rtol=0, atol=SAME_PLACE):
             raise InputError(
                 f"lock={{{joint!r}: {requested}}}: {file} is of the robot with it held at {q}; "
                 f"give that, or sidecar=False for the file alone",
                 joint=joint,
             )
-    locked = [f"{joint} at {q}" for joint, q in positions.items() if joint not in (lock or {})]
-    if locked and completed.source is not None:
+    locked = [f"{joint} at {q}" for joint, q in positions.items() if joint not in lock]
+    if locked:
         note = (
             f"{file}: in its model joints are held: {', '.join(locked)}; pass sidecar=False to "
             "free them"
         )
-        source = replace(completed.source, notes=(*completed.source.notes, note))
-        completed = replace(completed, source=source)
-    rest = {joint: q for joint, q in (lock or {}).items() if joint not in positions}
+        completed = _with_note(completed, note)
+    rest = {joint: q for joint, q in lock.items() if joint not in positions}
     return completed.locked(rest) if rest else completed
+
+
+def _with_note(robot: Robot, note: str) -> Robot:
+    if robot.source is None:
+        return robot
+    return replace(robot, source=replace(robot.source, notes=(*robot.source.notes, note)))
 
 
 def _held_positions(
@@ -287,9 +292,7 @@ def with_loop_table(robot: Robot, path: str | Path) -> Robot:
     except FeasidError as error:
         raise type(error)(f"{file}: {error}", path=str(file)) from error
     note = f"{file}: {len(data.get('loops', ()))} loops, {len(data.get('couplings', ()))} couplings"
-    if closed.source is None:
-        return closed
-    return replace(closed, source=replace(closed.source, notes=(*closed.source.notes, note)))
+    return _with_note(closed, note)
 
 
 def loop_table_bytes(robot: Robot, mimics: Collection[str]) -> bytes | None:

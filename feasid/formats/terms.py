@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NoReturn
 
 import numpy as np
 
@@ -153,16 +152,6 @@ class UnmodelledEffect:
     line: int
     text: str
 
-    def raise_error(self) -> NoReturn:
-        """Refuse the file."""
-        raise DescriptionError(
-            f"{self.path}:{self.line}: {self.text}: {EFFECTS[self.kind]} is not modelled; "
-            f"load_robot(path, ignore=[{self.kind!r}]) reads the model without it",
-            path=self.path,
-            line=self.line,
-            effect=self.kind,
-        )
-
 
 def check_ignored(ignore: Iterable[str]) -> frozenset[str]:
     """The names of effects to leave out, or say which one does not exist."""
@@ -182,5 +171,11 @@ def refuse_effects(
     """Refuse the first effect that is not ignored; list the others."""
     for effect in effects:
         if effect.kind not in ignored:
-            effect.raise_error()
+            raise DescriptionError(
+                f"{effect.path}:{effect.line}: {effect.text}: {EFFECTS[effect.kind]} is not "
+                f"modelled; load_robot(path, ignore=[{effect.kind!r}]) reads the model without it",
+                path=effect.path,
+                line=effect.line,
+                effect=effect.kind,
+            )
         yield LeftOut(f"{EFFECTS[effect.kind]} (ignored as asked)", effect.text)

@@ -142,16 +142,15 @@ def _bonds(model: Any, names: list[str], joints: Sequence[str]) -> list[Bond]:
         if kind == "joint":
             second = joints[ids[1]] if ids[1] >= 0 else ""
             out.append(Bond(kind, name, joints[ids[0]], second, (data[0], data[1])))
-            continue
-        if int(model.eq_objtype[k]) == SITE:
+        elif int(model.eq_objtype[k]) == SITE:
             out.append(_site_bond(model, names, kind, name, ids))
-        elif kind == "connect":
-            bodies_of = names[ids[0]], names[ids[1]]
-            out.append(Bond(kind, name, *bodies_of, (0.0, 1.0), data[:3], data[3:6]))
         else:
-            turn = from_quaternion(data[6:10])
-            bodies_of = names[ids[0]], names[ids[1]]
-            out.append(Bond(kind, name, *bodies_of, (0.0, 1.0), data[3:6], data[:3], turn))
+            ends = names[ids[0]], names[ids[1]], (0.0, 1.0)
+            if kind == "connect":
+                out.append(Bond(kind, name, *ends, data[:3], data[3:6]))
+            else:
+                turn = from_quaternion(data[6:10])
+                out.append(Bond(kind, name, *ends, data[3:6], data[:3], turn))
     return out
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
+from itertools import count
 from typing import Any, NoReturn
 
 import numpy as np
@@ -275,7 +276,7 @@ class _MjcfReader:
         return children
 
     def body(self, element: Element, scope: _Scope) -> _Scope:
-        name = element.attributes.get("name", "") or self.generate_name("body")
+        name = element.attributes.get("name", "") or self.unused_name()
         if len(name) > MAX_NAME:
             self.files.fail(f"body name {quote(name)} is longer than {MAX_NAME}", element)
         if name == WORLD:
@@ -296,11 +297,9 @@ class _MjcfReader:
         self.bodies[name] = MjcfBody(name, element, scope.body, home)
         return _Scope(name, element.attributes.get("childclass", scope.childclass))
 
-    def generate_name(self, kind: str) -> str:
-        count = len(self.bodies) + 1
-        while f"{kind}{count}" in self.bodies:
-            count += 1
-        return f"{kind}{count}"
+    def unused_name(self) -> str:
+        names = (f"body{k}" for k in count(len(self.bodies) + 1))
+        return next(name for name in names if name not in self.bodies)
 
     # -- what hangs on a body -----------------------------------------------------------------
 
