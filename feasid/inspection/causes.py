@@ -13,9 +13,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from feasid.certificate import definiteness
 from feasid.core.arrays import Array
-from feasid.exact.poses import second_moments
+from feasid.exact.poses import is_possible_inertia
 from feasid.formats.description import MOMENTS, Description, Link
 from feasid.formats.shapes import Shape, bounding_box, farthest_distance
 from feasid.inspection.judge import FEASIBLE, INFEASIBLE, LinkVerdict
@@ -65,7 +64,6 @@ class Cause:
 def causes(description: Description, verdicts: Mapping[str, LinkVerdict]) -> dict[str, list[Cause]]:
     """Probable mistakes per link name; links without any are absent."""
     copies = _copied_inertials(description)
-    links = {link.name: link for link in description.links}
     causes_by_link: dict[str, list[Cause]] = {}
     for link in description.links:
         verdict = verdicts[link.name]
@@ -75,7 +73,7 @@ def causes(description: Description, verdicts: Mapping[str, LinkVerdict]) -> dic
         hints = list(_causes_in_numbers(link, mass, moments, verdict))
         if mass > 0:
             hints += list(_causes_in_geometry(link, float(mass), moments))
-            hints += list(_causes_by_twin(links, link, mass, moments, verdicts))
+            hints += list(_causes_by_twin(description.by_name, link, mass, moments, verdicts))
         if link.name in copies:
             hints.append(copies[link.name])
         if hints:
@@ -108,7 +106,7 @@ def _causes_in_numbers(
     if link.com.any():
         yield from _parallel_axis_cause(link, float(mass))
     flipped = [-x if k in (1, 2, 4) else x for k, x in enumerate(moments)]
-    if _is_possible(mass, flipped):
+    if is_possible_inertia(mass, flipped):
         yield Cause(
             "product-sign",
             "with the signs of ixy, ixz and iyz turned the inertia is possible: some tools write "
@@ -117,7 +115,7 @@ def _causes_in_numbers(
     yield from _misplaced_product_cause(mass, moments)
     for name, order in ORDERS.items():
         listed = [moments[k] for k in order]
-        if listed != list(moments) and _is_possible(mass, listed):
+        if listed != list(moments) and is_possible_inertia(mass, listed):
             yield Cause(
                 "order",
                 f"read in the order {name} the six numbers are possible: they may have been "
@@ -163,7 +161,7 @@ def _misplaced_product_cause(mass: Fraction, moments: Sequence[Fraction]) -> Ite
     for k in (1, 2, 4):
         equal_moments = [MOMENTS[d] for d in (0, 3, 5) if moments[d] == moments[k] != 0]
         without = [Fraction(0) if n == k else x for n, x in enumerate(moments)]
-        if equal_moments and _is_possible(mass, without):
+        if equal_moments and is_possible_inertia(mass, without):
             yield Cause(
                 "misplaced",
                 f"{MOMENTS[k]} equals {equal_moments[0]} to the last digit, and without it the "
@@ -403,10 +401,6 @@ def _copied_inertials(description: Description) -> dict[str, Cause]:
 
 
 # -- small questions ------------------------------------------------------------------------------
-
-
-def _is_possible(mass: Fraction, moments: Sequence[Fraction]) -> bool:
-    return mass > 0 and definiteness(second_moments(moments)) == "positive definite"
 
 
 def _is_tensor_possible(tensor: Array) -> bool:

@@ -147,9 +147,7 @@ class FileCheck(Displayed):
 def check_file(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> FileCheck:
     """Read a description file and judge every link and moving body of it, exactly.
 
-    `limits`: the largest size of the file. Raises InputError: the file cannot be read; the message
-    names line, link and attribute if possible. Raises LimitError: it is larger or deeper than
-    `limits`.
+    Raises InputError: the file cannot be read. Raises LimitError: it is beyond `limits`.
     """
     text = parse_xml(read_bytes(path, limits), os.fspath(path), limits)
     return check_description(read_description(text, limits))
@@ -293,10 +291,10 @@ def _infeasible_lines(report: FileCheck, found: LinkReport) -> Iterator[str]:
 
 def _whole_body_lines(report: FileCheck, found: LinkReport) -> Iterator[str]:
     body = next((b for b in (report.base, *report.bodies) if b.body.name == found.body), None)
-    if body is None or sum(link.line > 0 for link in body.body.links) <= 1:
+    other_count = 0 if body is None else sum(link.line > 0 for link in body.body.links) - 1
+    if body is None or other_count < 1:
         return
-    state = {True: "is possible", False: "is impossible too"}[body.verdict.possible]
-    other_count = sum(link.line > 0 for link in body.body.links) - 1
+    state = "is possible" if body.verdict.possible else "is impossible too"
     kind = "stands fixed" if body.body.joint is None else "moves"
     plural = "s" if other_count > 1 else ""
     yield f"      it {kind} with {other_count} other link{plural} as {found.body!r}, which {state}"

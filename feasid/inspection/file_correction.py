@@ -92,14 +92,11 @@ def correct_file(
     total_mass: float | None = None,
     limits: ReadLimits = LIMITS,
 ) -> FileCorrection:
-    """Correct the infeasible links of a file; all others keep every byte.
+    """Correct the infeasible links of a file, see `feasid.correct`; all others keep every byte.
 
-    `metric`: {"euclidean", "barrier"}, what "closest" means; see `feasid.inspection.judge`;
-    `margin`: smallest second moment over their sum in a corrected link; `fill`: also give moving
-    bodies without mass or volume a little of both (`FILL_MASS`, `FILL_RADIUS`): they are valid
-    limits, but simulators refuse them; `total_mass`: of all links [kg], which are scaled to it in
-    proportion. Raises InputError: the file cannot be read, or an infeasible link cannot be
-    corrected in this file; names it. Raises OutputError: the new text did not pass verification.
+    `fill` gives `FILL_MASS` and `FILL_RADIUS`; `total_mass` [kg] is that of all links. Raises
+    InputError: the file cannot be read, or an infeasible link cannot be corrected in this file;
+    names it. Raises OutputError: the new text did not pass verification.
     """
     check_distance(metric, margin)
     text = parse_xml(read_bytes(path, limits), os.fspath(path), limits)
@@ -169,7 +166,7 @@ def _scaled_links(before: FileCheck, changes: Sequence[Change], total: float) ->
         raise InputError(f"total_mass must be a positive mass, not {total!r}", option="total_mass")
     corrected = {c.link.name: c.new for c in changes}
     now: dict[str, CorrectedInertia] = {}
-    for link in (report.link for report in before.links):
+    for link in before.description.links:
         if link.name in corrected:
             now[link.name] = corrected[link.name]
         elif link.mass:
@@ -179,10 +176,9 @@ def _scaled_links(before: FileCheck, changes: Sequence[Change], total: float) ->
         raise InputError("total_mass scales masses, and no link has one", option="total_mass")
     factor = total / weight
     note = f"scaled by {factor:.6g} to {total:g} kg in all"
-    links = {report.link.name: report.link for report in before.links}
     return tuple(
         Change(
-            links[name],
+            before.description.link(name),
             replace(
                 inertia,
                 mass=inertia.mass * factor,

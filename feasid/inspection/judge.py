@@ -300,10 +300,9 @@ def closest_inertia(
 ) -> CorrectedInertia:
     """The closest possible inertia; its decimals, as written, are exactly possible.
 
-    `mass`: [kg]; a negative mass changes its sign, because the closest non-negative mass is zero;
-    `moments` (6,): xx xy xz yy yz zz about the centre of mass [kg m^2]; `metric`: {"euclidean",
-    "barrier"}; `margin`: smallest second moment over their sum, in (0, 1/3); `smallest`: smallest
-    second moment [kg m^2]. Raises InputError: unknown metric, margin out of range, or zero mass.
+    A negative mass changes its sign, because the closest non-negative mass is zero; `smallest`:
+    smallest second moment [kg m^2]. Raises InputError: unknown metric, margin out of range, or zero
+    mass.
     """
     check_distance(metric, margin)
     if mass == 0:
