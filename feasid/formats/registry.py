@@ -81,8 +81,8 @@ def read_description(text: XmlText, limits: ReadLimits = LIMITS) -> Description:
     """The description of a parsed file.
 
     Raises DescriptionError, UnsupportedJointError: names file, line, column, link or joint, and
-    what is wrong there. Raises SecurityError, LimitError: an include from elsewhere; a file beyond
-    `limits`.
+    what is wrong there. Raises SecurityError, LimitError, InputError: an include from elsewhere; a
+    file beyond `limits`; an include that is missing.
     """
     return format_of_text(text).read(text, limits)
 

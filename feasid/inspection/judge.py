@@ -300,13 +300,10 @@ def closest_inertia(
 ) -> CorrectedInertia:
     """The closest possible inertia; its decimals, as written, are exactly possible.
 
-    A negative mass changes its sign, because the closest non-negative mass is zero; `smallest`:
-    smallest second moment [kg m^2]. Raises InputError: unknown metric, margin out of range, or zero
-    mass.
+    The mass is not zero; a negative one changes its sign, because the closest non-negative mass is
+    zero. `metric` and `margin` as `check_distance` lets pass; `smallest`: smallest second moment
+    [kg m^2].
     """
-    check_distance(metric, margin)
-    if mass == 0:
-        raise InputError("without mass there is no closest possible link")
     old = np.array(symmetric_matrix(moments), dtype=np.float64)
     values, axes = np.linalg.eigh(old)
     second = _FACES @ values

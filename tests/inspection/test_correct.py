@@ -17,7 +17,7 @@ from feasid.errors import FeasidError, InputError, OutputError
 from feasid.exact.poses import is_possible_inertia
 from feasid.inspection.file_check import check_file
 from feasid.inspection.file_correction import FILL_MASS, FILL_RADIUS, correct_file
-from feasid.inspection.judge import MARGIN, METRICS, closest_inertia
+from feasid.inspection.judge import MARGIN, METRICS, check_distance, closest_inertia
 from feasid.robot import inertia
 
 ROD = '<inertia ixx="0.001" ixy="0" ixz="0" iyy="0.001" iyz="0" izz="0.0001"/>'
@@ -121,7 +121,7 @@ def test_a_negative_mass_is_turned_and_said():
 )
 def test_options_are_checked(options, words):
     with pytest.raises(InputError, match=words):
-        closest_inertia(Fraction(1), fractions([1, 0, 0, 1, 0, 5]), **options)
+        check_distance(**{"metric": "euclidean", "margin": MARGIN} | options)
 
 
 # -- files ----------------------------------------------------------------------------------------

@@ -30,9 +30,6 @@ def link_of_body(mjcf: Mjcf, body: MjcfBody) -> Link:
     inertial = body.inertials[0] if body.inertials and by_geoms != "true" else None
     element = body.element if inertial is None else inertial.element
     text = mjcf.files.text(element)
-    derived = by_geoms != "false" and any(
-        geom.attributes.get("type", "sphere") not in WEIGHTLESS for geom in body.geoms
-    )
     link = Link(
         body.name,
         text.path,
@@ -46,9 +43,12 @@ def link_of_body(mjcf: Mjcf, body: MjcfBody) -> Link:
         has_geometry=bool(body.geoms),
         solid_visuals=True,
     )
-    if inertial is None:
-        return replace(link, by_geometry=derived, derive=partial(_geoms_parameters, mjcf, body))
-    return replace(link, mass=inertial.mass, moments=inertial.moments, place=inertial.place)
+    if inertial is not None:
+        return replace(link, mass=inertial.mass, moments=inertial.moments, place=inertial.place)
+    if by_geoms == "false":
+        return link
+    solid = any(geom.attributes.get("type", "sphere") not in WEIGHTLESS for geom in body.geoms)
+    return replace(link, by_geometry=solid, derive=partial(_geoms_parameters, mjcf, body))
 
 
 # -- inertial parameters, summed over primitive geoms ---------------------------------------------
@@ -60,8 +60,6 @@ def _geoms_parameters(mjcf: Mjcf, body: MjcfBody) -> Array | None:
     Raises NeedsCompilerError: a mesh or a shell gives the body its mass. Raises DescriptionError: a
     geom's size or mass is wrong.
     """
-    if mjcf.compiler.from_geoms == "false":
-        return None
     low, high = mjcf.compiler.group_range
     parts = []
     for geom in body.geoms:

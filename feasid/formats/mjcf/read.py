@@ -67,11 +67,7 @@ LINEAR = 2
 
 
 def describe_mjcf(text: XmlText, limits: ReadLimits = LIMITS) -> Description:
-    """The description of a parsed main file.
-
-    Raises DescriptionError: names file, line, column, body and attribute. Raises SecurityError,
-    InputError: an include outside the main file's folder, twice, or missing.
-    """
+    """The description of a parsed main file; errors as of `registry.read_description`."""
     return _MjcfReader(MjcfFiles(text, limits)).read()
 
 

@@ -83,12 +83,7 @@ class _Frame:
 
 
 def describe_sdf(text: XmlText, limits: ReadLimits = LIMITS) -> Description:
-    """The description of the one model of a parsed SDF file.
-
-    Raises DescriptionError: names file, line, column, the link or joint and the element, and what
-    is wrong there. Raises UnsupportedJointError: a type of joint that is not read, such as
-    "universal"; names the joint.
-    """
+    """The description of a parsed SDF file's model; errors as of `registry.read_description`."""
     return _SdfReader(text).read()
 
 

@@ -70,12 +70,7 @@ class _Joint:
 
 
 def describe_urdf(text: XmlText, limits: ReadLimits = LIMITS) -> Description:
-    """The description of a parsed URDF file.
-
-    Raises DescriptionError: names file, line, column, the link or joint and the attribute, and what
-    is wrong there: numbers that are not finite decimals, duplicate or unknown names, joints that do
-    not form one tree. Raises UnsupportedJointError: a joint type that does not exist.
-    """
+    """The description of a parsed URDF file; errors as of `registry.read_description`."""
     return _UrdfReader(text).read()
 
 
