@@ -153,11 +153,9 @@ def check_base_values(beta: npt.ArrayLike, base: Any, feasible: FeasibleSet) -> 
             )
     bad = np.flatnonzero(~(np.abs(values) < LARGEST))
     if bad.size:
-        labels = getattr(base, "expressions", None) or range(nb)
-        raise InputError(
-            f"base parameter {int(bad[0])} ({labels[int(bad[0])]}) is {values[bad[0]]}",
-            entry=int(bad[0]),
-        )
+        i = int(bad[0])
+        label = (labels or range(nb))[i]
+        raise InputError(f"base parameter {i} ({label}) is {values[i]}", entry=i)
     return values
 
 

@@ -216,9 +216,8 @@ def _scaled_to_total(robot: Robot, total: Any) -> tuple[Robot, Bounds]:
         return robot, (lower, upper)
     scaled = robot.values[robot.inertial_columns] * (target / current)
     bodies = tuple(replace(b, inertial=x) for b, x in zip(robot.bodies, scaled, strict=True))
-    if lower == upper:
-        return replace(robot, bodies=bodies), (target, target)
-    return replace(robot, bodies=bodies), (target * (1 - SAME_TOTAL), target * (1 + SAME_TOTAL))
+    room = 0.0 if lower == upper else SAME_TOTAL
+    return replace(robot, bodies=bodies), (target * (1 - room), target * (1 + room))
 
 
 def _corrected_robot(

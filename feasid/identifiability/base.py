@@ -379,10 +379,9 @@ def base_parameters(
     experiment = Experiment(measured, held, static, gravity)
     rounding = choose_rounding(robot, snap)
     exact, changes = with_exact_geometry(robot, rounding)
-    joints, still = experiment.measured_bodies(robot), experiment.held_bodies(robot)
-    run = Recursion.for_joints(experiment.apply_to(exact), joints, static, still)
-    given = equalities(robot, known, equal, mirrored)
-    base = BaseParameters(robot, echelon_form(run, order, given), changes, rounding, experiment)
+    run = experiment.recursion(exact)
+    coefficients = echelon_form(run, order, equalities(robot, known, equal, mirrored))
+    base = BaseParameters(robot, coefficients, changes, rounding, experiment)
     base.check  # noqa: B018  (raises)
     return base
 

@@ -28,6 +28,7 @@ from feasid.errors import InputError, did_you_mean
 from feasid.identifiability.coefficients import UNIT_ROUNDOFF, Coefficients
 from feasid.identifiability.echelon import NOISE_SAFETY_FACTOR, pivots_from_right, round_to_integers
 from feasid.identifiability.exact import RankCheck
+from feasid.identifiability.recursion import Recursion
 from feasid.identifiability.sampling import SampleCheck, energy_rows
 from feasid.robot.bodies import read_only_array
 from feasid.robot.description import Robot
@@ -77,15 +78,14 @@ class Experiment:
         """Joints that are measured, None for all."""
         return None if self.measured is None else tuple(_joint_names(self.measured))
 
-    def measured_bodies(self, robot: Robot) -> set[int] | None:
-        """Bodies on the joints that are measured, None for all."""
-        if self.measured is None:
-            return None
-        return {robot.joint_index(j) for j in _joint_names(self.measured)}
-
-    def held_bodies(self, robot: Robot) -> set[int]:
-        """Bodies on the joints that are held."""
-        return {robot.joint_index(j) for j in _joint_names(self.held)}
+    def recursion(self, robot: Robot) -> Recursion:
+        """The algorithm for this experiment with a robot; raises like `apply_to`."""
+        every = measured = frozenset(range(len(robot.bodies)))
+        if self.measured is not None:
+            measured = frozenset(robot.joint_index(j) for j in _joint_names(self.measured))
+        held = frozenset(robot.joint_index(j) for j in _joint_names(self.held))
+        everything = measured == every and not held
+        return Recursion(self.apply_to(robot), None if everything else measured, self.static, held)
 
     def apply_to(self, robot: Robot) -> Robot:
         """The robot in this gravity, at home where its joints are held.

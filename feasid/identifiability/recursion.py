@@ -66,7 +66,6 @@ along them.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -404,16 +403,6 @@ class RecursionStep:
 @dataclass(frozen=True, eq=False)
 class Recursion(ScaledExperiment):
     """Result of one run of the algorithm."""
-
-    @classmethod
-    def for_joints(
-        cls, robot: Robot, measured: Collection[int] | None, static: bool, held: Collection[int]
-    ) -> Recursion:
-        """Run for these measured joints; all of them when None."""
-        every = range(len(robot.bodies))
-        measured_joints = frozenset(every if measured is None else measured)
-        whole = len(measured_joints) == len(every) and not held
-        return cls(robot, None if whole else measured_joints, static, frozenset(held))
 
     def with_robot(self, robot: Robot) -> Recursion:
         """Ask the question of another robot with the same joints."""
