@@ -430,11 +430,10 @@ def _read_wrench(frame: pd.DataFrame, channels: Sequence[str]) -> Array:
 
 def _wrench_regressor(arm: Robot, k: int, run: Run, turn: Array, shift: Array) -> Array:
     """Six channels per unit of the load's parameters, shape (N, 6, 10)."""
-    tree = nodes(arm)
-    places = [i for i, node in enumerate(tree) if node.columns == tuple(arm.inertial_columns[k])]
+    tree, columns = nodes(arm), tuple(arm.inertial_columns[k])
     states = propagate(tree, arm.gravity, run.q.T, run.dq.T, run.ddq.T)
-    state = next(s for i, s in enumerate(states) if i == places[0])
-    wrench = WrenchRegressor.from_state(state, tree[places[0]], list(range(10)))
+    node, state = next(x for x in zip(tree, states, strict=True) if x[0].columns == columns)
+    wrench = WrenchRegressor.from_state(state, node, list(range(10)))
     force, moment = np.zeros((2, 3, 10, len(run)))
     force[:, 6:] = wrench.linear
     moment[:, :9] = wrench.angular

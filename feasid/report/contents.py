@@ -235,6 +235,11 @@ def _evidence_entries(fit: Fit, tested: pd.Series[float] | None) -> list[dict[st
     where = "held-out segments" if quality.errors.unseen else "the fitted log"
     sure = int((fit.base_table["relative_std_percent"] < SURE).sum())
     doubts = [n for n in fit.notes if n.values.get("level") in ("error", "warning")]
+    of_tests = () if tested is None else (
+        f"torque error {100 * tested['all']:.3g} % on a log that was not fitted",
+        tested.attrs.get("leakage") or "the test log",
+        "fit.errors(log), feasid errors",
+    )  # fmt: skip
     claims = [
         (
             f"every body is physically consistent, {fit.solution.consistency} consistency",
@@ -246,6 +251,7 @@ def _evidence_entries(fit: Fit, tested: pd.Series[float] | None) -> list[dict[st
             "models fitted to the other segments of the same log",
             "fit.quality; better, errors on another log: fit.errors(log), feasid errors",
         ),
+        of_tests,
         (
             f"{len(doubts)} findings about the log" if doubts else "no finding about the log",
             "the diagnosis, within what these data can show",
@@ -257,16 +263,7 @@ def _evidence_entries(fit: Fit, tested: pd.Series[float] | None) -> list[dict[st
             "fit.base_table, fit.covariance",
         ),
     ]
-    if tested is not None:
-        claims.insert(
-            2,
-            (
-                f"torque error {100 * tested['all']:.3g} % on a log that was not fitted",
-                tested.attrs.get("leakage") or "the test log",
-                "fit.errors(log), feasid errors",
-            ),
-        )
-    return [dict(zip(("claim", "by", "check"), c, strict=True)) for c in claims]
+    return [dict(zip(("claim", "by", "check"), c, strict=True)) for c in claims if c]
 
 
 def _simulation(simulation: Simulation | str) -> dict[str, Any] | None:

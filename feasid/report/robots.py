@@ -119,10 +119,8 @@ def robot_drawings(views: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any
             (a, b) = scale * (np.asarray(ends, float) - centre)
             shapes.append({"kind": "link", "space": [*a, *b], "paper": [*(camera @ a)[:2],
                            *(camera @ b)[:2]], "depth": (camera @ (a + b))[2] / 2})  # fmt: skip
-        for kind, body in [
-            *(("body", body) for body in view["bodies"]),
-            *(("impossible", body) for body in view["impossible"]),
-        ]:
+        bodies = [("body", body) for body in view["bodies"]]
+        for kind, body in bodies + [("impossible", body) for body in view["impossible"]]:
             place = scale * (np.asarray(body["centre"], float) - centre)
             axes = scale * np.asarray(body["axes"], float)
             x, y, depth = camera @ place
