@@ -180,7 +180,7 @@ def read_options(arguments: argparse.Namespace, options: type, function: str) ->
         text = getattr(arguments, f"option_{name}")
         if text is not None:
             typed[name] = _parse_argument(argument_name(name), option, text)
-    for name, text in parse_pairs(arguments.option, "--option").items():
+    for name, text in _parse_pairs(arguments.option).items():
         if name not in table:
             raise InputError(f"--option {name}: no such option{did_you_mean(name, table)}")
         typed[name] = _parse_argument(f"--option {name}", table[name], text)
@@ -258,7 +258,7 @@ LISTED = re.compile(r"""[,=\[\]"'\s]|^$|^none$""")
 """Characters that a name or a value in a comma list must not have."""
 
 
-def parse_locks(entries: Sequence[str] | None, option: str = "--lock") -> dict[str, float]:
+def parse_locks(entries: Sequence[str] | None) -> dict[str, float]:
     """``["gripper=0.1"]`` as a mapping."""
     out = {}
     for entry in entries or ():
@@ -266,7 +266,7 @@ def parse_locks(entries: Sequence[str] | None, option: str = "--lock") -> dict[s
         try:
             out[joint] = float(value) if sign else 0.0
         except ValueError:
-            raise InputError(f"{option} {entry}: {value!r} is not a number") from None
+            raise InputError(f"--lock {entry}: {value!r} is not a number") from None
     return out
 
 
@@ -283,13 +283,13 @@ def parse_vector(text: str | None) -> tuple[float, ...] | None:
     return numbers
 
 
-def parse_pairs(entries: Sequence[str] | None, option: str) -> dict[str, str]:
+def _parse_pairs(entries: Sequence[str] | None) -> dict[str, str]:
     """``["q=deg"]`` as a mapping."""
     out = {}
     for entry in entries or ():
         key, sign, value = entry.partition("=")
         if not (key and sign and value):
-            raise InputError(f"{option} needs NAME=VALUE, not {entry!r}")
+            raise InputError(f"--option needs NAME=VALUE, not {entry!r}")
         out[key] = value
     return out
 

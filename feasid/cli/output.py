@@ -92,22 +92,11 @@ def print_display(display: Display) -> None:
     print(display.text())
 
 
-OTHER_NAMES = frozenset(
-    {
-        "position",
-        "velocity",
-        "acceleration",
-        "lock",
-        "gravity",
-        "floating",
-        "ignore",
-        "use_mujoco",
-        "sidecar",
-        "overwrite",
-        "force",
-        "offset_origin",
-    }
+OTHER_NAMES = (
+    *("position", "velocity", "acceleration", "lock", "gravity", "floating", "ignore"),
+    *("use_mujoco", "sidecar", "overwrite", "force", "offset_origin"),
 )
+"""Names that are spelled as arguments, too, though no table of options has them."""
 
 PLAIN = ("overwrite", "force", "floating", "use_mujoco")
 """Arguments without a value."""
@@ -120,7 +109,7 @@ def option_names() -> frozenset[str]:
     from feasid.options.tables import CheckOptions, CorrectOptions, FitOptions
 
     tables = (FitOptions, CheckOptions, CorrectOptions)
-    return OTHER_NAMES.union(*map(option_table, tables))
+    return frozenset(OTHER_NAMES).union(*map(option_table, tables))
 
 
 @cache

@@ -247,7 +247,12 @@ def run_report(arguments: argparse.Namespace) -> int:
     return 0
 
 
-DEVIATIONS = ("mass", "density", "centre", "joint_terms")
+DEVIATIONS = {
+    "mass": "relative standard deviation of masses around a description; default 0.1",
+    "density": "of a factor on mass and inertia alike; default 0",
+    "centre": "standard deviation of each body's place along each axis [m]; default 0",
+    "joint_terms": "relative standard deviation of joint terms; default 0",
+}
 """Options of `feasid.sample` around a description."""
 
 
@@ -260,16 +265,7 @@ def add_sample_arguments(parser: argparse.ArgumentParser) -> None:
     add("--pattern", metavar="NAME", help="of the files; default robot_{:03} in the own format")
     add("--seed", type=int, default=0, metavar="N", help="default 0")
     add("--scale", metavar="X", help="factor on the log's standard errors; default 1")
-    for name, text in zip(
-        DEVIATIONS,
-        (
-            "relative standard deviation of masses around a description; default 0.1",
-            "of a factor on mass and inertia alike; default 0",
-            "standard deviation of each body's place along each axis [m]; default 0",
-            "relative standard deviation of joint terms; default 0",
-        ),
-        strict=True,
-    ):
+    for name, text in DEVIATIONS.items():
         add(argument_name(name), metavar="X", help=text)
     add_json(parser, "replace files that exist")
 
@@ -280,7 +276,8 @@ def run_sample(arguments: argparse.Namespace) -> int:
     From a description file, robots around it: valid domain randomisation without a log.
     """
     saved = Path(arguments.model).suffix == ".feasid"
-    known, refused = (("scale",), DEVIATIONS) if saved else (DEVIATIONS, ("scale",))
+    around = tuple(DEVIATIONS)
+    known, refused = (("scale",), around) if saved else (around, ("scale",))
     numbers = _parse_numbers(arguments, (*known, *refused))
     given = {name: entries[0] for name, entries in numbers.items()}
     if wrong := [name for name in refused if name in given]:

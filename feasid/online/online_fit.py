@@ -40,19 +40,8 @@ ROWS_PER_CYCLE = 8.0
 """Rows kept per period of the cut-off: four times what the sampling theorem asks."""
 
 LEARNING_OPTIONS = (
-    "window",
-    "forgetting",
-    "block",
-    "cutoff",
-    "derivative_cutoff",
-    "smoother",
-    "every",
-    "slow_weight",
-    "prior_weight",
-    "full",
-    "false_alarms",
-    "carrier",
-    "worker",
+    *("window", "forgetting", "block", "cutoff", "derivative_cutoff", "smoother", "every"),
+    *("slow_weight", "prior_weight", "full", "false_alarms", "carrier", "worker"),
 )
 """Options of `OnlineFit` that a saved one keeps; the others are in its robot, set and rules."""
 
