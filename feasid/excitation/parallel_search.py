@@ -8,10 +8,9 @@ others are plain Python processes (`feasid.regression.parallel`), so that a scri
 from __future__ import annotations
 
 import pickle
-import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import Thread
 
@@ -89,10 +88,9 @@ class ParallelSearch:
 def run_searches(
     searches: ParallelSearch, workers: int, progress: Progress
 ) -> tuple[SearchResult, list[str]]:
-    """Make all searches; their candidates together, and notes.
+    """Make all searches, `workers` at once, this process among them; their candidates, and notes.
 
-    `searches`: with the seconds of the whole search; `workers`: processes at once, this one among
-    them.
+    ``searches.limit`` are the seconds of the whole search.
     """
     if workers == 1 or searches.count == 1:
         searches = replace(searches, limit=searches.limit / searches.count)
@@ -131,39 +129,26 @@ def _combine_results(results: list[SearchResult]) -> SearchResult:
     )
 
 
-@dataclass
 class _SearchProcess:
     """A search in a process of its own, and the thread that waits for its result."""
 
-    searches: ParallelSearch
-    number: int
-    found: list[SearchResult] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.process: subprocess.Popen[bytes] = start_worker(self.searches)
-        self.thread = Thread(target=self._wait_for_result, daemon=True)
+    def __init__(self, searches: ParallelSearch, number: int) -> None:
+        self.number = number
+        self.answer = b""
+        self.process = start_worker(searches)
+        self.thread = Thread(target=self._wait_for_answer, daemon=True)
         self.thread.start()
 
-    def _wait_for_result(self) -> None:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        try:
-            self.process.stdin.write(pickle.dumps(self.number))
-            self.process.stdin.flush()
-            self.found.append(pickle.load(self.process.stdout))
-        except (EOFError, OSError, pickle.UnpicklingError):
-            return
+    def _wait_for_answer(self) -> None:
+        self.answer, _ = self.process.communicate(pickle.dumps(self.number))
 
     def result(self, seconds: float) -> SearchResult | None:
         """Its result, if it comes within so many seconds; the process has ended afterwards."""
         self.thread.join(max(seconds, 0.0))
         self.process.kill()
-        self.process.wait()
         self.thread.join()
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
-                try:
-                    pipe.close()
-                except OSError:  # input that the ended process never read
-                    continue
-        return self.found[0] if self.found else None
+        try:
+            out: SearchResult = pickle.loads(self.answer)
+        except (EOFError, pickle.UnpicklingError):  # it died before its answer was complete
+            return None
+        return out
