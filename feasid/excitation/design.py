@@ -47,8 +47,8 @@ def equations_from_other_data(
     samples, for white noise. Joint terms that a log was reduced with and the motion is not designed
     for are left out.
     """
-    robot, columns = base.robot, [int(c) for c in base.independent]
-    size = len(columns)
+    robot, size = base.robot, base.size
+    columns = base.independent.tolist()
     parts = [np.zeros((0, size))]
     for item in _as_list(given):
         if isinstance(item, Reduced):
@@ -71,7 +71,7 @@ def equations_from_other_data(
 
 def _log_equations(item: Reduced, base: BaseParameters) -> Reduced:
     """The log's equations in these base parameters."""
-    columns = [int(c) for c in base.independent]
+    columns = base.independent.tolist()
     if item.fingerprint == fingerprint_of(base.robot, columns):
         return item
     robot = item.robot
@@ -132,7 +132,7 @@ class DesignSetting:
     @property
     def columns(self) -> tuple[int, ...]:
         """Standard parameters of the base regressor's columns."""
-        return tuple(int(c) for c in self.base.independent)
+        return tuple(self.base.independent.tolist())
 
     def motion_regressor(self) -> MotionRegressor:
         """The problem with friction's sign smoothed by the size of velocities."""
@@ -153,10 +153,9 @@ def design_setting(
 ) -> DesignSetting:
     """The robot with the joint terms of a fit, its limits, and a posture that keeps all of them."""
     model, assumed = with_fit_terms(robot, friction, drive_inertia)
-    notes: list[str] = [*assumed]
     plain = MotionRegressor(model, ())
     bounds, assumptions = resolve_bounds(model, **limits)
-    notes += assumptions
+    notes: list[str] = [*assumed, *assumptions]
     base = base_parameters(model)
     constraints = posture_constraints(plain, bounds, notes=notes, **space)
     posture = find_rest_posture(plain, bounds, constraints, np.random.default_rng(seed))
@@ -168,9 +167,8 @@ def make_basis(family: str, duration: float, harmonics: int, slow: float) -> Bas
     if family not in FAMILIES:
         hint = did_you_mean(family, FAMILIES)
         raise InputError(f"family {family!r} is not one of {FAMILIES}{hint}")
-    basis: Basis = Fourier(duration, harmonics)
-    if family == "spline":
-        basis = Splines(duration, 2 * harmonics + 1)
+    spline = family == "spline"
+    basis = Splines(duration, 2 * harmonics + 1) if spline else Fourier(duration, harmonics)
     return SlowedBasis(basis, slow) if slow else basis
 
 
@@ -235,14 +233,11 @@ def random_motion(problem: Problem, rng: np.random.Generator) -> Array:
     return z
 
 
-def needs_task(objective: str | Mapping[str, float], task: Any) -> bool:
-    """Whether the objective needs a task; a task without need is an error."""
-    needed = objective == "prediction" or (
-        isinstance(objective, Mapping) and "prediction" in objective
-    )
-    if task is not None and not needed:
+def needs_task(weights: Mapping[str, float], task: Any) -> bool:
+    """Whether these objectives need a task; a task without need is an error."""
+    if task is not None and "prediction" not in weights:
         raise InputError('task is for objective="prediction"')
-    return needed
+    return "prediction" in weights
 
 
 def task_information(
@@ -297,14 +292,12 @@ class ObjectiveFamily:
             return ConditionNumber(power)
         if name == "logdet":
             return LogDet()
-        # The variance of torques on a task, or of ratios of gains.
         assert self.task is not None
-        return PredictionVariance(self.task)
+        return PredictionVariance(self.task)  # of torques on a task, or of ratios of gains
 
 
-def objective_family(objective: str | Mapping[str, float], task: Array | None) -> Family:
-    """The objective, or weighted objectives, that the caller names."""
-    weights = {objective: 1.0} if isinstance(objective, str) else dict(objective)
+def objective_family(weights: Mapping[str, float], task: Array | None) -> Family:
+    """The objectives that the caller names and weighs."""
     for name in weights:
         if name not in OBJECTIVES:
             hint = did_you_mean(name, OBJECTIVES)

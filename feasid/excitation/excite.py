@@ -29,6 +29,7 @@ from feasid.excitation.design import (
     expected_gains,
     make_basis,
     make_problem,
+    motion_at,
     needs_task,
     objective_family,
     random_motion,
@@ -193,19 +194,17 @@ def excite(
     deviation = value_per_joint(noise, setting.robot, "noise")
     information, prior_deviations = equations_from_other_data(given, prior, setting.base, deviation)
     basis = make_basis(family, duration, harmonics, slow)
+    weights = {objective: 1.0} if isinstance(objective, str) else dict(objective)
     expected = ratios = None
-    if objective == "gains" or (isinstance(objective, Mapping) and "gains" in objective):
+    if "gains" in weights:
         expected, information, ratios = expected_gains(setting, information)
     problem = make_problem(
         setting, basis, harmonics, rest, deviation, information, prior_deviations, rate, expected
     )
     rng = np.random.default_rng(seed)
-    tasks = (
-        task_information(task, problem, setting, rate, rng)
-        if needs_task(objective, task)
-        else ratios
-    )
-    objectives = objective_family(objective, tasks)
+    if needs_task(weights, task):
+        ratios = task_information(task, problem, setting, rate, rng)
+    objectives = objective_family(weights, ratios)
     clock = SearchClock(time_limit)
     if optimiser is None:
         search = ParallelSearch(
@@ -290,18 +289,15 @@ def _make_trajectory(
     notes: list[str],
 ) -> Trajectory:
     coefficients = problem.coordinates.coefficients(z)
-    basis = problem.basis
-    q, dq, ddq = basis.matrices(sample_times(basis.period, rate))[:3] @ coefficients
-    reference = (q, dq, ddq)
+    motion = motion_at(problem, z, sample_times(problem.basis.period, rate))
+    reference: Sequence[Array] = motion
     if task is not None:
-        parts = task_motions(task)
-        q_, dq_, ddq_ = (np.concatenate([p[k] for p in parts]) for k in range(3))
-        reference = (q_, dq_, ddq_)
+        reference = [np.concatenate(parts) for parts in zip(*task_motions(task), strict=True)]
     certificate = certify_motion(
         setting.robot,
         setting.columns,
         tuple(setting.base.expressions),
-        (q, dq, ddq),
+        motion,
         reference,
         noise=noise,
         rate=rate,
@@ -311,7 +307,7 @@ def _make_trajectory(
     )
     return Trajectory(
         setting.robot,
-        basis,
+        problem.basis,
         coefficients,
         rate,
         setting.bounds,

@@ -426,7 +426,7 @@ def test_a_value_per_joint(pendulums):
 
 
 def test_objectives_by_name():
-    family = objective_family("condition", None)
+    family = objective_family({"condition": 1.0}, None)
     assert family(8.0) == ConditionNumber(8.0)
     both = objective_family({"condition": 2.0, "prediction": 1.0}, np.eye(2))(4.0)
     assert isinstance(both, WeightedObjectives)
@@ -438,18 +438,18 @@ def test_objectives_by_name():
         ({"condition": 0.0}, "positive weights"),
         ({"condition": 1.0, "logdet": -1.0}, "positive weights"),
         ({"gains": 1.0, "prediction": 1.0}, "exclude each other"),
-        ("logdat", "did you mean 'logdet'"),
+        ({"logdat": 1.0}, "did you mean 'logdet'"),
     ):
         with pytest.raises(InputError, match=words):
             objective_family(wrong, None)
 
 
 def test_what_needs_a_task():
-    assert needs_task("prediction", None)
+    assert needs_task({"prediction": 1.0}, None)
     assert needs_task({"prediction": 1.0, "logdet": 1.0}, object())
-    assert not needs_task("logdet", None)
+    assert not needs_task({"logdet": 1.0}, None)
     with pytest.raises(InputError, match="task is for objective="):
-        needs_task("logdet", object())
+        needs_task({"logdet": 1.0}, object())
     q = np.ones((4, 2))
     assert len(task_motions((q, q, q))) == 1
     assert len(task_motions([(q, q, q), (q, q, q)])) == 2
