@@ -229,7 +229,7 @@ class Problem:
     @cached_property
     def _limited(self) -> Mask:
         """Which derivatives of the positions have limits."""
-        return np.isfinite(self.bounds.derivative_limits).any(axis=(1, 2))
+        return np.asarray(np.isfinite(self.bounds.derivative_limits).any(axis=(1, 2)))
 
     @cached_property
     def _fine(self) -> Array:
@@ -239,7 +239,7 @@ class Problem:
     @cached_property
     def _edges(self) -> Array:
         """These limits one beside the other, (2, ...)."""
-        return np.hstack(np.array(self.bounds.derivative_limits)[self._limited])
+        return np.hstack([*np.array(self.bounds.derivative_limits)[self._limited]])
 
     @cached_property
     def exact_dynamics(self) -> MotionRegressor:

@@ -40,33 +40,21 @@ from feasid.robot.inertia import UPPER
 def cross(a: Array, b: Array) -> Array:
     """``a x b`` of vectors (3, ...)."""
     out = np.empty(np.broadcast_shapes(a.shape, b.shape))
-    _cross_into(a, b, out)
-    return out
-
-
-def _cross_into(a: Array, b: Array, out: Array) -> None:
     for r in range(3):
         i, k = (r + 1) % 3, (r + 2) % 3
         np.multiply(a[i], b[k], out=out[r])
         out[r] -= a[k] * b[i]
+    return out
 
 
 def motion_cross(v: Array, x: Array) -> Array:
     """``v x x`` of two motion vectors."""
-    out = np.empty(np.broadcast_shapes(v.shape, x.shape))
-    _cross_into(v[:3], x[:3], out[:3])
-    _cross_into(v[:3], x[3:], out[3:])
-    out[3:] += cross(v[3:], x[:3])
-    return out
+    return np.concatenate([cross(v[:3], x[:3]), cross(v[:3], x[3:]) + cross(v[3:], x[:3])])
 
 
 def force_cross(v: Array, f: Array) -> Array:
     """``v x* f`` of a motion and a force vector: ``-(v x)' f``."""
-    out = np.empty(np.broadcast_shapes(v.shape, f.shape))
-    _cross_into(v[:3], f[:3], out[:3])
-    _cross_into(v[:3], f[3:], out[3:])
-    out[:3] += cross(v[3:], f[3:])
-    return out
+    return np.concatenate([cross(v[:3], f[:3]) + cross(v[3:], f[3:]), cross(v[:3], f[3:])])
 
 
 def dot_product(a: Array, b: Array) -> Array:
@@ -408,8 +396,7 @@ class MotionRegressor:
         """Wrenches of the wanted columns, shape (N, 6, wanted)."""
         columns = wrenches.columns
         node, number, _ = self.column_places
-        if self.reduced_nodes:
-            columns = columns.copy()
+        columns = columns.copy() if self.reduced_nodes else columns
         for i, ten in self.reduced_nodes:
             columns[:, : ten.shape[1], :, i] = np.einsum("tk,ctn->ckn", ten, columns[..., i])
         by_sample = columns.transpose(2, 0, 1, 3).reshape(columns.shape[2], 6, -1)
@@ -456,12 +443,12 @@ class RegressorEvaluation:
         axes = (self.forces @ bar.swapaxes(1, 2)).transpose(1, 0, 2)
         columns = self.dynamics.expand_columns(np.moveaxis(flow.axes, 0, 1) @ bar)
         if torque_bar is not None:
-            whole = torque_bar.reshape(-1, self.dynamics.robot.dof, len(regressor_bar)).sum(axis=0)
-            pushed = whole.T[:, topology.rows]
+            both = torque_bar.reshape(-1, self.dynamics.robot.dof, len(regressor_bar)).sum(axis=0)
+            pushed = both.T[:, topology.rows]
             axes = axes + self.loads * pushed
             carried = (flow.axes * pushed) @ topology.path
             columns += carried[:, None] * self.dynamics.inertials
         pose, velocity, acceleration = self.wrenches.pull_back(columns)
-        found = flow.pull_back(pose, axes, velocity, acceleration)
-        for total, part in zip(out.derivatives, found.derivatives, strict=True):
+        added = flow.pull_back(pose, axes, velocity, acceleration)
+        for total, part in zip(out.derivatives, added.derivatives, strict=True):
             total += part

@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from feasid.excitation.bounds import Bounds
-
-
 PEAK_SPEED, PEAK_ACCELERATION = 1.875, 10.0 / np.sqrt(3.0)
 """Peaks of the polynomial from standstill to standstill, in units of distance and time."""
 
