@@ -21,6 +21,7 @@ import numpy as np
 
 import feasid
 from feasid.codegen.routine import (
+    MOTION,
     ROUTINES,
     BaseParameterModel,
     Language,
@@ -36,9 +37,6 @@ from feasid.core.text import quote
 from feasid.errors import InputError
 from feasid.identifiability.base import BaseParameters
 from feasid.robot.description import Robot
-
-SAME = ("sin", "cos", "tanh", "sqrt", "exp")
-C_FUNCTIONS = dict(zip(SAME, SAME, strict=True)) | {"abs": "fabs"}
 
 C_HELPERS = {
     "sign": "return (T)((x > 0) - (x < 0));",
@@ -99,7 +97,7 @@ class CFunctions:
         def function(name: str, x: str) -> str:
             if name in C_HELPERS:
                 return f"{self.name}_{name}({x})"
-            return f"{C_FUNCTIONS[name]}{'f' if single else ''}({x})"
+            return f"{'fabs' if name == 'abs' else name}{'f' if single else ''}({x})"
 
         return Language(number, function)
 
@@ -161,13 +159,9 @@ class CCode:
     @cached_property
     def text(self) -> str:
         """The source file."""
-        parts = [
-            self._describe_in_comment,
-            f'#include "{self.name}.h"',
-            self.functions.source_text,
-            self._test_source,
-        ]
-        return "\n".join(parts)
+        include = f'#include "{self.name}.h"'
+        functions = self.functions.source_text
+        return "\n".join([self._describe_in_comment, include, functions, self._test_source])
 
     # -- test vector -------------------------------------------------------------------------
 
@@ -175,34 +169,34 @@ class CCode:
     def test_vector(self) -> dict[str, Array]:
         """Inputs drawn with a fixed seed, and the outputs of each routine."""
         rng = np.random.default_rng(TEST_SEED)
-        given = {x: rng.uniform(-1, 1, self.source.robot.dof) for x in ("q", "dq", "ddq")}
+        out = {x: rng.uniform(-1, 1, self.source.robot.dof) for x in MOTION}
         if self.source.beta is None:
-            given["beta"] = rng.uniform(-1, 1, self.source.base.size)
+            out["beta"] = rng.uniform(-1, 1, self.source.base.size)
         for name, length in dict(pair for r in self.routines for pair in r.inputs).items():
-            if name not in given:
-                given[name] = rng.uniform(-1, 1, length)
-        out = dict(given)
+            if name not in out:
+                out[name] = rng.uniform(-1, 1, length)
         for routine in self.routines:
-            arguments = [given[name].tolist() for name, _ in routine.inputs]
+            arguments = [out[name].tolist() for name, _ in routine.inputs]
             out[routine.name] = np.array(python_function(routine)(*arguments))
         return out
 
     @property
     def _test_source(self) -> str:
-        number, t, name = self.functions.language.number, self.precision, self.name
+        language, t, name = self.functions.language, self.precision, self.name
+        size_of_expected = language.function("abs", "expected[k]")
         lines = []
         for key, values in self.test_vector.items():
-            content = ", ".join(number(float(v)) for v in values)
+            content = ", ".join(language.number(float(v)) for v in values)
             lines.append(f"const {t} {name}_test_{key}[{len(values)}] = {{{content}}};")
         lines.append(
             f"\nstatic {t} {name}_worse({t} worst, const {t} *found, const {t} *expected, int n)\n"
             "{\n    int k;\n"
             f"    {t} largest = 1;\n"
-            f"    for (k = 0; k < n; k++) if ({self._absolute_value_name}(expected[k]) > largest) "
-            f"largest = {self._absolute_value_name}(expected[k]);\n"
+            f"    for (k = 0; k < n; k++) if ({size_of_expected} > largest) "
+            f"largest = {size_of_expected};\n"
             "    for (k = 0; k < n; k++) {\n"
             f"        const {t} off = "
-            f"{self._absolute_value_name}(found[k] - expected[k]) / largest;\n"
+            f"{language.function('abs', 'found[k] - expected[k]')} / largest;\n"
             "        if (!(off <= worst)) worst = off;\n"
             "    }\n    return worst;\n}\n"
         )
@@ -217,10 +211,6 @@ class CCode:
                 "    }",
             ]
         return "\n".join([*lines, "    return worst;\n}\n"])
-
-    @property
-    def _absolute_value_name(self) -> str:
-        return "fabsf" if self.precision == "float" else "fabs"
 
     # -- header ------------------------------------------------------------------------------
 
