@@ -88,9 +88,7 @@ class Algorithms:
 
     @cached_property
     def _sample_motion(self) -> list[NodeMotion]:
-        return self._node_motions(
-            self._joint_coordinates(self.dq), self._joint_coordinates(self.ddq)
-        )
+        return self._node_motions(*map(self._joint_coordinates, (self.dq, self.ddq)))
 
     @cached_property
     def _resting_motion(self) -> list[NodeMotion]:
@@ -106,9 +104,8 @@ class Algorithms:
     def inverse_dynamics(self) -> list[Expression]:
         """Torques, friction included."""
         rigid = self._newton_euler(self._sample_motion, self.delta)
-        return self._project_torques(
-            [a + b for a, b in zip(rigid, self._drive_torques(), strict=True)]
-        )
+        torques = [a + b for a, b in zip(rigid, self._drive_torques(), strict=True)]
+        return self._project_torques(torques)
 
     def gravity(self) -> list[Expression]:
         """Torques that hold the bodies still, without friction and springs."""
@@ -158,11 +155,8 @@ class Algorithms:
                     f"{body.joint!r} of robot {self.robot.name!r} has several",
                     joint=body.joint,
                 )
-        zeros, rates = (
-            [self.graph.as_expression(0.0)] * self.robot.axes,
-            self._joint_coordinates(self.dq),
-        )
-        none = np.zeros(3)
+        zeros = [self.graph.as_expression(0.0)] * self.robot.axes
+        rates, none = self._joint_coordinates(self.dq), np.zeros(3)
         motion = node_motions(self.graph, self._tree, self._transforms, none, zeros, rates)
         momenta, change = list(zeros), list(zeros)
         for node, joint, at, (spun, linear) in zip(
@@ -187,10 +181,8 @@ class Algorithms:
                 momenta = [p + float(c) * own for p, c in zip(momenta, share, strict=True)]
         rubbing = self._drive_torques(without="Ia")
         generalised = self._project_torques([a - b for a, b in zip(change, rubbing, strict=True)])
-        weight = self.gravity()
-        return self._project_torques(momenta), [
-            a - b for a, b in zip(generalised, weight, strict=True)
-        ]
+        rate = [a - b for a, b in zip(generalised, self.gravity(), strict=True)]
+        return self._project_torques(momenta), rate
 
     def _drive_torques(self, without: str = "") -> list[Expression]:
         out = [self.graph.as_expression(0.0)] * self.robot.axes
@@ -270,10 +262,8 @@ class Algorithms:
 
     def _composite_bodies(self) -> list[Composite]:
         """Each node with all that it carries, about its own origin."""
-        out: list[Composite] = []
-        for node in self._tree:
-            ten = self._node_parameters(node, self.delta)
-            out.append((symmetric_matrix(*ten[:6]), ten[6:9], ten[9]))
+        tens = (self._node_parameters(node, self.delta) for node in self._tree)
+        out: list[Composite] = [(symmetric_matrix(*ten[:6]), ten[6:9], ten[9]) for ten in tens]
         for i in range(len(out) - 1, -1, -1):
             p = self._tree[i].parent
             if p >= 0:
@@ -342,15 +332,14 @@ class Algorithms:
             for k, column in enumerate(node.columns):
                 if column not in places:
                     continue
-                parts = [
-                    (motion.parameter_columns[i], float(f))
-                    for i, f in enumerate(node.reduction[:, k])
-                ]
+                shares = node.reduction[:, k].tolist()
                 for row, (turn, shift) in axes.items():
                     entries[row][places[column]] = self.graph.sum_terms(
-                        factor * (turn @ moment + shift @ force)
-                        for (moment, force), factor in parts
-                        if factor
+                        share * (turn @ moment + shift @ force)
+                        for (moment, force), share in zip(
+                            motion.parameter_columns, shares, strict=True
+                        )
+                        if share
                     )
         for k in range(len(self.robot.drives)):
             signals = self._drive_term_factors(k)

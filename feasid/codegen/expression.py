@@ -59,8 +59,7 @@ class Expression:
     def __add__(self, other: Expression | float) -> Expression:
         return self.graph.add(self, self.graph.as_expression(other))
 
-    def __radd__(self, other: float) -> Expression:
-        return self.graph.add(self.graph.as_expression(other), self)
+    __radd__ = __add__
 
     def __sub__(self, other: Expression | float) -> Expression:
         return self.graph.add(self, -self.graph.as_expression(other))
@@ -71,8 +70,7 @@ class Expression:
     def __mul__(self, other: Expression | float) -> Expression:
         return self.graph.multiply(self, self.graph.as_expression(other))
 
-    def __rmul__(self, other: float) -> Expression:
-        return self.graph.multiply(self.graph.as_expression(other), self)
+    __rmul__ = __mul__
 
     def __truediv__(self, divisor: float) -> Expression:
         return self.graph.multiply(self, self.graph.as_expression(1.0 / divisor))
@@ -123,11 +121,9 @@ class Graph:
         self, kind: str, args: tuple[Expression, ...] = (), value: float = 0.0, name: str = ""
     ) -> Expression:
         key = (kind, *(a.index for a in args), value, name)
-        expression = self._known.get(key)
-        if expression is None:
-            expression = Expression(self, len(self._known), kind, args, value, name)
-            self._known[key] = expression
-        return expression
+        if key not in self._known:
+            self._known[key] = Expression(self, len(self._known), kind, args, value, name)
+        return self._known[key]
 
     def as_expression(self, value: Expression | float) -> Expression:
         """A number as an expression; expressions pass."""
@@ -163,11 +159,9 @@ class Graph:
             return self.negate(self.add(a.args[0], b.args[0]))
         if a.kind == "neg" or b.kind == "neg":
             minuend, subtrahend = (b, a.args[0]) if a.kind == "neg" else (a, b.args[0])
-            return (
-                self.as_expression(0.0)
-                if minuend is subtrahend
-                else self._find_or_make("sub", (minuend, subtrahend))
-            )
+            if minuend is subtrahend:
+                return self.as_expression(0.0)
+            return self._find_or_make("sub", (minuend, subtrahend))
         return self._find_or_make("add", (a, b) if a.index < b.index else (b, a))
 
     def multiply(self, a: Expression, b: Expression) -> Expression:
@@ -240,6 +234,6 @@ def count_operations(outputs: Sequence[Expression]) -> Operations:
     kinds = [node.kind for node in dependencies(outputs)]
     return Operations(
         kinds.count("mul"),
-        sum(kinds.count(k) for k in ("add", "sub", "neg")),
-        sum(kinds.count(k) for k in FUNCTIONS),
+        sum(map(kinds.count, ("add", "sub", "neg"))),
+        sum(map(kinds.count, FUNCTIONS)),
     )

@@ -94,22 +94,14 @@ class BaseParameterModel:
 
     def routine(self, kind: str) -> Routine:
         """Make one of `ROUTINES` in a new graph."""
-        graph = Graph()
-        arguments = {} if self.beta is not None else {"beta": self.base.size}
-        columns = [int(c) for c in self.base.independent]
-        return _make_routine(kind, self.robot, graph, self._parameters(graph), columns, arguments)
-
-    def _parameters(self, graph: Graph) -> Sequence[Expression]:
-        """Standard parameters: leading ones are the base parameters, the others zero."""
-        out = [graph.as_expression(0.0)] * self.robot.size
-        for k, column in enumerate(self.base.independent.tolist()):
-            value = (
-                graph.input(f"beta[{k}]")
-                if self.beta is None
-                else graph.as_expression(self.beta[k])
-            )
-            out[column] = value
-        return out
+        graph, size = Graph(), self.base.size
+        arguments = {} if self.beta is not None else {"beta": size}
+        columns = self.base.independent.tolist()
+        beta = graph.inputs("beta", size) if self.beta is None else self.beta.tolist()
+        delta = [graph.as_expression(0.0)] * self.robot.size  # of parameters that do not lead
+        for column, value in zip(columns, beta, strict=True):
+            delta[column] = graph.as_expression(value)
+        return _make_routine(kind, self.robot, graph, delta, columns, arguments)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,18 +131,17 @@ def _make_routine(
     if kind not in names:
         raise InputError(f"no routine {kind!r}{did_you_mean(kind, names)}: choose of {[*names]}")
     motion = {x: graph.inputs(x, robot.dof) for x in MOTION}
+    lengths = dict(given) | dict.fromkeys(GIVEN.get(kind, MOTION), robot.dof)
     if kind == FORWARD:
         motion["ddq"] = [graph.as_expression(0.0)] * robot.dof
-    lengths = dict.fromkeys(GIVEN.get(kind, MOTION), robot.dof)
     algorithms = Algorithms(graph, robot, delta, **motion)
     if kind == "regressor":
+        lengths = dict.fromkeys(MOTION, robot.dof)
         outputs = algorithms.regressor(columns)
     elif kind == FORWARD:
         outputs = algorithms.forward_dynamics(graph.inputs("tau", robot.dof))
-        lengths = {**given, **lengths}
     else:
         outputs = getattr(algorithms, kind)()
-        lengths = {**given, **lengths}
     return Routine(kind, tuple(lengths.items()), tuple(outputs))
 
 
@@ -204,6 +195,10 @@ def statements(routine: Routine, language: Language) -> Iterator[tuple[str, str]
         yield "", texts[node.index].text
 
 
+INFIX = {"mul": ("*", 1), "add": (" + ", 2), "sub": (" - ", 2)}
+"""Sign between two operands, and how loosely it binds; the right operand must bind more tightly."""
+
+
 def _expression_text(
     node: Expression, written: dict[int, ExpressionText], language: Language
 ) -> ExpressionText:
@@ -216,16 +211,10 @@ def _expression_text(
     depth = 1 + max(a.depth for a in args)
     if node.kind == "neg":
         return ExpressionText(f"-{args[0].in_parentheses(0)}", 2, depth)
-    if node.kind == "mul":
-        return ExpressionText(f"{args[0].in_parentheses(1)}*{args[1].in_parentheses(0)}", 1, depth)
-    if node.kind == "add":
-        return ExpressionText(
-            f"{args[0].in_parentheses(2)} + {args[1].in_parentheses(1)}", 2, depth
-        )
-    if node.kind == "sub":
-        return ExpressionText(
-            f"{args[0].in_parentheses(2)} - {args[1].in_parentheses(1)}", 2, depth
-        )
+    if node.kind in INFIX:
+        sign, binds = INFIX[node.kind]
+        left, right = args[0].in_parentheses(binds), args[1].in_parentheses(binds - 1)
+        return ExpressionText(f"{left}{sign}{right}", binds, depth)
     return ExpressionText(language.function(node.kind, args[0].text), 0, depth)
 
 
