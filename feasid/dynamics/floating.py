@@ -339,9 +339,7 @@ def frame_jacobian(
     point = link.position + link.rotation @ np.asarray(position, dtype=np.float64)
     zeros = np.zeros_like(positions)
     tree = nodes(robot)
-    states = []
-    for state in propagate(tree[: i + 1], robot.gravity, positions, zeros, zeros):
-        states.append(state)
+    states = list(propagate(tree[: i + 1], robot.gravity, positions, zeros, zeros))
     turns = states[i].angular_axes
     moved = np.cross(turns, point[:, None, None], axis=0) + states[i].linear_axes
     both = np.concatenate([turns, moved], axis=1)
@@ -396,6 +394,13 @@ def contact_torques(robot: Robot, q: npt.ArrayLike, contacts: Sequence[Contact])
     return out
 
 
+def _contact_jacobians(robot: Robot, q: npt.ArrayLike, contacts: Sequence[Contact]) -> Array:
+    """Velocities of all points of contact, one below the other, (samples, 3 contacts, dof)."""
+    return np.concatenate(
+        [frame_jacobian(robot, q, c.body, c.position)[:, 3:] for c in contacts], axis=1
+    )
+
+
 def contact_free_projector(
     robot: Robot, q: npt.ArrayLike, contacts: Sequence[Contact], touching: npt.ArrayLike
 ) -> Array:
@@ -405,10 +410,9 @@ def contact_free_projector(
 
     `q` (samples, dof); `contacts`: without forces; `touching` (samples, contacts).
     """
-    flags = np.asarray(touching, dtype=np.float64)
-    jacobians = [frame_jacobian(robot, q, c.body, c.position)[:, 3:] for c in contacts]
-    parts = [j * flags[:, k, None, None] for k, j in enumerate(jacobians)]
-    _, s, vt = np.linalg.svd(np.concatenate(parts, axis=1), full_matrices=False)
+    flags = np.repeat(np.asarray(touching, dtype=np.float64), 3, axis=1)
+    stacked = _contact_jacobians(robot, q, contacts) * flags[:, :, None]
+    _, s, vt = np.linalg.svd(stacked, full_matrices=False)
     held = vt * (s > RANK_TOLERANCE * s[:, :1])[:, :, None]
     return np.asarray(np.eye(robot.dof) - held.transpose(0, 2, 1) @ held)
 
@@ -441,11 +445,8 @@ def contact_nullspace(robot: Robot, q: npt.ArrayLike, contacts: Sequence[Contact
         raise InputError("contacts must name at least one point of contact")
     if np.ndim(q) != 2:
         raise InputError(f"q must be of shape (samples, dof), not of {np.ndim(q)} dimensions")
-    stacked = np.concatenate(
-        [frame_jacobian(robot, q, c.body, c.position)[:, 3:] for c in contacts], axis=1
-    )
-    pad = max(0, robot.dof - stacked.shape[1])
-    stacked = np.concatenate([stacked, np.zeros((len(stacked), pad, robot.dof))], axis=1)
+    stacked = _contact_jacobians(robot, q, contacts)
+    stacked = np.pad(stacked, ((0, 0), (0, max(0, robot.dof - stacked.shape[1])), (0, 0)))
     _, s, vt = np.linalg.svd(stacked, full_matrices=False)
     ranks = (s > RANK_TOLERANCE * s[:, :1]).sum(axis=1)
     return [v[rank:] for v, rank in zip(vt, ranks, strict=True)]

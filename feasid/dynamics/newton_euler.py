@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,6 +80,30 @@ def load_torques(
 def load_of(loads: Mapping[bool, Array], drive: Drive, symbol: str, joint: int) -> Array | None:
     """The load that a term of this joint's drive needs, shape (N,), or None."""
     return loads[symbol in AT_REST][joint] if drive.needs_load(symbol) else None
+
+
+def drive_factors(
+    robot: Robot,
+    tree: tuple[Node, ...],
+    motion: tuple[Array, Array, Array],
+    columns: Container[int],
+) -> Iterator[tuple[Array, int, Array]]:
+    """Coupling of the drive (dof,), column and factor (N,) of each joint term in these columns."""
+    terms = (
+        (drive, symbol)
+        for k, drive in enumerate(robot.drives)
+        for symbol, column in robot.drive_columns(k).items()
+        if column in columns
+    )
+    loads = load_torques(robot, tree, motion, terms)
+    for k, drive in enumerate(robot.drives):
+        coupling = robot.coupling(k)
+        rows = np.flatnonzero(coupling)
+        q, dq, ddq = (coupling[rows] @ x[rows] for x in motion)
+        for symbol, column in robot.drive_columns(k).items():
+            if column in columns:
+                load = load_of(loads, drive, symbol, rows[0])
+                yield coupling, column, drive.factor(symbol, q, dq, ddq, load=load)
 
 
 @dataclass(frozen=True, eq=False)

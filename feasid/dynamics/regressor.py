@@ -14,7 +14,7 @@ tanh(v / transition) for sign(v) where a drive has a transition; see `feasid.rob
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,7 +24,7 @@ import numpy.typing as npt
 from feasid.core.arguments import Measured, checked
 from feasid.core.arrays import Array
 from feasid.dynamics.kinematics import CoordinateMap, Node, coordinate_map, nodes, propagate
-from feasid.dynamics.newton_euler import WrenchRegressor, load_of, load_torques, newton_euler
+from feasid.dynamics.newton_euler import WrenchRegressor, drive_factors, newton_euler
 from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import InputError
 from feasid.robot.description import Robot
@@ -60,23 +60,21 @@ class RegressorPlan:
     @cached_property
     def nonzero_columns(self) -> tuple[tuple[int, ...], ...]:
         """For each row the wanted columns that can be non-zero in it, increasing."""
-        columns = set(self.columns)
         columns_by_row: list[set[int]] = [set() for _ in range(self.robot.axes)]
         for node in self.tree:
             for r in node.rows:
-                columns_by_row[r].update(columns.intersection(node.columns))
+                columns_by_row[r].update(node.columns)
         for k in range(len(self.robot.drives)):
             for r in np.flatnonzero(self.robot.coupling(k)).tolist():
-                columns_by_row[r].update(columns.intersection(self.robot.drive_columns(k).values()))
-        return tuple(tuple(sorted(t)) for t in columns_by_row)
+                columns_by_row[r].update(self.robot.drive_columns(k).values())
+        return tuple(tuple(sorted(self._column_set & columns)) for columns in columns_by_row)
 
     @cached_property
     def _node_columns_and_places(self) -> list[tuple[list[int], list[tuple[int, int]]]]:
         """Per node: which of its columns are wanted, and (row, first place in the row's block)."""
-        columns = set(self.columns)
         out = []
         for node in self.tree:
-            numbers = [k for k, c in enumerate(node.columns) if c in columns]
+            numbers = [k for k, c in enumerate(node.columns) if c in self._column_set]
             rows = node.rows if numbers else ()
             places = [(r, self.nonzero_columns[r].index(node.columns[numbers[0]])) for r in rows]
             out.append((numbers, places))
@@ -113,33 +111,10 @@ class RegressorPlan:
 
     def fill_drives(self, q: Array, dq: Array, ddq: Array, blocks: Sequence[Array]) -> None:
         """Write the entries that are not smooth, such as those of Coulomb friction."""
-        terms = (
-            (drive, symbol)
-            for k, drive in enumerate(self.robot.drives)
-            for symbol, column in self.robot.drive_columns(k).items()
-            if column in self._column_set
-        )
-        loads = load_torques(self.robot, self.tree, (q, dq, ddq), terms)
-        for k in range(len(self.robot.drives)):
-            self._fill_drive(k, (q, dq, ddq), loads, blocks)
-
-    def _fill_drive(
-        self,
-        k: int,
-        motion: tuple[Array, ...],
-        loads: Mapping[bool, Array],
-        blocks: Sequence[Array],
-    ) -> None:
-        coupling = self.robot.coupling(k)
-        rows = np.flatnonzero(coupling)
-        drive_motion = tuple(coupling[rows] @ x[rows] for x in motion)
-        drive = self.robot.drives[k]
-        for symbol, column in self.robot.drive_columns(k).items():
-            if column in self._column_set:
-                own = load_of(loads, drive, symbol, rows[0])
-                signal = drive.factor(symbol, *drive_motion, load=own)
-                for r in rows.tolist():
-                    blocks[r][self.nonzero_columns[r].index(column)] = coupling[r] * signal
+        factors = drive_factors(self.robot, self.tree, (q, dq, ddq), self._column_set)
+        for coupling, column, factor in factors:
+            for r in np.flatnonzero(coupling).tolist():
+                blocks[r][self.nonzero_columns[r].index(column)] = coupling[r] * factor
 
     @cached_property
     def _column_set(self) -> frozenset[int]:
@@ -279,24 +254,19 @@ def inverse_dynamics(
     positions, velocities, accelerations = _check_inputs(robot, q, dq, ddq)
     jacobian: Array | None = None
     if not robot.is_tree:
-        whole = coordinate_map(robot).motion(positions, velocities, accelerations)
-        positions, velocities, accelerations, jacobian = whole
+        positions, velocities, accelerations, jacobian = coordinate_map(robot).motion(
+            positions, velocities, accelerations
+        )
     count = positions.shape[1]
     out = np.zeros((robot.axes, count))
     tree = nodes(robot)
     for a in range(0, count, CHUNK):
         part = slice(a, min(a + CHUNK, count))
-        motion = positions[:, part], velocities[:, part], accelerations[:, part]
-        newton_euler(tree, robot.gravity, motion, delta, out[:, part])
-    terms = [(drive, symbol) for drive in robot.drives for symbol in drive.symbols]
-    loads = load_torques(robot, tree, (positions, velocities, accelerations), terms)
-    for k, drive in enumerate(robot.drives):
-        c = robot.coupling(k)
-        drive_motion = c @ positions, c @ velocities, c @ accelerations
-        for symbol, column in robot.drive_columns(k).items():
-            own = load_of(loads, drive, symbol, np.flatnonzero(c)[0])
-            signal = drive.factor(symbol, *drive_motion, load=own)
-            out += np.outer(c, delta[column] * signal)
+        chunk = positions[:, part], velocities[:, part], accelerations[:, part]
+        newton_euler(tree, robot.gravity, chunk, delta, out[:, part])
+    motion = positions, velocities, accelerations
+    for coupling, column, factor in drive_factors(robot, tree, motion, range(robot.size)):
+        out += np.outer(coupling, delta[column] * factor)
     if jacobian is not None:
         out = np.einsum("ad...,a...->d...", jacobian, out)
     return np.ascontiguousarray(out.T)
