@@ -92,23 +92,26 @@ def from_pseudo_inertia(pseudo: npt.ArrayLike) -> Array:
     sigma = pseudo[..., :3, :3]
     trace = np.trace(sigma, axis1=-2, axis2=-1)
     inertia = trace[..., None, None] * np.eye(3) - sigma
-    entries = [inertia[..., r, c] for r, c in UPPER]
-    return np.stack([*entries, *np.moveaxis(pseudo[..., :3, 3], -1, 0), pseudo[..., 3, 3]], -1)
+    return _stack_parameters(inertia, pseudo[..., :3, 3], pseudo[..., 3, 3])
 
 
 def from_mass_com_inertia(mass: npt.ArrayLike, com: npt.ArrayLike, inertia: npt.ArrayLike) -> Array:
     """Parameters from mass, centre of mass and the inertia *about the centre of mass*.
 
-    `mass` (...): [kg]; `com` (..., 3): centre of mass in the body frame [m]; `inertia` (..., 3, 3):
-    about the centre of mass, in body axes [kg m^2]. Returns (..., 10): by the parallel-axis theorem
-    L = I + m S(c)' S(c), eq. (5) of [Sousa2014]_.
+    Shapes (...), (..., 3) and (..., 3, 3) to (..., 10), in the body's frame, by the parallel-axis
+    theorem L = I + m S(c)' S(c), eq. (5) of [Sousa2014]_.
     """
     mass = np.asarray(mass, dtype=np.float64)
     com = np.asarray(com, dtype=np.float64)
     cross = skew(com)
     about_origin = np.asarray(inertia, dtype=np.float64) - mass[..., None, None] * cross @ cross
-    entries = [about_origin[..., r, c] for r, c in UPPER]
-    return np.stack([*entries, *np.moveaxis(mass[..., None] * com, -1, 0), mass], axis=-1)
+    return _stack_parameters(about_origin, mass[..., None] * com, mass)
+
+
+def _stack_parameters(inertia: Array, first: Array, mass: Array) -> Array:
+    """The ten from L (..., 3, 3), l (..., 3) and m (...)."""
+    entries = [inertia[..., r, c] for r, c in UPPER]
+    return np.stack([*entries, *np.moveaxis(first, -1, 0), mass], axis=-1)
 
 
 def to_mass_com_inertia(delta: npt.ArrayLike) -> tuple[Array, Array, Array]:
@@ -126,10 +129,9 @@ def to_mass_com_inertia(delta: npt.ArrayLike) -> tuple[Array, Array, Array]:
 def change_frame(rotation: npt.ArrayLike, position: npt.ArrayLike) -> Array:
     """Matrix B that re-expresses a body's parameters in another frame; shape (10, 10).
 
-    `rotation` (3, 3): columns are the old frame's axes in the new frame; `position` (3,): origin of
-    the old frame in the new frame [m]. Returns (10, 10): ``delta_new = B @ delta_old``: the
-    congruence J_new = T J_old T' of the pseudo-inertia with the homogeneous transform T. This is
-    the B of Wensing et al. (2024) eq. (39), (42).
+    ``delta_new = B @ delta_old``; `rotation` and `position` are the old frame's pose in the new one
+    [m]. It is the congruence J_new = T J_old T' of the pseudo-inertia with the homogeneous
+    transform T, the B of Wensing et al. (2024) eq. (39), (42).
     """
     transform = np.eye(4)
     transform[:3, :3] = rotation

@@ -90,18 +90,13 @@ class RobotLayout(KinematicTree):
             f"{c.joint} {sorted(c.factors.items())!r} {float(c.offset)!r}" for c in self.couplings
         ]
         for loop in self.loops:
-            poses = (
-                loop.first_position,
-                loop.first_rotation,
-                loop.second_position,
-                loop.second_rotation,
-            )
+            first, second = loop.first_rotation, loop.second_rotation
+            poses = loop.first_position, first, loop.second_position, second
             numbers = [float(x) + 0.0 for array in poses for x in array.ravel()]
             out.append(f"{loop.kind} {loop.first} {loop.second} {numbers!r}")
         if self.closure is not None:
-            out.append(
-                f"{self.coordinates!r} {self.closure.closed_configuration.round(6).tolist()!r}"
-            )
+            home = self.closure.closed_configuration.round(6).tolist()
+            out.append(f"{self.coordinates!r} {home!r}")
         return out
 
     @property
@@ -337,10 +332,7 @@ def _check_index(number: int, count: int, what: str) -> int:
 
 
 def coordinate_units(robot: RobotLayout, length: float) -> Array:
-    """Units in which independent coordinates compare: 1 rad for angles, a length for others.
-
-    `length`: [m]. Returns (dof, 1).
-    """
+    """Units in which independent coordinates compare, (dof, 1): 1 rad, or this length [m]."""
     return np.where(_is_angle(robot)[robot.independent], 1.0, length)[:, None]
 
 
@@ -351,13 +343,11 @@ def _is_angle(robot: RobotLayout) -> Mask:
 
 
 def squares_in_common_unit(robot: RobotLayout, squares: Array) -> Array:
-    """Squares of forces of all coordinates, so that they may be added to each other.
+    """Squares of forces of all coordinates (dof,), so that they may be added to each other.
 
     Where all are [(N m)^2], or all [N^2], they are what they were. Otherwise those of one unit are
     divided by their sum and multiplied by their number; the six of a floating base, which no motor
     moves, count by themselves.
-
-    `squares` (dof,). Returns (dof,).
     """
     bodies = robot.bodies
     base = np.repeat([body.floats for body in bodies], [body.dof for body in bodies])
@@ -376,17 +366,14 @@ def random_configurations(
     *,
     limits: bool = True,
 ) -> Array:
-    """Random independent coordinates within the joints' limits.
+    """Random independent coordinates, (dof, count) [rad or m], within the joints' limits.
 
     Loops close there on the branch on which they are assembled, and none is singular. Joints
-    without limits turn by half a turn either way.
-
-    `rng`: numpy.random.Generator; `length`: prismatic joints without limits go up to pi times this
-    [m]; `limits`: whether to stay within the limits. Returns (dof, count): [rad or m]. Raises
+    without limits turn by half a turn either way, or slide by pi times the length [m]. Raises
     InputError: where loops close too seldom.
     """
-    lower, upper = robot.position_limits if limits else np.full((2, robot.axes, 1), np.inf)
-    lower = lower if limits else -lower
+    endless = np.full((robot.axes, 1), np.inf)
+    lower, upper = robot.position_limits if limits else (-endless, endless)
     reach, home = np.pi * coordinate_units(robot, length), np.zeros((robot.dof, 1))
     least, most = lower[robot.independent], upper[robot.independent]
     if robot.closure is None:
