@@ -54,11 +54,8 @@ class Bounds:
 def resolve_bounds(robot: Robot, **given: Any) -> tuple[Bounds, list[str]]:
     """The limits of a motion, and notes on assumptions.
 
-    `robot`: gives the limits that the caller leaves out; `**given`: per kind of limit None, a
-    number b for -b to b, a tuple (low, high) of numbers or of arrays of shape (dof,), an array of
-    shape (dof,) for -b to b per joint or (2, dof), or a mapping from joint to a number or a tuple.
-    Raises InputError: names the joint whose limits are missing or exclude each other, and what to
-    pass.
+    The robot gives the limits that the caller leaves out; others are `feasid.excite`'s, or of shape
+    (2, dof). Raises InputError: names the joint whose limits are missing or exclude each other.
     """
     notes: list[str] = []
     limits = {kind: _description_limits(robot, kind) for kind in UNITS}
@@ -80,8 +77,7 @@ def resolve_bounds(robot: Robot, **given: Any) -> tuple[Bounds, list[str]]:
 
 def _description_limits(robot: Robot, kind: str) -> Array:
     out = np.tile([[-np.inf], [np.inf]], robot.dof)
-    for j, body in enumerate(robot.bodies):
-        stated = body.limits
+    for j, stated in enumerate(body.limits for body in robot.bodies):
         if kind == "position":
             out[0, j] = -np.inf if stated.lower is None else stated.lower
             out[1, j] = np.inf if stated.upper is None else stated.upper

@@ -134,19 +134,19 @@ def certify_motion(
     ``known`` (m, nb) are rows of equations with unit noise that there are already; with `expected`
     base parameters, unknown gains have columns after theirs.
     """
-    plain = weighted_regressor(robot, columns, motion, np.ones(robot.dof))
+    rows = regressor(robot, *motion, columns=columns)
+    plain, weighted = rows.reshape(-1, len(columns)), rows / noise[:, None]
     singular = np.linalg.svd(np.linalg.qr(plain, mode="r"), compute_uv=False)
     condition = float(singular[0] / singular[-1]) if singular[-1] > 0 else float("inf")
     with np.errstate(divide="ignore"):
         log_det = 2 * float(np.log(singular).sum()) - len(columns) * np.log(len(motion[0]))
-    weighted = (plain.reshape(-1, robot.dof, len(columns)) / noise[:, None]).reshape(plain.shape)
     gains = None
     if expected is not None:
-        own = add_gain_columns(weighted.reshape(-1, robot.dof, len(columns)), expected)
+        own = add_gain_columns(weighted, expected)
         root, _ = _covariance_root(np.vstack([own.reshape(-1, known.shape[1]), known]))
         ratios = root[len(columns) :] - root[len(columns) :].mean(axis=0)
         gains, known = np.linalg.norm(ratios, axis=1), known[:-1, : len(columns)]
-    root, unseen = _covariance_root(np.vstack([weighted, known]))
+    root, unseen = _covariance_root(np.vstack([weighted.reshape(plain.shape), known]))
     deviations = np.where(unseen, np.inf, np.linalg.norm(root, axis=1))
     task = regressor(robot, *reference, columns=columns)
     if unseen.any():

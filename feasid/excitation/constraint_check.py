@@ -74,21 +74,16 @@ def smallest_margins_of_motion(
     constraints: Sequence[PostureConstraint],
     motion: Sequence[Array],
 ) -> list[Margin]:
-    """The least margin of every limit over a motion.
-
-    `dynamics`: with friction as it is; `motion` (dof, N): four ndarray, position and its first
-    three derivatives.
-    """
+    """The least margin of every limit over a motion: position and three derivatives, (dof, N)."""
     joints = dynamics.robot.joints
     out: list[Margin] = []
-    kinds = bounds.limits_by_name()
-    values = dict(zip([k for k, _ in kinds], motion, strict=False))
+    values = dict(zip(("position", "velocity", "acceleration", "jerk"), motion, strict=True))
     torque = bool(np.isfinite(bounds.torque).any())
     evaluation = None
     if torque or constraints:
         evaluation = dynamics.evaluate(*motion[:3], torque=torque)
         values["torque"] = evaluation.torques
-    for kind, limit in kinds:
+    for kind, limit in bounds.limits_by_name():
         if np.isfinite(limit).any():
             limit = repeat_limits(limit, values[kind])
             margins, rows, _ = limit_margins(values[kind], limit)

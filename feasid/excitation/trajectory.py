@@ -55,11 +55,10 @@ FROM_ENDS = np.linalg.inv(
 
 
 def quintic_segments(values: Array, step: Array) -> Array:
-    """Coefficients of the polynomials between consecutive points.
+    """Coefficients (6, points - 1, dof) of 1, s, ..., s^5 between consecutive points.
 
-    `values` (3, points, dof): position, velocity and acceleration [rad or m, per s, per s^2];
-    `step` (points - 1,): times between points [s]. Returns (6, points - 1, dof): of 1, s, ..., s^5,
-    s the time since a segment's start over its length.
+    `values` (3, points, dof) are position, velocity and acceleration, `step` (points - 1,) times
+    between points [s]; s is the time since a segment's start over its length.
     """
     units = step[None, :, None] ** np.arange(3)[:, None, None]
     ends = np.concatenate([values[:, :-1] * units, values[:, 1:] * units])
@@ -73,10 +72,10 @@ def derivative(coefficients: Array) -> Array:
 
 
 def largest_values(coefficients: Array, ceiling: Array) -> Array:
-    """The largest value of each polynomial for s from 0 to 1, exact where it may pass a ceiling.
+    """The largest value of each polynomial (n, segments, dof) for s from 0 to 1, (segments, dof).
 
-    `coefficients` (n, segments, dof); `ceiling` (dof,). Returns (segments, dof): where the largest
-    Bernstein coefficient, which bounds a polynomial, is below the ceiling, that is returned.
+    Where the largest Bernstein coefficient, which bounds it, is below the ceiling (dof,), that is
+    returned instead.
     """
     order = len(coefficients) - 1
     bernstein = [[comb(i, k) / comb(order, k) if k <= i else 0.0 for k in range(order + 1)]
@@ -93,9 +92,7 @@ def largest_values(coefficients: Array, ceiling: Array) -> Array:
 def smallest_joint_margin(values: Array, step: Array, bounds: Bounds) -> tuple[float, str, int]:
     """The smallest margin of the joints' limits between points, its kind, and its joint.
 
-    `values` (3, points, dof): see `quintic_segments`; `step` (points - 1,): [s]. Returns `margin`:
-    in units of half the range of the limit; negative where one is passed; `kind`: "position",
-    "velocity", "acceleration" or "jerk"; `joint`.
+    Arguments are those of `quintic_segments`; the margin is in units of half the limit's range.
     """
     coefficients = quintic_segments(values, step)
     smallest = (np.inf, "position", 0)
@@ -111,19 +108,13 @@ def smallest_joint_margin(values: Array, step: Array, bounds: Bounds) -> tuple[f
 
 
 def approach_times(way: Array, bounds: Bounds) -> Array:
-    """Least time of a motion from standstill to standstill, shape (dof,) [s].
-
-    `way` (dof,): [rad or m]; `bounds`: of velocities and accelerations; see the module's docstring.
-    """
+    """Least time from standstill to standstill, shape (dof,) [s]; see the module's docstring."""
     speed, push = (np.abs(x).min(axis=0) for x in (bounds.velocity, bounds.acceleration))
     return np.asarray(np.maximum(PEAK_SPEED * way / speed, np.sqrt(PEAK_ACCELERATION * way / push)))
 
 
 def approach_motion(start: Array, end: Array, seconds: float, count: int) -> list[Array]:
-    """Position and three derivatives on the way between two standstills, (dof, count) each.
-
-    `start`, `end` (dof,); `count`: of times from the first to the last.
-    """
+    """Position and three derivatives on the way between two standstills, (dof, count) each."""
     s = np.linspace(0, 1, count)
     profile = np.polynomial.Polynomial([0, 0, 0, 10, -15, 6])
     way = (end - start)[:, None]
@@ -282,8 +273,7 @@ class Trajectory(Displayed):
 
         if periods < 1:
             raise InputError(f"periods must be at least 1, not {periods}")
-        count = len(self.t)
-        t = np.arange(count * periods) / self.rate
+        t = np.arange(len(self.t) * periods) / self.rate
         data = {"t": t}
         for kind, values in zip(("q", "dq", "ddq"), self.at(t), strict=True):
             data |= {f"{kind}_{j}": values[:, k] for k, j in enumerate(self.robot.joints)}
@@ -476,7 +466,7 @@ class Trajectory(Displayed):
     def display(self) -> Display:
         """A short display of the motion."""
         c = self.certificate
-        size = len(c.expressions)
+        size, kept = len(c.expressions), "kept" if c.limits_hold else "broken"
         active = {joint: kinds for joint, kinds in c.active_limits.items() if kinds}
         worst = np.argsort(-c.deviations)[:3]
         violations = [f"{m.name} is broken by {-m.slack:.2g}" for m in c.margins if m.slack < 0]
@@ -485,12 +475,7 @@ class Trajectory(Displayed):
             f"motion of {self.robot.name!r}: {self.period:g} s, {self.robot.dof} joints",
             [
                 Measure("parameters seen", f"{c.rank} of {size}", str(size), c.is_full_rank),
-                Measure(
-                    "limits between samples",
-                    "kept" if c.limits_hold else "broken",
-                    "kept",
-                    c.limits_hold,
-                ),
+                Measure("limits between samples", kept, "kept", c.limits_hold),
                 Measure("condition number", f"{c.condition_number:.1f}"),
                 Measure("log det", f"{c.log_det:+.1f}"),
                 Measure("joints at a limit", f"{len(active)} of {self.robot.dof}"),
