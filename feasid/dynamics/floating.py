@@ -323,12 +323,10 @@ class Contact:
 def frame_jacobian(
     robot: Robot, q: npt.ArrayLike, body: str, position: npt.ArrayLike = (0.0, 0.0, 0.0)
 ) -> Array:
-    """Velocity of a body's point per generalised velocity, (samples, 6, dof), in world axes.
+    """Angular velocity of a body, then linear velocity of a point, per generalised velocity.
 
-    `q` (samples, dof): as for `feasid.regressor`; `body`: a body, or a link that is fixed to one;
-    `position` (3,): of the point in the frame of that body or link [m]. Returns (samples, 6, dof):
-    angular velocity of the body, then linear velocity of the point. Raises InputError: no such
-    body; joints that are coupled or in loops.
+    Shape (samples, 6, dof), in world axes; `body` and `position` as in `Contact`. Raises
+    InputError: no such body; joints that are coupled or in loops.
     """
     i, link = find_link(robot, body)
     if not robot.is_tree:

@@ -170,10 +170,7 @@ class ForwardModel:
         return nodes(self.robot)
 
     def mass_and_bias(self, q: Array, dq: Array) -> tuple[Array, Array]:
-        """Mass matrices (N, dof, dof), and torques without acceleration or dissipation (N, dof).
-
-        `q`, `dq` (N, dof): [rad or m, per s].
-        """
+        """Mass matrices (N, dof, dof), and torques without acceleration or dissipation (N, dof)."""
         count, dof = q.shape
         push = np.zeros((dof + 1, count, dof))
         push[np.arange(1, dof + 1), :, np.arange(dof)] = 1.0
@@ -217,10 +214,7 @@ class ForwardModel:
         return out
 
     def dry_friction(self, q: Array, dq: Array) -> Array:
-        """Size of dry friction, shape (N, dof) [N m or N]; at rest the torque that holds the joint.
-
-        `q`, `dq` (N, dof): [rad or m, per s].
-        """
+        """Size of dry friction (N, dof) [N m or N]; at rest the torque that holds the joint."""
         speed = np.maximum(np.abs(dq), BREAKING_SPEED)
         return np.abs(self._sum_terms(self._dry_friction_terms, q, speed))
 

@@ -169,9 +169,7 @@ def _shift_by_lever_arm(lever: tuple[Entry, ...], head: Array, tail: Array) -> N
     swept = cross(lever, head[:, 1:])
     acceleration, omega, velocity = head[:, 0], head[:, 2], swept[:, 1]
     acceleration -= swept[:, 0]
-    acceleration[0] -= omega[1] * velocity[2] - omega[2] * velocity[1]
-    acceleration[1] -= omega[2] * velocity[0] - omega[0] * velocity[2]
-    acceleration[2] -= omega[0] * velocity[1] - omega[1] * velocity[0]
+    acceleration -= cross(tuple(omega), velocity)
     tail -= swept[:, 2:]
 
 
@@ -182,7 +180,7 @@ def _add_joint_motion(
     angular, linear = node.motion[:3], node.motion[3:]
     spin, slide = _matrix_times_rates(angular, rate), _matrix_times_rates(linear, rate)
     if not is_zero(slide):
-        sliding = np.stack(_arrays(slide, rate.shape[1]))
+        sliding = np.stack([np.broadcast_to(x, rate.shape[1]) for x in slide])
         _add_terms(state.acceleration, _matrix_times_rates(linear, push))
         if not is_zero(spin):
             state.acceleration[...] += cross(spin, sliding)
@@ -198,17 +196,9 @@ def _add_joint_motion(
 def _matrix_times_rates(motion: Array, rates: Array) -> tuple[Entry, ...]:
     """``motion @ rates`` with zero rows as the number zero."""
     out: list[Entry] = []
-    for row in motion:
-        columns = np.flatnonzero(row)
-        if columns.size == 0:
-            out.append(0.0)
-        else:
-            total = (
-                row[columns[0]] * rates[columns[0]] if row[columns[0]] != 1.0 else rates[columns[0]]
-            )
-            for k in columns[1:]:
-                total = total + row[k] * rates[k]
-            out.append(total)
+    for row in motion.tolist():
+        terms = [x if c == 1.0 else c * x for c, x in zip(row, rates, strict=True) if c]
+        out.append(sum(terms[1:], start=terms[0]) if terms else 0.0)
     return tuple(out)
 
 
@@ -216,10 +206,6 @@ def _add_terms(vector: Array, terms: tuple[Entry, ...]) -> None:
     for r, term in enumerate(terms):
         if not (isinstance(term, float) and term == 0.0):
             vector[r] += term
-
-
-def _arrays(vector: tuple[Entry, ...], count: int) -> list[Array]:
-    return [np.full(count, x) if isinstance(x, float) else x for x in vector]
 
 
 # -- coupled joints and closed loops -------------------------------------------------------------

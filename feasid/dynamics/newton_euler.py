@@ -38,10 +38,7 @@ def newton_euler(
             pushed = pose.to_parent(force)
             base_force += pushed
             base_moment += pose.to_parent(moment)
-            p = pose.position
-            base_moment[0] += p[1] * pushed[2] - p[2] * pushed[1]
-            base_moment[1] += p[2] * pushed[0] - p[0] * pushed[2]
-            base_moment[2] += p[0] * pushed[1] - p[1] * pushed[0]
+            base_moment += cross(pose.position, pushed)
 
 
 def _node_wrench(state: NodeState, ten: Array) -> tuple[Array, Array]:
@@ -125,10 +122,8 @@ class WrenchRegressor:
             forces = [k for k in kept if k >= 6]
             return cls(_moment_regressor(state, moments), _force_regressor(state, forces))
         reduction = node.reduction[:, kept]
-        moment, force = (
-            _moment_regressor(state, list(range(9))),
-            _force_regressor(state, list(range(6, 10))),
-        )
+        moment = _moment_regressor(state, list(range(9)))
+        force = _force_regressor(state, list(range(6, 10)))
         return cls(
             np.einsum("iaN,ak->ikN", moment, reduction[:9]),
             np.einsum("iaN,ak->ikN", force, reduction[6:]),
@@ -203,11 +198,9 @@ a relative error of 2e-11 (tests/robot/test_term_table.py)."""
 
 
 def energy_regressors(robot: Robot, q: Array, dq: Array) -> tuple[Array, Array, Array]:
-    """Kinetic and potential energy and dissipation per unit of each parameter.
+    """Kinetic and potential energy and dissipation per unit of each parameter, (N, n) each.
 
-    The first is the row of Wensing et al. (2024) eq. (38).
-
-    `q`, `dq` (axes, N): joint coordinates, those of coupled joints included. Returns (N, n).
+    The first is the row of Wensing et al. (2024) eq. (38); q and dq are those of all joints.
     """
     kinetic, potential, friction = (np.zeros((q.shape[1], robot.size)) for _ in range(3))
     tree, zeros = nodes(robot), np.zeros_like(q)
@@ -267,9 +260,7 @@ def drive_energy(drive: Drive, symbol: str, q: Array, dq: Array) -> Array:
     acceleration, for the kinetic energy. Gauss's rule runs over the root of the integration
     variable, so that square roots of the speed are integrated exactly.
 
-    `symbol`: one of `feasid.robot.joint_terms.TERMS`; `q`, `dq` (N,): the drive's coordinate ``c .
-    q`` and its velocity. Returns (N,). Raises InputError: the term depends on the load, so that it
-    has no energy of its own.
+    Raises InputError: the term depends on the load, so that it has no energy of its own.
     """
     varies = TERMS[symbol].varies_with
     if TERMS[symbol].kind == "ripple":  # too many waves for a rule
