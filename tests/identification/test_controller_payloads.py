@@ -29,11 +29,9 @@ def load(seed: int, mass: float = 1.3) -> Payload:
     rng = np.random.default_rng(seed)
     points, weights = rng.normal(0, 0.1, (6, 3)), rng.uniform(0.1, 1, 6)
     weights *= mass / weights.sum()
-    centre = weights @ points / mass
-    arms = points - centre
-    about = sum(
-        w * (a @ a * np.eye(3) - np.outer(a, a)) for w, a in zip(weights, arms, strict=True)
-    )
+    homogeneous = np.c_[points, np.ones(6)]
+    ten = inertia.from_pseudo_inertia(homogeneous.T * weights @ homogeneous)
+    _, centre, about = inertia.to_mass_com_inertia(ten)
     return Payload(
         body="flange",
         mass=mass,
@@ -41,7 +39,7 @@ def load(seed: int, mass: float = 1.3) -> Payload:
         centre=centre,
         centre_std=np.zeros(3),
         inertia=about,
-        parameters=inertia.from_mass_com_inertia(mass, centre, about),
+        parameters=ten,
         residual=(1.0, 0.0),
         verified="",
     )

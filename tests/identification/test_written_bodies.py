@@ -136,40 +136,20 @@ def test_joint_terms_in_the_file_are_those_of_the_fit(written):
                 assert values.get(symbol, 0.0) == pytest.approx(own[symbol], rel=1e-12, abs=1e-300)
 
 
-@pytest.mark.sampled(0.25)
-def test_sidecar_holds_the_whole_model(written):
-    fit, (urdf, _), _ = written
-    whole = feasid.load_robot(urdf, **fit.robot.source.reading)
-    np.testing.assert_array_equal(whole.with_values(fit.delta).values, fit.delta)
-    assert whole.drives[0].symbols == fit.robot.drives[0].symbols
-    np.testing.assert_array_equal(whole.values, fit.robot.values)
-
-
 HELD = {"slide": 0.02}
 
 
-@pytest.fixture(scope="module")
-def gripper(tmp_path_factory):
-    """A fit of an arm whose last joint is held, as a gripper's, and its file."""
-    path = tmp_path_factory.mktemp("gripper") / "fitted.urdf"
+def test_a_fit_with_a_held_joint_is_what_is_read_back(tmp_path):
+    """By us, and by others: mass matrix and gravity with the joint where it is held."""
+    path = tmp_path / "fitted.urdf"
     robot = feasid.load_robot(ARM, lock=HELD)
     truth = robot.with_joint_terms()
     fit = feasid.fit(simulate(truth, arm_parameters(truth), 1, noise=0.02), robot, diagnose=False)
     fit.write(path, extensions=("mujoco",), force=True)
-    return fit, path
-
-
-def test_a_fit_with_a_held_joint_reads_back_as_it_is(gripper):
-    fit, path = gripper
     for again in (feasid.load_robot(path), feasid.load_robot(path, lock=HELD)):
         assert again.parameter_names == fit.robot.parameter_names
         np.testing.assert_allclose(again.values, fit.robot.values, rtol=1e-12, atol=1e-15)
-
-
-def test_other_readers_find_mass_on_links_of_held_joints(gripper):
-    """Mass matrix and gravity of both readers with the joint where it is held are the fit's."""
     mujoco, pinocchio = pytest.importorskip("mujoco"), pytest.importorskip("pinocchio")
-    fit, path = gripper
     bodies = fit.robot.without_joint_terms()
     free = pinocchio.buildModelFromUrdf(str(path))
     other = mujoco.MjModel.from_xml_path(str(path))

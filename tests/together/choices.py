@@ -48,14 +48,8 @@ class Choice:
 
 
 UNTRUE = (
-    "wrong",
-    "half",
-    "a tenth",
-    "a third",
-    "small",
-    "friction:none",
-    "drive_inertia:no",
-    "belt",
+    *("wrong", "half", "a tenth", "a third", "small"),
+    *("friction:none", "drive_inertia:no", "belt"),
 )
 """In labels of what is not true of the robot."""
 
