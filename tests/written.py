@@ -1,6 +1,8 @@
 """What files are rewritten with, and what of them changed."""
 
 import difflib
+import json
+import zipfile
 
 import numpy as np
 
@@ -21,6 +23,23 @@ def robot_of_text(data, path="<text>", limits=LIMITS, **options):
 def own_text(robot):
     """The text from which a robot was read, with its numbers."""
     return patch_source(robot, robot.source, FORMATS[robot.source.format])
+
+
+def model_of_archive(path):
+    """What a saved fit says in words."""
+    with zipfile.ZipFile(path) as archive:
+        return json.loads(archive.read("model.json"))
+
+
+def changed_archive(source, target, **members):
+    """A copy of an archive with other members; None leaves one out."""
+    with zipfile.ZipFile(source) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(target, "w") as archive:
+        for name, data in (content | members).items():
+            if data is not None:
+                archive.writestr(name, data)
+    return target
 
 
 def random_parameters(rng, count):

@@ -2,7 +2,6 @@
 
 import json
 import pickle
-import zipfile
 from functools import cache
 from itertools import pairwise
 
@@ -12,6 +11,7 @@ from arms import panda, ur5
 from logs import log_frame
 from pinned import assert_pinned
 from scipy import signal
+from written import changed_archive, model_of_archive
 
 import feasid
 from feasid.online.buffering import EvenGrid
@@ -189,19 +189,15 @@ def test_a_fit_that_was_saved_or_pickled_goes_on(memory, tmp_path):
 
 
 def test_a_damaged_file_is_refused(tmp_path):
-    fit = online(window=800)
-    fit.save(tmp_path / "a.feasid")
-    with zipfile.ZipFile(tmp_path / "a.feasid") as file:
-        members = {name: file.read(name) for name in file.namelist()}
-    model = json.loads(members["model.json"])
+    source = tmp_path / "a.feasid"
+    online(window=800).save(source)
+    model = model_of_archive(source)
     state = dict(model["record"]["of"]["state"]["items"])
     dict(state["_detector"]["items"])["_scatter"]["name"] = "a0"
     for name, text in (("b", json.dumps(model)), ("c", "[]"), ("d", json.dumps(model)[:99])):
-        with zipfile.ZipFile(tmp_path / f"{name}.feasid", "w") as file:
-            for member, content in (members | {"model.json": text}).items():
-                file.writestr(member, content)
+        damaged = changed_archive(source, tmp_path / f"{name}.feasid", **{"model.json": text})
         with pytest.raises(feasid.FeasidError, match="is not a saved fit"):
-            feasid.load(tmp_path / f"{name}.feasid")
+            feasid.load(damaged)
 
 
 # -- equations -------------------------------------------------------------------------------
