@@ -1,6 +1,5 @@
 """Logs as other programs record them: bags of ROS 2, controls of MuJoCo's actuators."""
 
-import mujoco
 import numpy as np
 import pandas as pd
 from rosbags.rosbag2 import StoragePlugin, Writer
@@ -51,6 +50,8 @@ ACTUATED = """<mujoco><option timestep="0.001" integrator="implicitfast"/><defau
 
 def simulated(text=ACTUATED, seconds=5.0):
     """A log of controls, with the forces that MuJoCo found."""
+    import mujoco
+
     model = mujoco.MjModel.from_xml_string(text)
     data, rng = mujoco.MjData(model), np.random.default_rng(0)
     phase, every = rng.uniform(0, 6, (3, model.nu)), 5

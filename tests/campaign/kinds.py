@@ -232,23 +232,10 @@ def parquets(folder):
 
 def bag(folder, plugin):
     """A bag's folder, of ROS 2."""
-    from rosbags.rosbag2 import StoragePlugin, Writer
-    from rosbags.typesys import Stores, get_typestore
+    from recorded import StoragePlugin, batches, write
 
-    store = get_typestore(Stores.ROS2_HUMBLE)
-    types, name = store.types, "sensor_msgs/msg/JointState"
-    joints = arm().joints
-    where = folder / f"bag_{plugin}"
-    with Writer(where, version=9, storage_plugin=StoragePlugin[plugin]) as writer:
-        connection = writer.add_connection("/joint_states", name, typestore=store)
-        for row in log().head(ROWS_AS_TEXT).to_dict("records"):
-            ns = int(row["t"] * 1e9) + 10**9
-            stamp = types["builtin_interfaces/msg/Time"](ns // 10**9, ns % 10**9)
-            header = types["std_msgs/msg/Header"](stamp, "")
-            values = [np.array([row[f"{k}_{n}"] for n in joints]) for k in ("q", "dq", "tau")]
-            message = types[name](header, list(joints), *values)
-            writer.write(connection, ns, store.serialize_cdr(message, name))
-    return where
+    rows = batches(log().head(ROWS_AS_TEXT), arm().joints)
+    return write(folder / f"bag_{plugin}", rows, StoragePlugin[plugin])
 
 
 def mcap(folder):
