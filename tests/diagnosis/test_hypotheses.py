@@ -24,57 +24,54 @@ def serious(df, robot, options):
     return [f for f in feasid.diagnose(df, robot, **options) if f.level != "note"]
 
 
-def first(df, robot, options):
-    found = serious(df, robot, options)
+def first(name, df=None, robot=None, **more):
+    """The first serious finding of a recorded log, or of what was made of it or its robot."""
+    log, described, options = recorded(name)
+    found = serious(log if df is None else df, robot or described, {**options, **more})
     return found[0] if found else None
 
 
+def joints_of(name):
+    return recorded(name)[1].joints
+
+
 def everything_with_a_sign(name):
-    _, robot, options = recorded(name)
-    found = first(changed(name, ["tau"], np.negative), robot, options)
-    return found.code == "sign" and found.joints == robot.joints
+    found = first(name, changed(name, ["tau"], np.negative))
+    return found.code == "sign" and found.joints == joints_of(name)
 
 
 def another_order(name):
-    _, robot, options = recorded(name)
-    found = first(changed(name, ["tau"], lambda x: np.roll(x, 1, axis=1)), robot, options)
-    return found.code == "swap" and len(found.joints) >= robot.dof - 1  # one may stay unexplained
+    found = first(name, changed(name, ["tau"], lambda x: np.roll(x, 1, axis=1)))
+    enough = len(joints_of(name)) - 1  # one may stay unexplained
+    return found.code == "swap" and len(found.joints) >= enough
 
 
 def a_reversed_axis(name, joint, kinds):
-    _, robot, options = recorded(name)
-    found = first(changed(name, kinds, np.negative, [joint]), robot, options)
-    return (found.code, found.joints) == ("reversed", (robot.joints[joint],))
+    found = first(name, changed(name, kinds, np.negative, [joint]))
+    return (found.code, found.joints) == ("reversed", (joints_of(name)[joint],))
 
 
 def another_zero(name, joint, degrees):
-    df, robot, options = recorded(name)
-    offsets = dict(options.get("offsets", {}))
-    key = robot.joints[joint]
-    offsets[key] = offsets.get(key, 0.0) + np.deg2rad(degrees)
-    found = first(df, robot, {**options, "offsets": offsets})
-    given = recorded(name)[2].get("offsets", {}).get(key, 0.0)
-    back = np.exp(1j * (found.options["offsets"][key] - given)) if found.joints == (key,) else 0
+    given, key = recorded(name)[2].get("offsets", {}), joints_of(name)[joint]
+    right = given.get(key, 0.0)
+    found = first(name, offsets={**given, key: right + np.deg2rad(degrees)})
+    back = np.exp(1j * (found.options["offsets"][key] - right)) if found.joints == (key,) else 0
     return found.code == "zero" and abs(back - 1) < 0.01
 
 
 def another_gravity(name, gravity):
-    df, robot, options = recorded(name)
-    found = first(df, robot.with_gravity(gravity), options)
+    found = first(name, robot=recorded(name)[1].with_gravity(gravity))
     return found.code == "gravity" and found.values["gravity"] == (0.0, 0.0, -9.81)
 
 
 def a_common_factor(name, factor):
-    _, robot, options = recorded(name)
-    found = first(changed(name, ["tau"], lambda x: x * factor), robot, options)
+    found = first(name, changed(name, ["tau"], lambda x: x * factor))
     return found.code == "scale" and abs(found.values["factor"] / factor - 1) < FACTOR_ERROR
 
 
 def torques_of_another_motion(name):
-    _, robot, options = recorded(name)
     rng = np.random.default_rng(0)
-    noise = changed(name, ["tau"], lambda x: x.std(axis=0) * rng.normal(size=x.shape))
-    found = first(noise, robot, options)
+    found = first(name, changed(name, ["tau"], lambda x: x.std(axis=0) * rng.normal(size=x.shape)))
     return found.code == "unexplained" and found.level == "error"
 
 

@@ -42,16 +42,14 @@ def truth_of(robot, extra, body="2"):
 def log_with(terms, extra, seed=0, noise=0.005, features=None):
     words = ("viscous", "coulomb", "offset", *terms)
     robot = described().with_joint_terms(words, True, features=features).with_transition(0.005)
-    truth = truth_of(robot, extra)
-    return robot, truth, simulate(robot, truth, seed, samples=SAMPLES, noise=noise)
+    return simulate(robot, truth_of(robot, extra), seed, samples=SAMPLES, noise=noise)
 
 
 @pytest.fixture(scope="module", params=TERMS)
 def case(request):
     term = request.param
-    robot, truth, log = log_with([term], TERMS[term])
-    fit = feasid.fit(log, described(), candidates=OPTIONS, diagnose=False)
-    return term, robot, truth, log, fit
+    log = log_with([term], TERMS[term])
+    return term, log, feasid.fit(log, described(), candidates=OPTIONS, diagnose=False)
 
 
 def symbols(fit, body):
@@ -59,7 +57,7 @@ def symbols(fit, body):
 
 
 def test_the_term_that_a_joint_has_is_chosen_there_and_not_elsewhere(case):
-    term, _, _, _, fit = case
+    term, _, fit = case
     assert symbols(fit, "2") >= set(FRICTION[term])
     assert not symbols(fit, "1") & {s for t in OPTIONS for s in FRICTION[t]}
     (note,) = [n for n in fit.notes if n.code == "term-added" and n.values["term"] == term]
@@ -67,14 +65,14 @@ def test_the_term_that_a_joint_has_is_chosen_there_and_not_elsewhere(case):
 
 
 def test_its_coefficients_are_found(case):
-    term, _, _, _, fit = case
+    term, _, fit = case
     found = fit.joint_terms.loc["2"]
     for symbol, value in TERMS[term].items():
         assert found[symbol] == pytest.approx(value, rel=FOUND)
 
 
 def test_the_fit_is_certified_saved_and_written_with_it(case, tmp_path):
-    _, _, _, log, fit = case
+    _, log, fit = case
     assert "satisfies every constraint" in fit.certificate.verify()
     fit.save(tmp_path / "arm.feasid")
     saved = feasid.load(tmp_path / "arm.feasid")
@@ -90,7 +88,7 @@ def test_the_fit_is_certified_saved_and_written_with_it(case, tmp_path):
 
 
 def test_the_table_shows_why(case, tmp_path):
-    term, _, _, _, fit = case
+    term, _, fit = case
     table = fit.selection
     assert list(table.columns) == [f.name for f in dataclasses.fields(SelectionEntry)]
     entered = table[table["entered"]]
@@ -105,7 +103,7 @@ def test_the_table_shows_why(case, tmp_path):
 
 def test_terms_that_are_not_on_offer_are_reported(case):
     """With `candidates` that lack it the search still names the term and the option for it."""
-    term, _, _, log, _ = case
+    term, log, _ = case
     fit = feasid.fit(log, described(), candidates=(), diagnose=False)
     (note,) = [n for n in fit.notes if n.code == "lacking" and n.values["kind"] == term]
     assert note.values["joints"] == ["2"]
@@ -114,7 +112,7 @@ def test_terms_that_are_not_on_offer_are_reported(case):
 
 
 def test_nothing_is_added_by_default():
-    _, _, log = log_with([], {})
+    log = log_with([], {})
     fit = feasid.fit(log, described(), diagnose=False)
     assert not {s for d in fit.robot.drives for s in d.symbols} & {
         s for t in (*OPTIONS, "compensator") for s in FRICTION[t]
@@ -123,12 +121,12 @@ def test_nothing_is_added_by_default():
 
 def test_friction_that_would_drive_a_joint_is_not_fitted():
     """The log's own friction pushes backwards: the model's may not."""
-    _, _, log = log_with(["direction"], {"fd": 1.6, "fv": 0.5})
+    log = log_with(["direction"], {"fd": 1.6, "fv": 0.5})
     terms = ("viscous", "coulomb", "offset", "direction")
     fit = feasid.fit(log, described(), friction=terms, diagnose=False)
     found = fit.joint_terms.loc["2"]
     assert abs(found["fd"]) <= found["fv"]
-    _, _, log = log_with(["stribeck"], {"fb": -1.0})
+    log = log_with(["stribeck"], {"fb": -1.0})
     terms = ("viscous", "coulomb", "offset", "stribeck")
     fit = feasid.fit(log, described(), friction=terms, diagnose=False)
     assert fit.joint_terms.loc["2", "fb"] >= 0.0
@@ -151,13 +149,13 @@ FEATURES = {
 @pytest.fixture(scope="module")
 def featured():
     extra = {"u1": 2.0, "p1": 0.4, "u2": -0.5}
-    robot, truth, log = log_with([], extra, features=FEATURES)
+    log = log_with([], extra, features=FEATURES)
     bare = described().with_joint_terms(features=FEATURES, drive_inertia=True)
-    return extra, robot, truth, log, feasid.fit(log, bare, diagnose=False)
+    return extra, log, feasid.fit(log, bare, diagnose=False)
 
 
 def test_features_of_the_callers_own_are_fitted(featured):
-    extra, _, _, log, fit = featured
+    extra, log, fit = featured
     for symbol, value in extra.items():
         assert fit.joint_terms.loc["2", symbol] == pytest.approx(value, rel=FOUND)
     assert fit.errors(log)["all"] < 0.05
@@ -194,13 +192,13 @@ def test_a_feature_that_is_none_is_named():
 
 
 def test_no_candidates_are_not_the_default():
-    _, _, log = log_with(["sqrt"], {"fs": 2.0})
+    log = log_with(["sqrt"], {"fs": 2.0})
     chosen = feasid.fit(log, described(), diagnose=False)
     assert "fs" in symbols(chosen, "2")
 
 
 def test_candidates_need_stretches_and_names():
-    _, _, log = log_with([], {})
+    log = log_with([], {})
     with pytest.raises(InputError, match="candidates"):
         feasid.fit(log, described(), candidates=("stribeck",), filtering="signals")
     with pytest.raises(InputError, match="stribeck"):

@@ -124,25 +124,16 @@ def test_a_name_is_given_once():
                              motor="upper")  # fmt: skip
 
 
-URDF = """<robot name="master"><link name="base"/>
-<joint name="shoulder" type="continuous"><parent link="base"/><child link="upper"/>
-<axis xyz="0 1 0"/></joint><link name="upper"><inertial><mass value="1"/>
-<inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link>
-<joint name="elbow" type="continuous"><parent link="upper"/><child link="fore"/>
-<origin xyz="0 0 0.3"/><axis xyz="0 1 0"/></joint><link name="fore"><inertial><mass value="1"/>
-<inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>"""
-
-
 def test_a_table_beside_a_file_says_so_too(tmp_path, capsys):
     path, line = tmp_path / "master.urdf", {"shoulder": "shoulder", "elbow": "elbow"}
-    path.write_text(URDF)
+    feasid.write(feasid.load_robot(arm(False)), path)
     table = {"format": "feasid loops", "version": 1}
     table["parallelograms"] = [{**line, "reach": [-0.1, 0, 0]}]
     loop_table_path(path).write_text(json.dumps(table))
     robot = feasid.load_robot(path)
     plain = feasid.load_robot(path, sidecar=False)
     told = feasid.parallelogram(plain, "shoulder", "elbow", (-0.1, 0, 0))
-    assert robot.coordinates == told.coordinates == ("shoulder", "crank")
+    assert robot.coordinates == told.coordinates == ("turn", "shoulder", "crank")
     assert feasid.base_parameters(robot).size == feasid.base_parameters(told).size
     assert main(["base-parameters", str(path)]) == 0
     assert "crank" in capsys.readouterr().out
