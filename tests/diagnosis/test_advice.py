@@ -207,7 +207,8 @@ def harm_of(name, fault):
 
 
 CASES = [(LOGS[(k + j) % len(LOGS)], fault) for k, fault in enumerate(FAULTS) for j in (0, 2)]
-"""Every fault in two of the logs."""
+CASES += [(name, "as it is") for name in LOGS if (name, "as it is") not in CASES]
+"""Every fault in two of the logs, and no fault in all of them."""
 
 
 @pytest.mark.parametrize(("name", "fault"), CASES)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from faults import WHOLE, clean, halves, recorded, simulated
+from faults import clean, simulated
 from simulated import Conditions, hidden
 
 import feasid
-from feasid.logs.checks.findings import merge_options
 from feasid.logs.recording import Recording
 
 pytestmark = pytest.mark.slow  # fits of whole logs, several each
@@ -79,16 +78,3 @@ def test_a_log_that_cannot_be_fitted_without_advice_is_mended():
     assert found.gain == 1.0
     assert found.options == {"nan": "drop-segments"}
     feasid.fit(log, robot, **found.options)
-
-
-@pytest.mark.parametrize("name", ["kuka_lwr4", "unitree_z1", "staubli_tx40", "kinova_gen3" + WHOLE])
-def test_advice_on_real_logs_does_no_harm(name):
-    log, robot, options = recorded(name)
-    first, second = halves(log)
-    found = feasid.diagnose(first, robot, **options).options
-    if not found:
-        return
-    before = feasid.fit(first, robot, diagnose=False, **options).errors(second)["all"]
-    more = merge_options([options, found])
-    after = feasid.fit(first, robot, diagnose=False, **more).errors(second, exclude=())["all"]
-    assert after <= HARM * before
