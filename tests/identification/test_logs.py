@@ -17,19 +17,15 @@ from feasid.errors import InputError
 FIT = {"diagnose": False, "candidates": ()}
 
 
-@pytest.fixture(scope="module", params=KINDS)
-def odd(request, run_seed):
-    kind, logs, at, joint = odd_logs("kuka_lwr4", run_seed, request.param)
-    return request.param, kind, logs, at, joint, feasid.fit(logs, kind.robot, **FIT)
-
-
 @pytest.fixture(scope="module")
 def run_seed():
     return random.randrange(100_000)  # repeated by --randomly-seed
 
 
-def test_the_log_that_differs_is_named_with_its_kind_and_size(odd):
-    what, kind, _, at, joint, fit = odd
+@pytest.mark.parametrize("what", KINDS)
+def test_the_log_that_differs_is_named_with_its_kind_and_size(what, run_seed):
+    kind, logs, at, joint = odd_logs("kuka_lwr4", run_seed, what)
+    fit = feasid.fit(logs, kind.robot, **FIT)
     (difference,) = fit.logs.differences
     assert (difference.log, difference.kind) == (at, what)
     if what in ("friction", "gain"):
