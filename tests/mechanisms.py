@@ -33,6 +33,14 @@ class Half:
         return float(self.twice) * 2**0.5 / 2
 
 
+def tilted(rotation, n):
+    """Turned about the second axis by an angle of nearly 2 / n."""
+    bottom = n * n + 1
+    c, s = Fraction(n * n - 1, bottom), Fraction(2 * n, bottom)
+    turn = [[c, 0, s], [0, 1, 0], [-s, 0, c]]
+    return [[sum(r[k] * turn[k][j] for k in range(3)) for j in range(3)] for r in rotation]
+
+
 def turned_by_45_degrees(rotation):
     """A rational rotation, turned about its third axis."""
     out = []

@@ -18,6 +18,7 @@ from mechanisms import (
     random_mechanism,
     rational_rotation,
     residue,
+    tilted,
     turned_by_45_degrees,
 )
 
@@ -48,14 +49,6 @@ class Case:
 
     def exact(self):
         return exact_base(self.mechanism, self.seed, self.static, self.measured, self.held)
-
-
-def tilted(rotation, n):
-    """Turned about the second axis by an angle of nearly 2 / n."""
-    bottom = n * n + 1
-    c, s = Fraction(n * n - 1, bottom), Fraction(2 * n, bottom)
-    turn = [[c, 0, s], [0, 1, 0], [-s, 0, c]]
-    return [[sum(r[k] * turn[k][j] for k in range(3)) for j in range(3)] for r in rotation]
 
 
 def random_case(seed):

@@ -5,14 +5,12 @@ its singular values have no clear gap nothing is compared; a mechanism whose loo
 name is none.
 """
 
-from importlib.metadata import distribution
-from pathlib import Path
-
 import mujoco
 import numpy as np
 import pytest
 from closed import directions, open_torques, regressor_of, tree_regressor, unconstrained
 from generated import one_loop, parallelogram_arm, tree_with_couplings
+from mjcf_files import wheel_models
 from proof_campaign import mechanism
 
 import feasid
@@ -67,15 +65,10 @@ def clear_rank(rows):
     return rank if values[rank - 1] / values[rank] >= GAP else None
 
 
-def wheel_models():
+def dynamic_models():
     """Models in wheels: those of gymnasium, and the one that MuJoCo tests itself with."""
-    found = [
-        Path(str(wheel.locate_file(file)))
-        for wheel in (distribution("gymnasium"), distribution("mujoco"))
-        for file in wheel.files or ()
-        if file.suffix == ".xml" and file.parent.name in ("assets", "testdata")
-    ]
-    return sorted(path for path in found if "<joint" in path.read_text())
+    places = ("assets", "testdata")
+    return [p for p in wheel_models() if p.parent.name in places and "<joint" in p.read_text()]
 
 
 SOME = ("hopper", "reacher", "inverted_double_pendulum")
@@ -84,7 +77,7 @@ SOME = ("hopper", "reacher", "inverted_double_pendulum")
 @pytest.mark.parametrize(
     "path",
     [pytest.param(p, id=p.stem, marks=[] if p.stem in SOME else pytest.mark.slow)
-     for p in wheel_models()],
+     for p in dynamic_models()],
 )  # fmt: skip
 def test_count_of_models_in_wheels_is_the_rank_of_mujocos_dynamics(path):
     """Without friction, springs, fluid and couplings: of the bodies alone."""

@@ -1,10 +1,10 @@
 """The example of the legged robot: counts of Table 5, pattern of Table 6, a figure."""
 
-import importlib.util
 import json
 from functools import cache
 from pathlib import Path
 
+import cheetah as example
 import numpy as np
 import pytest
 
@@ -15,21 +15,13 @@ FELT = 0.1  # [N m, N] what a wrong model is off by at least; right ones are at 
 
 
 @cache
-def example():
-    spec = importlib.util.spec_from_file_location("cheetah", ROOT / "examples" / "cheetah.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@cache
 def study():
-    return example().study()
+    return example.study()
 
 
 def test_geometry_is_the_published_one():
     published = REFERENCE["models"]["CheetahLeg"]["bodies"]
-    for ours, theirs in zip(example().LEG["bodies"], published, strict=True):
+    for ours, theirs in zip(example.LEG["bodies"], published, strict=True):
         assert ours["position"] == theirs["p_in_parent"]
         assert ours["rotation"] == theirs["R_parent_from_joint"]
         assert ours["rotor"]["position"] == theirs["rotor"]["p_in_parent"]
@@ -51,19 +43,19 @@ def test_motions_show_all_that_can_be_shown():
 
 
 def test_marks_are_those_of_table_5():
-    rows = {line.split()[0]: line.split()[1:] for line in example().table_5()}
+    rows = {line.split()[0]: line.split()[1:] for line in example.table_5()}
     assert rows["Lxz"] == ["✕", "●", "★", "★", "●", "★"]
     assert rows["rotor_Lzz"] == ["○", "○", "★", "★", "★", "★"]
 
 
 def test_floating_identification_is_right_everywhere():
     _, floating, _, _ = study()
-    assert max(part.max() for part in floating) < example().ZERO
+    assert max(part.max() for part in floating) < example.ZERO
 
 
 def test_bench_identification_fails_in_the_pattern_of_table_6():
     _, _, fixed, _ = study()
-    zero = example().ZERO
+    zero = example.ZERO
     assert fixed.bench.max() < zero
     abad, hip, knee = fixed.legs
     assert abad > FELT
@@ -77,14 +69,14 @@ def test_errors_vanish_exactly_where_those_of_table_6_do():
     """Not their sizes, which are those of masses that are not public."""
     _, floating, fixed, _ = study()
     for name, errors in (("floating torso", floating), ("fixed torso", fixed)):
-        ours = [part > example().ZERO for part in errors]
-        np.testing.assert_array_equal(ours, np.array(example().PUBLISHED[name]) > 0)
+        ours = [part > example.ZERO for part in errors]
+        np.testing.assert_array_equal(ours, np.array(example.PUBLISHED[name]) > 0)
 
 
 def test_it_prints_and_draws(tmp_path, capsys):
     pytest.importorskip("matplotlib").use("Agg")
     path = tmp_path / "figure.png"
-    example().main(str(path))
+    example.main(str(path))
     assert path.stat().st_size > 1000
     out = capsys.readouterr().out
     assert "24 floating, 18 fixed" in out

@@ -18,6 +18,7 @@ from mechanisms import (
     mechanism_of,
     random_mechanism,
     reframed,
+    tilted,
 )
 from robots import wam
 
@@ -179,7 +180,7 @@ def test_small_tilts_and_offsets_never_pass_in_silence(size):
         before = exact_count(mechanism, seed)
         joint = mechanism.joints[int(rng.integers(len(mechanism.joints)))]
         if seed % 3:
-            joint.rotation = turned(joint.rotation, Fraction(int(2 / size)))
+            joint.rotation = tilted(joint.rotation, int(2 / size))
         else:
             joint.position[0] += Fraction(int(size * 10**14), 10**14)
         count = exact_count(mechanism, seed)
@@ -192,14 +193,6 @@ def test_small_tilts_and_offsets_never_pass_in_silence(size):
             continue
         assert elsewhere.size == count or elsewhere.warnings
     assert decided
-
-
-def turned(rotation, n):
-    """Turned about the second axis by an angle of nearly 2 / n."""
-    bottom = n * n + 1
-    c, s = (n * n - 1) / bottom, 2 * n / bottom
-    turn = [[c, 0, s], [0, 1, 0], [-s, 0, c]]
-    return [[sum(r[k] * turn[k][j] for k in range(3)) for j in range(3)] for r in rotation]
 
 
 @pytest.mark.parametrize("tilt", [1e-6, 1e-7, 1e-8, 1e-10])
@@ -254,14 +247,15 @@ def test_static_count_is_exact(seed):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_count_from_some_measured_joints_is_exact(seed):
+@pytest.mark.parametrize("static", [False, True], ids=["moving", "at rest"])
+def test_count_from_some_measured_joints_is_exact(seed, static):
     rng = np.random.default_rng([2, seed])
     mechanism = random_mechanism(rng, largest=8)
     n = len(mechanism.joints)
     some = sorted(rng.choice(n, size=rng.integers(1, n + 1), replace=False).tolist())
     robot = mechanism.robot()
-    base = base_parameters(robot, measured=[robot.joints[j] for j in some])
-    assert base.size == exact_count(mechanism, seed, measured=some)
+    base = base_parameters(robot, measured=[robot.joints[j] for j in some], static=static)
+    assert base.size == exact_count(mechanism, seed, measured=some, static=static)
 
 
 # -- relations between runs ------------------------------------------------------------------

@@ -4,10 +4,9 @@ The rank of a random regressor is clear when its singular values have a gap. Rob
 round their angles, or have millimetre offsets beside metres, may have none: they are listed.
 """
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+from robots import example_urdfs
 
 import feasid
 from feasid.errors import FeasidError
@@ -19,12 +18,7 @@ GAP = 1e4  # what makes a rank clear
 FLOOR = 1e-14  # relative size of singular values that are rounding
 
 
-def robot_files():
-    root = Path(pin.__file__).parents[4] / "share" / "example-robot-data" / "robots"
-    return sorted(root.rglob("*.urdf"))
-
-
-FILES = robot_files()
+FILES = example_urdfs()
 
 COMMON = ("ur5_robot", "talos_left_arm", "solo12", "a1", "so100", "kinova", "bolt", "z1", "xarm7")
 
@@ -82,18 +76,12 @@ def compare(path, floating):
         assert not base.warnings
 
 
-def named(path):
-    return path.stem
-
-
 @pytest.mark.sampled(0.2)
 @pytest.mark.parametrize("floating", [False, True], ids=["fixed", "floating"])
-@pytest.mark.parametrize("path", FILES, ids=named)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_count_of_every_robot_is_the_rank_of_pinocchios_regressor(path, floating):
     compare(path, floating)
 
 
 def test_robots_are_found():
-    if not FILES:
-        pytest.skip("example-robot-data is not installed")
     assert {p.stem for p in FILES} >= set(COMMON)

@@ -93,17 +93,6 @@ def test_long_chains_are_checked_along_their_whole_length():
 # -- rest, tiny offsets -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_at_rest_some_measured_joints_show_statics_only(seed):
-    rng = np.random.default_rng([21, seed])
-    mechanism = random_mechanism(rng, largest=8)
-    n = len(mechanism.joints)
-    some = sorted(rng.choice(n, size=rng.integers(1, n + 1), replace=False).tolist())
-    robot = mechanism.robot()
-    base = base_parameters(robot, measured=[robot.joints[j] for j in some], static=True)
-    assert base.size == exact_count(mechanism, seed, measured=some, static=True)
-
-
 def test_ur5_at_rest_without_its_first_two_joints():
     path = next(p for p in example_urdfs() if p.stem == "ur5_robot")
     robot = feasid.load_robot(path)
