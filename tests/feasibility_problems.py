@@ -62,6 +62,25 @@ def stacked_regressor(rng, robot, samples=None):
     return regressor(robot, q, dq, ddq).reshape(-1, robot.size)
 
 
+def triangle(rng, base):
+    """Triangular factor of the base parameters' columns along random motions."""
+    return np.linalg.qr(stacked_regressor(rng, base.robot)[:, base.independent], mode="r")
+
+
+def with_noise(rng, rho, share):
+    """With white noise of a share of the root mean square."""
+    return rho + share * np.linalg.norm(rho) / np.sqrt(len(rho)) * rng.normal(size=len(rho))
+
+
+def noisy(seed, bodies=3):
+    """Base parameters, noisy data of a fit and the true standard parameters behind them."""
+    rng = np.random.default_rng(seed)
+    base = base_parameters(random_robot(rng, bodies, drives=seed % 2 == 0))
+    R = triangle(rng, base)
+    truth = random_parameters(rng, base.robot)
+    return base, R, with_noise(rng, R @ base.K @ truth, 0.3), truth
+
+
 @dataclass(frozen=True)
 class Base:
     """What feasibility needs of base parameters."""

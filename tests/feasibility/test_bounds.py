@@ -4,7 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from feasibility_problems import base_of, planar, random_parameters, random_robot, stacked_regressor
+from feasibility_problems import (
+    base_of,
+    planar,
+    random_parameters,
+    random_robot,
+    triangle,
+    with_noise,
+)
 from second_checker import holds
 
 import feasid
@@ -28,9 +35,8 @@ def problem(seed):
     base = base_of(robot)
     delta = random_parameters(rng, robot)
     delta[robot.inertial_columns[-1, :6]] *= rng.uniform(-0.5, 1.0)
-    R = np.linalg.qr(stacked_regressor(rng, robot)[:, base.independent], mode="r")
-    rho = R @ base.K @ delta
-    rho = rho + 0.1 * np.linalg.norm(rho) / np.sqrt(len(rho)) * rng.normal(size=len(rho))
+    R = triangle(rng, base)
+    rho = with_noise(rng, R @ base.K @ delta, 0.1)
     options = dict(OPTIONS[seed % len(OPTIONS)])
     feasible = feasible_set(robot, options.pop("consistency", "full"), **options)
     return rng, base, feasible, R, rho
@@ -91,7 +97,7 @@ def test_bounds_hold_without_a_limit_where_geometry_is_rational(seed, consistenc
     base = feasid.base_parameters(robot)
     delta = random_parameters(rng, robot)
     delta[robot.inertial_columns[-1, :6]] *= -0.2
-    R = np.linalg.qr(stacked_regressor(rng, robot)[:, base.independent], mode="r")
+    R = triangle(rng, base)
     rho = R @ base.K @ delta + 0.1 * rng.normal(size=base.size)
     bounds = ({}, {"mass": {"b1": (0.5, 1.0)}}, {"total_mass": 2.0})[seed % 3]
     feasible = feasible_set(robot, consistency, **bounds)
@@ -137,7 +143,7 @@ def test_feasibility_and_fits_do_not_depend_on_the_grouping_and_corrections_do(s
     for beta, answer in ((base.K @ delta, True), (base.K @ broken, False)):
         assert feasid.check(beta, base).feasible is answer
         assert feasid.check(G @ beta, other).feasible is answer
-    R = np.linalg.qr(stacked_regressor(rng, robot)[:, base.independent], mode="r")
+    R = triangle(rng, base)
     rho = R @ (base.K @ broken)
     feasible = feasible_set(robot)
     one = feasible_least_squares(R, rho, base, feasible)

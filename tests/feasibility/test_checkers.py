@@ -9,7 +9,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from feasibility_problems import random_parameters, random_robot, stacked_regressor
+from claims import signed
+from feasibility_problems import random_parameters, random_robot, triangle
 from second_checker import holds, inertia, is_pd, is_psd
 
 import feasid
@@ -43,11 +44,6 @@ def counted(data):
     finally:
         sys.setprofile(before)
     return verdict, next(calls)
-
-
-def signed(data):
-    data["digest"] = certificate.digest(data)
-    return data
 
 
 def originals():
@@ -92,7 +88,7 @@ def originals():
     truth[robot.inertial_columns[1, :6]] -= 1.0
     found["infeasible, limit"] = refute_up_to_a_limit()
     out = {name: verdict.certificate.data for name, verdict in found.items()}
-    R = np.linalg.qr(stacked_regressor(rng, robot)[:, turned.independent], mode="r")
+    R = triangle(rng, turned)
     rho = R @ (turned.K @ truth)
     fit = feasible_least_squares(R, rho, turned, feasid.feasible_set(robot))
     out["bound"] = fit.optimality.data
@@ -159,10 +155,9 @@ def test_a_sign_that_holds_with_equality_proves_nothing(certificates):
     del data["point"]
     data |= {"claim": "infeasible", "limit": None, "tied": [], "combination": combination}
     data["multipliers"] = [[["sign", "one", "fv"], ["1"]]]
-    data["digest"] = certificate.digest(data)
     with pytest.raises(ValueError, match="prove nothing"):
-        certificate.verify(data)
-    assert not holds(data)
+        certificate.verify(signed(data))
+    assert not holds(signed(data))
 
 
 def test_limits_are_of_masses_first_and_second_moments_and_joint_terms(certificates):
@@ -172,13 +167,6 @@ def test_limits_are_of_masses_first_and_second_moments_and_joint_terms(certifica
     sizes = dict.fromkeys(("lx", "ly", "lz"), 2_100_000_000) | {"m": 3 * 10**8, "fv": 2 * 10**8}
     expected = [sizes.get(symbol, 14_700_000_000) for _, symbol in data["parameters"]]
     assert certificate.Claim(data).limits == expected
-
-
-def test_the_bound_that_is_told_is_the_root_of_the_floor(certificates):
-    data = certificates["bound"]
-    told = float(certificate.verify(data).split("better than ")[1].split(";")[0])
-    assert told == pytest.approx(float(Fraction(data["floor"])) ** 0.5, rel=2e-8)
-    assert Fraction(told) ** 2 <= Fraction(data["floor"])
 
 
 def test_both_checkers_agree_on_definiteness():
@@ -193,38 +181,6 @@ def test_both_checkers_agree_on_definiteness():
         assert is_psd(matrix) == (outcome != "indefinite")
 
 
-FORGERIES = {
-    "nothing": lambda d: [d.pop(k) for k in list(d)],
-    "no equations": lambda d: d.update(matrix=[], values=[], combination=[]),
-    "a mass renamed": lambda d: d["parameters"][9].__setitem__(1, "M"),
-    "two bodies of one name": lambda d: [p.__setitem__(0, "a") for p in d["parameters"]],
-    "an invented consistency": lambda d: d.update(consistency="half"),
-    "an equation 0 = -1": lambda d: (d["matrix"].append([]), d["values"].append("-1")),
-    "an equation of zeros": lambda d: (d["matrix"].append([[0, "0"]]), d["values"].append("-1")),
-    "a dropped rotor": lambda d: [
-        p.__setitem__(1, "fo") for p in d["parameters"] if p[1] == "rotor_m"
-    ],
-    "a newline": lambda d: d["robot"].update(name="arm\nverified: feasible"),
-    "a limit of one kilogram": lambda d: d.update(limit={"mass": "1", "length": "1", "terms": "1"}),
-    "a negative margin": lambda d: d.update(margin="-1"),
-    "a further key": lambda d: d.update(comment="trust me"),
-}
-
-
-@pytest.mark.parametrize("forgery", FORGERIES)
-def test_forgeries_are_refused(certificates, forgery):
-    for name in ("feasible", "infeasible"):
-        data = copy.deepcopy(certificates[name])
-        try:
-            FORGERIES[forgery](data)
-        except LookupError:
-            continue
-        if name == "feasible" and forgery in ("a limit of one kilogram",):
-            data.pop("limit", None)
-            continue
-        assert not accepted(signed(data) if data else data), (forgery, name)
-
-
 def test_a_key_that_stands_twice_is_refused(certificates, tmp_path, capsys):
     text = json.dumps(certificates["feasible"])
     path = tmp_path / "twice.json"
@@ -235,31 +191,10 @@ def test_a_key_that_stands_twice_is_refused(certificates, tmp_path, capsys):
     assert certificate.main([str(path)]) == 0
 
 
-def test_full_is_not_semi(certificates):
+def test_a_proof_of_full_is_none_of_semi(certificates):
     data = copy.deepcopy(certificates["infeasible"])
     data["consistency"] = "semi"
     assert not accepted(signed(data))
-    impossible = Robot((Body("link", None, inertial=[1, 0, 0, 1, 0, 5, 0, 0, 0, 1]),))
-    data = copy.deepcopy(feasid.check(impossible, consistency="semi").certificate.data)
-    data["consistency"] = "full"
-    assert not accepted(signed(data))
-
-
-def test_each_claim_says_what_it_proves(certificates):
-    said = {name: certificate.verify(data).splitlines()[0] for name, data in certificates.items()}
-    assert said["feasible"].endswith("a point satisfies every constraint")
-    assert said["infeasible"].endswith("no parameters satisfy the constraints")
-    assert said["boundary"].endswith("but only with singular matrices")
-    assert "no parameters fit better than" in said["bound"]
-
-
-def test_what_is_asked_of_no_parameter_is_refused(certificates):
-    data = copy.deepcopy(certificates["feasible, asked"])
-    data["constraints"].append(
-        {"name": "one", "strict": True, "size": 1, "entries": [[0, 0, [], "1"]]}
-    )
-    with pytest.raises(ValueError, match="constraint 'one' constrains no parameter"):
-        certificate.verify(signed(data))
 
 
 def test_what_is_asked_beyond_is_printed_with_the_limit(certificates):

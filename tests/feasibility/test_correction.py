@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from feasibility_problems import base_of, random_parameters, random_robot, stacked_regressor
+from feasibility_problems import base_of, random_parameters, random_robot, triangle
 
 import feasid
 from feasid.errors import InputError
@@ -74,7 +74,7 @@ def infeasible():
     delta = random_parameters(rng, robot)
     delta[robot.inertial_columns[2, :6]] -= 2.0
     delta[robot.parameter_names.index(("b1", "Ia"))] = -0.2
-    R = np.linalg.qr(stacked_regressor(rng, robot)[:, base.independent], mode="r")
+    R = triangle(rng, base)
     return base, base.K @ delta, R
 
 

@@ -3,7 +3,7 @@
 import cvxpy as cp
 import numpy as np
 import pytest
-from feasibility_problems import random_parameters, random_robot, stacked_regressor
+from feasibility_problems import noisy, random_parameters, random_robot
 from logs import arm_and_log
 from thorough import some
 
@@ -41,27 +41,16 @@ WEAK_PULLS = 1e-3
 """Between residuals of Clarabel and of SCS, which may not reach programs with weaker pulls."""
 
 
-def noisy(seed, bodies=3):
-    rng = np.random.default_rng(seed)
-    robot = random_robot(rng, bodies, drives=seed % 2 == 0)
-    base = feasid.base_parameters(robot)
-    R = np.linalg.qr(stacked_regressor(rng, robot)[:, base.independent], mode="r")
-    truth = random_parameters(rng, robot)
-    rho = R @ base.K @ truth
-    rho += 0.3 * np.linalg.norm(rho) / np.sqrt(len(rho)) * rng.normal(size=len(rho))
-    return robot, base, R, rho, truth
-
-
 def least_squares_agree(seed):
     """FBPE-OLS in CVXPY is between the proved floor and the verified answer."""
-    robot, base, R, rho, _ = noisy(seed)
+    base, R, rho, _ = noisy(seed)
     size = np.linalg.norm(rho)
-    for bounds, tolerance in (({}, PULLED), (bounded(robot), COST)):
+    for bounds, tolerance in (({}, PULLED), (bounded(base.robot), COST)):
         p = problems.robot_unknowns(base, rho, R, **bounds)
         program = problems.feasible_least_squares(R, rho, p, 0.0)
         assert program.problem.is_dcp(dpp=True)
         program.problem.solve(solver=cp.CLARABEL)
-        feasible = feasible_set(robot, **bounds)
+        feasible = feasible_set(base.robot, **bounds)
         fit = feasible_least_squares(R, rho, base, feasible, margin=0.0, friction_ridge=0.0)
         residual = np.sqrt(fit.objective) / size
         floor = np.sqrt(fit.floor) / size
@@ -80,12 +69,12 @@ def bounded(robot):
 
 def corrections_agree(seed):
     """BPFC in CVXPY has the distance of the verified correction."""
-    robot, base, _, _, truth = noisy(seed, bodies=2)
+    base, _, _, truth = noisy(seed, bodies=2)
     wrong = truth.copy()
-    wrong[robot.inertial_columns[1, :6]] -= 0.2
+    wrong[base.robot.inertial_columns[1, :6]] -= 0.2
     beta = base.K @ wrong
     size = np.linalg.norm(beta)
-    for bounds, share in (({}, AT_INFINITY), (bounded(robot), 0.0)):
+    for bounds, share in (({}, AT_INFINITY), (bounded(base.robot), 0.0)):
         done = feasid.correct(beta, base, margin=0.0, **bounds)
         p = problems.robot_unknowns(base, beta, **bounds)
         program = problems.closest_correction(beta, p, np.eye(len(beta)), 0.0)
@@ -100,14 +89,14 @@ def corrections_agree(seed):
 
 def verdicts_agree(seed):
     """BPFT in CVXPY has a margin of the sign that the proof says."""
-    robot, base, _, _, truth = noisy(seed, bodies=2)
-    feasible = feasible_set(robot)
+    base, _, _, truth = noisy(seed, bodies=2)
+    feasible = feasible_set(base.robot)
     wrong = truth.copy()
-    wrong[robot.inertial_columns[1, :6]] -= 1.0
+    wrong[base.robot.inertial_columns[1, :6]] -= 1.0
     for delta in (truth, wrong):
         beta = base.K @ delta
         verdict = feasid.check(beta, base)
-        p = problems.unknowns(feasible, problem_units(robot, feasible, base.K, beta), base.K)
+        p = problems.unknowns(feasible, problem_units(base.robot, feasible, base.K, beta), base.K)
         program = problems.feasibility_test(p, beta)
         program.problem.solve(solver=cp.CLARABEL, ignore_dpp=True)
         assert verdict.feasible is (program.problem.value > 0)
@@ -121,9 +110,9 @@ def test_the_three_programs_agree_with_verified_answers(seed):
 
 
 def test_new_data_are_new_values_of_parameters():
-    robot, base, R, rho, _ = noisy(0, bodies=2)
-    feasible = feasible_set(robot)
-    p = problems.unknowns(feasible, problem_units(robot, feasible, R @ base.K, rho), base.K)
+    base, R, rho, _ = noisy(0, bodies=2)
+    feasible = feasible_set(base.robot)
+    p = problems.unknowns(feasible, problem_units(base.robot, feasible, R @ base.K, rho), base.K)
     R, rho = R / np.linalg.norm(rho), rho / np.linalg.norm(rho)
     program = problems.feasible_least_squares(R, rho, p)
     program.problem.solve(solver=cp.CLARABEL)
@@ -136,8 +125,8 @@ def test_new_data_are_new_values_of_parameters():
 
 @pytest.mark.parametrize("seed", some(range(3), 2))
 def test_scs_and_clarabel_agree(seed):
-    robot, base, R, rho, _ = noisy(seed, bodies=2)
-    feasible = feasible_set(robot)
+    base, R, rho, _ = noisy(seed, bodies=2)
+    feasible = feasible_set(base.robot)
     one, two = (
         feasible_least_squares(R, rho, base, feasible, solver=name) for name in ("CLARABEL", "scs")
     )
@@ -153,18 +142,18 @@ def test_scs_and_clarabel_agree(seed):
     if "inaccurate" not in answers[1].status:  # SCS gives up on one of these after its iterations
         assert values[0] == pytest.approx(values[1], abs=COST)
     for name in ("CLARABEL", "SCS"):
-        beta = base.K @ random_parameters(np.random.default_rng(seed), robot)
+        beta = base.K @ random_parameters(np.random.default_rng(seed), base.robot)
         assert feasid.check(beta, base, solver=name).feasible is True
 
 
 def test_solvers_that_are_not_there_are_named():
-    robot, base, R, rho, _ = noisy(0, bodies=1)
+    base, R, rho, _ = noisy(0, bodies=1)
     with pytest.raises(InputError, match="did you mean 'CLARABEL'"):
-        feasible_least_squares(R, rho, base, feasible_set(robot), solver="clarabell")
+        feasible_least_squares(R, rho, base, feasible_set(base.robot), solver="clarabell")
     with pytest.raises(InputError, match="not installed"):
-        feasible_least_squares(R, rho, base, feasible_set(robot), solver="MOSEK")
+        feasible_least_squares(R, rho, base, feasible_set(base.robot), solver="MOSEK")
     with pytest.raises(SolverError, match="osqp"):
-        feasible_least_squares(R, rho, base, feasible_set(robot), solver="OSQP")
+        feasible_least_squares(R, rho, base, feasible_set(base.robot), solver="OSQP")
 
 
 # -- constraints of a caller ----------------------------------------------------------------------
@@ -184,8 +173,8 @@ def round_com(p):
 
 @pytest.fixture(scope="module")
 def case():
-    robot, base, R, rho, truth = noisy(2)
-    return robot, base, R, rho, truth
+    base, R, rho, truth = noisy(2)
+    return base.robot, base, R, rho, truth
 
 
 def test_affine_constraints_enter_sets_proofs_and_answers(case):

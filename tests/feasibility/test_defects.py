@@ -3,8 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-from feasibility_problems import base_of, random_parameters, random_robot, stacked_regressor
+from feasibility_problems import base_of, random_parameters, random_robot, triangle, with_noise
 from logs import arm_parameters
+from robots import read_arm
 from second_checker import holds
 
 import feasid
@@ -94,9 +95,8 @@ def test_ties_that_contradict_are_a_certified_no_in_either_form():
 @pytest.fixture(scope="module")
 def fitting():
     rng = np.random.default_rng(5)
-    R = np.linalg.qr(stacked_regressor(rng, ROBOT)[:, BASE.independent], mode="r")
-    rho = R @ BASE.K @ TRUTH
-    return R, rho + 0.05 * np.linalg.norm(rho) / np.sqrt(len(rho)) * rng.normal(size=len(rho))
+    R = triangle(rng, BASE)
+    return R, with_noise(rng, R @ BASE.K @ TRUTH, 0.05)
 
 
 @pytest.mark.parametrize("ties", ["known", "equal", "mirrored", "total"])
@@ -139,11 +139,7 @@ def test_equalities_hold_exactly_behind_the_door():
 
 
 def test_a_fit_must_keep_what_it_is_asked_now(tmp_path):
-    from robots import ARM
-
-    path = tmp_path / "arm.urdf"
-    path.write_text(ARM)
-    robot = feasid.load_robot(path).with_joint_terms()
+    robot = read_arm(tmp_path).with_joint_terms()
     heavy = robot.with_values(arm_parameters(robot))
     fit = type("Fit", (), {})()
     fit.solution = type("Solution", (), {"delta": heavy.values})()
@@ -173,11 +169,7 @@ def test_options_that_mean_nothing_are_refused(options, message):
 
 
 def test_a_path_stands_for_its_robot(tmp_path):
-    from robots import ARM
-
-    path = tmp_path / "arm.urdf"
-    path.write_text(ARM)
-    robot = feasid.load_robot(path)
+    robot, path = read_arm(tmp_path), tmp_path / "arm.urdf"
     assert check(path).status == check(robot).status
     base = feasid.base_parameters(robot)
     beta = base.values(random_parameters(RNG, robot))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from feasibility_problems import base_of, random_parameters, random_robot, stacked_regressor
+from feasibility_problems import base_of, random_parameters, random_robot, triangle, with_noise
 
 from feasid.errors import InputError, SolverError
 from feasid.feasibility.constraints.sets import feasible_set
@@ -22,9 +22,8 @@ def problem(seed, bodies=4, noise=0.0, **size):
     robot = random_robot(rng, bodies, drives=True, length=size.get("length", 1.0))
     truth = random_parameters(rng, robot, **size)
     base = base_of(robot)
-    R = np.linalg.qr(stacked_regressor(rng, robot)[:, base.independent], mode="r")
-    rho = R @ base.K @ truth
-    rho = rho + noise * np.linalg.norm(rho) / np.sqrt(len(rho)) * rng.normal(size=len(rho))
+    R = triangle(rng, base)
+    rho = with_noise(rng, R @ base.K @ truth, noise)
     return robot, base, R, rho, truth
 
 

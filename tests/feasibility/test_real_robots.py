@@ -4,18 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from robots import example_urdfs
 
 import feasid
 from feasid.errors import FeasidError
 
-pin = pytest.importorskip("pinocchio")
-
 OWN = Path(feasid.__file__).parents[1]
 
 FILES = [
-    *sorted(
-        (Path(pin.__file__).parents[4] / "share" / "example-robot-data" / "robots").rglob("*.urdf")
-    ),
+    *example_urdfs(),
     *sorted(path for part in ("datasets", "feasid") for path in (OWN / part).rglob("*.urdf")),
 ]
 

@@ -5,8 +5,11 @@ import json
 import runpy
 import sys
 from fractions import Fraction
+from functools import reduce
+from operator import getitem
 
 import pytest
+from claims import signed
 from second_checker import holds
 
 from feasid import certificate
@@ -19,6 +22,11 @@ NOTHING |= {"robot": {"name": "one", "digest": "none"}, "ties": [], "constraints
 MASS = [["body", "a"], ["0"] * 9 + ["1"]]
 """The multiplier that picks the mass."""
 DOUBLE = ["0"] * 9 + ["2"]
+
+
+LIMIT = {"mass": "1e8", "length": "1", "terms": "1e8"}
+TIE = [[0, "1"], [3, "-1"]]
+EMPTY = {"matrix": [], "values": [], "combination": []}
 
 
 def file(claim, value="1", **more):
@@ -38,38 +46,62 @@ def file(claim, value="1", **more):
     return signed({**data, **more})
 
 
-def signed(data):
-    data["digest"] = certificate.digest(data)
-    return copy.deepcopy(data)
-
-
-def at(data, *way):
-    for key in way:
-        data = data[key]
-    return data
-
-
 def put(data, way, value):
     """The file with one place changed, signed again."""
     data = copy.deepcopy(data)
-    at(data, *way[:-1])[way[-1]] = value
+    reduce(getitem, way[:-1], data)[way[-1]] = value
     return signed(data)
 
 
-def rule(entries, size=1, name="asked", strict=False, **more):
-    return {"name": name, "strict": strict, "size": size, "entries": entries, **more}
+def mass(offset="0", factor="1", at=(0, 0)):
+    """The entry of a rule: the mass times the factor, plus the offset."""
+    return [*at, [[9, factor]], offset]
+
+
+def rule(*entries, size=1, name="asked", strict=False, **more):
+    return {"name": name, "strict": strict, "size": size, "entries": [*entries], **more}
 
 
 def tie(row, value, name="known", **more):
     return {"name": name, "row": row, "value": value, **more}
 
 
+def asked(*entries, claim="feasible", **more):
+    """The body, of which one constraint is asked."""
+    return file(claim, constraints=[rule(*entries, **more)])
+
+
+def tied(row, value, *others, **more):
+    """The body, with a tie."""
+    return file("feasible", ties=[tie(row, value, *others, **more)])
+
+
+def lighter(offset):
+    """Nothing is given, and the mass is to be this at most."""
+    proof = {"multipliers": [MASS, [["asked", "0"], ["1"]]]}
+    return file("infeasible", **EMPTY, **proof, constraints=[rule(mass(offset, "-1"))])
+
+
+def more_of(*parameters, **parts):
+    """The body and further parameters."""
+    return file("feasible", parameters=[*PARAMETERS, *parameters], **parts)
+
+
 FEASIBLE, IMPOSSIBLE = file("feasible"), file("infeasible", "-1")
 EDGE, BOUND = file("boundary", "0"), file("bound")
 PARAMETERS = FEASIBLE["parameters"]
-LIMIT = {"mass": "1e8", "length": "1", "terms": "1e8"}
-EMPTY, UNPROVEN = {"matrix": [], "values": [], "combination": []}, "the multipliers prove nothing"
 SMALL = put(IMPOSSIBLE, ("limit",), LIMIT)
+
+BEYOND = {  # m - 1e-10 fo = -1 has no solution up to a limit, and one on the boundary beyond it
+    "parameters": [*PARAMETERS, ["a", "fo"]],
+    "matrix": [[[9, "1"], [10, "-1e-10"]]],
+    "limit": LIMIT,
+}
+FRAME = more_of(
+    *(["b", s] for s in certificate.BODY),
+    ties=[tie([[10 + k, "2"]], "0", f"no {s}") for k, s in enumerate(certificate.BODY)],
+    point=[*BALL.values(), *["0"] * 10, "1"],
+)
 
 ACCEPTED = {
     "feasible": FEASIBLE,
@@ -82,21 +114,16 @@ ACCEPTED = {
     "a limit that is needed": put(SMALL, ("multipliers", 0, 1, 9), "1.000000001"),
     "the longest name": put(FEASIBLE, ("robot", "name"), "x" * 200),
     "the shortest name": put(FEASIBLE, ("robot", "digest"), "x"),
-    "a tie": file("feasible", ties=[tie([[0, "1"], [3, "-1"]], "0")]),
-    "a tie of a single entry": file("feasible", ties=[tie([[0, "1"]], "2")]),
-    "a constraint": file("feasible", constraints=[rule([[0, 0, [[9, "1"]], "-1"]])]),
-    "a strict one": file("feasible", constraints=[rule([[0, 0, [[9, "1"]], "0"]], strict=True)]),
-    "a constraint alone": file(
-        "infeasible",
-        **EMPTY,
-        constraints=[rule([[0, 0, [[9, "-1"]], "-1"]])],
-        multipliers=[MASS, [["asked", "0"], ["1"]]],
-    ),
+    "a tie": tied(TIE, "0"),
+    "a tie of a single entry": tied([[0, "1"]], "2"),
+    "a constraint": asked(mass("-1")),
+    "a strict one": asked(mass(), strict=True),
+    "a constraint alone": lighter("-1"),
     "a contradicting tie": file(
         "infeasible",
         **EMPTY,
         ties=[tie([[9, "1"]], "-1")],
-        constraints=[rule([[0, 0, [[9, "1"]], "9"]])],
+        constraints=[rule(mass("9"))],
         tied=["1"],
     ),
     "a margin": file("feasible", margin="1"),
@@ -104,29 +131,19 @@ ACCEPTED = {
     "the same, twice": file(
         "infeasible", "1", margin="1.1", combination=["2"], multipliers=[[MASS[0], DOUBLE]]
     ),
-    "a matrix with its other half": file(
-        "feasible",
-        constraints=[rule([[k, c, [[9, "1"]], "0"] for k, c in [(0, 0), (0, 1), (1, 1)]], 2)],
-    ),
+    "a matrix with its other half": asked(mass(), mass(at=(0, 1)), mass(at=(1, 1)), size=2),
+    "the largest matrix": asked(*(mass(at=(k, k)) for k in range(64)), size=64),
     "a bound beside a rest": file("bound", floor="3", data={**BOUND["data"], "rest": "2"}),
     "a bound that is the rest": file(
         "bound", floor="2", data={**BOUND["data"], "rest": "2"}, multipliers=[], weights=["0"]
     ),
-    "a frame": file(
-        "feasible",
-        parameters=PARAMETERS + [["b", s] for s in certificate.BODY],
-        ties=[tie([[10 + k, "2"]], "0") for k in range(10)],
-        point=[*BALL.values(), *["0"] * 10, "1"],
-    ),
+    "a frame": FRAME,
     "a point over two": put(
         FEASIBLE, ("point",), ["4", "0", "0", "4", "0", "4", "0", "0", "0", "2", "2"]
     ),
-    "a free joint term": file(
-        "feasible", parameters=[*PARAMETERS, ["a", "fo"]], point=[*BALL.values(), "-1", "1"]
-    ),
-    "a joint term of nothing": file(
-        "feasible", parameters=[*PARAMETERS, ["a", "fv"]], point=[*BALL.values(), "0", "1"]
-    ),
+    "a free joint term": more_of(["a", "fo"], point=[*BALL.values(), "-1", "1"]),
+    "a joint term of nothing": more_of(["a", "fv"], point=[*BALL.values(), "0", "1"]),
+    "impossible up to a limit": file("infeasible", "-1", **BEYOND),
 }
 
 
@@ -137,19 +154,11 @@ def test_what_is_just_inside_is_accepted(name):
     assert holds(data)
 
 
-def test_constraints_are_of_the_largest_size_at_most():
-    entries = [[k, k, [[9, "1"]], "0"] for k in range(64)]
-    assert certificate.verify(file("feasible", constraints=[rule(entries, 64)]))
-
-
-BEYOND = {  # m - 1e-10 fo = -1 has no solution up to a limit, and one on the boundary beyond it
-    "parameters": [*PARAMETERS, ["a", "fo"]],
-    "matrix": [[[9, "1"], [10, "-1e-10"]]],
-    "limit": LIMIT,
-}
-ACCEPTED["impossible up to a limit"] = file("infeasible", "-1", **BEYOND)
-
-DEEP = ("parameters", 0, 0)
+DEEP, ALL = ("parameters", 0, 0), ("multipliers", 0, 1)
+NO_EQUATION, UNPROVEN = "there is no equation", "the multipliers prove nothing"
+UNKNOWN, TWICE = "of 'a' is unknown or occ", "entry {} of 'asked' is below the diagonal or twice"
+BESIDE, BROKEN = "does not satisfy an equation", "the point violates constraint"
+NO_BOUND, TEN = "do not prove the bound", "a list of 10 numbers"
 
 REFUSED = {
     # the file
@@ -169,7 +178,7 @@ REFUSED = {
     "a long name": (put(FEASIBLE, ("robot", "name"), "x" * 201), "not a name: 'x"),
     "a name on two lines": (put(FEASIBLE, ("robot", "digest"), "a\nb"), "not a name"),
     "no name": (put(FEASIBLE, ("robot", "name"), None), "not a name: 'None'"),
-    "a tie's name": (file("feasible", ties=[tie([[0, "1"]], "2", "a\nb")]), "not a name"),
+    "a tie's name": (tied([[0, "1"]], "2", "a\nb"), "not a name"),
     "a symbol's name": (put(FEASIBLE, ("parameters", 0, 1), "a\nb"), "not a name"),
     "a place beyond": (put(FEASIBLE, ("matrix", 0, 0, 0), 10), "'10' is not one of 10 places"),
     "a negative place": (put(FEASIBLE, ("matrix", 0, 0, 0), -1), "'-1' is not one of 10 places"),
@@ -180,152 +189,96 @@ REFUSED = {
     "values too many": (put(FEASIBLE, ("values",), ["1", "1"]), "values must be a list of 1 n"),
     "values of a name": (put(FEASIBLE, ("values",), "1"), "values must be a list of 1 numbers"),
     # what is asked
-    "nothing given": (file("feasible", matrix=[], values=[]), "there is no equation"),
+    "nothing given": (file("feasible", matrix=[], values=[]), NO_EQUATION),
     "nothing given, but asked": (
-        file("feasible", matrix=[], values=[], constraints=[rule([[0, 0, [[9, "1"]], "0"]])]),
-        "there is no equation",
+        put(put(asked(mass()), ("matrix",), []), ("values",), []),
+        NO_EQUATION,
     ),
     "nothing given to an impossible one": (
         file("infeasible", **EMPTY, multipliers=[]),
-        "there is no equation",
+        NO_EQUATION,
     ),
-    "no equations of a bound": (
-        file("bound", matrix=[], constraints=[rule([[0, 0, [[9, "1"]], "0"]])]),
-        "there is no equation",
-    ),
+    "no equations of a bound": (put(asked(mass(), claim="bound"), ("matrix",), []), NO_EQUATION),
     "a negative margin": (put(FEASIBLE, ("margin",), "-1e-9"), "the margin is negative"),
-    "a tie with more": (file("feasible", ties=[tie([[0, "1"]], "2", more=1)]), "a tie has other"),
-    "no body": (
-        file("feasible", "1", parameters=[["a", "fo"]] * 1, matrix=[[[0, "1"]]]),
-        "no body",
-    ),
-    "a parameter twice": (put(FEASIBLE, ("parameters", 8, 1), "m"), "'m' of 'a' is unknown or occ"),
-    "an unknown symbol": (put(FEASIBLE, ("parameters", 8, 1), "M"), "'M' of 'a' is unknown or occ"),
+    "a tie with more": (tied([[0, "1"]], "2", more=1), "a tie has other"),
+    "no body": (file("feasible", parameters=[["a", "fo"]], matrix=[[[0, "1"]]]), "no body"),
+    "a parameter twice": (put(FEASIBLE, ("parameters", 8, 1), "m"), f"'m' {UNKNOWN}"),
+    "an unknown symbol": (put(FEASIBLE, ("parameters", 8, 1), "M"), f"'M' {UNKNOWN}"),
+    "two bodies of one name": (more_of(*PARAMETERS), f"'Lxx' {UNKNOWN}"),
     "half a body": (put(FEASIBLE, ("parameters", 8, 1), "fo"), "of the body of 'a' are missing"),
     "a body without mass": (
         file("feasible", parameters=PARAMETERS[:9], matrix=[[[8, "1"]]], point=["1"] * 10),
         "of the body of 'a' are missing",
     ),
-    "the first of a rotor": (
-        put(FEASIBLE, ("parameters",), [*PARAMETERS, ["a", "rotor_Lxx"]]),
+    "the first of a rotor": (more_of(["a", "rotor_Lxx"]), "of the rotor of 'a' are missing"),
+    "the last of a rotor": (more_of(["a", "rotor_m"]), "of the rotor of 'a' are missing"),
+    "a rotor without mass": (
+        more_of(*(["a", f"rotor_{s}"] for s in certificate.BALANCED if s != "m")),
         "of the rotor of 'a' are missing",
     ),
-    "half a rotor": (
-        put(FEASIBLE, ("parameters",), [*PARAMETERS, *[["a", f"rotor_{s}"] for s in "m"]]),
-        "of the rotor of 'a' are missing",
-    ),
-    "a constraint with more": (file("feasible", constraints=[rule([], more=1)]), "keys name"),
-    "neither strict nor not": (
-        file("feasible", constraints=[rule([[0, 0, [[9, "1"]], "0"]], strict=1)]),
-        "the keys name, strict, size",
-    ),
-    "a constraint's name": (
-        file("feasible", constraints=[rule([[0, 0, [[9, "1"]], "0"]], name="")]),
-        "not a name",
-    ),
-    "too large a constraint": (
-        file("feasible", constraints=[rule([[0, 0, [[9, "1"]], "0"]], 65)]),
-        "'65' is not one of 65 places",
-    ),
-    "an entry beyond": (
-        file("feasible", constraints=[rule([[0, 1, [[9, "1"]], "0"]])]),
-        "'1' is not one of 1 places",
-    ),
-    "an entry below the diagonal": (
-        file("feasible", constraints=[rule([[1, 0, [[9, "1"]], "0"]], 2)]),
-        "entry 1, 0 of 'asked' is below the diagonal or twice",
-    ),
-    "an entry twice": (
-        file("feasible", constraints=[rule([[0, 0, [[9, "1"]], "0"]] * 2)]),
-        "entry 0, 0 of 'asked' is below the diagonal or twice",
-    ),
+    "a constraint with more": (asked(more=1), "keys name"),
+    "a constraint on nothing": (asked([0, 0, [], "1"]), "'asked' constrains no parameter"),
+    "neither strict nor not": (asked(mass(), strict=1), "the keys name, strict, size"),
+    "a constraint's name": (asked(mass(), name=""), "not a name"),
+    "too large a constraint": (asked(mass(), size=65), "'65' is not one of 65 places"),
+    "an entry beyond": (asked(mass(at=(0, 1))), "'1' is not one of 1 places"),
+    "an entry below the diagonal": (asked(mass(at=(1, 0)), size=2), TWICE.format("1, 0")),
+    "an entry twice": (asked(mass(), mass()), TWICE.format("0, 0")),
     "a limit with more": (put(SMALL, ("limit",), {**LIMIT, "time": "1"}), "a limit is not mass, l"),
     "a limit of mass": (put(SMALL, ("limit", "mass"), "99999999"), "or below 100000000"),
     "a limit of terms": (put(SMALL, ("limit", "terms"), "99999999"), "or below 100000000"),
     "a limit of no length": (put(SMALL, ("limit", "length"), "0"), "or below 100000000"),
+    "a limit of a negative length": (put(SMALL, ("limit", "length"), "-1"), "or below 100000000"),
     # points
-    "a point of few": (
-        put(FEASIBLE, ("point",), ["1"]),
-        "the point, then one must be a list of 11",
-    ),
+    "a point of few": (put(FEASIBLE, ("point",), ["1"]), "point, then one must be a list of 11"),
     "a point over nothing": (put(FEASIBLE, ("point", 10), "0"), "denominator is not positive"),
     "a point over less": (put(FEASIBLE, ("point", 10), "-1"), "denominator is not positive"),
-    "a point beside": (put(FEASIBLE, ("point", 9), "2"), "does not satisfy an equation"),
-    "a point below": (put(FEASIBLE, ("point", 9), "0.5"), "does not satisfy an equation"),
-    "a point beside a tie": (
-        file("feasible", ties=[tie([[0, "1"]], "1")]),
-        "does not satisfy an equation",
-    ),
+    "a point beside": (put(FEASIBLE, ("point", 9), "1.0000000000000000000001"), BESIDE),
+    "a point below": (put(FEASIBLE, ("point", 9), "0.5"), BESIDE),
+    "a point beside a tie": (tied([[0, "1"]], "1"), BESIDE),
     "a bound's point beside a tie": (
         file("bound", ties=[tie([[0, "1"]], "1")], tied=["0"]),
-        "does not satisfy an equation",
+        BESIDE,
     ),
-    "a rod": (put(FEASIBLE, ("point", 0), "4"), "the point violates constraint 'body a'"),
-    "a negative moment": (
-        put(FEASIBLE, ("point", 0), "5"),
-        "the point violates constraint 'body a'",
-    ),
-    "a bound's rod": (put(BOUND, ("point", 0), "4"), "the point violates constraint 'body a'"),
-    "a boundary's negative": (put(EDGE, ("point", 0), "-1"), "the point violates constraint"),
+    "a rod": (put(FEASIBLE, ("point", 0), "4"), f"{BROKEN} 'body a'"),
+    "a negative moment": (put(FEASIBLE, ("point", 0), "5"), f"{BROKEN} 'body a'"),
+    "no mass": (file("feasible", "0"), f"{BROKEN} 'body a'"),
+    "half a frame": (put(FRAME, ("ties",), FRAME["ties"][:9]), f"{BROKEN} 'body b'"),
+    "a bound's rod": (put(BOUND, ("point", 0), "4"), f"{BROKEN} 'body a'"),
+    "a boundary's negative": (put(EDGE, ("point", 0), "-1"), BROKEN),
     "a joint term": (
-        file("feasible", parameters=[*PARAMETERS, ["a", "p9"]], point=[*BALL.values(), "-1", "1"]),
-        "the point violates constraint 'sign a p9'",
+        more_of(["a", "p9"], point=[*BALL.values(), "-1", "1"]),
+        f"{BROKEN} 'sign a p9'",
     ),
-    "a constraint that is broken": (
-        file("feasible", constraints=[rule([[0, 0, [[9, "1"]], "-1.1"]])]),
-        "the point violates constraint 'asked 0'",
-    ),
-    "a strict one that is broken": (
-        file("feasible", constraints=[rule([[0, 0, [[9, "1"]], "-1"]], strict=True)]),
-        "the point violates constraint 'asked 0'",
-    ),
+    "a constraint that is broken": (asked(mass("-1.1")), f"{BROKEN} 'asked 0'"),
+    "a strict one that is broken": (asked(mass("-1"), strict=True), f"{BROKEN} 'asked 0'"),
     "an entry beside the diagonal": (
-        file(
-            "feasible",
-            constraints=[
-                rule([[0, 0, [[9, "1"]], "0"], [0, 1, [[9, "2"]], "0"], [1, 1, [], "1"]], 2)
-            ],
-        ),
-        "the point violates constraint 'asked 0'",
+        asked(mass(), mass(factor="2", at=(0, 1)), [1, 1, [], "1"], size=2),
+        f"{BROKEN} 'asked 0'",
     ),
-    "a margin too much": (file("feasible", margin="1.0000001"), "the point violates constraint"),
+    "a margin too much": (file("feasible", margin="1.0000001"), BROKEN),
     # multipliers
     "an unknown rule": (put(IMPOSSIBLE, ("multipliers", 0, 0, 1), "b"), "there is no constraint"),
+    "a rule not asked": (put(IMPOSSIBLE, (*ALL[:2], 0), ["asked", "0"]), "there is no constraint"),
     "a rule twice": (put(IMPOSSIBLE, ("multipliers",), [MASS, MASS]), "or it is there twice"),
-    "a short multiplier": (
-        put(IMPOSSIBLE, ("multipliers", 0, 1), ["1"] * 9),
-        "a list of 10 numbers",
-    ),
-    "a long multiplier": (
-        put(IMPOSSIBLE, ("multipliers", 0, 1), ["1"] * 11),
-        "a list of 10 numbers",
-    ),
+    "a short multiplier": (put(IMPOSSIBLE, ALL, ["1"] * 9), TEN),
+    "a long multiplier": (put(IMPOSSIBLE, ALL, ["1"] * 11), TEN),
     "a negative multiplier": (
-        put(put(IMPOSSIBLE, ("values", 0), "1"), ("multipliers", 0, 1, 9), "-1"),
+        put(put(IMPOSSIBLE, ("values", 0), "1"), (*ALL, 9), "-1"),
         "the multiplier of 'body a' is not semidefinite",
     ),
     "tied to nothing": (put(IMPOSSIBLE, ("tied",), ["1"]), "tied must be a list of 0 numbers"),
     "combined with more": (put(IMPOSSIBLE, ("combination",), ["1", "1"]), "a list of 1 numbers"),
-    "what does not cancel": (
-        put(IMPOSSIBLE, ("multipliers", 0, 1, 9), "1.000000001"),
-        "the multipliers do not cancel",
-    ),
-    "what a limit does not pay": (put(SMALL, ("multipliers", 0, 1, 9), "1.0000000101"), UNPROVEN),
-    "what a limit just pays, strictly or not": (
-        put(SMALL, ("multipliers", 0, 1, 9), "1.00000001"),
-        UNPROVEN,
-    ),
+    "what does not cancel": (put(IMPOSSIBLE, (*ALL, 9), "1.000000001"), "do not cancel"),
+    "what a limit does not pay": (put(SMALL, (*ALL, 9), "1.0000000101"), UNPROVEN),
+    "what a limit just pays, strictly or not": (put(SMALL, (*ALL, 9), "1.00000001"), UNPROVEN),
     "no proof at all": (put(IMPOSSIBLE, ("values", 0), "1"), UNPROVEN),
     "nothing multiplied": (file("infeasible", "0", multipliers=[], combination=["0"]), UNPROVEN),
-    "a constraint that leaves room": (
-        file(
-            "infeasible",
-            **EMPTY,
-            constraints=[rule([[0, 0, [[9, "-1"]], "1e-9"]])],
-            multipliers=[MASS, [["asked", "0"], ["1"]]],
-        ),
+    "zeros multiplied": (
+        file("infeasible", "0", multipliers=[[MASS[0], ["0"] * 10]], combination=["0"]),
         UNPROVEN,
     ),
+    "a constraint that leaves room": (lighter("1e-9"), UNPROVEN),
     "an edge with a margin of nothing": (file("infeasible", "1", margin="1"), UNPROVEN),
     "an edge that is none": (file("boundary", "-1"), "the point does not satisfy an equation"),
     "a boundary proved impossible": (
@@ -333,7 +286,7 @@ REFUSED = {
             "boundary",
             "0",
             ties=[tie([[0, "1"], [3, "1"]], "0")],
-            constraints=[rule([[0, 0, [[9, "1"]], "0"]])],
+            constraints=[rule(mass())],
             multipliers=[[["asked", "0"], ["1"]]],
             tied=["0"],
         ),
@@ -344,22 +297,20 @@ REFUSED = {
         UNPROVEN,
     ),
     # bounds
-    "data with more": (put(BOUND, ("data", "more"), "1"), "do not prove the bound"),
-    "a negative rest": (put(BOUND, ("data", "rest"), "-1"), "do not prove the bound"),
-    "too high a floor": (put(BOUND, ("floor",), "1.0000001"), "do not prove the bound"),
+    "data with more": (put(BOUND, ("data", "more"), "1"), NO_BOUND),
+    "a negative rest": (put(BOUND, ("data", "rest"), "-1"), NO_BOUND),
+    "too high a floor": (put(BOUND, ("floor",), "1.0000000001"), NO_BOUND),
     "too high a floor, twice": (
         file("bound", weights=["2"], multipliers=[[MASS[0], DOUBLE]], floor="1.0000001"),
-        "do not prove the bound",
+        NO_BOUND,
     ),
-    "weights the wrong way": (
-        file("bound", weights=["-1"], multipliers=[], limit=LIMIT),
-        "do not prove the bound",
-    ),
-    "no weights": (
-        file("bound", weights=["0"], multipliers=[], floor="1e-9"),
-        "do not prove the bound",
-    ),
+    "weights the wrong way": (file("bound", weights=["-1"], multipliers=[], limit=LIMIT), NO_BOUND),
+    "no weights": (file("bound", weights=["0"], multipliers=[], floor="1e-9"), NO_BOUND),
     "weights of nothing": (put(BOUND, ("weights",), ["1", "1"]), "weights must be a list of 1"),
+    "more targets than weights": (
+        put(BOUND, ("data", "target"), ["-1", "-9"]),
+        "the target must be a list of 1",
+    ),
     "targets of nothing": (put(BOUND, ("data", "target"), []), "the target must be a list of 1"),
     "a row of what is not": (put(BOUND, ("data", "rows", 0, 0, 0), 1), "is not one of 1 places"),
 }
@@ -497,10 +448,10 @@ SAID = {
             margin="0.5",
             ties=[tie([[0, "1"], [3, "-1/2"]], "1", "round")],
             constraints=[
-                rule([[0, 0, [[9, "1"], [8, "2"]], "-1/4"]], name="heavy"),
-                rule([[0, 0, [[9, "1"]], "0"]], name="massive", strict=True),
-                rule([[0, 0, [[9, "1"]], "0"], [1, 1, [], "1"]], 2, "two"),
-                rule([[0, 0, [[9, "1"]], "0"], [1, 1, [], "1"]], 2, "both", strict=True),
+                rule([0, 0, [[9, "1"], [8, "2"]], "-1/4"], name="heavy"),
+                rule(mass(), name="massive", strict=True),
+                rule(mass(), [1, 1, [], "1"], size=2, name="two"),
+                rule(mass(), [1, 1, [], "1"], size=2, name="both", strict=True),
             ],
         ),
         [
@@ -512,6 +463,18 @@ SAID = {
             "asked: both: a 2x2 matrix of a.m is positive definite",
         ],
     ),
+    "infeasible": (
+        IMPOSSIBLE,
+        ["infeasible (full consistency): no parameters satisfy the constraints"],
+    ),
+    "boundary": (
+        EDGE,
+        [
+            "boundary (full consistency): a point satisfies the constraints, but only with "
+            "singular matrices"
+        ],
+    ),
+    "frame": (FRAME, [f"asked: no {s}: 2 b.{s} = 0" for s in certificate.BODY]),
     "limit": (
         put(SMALL, ("limit", "length"), "2"),
         [

@@ -7,6 +7,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from logs import arm_parameters, inertia_matrix
+from robots import read_arm
 
 import feasid
 from feasid.certificate import definiteness
@@ -21,11 +22,7 @@ TIGHT = 1e-3  # of the slack: fourteen halvings of the weight's range
 @pytest.fixture(scope="module")
 def problem(tmp_path_factory):
     """A noisy fit whose optimum lies on the boundary of what can exist."""
-    from robots import ARM
-
-    path = tmp_path_factory.mktemp("slack") / "arm.urdf"
-    path.write_text(ARM)
-    robot = feasid.load_robot(path).with_joint_terms()
+    robot = read_arm(tmp_path_factory.mktemp("slack")).with_joint_terms()
     base = feasid.base_parameters(robot)
     truth = base.K @ arm_parameters(robot)
     rng = np.random.default_rng(4)

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from feasibility_problems import base_of, planar, random_parameters, stacked_regressor
+from feasibility_problems import base_of, planar, random_parameters, triangle
 from proof_campaign import NEW, OLD, outcome
 from second_checker import holds
 
@@ -59,7 +59,7 @@ def test_data_of_any_size_are_decimals(size):
 @pytest.mark.parametrize("size", [1e-12, 1e22])
 def test_bounds_of_data_in_odd_units_are_proved(size):
     rng = np.random.default_rng(2)
-    R = np.linalg.qr(stacked_regressor(rng, ROBOT)[:, BASE.independent], mode="r")
+    R = triangle(rng, BASE)
     rho = R @ BASE.K @ TRUTH + 0.1 * rng.normal(size=len(BASE.K))
     plain = feasible_least_squares(R, rho, BASE, feasible_set(ROBOT))
     fit = feasible_least_squares(size * R, size * rho, BASE, feasible_set(ROBOT))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from feasibility_problems import base_of, random_parameters, random_robot, stacked_regressor
+from feasibility_problems import base_of, random_parameters, random_robot, triangle, with_noise
 
 import feasid
 from feasid.errors import InputError
@@ -43,9 +43,8 @@ def test_mirrored_is_what_reflection_does_to_a_cloud_of_points(axis):
 def test_fits_keep_ties_exactly(noise):
     rng = np.random.default_rng(2)
     truth = tied_parameters(3)
-    R = np.linalg.qr(stacked_regressor(rng, ROBOT)[:, BASE.independent], mode="r")
-    rho = R @ BASE.K @ truth
-    rho = rho + noise * np.linalg.norm(rho) / np.sqrt(len(rho)) * rng.normal(size=len(rho))
+    R = triangle(rng, BASE)
+    rho = with_noise(rng, R @ BASE.K @ truth, noise)
     known = np.full(10, np.nan)
     known[9] = truth[B[2, 9]]
     feasible = feasible_set(ROBOT, known={"b2": known}, **TIES)

@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from claims import bodies, common
+from claims import bodies, common, signed
 
 from feasid import certificate
 
@@ -83,8 +83,7 @@ SHAPES = {f.__name__: f for f in (of_point, of_rows, of_constraints, of_combinat
 
 def text_of(shape, number, size):
     data = SHAPES[shape](NUMBERS[number], size)
-    data["digest"] = certificate.digest(data)
-    return json.dumps(data)
+    return json.dumps(signed(data))
 
 
 def seconds_until_refused(text):
@@ -144,8 +143,7 @@ def test_fractions_of_many_denominators_cost_little():
     more = {"matrix": [[[9, "1"]]], "values": ["1"], "combination": ["1"], "constraints": asked}
     data = common(bodies(1), claim="infeasible", multipliers=[[["asked", "0"], numbers]], **more)
     data["multipliers"][0][1][0] = "999999999/998"
-    data["digest"] = certificate.digest(data)
-    assert seconds_until_refused(json.dumps(data)) < SECONDS
+    assert seconds_until_refused(json.dumps(signed(data))) < SECONDS
 
 
 def test_matrices_that_are_all_zero_but_for_one_entry_take_little_memory():
@@ -153,6 +151,6 @@ def test_matrices_that_are_all_zero_but_for_one_entry_take_little_memory():
     empty = {"name": "x", "strict": False, "size": 64, "entries": [[0, 0, [[9, "1"]], "0"]]}
     more = {"matrix": [[[9, "1"]]], "values": ["1"], "combination": ["1"]}
     data = common(bodies(1), claim="infeasible", constraints=[empty] * 20_000, **more)
-    data["digest"] = certificate.digest(data)
+    data = signed(data)
     with pytest.raises(ValueError, match="too much work"):
         certificate.verify(data)
