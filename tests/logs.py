@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pandas as pd
-from robots import read_arm
+from robots import ARM, read_arm
 
 import feasid
 from feasid.robot import inertia
@@ -72,6 +72,12 @@ def inertia_matrix(delta):
         [-xz, -yz, half - zz, z],
         [x, y, z, m],
     ]
+
+
+def arm_log(seed, samples, noise):
+    """The arm with its joint terms, and a log of it."""
+    robot = feasid.load_robot(ARM).with_joint_terms()
+    return robot, simulate(robot, arm_parameters(robot), seed, samples, noise)
 
 
 def arm_and_log(folder, samples, noise):

@@ -52,6 +52,13 @@ def random_parameters(rng, count):
     return np.array(out)
 
 
+def with_random_inertia(robot, seed=0):
+    values = np.where(np.isnan(robot.values), 0.0, robot.values)
+    ten = random_parameters(np.random.default_rng(seed), len(robot.bodies))
+    values[robot.inertial_columns] = ten
+    return robot.with_values(values)
+
+
 def changed_lines(old, new):
     lines = difflib.ndiff(old.decode().splitlines(), new.decode().splitlines())
     return [line[2:] for line in lines if line[0] in "+-"]

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from logs import arm_parameters, simulate
+from logs import arm_log
 from robots import ARM
 
 import feasid
@@ -25,8 +25,7 @@ ROWS = 700
 
 @pytest.fixture(scope="module")
 def log():
-    robot = feasid.load_robot(ARM).with_joint_terms()
-    made = simulate(robot, arm_parameters(robot), 1, samples=ROWS, noise=0.02)
+    _, made = arm_log(1, samples=ROWS, noise=0.02)
     return made.drop(columns=[c for c in made if c.startswith(("ddq_", "dq_"))])
 
 

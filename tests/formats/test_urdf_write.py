@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from robots import ARM, example_urdfs
-from written import changed_lines, own_text, random_parameters, robot_of_text
+from written import changed_lines, own_text, random_parameters, robot_of_text, with_random_inertia
 
 from feasid import load_robot
 from feasid.errors import FeasidError, InputError, OutputError
@@ -34,12 +34,6 @@ def arm_robot(text=ARM, **options):
     return robot_of_text(text.encode() if isinstance(text, str) else text, **options)
 
 
-def with_random_inertia(robot, rng):
-    values = np.where(np.isnan(robot.values), 0.0, robot.values)
-    values[robot.inertial_columns] = random_parameters(rng, len(robot.bodies))
-    return robot.with_values(values)
-
-
 @pytest.mark.sampled(0.2)
 @pytest.mark.parametrize("path", example_urdfs(), ids=lambda p: p.stem)
 def test_an_unchanged_robot_is_written_byte_for_byte(path):
@@ -60,7 +54,7 @@ def test_new_inertias_read_back_and_touch_inertial_lines_only(path, tmp_path):
         robot = load_robot(path)
     except FeasidError:
         return
-    new = with_random_inertia(robot, np.random.default_rng(7))
+    new = with_random_inertia(robot, 7)
     out = tmp_path / "out.urdf"
     write(new, out)
     again = load_robot(out)
@@ -80,7 +74,7 @@ def test_new_inertias_read_back_and_touch_inertial_lines_only(path, tmp_path):
 
 def test_the_written_decimals_are_exactly_possible_and_load_elsewhere(tmp_path):
     pinocchio, mujoco = pytest.importorskip("pinocchio"), pytest.importorskip("mujoco")
-    robot = with_random_inertia(arm_robot(), np.random.default_rng(3))
+    robot = with_random_inertia(arm_robot(), 3)
     path = tmp_path / "out.urdf"
     write(robot, path)
     urdf = described(path.read_bytes())
@@ -124,7 +118,7 @@ def test_axes_that_turn_exactly_are_kept():
     text = ARM.replace(
         '<origin xyz="0 0 0.1"/>', '<origin xyz="0 0 0.1" rpy="0 1.5707963267948966 0"/>'
     )
-    robot = with_random_inertia(arm_robot(text), np.random.default_rng(1))
+    robot = with_random_inertia(arm_robot(text), 1)
     data = own_text(robot)
     assert data.count(b'rpy="0 1.5707963267948966 0"') == 1
     assert b'rpy="0.3 -0.2 0.1"' not in data
@@ -165,7 +159,7 @@ def test_parameters_that_cannot_exist_are_refused_by_name(tmp_path):
 
 
 def test_joint_terms_are_written(tmp_path):
-    robot = with_random_inertia(arm_robot().with_joint_terms(), np.random.default_rng(5))
+    robot = with_random_inertia(arm_robot().with_joint_terms(), 5)
     values = robot.values.copy()
     for k in range(len(robot.drives)):
         columns = robot.drive_columns(k)
@@ -193,7 +187,7 @@ def test_encoding_and_line_ends_survive(encoding, newline):
     text = ARM.replace("a small arm", "Übungsarm").replace("\n", newline)
     text = text.replace('"1.0"?', f'"1.0" encoding="{encoding.removesuffix("-sig")}"?')
     data = text.encode(encoding)
-    robot = with_random_inertia(arm_robot(data), np.random.default_rng(2))
+    robot = with_random_inertia(arm_robot(data), 2)
     new = own_text(robot)
     assert "Übungsarm" in new.decode(encoding)
     assert new[:2] == data[:2]
@@ -219,7 +213,7 @@ def test_nothing_is_replaced_unless_told(tmp_path):
 def test_a_locked_robot_is_written_too():
     robot = arm_robot().locked({"slide": 0.1})
     assert own_text(robot) == ARM.encode()
-    new = with_random_inertia(robot, np.random.default_rng(9))
+    new = with_random_inertia(robot, 9)
     again = arm_robot(own_text(new)).locked({"slide": 0.1})
     for body, found in zip(new.bodies, again.bodies, strict=True):
         assert relative_difference(found.inertial, body.inertial) < RTOL_WRITTEN

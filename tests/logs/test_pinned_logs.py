@@ -4,9 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from floating import FOOT, LEVER, smooth_log
-from logs import arm_parameters, simulate
+from logs import arm_log
 from pinned import assert_pinned
-from robots import read_arm
 
 from feasid.effects.log_findings import check_columns
 from feasid.errors import FeasidError
@@ -133,9 +132,8 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def case(tmp_path_factory):
-    robot = read_arm(tmp_path_factory.mktemp("pinned")).with_joint_terms()
-    log = simulate(robot, arm_parameters(robot), 5, samples=ROWS, noise=0.01)
+def case():
+    robot, log = arm_log(5, samples=ROWS, noise=0.01)
     return robot, log.drop(columns=log.filter(regex="^ddq_").columns)
 
 

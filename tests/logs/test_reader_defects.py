@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from logs import arm_parameters, simulate
-from robots import ARM, read_arm
+from logs import arm_log
+from robots import ARM
 
 import feasid
 from feasid.core.arrays import DamagedError, read_array
@@ -22,10 +22,8 @@ MEGABYTES = 300
 
 
 @pytest.fixture(scope="module")
-def case(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("defects")
-    robot = read_arm(folder).with_joint_terms()
-    return robot, simulate(robot, arm_parameters(robot), 1, samples=300, noise=0.02)
+def case():
+    return arm_log(1, samples=300, noise=0.02)
 
 
 def csv(folder, text):

@@ -16,7 +16,7 @@ from feasid.estimation.noise import least_squares
 from feasid.identifiability.base import base_parameters
 from feasid.logs.frame import prepare
 from feasid.regression.equations import EquationReducer, GaussianLowPass
-from feasid.regression.folds import FOLDS, LAGS, Strata, StrataBuilder
+from feasid.regression.folds import LAGS, StrataBuilder
 from feasid.regression.triangle import Reduced
 
 ROUNDING = 1e-9  # of the largest entry, after some hundred Householder updates
@@ -73,16 +73,20 @@ def test_bodies_are_as_well_known_from_every_fourth_sample():
     robot = arm.terms.with_transition(0.005)
     base = base_parameters(robot)
     motion = prepare(arm.log, robot, filtering="equations")
-    columns = [int(c) for c in base.independent]
-    found = []
     for run in motion.runs:
         assert GaussianLowPass(motion.cutoff, run.rate).largest_decimation(run.band) == 4
+    assert thinning_moves(base, motion) < THINNED
+
+
+def thinning_moves(base, motion):
+    """Relative difference of base parameters from every sample and from a few."""
+    found = []
     for band in (motion.runs[0].band, None):
-        reducer = EquationReducer(robot, columns, motion.cutoff)
+        reducer = EquationReducer(base.robot, [int(c) for c in base.independent], motion.cutoff)
         for run in motion.runs:
             reducer.add(replace(run, band=band))
         found.append(least_squares(*reducer.result().triangle()[:2])[0])
-    assert np.linalg.norm(found[0] - found[1]) < THINNED * np.linalg.norm(found[1])
+    return np.linalg.norm(found[0] - found[1]) / np.linalg.norm(found[1])
 
 
 def measured_log(noise):
@@ -110,15 +114,8 @@ def test_measured_motion_is_thinned_where_it_is_smooth(noise, every):
 
 def test_thinned_measured_motion_says_the_same():
     robot, log = measured_log(0.0)
-    base = base_parameters(robot)
     motion = prepare(log, robot, filtering="equations")
-    columns = [int(c) for c in base.independent]
-    found = []
-    for band in (motion.runs[0].band, None):
-        reducer = EquationReducer(robot, columns, motion.cutoff)
-        reducer.add(replace(motion.runs[0], band=band))
-        found.append(least_squares(*reducer.result().triangle()[:2])[0])
-    assert np.linalg.norm(found[0] - found[1]) < THINNED * np.linalg.norm(found[1])
+    assert thinning_moves(base_parameters(robot), motion) < THINNED
 
 
 def test_logs_add(arm):
@@ -180,14 +177,3 @@ def test_correlation_time_is_that_of_the_residual(phi):
     found = builder.result().correlation_time(np.array([2.0]))
     tail = 1 + 2 * phi * (1 - phi ** LAGS[-1]) / (1 - phi)
     assert found == pytest.approx(tail, rel=0.1)  # 40 000 rows, and trapezoids beyond lag 4
-
-
-def test_slowness_separates_reversals():
-    builder = StrataBuilder(2)
-    rows = np.ones((2, 4))
-    fold = np.array([0, 0, 1, 2])
-    builder.add(rows, rows, np.array([0.0, 0.9, 0.02, 0.9]), fold)
-    counts = builder.result().counts
-    assert counts.sum() == 4
-    assert counts[-1, 0] == counts[-1, 2] == counts[0, 0] == counts[1, 1] == 1
-    assert Strata.empty(2).counts.shape[1] == FOLDS
