@@ -5,7 +5,9 @@ import json
 import zipfile
 
 import numpy as np
+from robots import relative
 
+import feasid
 from feasid.formats.build import build_robot
 from feasid.formats.registry import FORMATS, read_description
 from feasid.formats.rewrite import patch_source
@@ -57,6 +59,15 @@ def with_random_inertia(robot, seed=0):
     ten = random_parameters(np.random.default_rng(seed), len(robot.bodies))
     values[robot.inertial_columns] = ten
     return robot.with_values(values)
+
+
+def torque_difference(robot, again, seed=0):
+    """Largest relative difference of torques of random motions, coordinates matched by name."""
+    assert sorted(again.coordinates) == sorted(robot.coordinates)
+    order = [robot.coordinates.index(c) for c in again.coordinates]
+    motion = np.random.default_rng(seed).uniform(-2, 2, (3, 20, robot.dof))
+    ours = feasid.inverse_dynamics(robot, *motion)[:, order]
+    return relative(feasid.inverse_dynamics(again, *motion[..., order]), ours)
 
 
 def changed_lines(old, new):

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from generated import tree_with_couplings
 from logs import arm_parameters, simulate
+from pinocchio_side import PinocchioModel
 from robots import random_robot, relative, wam
-from written import random_parameters
+from written import torque_difference, with_random_inertia
 
 import feasid
 from feasid import Body, Coupling, Robot, load_robot
@@ -17,56 +18,31 @@ SAME = 1e-10
 """Relative difference of torques with other frames but the same motion."""
 
 
-def with_inertia(robot, seed=0):
-    values = np.where(np.isnan(robot.values), 0.0, robot.values)
-    ten = random_parameters(np.random.default_rng(seed), len(robot.bodies))
-    values[robot.inertial_columns] = ten
-    return robot.with_values(values)
-
-
-def torques(robot, seed=0):
-    rng = np.random.default_rng(seed)
-    return feasid.inverse_dynamics(robot, *rng.uniform(-2, 2, (3, 20, robot.dof)))
-
-
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("suffix", [".urdf", ".xml"])
 def test_random_trees_move_alike_from_their_new_file(seed, suffix, tmp_path):
     rng = np.random.default_rng(seed)
     robot = random_robot(rng, int(rng.integers(1, 8)), ("revolute", "prismatic", "through"))
-    robot = with_inertia(robot, seed).with_joint_terms(("viscous", "coulomb"))
+    robot = with_random_inertia(robot, seed).with_joint_terms(("viscous", "coulomb"))
     frictions = np.where(np.isnan(robot.values), rng.uniform(0, 1, robot.size), robot.values)
     robot = robot.with_values(frictions)
     path = tmp_path / f"new{suffix}"
     usual = suffix != ".urdf" or np.array_equal(robot.gravity, (0, 0, -9.81))
     assert feasid.write(robot, path).lost == (() if usual else ("gravity",))
-    again = load_robot(path)
-    order = [robot.joints.index(j) for j in again.joints]
-    rng = np.random.default_rng(seed)
-    q, dq, ddq = rng.uniform(-2, 2, (3, 20, robot.dof))
-    theirs = feasid.inverse_dynamics(again, q[:, order], dq[:, order], ddq[:, order])
-    ours = feasid.inverse_dynamics(robot, q, dq, ddq)
-    assert relative(theirs, ours[:, order]) < SAME
+    assert torque_difference(robot, load_robot(path), seed) < SAME
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_pinocchio_reads_the_new_urdf_alike(seed, tmp_path):
-    pin = pytest.importorskip("pinocchio")
     rng = np.random.default_rng(seed)
-    robot = with_inertia(random_robot(rng, 6, ("revolute", "prismatic", "through")), seed)
+    robot = with_random_inertia(random_robot(rng, 6, ("revolute", "prismatic", "through")), seed)
     limits = feasid.robot.bodies.Limits(-1.0, 2.0, 3.0, 50.0)
     robot = replace(robot, bodies=tuple(replace(b, limits=limits) for b in robot.bodies))
     feasid.write(robot, tmp_path / "new.urdf")
-    model = pin.buildModelFromUrdf(str(tmp_path / "new.urdf"))
-    assert model.effortLimit.tolist() == [50.0] * 6
-    model.gravity.linear = robot.gravity
-    data = model.createData()
-    rows = [model.joints[model.getJointId(j)].idx_v for j in robot.joints]
-    q, dq, ddq = np.zeros((3, model.nv))
-    q[rows], dq[rows], ddq[rows] = rng.uniform(-1, 1, (3, 6))
-    theirs = pin.rnea(model, data, q, dq, ddq)[rows]
-    ours = feasid.inverse_dynamics(robot, q[rows], dq[rows], ddq[rows])[0]
-    assert relative(theirs, ours) < SAME
+    theirs = PinocchioModel(robot, tmp_path / "new.urdf")
+    assert theirs.model.effortLimit.tolist() == [50.0] * 6
+    motion = rng.uniform(-1, 1, (3, 6))
+    assert relative(theirs.torques(*motion), feasid.inverse_dynamics(robot, *motion)[0]) < SAME
 
 
 def test_a_fit_of_a_dh_robot_is_written_as_urdf(tmp_path):
@@ -80,7 +56,7 @@ def test_a_fit_of_a_dh_robot_is_written_as_urdf(tmp_path):
     export = fit.write(path, test=test, force=True)
     assert "fo" in "".join(export.written.lost)
     again = load_robot(path)  # with its sidecar
-    assert relative(torques(again), torques(fit.robot)) < SAME
+    assert torque_difference(fit.robot, again) < SAME
     seen = fit.verify(path, "pinocchio", test)
     errors = export.errors["file, hard sign on the test"]
     np.testing.assert_allclose(seen["pinocchio"]["all"], errors["all"], rtol=1e-6)
@@ -97,9 +73,9 @@ def test_mjcf_becomes_urdf_and_back(tmp_path):
     robot = load_robot(tmp_path / "arm.xml")
     feasid.write(robot, tmp_path / "arm.urdf")
     urdf = load_robot(tmp_path / "arm.urdf")
-    assert relative(torques(urdf), torques(robot)) < SAME
+    assert torque_difference(robot, urdf) < SAME
     feasid.write(urdf, tmp_path / "again.xml")
-    assert relative(torques(load_robot(tmp_path / "again.xml")), torques(robot)) < SAME
+    assert torque_difference(robot, load_robot(tmp_path / "again.xml")) < SAME
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -111,13 +87,7 @@ def test_joints_that_follow_others_follow_in_the_new_file(seed, suffix, tmp_path
     feasid.write(bare, path)
     again = load_robot(path)
     assert again.dof == robot.dof
-    np.testing.assert_array_equal(sorted(again.coordinates), sorted(robot.coordinates))
-    order = [robot.coordinates.index(c) for c in again.coordinates]
-    rng = np.random.default_rng(seed)
-    q, dq, ddq = rng.uniform(-1, 1, (3, 20, robot.dof))
-    theirs = feasid.inverse_dynamics(again, q[:, order], dq[:, order], ddq[:, order])
-    ours = feasid.inverse_dynamics(robot, q, dq, ddq)[:, order]
-    assert relative(theirs, ours) < SAME
+    assert torque_difference(robot, again, seed) < SAME
 
 
 def test_a_floating_body_and_a_robot_without_limits(tmp_path):
@@ -156,8 +126,8 @@ def test_what_urdf_does_not_have_is_named(tmp_path):
 
 
 def test_the_published_arm_keeps_its_base_parameters(tmp_path):
-    robot = with_inertia(replace(wam(), drives=()))
+    robot = with_random_inertia(replace(wam(), drives=()))
     feasid.write(robot, tmp_path / "wam.urdf")
     again = load_robot(tmp_path / "wam.urdf")
     assert feasid.base_parameters(again).size == feasid.base_parameters(robot).size
-    assert relative(torques(again), torques(robot)) < SAME
+    assert torque_difference(robot, again) < SAME
