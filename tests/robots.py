@@ -140,6 +140,20 @@ def relative(a, b):
     return np.abs(a - b).max() / np.abs(b).max()
 
 
+def singular_values(rows):
+    """Of rows whose columns are in units of their size."""
+    sizes = np.linalg.norm(rows, axis=0)
+    return np.linalg.svd(rows / sizes.clip(1e-6 * sizes.max()), compute_uv=False)
+
+
+def clear_rank(s, floor, gap):
+    """Rank at the widest gap of singular values; None where none is that wide."""
+    s = np.r_[s.clip(floor * s[0]), floor * s[0]]
+    ratios = s[:-1] / s[1:]
+    k = int(np.argmax(ratios))
+    return k + 1 if ratios[k] >= gap else None
+
+
 PUBLISHED = json.loads((Path(__file__).parent / "data" / "sousa_base.json").read_text())
 ANGLES = {"pi/2": np.pi / 2, "-pi/2": -np.pi / 2, "0": 0.0}
 

@@ -9,12 +9,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from floating import loaded
+from pinocchio_side import PinocchioModel
 
 import feasid
 from feasid.codegen.c import find_compiler
 from feasid.codegen.expression import FUNCTIONS, SERIES_BELOW
 from feasid.robot.inertia import from_mass_com_inertia
-from feasid.robot.rotations import exponential
 
 SAME = 1e-12
 """Relative to the largest: rounding of a few hundred operations."""
@@ -33,47 +33,6 @@ def with_friction(robot):
     return robot.with_values(values)
 
 
-class FreeFlyer:
-    """Pinocchio's torques, mass matrix and accelerations of a floating robot, in our order."""
-
-    def __init__(self, robot, path, gravity):
-        self.pin = pytest.importorskip("pinocchio")
-        self.model = self.pin.buildModelFromUrdf(str(path), self.pin.JointModelFreeFlyer())
-        self.model.gravity.linear = np.array(gravity)
-        self.data, self.joints = self.model.createData(), robot.joints[1:]
-        own = [self.model.joints[self.model.getJointId(j)] for j in self.joints]
-        self.rows = [3, 4, 5, 0, 1, 2, *(j.idx_v for j in own)]
-        self.own = own
-
-    def configuration(self, q):
-        """Our positions as Pinocchio's."""
-        turn, shift = exponential(q[:6])
-        out = self.pin.neutral(self.model)
-        out[:7] = self.pin.SE3ToXYZQUAT(self.pin.SE3(turn, shift))
-        for joint, value in zip(self.own, q[6:], strict=True):
-            place = slice(joint.idx_q, joint.idx_q + joint.nq)
-            out[place] = value if joint.nq == 1 else (np.cos(value), np.sin(value))
-        return out
-
-    def vector(self, ours):
-        """Our velocities or torques as Pinocchio's."""
-        out = np.zeros(self.model.nv)
-        out[self.rows] = ours
-        return out
-
-    def torques(self, q, dq, ddq):
-        at = self.configuration(q), self.vector(dq), self.vector(ddq)
-        return self.pin.rnea(self.model, self.data, *at)[self.rows]
-
-    def mass_matrix(self, q):
-        upper = np.triu(self.pin.crba(self.model, self.data, self.configuration(q)))
-        return (upper + np.triu(upper, 1).T)[np.ix_(self.rows, self.rows)]
-
-    def accelerations(self, q, dq, tau):
-        at = self.configuration(q), self.vector(dq), self.vector(tau)
-        return self.pin.aba(self.model, self.data, *at)[self.rows]
-
-
 @pytest.mark.parametrize(
     ("name", "backend"),
     [
@@ -87,10 +46,9 @@ class FreeFlyer:
 )
 def test_floating_models_are_pinocchios(name, backend):
     """A biped, a quadruped and an arm, in tilted gravity, with and without friction."""
-    gravity = (1.0, 2.0, -9.0)
     robot, path = loaded(name)
-    robot = robot.with_gravity(gravity)
-    theirs = FreeFlyer(robot, path, gravity)
+    robot = robot.with_gravity((1.0, 2.0, -9.0))
+    theirs = PinocchioModel(robot, path)
     own, rubbing = (
         feasid.CompiledDynamics(r, backend=backend) for r in (robot, with_friction(robot))
     )
@@ -184,7 +142,7 @@ def test_c_of_a_floating_base_is_pinocchios(tmp_path):
     flags = "-std=c99 -pedantic -Wall -Wextra -Werror -O1 -fPIC -shared"
     built = ["cc", *flags.split(), "dog.c", "-o", "dog.so", "-lm"]
     subprocess.run(built, cwd=tmp_path, check=True)
-    library, theirs = ctypes.CDLL(str(tmp_path / "dog.so")), FreeFlyer(robot, path, robot.gravity)
+    library, theirs = ctypes.CDLL(str(tmp_path / "dog.so")), PinocchioModel(robot, path)
 
     def call(name, size, *inputs):
         out = np.empty(size)

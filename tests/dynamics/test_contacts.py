@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from floating import loaded, random_motion
-from scipy.spatial.transform import Rotation
+from pinocchio_side import PinocchioModel
 
 import feasid
 from feasid.dynamics.floating import (
@@ -21,37 +21,26 @@ FOOT, POINT = "FL_LOWER_LEG", (0.01, 0.02, -0.16)
 
 def motion(seed=0):
     robot, path = loaded("solo12")
-    said = random_motion(robot, seed)
-    return robot, path, said, floating_motion(robot, **said)
+    return robot, path, floating_motion(robot, **random_motion(robot, seed))
 
 
 def test_jacobian_is_pinocchios():
-    pin = pytest.importorskip("pinocchio")
-    robot, path, said, moved = motion()
-    model = pin.buildModelFromUrdf(str(path), pin.JointModelFreeFlyer())
-    data = model.createData()
+    robot, path, moved = motion()
+    theirs = PinocchioModel(robot, path)
+    pin, model = theirs.pin, theirs.model
     joint = robot.bodies[[b.name for b in robot.bodies].index(FOOT)].joint
     placement = pin.SE3(np.eye(3), np.array(POINT))
     frame = model.addFrame(pin.Frame("p", model.getJointId(joint), 0, placement, pin.OP_FRAME))
-    data = model.createData()
-    ours = frame_jacobian(robot, moved.q, FOOT, POINT)
-    ids = [model.getJointId(j) for j in robot.joints[1:]]
-    rows = [3, 4, 5, 0, 1, 2, *(model.joints[i].idx_v for i in ids)]
-    for k in range(len(moved.q)):
-        q = pin.neutral(model)
-        q[:3] = said["position"][k]
-        q[3:7] = Rotation.from_matrix(said["rotation"][k]).as_quat()
-        for j, i in enumerate(ids):
-            q[model.joints[i].idx_q] = said["joints"][0][k, j]
-        pin.framesForwardKinematics(model, data, q)
-        theirs = pin.computeFrameJacobian(
-            model, data, q, frame, pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
-        )[[3, 4, 5, 0, 1, 2]][:, rows]
-        np.testing.assert_allclose(ours[k], theirs, atol=EQUAL)
+    data, axes = model.createData(), pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
+    for q, ours in zip(moved.q, frame_jacobian(robot, moved.q, FOOT, POINT), strict=True):
+        at = theirs.configuration(q)
+        pin.framesForwardKinematics(model, data, at)
+        full = pin.computeFrameJacobian(model, data, at, frame, axes)
+        np.testing.assert_allclose(ours, full[[3, 4, 5, 0, 1, 2]][:, theirs.rows], atol=EQUAL)
 
 
 def test_known_forces_are_added_and_unknown_ones_drop_out():
-    robot, _, _, moved = motion(3)
+    robot, _, moved = motion(3)
     rng = np.random.default_rng(0)
     count = len(moved.q)
     force, moment = rng.normal(size=(2, count, 3))
@@ -71,7 +60,7 @@ def test_known_forces_are_added_and_unknown_ones_drop_out():
 
 def test_feet_on_the_ground_leave_the_parameters_visible():
     """All four feet touched by unknown forces: the other rows still tell torques apart."""
-    robot, _, _, moved = motion(1)
+    robot, _, moved = motion(1)
     feet = [Contact(f"{leg}_LOWER_LEG", POINT) for leg in ("FL", "FR", "HL", "HR")]
     y = feasid.regressor(robot, *moved)
     tau = y @ robot.values
@@ -83,7 +72,7 @@ def test_feet_on_the_ground_leave_the_parameters_visible():
 
 
 def test_bad_contacts_are_named():
-    robot, _, _, moved = motion()
+    robot, _, moved = motion()
     with pytest.raises(InputError, match="no moving body or link 'FL_LOWER_LEK'"):
         frame_jacobian(robot, moved.q, "FL_LOWER_LEK", POINT)
     with pytest.raises(InputError, match="neither force nor moment"):

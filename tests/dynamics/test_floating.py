@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from floating import SAMPLES, loaded, random_motion
+from pinocchio_side import PinocchioModel
 from robots import relative
 from scipy.spatial.transform import Rotation
 
 import feasid
 from feasid.dynamics.floating import base_rows, floating_motion, imu_motion, rotation_matrices
 from feasid.errors import FeasidError, InputError
-from feasid.robot import inertia
 
 EQUAL = 1e-10  # relative; both sides are double precision
 
@@ -24,38 +24,23 @@ FEWEST = 10  # robots compared, one of them a humanoid
 HUMANOID = 30
 
 
-def theirs(pin, robot, path, said):
-    """Pinocchio's regressor and torques in our order; angular rows first."""
-    model = pin.buildModelFromUrdf(str(path), pin.JointModelFreeFlyer())
-    data, order = model.createData(), np.argsort(inertia.PINOCCHIO)
-    ids = [model.getJointId(j) for j in robot.joints if j != "floating_base"]
-    rows = [3, 4, 5, 0, 1, 2, *(model.joints[i].idx_v for i in ids)]
-    columns = np.concatenate([10 * (i - 1) + order for i in (1, *ids)])
-    out = []
+def theirs(robot, path, said):
+    """Pinocchio's regressor and torques of a motion in its own coordinates of the base."""
+    model = PinocchioModel(robot, path)
+    rows, torques = [], []
     for k in range(SAMPLES):
-        q = pin.neutral(model)
-        q[:3] = said["position"][k]
-        q[3:7] = Rotation.from_matrix(said["rotation"][k]).as_quat()
-        v, a = np.zeros(model.nv), np.zeros(model.nv)
-        omega, linear = said["twist"][k, :3], said["twist"][k, 3:]
-        v[:6] = np.r_[linear, omega]
-        a[:6] = np.r_[
-            said["acceleration"][k, 3:] - np.cross(omega, linear), said["acceleration"][k, :3]
-        ]
-        for j, i in enumerate(ids):
-            joint = model.joints[i]
-            value = said["joints"][0][k, j]
-            q[joint.idx_q : joint.idx_q + joint.nq] = (
-                value if joint.nq == 1 else (np.cos(value), np.sin(value))
-            )
-            v[joint.idx_v], a[joint.idx_v] = said["joints"][1][k, j], said["joints"][2][k, j]
-        y = pin.computeJointTorqueRegressor(model, data, q, v, a)[rows][:, columns]
-        out.append((y.copy(), pin.rnea(model, data, q, v, a)[rows]))
-    return np.stack([y for y, _ in out]), np.stack([tau for _, tau in out])
+        pose = model.pin.log6(model.pin.SE3(said["rotation"][k], said["position"][k]))
+        twist, acceleration = said["twist"][k], said["acceleration"][k].copy()
+        acceleration[3:] -= np.cross(*np.split(twist, 2))
+        base = np.r_[pose.angular, pose.linear], twist, acceleration
+        motion = [np.r_[x, y[k]] for x, y in zip(base, said["joints"], strict=True)]
+        rows.append(model.regressor(*motion))
+        torques.append(model.torques(*motion))
+    return np.stack(rows), np.stack(torques)
 
 
 def test_regressors_are_those_of_pinocchios_free_flyer():
-    pin = pytest.importorskip("pinocchio")
+    pytest.importorskip("pinocchio")
     worst, bodies = {}, {}
     for name in NAMES:
         try:
@@ -63,7 +48,7 @@ def test_regressors_are_those_of_pinocchios_free_flyer():
             if not robot.is_tree:
                 continue
             said = random_motion(robot)
-            y, tau = theirs(pin, robot, path, said)
+            y, tau = theirs(robot, path, said)
         except (FeasidError, pytest.skip.Exception, KeyError, IndexError):
             continue  # refused by name, or named otherwise by Pinocchio
         motion = floating_motion(robot, **said)

@@ -4,52 +4,30 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pinocchio_side import PinocchioModel
 from robots import RTOL, example_urdfs, relative
 
 import feasid
 from feasid.codegen.c import find_compiler
 from feasid.errors import FeasidError
-from feasid.robot import inertia
 
 pin = pytest.importorskip("pinocchio")
 
 FEWEST = 10  # robots that must have been compared
 
 
-def configuration(model, robot, q):
-    """Our positions as Pinocchio's: continuous joints are (cos, sin) there."""
-    out = pin.neutral(model)
-    for name, value in zip(robot.joints, q, strict=True):
-        joint = model.joints[model.getJointId(name)]
-        out[joint.idx_q : joint.idx_q + joint.nq] = (
-            value if joint.nq == 1 else (np.cos(value), np.sin(value))
-        )
-    return out
-
-
 def compare(path):
     """Largest relative difference of regressors and of torques."""
     robot = feasid.load_robot(path).without_joint_terms()
-    model = pin.buildModelFromUrdf(str(path))
-    data = model.createData()
-    rng = np.random.default_rng(0)
-    order = np.argsort(inertia.PINOCCHIO)
-    ids = [model.getJointId(name) for name in robot.joints]
-    rows = [model.joints[i].idx_v for i in ids]
-    columns = np.concatenate([10 * (i - 1) + order for i in ids])
-    samples = rng.standard_normal((3, 3, robot.dof))
+    theirs = PinocchioModel(robot, path)
     A, b = robot.coupling_map.A, robot.coupling_map.b  # joints that mimic others follow
     worst = 0.0
-    for q, dq, ddq in zip(*samples, strict=True):
-        theirs_q = configuration(model, robot, A @ q + b)
-        theirs = [np.zeros(model.nv), np.zeros(model.nv)]
-        for vector, ours in zip(theirs, (dq, ddq), strict=True):
-            vector[rows] = A @ ours
-        full = pin.computeJointTorqueRegressor(model, data, theirs_q, *theirs)
-        ours = feasid.regressor(robot, q, dq, ddq)[0]
-        worst = max(worst, relative(ours, A.T @ full[rows][:, columns]))
-        torque = A.T @ pin.rnea(model, data, theirs_q, *theirs)[rows]
-        worst = max(worst, relative(feasid.inverse_dynamics(robot, q, dq, ddq)[0], torque))
+    for q, dq, ddq in np.random.default_rng(0).standard_normal((3, 3, robot.dof)).swapaxes(0, 1):
+        motion = A @ q + b, A @ dq, A @ ddq
+        rows = feasid.regressor(robot, q, dq, ddq)[0]
+        worst = max(worst, relative(rows, A.T @ theirs.regressor(*motion)))
+        torque = feasid.inverse_dynamics(robot, q, dq, ddq)[0]
+        worst = max(worst, relative(torque, A.T @ theirs.torques(*motion)))
     return worst
 
 
@@ -65,10 +43,7 @@ def test_models_of_single_samples_are_pinocchios(name, backend):
         pytest.skip("no C compiler")
     path = next(p for p in example_urdfs() if p.stem == name)
     robot = replace(feasid.load_robot(path).without_joint_terms(), gravity=np.array([1.0, 2, -9]))
-    model = pin.buildModelFromUrdf(str(path))
-    model.gravity.linear = robot.gravity
-    data = model.createData()
-    rows = [model.joints[model.getJointId(j)].idx_v for j in robot.joints]
+    theirs = PinocchioModel(robot, path)
     A, b = robot.coupling_map.A, robot.coupling_map.b
     own = feasid.CompiledDynamics(robot, backend=backend)
     assert own.backend == backend
@@ -80,13 +55,10 @@ def test_models_of_single_samples_are_pinocchios(name, backend):
             values[column] = friction[symbol]
     rubbing = feasid.CompiledDynamics(rubbing.with_values(values), backend=backend)
     for q, dq, ddq in np.random.default_rng(0).uniform(-1, 1, (3, 3, robot.dof)):
-        theirs = configuration(model, robot, A @ q + b)
-        v, a = np.zeros((2, model.nv))
-        v[rows], a[rows] = A @ dq, A @ ddq
-        tau = A.T @ pin.rnea(model, data, theirs, v, a)[rows]
-        still = A.T @ pin.rnea(model, data, theirs, 0 * v, 0 * v)[rows]
-        M = pin.crba(model, data, theirs)
-        M = A.T @ (np.triu(M) + np.triu(M, 1).T)[np.ix_(rows, rows)] @ A
+        motion = A @ q + b, A @ dq, A @ ddq
+        tau = A.T @ theirs.torques(*motion)
+        still = A.T @ theirs.torques(motion[0], 0 * motion[1], 0 * motion[2])
+        M = A.T @ theirs.mass_matrix(motion[0]) @ A
         base = own.base.values(robot.values)
         rub = A.T @ (0.3 * A @ dq + 0.2 * np.sign(A @ dq) - 0.1)
         for ours, expected in (

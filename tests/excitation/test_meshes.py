@@ -5,6 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from pinocchio_side import PinocchioModel
 from robots import example_urdfs
 from scipy.spatial import ConvexHull
 
@@ -134,16 +135,11 @@ def collision_worlds(robot, folder):
 def mesh_places(robot, geometry, postures):
     """Coal's places of the meshes in each posture, by pinocchio's kinematics of the file."""
     import coal
-    import pinocchio
 
-    model = pinocchio.buildModelFromUrdf(str(robot.source.path))
-    data = model.createData()
-    joints = [model.getJointId(j) for j in robot.joints]
+    theirs = PinocchioModel(robot, robot.source.path)
     for q in postures:
-        own = pinocchio.neutral(model)
-        own[[model.idx_qs[joint] for joint in joints]] = q
-        pinocchio.forwardKinematics(model, data, own)
-        bases = [*(data.oMi[joint] for joint in joints), pinocchio.SE3.Identity()]
+        theirs.pin.forwardKinematics(theirs.model, theirs.data, theirs.configuration(q))
+        bases = [*(theirs.data.oMi[joint] for joint in theirs.ids), theirs.pin.SE3.Identity()]
         yield [
             coal.Transform3s(
                 bases[body].rotation @ turn,

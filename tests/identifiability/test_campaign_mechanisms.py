@@ -5,13 +5,16 @@ its singular values have no clear gap nothing is compared; a mechanism whose loo
 name is none.
 """
 
+from importlib.metadata import distribution
+from pathlib import Path
+
 import mujoco
 import numpy as np
 import pytest
 from closed import directions, open_torques, regressor_of, tree_regressor, unconstrained
 from generated import one_loop, parallelogram_arm, tree_with_couplings
-from mjcf_files import wheel_models
 from proof_campaign import mechanism
+from robots import clear_rank, singular_values
 
 import feasid
 from feasid.dynamics.kinematics import coordinate_map
@@ -22,6 +25,7 @@ from feasid.robot.layout import random_configurations
 
 SAMPLES = 60
 GAP = 1e3  # what makes a rank clear: parameters are felt through differences of torques
+ROUNDING = 1e-11  # relative size of singular values
 TREE_TORQUES = 1e-10  # relative
 SMALLEST_COEFFICIENT = 1e-4  # of these mechanisms: lengths of centimetres, squared
 LOOP_TORQUES = 1e-8  # relative; positions are closed to 1e-10
@@ -51,24 +55,20 @@ def compare(text, seed, torques):
     ours = feasid.inverse_dynamics(robot, s.T, ds.T, dds.T)
     assert np.abs(ours - theirs).max() <= torques * np.abs(theirs).max()
     rows = [w.T @ y for w, y in zip(ways, tree_regressor(text, q, dq, ddq), strict=True)]
-    rank = clear_rank(np.vstack(rows))
+    rank = clear_rank(singular_values(np.vstack(rows)), ROUNDING, GAP)
     assert rank is None or base.size == rank or base.warnings
     return base.size == rank
 
 
-def clear_rank(rows):
-    """Rank of a regressor at its widest gap; None when no gap is wide enough."""
-    sizes = np.linalg.norm(rows, axis=0)
-    values = np.linalg.svd(rows / sizes.clip(1e-6 * sizes.max()), compute_uv=False)
-    values = np.r_[values.clip(1e-11 * values[0]), 1e-11 * values[0]]
-    rank = int(np.argmax(values[:-1] / values[1:])) + 1
-    return rank if values[rank - 1] / values[rank] >= GAP else None
-
-
-def dynamic_models():
+def wheel_models():
     """Models in wheels: those of gymnasium, and the one that MuJoCo tests itself with."""
-    places = ("assets", "testdata")
-    return [p for p in wheel_models() if p.parent.name in places and "<joint" in p.read_text()]
+    found = [
+        Path(str(wheel.locate_file(file)))
+        for wheel in (distribution("gymnasium"), distribution("mujoco"))
+        for file in wheel.files or ()
+        if file.suffix == ".xml" and file.parent.name in ("assets", "testdata")
+    ]
+    return sorted(path for path in found if "<joint" in path.read_text())
 
 
 SOME = ("hopper", "reacher", "inverted_double_pendulum")
@@ -77,7 +77,7 @@ SOME = ("hopper", "reacher", "inverted_double_pendulum")
 @pytest.mark.parametrize(
     "path",
     [pytest.param(p, id=p.stem, marks=[] if p.stem in SOME else pytest.mark.slow)
-     for p in dynamic_models()],
+     for p in wheel_models()],
 )  # fmt: skip
 def test_count_of_models_in_wheels_is_the_rank_of_mujocos_dynamics(path):
     """Without friction, springs, fluid and couplings: of the bodies alone."""
@@ -95,7 +95,8 @@ def test_count_of_models_in_wheels_is_the_rank_of_mujocos_dynamics(path):
         q[:, k] = here
     rows = regressor_of(model, mujoco.MjData(model), q, dq, ddq)
     assert robot.is_tree
-    assert base_parameters(robot).size == clear_rank(rows.reshape(-1, rows.shape[2]))
+    values = singular_values(rows.reshape(-1, rows.shape[2]))
+    assert base_parameters(robot).size == clear_rank(values, ROUNDING, GAP)
 
 
 REFUSED = ("singular", "too few configurations")

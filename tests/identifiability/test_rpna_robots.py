@@ -6,7 +6,7 @@ round their angles, or have millimetre offsets beside metres, may have none: the
 
 import numpy as np
 import pytest
-from robots import example_urdfs
+from robots import clear_rank, example_urdfs
 
 import feasid
 from feasid.errors import FeasidError
@@ -56,19 +56,11 @@ def singular_values(model, seed, zeros=()):
     return np.linalg.svd(r, compute_uv=False)
 
 
-def clear_rank(s):
-    """Rank at the widest gap, or None when no gap is wide enough."""
-    s = np.r_[np.maximum(s, FLOOR * s[0]), FLOOR * s[0]]
-    ratio = s[:-1] / s[1:]
-    k = int(np.argmax(ratio))
-    return k + 1 if ratio[k] >= GAP else None
-
-
 def compare(path, floating):
     robot, model = loaded(path, floating)
     base = base_parameters(robot)
     zeros = [b.joint for b in robot.bodies if b.massless and b.joint != "floating_base"]
-    rank = clear_rank(singular_values(model, len(robot.bodies), zeros))
+    rank = clear_rank(singular_values(model, len(robot.bodies), zeros), FLOOR, GAP)
     if rank is None:
         pytest.skip(f"no gap of {GAP:g} in the singular values ({base.size} by structure)")
     assert rank in (base.size, base.literal.size)

@@ -12,6 +12,7 @@ import pytest
 from closed import MECHANISMS
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pinocchio_side import PinocchioModel
 from robots import ARM, example_urdfs, replaced, without_geometry
 
 import feasid
@@ -357,20 +358,14 @@ def test_impossible_links_may_have_possible_base_parameters(tmp_path, capsys):
 
 
 def test_the_mass_matrix_equals_pinocchios(tmp_path):
-    pinocchio = pytest.importorskip("pinocchio")
-    from feasid import load_robot
     from feasid.inspection.whole_robot import mass_matrix
 
     wheel = f'<link name="wheel"><inertial><mass value="1"/>{moments(1, 0, 0, 1, 0, 1)}</inertial>'
     path = write(tmp_path, "arm.urdf", ('<link name="wheel"/>', f"{wheel}</link>"))
     robot = load_robot(path)
     found = mass_matrix(robot, robot.values)
-    shoulder, slide, wheel = (found.configuration[j][0] for j in robot.joints)
-    model = pinocchio.buildModelFromUrdf(path)
-    q = np.array([shoulder, slide, np.cos(wheel), np.sin(wheel)])
-    matrix = pinocchio.crba(model, model.createData(), q)
-    matrix = np.triu(matrix) + np.triu(matrix, 1).T
-    values = np.linalg.eigvalsh(matrix)
+    q = [found.configuration[j][0] for j in robot.joints]
+    values = np.linalg.eigvalsh(PinocchioModel(robot, path).mass_matrix(q))
     assert found.smallest == pytest.approx(values[0] / values[-1], rel=1e-9)
     assert found.status == "positive definite"
 
