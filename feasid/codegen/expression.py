@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partialmethod
 
 SERIES_BELOW = 0.1
 """Below this square of an angle, its powers up to the fifth give `_sinc_remainder` to 3e-15."""
@@ -78,26 +79,15 @@ class Expression:
     def __neg__(self) -> Expression:
         return self.graph.negate(self)
 
-    def __abs__(self) -> Expression:
-        return self.graph.apply_function("abs", self)
+    def _apply(self, function: str) -> Expression:
+        return self.graph.apply_function(function, self)
 
     # NumPy's functions call these methods: np.sqrt(expression) is expression.sqrt().
-
-    def sqrt(self) -> Expression:
-        """The square root."""
-        return self.graph.apply_function("sqrt", self)
-
-    def exp(self) -> Expression:
-        """The exponential."""
-        return self.graph.apply_function("exp", self)
-
-    def sin(self) -> Expression:
-        """The sine."""
-        return self.graph.apply_function("sin", self)
-
-    def cos(self) -> Expression:
-        """The cosine."""
-        return self.graph.apply_function("cos", self)
+    __abs__ = partialmethod(_apply, "abs")
+    sqrt = partialmethod(_apply, "sqrt")
+    exp = partialmethod(_apply, "exp")
+    sin = partialmethod(_apply, "sin")
+    cos = partialmethod(_apply, "cos")
 
     def clip(self, low: float, high: float, out: None = None) -> Expression:
         """Within these bounds."""
