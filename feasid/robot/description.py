@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -87,15 +88,14 @@ class Robot(RobotLayout):
             for joint in drive.coupling:
                 if self.bodies[self.joint_index(joint)].dof != 1:
                     raise DescriptionError(f"drive {drive.name!r}: joint {joint!r} has several dof")
-        names = self.parameter_names
         if self.load_model is not None:
             shape = len(self.bodies), 10
             set_(self, "load_model", read_only_array(self.load_model, shape, "the load model"))
         elif any(d.depends_on_load for d in self.drives):
             raise DescriptionError("terms that depend on the load (fl) need a load_model")
-        doubled = {n for n in names if names.count(n) > 1} if len(set(names)) < len(names) else ()
+        doubled = sorted(name for name, n in Counter(self.parameter_names).items() if n > 1)
         if doubled:
-            raise DescriptionError(f"parameter names are doubled: {sorted(doubled)}")
+            raise DescriptionError(f"parameter names are doubled: {doubled}")
 
     @classmethod
     def from_dh(
@@ -154,16 +154,10 @@ class Robot(RobotLayout):
             `parameters` does not have n entries, or an entry is not finite; the message names it.
         """
         delta = self.check_parameters(parameters)
-        bodies = [
-            replace(
-                body,
-                inertial=delta[columns],
-                rotor=body.rotor and replace(body.rotor, values=delta[self.rotor_columns(i)]),
-            )
-            for i, (columns, body) in enumerate(
-                zip(self.inertial_columns, self.bodies, strict=True)
-            )
-        ]
+        bodies = []
+        for i, body in enumerate(self.bodies):
+            rotor = body.rotor and replace(body.rotor, values=delta[self.rotor_columns(i)])
+            bodies.append(replace(body, inertial=delta[self.inertial_columns[i]], rotor=rotor))
         drives = [
             replace(drive, values=delta[list(self.drive_columns(k).values())])
             for k, drive in enumerate(self.drives)

@@ -183,9 +183,8 @@ class RobotLayout(KinematicTree):
             first_body.append(append_symbols(body.name, inertia.SYMBOLS))
             first_rotor.append(append_symbols(body.name, body.rotor.symbols) if body.rotor else -1)
             if i in drive_of_joint:
-                first_drive[drive_of_joint[i]] = append_symbols(
-                    body.name, self.drives[drive_of_joint[i]].symbols
-                )
+                k = drive_of_joint[i]
+                first_drive[k] = append_symbols(body.name, self.drives[k].symbols)
         for k, drive in enumerate(self.drives):
             if first_drive[k] < 0:
                 first_drive[k] = append_symbols(drive.name, drive.symbols)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
 from itertools import pairwise
@@ -112,10 +113,9 @@ class KinematicTree:
         """
         values = {}
         for joint, position in (positions or {}).items():
-            shape = () if np.ndim(position) == 0 else (self.bodies[self.joint_index(joint)].dof,)
-            values[self.joint_index(joint)] = require_finite(
-                position, shape, f"position of {joint!r}"
-            )
+            i = self.joint_index(joint)
+            shape = () if np.ndim(position) == 0 else (self.bodies[i].dof,)
+            values[i] = require_finite(position, shape, f"position of {joint!r}")
         out: dict[str, tuple[Array, Array]] = {}
         for i, body in enumerate(self.bodies):
             q = np.zeros(body.dof) + values.get(i, 0.0)
@@ -134,9 +134,9 @@ def parents_first(bodies: tuple[Body, ...]) -> tuple[Body, ...]:
     if not bodies:
         raise DescriptionError("a robot needs at least one body that moves")
     for kind in ("name", "joint"):
-        names = [getattr(b, kind) for b in bodies]
-        if len(set(names)) < len(names):
-            doubled = sorted({n for n in names if names.count(n) > 1})
+        count = Counter(getattr(b, kind) for b in bodies)
+        doubled = sorted(name for name, n in count.items() if n > 1)
+        if doubled:
             raise DescriptionError(f"two bodies have the same {kind}: {doubled}")
     children: dict[str | None, list[int]] = {None: [], **{body.name: [] for body in bodies}}
     for i, body in enumerate(bodies):

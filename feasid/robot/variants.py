@@ -39,8 +39,9 @@ def with_axis_frames(robot: Robot) -> Robot:
     A frame that is on its axis stays where it is.
     """
     shifts = {b.name: _nearest_axis_point(b) for b in robot.bodies}
+    base = np.zeros(3)
     bodies = tuple(
-        _with_frame_shift(b, shifts[b.name], shifts.get(b.parent or "")) for b in robot.bodies
+        _with_frame_shift(b, shifts[b.name], shifts.get(b.parent or "", base)) for b in robot.bodies
     )
     load = robot.load_model
     if load is not None:
@@ -61,20 +62,18 @@ def _nearest_axis_point(body: Body) -> Array:
     return np.asarray(np.cross(w, v) / (w @ w))
 
 
-def _with_frame_shift(body: Body, shift: Array, of_parent: Array | None) -> Body:
-    parent = np.zeros(3) if of_parent is None else of_parent
+def _with_frame_shift(body: Body, shift: Array, of_parent: Array) -> Body:
     motion = body.motion.copy()
     if shift.any():
         motion[3:] += np.cross(motion[:3].T, shift).T
         motion[3:][np.abs(motion[3:]) < SCREW_TOLERANCE] = 0.0
-    ten = body.inertial
-    rotor = body.rotor
+    ten, rotor = body.inertial, body.rotor
     return replace(
         body,
-        position=body.position + body.rotation @ shift - parent,
+        position=body.position + body.rotation @ shift - of_parent,
         motion=motion,
         inertial=None if ten is None else change_frame(np.eye(3), -shift) @ ten,
-        rotor=None if rotor is None else replace(rotor, position=rotor.position - parent),
+        rotor=None if rotor is None else replace(rotor, position=rotor.position - of_parent),
         members=(),
     )
 
