@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,23 +26,17 @@ TINY = 1e-150
 """Smallest root of a speed in divisions."""
 
 
-@dataclass(frozen=True, eq=False)
-class MotionGradient:
+class MotionGradient(NamedTuple):
     """Derivatives by q, dq and ddq, each of shape (dof, N)."""
 
     q: Array
     dq: Array
     ddq: Array
 
-    @property
-    def derivatives(self) -> tuple[Array, Array, Array]:
-        """All three."""
-        return self.q, self.dq, self.ddq
-
     @classmethod
     def zeros(cls, dof: int, count: int) -> MotionGradient:
         """Nothing yet; parts are added in place."""
-        return cls(np.zeros((dof, count)), np.zeros((dof, count)), np.zeros((dof, count)))
+        return cls(*np.zeros((3, dof, count)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +92,6 @@ class DriveColumns:
     def has_friction(self) -> bool:
         """Whether the description gives friction that is not zero."""
         return any(t.values.any() for t in self.terms if t.is_friction)
-
-    def signals(self, q: Array, dq: Array, ddq: Array) -> DriveSignals:
-        """Signals of a motion, (dof, N) arrays."""
-        return DriveSignals(self, q, dq, ddq)
 
 
 def _terms_of_drives(robot: Robot, columns: Sequence[int]) -> tuple[DriveTerms, ...]:
@@ -162,7 +153,7 @@ class DriveSignals:
                 bar[terms.owners] = terms.values * (coupling[terms.owners] @ pushed)
             along = coupling[terms.wanted].T
             bar[terms.wanted] += (along * regressor_bar[:, :, terms.places]).sum(axis=1).T
-            for part, slope in zip(out.derivatives, slopes, strict=True):
+            for part, slope in zip(out, slopes, strict=True):
                 if slope is not None:
                     part += coupling.T @ (bar * slope)
 

@@ -290,7 +290,7 @@ class Problem:
             value += added
             pull(slope_by_margin, out)
         evaluation.backward(bar, torque_bar, out)
-        slope += np.tensordot(self._coarse, np.stack(out.derivatives), ((0, 1), (0, 2)))
+        slope += np.tensordot(self._coarse, np.stack(out), ((0, 1), (0, 2)))
         return value, self.coordinates.pull_back(slope)
 
     def _joint_limit_barrier(self, z: Array, barrier: LimitBarrier) -> tuple[float, Array]:

@@ -388,7 +388,7 @@ class MotionRegressor:
             assert wrenches is not None
             loads = (wrenches.columns * self.inertials).sum(axis=1) @ self.topology.path.T
         torques = flow.joint_torques(loads)
-        drives = self.drives.signals(q, dq, ddq)
+        drives = DriveSignals(self.drives, q, dq, ddq)
         torques = drives.add_to_equations(regressor, torques)
         return RegressorEvaluation(self, flow, wrenches, forces, loads, drives, regressor, torques)
 
@@ -450,5 +450,5 @@ class RegressorEvaluation:
             columns += carried[:, None] * self.dynamics.inertials
         pose, velocity, acceleration = self.wrenches.pull_back(columns)
         added = flow.pull_back(pose, axes, velocity, acceleration)
-        for total, part in zip(out.derivatives, added.derivatives, strict=True):
+        for total, part in zip(out, added, strict=True):
             total += part

@@ -14,7 +14,7 @@ from feasid.codegen.c import compile_routines
 from feasid.codegen.routine import BaseParameterModel, python_function
 from feasid.dynamics.newton_euler import drive_energy
 from feasid.errors import DescriptionError, InputError
-from feasid.excitation.drives import DriveColumns, MotionGradient
+from feasid.excitation.drives import DriveColumns, DriveSignals, MotionGradient
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.formats.registry import FORMATS
 from feasid.formats.terms import sum_drives
@@ -212,12 +212,12 @@ def test_gradients_of_designed_motions(symbol, smoothing):
 
     def value(motion):
         Y, torques = np.zeros((SAMPLES, robot.dof, 1)), np.zeros((robot.dof, SAMPLES))
-        columns.signals(*motion).add_to_equations(Y, torques)
+        DriveSignals(columns, *motion).add_to_equations(Y, torques)
         return (Y * bar).sum()
 
-    gradient = MotionGradient(*(np.zeros((robot.dof, SAMPLES)) for _ in range(3)))
-    columns.signals(*motion).pull_back(bar, None, gradient)
-    for part, found in enumerate(gradient.derivatives):
+    gradient = MotionGradient.zeros(robot.dof, SAMPLES)
+    DriveSignals(columns, *motion).pull_back(bar, None, gradient)
+    for part, found in enumerate(gradient):
         for sample in range(0, SAMPLES, 7):
             step = np.zeros_like(motion)
             step[part, 0, sample] = STEP
