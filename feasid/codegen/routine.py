@@ -94,14 +94,18 @@ class BaseParameterModel:
 
     def routine(self, kind: str) -> Routine:
         """Make one of `ROUTINES` in a new graph."""
-        graph, size = Graph(), self.base.size
-        arguments = {} if self.beta is not None else {"beta": size}
+        graph = Graph()
+        arguments = {} if self.beta is not None else {"beta": self.base.size}
         columns = self.base.independent.tolist()
-        beta = graph.inputs("beta", size) if self.beta is None else self.beta.tolist()
-        delta = [graph.as_expression(0.0)] * self.robot.size  # of parameters that do not lead
-        for column, value in zip(columns, beta, strict=True):
-            delta[column] = graph.as_expression(value)
-        return _make_routine(kind, self.robot, graph, delta, columns, arguments)
+        return _make_routine(kind, self.robot, graph, self._parameters(graph), columns, arguments)
+
+    def _parameters(self, graph: Graph) -> Sequence[Expression]:
+        """Standard parameters: leading ones are the base parameters, the others zero."""
+        beta = graph.inputs("beta", self.base.size) if self.beta is None else self.beta.tolist()
+        out = [graph.as_expression(0.0)] * self.robot.size
+        for column, value in zip(self.base.independent.tolist(), beta, strict=True):
+            out[column] = graph.as_expression(value)
+        return out
 
 
 @dataclass(frozen=True, eq=False)
