@@ -232,7 +232,10 @@ def _add_constraints(robot: Robot, description: Description) -> Robot:
     if all(b.kind == "joint" for b in bonds):
         return robot
     places: dict[str, Place] = {WORLD: (None, np.eye(3), np.zeros(3)), **link_places(robot)}
-    home = _home_poses(robot, references)
+    home: dict[str | None, tuple[Array, Array]] = {
+        None: (np.eye(3), np.zeros(3)),
+        **robot.pose(references),
+    }
     loops = [_bond_to_loop(b, places, home) for b in bonds if b.kind != "joint"]
     start = {j: references.get(j, 0.0) for j in robot.joints if j in references}
     tried = replace(
@@ -262,15 +265,6 @@ def link_places(robot: Robot) -> dict[str, Place]:
     for body in robot.bodies:
         links = (Member(body.name), *body.members)
         out |= {m.name: (body.name, m.rotation, m.position) for m in links}
-    return out
-
-
-def _home_poses(
-    robot: Robot, references: Mapping[str, float]
-) -> dict[str | None, tuple[Array, Array]]:
-    """Poses of the robot's bodies in the base frame at the home pose."""
-    out: dict[str | None, tuple[Array, Array]] = {None: (np.eye(3), np.zeros(3))}
-    out.update(robot.pose(references))
     return out
 
 
@@ -305,10 +299,9 @@ def _shared_points(bond: Bond, world: Sequence[tuple[Array, Array]]) -> tuple[Ar
     """The shared point in either body's frame; where one is not given, it is the same at home."""
     (turn1, at1), (turn2, at2) = world
     first, second = bond.first_point, bond.second_point
-    if first is None and second is None:
-        second = np.zeros(3)
-    if first is None and second is not None:
+    if first is None:
+        second = np.zeros(3) if second is None else second
         first = turn1.T @ (at2 + turn2 @ second - at1)
-    if second is None and first is not None:
+    elif second is None:
         second = turn2.T @ (at1 + turn1 @ first - at2)
-    return np.asarray(first), np.asarray(second)
+    return first, second

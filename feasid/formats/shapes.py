@@ -52,11 +52,9 @@ class Shape:
             return np.asarray(np.sqrt((self.rotation**2) @ self.half**2))
         if self.kind in ("cylinder", "capsule"):
             axis, radius = np.abs(self.rotation[:, 2]), self.half[0]
-            round_part = np.full(3, radius)
-            if self.kind == "cylinder":
-                round_part = radius * np.sqrt(np.clip(1 - axis**2, 0, 1))
-                return np.asarray(axis * self.half[2] + round_part)
-            return np.asarray(axis * (self.half[2] - radius) + round_part)
+            if self.kind == "capsule":
+                return np.asarray(axis * (self.half[2] - radius) + radius)
+            return np.asarray(axis * self.half[2] + radius * np.sqrt(np.clip(1 - axis**2, 0, 1)))
         return np.asarray(np.abs(self.rotation) @ self.half)
 
     def enclosing_capsule(self) -> tuple[Array, Array, float]:
@@ -68,16 +66,8 @@ class Shape:
         longest = int(np.argmax(self.half)) if self.kind in ("box", "ellipsoid") else 2
         across = np.delete(self.half, longest)
         reach = float(self.half[longest])
-        if self.kind == "sphere":
-            radius, half = reach, 0.0
-        elif self.kind == "box":
-            radius, half = float(np.linalg.norm(across)), reach
-        elif self.kind == "ellipsoid":
-            radius = float(across.max())
-            half = reach - radius
-        else:
-            radius = float(self.half[0])
-            half = reach - radius if self.kind == "capsule" else reach
+        radius = float(np.linalg.norm(across) if self.kind == "box" else across.max())
+        half = reach if self.kind in ("box", "cylinder") else reach - radius
         along = half * self.rotation[:, longest]
         return self.position - along, self.position + along, radius
 

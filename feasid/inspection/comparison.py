@@ -23,7 +23,6 @@ from feasid.errors import InputError
 from feasid.formats.load import load_robot
 from feasid.formats.terms import sum_drives
 from feasid.identifiability.base import base_parameters
-from feasid.robot.bodies import Body
 from feasid.robot.description import Robot
 from feasid.robot.drives import Drive
 from feasid.robot.joint_terms import DRIVE_SYMBOLS
@@ -197,16 +196,11 @@ def _joint_differences(a: Robot, b: Robot) -> Iterator[str]:
 def _match_order(a: Robot, b: Robot) -> Robot:
     """The second robot with the first one's body names and order."""
     name = {body.name: a.bodies[a.joint_index(body.joint)].name for body in b.bodies}
-
-    def rename_body(body: Body) -> Body:
-        parent = None if body.parent is None else name[body.parent]
-        return replace(body, name=name[body.name], parent=parent)
-
+    ends: dict[str | None, str | None] = {None: None, **name}
     order = [b.bodies[b.joint_index(joint)] for joint in a.joints]
-    ends: dict[str | None, str | None] = {None: None}
-    ends.update(name.items())
+    bodies = [replace(x, name=name[x.name], parent=ends[x.parent]) for x in order]
     loops = [replace(x, first=ends[x.first], second=ends[x.second]) for x in b.loops]
-    return replace(b, bodies=tuple(rename_body(body) for body in order), loops=tuple(loops))
+    return replace(b, bodies=tuple(bodies), loops=tuple(loops))
 
 
 def _with_same_terms(a: Robot, b: Robot) -> tuple[Robot, Robot]:

@@ -102,29 +102,26 @@ def check_whole_robot(robot: Robot) -> WholeRobotVerdict:
     )
 
 
-def mass_matrix(robot: Robot, values: Array, samples: int = SAMPLES) -> MassMatrix:
+def mass_matrix(robot: Robot, values: Array) -> MassMatrix:
     """Compute eigenvalues of the mass matrix M(q) at random configurations.
 
     Column j of M(q) is inverse dynamics at rest without gravity for a unit acceleration of j.
     """
     rng = np.random.default_rng(0)
-    configurations = random_configurations(robot, rng, samples).T
+    configurations = random_configurations(robot, rng, SAMPLES).T
     if robot.closure is None:
         configurations[0] = np.clip(0.0, configurations.min(axis=0), configurations.max(axis=0))
     dof = robot.dof
     q = np.repeat(configurations, dof, axis=0)
-    ddq = np.tile(np.eye(dof), (samples, 1))
+    ddq = np.tile(np.eye(dof), (SAMPLES, 1))
     still = robot.with_gravity(np.zeros(3))
     torques = inverse_dynamics(still, q, np.zeros_like(q), ddq, parameters=values)
-    matrices = torques.reshape(samples, dof, dof)
+    matrices = torques.reshape(SAMPLES, dof, dof)
     eigenvalues = np.linalg.eigvalsh((matrices + np.swapaxes(matrices, 1, 2)) / 2)
     relative = eigenvalues[:, 0] / np.abs(eigenvalues).max(axis=1).clip(min=np.finfo(float).tiny)
     worst = int(np.argmin(relative))
     smallest = float(relative[worst])
     status = "positive definite" if smallest > ROUNDING else "singular"
     status = "indefinite" if smallest < -ROUNDING else status
-    where = {
-        name: [float(x) for x in configurations[worst, rows]]
-        for name, rows in ((body.joint, rows) for body, rows in robot.moving_bodies)
-    }
+    where = {body.joint: configurations[worst, rows].tolist() for body, rows in robot.moving_bodies}
     return MassMatrix(status, smallest, where)

@@ -243,9 +243,7 @@ def _unmodelled_effects(model: Any, path: str) -> Iterator[UnmodelledEffect]:
 
 def _nonzero_rows(model: Any, name: str) -> list[int]:
     """Rows of a model's array that are not zero; none in versions that do not have it."""
-    values: Array = np.asarray(getattr(model, name, np.zeros((0, 1))), dtype=np.float64)
-    values = values.reshape(values.shape[0], -1) if values.size else np.zeros((0, 1))
-    return [int(i) for i in np.flatnonzero(values.any(axis=1))]
+    return [i for i, row in enumerate(getattr(model, name, ())) if np.any(row)]
 
 
 def _unread_elements(model: Any) -> Iterator[LeftOut]:
