@@ -232,10 +232,8 @@ def _add_constraints(robot: Robot, description: Description) -> Robot:
     if all(b.kind == "joint" for b in bonds):
         return robot
     places: dict[str, Place] = {WORLD: (None, np.eye(3), np.zeros(3)), **link_places(robot)}
-    home: dict[str | None, tuple[Array, Array]] = {
-        None: (np.eye(3), np.zeros(3)),
-        **robot.pose(references),
-    }
+    home: dict[str | None, tuple[Array, Array]] = {None: (np.eye(3), np.zeros(3))}
+    home.update(robot.pose(references))
     loops = [_bond_to_loop(b, places, home) for b in bonds if b.kind != "joint"]
     start = {j: references.get(j, 0.0) for j in robot.joints if j in references}
     tried = replace(

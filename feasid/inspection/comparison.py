@@ -196,7 +196,8 @@ def _joint_differences(a: Robot, b: Robot) -> Iterator[str]:
 def _match_order(a: Robot, b: Robot) -> Robot:
     """The second robot with the first one's body names and order."""
     name = {body.name: a.bodies[a.joint_index(body.joint)].name for body in b.bodies}
-    ends: dict[str | None, str | None] = {None: None, **name}
+    ends: dict[str | None, str | None] = {None: None}
+    ends.update(name.items())
     order = [b.bodies[b.joint_index(joint)] for joint in a.joints]
     bodies = [replace(x, name=name[x.name], parent=ends[x.parent]) for x in order]
     loops = [replace(x, first=ends[x.first], second=ends[x.second]) for x in b.loops]
