@@ -98,10 +98,8 @@ def test_every_prior_and_weight_ends_at_the_optimum_of_its_program(robot, log, n
 def test_what_newton_does_not_reach_is_sought_in_cvxpy(robot, log, monkeypatch):
     right = feasid.fit(log, robot, **OPTIONS)
     path = EntropicProblem.path
-    starts = []
 
     def stuck(self, start, weight, barriers=problem.BARRIERS):
-        starts.append(np.array(start))
         if len(barriers) == 1:  # from a solver's point
             return path(self, start, weight, barriers)
         return [Minimum(np.array(start), np.inf, 0, "unfinished")] * len(barriers)
