@@ -45,15 +45,11 @@ class ArmType:
             friction=("viscous", "coulomb", "offset"), drive_inertia=True
         )  # fmt: skip
         rng, delta = np.random.default_rng([seed, 1]), np.array(robot.values, float)
-        for i, (_, symbol) in enumerate(robot.parameter_names):
-            usual = {"fv": VISCOUS, "fc": COULOMB, "Ia": INERTIA, "fo": 0.0}.get(symbol)
-            if usual is not None:
-                delta[i] = usual
+        usual = {"fv": VISCOUS, "fc": COULOMB, "Ia": INERTIA, "fo": 0.0}
         scale = np.linspace(1.0, 0.3, robot.dof)
-        for k, drive in enumerate(robot.drives):
-            rows = [i for i, n in enumerate(robot.parameter_names) if n[0] == drive.name]
-            rows = [i for i in rows if robot.parameter_names[i][1] in ("fv", "fc", "Ia")]
-            delta[rows] *= scale[min(k, robot.dof - 1)]
+        for k in range(len(robot.drives)):
+            for symbol, column in robot.drive_columns(k).items():
+                delta[column] = usual[symbol] * scale[min(k, robot.dof - 1)]
         kind = cls(robot, delta)
         delta = kind.changed(rng.uniform(*TYPE_MASS, len(robot.bodies)),
                              rng.uniform(*TYPE_FRICTION, len(robot.drives)))  # fmt: skip
@@ -66,10 +62,9 @@ class ArmType:
         out = np.array(self.delta if delta is None else delta)
         for ten, factor in zip(self.robot.inertial_columns, masses, strict=True):
             out[ten] *= factor
-        for drive, factor in zip(self.robot.drives, frictions, strict=True):
-            for i, (name, symbol) in enumerate(self.robot.parameter_names):
-                if name == drive.name and symbol in ("fv", "fc"):
-                    out[i] *= factor
+        for k, factor in enumerate(frictions):
+            columns = self.robot.drive_columns(k)
+            out[[columns["fv"], columns["fc"]]] *= factor
         return out
 
     def arm(self, seed: int) -> np.ndarray:
