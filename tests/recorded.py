@@ -1,5 +1,7 @@
 """Logs as other programs record them: bags of ROS 2, controls of MuJoCo's actuators."""
 
+import struct
+
 import numpy as np
 import pandas as pd
 from rosbags.rosbag2 import StoragePlugin, Writer
@@ -36,6 +38,20 @@ def batches(log, joints, rng=None, effort=True):
         names = list(joints) if rng is None else list(rng.permutation(joints))
         signals = [[row[f"{w}_{n}"] for n in names] for w in ("q", "dq", "tau")]
         yield (START + round(row["t"] * 1e9), names, *signals[: 3 if effort else 2])
+
+
+MAGIC = b"\x89MCAP0\r\n"
+
+
+def record(kind, body):
+    """A record of an MCAP file."""
+    return struct.pack("<BQ", kind, len(body)) + body
+
+
+def chunk(data, unpacked, compression=b"zstd"):
+    """A chunk that says how many bytes it unpacks to."""
+    head = struct.pack("<QQQI", 0, 2**62, unpacked, 0) + struct.pack("<I", len(compression))
+    return record(6, head + compression + struct.pack("<Q", len(data)) + data)
 
 
 ACTUATED = """<mujoco><option timestep="0.001" integrator="implicitfast"/><default>

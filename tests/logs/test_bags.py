@@ -17,7 +17,7 @@ from feasid.logs.read.messages import STEP, unpack
 
 pytest.importorskip("rosbags")
 
-from recorded import JOINT_STATE, START, STORE, batches, message, write
+from recorded import JOINT_STATE, MAGIC, START, STORE, batches, chunk, message, write
 from rosbags.rosbag2 import StoragePlugin, Writer
 
 
@@ -89,14 +89,8 @@ def test_messages_without_stamps_use_the_time_of_reception(case, tmp_path):
 
 def test_topics_are_named(case, tmp_path):
     _, robot, log = case
-    path = tmp_path / "bag"
-    with Writer(path, version=9) as writer:
-        for topic in ("/left/joint_states", "/right/joint_states"):
-            connection = writer.add_connection(topic, JOINT_STATE, typestore=STORE)
-            for when, *content in batches(log.iloc[:3], robot.joints):
-                writer.write(
-                    connection, when, STORE.serialize_cdr(message(when, *content), JOINT_STATE)
-                )
+    sides, rows = ("/left/joint_states", "/right/joint_states"), log.iloc[:3]
+    path = two_topics(tmp_path / "bag", robot, rows, *sides, batches(rows, robot.joints))
     with pytest.raises(InputError, match=r"choose one, such as topic='/left.*right"):
         read_bag(path)
     assert len(read_bag(path, topic="/left/joint_states")) == 3
@@ -210,10 +204,7 @@ def test_without_the_extra_the_command_is_named(case, tmp_path, monkeypatch):
 
 
 def file_of_chunk(path, declared, compression, data):
-    head = struct.pack("<QQQI", 0, 0, declared, 0) + struct.pack("<I", len(compression))
-    chunk = head + compression.encode() + struct.pack("<Q", len(data)) + data
-    magic = b"\x89MCAP0\r\n"
-    path.write_bytes(magic + struct.pack("<BQ", 0x06, len(chunk)) + chunk + magic)
+    path.write_bytes(MAGIC + chunk(data, declared, compression.encode()) + MAGIC)
     return path
 
 

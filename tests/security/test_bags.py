@@ -15,7 +15,7 @@ from feasid.errors import InputError
 
 pytest.importorskip("rosbags")
 
-from recorded import batches, write
+from recorded import MAGIC, batches, chunk, record, write
 from rosbags.rosbag2 import StoragePlugin
 
 zstd = pytest.importorskip("backports.zstd" if sys.version_info < (3, 14) else "compression.zstd")
@@ -80,16 +80,6 @@ def said(path):
     return "\n".join(answer)
 
 
-def record(kind, body):
-    return struct.pack("<BQ", kind, len(body)) + body
-
-
-def chunk(data, unpacked, compression=b"zstd"):
-    head = struct.pack("<QQQI", 0, 2**62, unpacked, 0) + struct.pack("<I", len(compression))
-    return record(6, head + compression + struct.pack("<Q", len(data)) + data)
-
-
-MAGIC = b"\x89MCAP0\r\n"
 HEAD = MAGIC + record(1, struct.pack("<I", 4) + b"ros2" + struct.pack("<I", 0))
 TAIL = record(15, bytes(4)) + record(2, bytes(20)) + MAGIC
 
