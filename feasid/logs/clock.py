@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,11 @@ from feasid.core.arrays import Array, Mask
 from feasid.core.notes import Note
 from feasid.errors import LogError
 from feasid.logs.columns import find_growing_column, read_numbers
+from feasid.logs.motion import Rows
 from feasid.logs.units import unit_factor
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Rows = npt.NDArray[np.int64]
 
 GAP = 1.5
 """A step longer than this many median steps is a gap: at least one sample is missing."""
@@ -86,8 +85,7 @@ def read_time(
     if pd.api.types.is_datetime64_any_dtype(series.dtype) or pd.api.types.is_timedelta64_dtype(
         series.dtype
     ):
-        if series.isna().any():
-            _refuse_missing_stamps(np.asarray(series.isna()), where, column)
+        _refuse_missing_stamps(np.asarray(series.isna()), where, column)
         elapsed = series - series.iloc[0]
         return np.asarray(elapsed / pd.Timedelta(1, "s"), dtype=np.float64), []
     if pd.api.types.is_integer_dtype(series.dtype) and not series.isna().any():
@@ -95,8 +93,7 @@ def read_time(
         t = np.asarray(ticks - ticks[0] if len(ticks) else ticks, dtype=np.float64)
     else:
         t = read_numbers(series.to_frame("t"), "t") if column is None else read_numbers(df, column)
-        if not np.isfinite(t).all():
-            _refuse_missing_stamps(~np.isfinite(t), where, column)
+        _refuse_missing_stamps(~np.isfinite(t), where, column)
         t = t - t[0] if len(t) else t
     if units is not None and "t" in units:
         return t * unit_factor(units, "t", header=header), []
@@ -109,16 +106,17 @@ def _parse_stamps(series: pd.Series[Any], where: str, column: Any) -> pd.Series[
     """Texts of dates and times, or of times alone."""
     import pandas as pd
 
-    first = str(series.dropna().iloc[0]) if series.notna().any() else ""
+    clock = CLOCK.match(series.iloc[0])
+
+    def convert(errors: Literal["raise", "coerce"]) -> pd.Series[Any]:
+        if clock:
+            return pd.to_timedelta(series, errors=errors)
+        return pd.to_datetime(series, errors=errors, format="ISO8601", utc=True)
+
     try:
-        if CLOCK.match(first):
-            return pd.to_timedelta(series)
-        return pd.to_datetime(series, format="ISO8601", utc=True)
+        return convert("raise")
     except ValueError:
-        pass
-    clock = bool(CLOCK.match(first))
-    read = pd.to_timedelta(series, errors="coerce") if clock else pd.to_datetime(
-        series, format="ISO8601", utc=True, errors="coerce")  # fmt: skip
+        read = convert("coerce")
     row = int(np.argmax(np.asarray(read.isna() & series.notna())))
     raise LogError(
         f"time ({where}) has {str(series.iloc[row])[:40]!r} in row {row}: expected numbers, or "
@@ -129,12 +127,13 @@ def _parse_stamps(series: pd.Series[Any], where: str, column: Any) -> pd.Series[
 
 
 def _refuse_missing_stamps(bad: Mask, where: str, column: Any) -> None:
-    row = int(np.flatnonzero(bad)[0])
-    raise LogError(
-        f"time ({where}) is missing or not finite in {int(bad.sum())} row(s), first row {row}",
-        column=column,
-        row=row,
-    )
+    rows = np.flatnonzero(bad)
+    if rows.size:
+        raise LogError(
+            f"time ({where}) is missing or not finite in {rows.size} row(s), first row {rows[0]}",
+            column=column,
+            row=int(rows[0]),
+        )
 
 
 def _convert_to_seconds(t: Array, where: str) -> tuple[Array, list[Note]]:
@@ -191,12 +190,9 @@ def check_order(t: Array, rows: Rows, label: str) -> None:
             time=after,
         )
     early = float(t[0]) + 2 * float(np.median(np.abs(np.diff(t))))
-    restart = k >= MIN_ROWS_BEFORE_RESTART and after <= early
-    advice = (
-        "the clock restarts there: separate the runs with a column 'run'"
-        if restart
-        else "sort the log with sort=True if its rows were only shuffled"
-    )
+    advice = "sort the log with sort=True if its rows were only shuffled"
+    if k >= MIN_ROWS_BEFORE_RESTART and after <= early:
+        advice = "the clock restarts there: separate the runs with a column 'run'"
     raise LogError(
         f"time stamps are not sorted: row {row}{run} has t = {after:.9g} s after {before:.9g} s, "
         f"counted from the log's first row ({back.size} such row(s)); {advice}",
@@ -210,9 +206,8 @@ def split_at_gaps(
 ) -> tuple[list[Stretch], list[Note]]:
     """Split one run where samples are missing; report jitter.
 
-    `t` (N,): increasing times of the run's rows [s]; `rows` (N,): row numbers in the log; `bridge`:
-    gaps of at most this time [s], and single missing samples when it is positive, are left for
-    `feasid.logs.clock` to bridge.
+    Gaps of at most `bridge` [s], and single missing samples when it is positive, are left for
+    `even_grid` to bridge.
     """
     if len(t) < 2:
         return [Stretch(label, rows, np.nan)], []

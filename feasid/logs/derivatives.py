@@ -71,11 +71,7 @@ def find_cutoff(
 
 
 def equation_cutoff(stretches: Sequence[Stretch], cutoff: float | None) -> float:
-    """The cut-off of both sides of the equations [Hz].
-
-    Raises InputError: when a cut-off is given that is not below half the sampling rate. Raises
-    LogError: when the usual one is not.
-    """
+    """The cut-off of both sides of the equations [Hz], below half the sampling rate."""
     longest = max(stretches, key=lambda s: len(s.rows), default=None)
     rate = longest.rate if longest is not None else np.nan
     if cutoff is None:
@@ -86,11 +82,7 @@ def equation_cutoff(stretches: Sequence[Stretch], cutoff: float | None) -> float
                 f"cutoff={EQUATION_SHARE * rate:.2g}",
                 rate=rate,
             )
-        return (
-            EQUATION_CUTOFF
-            if not np.isfinite(rate)
-            else min(EQUATION_CUTOFF, EQUATION_SHARE * rate)
-        )
+        return float(np.fmin(EQUATION_CUTOFF, EQUATION_SHARE * rate))  # single samples have none
     if isinstance(cutoff, bool):
         raise LogError(
             "cutoff must be a frequency [Hz] where the equations are filtered; filtering='signals' "
@@ -162,11 +154,11 @@ def process_stretch(
     unwanted = keep & _dilate(mask[rows], smear)
     left_out += excluded_blocks(np.unique(rows[unwanted]), "excluded by hand")
     keep &= ~unwanted
-    runs = _split_kept_rows(part, Stretch(stretch.label, rows, rate), times, keep, how.decimate)
     band = cutoff
     if cutoff is None and how.complete:
         usual = min(DERIVATIVE_CUTOFF, DERIVATIVE_SHARE * rate)
         band = usual if _is_smooth(part, usual, rate) else None
+    runs = _split_kept_rows(part, Stretch(stretch.label, rows, rate), times, keep, how.decimate)
     return [replace(run, band=band) for run in runs], left_out
 
 
@@ -206,8 +198,7 @@ def _differentiate(
     part: dict[str, Array], how: SignalProcessing, cutoff: float | None, rate: float
 ) -> None:
     """Filter the logged signals and derive the missing ones, in place."""
-    whole = how.filtering == "signals"
-    if "tau" in part and how.filter_torque and whole:
+    if "tau" in part and how.filter_torque and how.filtering == "signals":
         (part["tau"],) = smooth_and_differentiate(part["tau"], 0, cutoff, rate)
     if "ddq" in part:
         (part["ddq"],) = smooth_and_differentiate(part["ddq"], 0, cutoff, rate)
