@@ -78,21 +78,17 @@ class Imu:
 def contact_from_option(given: Any) -> ContactSensor:
     """A contact, as itself, as a mapping of its fields, or as the link whose origin touches."""
     given = {"body": given} if isinstance(given, str) else given
-    return (
-        given
-        if isinstance(given, ContactSensor)
-        else _build_from_option(ContactSensor, given, "a contact")
-    )
+    return _build_from_option(ContactSensor, given, "a contact")
 
 
 def imu_from_option(given: Any) -> Imu | None:
     """An IMU, as itself or as a mapping of its fields."""
-    if given is None or isinstance(given, Imu):
-        return given
-    return _build_from_option(Imu, given, "an IMU")
+    return None if given is None else _build_from_option(Imu, given, "an IMU")
 
 
 def _build_from_option(kind: type[Part], given: Any, what: str) -> Part:
+    if isinstance(given, kind):
+        return given
     known = [f.name for f in fields(kind)]  # type: ignore[arg-type]
     if not isinstance(given, Mapping) or not given or not {*given} <= {*known}:
         raise InputError(f"{what} is a mapping of {', '.join(known)}, not {given!r}")
@@ -300,10 +296,7 @@ def is_floating_log(df: pd.DataFrame, robot: Robot) -> bool:
 def floating_runs(
     df: pd.DataFrame, robot: Robot, chosen: Mapping[str, Any], torque: bool
 ) -> Motion:
-    """The log of a floating robot as runs; `chosen` are all options of a log, checked.
-
-    ``tau`` of a run are the generalised forces: of the joints' motors and of the contacts.
-    """
+    """The log of a floating robot as runs; ``tau`` are the forces of motors and of contacts."""
     _refuse_unused_options(chosen)
     imu = imu_from_option(chosen["imu"])
     contacts = {str(k): contact_from_option(v) for k, v in (chosen["contacts"] or {}).items()}
@@ -323,8 +316,8 @@ def floating_runs(
     for stretch in table.stretches:
         part = table.equations(stretch, wide, forces=not keeps_ends)
         if part is not None:
-            cut = slice(settling_samples(wide, stretch.rate), -settling_samples(wide, stretch.rate))
-            rows = stretch.rows[cut]
+            settled = settling_samples(wide, stretch.rate)
+            rows = stretch.rows[settled:-settled]
             q, dq, ddq, tau, pushed = part
             run = Run(stretch.label, stretch.rate, rows, table.t[rows], q, dq, ddq, tau)
             anchor = round(float(run.t[0]) * stretch.rate)
@@ -334,11 +327,9 @@ def floating_runs(
             runs.append(replace(run, anchor=anchor, free=free, applied=applied))
     if not runs:
         raise too_short_stretch(wide)
-    how = (
-        "both sides of the equations through one Gaussian"
-        if keeps_ends
-        else "all signals through a"
-    )
+    how = "all signals through a"
+    if keeps_ends:
+        how = "both sides of the equations through one Gaussian"
     source = f"an IMU on {imu.link}" if imu is not None else "its pose"
     notes = [Note(f"{how} low-pass at {frequency:g} Hz", "filter", cutoff=frequency)]
     notes.append(Note(f"the base's motion: from {source}", "base"))
@@ -441,59 +432,46 @@ class FloatingColumns:
 
         With `forces` False these are not filtered.
         """
-        if len(stretch.rows) <= 3 * settling_samples(cutoff, stretch.rate):
+        rate, settled = stretch.rate, settling_samples(cutoff, stretch.rate)
+        if len(stretch.rows) <= 3 * settled:
             return None
         part = {k: v[stretch.rows] for k, v in self.columns.items()}
-        mounted = self.robot, self.base, self.imu, self.contacts
-        return _stretch_equations(part, *mounted, cutoff, stretch.rate, forces)
+        robot, imu = self.robot, self.imu
 
+        def smooth(x: Array) -> Array:
+            return low_pass(x, cutoff, rate)
 
-def _stretch_equations(
-    part: Mapping[str, Array],
-    robot: Robot,
-    base: int,
-    imu: Imu | None,
-    contacts: Mapping[str, ContactSensor],
-    cutoff: float,
-    rate: float,
-    forces: bool,
-) -> tuple[Array, Array, Array, Array, Array]:
-    """One segment without gaps: q, dq, ddq, forces and the contacts' part, ends cut off."""
+        def steady(x: Array) -> Array:
+            return smooth(x) if forces else x
 
-    def smooth(x: Array) -> Array:
-        return low_pass(x, cutoff, rate)
-
-    def steady(x: Array) -> Array:
-        return smooth(x) if forces else x
-
-    q = smooth(part["q"])
-    joints = q, first_difference(q, rate), second_difference(q, rate)
-    home = robot.bodies[base].rotation
-    if imu is not None:
-        gyro = smooth(part["gyro"])
-        motion = imu_motion(
-            robot,
-            joints,
-            gyro=gyro,
-            accelerometer=smooth(part["acc"]),
-            angular_acceleration=first_difference(gyro, rate),
-            rotation=imu.rotation,
-            position=imu.position,
-        )
-        pose = np.broadcast_to(home, (len(q), 3, 3))
-    else:
-        pose = part["turn"].reshape(-1, 3, 3)
-        motion = _base_motion_from_pose(robot, joints, part["place"], pose, smooth, rate)
-    touched = [
-        Contact(touch.body, touch.position, np.einsum("nij,nj->ni", pose, steady(force)))
-        for touch, force in base_forces(part, contacts)
-    ]
-    pushed = contact_torques(robot, motion.q, touched)
-    applied = pushed.copy()
-    own = np.setdiff1d(np.arange(robot.dof), np.arange(robot.dof)[robot.rows[base]])
-    applied[:, own] += steady(part["tau"])
-    cut = slice(settling_samples(cutoff, rate), -settling_samples(cutoff, rate))
-    return motion.q[cut], motion.dq[cut], motion.ddq[cut], applied[cut], pushed[cut]
+        q = smooth(part["q"])
+        joints = q, first_difference(q, rate), second_difference(q, rate)
+        home = robot.bodies[self.base].rotation
+        if imu is not None:
+            gyro = smooth(part["gyro"])
+            motion = imu_motion(
+                robot,
+                joints,
+                gyro=gyro,
+                accelerometer=smooth(part["acc"]),
+                angular_acceleration=first_difference(gyro, rate),
+                rotation=imu.rotation,
+                position=imu.position,
+            )
+            pose = np.broadcast_to(home, (len(q), 3, 3))
+        else:
+            pose = part["turn"].reshape(-1, 3, 3)
+            motion = _base_motion_from_pose(robot, joints, part["place"], pose, smooth, rate)
+        touched = [
+            Contact(touch.body, touch.position, np.einsum("nij,nj->ni", pose, steady(force)))
+            for touch, force in base_forces(part, self.contacts)
+        ]
+        pushed = contact_torques(robot, motion.q, touched)
+        applied = pushed.copy()
+        own = np.setdiff1d(np.arange(robot.dof), np.arange(robot.dof)[robot.rows[self.base]])
+        applied[:, own] += steady(part["tau"])
+        cut = slice(settled, -settled)
+        return motion.q[cut], motion.dq[cut], motion.ddq[cut], applied[cut], pushed[cut]
 
 
 def base_forces(
