@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -63,10 +64,7 @@ DEGREE = np.pi / 180
 
 
 def check_signals(raw: Signals, robot: Robot, runs: Sequence[Rows]) -> list[Finding]:
-    """Findings of checks that need one column at a time.
-
-    `runs`: row numbers of each run, in order of time.
-    """
+    """Findings of checks of one column at a time; `runs`: rows of each run, in order of time."""
     findings = _check_time(raw, runs) + _check_read_times(raw, runs)
     findings += _check_reading_rates(raw, runs) + _check_missing_cells(raw)
     names, tau = raw.layout.coordinates, raw.values.get("tau")
@@ -74,7 +72,7 @@ def check_signals(raw: Signals, robot: Robot, runs: Sequence[Rows]) -> list[Find
     unsigned = _unsigned_finding(raw, moved)
     findings += unsigned
     for kind, values in raw.values.items():
-        if raw.layout.columns[kind] is None:  # torques of controls: no sensor that sticks or clips
+        if not raw.layout.columns[kind]:  # torques of controls: no sensor that sticks or clips
             continue
         for k, joint in enumerate(raw.layout.coordinates):
             column = raw.layout.column_name(kind, k)
@@ -95,7 +93,7 @@ def _is_constant(values: Array) -> Mask:
 def _unsigned_finding(raw: Signals, moved: tuple[str, ...]) -> list[Finding]:
     """Torques of all joints that reach zero and never pass it: amounts without their signs."""
     tau = raw.values.get("tau")
-    if tau is None or len(moved) < 2 or raw.layout.columns["tau"] is None:
+    if tau is None or len(moved) < 2 or not raw.layout.columns["tau"]:
         return []
     places = [raw.layout.coordinates.index(joint) for joint in moved]
     cells = tau[:, places]
@@ -114,32 +112,33 @@ def _unsigned_finding(raw: Signals, moved: tuple[str, ...]) -> list[Finding]:
     return [Finding("unsigned", "warning", message, remedy, moved, columns)]
 
 
+@dataclass(frozen=True, eq=False)
 class _ColumnPlace:
-    """Names a column in findings; `moved` are the joints whose torque changes.
+    """Names a column in findings."""
 
-    Zero does not count as a limit of `unsigned` torques.
-    """
-
-    def __init__(
-        self,
-        kind: str,
-        joint: str,
-        column: str,
-        t: Array,
-        moved: tuple[str, ...] = (),
-        unsigned: bool = False,
-    ) -> None:
-        self.kind, self.joint, self.column, self.t, self.moved = kind, joint, column, t, moved
-        self.unsigned = unsigned
+    kind: str
+    joint: str
+    column: str
+    t: Array
+    moved: tuple[str, ...] = ()  #: The joints whose torque changes.
+    unsigned: bool = False  #: Whether torques are amounts, so that zero is no limit of them.
 
     def finding(
-        self, code: str, level: str, message: str, remedy: str, rows: Sequence[tuple[int, int]] = ()
+        self,
+        code: str,
+        level: str,
+        message: str,
+        remedy: str,
+        rows: Sequence[tuple[int, int]] = (),
+        options: Mapping[str, Any] | None = None,
     ) -> Finding:
+        """A finding; unless it has other options, those of a warning leave out its rows."""
         times = tuple((float(self.t[a]), float(self.t[b])) for a, b in rows)
-        exclude = {"exclude": times} if level == "warning" and rows else {}
+        if options is None:
+            options = {"exclude": times} if level == "warning" and rows else {}
         text = f"{WORDS[self.kind]} ({self.column}) {message}"
         names = (self.joint,), (self.column,)
-        return Finding(code, level, text, remedy, *names, tuple(rows), times, options=exclude)
+        return Finding(code, level, text, remedy, *names, tuple(rows), times, options)
 
 
 def _check_time(raw: Signals, runs: Sequence[Rows]) -> list[Finding]:
@@ -253,8 +252,8 @@ def _check_missing_cells(raw: Signals) -> list[Finding]:
             )
             remedy = "nan='drop-segments' leaves them out and splits the run"
             spans = [(p.first, p.last) for p in parts[:20]]
-            finding = where.finding("nan", "error", text, remedy, spans)
-            findings.append(replace(finding, options={"nan": "drop-segments"}))
+            drop = {"nan": "drop-segments"}
+            findings.append(where.finding("nan", "error", text, remedy, spans, drop))
     return findings
 
 
@@ -281,12 +280,19 @@ def _check_column(values: Array, where: _ColumnPlace, runs: Sequence[Rows]) -> l
             elif _freezes(x, a, b, long, where.kind):
                 stuck.append((int(rows[a]), int(rows[b])))
         spikes += [(int(rows[k]), int(rows[k])) for k in _spikes(x)]
-    return (
-        findings
-        + _stuck_findings(stuck, where)
-        + _clipping_findings(clipped, values, where)
-        + _spike_findings(spikes, where)
-    )
+    if stuck:
+        still = sum(where.t[b] - where.t[a] for a, b in stuck)
+        text = f"does not change for {still:.3g} s in {len(stuck)} segment(s) while it should"
+        remedy = f"exclude={_format_intervals(stuck, where.t)}"
+        message = f"{text}: a stuck signal"
+        findings.append(where.finding("stuck", "warning", message, remedy, stuck))
+    findings += _clipping_findings(clipped, values, where)
+    if spikes:
+        row = spikes[0][0]
+        text = f"has {len(spikes)} single sample(s) far off their neighbours, first row {row}"
+        remedy = f"exclude={_format_intervals(spikes, where.t)}"
+        findings.append(where.finding("spike", "warning", text, remedy, spikes))
+    return findings
 
 
 def _dead_signal_finding(value: float, where: _ColumnPlace) -> Finding:
@@ -296,18 +302,8 @@ def _dead_signal_finding(value: float, where: _ColumnPlace) -> Finding:
         advice["tau"] = f"without a torque sensor there, leave the joint out: measured={measured}"
     level = "error" if where.kind == "tau" else "warning"
     remedy = advice.get(where.kind, "check the sensor and the recording")
-    finding = where.finding("dead", level, f"is {value:g} in all rows", remedy)
     options = {"measured": measured} if where.kind == "tau" and measured else {}
-    return replace(finding, options=options)
-
-
-def _stuck_findings(spans: Sequence[tuple[int, int]], where: _ColumnPlace) -> list[Finding]:
-    if not spans:
-        return []
-    still = sum(where.t[b] - where.t[a] for a, b in spans)
-    text = f"does not change for {still:.3g} s in {len(spans)} segment(s) while it should"
-    remedy = f"exclude={_format_intervals(spans, where.t)}"
-    return [where.finding("stuck", "warning", f"{text}: a stuck signal", remedy, spans)]
+    return where.finding("dead", level, f"is {value:g} in all rows", remedy, (), options)
 
 
 def _clipping_findings(
@@ -323,16 +319,7 @@ def _clipping_findings(
     remedy = "record a slower motion; too much would be left out by exclude="
     if few:
         remedy = f"exclude={_format_intervals(spans, where.t)}"
-    finding = where.finding("saturated", "warning", text, remedy, spans)
-    return [finding if few else replace(finding, options={})]
-
-
-def _spike_findings(spans: Sequence[tuple[int, int]], where: _ColumnPlace) -> list[Finding]:
-    if not spans:
-        return []
-    text = f"has {len(spans)} single sample(s) far off their neighbours, first row {spans[0][0]}"
-    remedy = f"exclude={_format_intervals(spans, where.t)}"
-    return [where.finding("spike", "warning", text, remedy, spans)]
+    return [where.finding("saturated", "warning", text, remedy, spans, None if few else {})]
 
 
 def _plateaus(x: Array) -> list[tuple[int, int]]:
@@ -345,28 +332,14 @@ def _plateaus(x: Array) -> list[tuple[int, int]]:
 
 
 def _freezes(x: Array, a: int, b: int, long: float, kind: str) -> bool:
-    """Whether an interval is suspiciously long, or a position jumps after it."""
-    samples = b - a + 1
-    if samples >= long:
-        return _is_abrupt(x, a, b, kind)
-    return kind == "q" and samples >= STUCK_SAMPLES and _jumps(x, b)
-
-
-def _jumps(x: Array, b: int) -> bool:
-    """Whether the step after sample b is far beyond the largest usual ones."""
-    steps = np.abs(np.diff(x))
-    moving = steps[steps > 0]
-    return bool(b < len(steps) and moving.size and steps[b] > JUMP * np.quantile(moving, 0.99))
-
-
-def _is_abrupt(x: Array, a: int, b: int, kind: str) -> bool:
-    """Whether a signal freezes or jumps, rather than coming to rest.
+    """Whether an interval is suspiciously long, or a position jumps after it.
 
     Torques always move a little; a position may rest, but it slows down before and does not jump
     afterwards.
     """
-    if kind == "tau":
-        return True
+    samples = b - a + 1
+    if kind == "tau" or samples < STUCK_SAMPLES:
+        return kind == "tau" and samples >= long
     steps = np.abs(np.diff(x))
     moving = steps[steps > 0]
     if not moving.size:
@@ -374,6 +347,8 @@ def _is_abrupt(x: Array, a: int, b: int, kind: str) -> bool:
     entry = float(steps[a - 1]) if a > 0 else 0.0
     leave = float(steps[b]) if b < len(steps) else 0.0
     usual, large = float(np.median(moving)), float(np.quantile(moving, 0.99))
+    if samples < long:
+        return leave > JUMP * large
     return leave > 2 * large or (entry > usual and (b == len(x) - 1 or leave > usual))
 
 
@@ -411,13 +386,14 @@ def check_range(raw: Signals, robot: Robot) -> list[Finding]:
         if body.dof != 1:
             continue
         q = raw.values["q"][:, rows.start]
-        column = str((raw.layout.columns["q"] or ())[rows.start])
+        column = str(raw.layout.columns["q"][rows.start])
         where = _ColumnPlace("q", body.joint, column, raw.t)
         low = -np.inf if body.limits.lower is None else body.limits.lower
         high = np.inf if body.limits.upper is None else body.limits.upper
         revolute = bool(body.motion[:3].any())
         if revolute and looks_like_degrees(q, low, high):
-            findings.append(degrees_finding(body.joint, column, _range_text(q, low, high)))
+            why = f"goes from {np.nanmin(q):.4g} to {np.nanmax(q):.4g}, the description allows "
+            findings.append(degrees_finding(body.joint, column, f"{why}{low:.4g} .. {high:.4g}"))
             continue
         room = OUTSIDE * (high - low) if np.isfinite(high - low) and high > low else 0.0
         if not (np.isfinite(low) or np.isfinite(high)) or low >= high:
@@ -432,8 +408,7 @@ def check_range(raw: Signals, robot: Robot) -> list[Finding]:
             )
             remedy = "check the joint's zero and direction (offsets=, units=)"
             spans = [(p.first, p.last) for p in parts[:20]]
-            finding = where.finding("limits", level, text, remedy, spans)
-            findings.append(replace(finding, options={}))
+            findings.append(where.finding("limits", level, text, remedy, spans, {}))
     return findings
 
 
@@ -446,11 +421,6 @@ def looks_like_degrees(q: Array, low: float, high: float) -> bool:
     room = 0.1 * span
     inside = low - room <= DEGREE * finite.min() and DEGREE * finite.max() <= high + room
     return bool(inside and np.abs(finite).max() > span + 2 * np.pi)
-
-
-def _range_text(q: Array, low: float, high: float) -> str:
-    limits = f", the description allows {low:.4g} .. {high:.4g}" if low < high else ""
-    return f"goes from {np.nanmin(q):.4g} to {np.nanmax(q):.4g}{limits}"
 
 
 def degrees_finding(joint: str, column: str, why: str) -> Finding:

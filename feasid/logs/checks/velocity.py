@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -30,10 +29,7 @@ SMOOTHING = 21
 
 
 def check_velocities(raw: Signals, runs: Sequence[Rows], known: Sequence[Finding]) -> list[Finding]:
-    """Scale, sign and order of the velocities in the log.
-
-    `known`: findings so far: positions in degrees, intervals that are stuck or missing.
-    """
+    """Scale, sign and order of the velocities, beside the findings of signals that are `known`."""
     if "dq" not in raw.values:
         return []
     in_degrees = {f.joints[0] for f in known if f.code == "degrees"}
@@ -54,29 +50,12 @@ def check_velocities(raw: Signals, runs: Sequence[Rows], known: Sequence[Finding
         (i, j) for i, j in combinations(wrong, 2) if off[i, j] < AGREES and off[j, i] < AGREES
     ]
     swapped_joints = {k for pair in swapped for k in pair}
-    findings = [_swap_finding(raw, i, j) for i, j in swapped]
-    scaled = [
-        _scale_findings(raw, i, logged[:, i], derived[:, i])
-        for i in wrong
-        if i not in swapped_joints
-    ]
+    scaled = [i for i in wrong if i not in swapped_joints]
     few = 2 * len(scaled) < len(names)  # else it is rather the time that is wrong
-    return findings + [_with_unit_remedy(f) if few else f for found in scaled for f in found]
-
-
-def _with_unit_remedy(finding: Finding) -> Finding:
-    """A velocity that is off by a factor, with the unit that corrects it."""
-    if (
-        finding.options
-        or WAYS in finding.values
-        or abs(finding.values.get("likeness", 0)) < LEAST_CORRELATION
-    ):
-        return finding
-    key, unit = f"dq_{finding.joints[0]}", float(f"{1 / finding.values['factor']:.3g}")
-    ways = ({"units": {key: unit}},)
-    return replace(
-        finding, remedy=f"units={{{key!r}: {unit}}}", values={**finding.values, WAYS: ways}
-    )
+    findings = [_swap_finding(raw, i, j) for i, j in swapped]
+    for i in scaled:
+        findings += _scale_findings(raw, i, logged[:, i], derived[:, i], few)
+    return findings
 
 
 def _rows_with_other_findings(raw: Signals, known: Sequence[Finding]) -> Mask:
@@ -140,8 +119,10 @@ def _swap_finding(raw: Signals, i: int, j: int) -> Finding:
     )
 
 
-def _scale_findings(raw: Signals, k: int, logged: Array, derived: Array) -> list[Finding]:
-    """A velocity that is a multiple of the derivative, or no relative of it."""
+def _scale_findings(
+    raw: Signals, k: int, logged: Array, derived: Array, few: bool
+) -> list[Finding]:
+    """A velocity that is a multiple of the derivative, or no relative; `few` get a unit."""
     name = raw.layout.coordinates[k]
     columns = tuple(raw.layout.column_name(kind, k) for kind in ("q", "dq"))
     power = float(derived @ derived)
@@ -158,15 +139,16 @@ def _scale_findings(raw: Signals, k: int, logged: Array, derived: Array) -> list
         observation, remedy = "is in degrees per second", f"units={{'dq_{name}': 'deg/s'}}"
         options = {"units": {f"dq_{name}": "deg/s"}}
     elif factor < 0:
-        observation, remedy = (
-            "has the opposite sign of the position's derivative",
-            "check both directions",
-        )
+        observation = "has the opposite sign of the position's derivative"
+        remedy = "check both directions"
         units = (f"{kind}_{name}" for kind in ("q", "dq"))
         values[WAYS] = tuple({"units": {key: -1.0}} for key in units)
     elif abs(factor - 1) > FACTOR_TOLERANCE:
         observation = f"is {factor:.3g} times the position's derivative"
         remedy = f"units={{'dq_{name}': {1 / factor:.3g}}} or check the time stamps"
+        if few:
+            unit = {f"dq_{name}": float(f"{1 / factor:.3g}")}
+            values[WAYS], remedy = ({"units": unit},), f"units={unit}"
     else:
         return []
     return [
