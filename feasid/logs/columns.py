@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -47,22 +47,22 @@ SHOWN = 3
 class ColumnLayout:
     """The log's column for everything that a robot needs.
 
-    ``columns[kind]`` has one column per coordinate, or None when the log has none of that kind;
+    ``columns[kind]`` has one column per coordinate, or none when the log has none of that kind;
     a coordinate without its own column within a kind that others have is an error. ``units`` are
     those of the headers, which are converted to SI already.
     """
 
     coordinates: tuple[str, ...]
-    columns: dict[str, tuple[Any, ...] | None]
+    columns: dict[str, tuple[Any, ...]]
     time: Any | None
     run: Any | None
     numbered: bool
-    units: Mapping[Any, str] = field(default_factory=dict)
+    units: Mapping[Any, str]
 
     def header_unit(self, kind: str, k: int) -> str:
         """Unit in the header of a coordinate's column; empty without one."""
         columns = self.columns[kind]
-        return "" if columns is None else self.units.get(columns[k], "")
+        return self.units.get(columns[k], "") if columns else ""
 
     def currents(self, units: Mapping[str, Any]) -> list[str]:
         """Coordinates whose torques are currents, by their header, their name or `units`."""
@@ -80,11 +80,11 @@ class ColumnLayout:
     def column_name(self, kind: str, k: int) -> str:
         """Name of a coordinate's column; of what was computed, the name that it would have."""
         columns = self.columns[kind]
-        return f"{kind}_{self.coordinates[k]}" if columns is None else str(columns[k])
+        return str(columns[k]) if columns else f"{kind}_{self.coordinates[k]}"
 
     def unused_columns(self, df: pd.DataFrame) -> str:
         """Columns that are not used, listed; empty when there are none."""
-        used = {c for columns in self.columns.values() for c in columns or ()}
+        used = {c for columns in self.columns.values() for c in columns}
         rest = [c for c in df.columns if c not in used | {self.time, self.run}]
         return _join_columns(rest) if rest else ""
 
@@ -102,33 +102,30 @@ def find_columns(
     for all joints, ``{"q": "position_{}"}``, where ``{}`` stands for the joint; `torque`: whether
     torque columns are required, or the joints of which they are; those of the others are ignored;
     `effort`: {"tau", "cmd"}, whether the columns of torques are the log's own, or of commands.
-    Raises LogError: names the joint whose column is missing, with the closest column; a column that
-    occurs twice, with both positions; a mapping to a column that the log does not have.
     """
     names = robot.coordinates
     mapping = check_column_mapping(df, names, dict(columns or {}))
     matches: dict[str, list[Any | None]] = {}
     numbered = False
     measured = names if isinstance(torque, bool) else torque
-    for kind in KINDS:
+    prefixes = {**{kind: kind for kind in KINDS}, "tau": effort}
+    for kind, prefix in prefixes.items():
         matches[kind] = []
         for k, name in enumerate(names):
             if kind == "tau" and name not in measured:
                 matches[kind].append(UNMEASURED)
                 continue
-            prefix = effort if kind == "tau" else kind
             column, by_number = find_column(df, prefix, names, k, mapping)
             numbered |= by_number
             matches[kind].append(column)
     _refuse_absent_joints(df, names, matches, effort if torque else "")
-    layout: dict[str, tuple[Any, ...] | None] = {}
-    for kind in KINDS:
+    layout: dict[str, tuple[Any, ...]] = {}
+    for kind, prefix in prefixes.items():
         required = kind == "q" or (kind == "tau" and bool(torque))
-        prefix = effort if kind == "tau" else kind
         layout[kind] = _columns_of_kind(df, prefix, names, matches[kind], required)
     time = mapping.get("t", time_column(df))
     run = mapping.get("run", "run" if "run" in df.columns else None)
-    used = [c for kind in KINDS for c in layout[kind] or () if c is not UNMEASURED]
+    used = [c for kind in KINDS for c in layout[kind] if c is not UNMEASURED]
     used += [c for c in (time, run) if c is not None]
     _refuse_columns_used_twice(df, used)
     units = {c: u for c, u in df.attrs.get(HEADER_UNITS, {}).items() if c in df.columns}
@@ -164,7 +161,6 @@ def check_column_mapping(
             every = [*names, *numbers]
             if not any(column.replace("{}", str(n)) in df.columns for n in every):
                 column = plain_header(column, names)
-            first = first_number(df.columns, column, len(names))
             if not any(column.replace("{}", str(n)) in df.columns for n in every):
                 raise LogError(
                     f"columns[{key!r}] is {column!r}, but the log has no such column for any "
@@ -172,10 +168,9 @@ def check_column_mapping(
                     column=column,
                 )
             for k, name in enumerate(names):
-                named = (column.replace("{}", str(joint)) for joint in (name, k + first))
-                options = [c for c in named if c in df.columns]
-                if options:
-                    mapping.setdefault(f"{key}_{name}", options[0])
+                match = match_pattern(df.columns, column, names, k)
+                if match is not None:
+                    mapping.setdefault(f"{key}_{name}", match)
             continue
         if key not in known and key not in numbered:
             hint = did_you_mean(key, known)
@@ -201,6 +196,15 @@ def first_number(columns: Collection[Any], pattern: str, count: int) -> int:
     return 0 if zero and not last else 1
 
 
+def match_pattern(
+    columns: Collection[Any], pattern: str, names: Sequence[str], k: int
+) -> str | None:
+    """The column that a pattern says for the k-th of these names: by the name, else by number."""
+    labels = names[k], k + first_number(columns, pattern, len(names))
+    named = (pattern.replace("{}", str(label)) for label in labels)
+    return next((column for column in named if column in columns), None)
+
+
 def find_column(
     df: pd.DataFrame, kind: str, names: Sequence[str], k: int, mapping: Mapping[str, Any]
 ) -> tuple[Any | None, bool]:
@@ -209,11 +213,8 @@ def find_column(
     for key, numbered in ((by_name, False), (f"{kind}_{k + 1}", True)):
         if key in mapping:
             return mapping[key], numbered
-    by_number = f"{kind}_{k + first_number(df.columns, f'{kind}_{{}}', len(names))}"
-    for key, numbered in ((by_name, False), (by_number, True)):
-        if key in df.columns:
-            return key, numbered and key != by_name
-    return None, False
+    column = match_pattern(df.columns, f"{kind}_{{}}", names, k)
+    return column, column not in (None, by_name)
 
 
 def _refuse_absent_joints(
@@ -240,14 +241,15 @@ def _refuse_absent_joints(
             joint=absent[0],
             column=expected[0],
         )
-    unused = _unused_columns(df, found)
+    used = {c for columns in found.values() for c in columns if c is not None} | {"t", "run"}
+    unused = [c for c in df.columns if c not in used]
     hint = did_you_mean(expected[0], unused)
     if hint:
         hint += f": columns={_nearest_columns(expected, unused)}"
     lock = ", ".join(f"{n!r}: 0.0" for n in absent)
     raise LogError(
         f"joint {absent[0]!r} has no columns in the log: expected {' and '.join(expected)}{hint}; "
-        f"unused columns: {_join_columns(_unused_columns(df, found))}. A joint that did not "
+        f"unused columns: {_join_columns(unused)}. A joint that did not "
         f"move can be locked: load_robot(..., lock={{{lock}}})",
         joint=absent[0],
         column=expected[0],
@@ -268,15 +270,13 @@ def _nearest_columns(wanted: Sequence[str], rest: Sequence[Any]) -> str:
 
 def _columns_of_kind(
     df: pd.DataFrame, kind: str, names: Sequence[str], columns: Sequence[Any | None], required: bool
-) -> tuple[Any, ...] | None:
-    """All columns of a kind, or None if it may be absent and is so for every joint."""
+) -> tuple[Any, ...]:
+    """All columns of a kind, or none if it may be absent and is so for every joint."""
     missing = [k for k, c in enumerate(columns) if c is None]
     if not missing:
         return tuple(columns)
-    if len(missing) == len(columns) and not required:
-        return None
-    if kind in ("tau", COMMAND) and not required:
-        return None
+    if not required and (kind in ("tau", COMMAND) or len(missing) == len(columns)):
+        return ()
     expected = f"{kind}_{names[missing[0]]}"
     unused = [c for c in df.columns if c not in set(columns)]
     alike = {k: v for k, v in suggest_columns(df, names).items() if k == kind}
@@ -366,11 +366,6 @@ def _refuse_columns_used_twice(df: pd.DataFrame, used: Sequence[Any]) -> None:
             )
 
 
-def _unused_columns(df: pd.DataFrame, found: Mapping[str, Sequence[Any | None]]) -> list[Any]:
-    used = {c for columns in found.values() for c in columns if c is not None} | {"t", "run"}
-    return [c for c in df.columns if c not in used]
-
-
 def _join_columns(columns: Any, most: int = 12) -> str:
     names = [str(c) for c in columns]
     more = f" and {len(names) - most} more" if len(names) > most else ""
@@ -378,11 +373,7 @@ def _join_columns(columns: Any, most: int = 12) -> str:
 
 
 def read_numbers(df: pd.DataFrame, column: Any, joint: str | None = None) -> Array:
-    """One column as float64, NaN where cells are missing; objects and text are refused.
-
-    Raises LogError: names the column, the first row whose cell is not a number, and the cell's
-    text.
-    """
+    """One column as float64, NaN where cells are missing; objects and text are refused."""
     import pandas as pd
 
     series = df[column]
@@ -397,28 +388,23 @@ def read_numbers(df: pd.DataFrame, column: Any, joint: str | None = None) -> Arr
 
 
 def cells_to_numbers(cells: pd.Series[Any]) -> pd.Series[Any]:
-    """Cells of any kind as numbers, NaN where they are none.
-
-    Raises LogError: for an integer that no floating-point number can hold; names column and row.
-    """
+    """Cells of any kind as numbers, NaN where they are none; larger integers are refused."""
     import pandas as pd
 
     objects = cells.astype(object)
     try:
         return pd.to_numeric(objects, errors="coerce")
     except OverflowError:
-        pass
-    large = [isinstance(c, int) and c.bit_length() > MOST_BITS for c in objects]
-    row = large.index(True) if True in large else 0
-    raise LogError(
-        f"column {cells.name!r} has an integer in row {row} that is too large for a number",
-        column=cells.name,
-        row=row,
-    )
+        large = [isinstance(c, int) and c.bit_length() > MOST_BITS for c in objects]
+        row = int(np.argmax(large))
+        raise LogError(
+            f"column {cells.name!r} has an integer in row {row} that is too large for a number",
+            column=cells.name,
+            row=row,
+        ) from None
 
 
 def _refuse_text(series: pd.Series[Any], column: Any, joint: str | None) -> None:
-
     whose = f" of joint {joint!r}" if joint else ""
     values = cells_to_numbers(series).isna() & series.notna()
     bad = np.flatnonzero(values.to_numpy())

@@ -100,8 +100,9 @@ def motion_from_signals(
     unpowered = np.zeros(len(t), dtype=bool)
     if chosen["servo"] is None:
         unpowered = _unpowered_rows(raw, run_labels(df, raw.layout.run)[0])
-    excluded += excluded_blocks(np.flatnonzero(unpowered), "unpowered")
-    notes += _unpowered_notes(unpowered, t)
+    places = excluded_blocks(np.flatnonzero(unpowered), "unpowered")
+    excluded += places
+    notes += _unpowered_notes(places, t)
     bad |= unpowered
     chosen = {**chosen, "filtering": chosen["filtering"] or "signals"}
     keeps_ends = chosen["filtering"] == "equations"
@@ -141,7 +142,7 @@ def _unpowered_rows(raw: Signals, runs: Rows) -> Mask:
     """
     out = np.zeros(len(raw.t), dtype=bool)
     columns, tau = raw.layout.columns["tau"], raw.values.get("tau")
-    if tau is None or columns is None or not tau.any():
+    if tau is None or not columns or not tau.any():
         return out
     measured = [k for k, column in enumerate(columns) if column is not UNMEASURED]
     zero = (tau[:, measured] == 0).all(axis=1)
@@ -154,26 +155,27 @@ def _unpowered_rows(raw: Signals, runs: Rows) -> Mask:
     return out
 
 
-def _unpowered_notes(rows: Mask, t: Array) -> list[Note]:
-    places = excluded_blocks(np.flatnonzero(rows), "")
+def _unpowered_notes(places: Sequence[ExcludedRows], t: Array) -> list[Note]:
     if not places:
         return []
+    count = sum(p.count for p in places)
     parts = ", ".join(f"{t[p.first]:.4g} .. {t[p.last]:.4g} s" for p in places[:4])
     text = (
-        f"{int(rows.sum())} rows are left out in which nothing moves and all torques are exactly "
-        f"zero, as with brakes on and motors off: {parts}"
+        f"{count} rows are left out in which nothing moves and all torques are exactly zero, as "
+        f"with brakes on and motors off: {parts}"
     )
-    return [Note(text, "unpowered", rows=int(rows.sum()))]
+    return [Note(text, "unpowered", rows=count)]
 
 
 def _signal_processing(frequency: float | None, chosen: Mapping[str, Any]) -> SignalProcessing:
     """How every segment is processed; if the equations are filtered, no joint is put to rest."""
     still = RESTING[chosen["filtering"]] if chosen["rest"] is None else chosen["rest"]
-    steps = ("filter_torque", "trim", "delay", "filtering")
-    same = {k: chosen[k] for k in steps}
-    wide = chosen["derivative_cutoff"]
     return SignalProcessing(
-        frequency, decimate=chosen["decimate"] or 1, rest=still, derivatives=wide, **same
+        frequency,
+        decimate=chosen["decimate"] or 1,
+        rest=still,
+        derivatives=chosen["derivative_cutoff"],
+        **{name: chosen[name] for name in ("filter_torque", "trim", "delay", "filtering")},
     )
 
 
@@ -217,22 +219,19 @@ def _repeated_rows(raw: Signals, rows: Rows) -> Mask:
 
 def _exclusion_mask(df: pd.DataFrame, t: Array, exclude: Any) -> Mask:
     """True where the caller wants rows left out."""
-    mask = np.zeros(len(t), dtype=bool)
     if isinstance(exclude, str):
         if exclude not in df.columns:
             raise LogError(f"exclude names the column {exclude!r}, which the log does not have")
         return np.asarray(df[exclude].fillna(False), dtype=bool)
-    flags = np.asarray(exclude)
+    mask, flags = np.zeros(len(t), dtype=bool), np.asarray(exclude)
     if flags.dtype == bool and flags.shape == mask.shape:
         return flags
-    for interval in exclude:
-        try:
-            start, end = (float(x) for x in interval)
-        except (TypeError, ValueError):
-            raise LogError(
-                f"exclude must be a column, a mask of {len(t)} rows or intervals (start, end), "
-                f"not {interval!r}"
-            ) from None
+    if flags.dtype == bool and flags.size:
+        raise LogError(
+            f"exclude must be a column, a mask of {len(t)} rows or intervals (start, end), "
+            f"not {next(iter(exclude))!r}"
+        )
+    for start, end in flags.reshape(-1, 2):
         mask |= (t >= start) & (t <= end)
     return mask
 
@@ -279,11 +278,7 @@ def _check_enough_samples(
     if runs:
         return
     longest = max(len(s.rows) for s in stretches) if stretches else 0
-    why = (
-        ""
-        if cutoff is None
-        else f" at a cut-off of {cutoff:g} Hz (one period is cut from each end)"
-    )
+    why = f" at a cut-off of {cutoff:g} Hz (one period is cut from each end)" if cutoff else ""
     raise NotEnoughDataError(
         f"too few samples: of {len(stretches)} segment(s) without a gap the longest has "
         f"{longest}, at least {MIN_SAMPLES} must remain after trimming{why}; record longer, or set "

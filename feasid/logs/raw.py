@@ -13,8 +13,7 @@ import numpy.typing as npt
 from scipy.interpolate import CubicSpline
 
 from feasid.core.arrays import Array, Mask
-from feasid.core.notes import Note
-from feasid.core.notes import as_notes as as_notes
+from feasid.core.notes import Note, as_notes
 from feasid.errors import LogError, NotEnoughDataError
 from feasid.formats.mjcf.compiled import actuator_names, actuator_torques, model_for_controls
 from feasid.logs.clock import read_time
@@ -24,8 +23,8 @@ from feasid.logs.columns import (
     WORDS,
     ColumnLayout,
     find_columns,
-    first_number,
     list_rows,
+    match_pattern,
     read_numbers,
 )
 from feasid.logs.lerobot import add_zeros, scales_of
@@ -55,8 +54,6 @@ CHECKED = 500
 IDLE = 1e-6
 """Torque of a joint that has no motor, as a share of the largest in the log."""
 
-Index = npt.NDArray[np.intp]
-
 Column = Callable[[str, str], Array | None]
 """A column's numbers in SI by kind and joint; None when the log does not have it."""
 
@@ -64,9 +61,7 @@ Column = Callable[[str, str], Array | None]
 def check_followers(robot: Robot, values: dict[str, Array], column: Column) -> list[Note]:
     """Compare the log's other joints with what they follow; adds their torques in place.
 
-    `values`: signals of the independent coordinates, (N, dof). Raises LogError: names the joint
-    that is not where its coupling or loop puts it, with row and numbers, or a passive joint of a
-    loop that has a torque.
+    `values`: signals of the independent coordinates, (N, dof).
     """
     free = set(robot.independent.tolist())
     others = {
@@ -108,7 +103,7 @@ def _joint_coordinates(robot: Robot, s: Array) -> Array:
     return np.where(closed, q, np.nan)
 
 
-def _follower_deviation(robot: Robot, joint: str, q: Array, expected: Array, rows: Index) -> float:
+def _follower_deviation(robot: Robot, joint: str, q: Array, expected: Array, rows: Rows) -> float:
     """Root-mean-square difference; raises LogError if it is more than noise."""
     off = q - expected
     if robot.bodies[robot.joint_index(joint)].motion[:3].any():
@@ -188,14 +183,12 @@ def read_raw(
     topic: str | None = None,
     servo: Any = None,
 ) -> Signals:
-    """Find the columns, convert units, and bring motor-side signals to the joints.
-
-    Parameters are those of `feasid.logs.frame.prepare`.
-    """
+    """Columns in SI on the joints' side; parameters are those of `feasid.logs.frame.prepare`."""
+    columns, units = columns or {}, units or {}
     law = _resolve_servo(servo, robot, torque, transmission)
     plain = law is None and torque is True and transmission is None
     df = standard_table(df, robot.coordinates)
-    model = model_for_controls([*df.columns, *(columns or {})], robot) if plain else None
+    model = model_for_controls([*df.columns, *columns], robot) if plain else None
     torque, effort = torque if model is None else False, "tau" if law is None else COMMAND
     if not len(df):
         raise NotEnoughDataError("the log has no rows")
@@ -208,7 +201,7 @@ def read_raw(
     df = df.copy(deep=False)
     df.attrs = {}  # pandas copies them, robot and all, with every column that is read
     several = [b.joint for b in robot.bodies if b.dof > 1]
-    if several and layout.columns["dq"] is None:
+    if several and not layout.columns["dq"]:
         raise LogError(
             f"joint {several[0]!r} has several degrees of freedom: its velocity is not the "
             f"derivative of its coordinates, give it as columns dq_{several[0]}_1 and so on",
@@ -217,9 +210,7 @@ def read_raw(
     t, notes = read_time(df, layout.time, rate, units, layout.units.get(layout.time, ""))
     notes = [*notes_of_file, *notes]
     values = {
-        kind: _read_kind(df, layout, kind, units, effort)
-        for kind in WORDS
-        if layout.columns[kind] is not None
+        kind: _read_kind(df, layout, kind, units, effort) for kind in WORDS if layout.columns[kind]
     }
     if law is not None and law.law == "position" and not several:
         notes += _drop_logged_speeds(values)
@@ -227,24 +218,24 @@ def read_raw(
     if not wrong:
         _refuse_absurd(values, layout)
     if not robot.is_tree:
-        column = partial(_column_of_joint, df, layout, columns or {}, units)
+        column = partial(_column_of_joint, df, layout, columns, units)
         notes += check_followers(robot, values, column)
     if transmission is not None:
         values = _motor_to_joint_side(values, transmission, layout)
         notes.append(Note("motor side to joint side by the transmission matrix", "transmission"))
     positions = ("q", "tau") if law is not None and law.law == "position" else ("q",)
-    ends, names = joint_ends(robot), [str(c).removeprefix("q_") for c in layout.columns["q"] or ()]
+    ends, names = joint_ends(robot), [str(c).removeprefix("q_") for c in layout.columns["q"]]
     notes += add_zeros(values, scales_of(notes_of_file), names, ends, positions)
     _add_offsets(values, layout, offsets, positions)
     if model is not None:
-        controls = _control_columns(df, actuator_names(model), columns or {})
+        controls = _control_columns(df, actuator_names(model), columns)
         values["tau"] = _torques_from_controls(df, model, robot, t, values, controls)
         df = df.drop(columns=[*controls.values()])
         notes.append(Note("torques are those of MuJoCo's actuators, by their controls", "controls"))
     if law is not None:
         wrong = (*wrong, *(rows_at_stops(t, values["q"], ends) if len(positions) > 1 else ()))
         values["tau"] = law.torques(robot, t, values["q"], values["tau"])
-    notes += _notes_on_columns(df, layout, dict(units or {}), effort)
+    notes += _notes_on_columns(df, layout, units, effort)
     return Signals(layout, t, values, as_notes(notes), wrong)
 
 
@@ -252,7 +243,7 @@ def _column_of_joint(
     df: pd.DataFrame,
     layout: ColumnLayout,
     columns: Mapping[str, Any],
-    units: Mapping[str, Any] | None,
+    units: Mapping[str, Any],
     kind: str,
     joint: str,
 ) -> Array | None:
@@ -260,9 +251,8 @@ def _column_of_joint(
     name = columns.get(f"{kind}_{joint}", f"{kind}_{joint}")
     if name not in df.columns:
         return None
-    return read_numbers(df, name, joint) * unit_factor(
-        units, kind, joint, layout.units.get(name, "")
-    )
+    factor = unit_factor(units, kind, joint, layout.units.get(name, ""))
+    return read_numbers(df, name, joint) * factor
 
 
 def _drop_logged_speeds(values: dict[str, Array]) -> list[Note]:
@@ -331,13 +321,11 @@ def _control_columns(
 ) -> dict[str, Any]:
     """Which column holds the control of which actuator: by its name, its number or as asked."""
     pattern = str(columns.get(CONTROL, f"{CONTROL}_{{}}"))
-    first = first_number(df.columns, pattern, len(names))
     controls: dict[str, Any] = {}
     for k, name in enumerate(names):
         asked = columns.get(f"{CONTROL}_{name}")
-        named = [asked] if asked is not None else []
-        named += [pattern.replace("{}", str(x)) for x in (name, k + first)]
-        controls[name] = next((c for c in named if c in df.columns), None)
+        by_pattern = match_pattern(df.columns, pattern, names, k)
+        controls[name] = asked if asked in df.columns else by_pattern
     missing = [name for name, column in controls.items() if column is None]
     if missing:
         unused = {str(c).lower(): str(c) for c in df.columns if c not in controls.values()}
@@ -386,9 +374,9 @@ def _torques_from_controls(
 
 
 def _read_kind(
-    df: pd.DataFrame, layout: ColumnLayout, kind: str, units: Mapping[str, Any] | None, effort: str
+    df: pd.DataFrame, layout: ColumnLayout, kind: str, units: Mapping[str, Any], effort: str
 ) -> Array:
-    names = layout.columns[kind] or ()
+    names = layout.columns[kind]
     out = np.empty((len(df), len(names)))
     for k, (column, joint) in enumerate(zip(names, layout.coordinates, strict=True)):
         if column is UNMEASURED:
@@ -408,14 +396,14 @@ def absurdly_large(values: Array) -> Mask:
 
 
 def _check_units(
-    layout: ColumnLayout, said: Iterable[Note], units: Mapping[str, Any] | None, effort: str
+    layout: ColumnLayout, said: Iterable[Note], units: Mapping[str, Any], effort: str
 ) -> None:
     """A unit that the log states must be known, fit the quantity, and not be passed over."""
     check_units(units, layout.coordinates)
     unknown = {c: u for n in said if n.code == UNKNOWN_UNITS for c, u in n.values["units"].items()}
     wrong: dict[str, tuple[Any, str]] = {}
     for kind, key, column in _used_columns(layout, effort):
-        if {kind, key} & set(units or {}):
+        if kind in units or key in units:
             continue
         known = layout.units.get(column, "")
         if known and standard_unit_spelling(known) not in UNITS[kind]:
@@ -432,8 +420,9 @@ def _used_columns(layout: ColumnLayout, effort: str) -> list[tuple[str, str, Any
     """Kind, key in options, and column of everything that is read."""
     pairs = [("t", "t", layout.time)]
     for place, columns in layout.columns.items():
-        names, kind = layout.coordinates if columns else (), effort if place == "tau" else place
-        pairs += [(kind, f"{kind}_{j}", c) for j, c in zip(names, columns or (), strict=True)]
+        kind = effort if place == "tau" else place
+        named = zip(layout.coordinates, columns, strict=False)  # all of them or none
+        pairs += [(kind, f"{kind}_{joint}", column) for joint, column in named]
     return pairs
 
 
@@ -478,7 +467,7 @@ def _refuse_absurd(values: Mapping[str, Array], layout: ColumnLayout) -> None:
         far = np.argwhere(absurdly_large(cells).T)
         if far.size:
             k, row = (int(x) for x in far[0])
-            column, joint = (layout.columns[kind] or ())[k], layout.coordinates[k]
+            column, joint = layout.columns[kind][k], layout.coordinates[k]
             raise LogError(
                 f"column {column!r} of joint {joint!r} has {cells[row, k]:g} in row {row}: no "
                 f"physical quantity exceeds {LARGEST:g}; corrupt='drop' leaves such rows out",
@@ -489,9 +478,7 @@ def _refuse_absurd(values: Mapping[str, Array], layout: ColumnLayout) -> None:
 
 
 def _find_corrupt_rows(values: dict[str, Array], t: Array) -> tuple[tuple[str, Mask], ...]:
-    """Rows with impossible numbers, whose cells are emptied, and rows that repeat the row
-    before.
-    """
+    """Rows with impossible numbers, whose cells are emptied, and rows that repeat the last one."""
     absurd, same = np.zeros(len(t), dtype=bool), np.ones(len(t), dtype=bool)
     same[:1] = False
     same[1:] &= np.diff(t) != 0  # those are left out in any case
@@ -509,7 +496,7 @@ def _motor_to_joint_side(
 ) -> dict[str, Array]:
     """Motor side to joint side: q = T^-1 q_motor, tau = T' tau_motor (power is the same)."""
     dof = len(layout.coordinates)
-    if UNMEASURED in (layout.columns["tau"] or ()):
+    if UNMEASURED in layout.columns["tau"]:
         raise LogError(
             "transmission mixes torques: it needs those of all motors, so leave measured out"
         )
@@ -527,10 +514,7 @@ def _motor_to_joint_side(
 
 
 def unwrap_angles(q: Array, robot: Robot, stretches: Iterable[Rows]) -> list[Note]:
-    """Undo jumps by whole turns in the angles of revolute joints, in place; says where.
-
-    `q` (N, dof); `stretches`: row numbers of segments without gaps.
-    """
+    """Undo jumps by whole turns in the angles (N, dof) of revolute joints, in place; says where."""
     notes = []
     parts = list(stretches)
     for body, rows in robot.moving_bodies:
@@ -551,18 +535,14 @@ def unwrap_angles(q: Array, robot: Robot, stretches: Iterable[Rows]) -> list[Not
 
 def rows_with_missing_cells(raw: Signals) -> Mask:
     """Rows with a cell that is not finite, but for those that are left out anyway."""
-    bad = np.zeros(len(raw.t), dtype=bool)
-    for cells in raw.values.values():
-        bad |= ~np.isfinite(cells).all(axis=1)
-    return bad & ~raw.corrupt_rows
+    bad = [~np.isfinite(cells).all(axis=1) for cells in raw.values.values()]
+    return np.asarray(np.any(bad, axis=0) & ~raw.corrupt_rows)
 
 
 def refuse_missing_cells(df: pd.DataFrame, raw: Signals) -> None:
     """Raise for the first column with a cell that is not a finite number."""
     for kind in raw.values:
-        for column, joint in zip(
-            raw.layout.columns[kind] or (), raw.layout.coordinates, strict=True
-        ):
+        for column, joint in zip(raw.layout.columns[kind], raw.layout.coordinates, strict=True):
             if column is UNMEASURED:
                 continue
             cells = read_numbers(df, column, joint)

@@ -29,7 +29,7 @@ from feasid.logs.read.arrays import (
     is_tuple_of_arrays,
 )
 from feasid.logs.read.formats import format_of, is_reduced, read_log
-from feasid.logs.stream import first_row, stream_log
+from feasid.logs.stream import first_rows, stream_log
 from feasid.logs.table import standard_table
 from feasid.options.complete import complete_options, select_options
 from feasid.options.tables import LogOptions, ReadOptions
@@ -62,8 +62,6 @@ def acceleration_noise(steps: Mapping[str, Array], rate: float, cutoff: float) -
 
     Rounding to steps h is white noise of variance h^2 / 12 where a signal crosses many of them; its
     n-th derivative has below f the variance ``h^2 / 12 (2 pi)^2n 2 f^(2n + 1) / ((2n + 1) rate)``.
-
-    `steps` (dof,): as of `signal_resolution`; `rate`, `cutoff`: [Hz].
     """
     kind = max(steps, key=lambda k: -ORDERS[k])
     n = ORDERS[kind]
@@ -245,15 +243,14 @@ class Recording:
         complete = complete_options(LogOptions, options, "a log")
         key = _signal_key(robot, torque, complete)
         if key not in self._motions:
-            self._motions[key] = robot, self._compute_motion(robot, torque, complete)
+            table = self.table(robot, complete["topic"])
+            if is_floating_log(table, robot):
+                motion = floating_runs(table, robot, complete, bool(torque))
+            else:
+                raw = self.raw(robot, torque=torque, **select_options(ReadOptions, complete))
+                motion = motion_from_signals(table, raw, robot, complete)
+            self._motions[key] = robot, motion
         return self._motions[key][1]
-
-    def _compute_motion(self, robot: Robot, torque: Torque, options: dict[str, Any]) -> Motion:
-        table = self.table(robot, options["topic"])
-        if is_floating_log(table, robot):
-            return floating_runs(table, robot, options, bool(torque))
-        raw = self.raw(robot, torque=torque, **select_options(ReadOptions, options))
-        return motion_from_signals(table, raw, robot, options)
 
     def motions(
         self, robot: Robot, *, torque: Torque = True, **options: Unpack[LogOptions]
@@ -333,9 +330,7 @@ BLOCK = 2**20
 
 
 def quick_fingerprint(log: Recording) -> Hashable:
-    """A key that is equal for equal logs, without reading them; None if only reading would
-    decide.
-    """
+    """A key that is equal for equal logs, without reading; None if only reading would decide."""
     if log.name:
         if is_folder(log.name):
             return os.path.realpath(log.name)
@@ -369,10 +364,8 @@ def _digest_of_frame(frame: pd.DataFrame) -> str:
     for name in frame.columns:
         column = frame[name].to_numpy()
         digest.update(str(name).encode("utf-8", "surrogatepass"))
-        plain = column.dtype.kind in "fiub"
-        digest.update(
-            np.ascontiguousarray(column).tobytes() if plain else repr(column.tolist()).encode()
-        )
+        is_plain = column.dtype.kind in "fiub"
+        digest.update(column.tobytes() if is_plain else repr(column.tolist()).encode())
     return digest.hexdigest()
 
 
@@ -386,17 +379,13 @@ def find_missing_torques(
 
     A column whose name is nearly that of the joint does not count as absent, and neither do the
     columns if all joints lack them: both are errors of reading. Of Parquet files, which may be
-    longer than memory, only the names of columns are read.
-
-    `robot`: robots with couplings, loops or several degrees of freedom per joint have none;
-    `columns`: other names, see `feasid.logs.columns.find_columns`; `topic`: of a bag. Returns dict
-    of str to {"no column", "an empty column"}. Raises LogError: the file cannot be read, or another
-    column is wrong.
+    longer than memory, only the names of columns are read. Robots with couplings, loops or several
+    degrees of freedom per joint have none.
     """
     alone = robot.dof == len(robot.bodies) and not robot.couplings and not robot.loops
     if not alone or robot_floats(robot):
         return {}
-    df = first_row(log.source, robot.coordinates) if log.streamed else log.table(robot, topic)
+    df = first_rows(log.source, robot.coordinates) if log.streamed else log.table(robot, topic)
     try:
         layout = find_columns(df, robot, columns, torque=False)
     except LogError:
@@ -407,7 +396,7 @@ def find_missing_torques(
         for k, joint in enumerate(robot.joints)
     }
     missing = {joint: ABSENT for joint, column in found.items() if column is None}
-    used = {layout.time, *found.values(), *(c for cs in layout.columns.values() for c in cs or ())}
+    used = {layout.time, *found.values(), *(c for cs in layout.columns.values() for c in cs)}
     rest = [c for c in df.columns if c not in used]
     if any(did_you_mean(f"tau_{joint}", rest) for joint in missing):
         return {}
@@ -420,10 +409,7 @@ def find_missing_torques(
 def blur_recording(
     log: Recording, robot: Robot, *, torque: Torque = True, **options: Unpack[LogOptions]
 ) -> Motion | None:
-    """Motion of a log whose samples were moved at random within its resolution.
-
-    None where rounding makes less than `LEAST_BLUR` of every joint's acceleration.
-    """
+    """Motion of a log moved at random within its resolution; None where that is small."""
     complete = complete_options(LogOptions, options, "a log")
     raw = log.raw(robot, torque=torque, **select_options(ReadOptions, complete))
     known, steps = log.motion(robot, torque=torque, **options), signal_resolution(raw)

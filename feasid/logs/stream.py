@@ -54,17 +54,13 @@ def stream_log(
     rows: int = ROWS,
     torque: bool | Collection[str] = True,
 ) -> Iterator[Motion]:
-    """Prepare a file of any length that is read in batches, in bounded memory.
+    """Prepare a file of any length, as `feasid.logs.frame.prepare`, in pieces of so many `rows`.
 
-    `options`: those of `feasid.logs.frame.prepare`. An automatic cut-off is chosen from the first
-    piece; `rows`: rows of a piece; `torque`: as for `feasid.logs.frame.prepare`. Yields: the own
-    rows of one piece after the other. Raises LogError: with the row of the file.
+    An automatic cut-off is chosen from the first piece; errors name the row of the file.
     """
     options = dict(options)
     around = BARE
-    head = next(_batches(path, rows, robot.coordinates), None)
-    if head is None:
-        raise NotEnoughDataError(f"{path}: the log has no rows", path=str(path))
+    head = first_rows(path, robot.coordinates, rows)
     if options.get("cutoff") is not False:
         motion = prepare(head, robot, torque=torque, **options)
         cutoff = motion.cutoff
@@ -136,9 +132,9 @@ def _pieces_with_surroundings(batches: Iterator[pd.DataFrame], around: int) -> I
         current = after
 
 
-def first_row(path: str | Path, joints: Sequence[str]) -> pd.DataFrame:
-    """The first row of a Parquet file, for its columns' names."""
-    head = next(_batches(path, 1, joints), None)
+def first_rows(path: str | Path, joints: Sequence[str], rows: int = 1) -> pd.DataFrame:
+    """The first rows of a Parquet file; one of them has its columns' names."""
+    head = next(_batches(path, rows, joints), None)
     if head is None:
         raise NotEnoughDataError(f"{path}: the log has no rows", path=str(path))
     return head
