@@ -65,10 +65,6 @@ def low_pass(signal: Array, cutoff: float, rate: float) -> Array:
     Filtered forwards and backwards, so that the phase is not distorted and the gain at the
     cut-off is 1/2, section 5.2.2 of Sousa and Cortesao (2014). The ends are extended by point
     reflection over three periods of the cut-off, or as far as there are samples.
-
-    `signal` (N,) or (N, k); `cutoff`, `rate`: cut-off and sampling rate [Hz]; ``0 < cutoff < rate /
-    2``. Raises InputError: when the cut-off is not below half the rate, or the signal is shorter
-    than three samples.
     """
     from scipy.signal import butter, sosfiltfilt
 
@@ -188,11 +184,7 @@ def _motion_band(position: Array, rate: float) -> tuple[float, float] | None:
 def smooth_and_differentiate(
     signal: Array, derivatives: int, cutoff: float | None, rate: float
 ) -> tuple[Array, ...]:
-    """The smoothed signal followed by its first so many derivatives.
-
-    `signal` (N, k); `derivatives`: 0, 1 or 2; `cutoff`: frequency of gain 1/2 [Hz]; None smooths
-    nothing and differentiates by central differences; `rate`: sampling rate [Hz]. Returns (N, k).
-    """
+    """The smoothed signal (N, k) and its first so many derivatives; None smooths nothing."""
     smoothed = signal if cutoff is None else low_pass(signal, cutoff, rate)
     differences = (first_difference, second_difference)[:derivatives]
     return (smoothed, *(difference(smoothed, rate) for difference in differences))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -116,7 +117,11 @@ def excluded_notes(excluded: Sequence[ExcludedRows], rows: int) -> list[Note]:
     """Notes that say how many rows are excluded, and why."""
     if not excluded:
         return []
-    lost, why = sum(e.count for e in excluded), describe_reasons(excluded)
+    rows_by_reason = Counter[str]()
+    for block in excluded:
+        rows_by_reason[block.reason] += block.count
+    why = ", ".join(f"{n} ({reason})" for reason, n in rows_by_reason.items())
+    lost = rows_by_reason.total()
     return [Note(f"{lost} of {rows} rows are not used: {why}", "unused", rows=lost, of=rows)]
 
 
@@ -129,11 +134,3 @@ def excluded_blocks(rows: Rows, reason: str) -> list[ExcludedRows]:
         ExcludedRows(reason, int(block[0]), int(block[-1]), len(block))
         for block in np.split(np.asarray(rows), cuts)
     ]
-
-
-def describe_reasons(excluded: Sequence[ExcludedRows]) -> str:
-    """Rows per reason, as one line."""
-    count: dict[str, int] = {}
-    for block in excluded:
-        count[block.reason] = count.get(block.reason, 0) + block.count
-    return ", ".join(f"{n} ({reason})" for reason, n in count.items())

@@ -53,9 +53,8 @@ def standard_table(
     `df`: ``q_j1 [deg]``, ``q_j1 (deg)`` and ``q_j1_deg`` become ``q_j1``; `joints`: those of the
     robot: their names hold no units, and units of one letter after an underscore are recognised;
     `padded`: whether rows without any cell at the end are padding, and left out; `scales`: those
-    of a LeRobot dataset, as other rows of it said them. Returns:
-    ``attrs["notes"]`` lists what was converted, ``attrs["units"]`` the unit before, by column.
-    Raises LogError: a column holds lists of different lengths.
+    of a LeRobot dataset, as other rows of it said them. ``attrs["notes"]`` lists what was
+    converted, ``attrs["units"]`` the unit before, by column.
     """
     attrs = {**df.attrs}
     notes = [*attrs.pop("notes", ())]
@@ -153,7 +152,9 @@ def _without_padding(df: pd.DataFrame) -> tuple[pd.DataFrame, list[Note]]:
 def _split_headers(df: pd.DataFrame, joints: Sequence[str]) -> tuple[list[Any], dict[Any, str]]:
     """Plain names of all columns, and the units written in the headers by plain name."""
     columns = {*df.columns}
-    expected = _wanted_names(joints)
+    # Brackets behind a name that is looked for hold a unit even if nobody knows it.
+    ends = [*joints, *range(len(joints) + 1)] if joints else []
+    expected = {*TIMES, *(f"{kind}_{end}" for kind in (*KINDS, COMMAND) for end in ends)}
     names, units = [], {}
     for name in df.columns:
         plain, written = split_header(name, joints) if isinstance(name, str) else (name, "")
@@ -165,12 +166,6 @@ def _split_headers(df: pd.DataFrame, joints: Sequence[str]) -> tuple[list[Any], 
         else:
             names.append(name)
     return names, units
-
-
-def _wanted_names(joints: Sequence[str]) -> set[str]:
-    """Names of columns that are looked for, whose brackets hold a unit even if nobody knows it."""
-    ends = [*joints, *(str(n) for n in range(len(joints) + 1))] if joints else []
-    return {*TIMES, *(f"{kind}_{end}" for kind in (*KINDS, COMMAND) for end in ends)}
 
 
 def _convert_to_si(

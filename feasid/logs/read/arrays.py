@@ -53,10 +53,7 @@ def is_tuple_of_arrays(source: Any) -> bool:
 
 
 def frame_of_tuple(arrays: Sequence[Any]) -> pd.DataFrame:
-    """``(t, q, tau)``, ``(t, q, dq, tau)`` or ``(t, q, dq, ddq, tau)``; ``(t, q)`` to predict from.
-
-    Raises LogError: another number of arrays, or arrays of different lengths.
-    """
+    """``(t, q, tau)``, with ``dq`` or ``dq, ddq`` before tau, or ``(t, q)`` to predict from."""
     names = MEMBERS.get(len(arrays))
     if names is None:
         known = ", ".join(f"({', '.join(m)})" for m in MEMBERS.values())
@@ -101,9 +98,6 @@ def frame_of_arrays(arrays: Mapping[str, Any], where: str = "the arrays") -> pd.
     A frame's columns keep their labels: a frame `tau` with a column `elbow` gives ``tau_elbow``.
     Arrays that have their samples in columns, as the length of the others shows, are transposed;
     masked cells are empty.
-
-    `arrays` (N,) or (N, k); `where`: what messages call them. Raises LogError: when there is no
-    array with samples.
     """
     import pandas as pd
 
@@ -208,12 +202,9 @@ def read_batches(source: IO[bytes], path: str, rows: int, most: int) -> Iterator
 
 @contextmanager
 def open_parquet(source: IO[bytes], path: str, most: int) -> Iterator[tuple[Any, list[str]]]:
-    """The file and its columns of numbers and texts.
+    """The file and its columns of numbers and texts, of at most `most` bytes.
 
     Texts are kept as dictionaries, so that a long text in many rows stays one text.
-
-    Raises LimitError: it says that it holds more than `most` bytes, or `MAX_EXPANSION` times its
-    size. Raises LogError: it is damaged, or no Parquet file.
     """
     try:
         pa: Any = import_module("pyarrow")

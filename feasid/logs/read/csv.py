@@ -93,8 +93,7 @@ def scan_csv(
     `data`: the file, UTF-8; `path`: for messages; `delimiter`: default: the most frequent of comma,
     semicolon, tab and bar in the header, or else one blank; `decimal`: {".", ","}, decimal mark;
     `names`: column names of a file without a header; `allow_truncated`: drop a last line that was
-    cut off, instead of refusing it. Raises LogError: names file, line, expected and found count, or
-    the text at fault.
+    cut off, instead of refusing it.
     """
     if b"\0" in data:
         at = data.index(b"\0")

@@ -79,11 +79,7 @@ def _import_readers() -> None:
 
 
 def format_of(source: str | os.PathLike[str]) -> LogFormat:
-    """The format of a log's file, by its ending.
-
-    Raises InputError: folders and suffixes that no reader knows; reduced data, which are not a log.
-    Raises SecurityError: files that can hold code.
-    """
+    """The format of a log's file, by its ending; reduced data and files with code have none."""
     _import_readers()
     path = Path(source)
     suffixes = [s.lower() for s in path.suffixes]
@@ -219,7 +215,8 @@ def _expand_paths(source: Any) -> list[Path]:
 def _join_as_runs(paths: Sequence[Path], read: Callable[[Path], pd.DataFrame]) -> pd.DataFrame:
     import pandas as pd
 
-    labels = _run_labels(paths)
+    stems = [path.name.split(".")[0] for path in paths]
+    labels = stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
     frames, notes = [], []
     for path, label in zip(paths, labels, strict=True):
         frame = read(path)
@@ -244,9 +241,3 @@ def _join_as_runs(paths: Sequence[Path], read: Callable[[Path], pd.DataFrame]) -
     df = pd.concat(frames, ignore_index=True)
     df.attrs |= {"notes": tuple(notes), HEADER_UNITS: units}
     return df
-
-
-def _run_labels(paths: Sequence[Path]) -> list[str]:
-    """File names without suffix, with as much of the path as makes them different."""
-    stems = [path.name.split(".")[0] for path in paths]
-    return stems if len(set(stems)) == len(stems) else [str(path) for path in paths]

@@ -147,11 +147,7 @@ class BagReader:
 
 
 def storage_files(path: Path) -> list[Path]:
-    """The files of a bag, in the order of their names.
-
-    Raises InputError: compressed files, links to files outside of the folder, or files of two
-    kinds. Raises LogError: none.
-    """
+    """The files of a bag, in the order of their names."""
     if not is_folder(path):
         return [path]
     files = sorted(path.iterdir())
@@ -176,10 +172,7 @@ def storage_files(path: Path) -> list[Path]:
 
 
 def top_level_records(file: BinaryIO, path: Path) -> Iterator[tuple[int, int, int]]:
-    """Kind, length and start of every top-level record of an MCAP file.
-
-    Raises LogError: it is none, or cut short.
-    """
+    """Kind, length and start of every top-level record of an MCAP file."""
     end = os.fstat(file.fileno()).st_size - len(MAGIC)
     if file.read(len(MAGIC)) != MAGIC:
         raise LogError(f"{path}: no MCAP file (it does not start as one)", path=str(path))
@@ -200,10 +193,7 @@ def top_level_records(file: BinaryIO, path: Path) -> Iterator[tuple[int, int, in
 
 
 def unpack(data: memoryview, compression: str, most: int) -> bytes:
-    """Unpack frame after frame in small steps; stop when there are more than `most` bytes.
-
-    Raises LogError: an unknown compression; damaged data are errors of the decompressors.
-    """
+    """Unpack frame after frame in small steps; stop when there are more than `most` bytes."""
     pieces, total, remaining = [], 0, bytes(data)
     while remaining and total <= most:
         decompressor = _decompressor(compression)
