@@ -9,7 +9,7 @@ is ``kp (c(t - d) - q)`` and what candidates add to the bracket. A servo of velo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -19,17 +19,11 @@ from feasid.core.arrays import Array, Mask
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError, did_you_mean
 from feasid.logs.filters import smooth_and_differentiate
+from feasid.options.tables import LAWS, SERVO_TERMS
 from feasid.robot.description import Robot
 
 SPEED_CUTOFF, SPEED_SHARE = 60.0, 0.4
 """Low-pass [Hz] of speeds of which limits are a matter, and its share of the sampling rate."""
-
-LAWS = ("position", "velocity", "current")
-
-TERMS = ("integral", "rate", "gravity", "weight")
-"""What a servo may do besides its proportional gain: integrate the error [1/s], act on the rate of
-the command behind a low-pass [s], add the weight that the description has [rad / (N m)], all times
-kp; and carry a share of the robot's own weight."""
 
 
 NEAR_STOP, AT_STOP, STOP_TIME = 0.03, 0.005, 0.2
@@ -51,9 +45,8 @@ def rows_at_stops(t: Array, q: Array, ends: Array) -> tuple[tuple[str, Mask], ..
     """Rows (N,) in which a joint rests at an end of its range, with their name; none where none."""
     span = ends[:, 1] - ends[:, 0]
     size = np.where(np.isfinite(span), span, 0.0)
-    half = (
-        int(np.ceil(STOP_TIME / 2 / max(float(np.median(np.diff(t))), 1e-9))) if len(t) > 1 else 1
-    )
+    period = float(np.median(np.diff(t))) if len(t) > 1 else np.inf
+    half = max(1, int(np.ceil(STOP_TIME / 2 / max(period, 1e-9))))
     before, after = (q[np.clip(np.arange(len(q)) + k, 0, len(q) - 1)] for k in (-half, half))
     rests = np.maximum(np.abs(q - before), np.abs(after - q)) <= AT_STOP * size
     near = (q < ends[:, 0] + NEAR_STOP * size) | (q > ends[:, 1] - NEAR_STOP * size)
@@ -68,8 +61,6 @@ def delay_commands(commands: Array, delay: float, period: float) -> Array:
     A command holds from its row to the next. Its mean over a period around a row is linear
     interpolation between rows, half a period late; of a slow signal it is short by h^2 / 24 times
     the second derivative, which is added.
-
-    `commands` (N, k); `delay`, `period`: [s]. Returns (N, k).
     """
     now, before, part = _commands_around_rows(commands, delay, period)
     means = np.asarray((1 - part) * now + part * before)
@@ -93,9 +84,7 @@ def command_rates(commands: Array, lags: Array | tuple[float, float], period: fl
     """Rates of held commands behind a low-pass, as means over the sampling periods around rows.
 
     The low-pass ``T dx/dt = c - x`` approaches each command exponentially, and the mean of dx/dt
-    over a period is the change of x.
-
-    `commands` (N, k); `lags` (2,): delay and time constant T [s]; `period`: [s]. Returns (N, k).
+    over a period is the change of x. `lags` are the delay and T [s].
     """
     delay, time = lags
     steps, part = divmod(delay / period + 0.5, 1.0)
@@ -173,7 +162,7 @@ class Servo:
     kp: tuple[float, ...] = ()
     delay: float = 0.0  #: From a command's row to its effect, by the log's clock [s].
     law: str = "position"  #: One of "position", "velocity", "current".
-    #: Factors of further terms per joint, by `TERMS`.
+    #: Factors of further terms per joint, by `SERVO_TERMS`.
     terms: Mapping[str, tuple[float, ...]] | None = None
     #: Torque limit, and the damping within it that is not friction, per joint; empty for none.
     limit: tuple[float, ...] = ()
@@ -194,15 +183,11 @@ class Servo:
 
     @classmethod
     def from_option(cls, value: Any, robot: Robot) -> Servo:
-        """A servo as it is, or of a mapping of its attributes with ``kp`` by joint.
-
-        Raises InputError: names the attribute or joint.
-        """
+        """A servo as it is, or of a mapping of its attributes with ``kp`` by joint."""
         if isinstance(value, cls):
             servo = value
         else:
-            known = ("joints", "kp", "delay", "law", "terms", "limit", "kd", "rate_time",
-                     "carried")  # fmt: skip
+            known = [f.name for f in fields(cls)]
             for name in value:
                 if name not in known:
                     raise InputError(f"servo has no {name!r}{did_you_mean(name, known)}")
@@ -224,19 +209,16 @@ class Servo:
                 f"{', '.join(servo.joints) or 'none'}",
                 option="servo",
             )
-        if servo.law not in LAWS or not set(servo.terms or {}) <= set(TERMS):
+        if servo.law not in LAWS or not set(servo.terms or {}) <= set(SERVO_TERMS):
             raise InputError(
                 f"servo has the law {servo.law!r} and terms {[*(servo.terms or {})]}: laws are "
-                f"{', '.join(LAWS)}, terms {', '.join(TERMS)}",
+                f"{', '.join(LAWS)}, terms {', '.join(SERVO_TERMS)}",
                 option="servo",
             )
         return servo
 
     def torques(self, robot: Robot, t: Array, q: Array, commands: Array) -> Array:
-        """Torques [N m or N] but for damping, shape (N, dof).
-
-        `t` (N,): [s]; `q`, `commands` (N, dof).
-        """
+        """Torques [N m or N] but for damping, shape (N, dof), as `q` and `commands`."""
         if not self.kp:
             return commands
         order = [self.joints.index(j) for j in robot.joints]

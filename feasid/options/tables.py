@@ -295,6 +295,11 @@ class SetOptions(BoundOptions, total=False):
 LAWS = ("position", "velocity", "current")
 """Quantities that a command may specify."""
 
+SERVO_TERMS = ("integral", "rate", "gravity", "weight")
+"""What a servo may do besides its proportional gain: integrate the error [1/s], act on the rate of
+the command behind a low-pass [s], add the weight that the description has [rad / (N m)], all times
+kp; and carry a share of the robot's own weight."""
+
 
 class CommandOptions(TypedDict, total=False):
     """Commands in columns cmd_<joint> of logs without torques, and what is known of the servos."""
@@ -308,8 +313,7 @@ class CommandOptions(TypedDict, total=False):
         Sequence[str] | None,
         Option("words", "terms of servos besides kp and kd: integral of the error, rate of the "
                "command, described gravity, share of the robot's weight; None selected by evidence",
-               choices=("integral", "rate", "gravity", "weight"), needs=("command", ("position",)),
-               example="integral"),
+               choices=SERVO_TERMS, needs=("command", ("position",)), example="integral"),
     ]  # fmt: skip
     gains: Annotated[
         Mapping[str, tuple[float, float]] | None,
@@ -333,6 +337,15 @@ class CommandOptions(TypedDict, total=False):
                needs=("command", LAWS), form=forms.LOAD,
                example="[1e-4, 0, 0, 1e-4, 0, 1e-4, 0, 0, 0.01, 0.2]"),
     ]  # fmt: skip
+
+
+PLAUSIBLE = Option(
+    "flag",
+    "keep masses within a third and three times the reference's, and inside the shapes of links, "
+    "unless the data reject that",
+    True,
+    example="no",
+)
 
 
 class FitOptions(
@@ -392,11 +405,7 @@ class FitOptions(
                needs=("prior", ("entropic", ...)), form=forms.GUESS,
                example="[1, 0, 0, 1, 0, 1, 0, 0, 0, 1]"),
     ]  # fmt: skip
-    plausible: Annotated[
-        bool,
-        Option("flag", "keep masses within a third and three times the reference's, and inside the "
-               "shapes of links, unless the data reject that", True, example="no"),
-    ]  # fmt: skip
+    plausible: Annotated[bool, PLAUSIBLE]
     slack: Annotated[
         float,
         Option("number", "without a prior, share of the residual given up for a model closer to "
@@ -476,11 +485,7 @@ class RangeOptions(TypedDict, total=False):
         Option("number", "probability of the chi-square law whose bound is the residual budget",
                0.999, low=0.0, high=1 - 1e-9, open=True, example="0.95"),
     ]  # fmt: skip
-    plausible: Annotated[
-        bool,
-        Option("flag", "keep masses within a third and three times the reference's, and inside the "
-               "shapes of links, unless the data reject that", True, example="no"),
-    ]  # fmt: skip
+    plausible: Annotated[bool, PLAUSIBLE]
 
 
 SOUSA_2014: FitOptions = {
