@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -21,24 +21,25 @@ from feasid.robot.description import Robot
 
 
 def refuse_repeated_logs(sources: Sequence[Recording | Reduced]) -> None:
-    """Raise when two of the logs hold the same; only those of one extent are compared.
-
-    Raises InputError: names both.
-    """
+    """Raise when two of the logs hold the same; only those of one extent are compared."""
+    digest = cache(lambda k: _content_digest(sources[k]))
     known: dict[Hashable, list[int]] = {}
     inside = {d: k for k, s in enumerate(sources) if isinstance(s, Reduced) for d in s.digests}
     for k, source in enumerate(sources):
         file = isinstance(source, Recording) and is_regular(source.name)
-        if inside and file and (other := inside.get(_content_digest(source))) is not None:
+        if inside and file and (other := inside.get(digest(k))) is not None:
             raise _overlap_error(sources, k, other)
-        extent = _content_size(source)
+        extent = (
+            ("reduced", source.fingerprint, source.samples)
+            if isinstance(source, Reduced)
+            else quick_fingerprint(source)
+        )
         if extent is None:
             continue
         same = known.setdefault(extent, [])
-        if same and (mark := _content_digest(source)) in (
-            marks := [_content_digest(sources[j]) for j in same]
-        ):
-            raise _overlap_error(sources, k, same[marks.index(mark)])
+        for earlier in same:
+            if digest(earlier) == digest(k):
+                raise _overlap_error(sources, k, earlier)
         same.append(k)
 
 
@@ -54,13 +55,6 @@ def _log_label(sources: Sequence[Recording | Reduced], k: int) -> str:
     """Number of the k-th log, counted from one, and its name where it has one."""
     name = getattr(sources[k], "name", "")
     return f"log {k + 1}{f' ({name})' if name else ''}"
-
-
-def _content_size(source: Recording | Reduced) -> Hashable:
-    """Size of the content, which equal sources share."""
-    if isinstance(source, Reduced):
-        return "reduced", source.fingerprint, source.samples
-    return quick_fingerprint(source)
 
 
 def _content_digest(source: Recording | Reduced) -> str:
@@ -89,11 +83,7 @@ THE_SAME = "the test log is the fitted log: its errors say nothing about other m
 
 
 def find_leakage(fitted: Reduced, test: Reduced) -> str | None:
-    """A note if a test log holds the fitted rows or repeats the fitted motion.
-
-    `fitted`, `test`: of one robot and the same base parameters. Returns: a sentence for the reader
-    of the errors.
-    """
+    """A note if a test log holds the fitted rows or repeats the fitted motion."""
     if fitted.fingerprint != test.fingerprint:
         return None
     distance = max(

@@ -74,10 +74,7 @@ class DecimatingFilter:
         return band
 
     def filter_rows(self, block: Array, count: int) -> Array:
-        """Filtered values at `count` rows of a block whose first sample has the first weight.
-
-        `block` (k, at least (count - 1) spacing + len(taps)). Returns (k, count).
-        """
+        """Filtered values (k, count) of a block (k, samples) that begins with the first weight."""
         out = np.empty((block.shape[0], count))
         for k in range(0, count, TILE):
             tile = min(TILE, count - k)
@@ -91,10 +88,7 @@ class DecimatingFilter:
 
 @dataclass(frozen=True)
 class GaussianLowPass:
-    """A Gaussian low-pass with gain 1/2 at `cutoff` for signals sampled at `rate` [Hz].
-
-    Raises InputError: when the cut-off is not below half the rate.
-    """
+    """A Gaussian low-pass with gain 1/2 at `cutoff` for signals sampled at `rate` [Hz]."""
 
     cutoff: float
     rate: float
@@ -227,9 +221,8 @@ class EquationRows:
 
     def select(self, chosen: Mask) -> EquationRows:
         """Some of them."""
-        filtered = [x[:, chosen] for x in self.filtered]
-        raw = [x[:, chosen] for x in self.raw]
-        slope, slowness = ([x[chosen] for x in part] for part in (self.slope, self.slowness))
+        parts = self.filtered, self.raw, self.slope, self.slowness
+        filtered, raw, slope, slowness = ([x[..., chosen] for x in part] for part in parts)
         return EquationRows(filtered, raw, slope, slowness, self.t[chosen])
 
 
@@ -405,10 +398,7 @@ class EquationReducer:
         self._samples += samples
 
     def result(self, notes: Sequence[str] = ()) -> Reduced:
-        """The reduction of everything added so far.
-
-        Raises NotEnoughDataError: when no run was as long as the window.
-        """
+        """The reduction of everything added so far."""
         cutoff, plan = self.equations.cutoff, self.equations.plan
         if not self._rows:
             raise NotEnoughDataError(

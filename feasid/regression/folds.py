@@ -212,10 +212,7 @@ def triangularise(rows: Array) -> Array:
 
 
 class StrataBuilder:
-    """Accumulates the rows of one coordinate.
-
-    `size`: entries of a row [w | tau].
-    """
+    """Accumulates the rows [w | tau] of one coordinate, `size` entries each."""
 
     def __init__(self, size: int) -> None:
         self._sum = Strata.empty(size)
@@ -224,13 +221,13 @@ class StrataBuilder:
             [np.zeros(shape, order="F") for _ in range(FOLDS)] for _ in range(CLASSES)
         ]
         self._raw = np.zeros((size, size), order="F")
-        self._tail: tuple[Array, Array] | None = None
+        self._tail = np.zeros((size + 1, 0)), np.zeros(0)
         self._waiting: list[tuple[Array, Array, Array, npt.NDArray[np.intp]]] = []
 
     def restart(self) -> None:
         """Start a new run: the next rows do not continue the last ones."""
         self._absorb_pending_rows()
-        self._tail = None
+        self._tail = self._tail[0][:, :0], self._tail[1][:0]
 
     def add(
         self,
@@ -268,11 +265,8 @@ class StrataBuilder:
 
     def _add_lagged_products(self, rows: Array, quick: Array) -> None:
         """Products of rows LAGS apart, those of the last call included."""
-        new = rows * quick
-        before = 0
-        if self._tail is not None:
-            before = self._tail[0].shape[1]
-            new, quick = np.hstack([self._tail[0], new]), np.append(self._tail[1], quick)
+        before = len(self._tail[1])
+        new, quick = np.hstack([self._tail[0], rows * quick]), np.append(self._tail[1], quick)
         count = new.shape[1]
         for k, lag in enumerate(LAGS):
             later = slice(max(before, lag), count)

@@ -47,10 +47,8 @@ def reduce_momentum(
 ) -> Reduced:
     """Reduce prepared runs through their momentum; consecutive windows overlap by half.
 
-    `motions`: a log, whole or in pieces; accelerations are not used; `robot`: joints of one degree
-    of freedom; `columns`: ``base.independent``; `window`: [s]; at least two samples long. Returns:
-    of equations in N m s (N s), one per window and joint, divided by the window's length so that
-    they compare with torques.
+    `window`: [s]; at least two samples long. Returns: of equations in N m s (N s), one per window
+    and joint, divided by the window's length so that they compare with torques.
     """
     several = [b.joint for b in robot.bodies if b.dof > 1]
     if several:
@@ -106,7 +104,10 @@ def _window_rows(
     length = 2 * half / run.rate
 
     def integrate(signal: Array) -> Array:
-        return _running_integral(signal, run.rate)[:, at]
+        """Integrals up to the edges by the trapezoidal rule, zero at the first sample."""
+        out = np.zeros_like(signal)
+        np.cumsum(0.5 * (signal[:, 1:] + signal[:, :-1]) / run.rate, axis=1, out=out[:, 1:])
+        return out[:, at]
 
     def divide_change(total: Array) -> Array:
         """Changes over the windows, by their length."""
@@ -137,10 +138,3 @@ def _regressor_blocks(plan: RegressorPlan, q: Array, dq: Array, ddq: Array) -> l
     blocks = [np.empty((len(s), q.shape[1])) for s in plan.nonzero_columns]
     plan.fill(q, dq, ddq, blocks)
     return blocks
-
-
-def _running_integral(signal: Array, rate: float) -> Array:
-    """Running integral by the trapezoidal rule, zero at the first sample."""
-    out = np.zeros_like(signal)
-    np.cumsum(0.5 * (signal[:, 1:] + signal[:, :-1]) / rate, axis=1, out=out[:, 1:])
-    return out

@@ -65,11 +65,7 @@ Job = Callable[[Any], Any]
 
 
 def run_jobs(job: Job, logs: Sequence[Any], workers: int) -> Iterator[tuple[int, Any]]:
-    """Yield (number of the log, result) as they come.
-
-    `job`: picklable; what it returns too; `logs`: picklable; `workers`: processes at once. Yields A
-    log whose workers died gives a `LogError`.
-    """
+    """Yield (number of the log, result) as they come; dead workers give a `LogError`."""
     waiting: SimpleQueue[int] = SimpleQueue()
     for k in range(len(logs)):
         waiting.put(k)
@@ -271,10 +267,7 @@ def reduce_motions(motions: Iterable[Motion], robot: Robot, columns: Sequence[in
 
 
 def make_checkpoint_folder(folder: Path, fresh: bool) -> None:
-    """Make the folder; when `fresh`, nothing in it is used again.
-
-    Raises OutputError: it cannot be made.
-    """
+    """Make the folder; when `fresh`, nothing in it is used again."""
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
@@ -348,12 +341,7 @@ def reduce_all(
     client: Any = None,
     progress: Progress | None = None,
 ) -> FleetSum:
-    """Apply `job` to every log and add the results.
-
-    `job`: from a log to reduced data; must be picklable for more than one worker; `workers`:
-    processes on this machine; 1 works in this one; `client`: dask.distributed.Client, work there
-    instead; `progress`: called with (done, all) after each log.
-    """
+    """Apply `job` to every log and add the results; `progress` is called with (done, all)."""
     tree = _Tree(len(logs))
     failed: list[tuple[int, LogFailure]] = []
     for done, (k, result) in enumerate(_run_all(job, logs, workers, client), start=1):

@@ -137,11 +137,7 @@ def reduce_groups(
     options: Mapping[str, Any],
     function: str,
 ) -> tuple[BaseParameters, list[Reduced], list[Note]]:
-    """Logs of one robot in several states, such as without and with a load, reduced alike.
-
-    `robot`: default what travels with the first group; `options`:
-    `feasid.options.tables.LoadOptions`; `function`: whose options they are.
-    """
+    """Logs of one robot in several states, such as without and with a load, reduced alike."""
     complete = complete_filter_options(check_options(LoadOptions, options, function), function)
     terms = select_options(TermOptions, complete)
     sources = [open_sources(data) for data in groups]
@@ -192,14 +188,17 @@ def find_measured_joints(
 ) -> tuple[Sequence[str] | None, list[Note]]:
     """The joints that are stated as measured, or else those whose torques the first log holds.
 
-    None for all of them; the note names the others, and why.
+    None for all of them, and where reduced data cannot tell; the note names the others, and why.
     """
     measured: Sequence[str] | None = chosen.get("measured")
     if measured is not None:
         return measured, []
     for log in sources:
         if isinstance(log, Reduced):
-            return _measured_joints(log, robot), []
+            there = measured_rows(log)
+            if there.all() or not there.any() or len(there) != len(robot.joints):
+                return None, []
+            return tuple(j for j, own in zip(robot.joints, there, strict=True) if own), []
         try:
             missing = find_missing_torques(log, robot, chosen.get("columns"), chosen.get("topic"))
         except FeasidError:
@@ -210,14 +209,6 @@ def find_measured_joints(
         note = Note(f"torques that the log does not hold: {listed}", "no-torque", joints=[*missing])
         return tuple(j for j in robot.joints if j not in missing), [note]
     return None, []
-
-
-def _measured_joints(reduced: Reduced, robot: Robot) -> Sequence[str] | None:
-    """Joints of which reduced data have equations; None for all of them, or where none could be."""
-    there = measured_rows(reduced)
-    if there.all() or not there.any() or len(there) != len(robot.joints):
-        return None
-    return tuple(j for j, own in zip(robot.joints, there, strict=True) if own)
 
 
 def base_with_terms(
@@ -320,11 +311,7 @@ def reduce_tasks(
 
 
 def restrict_terms(reduced: Reduced, wide: Robot, base: BaseParameters) -> Reduced:
-    """The reduction that the robot of `base` would have got from the same log.
-
-    `reduced`: of `wide`; `base`: of the same robot with some of its joint terms left out. Raises
-    InputError: when `base` has a parameter that `wide` does not have.
-    """
+    """The data of `wide` as the robot of `base`, with fewer joint terms, would have got them."""
     columns = tuple(int(c) for c in base.independent)
     change = _column_transformation(reduced, wide, base)
     supports, maps = [], []

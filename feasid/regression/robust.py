@@ -7,8 +7,10 @@ which reads the log once.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -104,17 +106,17 @@ def _equation_blocks(
     blocks = []
     for motion in motions:
         equations = Equations(robot, columns, motion.cutoff or EQUATION_CUTOFF)
+        new_reducer = partial(EquationReducer, robot, columns, equations.cutoff)
         for run in motion.runs:
             window = GaussianLowPass(equations.cutoff, run.rate)
             _check_length(seconds, (2 * window.half_width + 1) / run.rate, equations.cutoff)
-            parts: dict[int, EquationReducer] = {}
+            parts = defaultdict[int, EquationReducer](new_reducer)
             seconds = max(seconds, 1.0 / run.rate)
             for rows in equations.run_rows(run):
                 number = np.floor(rows.t / seconds).astype(np.int64)
                 for k in dict.fromkeys(number.tolist()):
-                    reducer = parts.setdefault(k, EquationReducer(robot, columns, equations.cutoff))
                     own = rows.select(number == k)
-                    reducer.add_rows(own, round(len(own.t) * len(run) / max(len(rows.t), 1)))
+                    parts[k].add_rows(own, round(len(own.t) * len(run) / max(len(rows.t), 1)))
             blocks += [
                 TimeBlock(run.label, k * seconds, (k + 1) * seconds, part.result(motion.notes))
                 for k, part in parts.items()

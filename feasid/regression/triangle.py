@@ -53,11 +53,11 @@ def fingerprint_of(robot: Robot, columns: Sequence[int]) -> str:
     digest = hashlib.sha256()
     for body, parent in zip(robot.bodies, robot.parents, strict=True):
         for array in (body.rotation, body.position, body.motion):
-            digest.update(np.ascontiguousarray(array + 0.0).tobytes())
+            digest.update((array + 0.0).tobytes())
         digest.update(f"{body.name}\0{body.joint}\0{parent}\0".encode())
         if body.rotor is not None:
             digest.update(np.r_[body.rotor.gear, body.rotor.position].tobytes())
-            digest.update(np.ascontiguousarray(body.rotor.rotation).tobytes())
+            digest.update(body.rotor.rotation.tobytes())
     for drive in robot.drives:
         terms = drive.name, sorted(drive.coupling.items()), drive.symbols
         named = "".join(f"{f.name}\0" for f in drive.features)
@@ -67,8 +67,8 @@ def fingerprint_of(robot: Robot, columns: Sequence[int]) -> str:
                 digest.update(repr(number).encode())
     digest.update("".join(robot.constraint_texts).encode())
     if robot.load_model is not None:
-        digest.update(np.ascontiguousarray(robot.load_model + 0.0).tobytes())
-    digest.update(np.ascontiguousarray(robot.gravity + 0.0).tobytes())
+        digest.update((robot.load_model + 0.0).tobytes())
+    digest.update((robot.gravity + 0.0).tobytes())
     digest.update(np.asarray(columns, dtype=np.int64).tobytes())
     return digest.hexdigest()[:32]
 
@@ -336,10 +336,7 @@ class Reduced:
 
 
 class Reducer:
-    """Accumulates samples into triangles with memory that does not depend on how many come.
-
-    `columns`: default ``base_parameters(robot).independent``.
-    """
+    """Accumulates samples into triangles; its memory does not depend on how many come."""
 
     def __init__(self, robot: Robot, columns: Sequence[int] | None = None) -> None:
         if columns is None:
@@ -418,10 +415,7 @@ KNOWN = kinds(Reduced, Strata)
 
 
 def _reduced_of_archive(archive: Any, name: str) -> Reduced:
-    """The reduced data in an archive.
-
-    Raises InputError: its version is another one. Raises ValueError, LookupError: it is damaged.
-    """
+    """The reduced data in an archive; what is damaged raises ValueError or LookupError."""
     require_version(name, "reduced data; reduce the log again", archive, FILE_VERSION)
     reduced = decode(json.loads(str(archive["record"])), archive, KNOWN)
     if not isinstance(reduced, Reduced) or not reduced.triangles:
