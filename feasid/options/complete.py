@@ -5,6 +5,7 @@ tables.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, TypeVar, get_type_hints
@@ -13,6 +14,9 @@ from feasid.core.text import quote
 from feasid.errors import InputError, did_you_mean
 from feasid.options.option import Option
 from feasid.options.tables import GROUPS
+
+OPTIONS_ENTRY = re.compile(r"\*\*(?:options|bounds)\n(?:(?: .*)?(?:\n|\Z))*")
+"""A docstring's line ``**options``, whatever it calls them, with its indented text."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -36,9 +40,8 @@ def option_groups(options: type) -> dict[str, dict[str, Option]]:
 def check_options(options: type, given: Mapping[str, Any], function: str) -> dict[str, Any]:
     """The given options with every value validated; defaults are not added.
 
-    `options`: type, one of `feasid.options.tables`; `function`: whose options they are, for
-    messages. Raises InputError: for an unknown name (with the nearest known one), a value out of
-    range (with what was expected), and an option that has no effect together with another.
+    Raises InputError: for an unknown name (with the nearest known one), a value out of range (with
+    what was expected), and an option that has no effect together with another.
     """
     table = option_table(options)
     for name in given:
@@ -85,7 +88,7 @@ def select_options(options: type, of: Mapping[str, Any]) -> dict[str, Any]:
 def document_options(options: type) -> Callable[[Function], Function]:
     """Give a function the table's options as its signature and at the end of its docstring.
 
-    The docstring's line ``**options`` is replaced by one entry per option.
+    The docstring's entry ``**options`` is replaced by one entry per option.
     """
 
     def decorate(function: Function) -> Function:
@@ -101,30 +104,15 @@ def document_options(options: type) -> Callable[[Function], Function]:
         ]
         function.__signature__ = signature.replace(parameters=[*parameters, *more])  # type: ignore[attr-defined]
         lines = [line for name, option in table.items() for line in _document_option(name, option)]
-        head, mark, tail = _split_at_options(inspect.getdoc(function) or "")
-        tail = "\n".join(_skip_entry(tail.split("\n")))
-        function.__doc__ = head + "\n".join(lines) + "\n" + tail if mark else function.__doc__
+        text = inspect.getdoc(function) or ""
+        if entry := OPTIONS_ENTRY.search(text):
+            listed = "\n".join(lines)
+            function.__doc__ = f"{text[: entry.start()]}{listed}\n{text[entry.end() :]}"
         return function
 
     return decorate
 
 
-def _split_at_options(text: str) -> tuple[str, str, str]:
-    """A docstring before and behind its line ``**options``, whatever it calls them."""
-    for mark in ("**options\n", "**bounds\n"):
-        if mark in text:
-            return text.partition(mark)
-    return text, "", ""
-
-
 def _document_option(name: str, option: Option) -> list[str]:
     said = option.doc + (f" [{option.unit}]" if option.unit else "")
     return [f"{name} : {option.describe_domain()}; default {option.default!r}", f"    {said}."]
-
-
-def _skip_entry(lines: list[str]) -> list[str]:
-    """Skip the indented text of an entry."""
-    for k, line in enumerate(lines):
-        if line and not line.startswith(" "):
-            return lines[k:]
-    return []

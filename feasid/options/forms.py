@@ -37,14 +37,15 @@ def is_number(value: Any) -> bool:
         return False
 
 
+def _are_all(values: Any, fits: Callable[[Any], bool]) -> bool:
+    """Whether it is a sequence of which every item fits."""
+    return isinstance(values, list | tuple) and all(map(fits, values))
+
+
 def is_row(value: Any, length: int | None = None) -> bool:
     """Whether it is a sequence of so many finite numbers."""
     row = arrays_to_lists(value)
-    return (
-        isinstance(row, list | tuple)
-        and (length is None or len(row) == length)
-        and all(is_number(x) for x in row)
-    )
+    return _are_all(row, is_number) and length in (None, len(row))
 
 
 def is_table(value: Any, width: int | None = None) -> bool:
@@ -57,11 +58,9 @@ def is_table(value: Any, width: int | None = None) -> bool:
     return size > 0 and all(is_row(row, size) for row in rows)
 
 
-def _are_attempts(value: Any) -> bool:
-    """Whether it is a sequence of (name, form, backend)."""
-    return isinstance(value, list | tuple) and all(
-        isinstance(v, list | tuple) and len(v) == 3 and callable(v[2]) for v in value
-    )
+def _is_attempt(value: Any) -> bool:
+    """Whether it is (name, form, backend)."""
+    return isinstance(value, list | tuple) and len(value) == 3 and callable(value[2])
 
 
 def _is_bound(value: Any) -> bool:
@@ -82,14 +81,13 @@ def _is_name(value: Any) -> bool:
 
 
 def _are_names(value: Any) -> bool:
-    return isinstance(value, list | tuple) and bool(value) and all(map(_is_name, value))
+    return _are_all(value, _is_name) and bool(value)
 
 
 def _are_intervals(value: Any) -> bool:
     items = arrays_to_lists(value)
-    return isinstance(items, list | tuple) and (
-        all(isinstance(x, bool) for x in items) or all(is_row(x, 2) for x in items)
-    )
+    is_mask = _are_all(items, lambda x: isinstance(x, bool))
+    return is_mask or _are_all(items, lambda x: is_row(x, 2))
 
 
 def _is_point(value: Any) -> bool:
@@ -102,6 +100,10 @@ def _are_axes(value: Any) -> bool:
 
 def _is_combination(value: Any) -> bool:
     return isinstance(value, Mapping) and bool(value) and all(map(is_number, value.values()))
+
+
+def _is_posture(value: Any) -> bool:
+    return not value or _is_combination(value)
 
 
 def _is_known(value: Any) -> bool:
@@ -134,12 +136,11 @@ LINEAR = Form(
     lambda v: _is_sequence(v, _is_combination, _is_bound, _is_bound),
 )
 PAIRS = Form(
-    "pairs of bodies",
-    lambda v: isinstance(v, list | tuple) and all(_is_sequence(p, *[_is_name] * 2) for p in v),
+    "pairs of bodies", lambda v: _are_all(v, lambda pair: _is_sequence(pair, *[_is_name] * 2))
 )
 MIRRORS = Form(
     "triples (body, body, axis)",
-    lambda v: isinstance(v, list | tuple) and all(_is_sequence(p, *[_is_name] * 3) for p in v),
+    lambda v: _are_all(v, lambda triple: _is_sequence(triple, *[_is_name] * 3)),
 )
 MATRIX = Form("a matrix, or on the command line its file", lambda v: _is_name(v) or is_table(v))
 ROWS = Form(
@@ -165,16 +166,11 @@ TRUSTED = Form("(kp, relative deviation)", lambda v: is_row(v, 2))
 LOAD = Form("a Payload or ten numbers", lambda v: is_row(v, 10) or hasattr(v, "parameters"))
 MOMENTS = Form(
     "a sequence of (joint, posture by joint, moment, deviation)",
-    lambda v: (
-        isinstance(v, list | tuple)
-        and all(
-            _is_sequence(m, _is_name, lambda p: not p or _is_combination(p), is_number, is_number)
-            for m in v
-        )
-    ),
+    lambda v: _are_all(v, lambda m: _is_sequence(m, _is_name, _is_posture, is_number, is_number)),
 )
 GUESS = Form("an array of ten numbers per body", is_row)
 FUNCTION = Form("a function", callable)
 SOLVER = Form(
-    "a solver's name", lambda v: _is_name(v) or hasattr(v, "solve_via_data") or _are_attempts(v)
+    "a solver's name",
+    lambda v: _is_name(v) or hasattr(v, "solve_via_data") or _are_all(v, _is_attempt),
 )

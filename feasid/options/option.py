@@ -47,7 +47,8 @@ class Option:
         special = (*self.special, self.default)
         if any(value is s for s in special) or (isinstance(value, str) and value in special):
             return value
-        return CHECKS[self.kind](self, name, value)
+        check, _ = KINDS[self.kind]
+        return check(self, name, value)
 
     def parse(self, name: str, text: str) -> Any:
         """The value of a command-line word."""
@@ -59,7 +60,8 @@ class Option:
             return False
         if word in [s for s in self.special if isinstance(s, str)]:
             return word
-        return self.check(name, PARSERS[self.kind](self, name, text))
+        _, read = KINDS[self.kind]
+        return self.check(name, read(self, name, text))
 
     def describe_domain(self) -> str:
         """The accepted values, as text."""
@@ -133,17 +135,6 @@ def _check_value(option: Option, name: str, value: Any) -> Any:
     return value
 
 
-CHECKS: dict[str, Callable[[Option, str, Any], Any]] = {
-    "number": _check_number,
-    "count": _check_number,
-    "flag": _check_number,
-    "choice": _check_choice,
-    "words": _check_words,
-    "mapping": _check_mapping,
-    "value": _check_value,
-}
-
-
 def _read_number(option: Option, name: str, text: str) -> float:
     try:
         return float(text)
@@ -195,12 +186,13 @@ def _read_value(option: Option, name: str, text: str) -> Any:
         return text
 
 
-PARSERS: dict[str, Callable[[Option, str, str], Any]] = {
-    "number": _read_number,
-    "count": _read_number,
-    "flag": _read_flag,
-    "choice": lambda option, name, text: text,
-    "words": _read_words,
-    "mapping": _read_mapping,
-    "value": _read_value,
+KINDS: dict[str, tuple[Callable[[Option, str, Any], Any], Callable[[Option, str, str], Any]]] = {
+    "number": (_check_number, _read_number),
+    "count": (_check_number, _read_number),
+    "flag": (_check_number, _read_flag),
+    "choice": (_check_choice, lambda option, name, text: text),
+    "words": (_check_words, _read_words),
+    "mapping": (_check_mapping, _read_mapping),
+    "value": (_check_value, _read_value),
 }
+"""How values of each kind are checked, and how they are read from a word of the command line."""
