@@ -36,7 +36,6 @@ LONG_FUNCTIONS: dict[str, str] = {}
 """Functions with longer bodies, docstrings not counted, and why."""
 
 WRITTEN = {
-    "_SearchProcess": "processes of a search that are still there",
     "SearchClock": "how much of a budget is left",
     "SearchPoint": "the best motion so far",
     "Minimiser": "where the next minimiser is sought from",
