@@ -65,8 +65,9 @@ def equalities(
     `known`: ten parameters by body name, NaN where one is not known; or a single one by
     ``"body.symbol"`` or ``(body, symbol)``; `equal`: sequence of (body, body), bodies with the same
     parameters, each in its own frame; `mirrored`: sequence of (body, body, axis), bodies that are
-    mirror images in the plane with normal "x", "y" or "z" of their frames. Raises InputError: names
-    the body or parameter that does not exist, or the number that is not finite.
+    mirror images in the plane with normal "x", "y" or "z" of their frames, also of themselves.
+    Raises InputError: names the body or parameter that does not exist, or the number that is not
+    finite.
     """
     out = [
         Equality(f"known {name}.{SYMBOLS[k]}", (int(j),), (1.0,), float(value))
@@ -83,9 +84,14 @@ def equalities(
         pairs.append((a, b, MIRROR_SIGNS[axis], f"mirrored in {axis}"))
     for a, b, signs, how in pairs:
         of_a, of_b = (robot.inertial_columns[body_index(robot, name)] for name in (a, b))
+        if a == b and how == "equal":
+            raise InputError(f"equal: {a!r} is paired with itself: name two bodies", option="equal")
         for i, j, sign in zip(of_a, of_b, signs, strict=True):
             label = f"{a} and {b} {how}, {robot.parameter_names[i][1]}"
-            out.append(Equality(label, (int(i), int(j)), (1.0, -float(sign))))
+            if i != j:
+                out.append(Equality(label, (int(i), int(j)), (1.0, -float(sign))))
+            elif sign < 0:  # its own mirror image: what changes its sign is zero
+                out.append(Equality(label, (int(i),), (1.0,)))
     return tuple(out)
 
 

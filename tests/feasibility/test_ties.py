@@ -39,6 +39,15 @@ def test_mirrored_is_what_reflection_does_to_a_cloud_of_points(axis):
     assert other == pytest.approx(MIRROR_SIGNS[axis] * one)
 
 
+@pytest.mark.parametrize("axis", ["x", "y", "z"])
+def test_a_body_that_mirrors_itself_is_symmetric(axis):
+    feasible = feasible_set(ROBOT, mirrored=[("b0", "b0", axis)])
+    delta = random_parameters(np.random.default_rng(4), ROBOT)
+    assert len(feasible.violations(delta)) == 3  # two products and a moment
+    delta[B[0]] *= MIRROR_SIGNS[axis] > 0
+    assert not feasible.violations(delta)
+
+
 @pytest.mark.parametrize("noise", [0.0, 0.3])
 def test_fits_keep_ties_exactly(noise):
     rng = np.random.default_rng(2)
@@ -110,6 +119,8 @@ def test_robots_are_compared_with_what_is_said_of_them():
         ({"known": {"b9": np.ones(10)}}, "no body 'b9'"),
         ({"mirrored": [("b0", "b1", "w")]}, "axis"),
         ({"equal": [("b0", "b9")]}, "no body 'b9'"),
+        ({"equal": [("b0", "b0")]}, "'b0' is paired with itself"),
+        ({"mass_sums": {"two": (["b0", "b0"], 2, 2)}}, "'two' names a body twice: b0, b0"),
     ],
 )
 def test_wrong_ties_are_named(options, message):

@@ -99,6 +99,8 @@ def mass_sums(robot: Robot, value: Any) -> AffineConstraints:
     ties: list[Equality] = []
     for label, (names, lower, upper) in (value or {}).items():
         columns = [int(robot.inertial_columns[body_index(robot, name), 9]) for name in names]
+        if len({*columns}) < len(columns):
+            raise InputError(f"mass_sums {label!r} names a body twice: {', '.join(names)}")
         ones = np.ones(len(columns))
         if lower is not None and lower == upper and np.isfinite(lower):
             ties.append(Equality(label, tuple(columns), tuple(ones), float(lower)))
