@@ -322,8 +322,8 @@ class ObserverModel(BaseParameterModel):
         limit = []
         scaled = law.coefficients * self.levels[:, None] ** 2
         for c, s, w in zip(scaled.tolist(), slowness, speeds, strict=True):
-            own = c[2] * graph.apply_function("abs", w)  # negative ones: the self-test's state
-            variance = c[0] + c[1] * (s * s) + own + c[3] * (every * every)
+            moving = c[2] * graph.apply_function("abs", w)  # negative ones: the self-test's state
+            variance = c[0] + c[1] * (s * s) + moving + c[3] * (every * every)
             limit.append(growth * graph.apply_function("sqrt", variance))
         inputs = (("q", dof), ("dq", dof), ("tau", dof), ("state", 3 * dof))
         return Routine(kind, inputs, (*torque, *limit, *integral, *slowness, *speeds))

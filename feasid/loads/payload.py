@@ -462,8 +462,8 @@ def _solve_payload(columns: Array, felt: Array, body: str) -> Payload:
         rows = (matrix * weight[:, None]).reshape(-1, 16)
         right = (felt * weight).reshape(-1)
         found = np.linalg.lstsq(rows, right, rcond=1e-10)[0]
-        rest = (felt - matrix @ found).std(axis=0)
-        weight = 1.0 / np.maximum(rest, 1e-9 * np.abs(felt).max())
+        noise = (felt - matrix @ found).std(axis=0)
+        weight = 1.0 / np.maximum(noise, 1e-9 * np.abs(felt).max())
     triangle = np.asarray(np.linalg.qr(np.c_[rows, right], mode="r"))
     r, rho = triangle[6:16, 6:16], triangle[6:16, 16]
     covariance, free = least_squares_covariance(r, rho)

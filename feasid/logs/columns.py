@@ -158,19 +158,17 @@ def check_column_mapping(
                     f"columns[{key!r}] must be a pattern with one {{}} for the joint, "
                     f"for example 'position_{{}}', not {column!r}"
                 )
-            every = [*names, *numbers]
-            if not any(column.replace("{}", str(n)) in df.columns for n in every):
+            matches = _match_all(df.columns, column, names)
+            if not matches:
                 column = plain_header(column, names)
-            if not any(column.replace("{}", str(n)) in df.columns for n in every):
+                matches = _match_all(df.columns, column, names)
+            if not matches:
                 raise LogError(
                     f"columns[{key!r}] is {column!r}, but the log has no such column for any "
                     f"joint; it has {_join_columns(df.columns)}",
                     column=column,
                 )
-            for k, name in enumerate(names):
-                match = match_pattern(df.columns, column, names, k)
-                if match is not None:
-                    mapping.setdefault(f"{key}_{name}", match)
+            mapping = {f"{key}_{name}": match for name, match in matches.items()} | mapping
             continue
         if key not in known and key not in numbered:
             hint = did_you_mean(key, known)
@@ -188,6 +186,12 @@ def check_column_mapping(
             )
         mapping[key] = column
     return mapping
+
+
+def _match_all(columns: Collection[Any], pattern: str, names: Sequence[str]) -> dict[str, str]:
+    """The columns that a pattern says, by name."""
+    found = {name: match_pattern(columns, pattern, names, k) for k, name in enumerate(names)}
+    return {name: column for name, column in found.items() if column is not None}
 
 
 def first_number(columns: Collection[Any], pattern: str, count: int) -> int:

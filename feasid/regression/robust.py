@@ -111,14 +111,14 @@ def _equation_blocks(
             window = GaussianLowPass(equations.cutoff, run.rate)
             _check_length(seconds, (2 * window.half_width + 1) / run.rate, equations.cutoff)
             parts = defaultdict[int, EquationReducer](new_reducer)
-            seconds = max(seconds, 1.0 / run.rate)
+            length = max(seconds, 1.0 / run.rate)
             for rows in equations.run_rows(run):
-                number = np.floor(rows.t / seconds).astype(np.int64)
+                number = np.floor(rows.t / length).astype(np.int64)
                 for k in dict.fromkeys(number.tolist()):
                     own = rows.select(number == k)
                     parts[k].add_rows(own, round(len(own.t) * len(run) / max(len(rows.t), 1)))
             blocks += [
-                TimeBlock(run.label, k * seconds, (k + 1) * seconds, part.result(motion.notes))
+                TimeBlock(run.label, k * length, (k + 1) * length, part.result(motion.notes))
                 for k, part in parts.items()
             ]
     return blocks

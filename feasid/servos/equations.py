@@ -175,8 +175,8 @@ class LawEquations:
         search: Any = minimize
         made = search(lambda x: self.misfit(at(x)), first[:sought], **how)
         best, step = at(made.x), np.r_[DELAY_STEP / 10, 0.0]
-        near = [self.misfit(best + k * step) for k in (-1, 0, 1)]
-        bend = max(near[0] - 2 * near[1] + near[2], 1e-12) / step[0] ** 2
+        costs = [self.misfit(best + k * step) for k in (-1, 0, 1)]
+        bend = max(costs[0] - 2 * costs[1] + costs[2], 1e-12) / step[0] ** 2
         return best, float(1 / np.sqrt(bend))
 
     @cached_property
@@ -239,6 +239,6 @@ def remove_columns(X: Array, columns: Array) -> Array:
 def orthonormal_basis(Z: Array) -> Array:
     """An orthonormal basis of the columns' span."""
     norms = np.linalg.norm(Z, axis=0)
-    kept = norms > 1e-12 * max(float(norms.max(initial=0.0)), 1e-300)
-    U, s, _ = np.linalg.svd(Z[:, kept] / norms[kept], full_matrices=False)
+    usable = norms > 1e-12 * max(float(norms.max(initial=0.0)), 1e-300)
+    U, s, _ = np.linalg.svd(Z[:, usable] / norms[usable], full_matrices=False)
     return np.asarray(U[:, s > RANK * s[0]])

@@ -123,8 +123,8 @@ class GainProblem:
         while trials := [*self._further(best)]:
             tried += trials
             gains = {k: best.score - x.score for k, x in enumerate(trials)}
-            asked = {k: NATS * (x.coefficients - best.coefficients) for k, x in enumerate(trials)}
-            better = [k for k, gain in gains.items() if gain > asked[k]]
+            least = {k: NATS * (x.coefficients - best.coefficients) for k, x in enumerate(trials)}
+            better = [k for k, gain in gains.items() if gain > least[k]]
             if not better:
                 break
             chosen = trials[max(better, key=lambda k: gains[k])]

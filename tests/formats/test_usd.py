@@ -12,6 +12,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 from logs import simulate
+from mjcf_files import TREE
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics
 from robots import example_urdfs
 
@@ -237,6 +238,13 @@ def test_a_robot_from_elsewhere_is_written_with_its_joint_terms(tmp_path, suffix
     np.testing.assert_allclose(
         feasid.inverse_dynamics(robot, q, 0 * q, 0 * q), same, atol=1e-5 * np.abs(same).max()
     )
+
+
+def test_a_body_that_floats_beside_a_robot_is_refused(tmp_path):
+    robot = feasid.load_robot(TREE)
+    with pytest.raises(InputError, match="second floats beside other bodies without a parent"):
+        feasid.write(robot.with_values(np.nan_to_num(robot.values)), tmp_path / "two.usda")
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_other_axis_up_turns_gravity(tmp_path):

@@ -175,6 +175,14 @@ def test_the_prompt_has_it(log, tmp_path, monkeypatch, capsys):
     assert "wheel" in capsys.readouterr().err
 
 
+def test_two_reports_stand_side_by_side(fit, tmp_path, capsys):
+    """A joint without torques has no error."""
+    fit.save(tmp_path / "arm.feasid")
+    arm, out = str(tmp_path / "arm.feasid"), tmp_path / "two.html"
+    assert main(["report", arm, arm, "--out", str(out)]) == 0, capsys.readouterr().err
+    assert "<td>shoulder</td><td></td>" in out.read_text()
+
+
 def test_the_search_looks_at_the_joints_that_are_measured(robot, log):
     fit = feasid.fit(log, robot, measured=MEASURED, candidates=("sqrt",), diagnose=False)
     assert {*fit.selection["joint"]} <= {*MEASURED, ""}

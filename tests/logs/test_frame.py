@@ -115,6 +115,14 @@ def test_columns_by_number_and_by_pattern_agree_with_names():
     ros = df.rename(columns=lambda c: c.replace("q_", "position/").replace("tau_", "effort/"))
     mapped = prepare(ros, arm(), columns={"q": "position/{}", "tau": "effort/{}"})
     np.testing.assert_array_equal(mapped.runs[0].q, want.q)
+    zero = {"q": "pos{}", "tau": "effort{}"}
+    counted = df.rename(columns={f"{k}_{j}": f"{zero[k]}".format(n) for k in zero
+                                 for n, j in enumerate(("shoulder", "elbow"))})  # fmt: skip
+    np.testing.assert_array_equal(prepare(counted, arm(), columns=zero).runs[0].q, want.q)
+    one = arm(("shoulder",))
+    first = prepare(df[["t", "q_shoulder", "tau_shoulder"]], one).runs[0]
+    only = prepare(counted[["t", "pos0", "effort0"]], one, columns=zero).runs[0]
+    np.testing.assert_array_equal(only.tau, first.tau)
     single = prepare(
         df.rename(columns={"tau_elbow": "current"}), arm(), columns={"tau_elbow": "current"}
     )

@@ -369,12 +369,20 @@ def generate_usd(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras) 
     """The robot as a layer in metres and kilograms, with the z axis up.
 
     Raises UnsupportedJointError: a helical or planar joint. Raises InputError: a coupling, which
-    the schema does not have; a name that is not an identifier; a body without parameters.
+    the schema does not have; a floating body beside others without a parent; a name that is not an
+    identifier; a body without parameters.
     """
     usd, geom, physics = (usd_module(name) for name in ("Usd", "UsdGeom", "UsdPhysics"))
     if robot.couplings:
         raise InputError(
             f"joint {robot.couplings[0].joint!r} follows others, which USD does not support"
+        )
+    roots = [body for body in robot.bodies if body.parent is None]
+    floating = [body.name for body in roots if body.floats]
+    if floating and len(roots) > 1:
+        raise InputError(
+            f"{floating[0]} floats beside other bodies without a parent: a file of USD holds one "
+            "robot, with one base"
         )
     stage = usd.Stage.CreateInMemory()
     geom.SetStageUpAxis(stage, geom.Tokens.z)
@@ -385,7 +393,7 @@ def generate_usd(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras) 
     physics.ArticulationRootAPI.Apply(root.GetPrim())
     physics.Scene.Define(stage, root.GetPath().AppendChild("physicsScene"))
     paths: dict[str | None, Any] = {}
-    if not any(body.floats for body in robot.bodies):
+    if not floating:
         paths[None] = _define_base(stage, root, geom, physics)
     edits: list[Edit] = []
     units = StageUnits(1.0, 1.0)
