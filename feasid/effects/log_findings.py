@@ -12,8 +12,7 @@ from feasid.core.arrays import Array, Mask
 from feasid.errors import FeasidError, LogError
 from feasid.identifiability.base import base_parameters
 from feasid.logs.checks.findings import Diagnosis, Finding
-from feasid.logs.checks.period import check_period
-from feasid.logs.checks.signals import check_signals
+from feasid.logs.checks.signals import check_period, check_signals
 from feasid.logs.checks.velocity import WAYS, check_velocities
 from feasid.logs.clock import check_order, run_labels
 from feasid.logs.derivatives import MIN_SAMPLES
