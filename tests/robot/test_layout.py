@@ -359,7 +359,7 @@ def about(axis, angle):
 def test_tables_give_the_poses_of_their_formulas(convention):
     rng = np.random.default_rng(0)
     rows = [(*rng.normal(size=4), kind) for kind in ("revolute", "prismatic", "revolute")]
-    robot = Robot(bodies_from_dh(rows, convention=convention, names=["a", "b", "c"]))
+    robot = Robot.from_dh(rows, convention=convention, names=["a", "b", "c"])
     for q in (np.zeros(3), rng.normal(size=3)):
         turn, place = np.eye(3), np.zeros(3)
         poses = robot.pose(dict(zip("abc", q.tolist(), strict=True)))
