@@ -97,6 +97,7 @@ GEOMS = [
     '<geom type="cylinder" size="0.1" fromto="0 0 0.2 0 0 -0.5" group="1"/>',
     '<geom type="box" size="0.1" fromto="0.1 0.2 0.2 0.5 0.5 -0.5" group="1"/>',
     '<geom type="box" size="0.1 0.2 0.3" euler="20 30 40" density="300" group="2"/>',
+    '<geom type="ellipsoid" size="0.1 0.2 0.3" euler="20 30 40" group="2"/>',
     '<geom type="box" size="0.1 0.2 0.3" mass="3" density="0" group="1"/>',
     '<geom size="0.3" group="1"/><geom size="0.2" density="0"/><geom size="0.2" group="3"/>',
 ]
