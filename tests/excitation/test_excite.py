@@ -149,6 +149,17 @@ def test_predicted_deviations_are_those_of_all_equations(arm):
         unsearched(arm.with_joint_terms(), given=first)
 
 
+def test_given_of_another_robot_is_refused(arm):
+    """Of another gravity, and of the same robot without the joint terms of the motion."""
+    for robot, words in (
+        (arm.with_gravity((0, 0, -1.62)), "another robot: geometry, gravity or joint terms differ"),
+        (arm, "another robot or lacks joint terms of this one"),
+    ):
+        log = feasid.Reduced.from_samples(robot, *np.ones((4, 9, 3)))
+        with pytest.raises(feasid.FeasidError, match=words):
+            unsearched(arm.with_joint_terms(), given=log)
+
+
 def test_predicted_torque_errors_are_those_on_the_task(arm):
     rng = np.random.default_rng(0)
     tasks = [tuple(rng.normal(size=(3, n, 3))) for n in (20, 30)]
