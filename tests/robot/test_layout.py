@@ -28,7 +28,6 @@ from feasid.robot.couplings import Coupling, Loop, resolve_couplings, without_jo
 from feasid.robot.drives import CustomJointTerm, Drive, drive_with_terms, feature_symbols
 from feasid.robot.layout import coordinate_units, random_configurations, squares_in_common_unit
 from feasid.robot.rotations import from_rpy
-from feasid.robot.tree import parents_first
 
 ROUNDING = 1e-12
 
@@ -146,11 +145,11 @@ def test_squares_of_torques_and_forces_are_added_by_unit():
 
 def test_parameters_that_are_none():
     with pytest.raises(InputError, match=re.escape("has 69 (5 bodies, 3 drives): see robot.names")):
-        ROBOT.check_parameters(np.ones(3))
+        ROBOT.with_values(np.ones(3))
     wrong = np.ones(ROBOT.size)
     wrong[12:14] = np.nan
     with pytest.raises(InputError, match=r"parameter a.rotor_lz is nan") as error:
-        ROBOT.check_parameters(wrong)
+        ROBOT.with_values(wrong)
     assert (error.value.data["body"], error.value.data["symbol"]) == ("a", "rotor_lz")
 
 
@@ -250,7 +249,7 @@ def test_loops_that_cannot_be(given, words):
 def test_parents_come_first_and_the_order_is_otherwise_kept():
     names = {"d": "b", "a": None, "c": "a", "b": "a", "e": None}
     bodies = tuple(Body(n, p) for n, p in names.items())
-    assert [b.name for b in parents_first(bodies)] == ["a", "c", "b", "d", "e"]
+    assert [b.name for b in Robot(bodies).bodies] == ["a", "c", "b", "d", "e"]
     for wrong, words in (
         ((), "a robot needs at least one body that moves"),
         ((Body("a", None), Body("a", None)), "two bodies have the same name: ['a']"),
@@ -262,7 +261,7 @@ def test_parents_come_first_and_the_order_is_otherwise_kept():
         ((Body("a", "b"), Body("b", "a"), Body("c", None)), "bodies form a cycle: ['a', 'b']"),
     ):
         with pytest.raises(DescriptionError, match=re.escape(words)):
-            parents_first(wrong)
+            Robot(wrong)
 
 
 def test_poses_of_all_bodies():
