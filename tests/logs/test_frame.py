@@ -308,6 +308,7 @@ FAULTS = {
     "few": (lambda d: d.iloc[:20], ["too few samples", "20"]),
     "time nan": (with_cell("t", 5, np.nan), ["time", "row 5"]),
     "partial dq": (lambda d: d.assign(dq_elbow=0.0), ["'shoulder'", "dq_shoulder", "velocity"]),
+    "lists as runs": (lambda d: d.assign(run=[[1]] * len(d)), ["'run' holds unhashable type"]),
 }
 
 

@@ -146,9 +146,10 @@ def test_broken_csv_is_refused_by_name(tmp_path, fault):
 
 
 def test_text_of_a_western_windows_is_read_and_said(tmp_path):
-    path = write(tmp_path, "t;q_1 [\xb0];tau_1 [Nm]\n0;90,5;1\n0,1;45;2\n".encode("latin-1"))
+    text = "t;q_1 [\xb0];tau_1 [Nm];Z\xe4hler\n0;90,5;1;7\n0,1;45;2;8\n"
+    path = write(tmp_path, text.encode("latin-1"))
     df = read_log(path)
-    assert list(df.columns) == ["t", "q_1", "tau_1"]
+    assert list(df.columns) == ["t", "q_1", "tau_1", "Z\xe4hler"]
     np.testing.assert_allclose(df["q_1"], np.deg2rad([90.5, 45.0]))
     assert any("Windows-1252" in note for note in df.attrs["notes"])
 
