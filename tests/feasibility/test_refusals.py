@@ -66,9 +66,9 @@ def tie(row, value, name="known", **more):
     return {"name": name, "row": row, "value": value, **more}
 
 
-def asked(*entries, claim="feasible", **more):
+def asked(*entries, claim="feasible", proof=None, **more):
     """The body, of which one constraint is asked."""
-    return file(claim, constraints=[rule(*entries, **more)])
+    return file(claim, constraints=[rule(*entries, **more)], **(proof or {}))
 
 
 def tied(row, value, *others, **more):
@@ -97,11 +97,18 @@ BEYOND = {  # m - 1e-10 fo = -1 has no solution up to a limit, and one on the bo
     "matrix": [[[9, "1"], [10, "-1e-10"]]],
     "limit": LIMIT,
 }
-FRAME = more_of(
-    *(["b", s] for s in certificate.BODY),
-    ties=[tie([[10 + k, "2"]], "0", f"no {s}") for k, s in enumerate(certificate.BODY)],
-    point=[*BALL.values(), *["0"] * 10, "1"],
-)
+SECOND = range(10, 20)
+"""Places of a second body's parameters."""
+
+
+def tied_body(rows, value, *point):
+    """The body, and a second one of which so many sums are given."""
+    ties = [tie(row, value, f"no {s}") for row, s in zip(rows, certificate.BODY, strict=True)]
+    second = [["b", s] for s in certificate.BODY]
+    return more_of(*second, ties=ties, point=[*BALL.values(), *point, "1"])
+
+
+FRAME = tied_body([[[j, "2"]] for j in SECOND], "0", *["0"] * 10)
 
 ACCEPTED = {
     "feasible": FEASIBLE,
@@ -133,6 +140,15 @@ ACCEPTED = {
     ),
     "a matrix with its other half": asked(mass(), mass(at=(0, 1)), mass(at=(1, 1)), size=2),
     "the largest matrix": asked(*(mass(at=(k, k)) for k in range(64)), size=64),
+    "constants beside the diagonal": asked(
+        mass(),
+        [0, 1, [], "2"],
+        mass(at=(1, 1)),
+        claim="infeasible",
+        size=2,
+        proof={"combination": ["2"], "multipliers": [[["asked", "0"], ["1", "-1", "1"]]]},
+    ),
+    "a bound of the margin that its point does not keep": file("bound", margin="2", floor="9"),
     "a bound beside a rest": file("bound", floor="3", data={**BOUND["data"], "rest": "2"}),
     "a bound that is the rest": file(
         "bound", floor="2", data={**BOUND["data"], "rest": "2"}, multipliers=[], weights=["0"]
@@ -201,7 +217,7 @@ REFUSED = {
     "no equations of a bound": (put(asked(mass(), claim="bound"), ("matrix",), []), NO_EQUATION),
     "a negative margin": (put(FEASIBLE, ("margin",), "-1e-9"), "the margin is negative"),
     "a tie with more": (tied([[0, "1"]], "2", more=1), "a tie has other"),
-    "no body": (file("feasible", parameters=[["a", "fo"]], matrix=[[[0, "1"]]]), "no body"),
+    "no body": (file("feasible", parameters=[["a", "fv"]], matrix=[[[0, "1"]]]), "no body"),
     "a parameter twice": (put(FEASIBLE, ("parameters", 8, 1), "m"), f"'m' {UNKNOWN}"),
     "an unknown symbol": (put(FEASIBLE, ("parameters", 8, 1), "M"), f"'M' {UNKNOWN}"),
     "two bodies of one name": (more_of(*PARAMETERS), f"'Lxx' {UNKNOWN}"),
@@ -244,6 +260,14 @@ REFUSED = {
     "a negative moment": (put(FEASIBLE, ("point", 0), "5"), f"{BROKEN} 'body a'"),
     "no mass": (file("feasible", "0"), f"{BROKEN} 'body a'"),
     "half a frame": (put(FRAME, ("ties",), FRAME["ties"][:9]), f"{BROKEN} 'body b'"),
+    "a second body of ones": (
+        tied_body([[[j, "2"]] for j in SECOND], "2", *["1"] * 10),
+        f"{BROKEN} 'body b'",
+    ),
+    "a second body of pairs": (
+        tied_body([[[j, "1"], [10 + (j + 1) % 10, "1"]] for j in SECOND], "0", *["1", "-1"] * 5),
+        f"{BROKEN} 'body b'",
+    ),
     "a bound's rod": (put(BOUND, ("point", 0), "4"), f"{BROKEN} 'body a'"),
     "a boundary's negative": (put(EDGE, ("point", 0), "-1"), BROKEN),
     "a joint term": (
@@ -298,7 +322,7 @@ REFUSED = {
     ),
     # bounds
     "data with more": (put(BOUND, ("data", "more"), "1"), NO_BOUND),
-    "a negative rest": (put(BOUND, ("data", "rest"), "-1"), NO_BOUND),
+    "a negative rest": (file("bound", floor="0", data={**BOUND["data"], "rest": "-1"}), NO_BOUND),
     "too high a floor": (put(BOUND, ("floor",), "1.0000000001"), NO_BOUND),
     "too high a floor, twice": (
         file("bound", weights=["2"], multipliers=[[MASS[0], DOUBLE]], floor="1.0000001"),
