@@ -9,7 +9,7 @@ import argparse
 from textwrap import fill
 
 from feasid.cli.options import parse_locks, parse_vector
-from feasid.cli.output import add_json, print_json, spell_as_arguments
+from feasid.cli.output import add_output, print_json, spell_as_arguments
 from feasid.errors import InputError
 from feasid.formats.load import load_robot
 from feasid.identifiability.base import BaseParameters, base_parameters
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--table", action="store_true", help="also list what can be known of each parameter")
     add("--servos", action="store_true", help="also list what logs without torques leave unknown")
     add("--explain", metavar="LIST", action="append", help="say why: forearm.m")
-    add_json(parser)
+    add_output(parser)
     add("--csv", action="store_true", help="coefficients as CSV")
     add("--latex", action="store_true", help="combinations as a LaTeX table")
     add(

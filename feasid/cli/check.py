@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from feasid import __version__
 from feasid.cli import beta
 from feasid.cli.options import robot_words
-from feasid.cli.output import add_json, print_json, redirect_sentences
+from feasid.cli.output import add_output, print_json, redirect_sentences
 from feasid.cli.terminal import report_step
 from feasid.core.files import check_outputs
 from feasid.errors import FeasidError, InputError
@@ -257,7 +257,7 @@ def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all", action="store_true", help="print every base parameter, also equal ones"
     )
-    add_json(parser)
+    add_output(parser)
 
 
 def run_compare(arguments: argparse.Namespace) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from feasid.cli import beta
-from feasid.cli.output import add_json, print_json, redirect_sentences
+from feasid.cli.output import add_output, print_json, redirect_sentences
 from feasid.cli.terminal import report_step
 from feasid.core.files import check_outputs, check_writable, write_atomically
 from feasid.errors import InputError
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KG",
         help="mass of all links, to which they are scaled in proportion",
     )
-    add_json(parser, "replace FIXED if it exists")
+    add_output(parser, "replace FIXED if it exists")
     beta.add_arguments(parser)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from feasid.cli.options import parse_locks, parse_vector
-from feasid.cli.output import add_json, print_json, redirect_sentences
+from feasid.cli.output import add_output, print_json, redirect_sentences
 from feasid.core.files import check_outputs, write_atomically
 from feasid.errors import InputError, require
 from feasid.robot.joint_terms import FRICTION
@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--starts", type=int, metavar="N", help="random starts; default a quarter of the time")
     add("--workers", type=int, default=1, metavar="N", help="processes that search at once")
     add("--time-limit", type=float, default=60.0, metavar="S", help="of searching")
-    add_json(parser)
+    add_output(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from feasid.cli.beta import save_certificate
 from feasid.cli.options import add_options, add_robot_arguments, read_options, read_robot
 from feasid.cli.output import (
-    add_json,
+    add_output,
     errors_as_data,
     fit_as_data,
     print_display,
@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="replay the log in this program",
     )
     add("--save", metavar="FILE.feasid", help="save the fit, for feasid show, errors, predict")
-    add_json(parser)
+    add_output(parser)
     add(
         "--offset-origin",
         choices=("sensor", "joint"),
@@ -216,7 +216,7 @@ def add_models_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid models``."""
     parser.add_argument("logs", nargs="+", metavar="LOG", help="CSV, Parquet, NPZ, bags, reduced")
     add_robot_arguments(parser)
-    add_json(parser)
+    add_output(parser)
     add_options(parser, ReduceOptions)
 
 
@@ -248,7 +248,7 @@ def add_demo_arguments(parser: argparse.ArgumentParser) -> None:
     add("--out", default="z1_identified.urdf", metavar="URDF")
     add("--overwrite", action="store_true", help="replace an existing file")
     add("--verbose", action="store_true", help="print coefficient tables and notes too")
-    add_json(parser)
+    add_output(parser)
 
 
 def run_demo(arguments: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 
 from feasid.cli.options import add_options, add_robot_arguments, read_options, read_robot
-from feasid.cli.output import add_json, print_display, print_json, redirect_sentences
+from feasid.cli.output import add_output, print_display, print_json, redirect_sentences
 from feasid.cli.terminal import report_step
 from feasid.core.files import check_outputs
 from feasid.errors import InputError
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_robot_arguments(parser)
     add("--save", metavar="FILE.feasid", help="keep the type, for further robots")
     add("--report", metavar="HTML", help="write a page of all robots here")
-    add_json(parser, "replace existing output files")
+    add_output(parser, "replace existing output files")
     add_options(parser, FitOptions)
 
 

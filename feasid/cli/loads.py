@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from feasid.cli.options import add_options, add_robot_arguments, read_options, read_robot
-from feasid.cli.output import add_json, print_json, redirect_sentences, spell_as_arguments
+from feasid.cli.output import add_output, print_json, redirect_sentences, spell_as_arguments
 from feasid.cli.terminal import report_step
 from feasid.core.arrays import Array
 from feasid.core.files import check_outputs, read_whole, write_atomically
@@ -36,7 +36,7 @@ def add_payload_arguments(parser: argparse.ArgumentParser) -> None:
         help="print it as franka, ur, kuka, kinova or ros2 wants it",
     )
     add("--out", metavar="JSON", help="write the load's parameters here")
-    add_json(parser)
+    add_output(parser)
     add("--overwrite", action="store_true", help="replace an existing output file")
     add_options(parser, LoadOptions)
 
@@ -110,7 +110,7 @@ def add_torque_constants_arguments(parser: argparse.ArgumentParser) -> None:
     add_robot_arguments(parser)
     add("--body", metavar="NAME", help="body with the load; default the file's, or the last body")
     add("--out", metavar="JSON", help="write the factors here, by column")
-    add_json(parser)
+    add_output(parser)
     add("--overwrite", action="store_true", help="replace an existing output file")
     add_options(parser, LoadOptions)
 

@@ -19,7 +19,7 @@ from feasid.cli.options import (
     read_robot,
     robot_words,
 )
-from feasid.cli.output import add_json, print_json, redirect_sentences, spell_as_arguments
+from feasid.cli.output import add_output, print_json, redirect_sentences, spell_as_arguments
 from feasid.cli.terminal import progress_bar, report_step
 from feasid.core.files import check_outputs, check_writable, is_folder, is_regular
 from feasid.errors import InputError, LogError
@@ -39,7 +39,7 @@ def add_diagnose_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid diagnose``."""
     parser.add_argument("log", metavar="LOG", nargs="+", help="CSV, Parquet, NPZ or bag")
     add_robot_arguments(parser)
-    add_json(parser)
+    add_output(parser)
     add_options(parser, DiagnoseOptions)
 
 
@@ -83,7 +83,7 @@ def add_reduce_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", required=True, metavar="FILE.reduced")
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes")
     parser.add_argument("--resume", action="store_true", help="add to an output that exists")
-    add_json(parser, "replace FILE.reduced")
+    add_output(parser, "replace FILE.reduced")
     add_options(parser, ReduceOptions)
 
 
@@ -201,7 +201,7 @@ def add_replay_arguments(parser: argparse.ArgumentParser) -> None:
         help="time between printed lines; default 1 s",
     )
     add("--plot", metavar="PNG", help="draw errors and gate over time")
-    add_json(parser, "replace the drawing if it exists")
+    add_output(parser, "replace the drawing if it exists")
     add_options(parser, ReplayOptions)
 
 

@@ -32,7 +32,7 @@ SCHEMA = 2
 """Version of the schema of ``--json``; it rises if a key changes its meaning or is removed."""
 
 
-def add_json(parser: argparse.ArgumentParser, overwrite: str = "") -> None:
+def add_output(parser: argparse.ArgumentParser, overwrite: str = "") -> None:
     """The argument ``--json``, after ``--overwrite`` with this help where files are written."""
     if overwrite:
         parser.add_argument("--overwrite", action="store_true", help=overwrite)

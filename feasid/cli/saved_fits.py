@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from feasid.cli.options import add_options, argument_name, read_options
 from feasid.cli.output import (
-    add_json,
+    add_output,
     errors_as_data,
     fit_as_data,
     print_display,
@@ -41,7 +41,7 @@ def add_show_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid show``."""
     parser.add_argument("model", metavar="MODEL.feasid", help="what feasid fit --save wrote")
     parser.add_argument("--verbose", action="store_true", help="also tables and notes")
-    add_json(parser)
+    add_output(parser)
 
 
 CERTIFICATE = {
@@ -74,7 +74,7 @@ def add_errors_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid errors``."""
     parser.add_argument("model", metavar="MODEL.feasid", help="what feasid fit --save wrote")
     parser.add_argument("logs", nargs="+", metavar="LOG", help="logs with torques")
-    add_json(parser)
+    add_output(parser)
 
 
 def run_errors(arguments: argparse.Namespace) -> int:
@@ -108,7 +108,7 @@ def add_predict_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL.feasid", help="what feasid fit --save wrote")
     parser.add_argument("log", metavar="LOG", help="positions at least")
     parser.add_argument("--out", required=True, metavar="CSV", help="write the torques here")
-    add_json(parser, "replace an output that exists")
+    add_output(parser, "replace an output that exists")
 
 
 def run_predict(arguments: argparse.Namespace) -> int:
@@ -137,7 +137,7 @@ def add_simulate_arguments(parser: argparse.ArgumentParser) -> None:
     add("--kp", metavar="N,N", help="the servos' gains, one or one per joint [N m/rad]")
     add("--kd", metavar="N,N", help="their damping, one or one per joint [N m s/rad]")
     add("--delay", metavar="S", help="delay between the row of a command and its effect [s]")
-    add_json(parser)
+    add_output(parser)
 
 
 def run_simulate(arguments: argparse.Namespace) -> int:
@@ -180,7 +180,7 @@ def add_ranges_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PARAMETER",
         help="such as forearm.m or 'forearm.m + 2 hand.m'; default all standard parameters",
     )
-    add_json(parser)
+    add_output(parser)
     add_options(parser, RangeOptions)
 
 
@@ -225,7 +225,7 @@ def add_report_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--log", metavar="LOG", action="append", default=[], help="draw this log's torques, too")
     add("--out", metavar="HTML", default="report.html", help="default report.html")
-    add_json(parser, "replace an existing file")
+    add_output(parser, "replace an existing file")
 
 
 def run_report(arguments: argparse.Namespace) -> int:
@@ -267,7 +267,7 @@ def add_sample_arguments(parser: argparse.ArgumentParser) -> None:
     add("--scale", metavar="X", help="factor on the log's standard errors; default 1")
     for name, text in DEVIATIONS.items():
         add(argument_name(name), metavar="X", help=text)
-    add_json(parser, "replace files that exist")
+    add_output(parser, "replace files that exist")
 
 
 def run_sample(arguments: argparse.Namespace) -> int:
@@ -317,7 +317,7 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="functions take the base parameters as an argument; default folded into the code",
     )
-    add_json(parser, "replace files that exist")
+    add_output(parser, "replace files that exist")
 
 
 def run_export(arguments: argparse.Namespace) -> int:

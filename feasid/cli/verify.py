@@ -28,7 +28,7 @@ from feasid.cli.options import (
     read_robot,
     refuse_robot,
 )
-from feasid.cli.output import add_json, print_json
+from feasid.cli.output import add_output, print_json
 from feasid.core.files import open_for_reading
 from feasid.errors import CertificateError, InputError
 from feasid.feasibility.check import check_base_values, feasible_set_from_options
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--margin", type=float, metavar="NUMBER", help="absolute margin that was asked for, SI"
     )
     add_options(parser, FitOptions)
-    add_json(parser)
+    add_output(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
