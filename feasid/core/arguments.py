@@ -18,7 +18,6 @@ import numpy as np
 
 from feasid.core.kinds import (
     ANYTHING,
-    ARRAYS,
     FLAG,
     MOST,
     AnnotationNames,
@@ -33,14 +32,12 @@ from feasid.core.kinds import (
     Rate,
     Share,
     UnfitError,
-    UnimportedName,
     Vector,
     Vector3,
     array,
     as_numbers,
     count,
     describe_range,
-    is_flag,
     kind_from_annotation,
     number,
     one_per,
@@ -49,10 +46,10 @@ from feasid.core.text import escape_controls, quote
 from feasid.errors import FeasidError, InputError
 
 __all__ = [
-    "ARRAYS", "FLAG", "MOST", "AnnotationNames", "ArgumentKind", "Count", "Matrix3", "Measured",
+    "FLAG", "MOST", "ArgumentKind", "Count", "Matrix3", "Measured",
     "Natural", "NonNegative", "Numbers", "Positive", "Rate", "Share", "UnfitError",
-    "UnimportedName", "Vector", "Vector3", "array", "as_numbers", "checked", "checked_methods",
-    "count", "describe_range", "is_flag", "kind_from_annotation", "number", "one_per",
+    "Vector", "Vector3", "array", "as_numbers", "checked", "checked_methods",
+    "count", "describe_range", "kind_from_annotation", "number", "one_per",
     "require_kinds",
 ]  # fmt: skip
 

@@ -227,19 +227,19 @@ class Problem:
         return self.basis.matrices(times_within_period(self.basis, self.samples))[:3]
 
     @cached_property
-    def _limited(self) -> Mask:
+    def _limited_derivatives(self) -> Mask:
         """Which derivatives of the positions have limits."""
         return np.asarray(np.isfinite(self.bounds.derivative_limits).any(axis=(1, 2)))
 
     @cached_property
     def _fine(self) -> Array:
         """The basis and its derivatives that have limits, where they are kept."""
-        return self.basis.matrices(self.limit_grid)[self._limited]
+        return self.basis.matrices(self.limit_grid)[self._limited_derivatives]
 
     @cached_property
     def _edges(self) -> Array:
         """These limits one beside the other, (2, ...)."""
-        return np.hstack([*np.array(self.bounds.derivative_limits)[self._limited]])
+        return np.hstack([*np.array(self.bounds.derivative_limits)[self._limited_derivatives]])
 
     @cached_property
     def exact_dynamics(self) -> MotionRegressor:

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from feasid.core.notes import Note
-from feasid.core.notes import as_notes as as_notes
+from feasid.core.notes import Note, as_notes
 from feasid.errors import InputError, did_you_mean
 from feasid.formats.load import load_robot
 from feasid.robot.description import Robot

@@ -13,8 +13,7 @@ from typing import Unpack
 import numpy as np
 
 from feasid.core.arguments import checked
-from feasid.core.notes import Note
-from feasid.core.notes import as_notes as as_notes
+from feasid.core.notes import Note, as_notes
 from feasid.core.threads import one_thread
 from feasid.effects.calibration import Calibration, allow
 from feasid.effects.corrected_log import (

@@ -76,13 +76,13 @@ class FitRequest:
         )
 
     @cached_property
-    def _measured(self) -> tuple[Sequence[str] | None, list[Note]]:
+    def _measured_joints(self) -> tuple[Sequence[str] | None, list[Note]]:
         return find_measured_joints(self.logs, self.described, self.completed)
 
     @cached_property
     def options(self) -> dict[str, Any]:
         """The completed options, with the joints whose torques were measured."""
-        return {**self.completed, "measured": self._measured[0]}
+        return {**self.completed, "measured": self._measured_joints[0]}
 
     @property
     def by_torques(self) -> bool:
@@ -103,7 +103,7 @@ class FitRequest:
     @property
     def notes(self) -> list[Note]:
         """What was assumed about torques and joint terms."""
-        return [*self._measured[1], *self._wide[1]]
+        return [*self._measured_joints[1], *self._wide[1]]
 
     @cached_property
     def words(self) -> tuple[str, ...]:
