@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from arms import panda, ur5
 
 import feasid
-from feasid.codegen.c import find_compiler
-from feasid.codegen.routine import BaseParameterModel
+from feasid.results.codegen.c import find_compiler
+from feasid.results.codegen.routine import BaseParameterModel
 from feasid.datasets import wam
 
 CALLS = 20_000

@@ -28,9 +28,9 @@ import numpy as np
 
 import feasid
 from feasid.datasets import wam
-from feasid.excitation import excite, parallel_search
-from feasid.excitation.constraint_check import scale_to_limits
-from feasid.excitation.design import (
+from feasid.applications.excitation import excite, parallel_search
+from feasid.applications.excitation.constraint_check import scale_to_limits
+from feasid.applications.excitation.design import (
     design_setting,
     equations_from_other_data,
     make_basis,

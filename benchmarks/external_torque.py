@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import simulated
 
 import feasid
-from feasid.export.file_terms import joint_values
+from feasid.results.export.file_terms import joint_values
 from feasid.robot.inertia import to_mass_com_inertia
 
 RATE, GAIN = simulated.RATE, 30.0

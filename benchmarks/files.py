@@ -315,7 +315,7 @@ def failures(count=40):
 
 def creep():
     """Speed under half the breakaway torque of 1 N m, with the settings of written files."""
-    from feasid.formats.mjcf.write import HOLDING
+    from feasid.robot.formats.mjcf.write import HOLDING
 
     words = " ".join(f'{k}="{" ".join(map(str, v))}"' for k, v in HOLDING.items())
     for step in (0.002, 0.0005):

@@ -21,7 +21,7 @@ import numpy as np
 from arms import FINGERS, panda, path_of
 
 import feasid
-from feasid.online.equations import CausalEquations
+from feasid.applications.online.equations import CausalEquations
 
 RATE = 1000.0
 SECONDS = 20.0

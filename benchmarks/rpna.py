@@ -96,7 +96,7 @@ def peak(n: int) -> tuple[float, float]:
 def humanoid(samples: int = 20_000) -> None:
     """A floating tree of 30 bodies from a log to a feasible model, both sides filtered, by step."""
     from feasid.logs.motion import Motion, Run
-    from feasid.regression.parallel import reduce_motions
+    from feasid.identification.regression.parallel import reduce_motions
 
     robot = tree(30)
     rng = np.random.default_rng(1)

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import simulated
 
 import feasid
-from feasid.effects.table import USUAL
+from feasid.identification.effects.table import USUAL
 from feasid.robot import inertia
 
 DRAWS, BINS = 99, 10

@@ -26,9 +26,9 @@ import cvxpy as cp
 import numpy as np
 
 import feasid
-from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
-from feasid.feasibility.least_squares import feasible_least_squares
-from feasid.feasibility.solve import solve
+from feasid.parameters.feasibility.constraints.sets import FeasibleSet, feasible_set
+from feasid.parameters.feasibility.least_squares import feasible_least_squares
+from feasid.parameters.feasibility.solve import solve
 from feasid.robot import inertia
 
 BODIES = (7, 20, 30, 100)

@@ -24,7 +24,7 @@ from reduction import peak
 
 import feasid
 from feasid.datasets import wam
-from feasid.regression.triangle import Reduced
+from feasid.identification.regression.triangle import Reduced
 
 FILES = 10
 RATE = 1000.0

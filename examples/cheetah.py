@@ -25,7 +25,7 @@ import numpy as np
 from extras import need
 
 import feasid
-from feasid.identifiability.views import PAPER_SYMBOLS, symbol_rows
+from feasid.parameters.identifiability.views import PAPER_SYMBOLS, symbol_rows
 from feasid.robot.inertia import from_mass_com_inertia
 
 DATA = Path(__file__).parents[1] / "datasets" / "cheetah3" / "leg.json"

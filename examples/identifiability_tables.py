@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 import feasid
-from feasid.identifiability.views import span_dimensions, symbol_rows
+from feasid.parameters.identifiability.views import span_dimensions, symbol_rows
 
 ROWS = ("m", "lx", "ly", "lz", "Lxx", "Lyy", "Lzz", "Lyz", "Lxz", "Lxy", "rotor_Lzz")
 """Rows of the published tables: m, m c, I and the rotor's inertia I_m."""

@@ -15,65 +15,65 @@ if TYPE_CHECKING:
     from feasid import datasets as datasets
     from feasid import errors as errors
     from feasid import floating as floating
-    from feasid.archive.load import load as load
-    from feasid.assessment.simulation import Simulation as Simulation
-    from feasid.assessment.simulation import simulate as simulate
-    from feasid.codegen.c import export_c as export_c
-    from feasid.codegen.compiled import CompiledDynamics as CompiledDynamics
-    from feasid.control.computed_torque import ComputedTorque as ComputedTorque
-    from feasid.control.external_torque import ContactEstimate as ContactEstimate
-    from feasid.control.external_torque import ExternalTorque as ExternalTorque
+    from feasid.applications.archive.load import load as load
+    from feasid.identification.assessment.simulation import Simulation as Simulation
+    from feasid.identification.assessment.simulation import simulate as simulate
+    from feasid.results.codegen.c import export_c as export_c
+    from feasid.results.codegen.compiled import CompiledDynamics as CompiledDynamics
+    from feasid.applications.control.computed_torque import ComputedTorque as ComputedTorque
+    from feasid.applications.control.external_torque import ContactEstimate as ContactEstimate
+    from feasid.applications.control.external_torque import ExternalTorque as ExternalTorque
     from feasid.core.notes import Note as Note
-    from feasid.diagnosis.advice import diagnose as diagnose
-    from feasid.dynamics.regressor import inverse_dynamics as inverse_dynamics
-    from feasid.dynamics.regressor import regressor as regressor
+    from feasid.applications.diagnosis.advice import diagnose as diagnose
+    from feasid.robot.dynamics.regressor import inverse_dynamics as inverse_dynamics
+    from feasid.robot.dynamics.regressor import regressor as regressor
     from feasid.errors import FeasidError as FeasidError
-    from feasid.estimation.priors import GaussianPrior as GaussianPrior
-    from feasid.estimation.priors import Prior as Prior
-    from feasid.excitation.constraint_check import ExcitationProblem as ExcitationProblem
-    from feasid.excitation.excite import excite as excite
-    from feasid.excitation.trajectory import Trajectory as Trajectory
-    from feasid.export.samples import Samples as Samples
-    from feasid.export.samples import sample as sample
-    from feasid.feasibility import problems as problems
-    from feasid.feasibility.check import Verdict as Verdict
-    from feasid.feasibility.constraints.sets import feasible_set as feasible_set
-    from feasid.feasibility.correct import Correction as Correction
-    from feasid.feasibility.least_squares import feasible_least_squares as feasible_least_squares
-    from feasid.feasibility.proof.claim import Certificate as Certificate
-    from feasid.fleet.fleet import Fleet as Fleet
-    from feasid.fleet.fleet import fit_fleet as fit_fleet
-    from feasid.formats.load import load_robot as load_robot
-    from feasid.formats.write import write as write
-    from feasid.identifiability.base import BaseParameters as BaseParameters
-    from feasid.identifiability.base import base_parameters as base_parameters
-    from feasid.identifiability.base import servo_scale_groups as servo_scale_groups
+    from feasid.identification.estimation.priors import GaussianPrior as GaussianPrior
+    from feasid.identification.estimation.priors import Prior as Prior
+    from feasid.applications.excitation.constraint_check import ExcitationProblem as ExcitationProblem
+    from feasid.applications.excitation.excite import excite as excite
+    from feasid.applications.excitation.trajectory import Trajectory as Trajectory
+    from feasid.results.export.samples import Samples as Samples
+    from feasid.results.export.samples import sample as sample
+    from feasid.parameters.feasibility import problems as problems
+    from feasid.parameters.feasibility.check import Verdict as Verdict
+    from feasid.parameters.feasibility.constraints.sets import feasible_set as feasible_set
+    from feasid.parameters.feasibility.correct import Correction as Correction
+    from feasid.parameters.feasibility.least_squares import feasible_least_squares as feasible_least_squares
+    from feasid.parameters.feasibility.proof.claim import Certificate as Certificate
+    from feasid.applications.fleet.fleet import Fleet as Fleet
+    from feasid.applications.fleet.fleet import fit_fleet as fit_fleet
+    from feasid.robot.formats.load import load_robot as load_robot
+    from feasid.robot.formats.write import write as write
+    from feasid.parameters.identifiability.base import BaseParameters as BaseParameters
+    from feasid.parameters.identifiability.base import base_parameters as base_parameters
+    from feasid.parameters.identifiability.base import servo_scale_groups as servo_scale_groups
     from feasid.identification.fit import fit as fit
     from feasid.identification.result import Fit as Fit
-    from feasid.inspection.check_and_correct import check as check
-    from feasid.inspection.check_and_correct import correct as correct
-    from feasid.inspection.comparison import Comparison as Comparison
-    from feasid.inspection.comparison import compare as compare
-    from feasid.inspection.file_check import FileCheck as FileCheck
-    from feasid.inspection.file_correction import FileCorrection as FileCorrection
-    from feasid.loads.controllers import ControllerPayload as ControllerPayload
-    from feasid.loads.payload import Payload as Payload
-    from feasid.loads.payload import payload as payload
-    from feasid.loads.payload import payload_from_wrench as payload_from_wrench
-    from feasid.loads.torque_constants import TorqueConstants as TorqueConstants
-    from feasid.loads.torque_constants import torque_constants as torque_constants
+    from feasid.applications.inspection.check_and_correct import check as check
+    from feasid.applications.inspection.check_and_correct import correct as correct
+    from feasid.applications.inspection.comparison import Comparison as Comparison
+    from feasid.applications.inspection.comparison import compare as compare
+    from feasid.applications.inspection.file_check import FileCheck as FileCheck
+    from feasid.applications.inspection.file_correction import FileCorrection as FileCorrection
+    from feasid.applications.loads.controllers import ControllerPayload as ControllerPayload
+    from feasid.applications.loads.payload import Payload as Payload
+    from feasid.applications.loads.payload import payload as payload
+    from feasid.applications.loads.payload import payload_from_wrench as payload_from_wrench
+    from feasid.applications.loads.torque_constants import TorqueConstants as TorqueConstants
+    from feasid.applications.loads.torque_constants import torque_constants as torque_constants
     from feasid.logs.checks.findings import Diagnosis as Diagnosis
     from feasid.logs.checks.findings import Finding as Finding
     from feasid.logs.read.formats import read_log as read_log
     from feasid.logs.recording import Recording as Recording
-    from feasid.online.acceptance import AcceptanceRules as AcceptanceRules
-    from feasid.online.acceptance import OnlineEstimate as OnlineEstimate
-    from feasid.online.online_fit import OnlineFit as OnlineFit
-    from feasid.online.replay import Replay as Replay
-    from feasid.online.replay import replay as replay
-    from feasid.options.tables import SOUSA_2014 as SOUSA_2014
-    from feasid.regression.reduce import reduce as reduce
-    from feasid.regression.triangle import Reduced as Reduced
+    from feasid.applications.online.acceptance import AcceptanceRules as AcceptanceRules
+    from feasid.applications.online.acceptance import OnlineEstimate as OnlineEstimate
+    from feasid.applications.online.online_fit import OnlineFit as OnlineFit
+    from feasid.applications.online.replay import Replay as Replay
+    from feasid.applications.online.replay import replay as replay
+    from feasid.core.options.tables import SOUSA_2014 as SOUSA_2014
+    from feasid.identification.regression.reduce import reduce as reduce
+    from feasid.identification.regression.triangle import Reduced as Reduced
     from feasid.robot.bodies import Body as Body
     from feasid.robot.bodies import Rotor as Rotor
     from feasid.robot.couplings import Coupling as Coupling
@@ -82,8 +82,8 @@ if TYPE_CHECKING:
     from feasid.robot.drives import CustomJointTerm as CustomJointTerm
     from feasid.robot.drives import Drive as Drive
     from feasid.robot.variants import parallelogram as parallelogram
-    from feasid.uncertainty.ranges import ParameterRanges as ParameterRanges
-    from feasid.uncertainty.ranges import Range as Range
+    from feasid.identification.uncertainty.ranges import ParameterRanges as ParameterRanges
+    from feasid.identification.uncertainty.ranges import Range as Range
 
 __version__ = "0.1.0"
 
@@ -91,80 +91,80 @@ __version__ = "0.1.0"
 # plots stay unloaded until something needs them.
 _HOME = {
     "Fit": "identification.result",
-    "Verdict": "feasibility.check",
-    "load": "archive.load",
-    "Correction": "feasibility.correct",
-    "Certificate": "feasibility.proof.claim",
+    "Verdict": "parameters.feasibility.check",
+    "load": "applications.archive.load",
+    "Correction": "parameters.feasibility.correct",
+    "Certificate": "parameters.feasibility.proof.claim",
     "Diagnosis": "logs.checks.findings",
     "Finding": "logs.checks.findings",
     "Note": "core.notes",
     "Recording": "logs.recording",
-    "compare": "inspection.comparison",
-    "Comparison": "inspection.comparison",
-    "FileCheck": "inspection.file_check",
-    "FileCorrection": "inspection.file_correction",
-    "BaseParameters": "identifiability.base",
-    "base_parameters": "identifiability.base",
-    "servo_scale_groups": "identifiability.base",
+    "compare": "applications.inspection.comparison",
+    "Comparison": "applications.inspection.comparison",
+    "FileCheck": "applications.inspection.file_check",
+    "FileCorrection": "applications.inspection.file_correction",
+    "BaseParameters": "parameters.identifiability.base",
+    "base_parameters": "parameters.identifiability.base",
+    "servo_scale_groups": "parameters.identifiability.base",
     "Body": "robot.bodies",
     "Drive": "robot.drives",
-    "diagnose": "diagnosis.advice",
+    "diagnose": "applications.diagnosis.advice",
     "FeasidError": "errors",
-    "excite": "excitation.excite",
-    "ExcitationProblem": "excitation.constraint_check",
-    "Trajectory": "excitation.trajectory",
-    "check": "inspection.check_and_correct",
-    "correct": "inspection.check_and_correct",
-    "feasible_least_squares": "feasibility.least_squares",
-    "feasible_set": "feasibility.constraints.sets",
+    "excite": "applications.excitation.excite",
+    "ExcitationProblem": "applications.excitation.constraint_check",
+    "Trajectory": "applications.excitation.trajectory",
+    "check": "applications.inspection.check_and_correct",
+    "correct": "applications.inspection.check_and_correct",
+    "feasible_least_squares": "parameters.feasibility.least_squares",
+    "feasible_set": "parameters.feasibility.constraints.sets",
     "fit": "identification.fit",
-    "Fleet": "fleet.fleet",
-    "fit_fleet": "fleet.fleet",
-    "ControllerPayload": "loads.controllers",
-    "Payload": "loads.payload",
-    "Prior": "estimation.priors",
-    "GaussianPrior": "estimation.priors",
-    "payload": "loads.payload",
-    "Samples": "export.samples",
-    "sample": "export.samples",
-    "payload_from_wrench": "loads.payload",
-    "simulate": "assessment.simulation",
-    "Simulation": "assessment.simulation",
-    "TorqueConstants": "loads.torque_constants",
-    "torque_constants": "loads.torque_constants",
+    "Fleet": "applications.fleet.fleet",
+    "fit_fleet": "applications.fleet.fleet",
+    "ControllerPayload": "applications.loads.controllers",
+    "Payload": "applications.loads.payload",
+    "Prior": "identification.estimation.priors",
+    "GaussianPrior": "identification.estimation.priors",
+    "payload": "applications.loads.payload",
+    "Samples": "results.export.samples",
+    "sample": "results.export.samples",
+    "payload_from_wrench": "applications.loads.payload",
+    "simulate": "identification.assessment.simulation",
+    "Simulation": "identification.assessment.simulation",
+    "TorqueConstants": "applications.loads.torque_constants",
+    "torque_constants": "applications.loads.torque_constants",
     "CustomJointTerm": "robot.drives",
-    "Range": "uncertainty.ranges",
-    "ParameterRanges": "uncertainty.ranges",
-    "AcceptanceRules": "online.acceptance",
-    "OnlineEstimate": "online.acceptance",
-    "Replay": "online.replay",
-    "replay": "online.replay",
-    "OnlineFit": "online.online_fit",
-    "reduce": "regression.reduce",
-    "Reduced": "regression.triangle",
-    "CompiledDynamics": "codegen.compiled",
-    "ComputedTorque": "control.computed_torque",
-    "ContactEstimate": "control.external_torque",
-    "ExternalTorque": "control.external_torque",
-    "SOUSA_2014": "options.tables",
-    "inverse_dynamics": "dynamics.regressor",
-    "regressor": "dynamics.regressor",
+    "Range": "identification.uncertainty.ranges",
+    "ParameterRanges": "identification.uncertainty.ranges",
+    "AcceptanceRules": "applications.online.acceptance",
+    "OnlineEstimate": "applications.online.acceptance",
+    "Replay": "applications.online.replay",
+    "replay": "applications.online.replay",
+    "OnlineFit": "applications.online.online_fit",
+    "reduce": "identification.regression.reduce",
+    "Reduced": "identification.regression.triangle",
+    "CompiledDynamics": "results.codegen.compiled",
+    "ComputedTorque": "applications.control.computed_torque",
+    "ContactEstimate": "applications.control.external_torque",
+    "ExternalTorque": "applications.control.external_torque",
+    "SOUSA_2014": "core.options.tables",
+    "inverse_dynamics": "robot.dynamics.regressor",
+    "regressor": "robot.dynamics.regressor",
     "Coupling": "robot.couplings",
     "Loop": "robot.couplings",
     "parallelogram": "robot.variants",
     "Robot": "robot.description",
     "Rotor": "robot.bodies",
-    "load_robot": "formats.load",
+    "load_robot": "robot.formats.load",
     "read_log": "logs.read.formats",
-    "write": "formats.write",
-    "export_c": "codegen.c",
+    "write": "robot.formats.write",
+    "export_c": "results.codegen.c",
 }
 
 _MODULES = {
     "datasets": "datasets",
     "errors": "errors",
     "floating": "floating",
-    "problems": "feasibility.problems",
+    "problems": "parameters.feasibility.problems",
 }
 
 __all__ = sorted([*_HOME, *_MODULES, "__version__"])

@@ -1,6 +1,6 @@
 """Floating bases: the motion of a base from its sensors, contacts, and logs with both."""
 
-from feasid.dynamics.floating import (
+from feasid.robot.dynamics.floating import (
     Contact,
     contact_nullspace,
     contact_torques,

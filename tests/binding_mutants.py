@@ -2,7 +2,7 @@
 
 Makes certificates of random robots (base parameters that can and cannot exist, models, fits,
 corrections, with and without limits and ties), changes them, mends or finds their proofs again
-where that is possible, and asks `feasid.feasibility.proof.binding.bind`. What is accepted is judged
+where that is possible, and asks `feasid.parameters.feasibility.proof.binding.bind`. What is accepted is judged
 without it: the file must hold for the second checker, its matrix must be the one that Pinocchio's
 regressor gives, its data must have the log's moments, everything else must be what was asked.
 """
@@ -21,14 +21,14 @@ from second_checker import holds
 import feasid
 from feasid.certificate import digest
 from feasid.errors import FeasidError
-from feasid.exact.numbers import shortest_text
-from feasid.feasibility.check import _check_equations
-from feasid.feasibility.constraints.sets import feasible_set
-from feasid.feasibility.correct import correct
-from feasid.feasibility.least_squares import feasible_least_squares
-from feasid.feasibility.proof.binding import HeldStatement, bind
-from feasid.feasibility.proof.claim import Certificate, robot_fingerprint
-from feasid.feasibility.proof.question import ExactData, Question
+from feasid.core.exact.numbers import shortest_text
+from feasid.parameters.feasibility.check import _check_equations
+from feasid.parameters.feasibility.constraints.sets import feasible_set
+from feasid.parameters.feasibility.correct import correct
+from feasid.parameters.feasibility.least_squares import feasible_least_squares
+from feasid.parameters.feasibility.proof.binding import HeldStatement, bind
+from feasid.parameters.feasibility.proof.claim import Certificate, robot_fingerprint
+from feasid.parameters.feasibility.proof.question import ExactData, Question
 
 AGREES = 1e-7
 """Difference of coefficients from Pinocchio's and of moments, relative to the largest: least

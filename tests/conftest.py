@@ -46,7 +46,7 @@ QUICK = (
 
 SLOW_EXAMPLES = (
     "feasid.identification.result.Fit.sample",
-    "feasid.control.external_torque.ExternalTorque",
+    "feasid.applications.control.external_torque.ExternalTorque",
 )
 """Examples in docstrings that fit a real log, as examples on pages of the documentation do."""
 

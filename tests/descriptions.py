@@ -7,7 +7,7 @@ from feasibility_problems import random_parameters, random_robot
 from logs import waves
 
 import feasid
-from feasid.regression.triangle import Reduced
+from feasid.identification.regression.triangle import Reduced
 from feasid.robot import inertia
 
 SAMPLES = 400

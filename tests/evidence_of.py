@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from feasid.assessment.compared_errors import ComparedErrors
-from feasid.assessment.evidence import FitEvidence
+from feasid.identification.assessment.compared_errors import ComparedErrors
+from feasid.identification.assessment.evidence import FitEvidence
 
 
 def evidence(error=(0.1, 0.5), **changes):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from feasid import Body, Robot, base_parameters
-from feasid.dynamics.regressor import regressor
+from feasid.robot.dynamics.regressor import regressor
 from feasid.robot import inertia
 
 

@@ -11,7 +11,7 @@ from robots import example_urdfs
 from scipy.spatial.transform import Rotation
 
 import feasid
-from feasid.dynamics.floating import frame_jacobian
+from feasid.robot.dynamics.floating import frame_jacobian
 
 SAMPLES = 3
 RATE = 500.0

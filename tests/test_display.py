@@ -11,11 +11,11 @@ from logs import arm_parameters, simulate
 from robots import ARM
 
 import feasid
-from feasid.assessment.quality import Uses, judge
+from feasid.identification.assessment.quality import Uses, judge
 from feasid.core.display import HEIGHT, WIDTH, Display, Measure, _latex_text
 from feasid.core.notes import Note
 from feasid.logs.checks.findings import Diagnosis, Finding
-from feasid.report.summary import display
+from feasid.results.report.summary import display
 
 HOSTILE = "<script>alert(1)</script>\x1b[2J\u202e[bold]"
 

@@ -13,19 +13,19 @@ import feasid
 SOURCE = Path(feasid.__file__).parent
 
 LAZY = {
-    "feasid.inspection.whole_robot": "pandas and the nullspace, only for a mass matrix",
-    "feasid.feasibility.least_squares": "the proof of optimality, when it is asked for",
-    "feasid.effects.log_findings": "logs of floating bases",
+    "feasid.applications.inspection.whole_robot": "pandas and the nullspace, only for a mass matrix",
+    "feasid.parameters.feasibility.least_squares": "the proof of optimality, when it is asked for",
+    "feasid.identification.effects.log_findings": "logs of floating bases",
     "feasid.identification.fitted": "certificate, verdict and contact, when they are asked for",
     "feasid.identification.fit": "momentum and robust weights, where options ask for them",
     "feasid.identification.request": "servos, where logs hold commands",
     "feasid.identification.prediction": "simulation, and the comparison of several logs",
-    "feasid.uncertainty.ranges": "regions and their proofs, when ranges are asked for",
-    "feasid.online.problem": "corrections, when a description cannot exist",
+    "feasid.identification.uncertainty.ranges": "regions and their proofs, when ranges are asked for",
+    "feasid.applications.online.problem": "corrections, when a description cannot exist",
     "feasid.identification.result": "what writes, draws, samples and saves, when it is asked for",
-    "feasid.archive.load": "what a file turns out to hold",
-    "feasid.online.online_fit": "what writes, when it is asked for",
-    "feasid.fleet.fleet": "what writes, when it is asked for",
+    "feasid.applications.archive.load": "what a file turns out to hold",
+    "feasid.applications.online.online_fit": "what writes, when it is asked for",
+    "feasid.applications.fleet.fleet": "what writes, when it is asked for",
 }
 """Modules that import ours inside functions, and why; besides them only the command line."""
 

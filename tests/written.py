@@ -8,10 +8,10 @@ import numpy as np
 from robots import relative
 
 import feasid
-from feasid.formats.build import build_robot
-from feasid.formats.registry import FORMATS, read_description
-from feasid.formats.rewrite import patch_source
-from feasid.formats.xml import LIMITS, parse_xml
+from feasid.robot.formats.build import build_robot
+from feasid.robot.formats.registry import FORMATS, read_description
+from feasid.robot.formats.rewrite import patch_source
+from feasid.robot.formats.xml import LIMITS, parse_xml
 from feasid.robot import inertia
 from feasid.robot.description import Source
 

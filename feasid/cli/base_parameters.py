@@ -11,10 +11,10 @@ from textwrap import fill
 from feasid.cli.options import parse_locks, parse_vector
 from feasid.cli.output import add_output, print_json, spell_as_arguments
 from feasid.errors import InputError
-from feasid.formats.load import load_robot
-from feasid.identifiability.base import BaseParameters, base_parameters
-from feasid.identifiability.experiment import Experiment
-from feasid.identifiability.views import as_csv, as_dict, as_latex
+from feasid.robot.formats.load import load_robot
+from feasid.parameters.identifiability.base import BaseParameters, base_parameters
+from feasid.parameters.identifiability.experiment import Experiment
+from feasid.parameters.identifiability.views import as_csv, as_dict, as_latex
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import FRICTION
 
@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     base = _base_of_experiment(robot, asked, arguments)
     factors: list[str] = []  # what positions and commands determine, and what has to be weighed
     if arguments.servos:
-        from feasid.servos.prior import describe_factors
+        from feasid.identification.servos.prior import describe_factors
 
         factors = describe_factors(robot)
     if arguments.json:

@@ -19,8 +19,8 @@ from feasid.robot.joint_terms import FRICTION
 if TYPE_CHECKING:
     import pandas as pd
 
-    from feasid.feasibility.proof.claim import Certificate
-    from feasid.identifiability.base import BaseParameters
+    from feasid.parameters.feasibility.proof.claim import Certificate
+    from feasid.parameters.identifiability.base import BaseParameters
     from feasid.robot.description import Robot
     from feasid.robot.drives import Drive
 
@@ -137,7 +137,7 @@ def find_matching_base(robot: Robot, values: pd.Series[float]) -> BaseParameters
 
     Raises InputError: the message has the number of base parameters by joint terms.
     """
-    from feasid.identifiability.base import base_parameters
+    from feasid.parameters.identifiability.base import base_parameters
 
     words = [word.rpartition(".") for label in values.index for word in SPACES.split(str(label))]
     sizes = []

@@ -18,12 +18,12 @@ from feasid.cli.output import add_output, print_json, redirect_sentences
 from feasid.cli.terminal import report_step
 from feasid.core.files import check_outputs
 from feasid.errors import FeasidError, InputError
-from feasid.inspection import file_check as reports
-from feasid.inspection.file_check import FileCheck, check_file, plain
-from feasid.inspection.judge import FEASIBLE, INCONCLUSIVE, INFEASIBLE
+from feasid.applications.inspection import file_check as reports
+from feasid.applications.inspection.file_check import FileCheck, check_file, plain
+from feasid.applications.inspection.judge import FEASIBLE, INCONCLUSIVE, INFEASIBLE
 
 if TYPE_CHECKING:
-    from feasid.inspection.comparison import Comparison
+    from feasid.applications.inspection.comparison import Comparison
 
 WORST = ("error", INFEASIBLE, INCONCLUSIVE)
 
@@ -91,7 +91,7 @@ def _judge_beta(arguments: argparse.Namespace) -> int:
     if arguments.files:
         raise InputError(f"--beta requires --robot; remove {arguments.files[0]} from the arguments")
     check_outputs({"--certificate": arguments.certificate}, (arguments.beta, arguments.robot))
-    from feasid.feasibility.check import check
+    from feasid.parameters.feasibility.check import check
 
     values, base = beta.read_values_and_base(arguments)
     with report_step("solving"):
@@ -126,7 +126,7 @@ def expand_patterns(patterns: Iterable[str]) -> list[str]:
 
 def _judge_bodies(arguments: argparse.Namespace) -> int:
     """Check the moving bodies instead, each the sum of its links."""
-    from feasid.inspection.check_and_correct import check
+    from feasid.applications.inspection.check_and_correct import check
 
     as_json = arguments.format == "json"
     if arguments.control or arguments.strict or arguments.format not in ("text", "json"):
@@ -203,8 +203,8 @@ def _describe_lost_freedom(path: str, report: FileCheck) -> str:
     weighed = all(any(link.mass for link in group.body.links) for group in report.bodies)
     if weighed and not report.description.bonds and not glob.glob(f"{glob.escape(path)}.*.json"):
         return ""
-    from feasid.formats.load import load_robot
-    from feasid.formats.terms import EFFECTS
+    from feasid.robot.formats.load import load_robot
+    from feasid.robot.formats.terms import EFFECTS
 
     try:
         return load_robot(path, ignore=EFFECTS).constraint_summary
@@ -213,7 +213,7 @@ def _describe_lost_freedom(path: str, report: FileCheck) -> str:
 
 
 def _control_lines(path: str, report: FileCheck) -> Iterable[str]:
-    from feasid.inspection.whole_robot import check_whole_robot_of_file
+    from feasid.applications.inspection.whole_robot import check_whole_robot_of_file
 
     try:
         return check_whole_robot_of_file(path).lines(len(report.infeasible), len(report.weightless))
@@ -222,7 +222,7 @@ def _control_lines(path: str, report: FileCheck) -> Iterable[str]:
 
 
 def _control_dict(path: str) -> dict[str, object]:
-    from feasid.inspection.whole_robot import check_whole_robot_of_file
+    from feasid.applications.inspection.whole_robot import check_whole_robot_of_file
 
     try:
         return check_whole_robot_of_file(path).to_dict()
@@ -244,7 +244,7 @@ COMPARED_ROWS = 20
 
 def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments."""
-    from feasid.inspection.comparison import TOLERANCE
+    from feasid.applications.inspection.comparison import TOLERANCE
 
     parser.add_argument("a", metavar="A", help="URDF, MJCF, SDF or USD")
     parser.add_argument("b", metavar="B", help="URDF, MJCF, SDF or USD")
@@ -265,7 +265,7 @@ def run_compare(arguments: argparse.Namespace) -> int:
 
     Exit status: 0 dynamically equivalent, 1 different, 2 error.
     """
-    from feasid.inspection.comparison import compare
+    from feasid.applications.inspection.comparison import compare
 
     found = compare(arguments.a, arguments.b, arguments.tolerance)
     if arguments.json:

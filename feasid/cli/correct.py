@@ -17,9 +17,9 @@ from feasid.cli.output import add_output, print_json, redirect_sentences
 from feasid.cli.terminal import report_step
 from feasid.core.files import check_outputs, check_writable, write_atomically
 from feasid.errors import InputError
-from feasid.inspection.file_check import plain
-from feasid.inspection.file_correction import Change, FileCorrection, correct_file
-from feasid.inspection.judge import MARGIN, METRICS, principal_moments
+from feasid.applications.inspection.file_check import plain
+from feasid.applications.inspection.file_correction import Change, FileCorrection, correct_file
+from feasid.applications.inspection.judge import MARGIN, METRICS, principal_moments
 from feasid.robot import inertia
 
 
@@ -82,7 +82,7 @@ def _correct_beta(arguments: argparse.Namespace) -> int:
         raise InputError("--total-mass applies to the links of a file, not to --beta")
     import pandas as pd
 
-    from feasid.feasibility.correct import correct
+    from feasid.parameters.feasibility.correct import correct
 
     values, base = beta.read_values_and_base(arguments)
     with report_step("solving"):

@@ -24,8 +24,8 @@ from feasid.cli.saved_fits import ranges_as_data
 from feasid.cli.terminal import report_step
 from feasid.core.files import check_outputs, with_ending, write_atomically
 from feasid.errors import InputError, require
-from feasid.formats.sidecar import sidecar_path
-from feasid.options.tables import FitOptions, ReduceOptions
+from feasid.robot.formats.sidecar import sidecar_path
+from feasid.core.options.tables import FitOptions, ReduceOptions
 
 if TYPE_CHECKING:
     from feasid.identification.result import Fit
@@ -111,12 +111,12 @@ def run(arguments: argparse.Namespace) -> int:
             )
     options = read_options(arguments, FitOptions, "feasid fit")
     with report_step("loading solvers"):
-        from feasid.export.robot_file import reason_not_to_write
+        from feasid.results.export.robot_file import reason_not_to_write
         from feasid.identification.fit import fit
-        from feasid.regression.reduce import open_sources
+        from feasid.identification.regression.reduce import open_sources
     robot = read_robot(arguments)
     if options.get("command") and robot is not None and not arguments.json:
-        from feasid.servos.prior import describe_factors
+        from feasid.identification.servos.prior import describe_factors
 
         weighed = any(options.get(name) for name in ("gains", "moments", "loaded"))
         lines = describe_factors(robot)[: 1 if weighed else None]
@@ -259,7 +259,7 @@ def run_demo(arguments: argparse.Namespace) -> int:
     check_outputs({"--out": arguments.out}, (), overwrite=arguments.overwrite)
     with report_step("loading solvers"):
         from feasid import datasets
-        from feasid.diagnosis.advice import diagnose
+        from feasid.applications.diagnosis.advice import diagnose
         from feasid.identification.fit import fit
     log = datasets.load("unitree_z1")
     block = (BLOCKS * (log["t"] - log["t"].iloc[0]) / (log["t"].iloc[-1] + 1e-9)).astype(int)

@@ -13,7 +13,7 @@ from feasid.cli.output import add_output, print_display, print_json, redirect_se
 from feasid.cli.terminal import report_step
 from feasid.core.files import check_outputs
 from feasid.errors import InputError
-from feasid.options.tables import FitOptions
+from feasid.core.options.tables import FitOptions
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     options = read_options(arguments, FitOptions, "feasid fleet")
     robot = read_robot(arguments)
     with report_step(f"fitting {len(logs)} robots"):
-        from feasid.fleet.fleet import fit_fleet
+        from feasid.applications.fleet.fleet import fit_fleet
 
         fleet = fit_fleet(logs, robot, **options)
     if arguments.json:

@@ -14,7 +14,7 @@ from feasid.cli.terminal import report_step
 from feasid.core.arrays import Array
 from feasid.core.files import check_outputs, read_whole, write_atomically
 from feasid.errors import InputError
-from feasid.options.tables import LoadOptions, LogOptions
+from feasid.core.options.tables import LoadOptions, LogOptions
 from feasid.robot.inertia import from_mass_com_inertia
 
 
@@ -49,9 +49,9 @@ def run_payload(arguments: argparse.Namespace) -> int:
     check_outputs({"--out": arguments.out}, inputs, overwrite=arguments.overwrite)
     options = read_options(arguments, LoadOptions, "feasid payload")
     with report_step("loading solvers"):
-        from feasid.loads.payload import payload, payload_from_wrench
-        from feasid.options.complete import check_options
-        from feasid.regression.reduce import open_sources
+        from feasid.applications.loads.payload import payload, payload_from_wrench
+        from feasid.core.options.complete import check_options
+        from feasid.identification.regression.reduce import open_sources
     if arguments.sensor:
         options = check_options(LogOptions, options, "feasid payload --sensor")
     robot = read_robot(arguments)
@@ -130,8 +130,8 @@ def run_torque_constants(arguments: argparse.Namespace) -> int:
             f"{arguments.load} describes a load at {body!r}, not --body {arguments.body!r}"
         )
     with report_step("loading solvers"):
-        from feasid.loads.torque_constants import torque_constants
-        from feasid.regression.reduce import open_sources
+        from feasid.applications.loads.torque_constants import torque_constants
+        from feasid.identification.regression.reduce import open_sources
     robot = read_robot(arguments)
     with report_step("identifying torque constants"):
         found = torque_constants(

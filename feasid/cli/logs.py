@@ -23,13 +23,13 @@ from feasid.cli.output import add_output, print_json, redirect_sentences, spell_
 from feasid.cli.terminal import progress_bar, report_step
 from feasid.core.files import check_outputs, check_writable, is_folder, is_regular
 from feasid.errors import InputError, LogError
-from feasid.formats.fit_robot import with_shared_motors
-from feasid.options.tables import DiagnoseOptions, ReduceOptions, ReplayOptions
+from feasid.robot.formats.fit_robot import with_shared_motors
+from feasid.core.options.tables import DiagnoseOptions, ReduceOptions, ReplayOptions
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
-    from feasid.online.replay import Replay
-    from feasid.regression.triangle import Reduced
+    from feasid.applications.online.replay import Replay
+    from feasid.identification.regression.triangle import Reduced
 
 EXIT_PARTIAL = 4
 """Exit status when some logs failed and the others were reduced."""
@@ -48,7 +48,7 @@ def run_diagnose(arguments: argparse.Namespace) -> int:
 
     Exit status 0 when nothing is wrong, 1 with errors or warnings.
     """
-    from feasid.diagnosis.advice import diagnose
+    from feasid.applications.diagnosis.advice import diagnose
     from feasid.logs.recording import Recording
 
     options = read_options(arguments, DiagnoseOptions, "feasid diagnose")
@@ -121,7 +121,7 @@ def run_reduce(arguments: argparse.Namespace) -> int:
 def _logs_to_reduce(arguments: argparse.Namespace) -> list[Any]:
     """The logs; with --resume, the existing output and the logs whose content it lacks."""
     from feasid.logs.recording import Recording, content_digest
-    from feasid.regression.triangle import Reduced
+    from feasid.identification.regression.triangle import Reduced
 
     if not (arguments.resume and is_regular(arguments.out)):
         return list(arguments.logs)
@@ -140,7 +140,7 @@ def _logs_to_reduce(arguments: argparse.Namespace) -> list[Any]:
 @contextmanager
 def _checkpoints(arguments: argparse.Namespace) -> Iterator[Path]:
     """A folder next to the output, removed after success and kept after an interruption."""
-    from feasid.regression.parallel import (
+    from feasid.identification.regression.parallel import (
         count_checkpoints,
         make_checkpoint_folder,
         remove_checkpoints,
@@ -167,7 +167,7 @@ def _reduce_readable(
     parts: list[Any], robot: Robot, workers: int, folder: Path, options: dict[str, Any]
 ) -> tuple[Reduced, tuple[Any, ...]]:
     """The sum of the reduced logs, and the logs that could not be reduced."""
-    from feasid.regression.reduce import reduce
+    from feasid.identification.regression.reduce import reduce
 
     with progress_bar("reducing") as progress:
         try:
@@ -216,7 +216,7 @@ def run_replay(arguments: argparse.Namespace) -> int:
             raise InputError("--plot takes a file that ends in .png, .svg or .pdf")
     options = read_options(arguments, ReplayOptions, "feasid replay")
     robot = with_shared_motors(read_robot(arguments), options.pop("couplings", None))
-    from feasid.online.replay import replay
+    from feasid.applications.online.replay import replay
 
     def print_progress(so_far: Replay) -> None:
         print(so_far.line(len(so_far.estimates) - 1), flush=True)

@@ -15,7 +15,7 @@ from feasid.core.files import read_whole
 from feasid.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
-    from feasid.options.option import Option
+    from feasid.core.options.option import Option
     from feasid.robot.description import Robot
 
 MAX_MATRIX_FILE_BYTES = 2**20
@@ -122,7 +122,7 @@ def add_options(
 
     ``--help`` shows the `frequent` ones, where there are any, and ``--help-all`` all.
     """
-    from feasid.options.complete import option_groups
+    from feasid.core.options.complete import option_groups
 
     for title, table in option_groups(options).items():
         group = parser.add_argument_group(title)
@@ -172,7 +172,7 @@ def read_options(arguments: argparse.Namespace, options: type, function: str) ->
 
     Raises InputError: in the prompt's spelling.
     """
-    from feasid.options.complete import check_options, option_table
+    from feasid.core.options.complete import check_options, option_table
 
     table = option_table(options)
     typed: dict[str, Any] = {}
@@ -200,7 +200,7 @@ def _parse_argument(label: str, option: Option, text: str | list[str]) -> Any:
 
 def read_robot(arguments: argparse.Namespace) -> Robot:
     """The robot that the arguments describe."""
-    from feasid.formats.load import load_robot
+    from feasid.robot.formats.load import load_robot
 
     return load_robot(
         arguments.robot,

@@ -21,10 +21,10 @@ from feasid.cli.output import (
 from feasid.cli.terminal import report_step
 from feasid.core.files import check_outputs, with_ending, write_atomically
 from feasid.errors import InputError
-from feasid.options.tables import RangeOptions
+from feasid.core.options.tables import RangeOptions
 
 if TYPE_CHECKING:
-    from feasid.uncertainty.ranges import ParameterRanges
+    from feasid.identification.uncertainty.ranges import ParameterRanges
 
 MAX_REPORT_FITS = 2
 """Fits on one report page."""
@@ -32,7 +32,7 @@ MAX_REPORT_FITS = 2
 
 def _load(path: str) -> Any:
     """A saved fit; what reads it is imported only then."""
-    from feasid.archive.load import load
+    from feasid.applications.archive.load import load
 
     return load(path)
 
@@ -95,7 +95,7 @@ def run_errors(arguments: argparse.Namespace) -> int:
             print(f"{log}: {errors.attrs['leakage']}")
     if len(arguments.logs) > 1:
         from feasid.identification.prediction import compare_sources
-        from feasid.regression.reduce import open_sources
+        from feasid.identification.regression.reduce import open_sources
 
         compared = compare_sources(model, open_sources(arguments.logs))
         if compared is not None:
@@ -233,9 +233,9 @@ def run_report(arguments: argparse.Namespace) -> int:
     if len(arguments.models) > MAX_REPORT_FITS:
         raise InputError(f"a page shows one fit or two, not {len(arguments.models)}")
     check_outputs({"--out": arguments.out}, arguments.models, overwrite=arguments.overwrite)
-    from feasid.regression.reduce import open_sources
-    from feasid.report.contents import report_contents
-    from feasid.report.page import write_report_contents
+    from feasid.identification.regression.reduce import open_sources
+    from feasid.results.report.contents import report_contents
+    from feasid.results.report.page import write_report_contents
 
     logs = open_sources(arguments.log) if arguments.log else []
     contents = [report_contents(_load(path), fitted=logs) for path in arguments.models]
@@ -287,11 +287,11 @@ def run_sample(arguments: argparse.Namespace) -> int:
         with report_step("drawing robots"):
             found = _load(arguments.model).sample(arguments.count, seed=arguments.seed, **given)
     else:
-        from feasid.export.samples import sample
-        from feasid.formats.load import load_robot
+        from feasid.results.export.samples import sample
+        from feasid.robot.formats.load import load_robot
 
         found = sample(load_robot(arguments.model), arguments.count, seed=arguments.seed, **given)
-    from feasid.formats.registry import FORMATS
+    from feasid.robot.formats.registry import FORMATS
 
     name = found.robot.source.format if found.robot.source is not None else ""
     ending = FORMATS[name].suffixes[0] if name in FORMATS else ".urdf"
@@ -329,8 +329,8 @@ def run_export(arguments: argparse.Namespace) -> int:
     target = Path(arguments.c)
     outputs = {"the source": target, "its header": with_ending(target, ".h")}
     check_outputs(outputs, [arguments.model], overwrite=arguments.overwrite)
-    from feasid.codegen.c import export_c
-    from feasid.formats.load import load_robot
+    from feasid.results.codegen.c import export_c
+    from feasid.robot.formats.load import load_robot
 
     saved = Path(arguments.model).suffix == ".feasid"
     robot = _load(arguments.model).robot if saved else load_robot(arguments.model)

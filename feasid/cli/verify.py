@@ -31,12 +31,12 @@ from feasid.cli.options import (
 from feasid.cli.output import add_output, print_json
 from feasid.core.files import open_for_reading
 from feasid.errors import CertificateError, InputError
-from feasid.feasibility.check import check_base_values, feasible_set_from_options
-from feasid.feasibility.proof.binding import HeldStatement, bind
-from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.proof.question import ExactData, Question
-from feasid.options.complete import select_options
-from feasid.options.tables import BoundOptions, FitOptions, SetOptions
+from feasid.parameters.feasibility.check import check_base_values, feasible_set_from_options
+from feasid.parameters.feasibility.proof.binding import HeldStatement, bind
+from feasid.parameters.feasibility.proof.claim import Certificate
+from feasid.parameters.feasibility.proof.question import ExactData, Question
+from feasid.core.options.complete import select_options
+from feasid.core.options.tables import BoundOptions, FitOptions, SetOptions
 from feasid.robot.description import Robot
 
 

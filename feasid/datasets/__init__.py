@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from feasid.core.arguments import checked
 from feasid.errors import InputError, did_you_mean
-from feasid.formats.load import load_robot
+from feasid.robot.formats.load import load_robot
 from feasid.logs.read.formats import read_log
 from feasid.robot.drives import Drive
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from feasid.dynamics.regressor import inverse_dynamics
+from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.errors import MissingExtraError
-from feasid.formats.load import load_robot
-from feasid.formats.write import write
+from feasid.robot.formats.load import load_robot
+from feasid.robot.formats.write import write
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:

@@ -15,33 +15,33 @@ import numpy as np
 from feasid.core.arguments import checked
 from feasid.core.notes import Note, as_notes
 from feasid.core.threads import one_thread
-from feasid.effects.calibration import Calibration, allow
-from feasid.effects.corrected_log import (
+from feasid.identification.effects.calibration import Calibration, allow
+from feasid.identification.effects.corrected_log import (
     NO_BIAS,
     UncorrectedLog,
     has_rows,
     make_uncorrected_log,
     resolution_bias,
 )
-from feasid.effects.corrections import NOTHING, LogCorrection
-from feasid.effects.joint_terms import Terms, with_terms, without_restless
-from feasid.effects.selection import Selection, enter_effects, select_terms
+from feasid.identification.effects.corrections import NOTHING, LogCorrection
+from feasid.identification.effects.joint_terms import Terms, with_terms, without_restless
+from feasid.identification.effects.selection import Selection, enter_effects, select_terms
 from feasid.errors import InputError, NotEnoughDataError
-from feasid.estimation.estimate import Estimate
-from feasid.estimation.estimator import Estimator
-from feasid.estimation.noise import Delay
-from feasid.estimation.priors import COVARIANCE_WEIGHT
-from feasid.identifiability.base import BaseParameters, base_parameters
+from feasid.identification.estimation.estimate import Estimate
+from feasid.identification.estimation.estimator import Estimator
+from feasid.identification.estimation.noise import Delay
+from feasid.identification.estimation.priors import COVARIANCE_WEIGHT
+from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.prediction import compare_sources
 from feasid.identification.request import FitRequest
 from feasid.identification.result import Fit
 from feasid.logs.motion import Motion
 from feasid.logs.recording import Recording
-from feasid.options.complete import document_options
-from feasid.options.tables import FitOptions
-from feasid.regression.parallel import LogTask
-from feasid.regression.reduce import Log, independent_columns, reduce_tasks, restrict_terms
-from feasid.regression.triangle import Reduced
+from feasid.core.options.complete import document_options
+from feasid.core.options.tables import FitOptions
+from feasid.identification.regression.parallel import LogTask
+from feasid.identification.regression.reduce import Log, independent_columns, reduce_tasks, restrict_terms
+from feasid.identification.regression.triangle import Reduced
 from feasid.robot.description import Robot
 
 
@@ -63,7 +63,7 @@ def fit(
     robot : Robot or path, optional
         Default ``data.attrs["robot"]``, or the robot of the reduced data.
     **options
-        See `feasid.options.tables.FitOptions`.
+        See `feasid.core.options.tables.FitOptions`.
 
     Returns
     -------
@@ -244,12 +244,12 @@ def _form_equations(
         )
     prepared = [_correct_motions(task, robot, correction) for task in request.tasks]
     if chosen["method"] == "momentum":
-        from feasid.regression import momentum
+        from feasid.identification.regression import momentum
 
         parts = [momentum.reduce_momentum(m, robot, columns, chosen["window"]) for m in prepared]
         total: Reduced = sum(parts[1:], parts[0])
         return total, [total.notes[-1]]
-    from feasid.regression import robust
+    from feasid.identification.regression import robust
 
     blocks = [
         block

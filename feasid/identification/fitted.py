@@ -19,40 +19,40 @@ from feasid.core.arguments import Positive, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
 from feasid.core.threads import one_thread
-from feasid.effects.calibration import Calibration
-from feasid.effects.selection import SelectionEntry
+from feasid.identification.effects.calibration import Calibration
+from feasid.identification.effects.selection import SelectionEntry
 from feasid.errors import CertificateError, FeasidError, InputError
-from feasid.estimation.estimate import Estimate
-from feasid.estimation.estimator import Estimator
-from feasid.estimation.held_out import CrossValidation
-from feasid.estimation.noise import condition_number
-from feasid.estimation.priors import GaussianPrior
-from feasid.feasibility import problems
-from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.least_squares import FeasibleFit
-from feasid.identifiability.base import BaseParameters, base_parameters
+from feasid.identification.estimation.estimate import Estimate
+from feasid.identification.estimation.estimator import Estimator
+from feasid.identification.estimation.held_out import CrossValidation
+from feasid.identification.estimation.noise import condition_number
+from feasid.identification.estimation.priors import GaussianPrior
+from feasid.parameters.feasibility import problems
+from feasid.parameters.feasibility.constraints.sets import FeasibleSet
+from feasid.parameters.feasibility.least_squares import FeasibleFit
+from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.tables import base_table, bodies_table, joint_terms_table
 from feasid.logs.floating import robot_floats
 from feasid.logs.motion import Run
 from feasid.logs.recording import Recording, content_digest
-from feasid.options.complete import check_options
-from feasid.options.tables import LogOptions
-from feasid.regression.triangle import Reduced, relative_errors
+from feasid.core.options.complete import check_options
+from feasid.core.options.tables import LogOptions
+from feasid.identification.regression.triangle import Reduced, relative_errors
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from feasid.assessment.evidence import FitEvidence
-    from feasid.assessment.quality import Quality, Uses
-    from feasid.assessment.residuals import Structure
-    from feasid.assessment.rows import HeldOutRows
-    from feasid.control.external_torque import ErrorLaw
-    from feasid.effects.log_differences import LogComparison
-    from feasid.feasibility.proof.claim import Certificate
-    from feasid.servos.gains import ServoFit
-    from feasid.uncertainty.posterior import Posterior
-    from feasid.uncertainty.ranges import ResidualRegion
+    from feasid.identification.assessment.evidence import FitEvidence
+    from feasid.identification.assessment.quality import Quality, Uses
+    from feasid.identification.assessment.residuals import Structure
+    from feasid.identification.assessment.rows import HeldOutRows
+    from feasid.applications.control.external_torque import ErrorLaw
+    from feasid.identification.effects.log_differences import LogComparison
+    from feasid.parameters.feasibility.proof.claim import Certificate
+    from feasid.identification.servos.gains import ServoFit
+    from feasid.identification.uncertainty.posterior import Posterior
+    from feasid.identification.uncertainty.ranges import ResidualRegion
 
 UNPROVED = 1e-3
 """Largest share of the squared residual between the proved bound and the smallest one found."""
@@ -203,7 +203,7 @@ class FittedModel:
 
         Half the squared norm of the whitened triangle plus, with a prior, its weight times the
         divergence from the reference (``log_det``); without one the norm that
-        `feasid.feasibility.least_squares.feasible_least_squares` minimises, before `slack`. There
+        `feasid.parameters.feasibility.least_squares.feasible_least_squares` minimises, before `slack`. There
         is a variable in SI per body and drive: ``problem.var_dict["link3"].value`` holds Lxx Lxy
         Lxz Lyy Lyz Lzz lx ly lz m. The parameter "units" scales them for a solver.
 
@@ -223,7 +223,7 @@ class FittedModel:
     @cached_property
     def certificate(self) -> Certificate:
         """Exact proof that the identified parameters are feasible; see its ``verify``."""
-        from feasid.feasibility.check import check
+        from feasid.parameters.feasibility.check import check
 
         certificate = check(self, feasible=self.feasible).certificate
         if certificate is None:
@@ -265,8 +265,8 @@ class FittedModel:
         """Errors that the log predicts for other motions, computed once."""
         if self.saved is not None and self.saved.evidence is not None:
             return replace(self.saved.evidence, notes=self.notes)
-        from feasid.assessment.compared_errors import held_out_errors
-        from feasid.assessment.evidence import gather
+        from feasid.identification.assessment.compared_errors import held_out_errors
+        from feasid.identification.assessment.evidence import gather
 
         models = self._cross_validation
         errors, covariance = held_out_errors(models, self.beta), self.prediction_covariance
@@ -279,14 +279,14 @@ class FittedModel:
         """The log's equations row by row; None where they are not in memory."""
         if robot_floats(self.robot):
             return None
-        from feasid.assessment.rows import HeldOutRows
+        from feasid.identification.assessment.rows import HeldOutRows
 
         return HeldOutRows.from_runs(self._cross_validation, [*self._runs()], self.delay)
 
     @cached_property
     def quality(self) -> Quality:
         """The worse of gravity compensation and feed-forward, and why; see `uses`."""
-        from feasid.assessment.quality import judge
+        from feasid.identification.assessment.quality import judge
 
         return judge(self.evidence)
 
@@ -308,8 +308,8 @@ class FittedModel:
     @cached_property
     @one_thread()
     def _uses(self) -> Uses:
-        from feasid.assessment.quality import KNOWN, Uses, push_felt, thresholds
-        from feasid.control.external_torque import GAIN
+        from feasid.identification.assessment.quality import KNOWN, Uses, push_felt, thresholds
+        from feasid.applications.control.external_torque import GAIN
 
         push, limits = np.nan, np.full(self.robot.dof, np.nan)
         with suppress(InputError):  # logs that do not show it, and robots without an observer
@@ -325,7 +325,7 @@ class FittedModel:
     @cached_property
     def simulated(self) -> Array:
         """Deviations within `SIMULATED` seconds, driven by torques alone, (dof,); NaN: unknown."""
-        from feasid.assessment.simulation import simulate
+        from feasid.identification.assessment.simulation import simulate
 
         unknown = np.full(self.robot.dof, np.nan)
         if self.saved is not None:
@@ -357,8 +357,8 @@ class FittedModel:
         InputError
             Parts of the log that were not fitted do not show it.
         """
-        from feasid.assessment.rows import sample_errors
-        from feasid.control.external_torque import ErrorLaw, delayed_errors
+        from feasid.identification.assessment.rows import sample_errors
+        from feasid.applications.control.external_torque import ErrorLaw, delayed_errors
 
         if robot_floats(self.robot):
             raise InputError(
@@ -458,7 +458,7 @@ class FittedModel:
         InputError
             `reduced` is something else.
         """
-        from feasid.assessment.evidence import expected_errors
+        from feasid.identification.assessment.evidence import expected_errors
 
         known = isinstance(self.estimator.prior, GaussianPrior)
         covariance = self.prediction_covariance if known else None
@@ -477,7 +477,7 @@ class FittedModel:
         Returns
         -------
         mapping
-            `feasid.options.tables.LogOptions`.
+            `feasid.core.options.tables.LogOptions`.
 
         Raises
         ------
@@ -495,7 +495,7 @@ class FittedModel:
     @property
     def residual(self) -> ResidualRegion:
         """The region of all parameters that the log allows; see `range`."""
-        from feasid.uncertainty.ranges import ResidualRegion
+        from feasid.identification.uncertainty.ranges import ResidualRegion
 
         known = *self.triangle[:2], self.estimate.row_deviation
         sets = self.feasible, self.plausible_set
@@ -507,7 +507,7 @@ class FittedModel:
 
         None, too, with constraints that are not affine.
         """
-        from feasid.uncertainty.posterior import Posterior
+        from feasid.identification.uncertainty.posterior import Posterior
 
         if self.estimator.prior is None or self.feasible.convex:
             return None

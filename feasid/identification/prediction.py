@@ -6,21 +6,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from feasid.dynamics.regressor import inverse_dynamics
+from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError
 from feasid.identification.fitted import FittedModel, raw_error
 from feasid.logs.floating import robot_floats
 from feasid.logs.recording import Recording
-from feasid.regression.duplicates import find_leakage, find_shared_rows
-from feasid.regression.reduce import open_sources, reduce, restrict_terms
-from feasid.regression.triangle import Reduced
+from feasid.identification.regression.duplicates import find_leakage, find_shared_rows
+from feasid.identification.regression.reduce import open_sources, reduce, restrict_terms
+from feasid.identification.regression.triangle import Reduced
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from feasid.assessment.simulation import Simulation
-    from feasid.effects.log_differences import LogComparison
+    from feasid.identification.assessment.simulation import Simulation
+    from feasid.identification.effects.log_differences import LogComparison
 
 
 def errors_on_log(fit: FittedModel, other: Any, options: Mapping[str, Any]) -> pd.Series[float]:
@@ -56,7 +56,7 @@ def compare_sources(fit: FittedModel, sources: Sequence[Any]) -> LogComparison |
     cannot = robot_floats(fit.base.robot) or fit.servo is not None or not fit.reduced.strata
     if cannot or len(sources) < 2 or len(fit.reduced.columns) != fit.base.size:
         return None
-    from feasid.effects.log_differences import MOST_LOGS, compare_reduced
+    from feasid.identification.effects.log_differences import MOST_LOGS, compare_reduced
 
     reduced = [s for s in sources if isinstance(s, Reduced)]
     unlike = any(s.robot is None for s in reduced) or (reduced and fit.calibration.confirmed)
@@ -107,7 +107,7 @@ def simulate_fit(
     options: Mapping[str, Any],
 ) -> Simulation:
     """See `Fit.simulate`; `drive` has its command, kp and kd."""
-    from feasid.assessment.simulation import robot_as_described, simulate
+    from feasid.identification.assessment.simulation import robot_as_described, simulate
 
     if log is None and not fit.recordings:
         raise InputError("reduced data hold no samples to simulate: pass the log")

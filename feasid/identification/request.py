@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feasid.core.notes import Note
-from feasid.effects.corrections import LogCorrection, corrected_options
-from feasid.effects.joint_terms import remove_terms
-from feasid.effects.log_check import diagnose_logs
-from feasid.effects.selection import DEFAULT_WORDS
-from feasid.estimation.noise import Delay, find_delay
-from feasid.estimation.priors import find_prior
-from feasid.formats.fit_robot import resolve_robot, with_fit_terms, with_shared_motors
-from feasid.identifiability.base import BaseParameters, base_parameters
+from feasid.identification.effects.corrections import LogCorrection, corrected_options
+from feasid.identification.effects.joint_terms import remove_terms
+from feasid.identification.effects.log_check import diagnose_logs
+from feasid.identification.effects.selection import DEFAULT_WORDS
+from feasid.identification.estimation.noise import Delay, find_delay
+from feasid.identification.estimation.priors import find_prior
+from feasid.robot.formats.fit_robot import resolve_robot, with_fit_terms, with_shared_motors
+from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.logs.recording import Recording
-from feasid.options.complete import complete_options, select_options
-from feasid.options.tables import FitOptions, LogOptions
-from feasid.regression.parallel import LogTask
-from feasid.regression.reduce import (
+from feasid.core.options.complete import complete_options, select_options
+from feasid.core.options.tables import FitOptions, LogOptions
+from feasid.identification.regression.parallel import LogTask
+from feasid.identification.regression.reduce import (
     Log,
     assign_cutoff,
     base_with_terms,
@@ -30,12 +30,12 @@ from feasid.regression.reduce import (
     find_measured_joints,
     open_sources,
 )
-from feasid.regression.triangle import Reduced
+from feasid.identification.regression.triangle import Reduced
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import SEARCHED
 
 if TYPE_CHECKING:
-    from feasid.servos.gains import ServoFit
+    from feasid.identification.servos.gains import ServoFit
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class FitRequest:
 
     def reading_commands(self) -> FitRequest:
         """The request with the servo that makes torques of the logs' commands."""
-        from feasid.servos.gains import identify_servo
+        from feasid.identification.servos.gains import identify_servo
 
         servo = identify_servo(self.logs, self.described, self.completed)
         as_torques = servo.log_options(self.completed)

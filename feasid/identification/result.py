@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
 from feasid.core.arguments import Count, Natural, checked_methods, number
 from feasid.core.display import Display, Displayed, Page, Summary
 from feasid.core.files import document_output
-from feasid.identifiability.views import Wanted
+from feasid.parameters.identifiability.views import Wanted
 from feasid.identification.fitted import FittedModel
 from feasid.identification.prediction import errors_on_log, predict_torques, simulate_fit
-from feasid.options.complete import document_options
-from feasid.options.tables import LogOptions, RangeOptions
+from feasid.core.options.complete import document_options
+from feasid.core.options.tables import LogOptions, RangeOptions
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from feasid.assessment.simulation import Simulation
-    from feasid.codegen.c import CCode
-    from feasid.export.file_terms import Actuators
-    from feasid.export.robot_file import Export
-    from feasid.export.samples import Samples
-    from feasid.report.figures import Plots
-    from feasid.uncertainty.ranges import ParameterRanges, Range
+    from feasid.identification.assessment.simulation import Simulation
+    from feasid.results.codegen.c import CCode
+    from feasid.results.export.file_terms import Actuators
+    from feasid.results.export.robot_file import Export
+    from feasid.results.export.samples import Samples
+    from feasid.results.report.figures import Plots
+    from feasid.identification.uncertainty.ranges import ParameterRanges, Range
 
 MAX_WIDENING = 1e3
 """Largest factor on the log's deviations of robots that are drawn."""
@@ -69,7 +69,7 @@ class Fit(Displayed, FittedModel):
             and prediction are filtered alike; ``attrs["raw"]`` is the error of all joints before
             any low-pass, None where the log's signals were filtered, ``attrs["predicted"]`` the
             error expected for this motion without its torques, None without a prior; see
-            `feasid.assessment.evidence.expected_errors`. ``attrs["leakage"]`` is a sentence if the
+            `feasid.identification.assessment.evidence.expected_errors`. ``attrs["leakage"]`` is a sentence if the
             log holds fitted rows or repeats the fitted motion.
 
         Raises
@@ -159,7 +159,7 @@ class Fit(Displayed, FittedModel):
             ``"forearm.m"``, ``("forearm", "m")``, ``"m3"``, ``"forearm.m + 2 hand.m"``, a base
             parameter's expression, ``{"forearm.m": 1, "hand.m": 2}``.
         **options
-            See `feasid.options.tables.RangeOptions`.
+            See `feasid.core.options.tables.RangeOptions`.
 
         Returns
         -------
@@ -185,7 +185,7 @@ class Fit(Displayed, FittedModel):
         ----------
         wanted : iterable, optional
         **options
-            See `feasid.options.tables.RangeOptions`.
+            See `feasid.core.options.tables.RangeOptions`.
 
         Returns
         -------
@@ -198,7 +198,7 @@ class Fit(Displayed, FittedModel):
         SolverError
             An end could not be proved.
         """
-        from feasid.uncertainty.ranges import find_ranges, systematic_notes
+        from feasid.identification.uncertainty.ranges import find_ranges, systematic_notes
 
         assumed = systematic_notes(self.evidence.structure, self.robot.coordinates)
         return find_ranges(self.residual, self.delta, wanted, assumed, **options)
@@ -213,7 +213,7 @@ class Fit(Displayed, FittedModel):
         """Draw robots that the log and the prior leave possible, to train and test controllers on.
 
         They are drawn from the posterior density of all standard parameters on the feasible set, by
-        Hamiltonian Monte Carlo; see `feasid.uncertainty.posterior`. Every robot is verified in
+        Hamiltonian Monte Carlo; see `feasid.identification.uncertainty.posterior`. Every robot is verified in
         exact arithmetic.
 
         Parameters
@@ -245,7 +245,7 @@ class Fit(Displayed, FittedModel):
         >>> len(robots), robots.arrays()["body_mass"].shape
         (100, (100, 6))
         """
-        from feasid.export.samples import sample_posterior
+        from feasid.results.export.samples import sample_posterior
 
         return sample_posterior(self, count, seed, scale)
 
@@ -299,7 +299,7 @@ class Fit(Displayed, FittedModel):
         OutputError
             `path` exists and `overwrite` is False, or the file does not read back.
         """
-        from feasid.export.robot_file import find_offsets, refuse_useless, write_fit
+        from feasid.results.export.robot_file import find_offsets, refuse_useless, write_fit
 
         if not force:
             refuse_useless(self.quality, path)
@@ -317,7 +317,7 @@ class Fit(Displayed, FittedModel):
             ``effort_limit`` of the description [N m or N], NaN where it has none. Its method
             ``to_text`` returns it in the syntax of "mjcf", "isaaclab", "gazebo" or "drake".
         """
-        from feasid.export.file_terms import Actuators, friction_as_files_hold
+        from feasid.results.export.file_terms import Actuators, friction_as_files_hold
 
         return Actuators.of_robot(self.robot, friction_as_files_hold(self.robot, self.residual))
 
@@ -358,7 +358,7 @@ class Fit(Displayed, FittedModel):
             The client is unknown or rejects the file, it cannot replay this robot, or there is no
             log.
         """
-        from feasid.export.robot_file import verify_file
+        from feasid.results.export.robot_file import verify_file
 
         return verify_file(self, path, client, log, offset_origin)
 
@@ -381,7 +381,7 @@ class Fit(Displayed, FittedModel):
         InputError, OutputError
             As of `feasid.export_c`.
         """
-        from feasid.codegen.c import export_c
+        from feasid.results.codegen.c import export_c
 
         return export_c(self.robot, path, **options)
 
@@ -392,7 +392,7 @@ class Fit(Displayed, FittedModel):
         Text and plain arrays in a ZIP archive: parameters, covariance, certificate, options,
         notes, the reduced log, versions, and hashes of the description and the logs.
         """
-        from feasid.archive.fit import save
+        from feasid.applications.archive.fit import save
 
         save(self, path, overwrite=overwrite)
 
@@ -415,14 +415,14 @@ class Fit(Displayed, FittedModel):
         LogError, InputError
             The test log is not usable; the message names what is wrong.
         """
-        from feasid.report.summary import summary
+        from feasid.results.report.summary import summary
 
         return summary(self, test)
 
     @property
     def plot(self) -> Plots:
         """Figures: ``fit.plot()`` of torques, ``fit.plot.friction()`` and others."""
-        from feasid.report.figures import Plots
+        from feasid.results.report.figures import Plots
 
         return Plots(self)
 
@@ -439,7 +439,7 @@ class Fit(Displayed, FittedModel):
 
         The page shows verdicts, errors, the evidence for each statement, curves that zoom, tables
         that sort, and how to reproduce it. It loads nothing from elsewhere, and text from files is
-        escaped. ``report.json`` has the schema of `feasid.report.contents`.
+        escaped. ``report.json`` has the schema of `feasid.results.report.contents`.
 
         Parameters
         ----------
@@ -467,7 +467,7 @@ class Fit(Displayed, FittedModel):
         MissingExtraError
             Names the extra that templates or pictures need.
         """
-        from feasid.report.page import write_report
+        from feasid.results.report.page import write_report
 
         write_report(self, path, test=test, log=log, command=command, overwrite=overwrite)
         return Page(Path(path))
@@ -489,7 +489,7 @@ class Fit(Displayed, FittedModel):
         LogError, InputError
             The test log is not usable; the message names what is wrong.
         """
-        from feasid.report.summary import display
+        from feasid.results.report.summary import display
 
         shown = display(self, test)
         return replace(shown, more=f"{self.version_line}\n{shown.more}") if self.made else shown

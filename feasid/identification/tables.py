@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.estimation.noise import least_squares
-from feasid.identifiability.base import BaseParameters
+from feasid.identification.estimation.noise import least_squares
+from feasid.parameters.identifiability.base import BaseParameters
 from feasid.robot.description import Robot
 from feasid.robot.inertia import to_mass_com_inertia
 from feasid.robot.joint_terms import DRIVE_SYMBOLS

@@ -19,7 +19,7 @@ import numpy as np
 from feasid.core.arguments import Matrix3, Vector3, checked
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
-from feasid.dynamics.floating import (
+from feasid.robot.dynamics.floating import (
     Contact,
     FloatingMotion,
     base_index,
@@ -43,8 +43,8 @@ from feasid.logs.filters import (
 )
 from feasid.logs.motion import Motion, Rows, Run, excluded_blocks
 from feasid.logs.raw import LARGEST, absurdly_large
-from feasid.options.complete import option_table
-from feasid.options.tables import FloatingOptions, LogOptions
+from feasid.core.options.complete import option_table
+from feasid.core.options.tables import FloatingOptions, LogOptions
 from feasid.robot.description import Robot, find_link
 
 if TYPE_CHECKING:

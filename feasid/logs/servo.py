@@ -16,10 +16,10 @@ import numpy as np
 from scipy.signal import lfilter
 
 from feasid.core.arrays import Array, Mask
-from feasid.dynamics.regressor import inverse_dynamics
+from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError, did_you_mean
 from feasid.logs.filters import smooth_and_differentiate
-from feasid.options.tables import LAWS, SERVO_TERMS
+from feasid.core.options.tables import LAWS, SERVO_TERMS
 from feasid.robot.description import Robot
 
 SPEED_CUTOFF, SPEED_SHARE = 60.0, 0.4

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.exact.poses import quarter_turns
+from feasid.core.exact.poses import quarter_turns
 from feasid.robot import inertia
 
 _QUARTERS = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))

@@ -8,7 +8,7 @@ import pytest
 import feasid
 from feasid.cli import load_command
 from feasid.cli.options import Parser
-from feasid.excitation.excite import excite
+from feasid.applications.excitation.excite import excite
 
 FUNCTIONS = {
     "fit": (feasid.fit,),

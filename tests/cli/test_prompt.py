@@ -105,7 +105,7 @@ def test_signals_end_a_command_with_the_truth(tmp_path, number, word):
         "def slow(path, most=0):\n"
         "    print('ready', flush=True)\n"
         "    import time; time.sleep(60)\n"
-        "import feasid.formats.xml as text\n"
+        "import feasid.robot.formats.xml as text\n"
         "text.read_whole = slow\n"
         "sys.exit(main(['check', 'x']))\n"
     )

@@ -12,8 +12,8 @@ from floating import loaded
 from pinocchio_side import PinocchioModel
 
 import feasid
-from feasid.codegen.c import find_compiler
-from feasid.codegen.expression import FUNCTIONS, SERIES_BELOW
+from feasid.results.codegen.c import find_compiler
+from feasid.results.codegen.expression import FUNCTIONS, SERIES_BELOW
 from feasid.robot.inertia import from_mass_com_inertia
 
 SAME = 1e-12

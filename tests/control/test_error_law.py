@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from feasid.control.external_torque import (
+from feasid.applications.control.external_torque import (
     SLOW,
     TAIL,
     ErrorLaw,

@@ -14,7 +14,7 @@ from faults import KINDS, WHOLE, changed, clean, halves, inject, recorded, resam
 
 import feasid
 from feasid.errors import FeasidError
-from feasid.formats.load import load_robot
+from feasid.robot.formats.load import load_robot
 from feasid.logs.checks import findings
 from feasid.logs.frame import prepare
 from feasid.logs.recording import Recording

@@ -15,10 +15,10 @@ from robots import ARM
 import feasid
 from feasid import datasets
 from feasid.cli import main
-from feasid.effects.log_findings import check_columns
+from feasid.identification.effects.log_findings import check_columns
 from feasid.errors import InputError, UselessFitError
-from feasid.estimation.torque_scale import scale_note
-from feasid.regression.reduce import reduce_groups
+from feasid.identification.estimation.torque_scale import scale_note
+from feasid.identification.regression.reduce import reduce_groups
 
 SAME = 1e-6
 """Share of the largest base parameter: rows that are left out change nothing but sums' rounding."""

@@ -7,7 +7,7 @@ import pytest
 from floating import loaded
 
 import feasid
-from feasid.effects.log_findings import check_columns
+from feasid.identification.effects.log_findings import check_columns
 from feasid.logs.floating import Imu
 from feasid.logs.recording import Recording
 

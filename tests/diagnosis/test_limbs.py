@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import feasid
-from feasid.dynamics.floating import FloatingMotion, frame_jacobian
-from feasid.dynamics.regressor import inverse_dynamics
+from feasid.robot.dynamics.floating import FloatingMotion, frame_jacobian
+from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.logs.checks.floating import (
     TURNS,
     LimbEquations,

@@ -5,10 +5,10 @@ import pytest
 from robots import random_robot
 
 import feasid
-from feasid.effects.corrections import LogCorrection, corrected_options
-from feasid.effects.log_findings import in_log_columns
-from feasid.effects.score import without_negative_part
-from feasid.effects.table import EFFECTS, Mistake, horizontal_axes
+from feasid.identification.effects.corrections import LogCorrection, corrected_options
+from feasid.identification.effects.log_findings import in_log_columns
+from feasid.identification.effects.score import without_negative_part
+from feasid.identification.effects.table import EFFECTS, Mistake, horizontal_axes
 from feasid.logs.checks.findings import Finding
 from feasid.logs.motion import Run
 from feasid.robot.joint_terms import FURTHER_FRICTION

@@ -10,7 +10,7 @@ from robots import relative
 from scipy.spatial.transform import Rotation
 
 import feasid
-from feasid.dynamics.floating import base_rows, floating_motion, imu_motion, rotation_matrices
+from feasid.robot.dynamics.floating import base_rows, floating_motion, imu_motion, rotation_matrices
 from feasid.errors import FeasidError, InputError
 
 EQUAL = 1e-10  # relative; both sides are double precision

@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 
 import feasid
 from feasid import Body, Robot
-from feasid.dynamics.forward import Feedback, ForwardModel, _minimise_with_friction, is_dry_friction
+from feasid.robot.dynamics.forward import Feedback, ForwardModel, _minimise_with_friction, is_dry_friction
 from feasid.errors import InputError
 from feasid.robot import inertia
 from feasid.robot.couplings import Coupling

@@ -8,7 +8,7 @@ pytest.importorskip("mujoco")
 from humanoid import Motion, humanoid, in_flight, on_the_ground, options
 
 import feasid
-from feasid.effects.log_findings import check_columns
+from feasid.identification.effects.log_findings import check_columns
 from feasid.logs.recording import Recording
 
 MASS = 0.01  # relative

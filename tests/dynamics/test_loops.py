@@ -24,10 +24,10 @@ from robots import clear_rank, singular_values
 from thorough import some
 
 import feasid
-from feasid.dynamics.kinematics import coordinate_map
+from feasid.robot.dynamics.kinematics import coordinate_map
 from feasid.errors import DescriptionError, InputError
-from feasid.formats.mjcf import compiled
-from feasid.identifiability.base import base_parameters
+from feasid.robot.formats.mjcf import compiled
+from feasid.parameters.identifiability.base import base_parameters
 from feasid.robot.couplings import Loop
 from feasid.robot.layout import random_configurations
 

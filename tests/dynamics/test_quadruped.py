@@ -10,10 +10,10 @@ from thorough import some
 
 import feasid
 from feasid.cli import main
-from feasid.dynamics.floating import contact_free_projector
+from feasid.robot.dynamics.floating import contact_free_projector
 from feasid.errors import InputError
 from feasid.logs.floating import Imu
-from feasid.regression.triangle import Reduced
+from feasid.identification.regression.triangle import Reduced
 
 pytest.importorskip("mujoco")
 

@@ -8,7 +8,7 @@ from pinocchio_side import PinocchioModel
 from robots import RTOL, example_urdfs, relative
 
 import feasid
-from feasid.codegen.c import find_compiler
+from feasid.results.codegen.c import find_compiler
 from feasid.errors import FeasidError
 
 pin = pytest.importorskip("pinocchio")

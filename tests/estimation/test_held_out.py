@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import feasid
-from feasid.estimation.held_out import RULES, Gain, HeldOut, Rule
+from feasid.identification.estimation.held_out import RULES, Gain, HeldOut, Rule
 
 RNG = np.random.default_rng(0)
 SOURCE = Path(feasid.__file__).parent

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from feasid.effects.gram import WIDTH, BlockGrams, JointGram, repeat_period
-from feasid.effects.search import EffectSearch
-from feasid.effects.table import Mistake
+from feasid.identification.effects.gram import WIDTH, BlockGrams, JointGram, repeat_period
+from feasid.identification.effects.search import EffectSearch
+from feasid.identification.effects.table import Mistake
 
 BLOCKS, ROWS, NB = 25, 40, 3
 RNG = np.random.default_rng(0)

@@ -8,7 +8,7 @@ from robots import ARM
 
 import feasid
 from feasid.errors import InputError
-from feasid.excitation.bounds import resolve_bounds
+from feasid.applications.excitation.bounds import resolve_bounds
 
 inf = np.inf
 

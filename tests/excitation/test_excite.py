@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 import feasid
 from feasid.errors import InputError
-from feasid.excitation.design import random_motion
+from feasid.applications.excitation.design import random_motion
 
 FAST = {"rest": False, "starts": 1, "rounds": 0, "harmonics": 2, "time_limit": 300.0}
 """Results do not depend on time: one start and no kicks."""
@@ -217,8 +217,8 @@ def test_every_limit_matters(arm, motion):
 
 def test_better_than_random(arm, motion):
     """log det of the finished motion beats random ones made as large as limits allow."""
-    from feasid.excitation.constraint_check import scale_to_limits
-    from feasid.excitation.design import design_setting, make_basis, make_problem
+    from feasid.applications.excitation.constraint_check import scale_to_limits
+    from feasid.applications.excitation.design import design_setting, make_basis, make_problem
 
     kinds = ("position", "velocity", "acceleration", "jerk", "torque")
     limits = {**dict.fromkeys(kinds), "acceleration": 12.0}
@@ -361,7 +361,7 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("options", "message"), MISTAKES)
 def test_mistakes_are_named_before_any_search(arm, options, message, monkeypatch):
-    monkeypatch.setattr("feasid.excitation.excite.ParallelSearch", None)  # a search would fail
+    monkeypatch.setattr("feasid.applications.excitation.excite.ParallelSearch", None)  # a search would fail
     with pytest.raises(feasid.FeasidError, match=f"(?s){message}"):
         feasid.excite(arm, 6.0, **{"acceleration": 12.0, "time_limit": 600.0, **options})
 
@@ -392,7 +392,7 @@ def test_interruption_returns_the_best_so_far(arm):
 
 
 def test_interruption_before_any_motion_is_passed_on(arm, monkeypatch):
-    from feasid.excitation import search
+    from feasid.applications.excitation import search
 
     def stop(*a, **k):
         raise KeyboardInterrupt

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from feasid.datasets import wam
-from feasid.excitation.basis import Fourier, SlowedBasis, Splines, constant_coefficients, rest_basis
+from feasid.applications.excitation.basis import Fourier, SlowedBasis, Splines, constant_coefficients, rest_basis
 
 PERIOD = 7.0
 FAMILIES = {

@@ -11,18 +11,18 @@ from scipy.spatial import ConvexHull
 
 import feasid
 from feasid.errors import InputError
-from feasid.excitation.bounds import resolve_bounds
-from feasid.excitation.drives import MotionGradient
-from feasid.excitation.regressor_gradient import MotionRegressor
-from feasid.excitation.space import (
+from feasid.applications.excitation.bounds import resolve_bounds
+from feasid.applications.excitation.drives import MotionGradient
+from feasid.applications.excitation.regressor_gradient import MotionRegressor
+from feasid.applications.excitation.space import (
     DISTANCE_UNIT,
     NEAR,
     draw_postures,
     link_frames,
     posture_constraints,
 )
-from feasid.formats.registry import collision_meshes
-from feasid.formats.shapes import (
+from feasid.robot.formats.registry import collision_meshes
+from feasid.robot.formats.shapes import (
     RECORD,
     enclosing_capsule,
     enclosing_polytope,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from feasid.excitation.problem import (
+from feasid.applications.excitation.problem import (
     ConditionNumber,
     LimitBarrier,
     LogDet,

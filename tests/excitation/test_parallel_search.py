@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import feasid
-from feasid.excitation import parallel_search
+from feasid.applications.excitation import parallel_search
 
 LIMITS = {"position": 1.0, "velocity": 2.0, "acceleration": 10.0}
 FAST = {"starts": 1, "rounds": 2, "harmonics": 1, "time_limit": 300.0, **LIMITS}

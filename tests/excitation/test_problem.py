@@ -7,10 +7,10 @@ import pytest
 from arms import limits, panda, ur5, ur5_capsules
 
 import feasid
-from feasid.excitation.design import design_setting, make_basis, make_problem, random_motion
-from feasid.excitation.problem import ConditionNumber, LimitBarrier, LogDet, PredictionVariance
-from feasid.excitation.regressor_gradient import MotionRegressor
-from feasid.excitation.space import Capsule, LinkDistance, closest_points
+from feasid.applications.excitation.design import design_setting, make_basis, make_problem, random_motion
+from feasid.applications.excitation.problem import ConditionNumber, LimitBarrier, LogDet, PredictionVariance
+from feasid.applications.excitation.regressor_gradient import MotionRegressor
+from feasid.applications.excitation.space import Capsule, LinkDistance, closest_points
 
 BARRIER = LimitBarrier(0.1, 0.02)
 GRADIENT = 1e-6

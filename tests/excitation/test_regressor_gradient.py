@@ -8,9 +8,9 @@ from robots import random_robot, relative
 
 import feasid
 from feasid.datasets import wam
-from feasid.excitation.drives import MotionGradient
-from feasid.excitation.problem import limit_margins, repeat_limits
-from feasid.excitation.regressor_gradient import MotionRegressor
+from feasid.applications.excitation.drives import MotionGradient
+from feasid.applications.excitation.problem import limit_margins, repeat_limits
+from feasid.applications.excitation.regressor_gradient import MotionRegressor
 from feasid.robot.joint_terms import RIPPLE, TERMS
 
 RTOL = 1e-12  # both sides are double precision over some ten bodies

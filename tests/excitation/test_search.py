@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from feasid.excitation.search import Search, SearchClock, SearchPoint
+from feasid.applications.excitation.search import Search, SearchClock, SearchPoint
 
 KICK, START = 100, 600
 """Evaluations of one of each."""

@@ -9,10 +9,10 @@ import pytest
 
 import feasid
 from feasid.errors import InputError
-from feasid.excitation.bounds import resolve_bounds
-from feasid.excitation.certificate import certify_motion, value_per_joint
-from feasid.excitation.constraint_check import Margin, largest_feasible_scale, scale_to_limits
-from feasid.excitation.design import (
+from feasid.applications.excitation.bounds import resolve_bounds
+from feasid.applications.excitation.certificate import certify_motion, value_per_joint
+from feasid.applications.excitation.constraint_check import Margin, largest_feasible_scale, scale_to_limits
+from feasid.applications.excitation.design import (
     design_setting,
     make_basis,
     make_problem,
@@ -21,10 +21,10 @@ from feasid.excitation.design import (
     random_motion,
     task_motions,
 )
-from feasid.excitation.problem import ConditionNumber, PredictionVariance, WeightedObjectives
-from feasid.excitation.regressor_gradient import MotionRegressor
-from feasid.excitation.search import LIMIT_SHARE, Perturbations
-from feasid.excitation.space import (
+from feasid.applications.excitation.problem import ConditionNumber, PredictionVariance, WeightedObjectives
+from feasid.applications.excitation.regressor_gradient import MotionRegressor
+from feasid.applications.excitation.search import LIMIT_SHARE, Perturbations
+from feasid.applications.excitation.space import (
     DISTANCE_UNIT,
     Capsule,
     FloorDistance,
@@ -40,7 +40,7 @@ from feasid.excitation.space import (
     posture_constraints,
     posture_margins,
 )
-from feasid.excitation.trajectory import (
+from feasid.applications.excitation.trajectory import (
     approach_times,
     derivative,
     largest_values,

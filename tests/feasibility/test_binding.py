@@ -9,12 +9,12 @@ from feasibility_problems import energy, random_parameters, random_robot
 from second_checker import holds
 
 import feasid
-from feasid.exact.numbers import shortest_text
-from feasid.feasibility.constraints.sets import feasible_set
-from feasid.feasibility.least_squares import feasible_least_squares
-from feasid.feasibility.proof.binding import HeldStatement, bind
-from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.proof.question import ExactData, Question
+from feasid.core.exact.numbers import shortest_text
+from feasid.parameters.feasibility.constraints.sets import feasible_set
+from feasid.parameters.feasibility.least_squares import feasible_least_squares
+from feasid.parameters.feasibility.proof.binding import HeldStatement, bind
+from feasid.parameters.feasibility.proof.claim import Certificate
+from feasid.parameters.feasibility.proof.question import ExactData, Question
 
 
 class Reader:
@@ -57,7 +57,7 @@ class Reader:
 
 def proved(robot, K, beta, **options):
     """The certificate of an answer about any equations."""
-    from feasid.feasibility.check import _check_equations
+    from feasid.parameters.feasibility.check import _check_equations
 
     margin = options.pop("margin", 0.0)
     labels = [str(i) for i in range(len(K))]

@@ -16,8 +16,8 @@ from second_checker import holds
 
 import feasid
 from feasid.certificate import exact
-from feasid.feasibility.constraints.sets import feasible_set
-from feasid.feasibility.least_squares import feasible_least_squares
+from feasid.parameters.feasibility.constraints.sets import feasible_set
+from feasid.parameters.feasibility.least_squares import feasible_least_squares
 from feasid.robot import inertia
 
 SAMPLE, CAMPAIGN = 3, 1000

@@ -12,7 +12,7 @@ import pytest
 from feasibility_problems import base_of, energy, random_parameters, random_robot
 
 import feasid
-from feasid.feasibility import solve
+from feasid.parameters.feasibility import solve
 
 MOST_BODIES = 30
 DECIDED = 0.99

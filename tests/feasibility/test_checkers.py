@@ -15,7 +15,7 @@ from second_checker import holds, inertia, is_pd, is_psd
 
 import feasid
 from feasid import Body, Robot, Rotor, certificate
-from feasid.feasibility.least_squares import feasible_least_squares
+from feasid.parameters.feasibility.least_squares import feasible_least_squares
 
 MUTATIONS, MUTATIONS_SLOW = 500, 100_000
 MOST_CALLS = 300_000

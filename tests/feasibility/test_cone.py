@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from feasibility_problems import random_parameters, random_robot
 
-from feasid.feasibility.cone import LogBarrier
-from feasid.feasibility.constraints.sets import feasible_set
+from feasid.parameters.feasibility.cone import LogBarrier
+from feasid.parameters.feasibility.constraints.sets import feasible_set
 
 STEP = 1e-4
 RTOL = 1e-5

@@ -9,10 +9,10 @@ from thorough import some
 
 import feasid
 from feasid.errors import InputError, SolverError
-from feasid.feasibility import closest, problems, solve
-from feasid.feasibility.constraints.sets import feasible_set
-from feasid.feasibility.constraints.units import problem_units
-from feasid.feasibility.least_squares import feasible_least_squares
+from feasid.parameters.feasibility import closest, problems, solve
+from feasid.parameters.feasibility.constraints.sets import feasible_set
+from feasid.parameters.feasibility.constraints.units import problem_units
+from feasid.parameters.feasibility.least_squares import feasible_least_squares
 
 pytestmark = pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 

@@ -11,12 +11,12 @@ from second_checker import holds
 import feasid
 from feasid import Body, Robot
 from feasid.errors import InputError
-from feasid.feasibility import problems, solve
-from feasid.feasibility.check import check
-from feasid.feasibility.constraints.elimination import Elimination
-from feasid.feasibility.constraints.sets import feasible_set
-from feasid.feasibility.least_squares import feasible_least_squares, regularise
-from feasid.feasibility.solve import SolverAnswer
+from feasid.parameters.feasibility import problems, solve
+from feasid.parameters.feasibility.check import check
+from feasid.parameters.feasibility.constraints.elimination import Elimination
+from feasid.parameters.feasibility.constraints.sets import feasible_set
+from feasid.parameters.feasibility.least_squares import feasible_least_squares, regularise
+from feasid.parameters.feasibility.solve import SolverAnswer
 from feasid.robot import inertia
 
 RNG = np.random.default_rng(0)
@@ -229,9 +229,9 @@ def test_malformed_answers_of_solvers_are_one_more_refused_attempt(kind):
 
 
 def _program():
-    from feasid.feasibility.constraints.units import problem_units
-    from feasid.feasibility.proof.decide import solutions_of_equations
-    from feasid.feasibility.reference import reference_model
+    from feasid.parameters.feasibility.constraints.units import problem_units
+    from feasid.parameters.feasibility.proof.decide import solutions_of_equations
+    from feasid.parameters.feasibility.reference import reference_model
 
     feasible = feasible_set(ROBOT)
     scale = problem_units(ROBOT, feasible, BASE.K, BASE.K @ TRUTH)

@@ -9,10 +9,10 @@ from feasibility_problems import random_parameters, random_robot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from feasid.exact.numbers import printed_decimal
-from feasid.feasibility.constraints.elimination import Elimination
-from feasid.feasibility.constraints.sets import equality_error, feasible_set
-from feasid.feasibility.proof.presolve import negative_direction
+from feasid.core.exact.numbers import printed_decimal
+from feasid.parameters.feasibility.constraints.elimination import Elimination
+from feasid.parameters.feasibility.constraints.sets import equality_error, feasible_set
+from feasid.parameters.feasibility.proof.presolve import negative_direction
 from feasid.robot.known import Equality
 
 ROUNDING = 1e-9

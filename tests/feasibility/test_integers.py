@@ -8,9 +8,9 @@ from feasibility_problems import random_robot
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feasid.exact.numbers import common_denominator, decimals_to_integers, printed_decimal
-from feasid.feasibility.constraints.sets import block_value, feasible_set
-from feasid.feasibility.proof.question import ExactData, ExactRows, adjoint
+from feasid.core.exact.numbers import common_denominator, decimals_to_integers, printed_decimal
+from feasid.parameters.feasibility.constraints.sets import block_value, feasible_set
+from feasid.parameters.feasibility.proof.question import ExactData, ExactRows, adjoint
 
 SEEDS = st.integers(0, 2**32 - 1)
 LONG = st.integers(-(10**70), 10**70)

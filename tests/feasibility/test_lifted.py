@@ -5,11 +5,11 @@ import pytest
 from feasibility_problems import base_of, random_parameters, random_robot
 
 import feasid
-from feasid.feasibility import problems
-from feasid.feasibility.constraints.affine import inertia_block
-from feasid.feasibility.constraints.sets import feasible_set
-from feasid.feasibility.constraints.units import problem_units
-from feasid.feasibility.proof.decide import solutions_of_equations
+from feasid.parameters.feasibility import problems
+from feasid.parameters.feasibility.constraints.affine import inertia_block
+from feasid.parameters.feasibility.constraints.sets import feasible_set
+from feasid.parameters.feasibility.constraints.units import problem_units
+from feasid.parameters.feasibility.proof.decide import solutions_of_equations
 from feasid.robot import inertia
 
 ATOL = 1e-9  # K of a random arm has coefficients up to a hundred

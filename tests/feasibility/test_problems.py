@@ -5,9 +5,9 @@ import pytest
 from feasibility_problems import base_of, random_parameters, random_robot, triangle, with_noise
 
 from feasid.errors import InputError, SolverError
-from feasid.feasibility.constraints.sets import feasible_set
-from feasid.feasibility.least_squares import feasible_least_squares
-from feasid.feasibility.solve import SolverAnswer
+from feasid.parameters.feasibility.constraints.sets import feasible_set
+from feasid.parameters.feasibility.least_squares import feasible_least_squares
+from feasid.parameters.feasibility.solve import SolverAnswer
 
 RTOL_SEEN = 1e-4
 """Of base parameters, as a share of the largest: some are hardly seen, and end where a solver does;

@@ -12,8 +12,8 @@ from robots import read_arm
 import feasid
 from feasid.certificate import definiteness
 from feasid.errors import InputError
-from feasid.feasibility.constraints.sets import feasible_set
-from feasid.feasibility.least_squares import feasible_least_squares, regularise
+from feasid.parameters.feasibility.constraints.sets import feasible_set
+from feasid.parameters.feasibility.least_squares import feasible_least_squares, regularise
 from feasid.robot import inertia
 
 TIGHT = 1e-3  # of the slack: fourteen halvings of the weight's range

@@ -12,20 +12,20 @@ from hypothesis import strategies as st
 
 from feasid.certificate import definiteness
 from feasid.errors import SolverError
-from feasid.exact.numbers import (
+from feasid.core.exact.numbers import (
     independent_rows,
     shortest_text,
     simplest_number,
     solve_near,
     solve_square,
 )
-from feasid.feasibility import closest, solve
-from feasid.feasibility.constraints.sets import feasible_set
-from feasid.feasibility.constraints.units import problem_units
-from feasid.feasibility.least_squares import feasible_least_squares
-from feasid.feasibility.proof.presolve import negative_direction, short_negative_direction
-from feasid.feasibility.reference import reference_model
-from feasid.feasibility.solve import SolverAnswer, lower_bound
+from feasid.parameters.feasibility import closest, solve
+from feasid.parameters.feasibility.constraints.sets import feasible_set
+from feasid.parameters.feasibility.constraints.units import problem_units
+from feasid.parameters.feasibility.least_squares import feasible_least_squares
+from feasid.parameters.feasibility.proof.presolve import negative_direction, short_negative_direction
+from feasid.parameters.feasibility.reference import reference_model
+from feasid.parameters.feasibility.solve import SolverAnswer, lower_bound
 
 SEEDS = st.integers(0, 2**32 - 1)
 GAP = {"CLARABEL": 1e-4, "SCS": 1e-2}

@@ -9,12 +9,12 @@ from proof_campaign import NEW, OLD, outcome
 from second_checker import holds
 
 import feasid
-from feasid.feasibility import solve
-from feasid.feasibility.constraints.elimination import Elimination
-from feasid.feasibility.constraints.sets import feasible_set
-from feasid.feasibility.least_squares import feasible_least_squares
-from feasid.feasibility.proof.infeasibility import InfeasibilityProver
-from feasid.feasibility.proof.question import ExactData
+from feasid.parameters.feasibility import solve
+from feasid.parameters.feasibility.constraints.elimination import Elimination
+from feasid.parameters.feasibility.constraints.sets import feasible_set
+from feasid.parameters.feasibility.least_squares import feasible_least_squares
+from feasid.parameters.feasibility.proof.infeasibility import InfeasibilityProver
+from feasid.parameters.feasibility.proof.question import ExactData
 
 ROBOT = planar(np.random.default_rng(0), 2)
 BASE = base_of(ROBOT)

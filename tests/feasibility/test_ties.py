@@ -6,8 +6,8 @@ from feasibility_problems import base_of, random_parameters, random_robot, trian
 
 import feasid
 from feasid.errors import InputError
-from feasid.feasibility.constraints.sets import feasible_set
-from feasid.feasibility.least_squares import feasible_least_squares
+from feasid.parameters.feasibility.constraints.sets import feasible_set
+from feasid.parameters.feasibility.least_squares import feasible_least_squares
 from feasid.robot import inertia
 from feasid.robot.known import MIRROR_SIGNS
 

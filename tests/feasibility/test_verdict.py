@@ -17,8 +17,8 @@ import feasid
 from feasid import certificate
 from feasid.cli import main
 from feasid.errors import CertificateError, InputError, OutputError
-from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.solve import SolverAnswer
+from feasid.parameters.feasibility.proof.claim import Certificate
+from feasid.parameters.feasibility.solve import SolverAnswer
 from feasid.robot import inertia
 
 DIAG_115 = feasid.Robot((feasid.Body("link", None, inertial=[1, 0, 0, 1, 0, 5, 0, 0, 0, 1]),))

@@ -26,8 +26,8 @@ CHILD = """
 import json, resource, sys
 from feasid.cli import main
 import encodings.utf_16_le
-import importlib, pkgutil, feasid.formats
-for module in pkgutil.walk_packages(feasid.formats.__path__, "feasid.formats."):
+import importlib, pkgutil, feasid.robot.formats
+for module in pkgutil.walk_packages(feasid.robot.formats.__path__, "feasid.robot.formats."):
     importlib.import_module(module.name)
 path, warm = sys.argv[1], sys.argv[3]
 main(["check", warm])  # imports what it needs

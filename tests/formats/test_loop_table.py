@@ -7,8 +7,8 @@ import pytest
 
 import feasid
 from feasid.errors import FeasidError, OutputError
-from feasid.formats.sidecar import loop_table_path
-from feasid.formats.write import write
+from feasid.robot.formats.sidecar import loop_table_path
+from feasid.robot.formats.write import write
 
 LINK = """<link name="{0}"><inertial><origin xyz="0.1 0.01 0"/><mass value="{1}"/>
   <inertia ixx="0.002" ixy="0" ixz="0" iyy="0.01" iyz="0" izz="0.011"/></inertial></link>"""

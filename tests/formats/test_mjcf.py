@@ -19,10 +19,10 @@ from feasid.errors import (
     MissingExtraError,
     SecurityError,
 )
-from feasid.formats.terms import EFFECTS
-from feasid.formats.xml import ReadLimits
-from feasid.inspection.file_check import check_file
-from feasid.inspection.file_correction import correct_file
+from feasid.robot.formats.terms import EFFECTS
+from feasid.robot.formats.xml import ReadLimits
+from feasid.applications.inspection.file_check import check_file
+from feasid.applications.inspection.file_correction import correct_file
 
 mujoco = pytest.importorskip("mujoco")
 pytestmark = pytest.mark.usefixtures("elsewhere")

@@ -8,8 +8,8 @@ from written import changed_lines, own_text, random_parameters
 import feasid
 from feasid import load_robot
 from feasid.errors import DescriptionError, FeasidError, InputError, OutputError
-from feasid.formats.rewrite import relative_difference
-from feasid.formats.terms import EFFECTS
+from feasid.robot.formats.rewrite import relative_difference
+from feasid.robot.formats.terms import EFFECTS
 
 mujoco = pytest.importorskip("mujoco")
 pytestmark = pytest.mark.usefixtures("elsewhere")

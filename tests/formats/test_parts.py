@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 import feasid
 from feasid.errors import DescriptionError, InputError
-from feasid.formats.build import _join_names
-from feasid.formats.registry import collision_meshes, read_description
-from feasid.formats.rewrite import (
+from feasid.robot.formats.build import _join_names
+from feasid.robot.formats.registry import collision_meshes, read_description
+from feasid.robot.formats.rewrite import (
     inertial_in_body_axes,
     joint_kind_axis_position,
     single_leader,
     to_rpy,
 )
-from feasid.formats.terms import (
+from feasid.robot.formats.terms import (
     EFFECTS,
     JointTerms,
     LeftOut,
@@ -29,7 +29,7 @@ from feasid.formats.terms import (
     sum_drives,
     term_notes,
 )
-from feasid.formats.xml import parse_xml
+from feasid.robot.formats.xml import parse_xml
 from feasid.robot.bodies import Body
 from feasid.robot.couplings import Coupling
 from feasid.robot.drives import Drive

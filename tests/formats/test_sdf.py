@@ -11,7 +11,7 @@ from written import changed_lines, own_text, random_parameters
 
 import feasid
 from feasid.errors import DescriptionError, FeasidError, InputError, UnsupportedJointError
-from feasid.formats.load import load_robot
+from feasid.robot.formats.load import load_robot
 
 
 def torques(robot, seed=0):
@@ -271,7 +271,7 @@ def test_a_log_is_fitted_with_an_sdf_file(tmp_path):
 
 
 def test_a_deep_chain_of_frames_is_composed_once_each(monkeypatch):
-    from feasid.exact import poses
+    from feasid.core.exact import poses
 
     calls, compose = [], poses.compose
     monkeypatch.setattr(poses, "compose", lambda a, b: calls.append(1) or compose(a, b))

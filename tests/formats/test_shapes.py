@@ -5,8 +5,8 @@ import pytest
 from robots import example_urdfs
 
 import feasid
-from feasid.formats.registry import collision_shapes
-from feasid.formats.shapes import bounding_box, farthest_distance, primitive_shape
+from feasid.robot.formats.registry import collision_shapes
+from feasid.robot.formats.shapes import bounding_box, farthest_distance, primitive_shape
 from feasid.robot.rotations import from_rpy
 
 SIZES = {

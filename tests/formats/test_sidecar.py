@@ -10,7 +10,7 @@ from written import torque_difference
 
 import feasid
 from feasid.errors import DescriptionError, InputError
-from feasid.formats.sidecar import sidecar_bytes, sidecar_path
+from feasid.robot.formats.sidecar import sidecar_bytes, sidecar_path
 from feasid.robot.bodies import Rotor
 from feasid.robot.rotations import from_rpy
 

@@ -18,7 +18,7 @@ from feasid.errors import (
     SecurityError,
     UnsupportedJointError,
 )
-from feasid.formats.xml import ReadLimits, parse_xml
+from feasid.robot.formats.xml import ReadLimits, parse_xml
 from feasid.robot import inertia
 
 RTOL_PIN = 1e-10

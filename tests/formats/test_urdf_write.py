@@ -14,11 +14,11 @@ from written import changed_lines, own_text, random_parameters, robot_of_text, w
 
 from feasid import load_robot
 from feasid.errors import FeasidError, InputError, OutputError
-from feasid.exact.poses import is_possible_inertia
-from feasid.formats.registry import read_description
-from feasid.formats.rewrite import relative_difference
-from feasid.formats.write import write
-from feasid.formats.xml import parse_xml
+from feasid.core.exact.poses import is_possible_inertia
+from feasid.robot.formats.registry import read_description
+from feasid.robot.formats.rewrite import relative_difference
+from feasid.robot.formats.write import write
+from feasid.robot.formats.xml import parse_xml
 from feasid.robot import inertia
 
 RTOL_WRITTEN = 1e-9

@@ -8,8 +8,8 @@ import pytest
 from robots import ARM
 
 import feasid
-from feasid.formats.registry import FORMATS
-from feasid.formats.write import file_bytes
+from feasid.robot.formats.registry import FORMATS
+from feasid.robot.formats.write import file_bytes
 
 TINY = (5e-324, 1e-310, 9e-151, -5e-324)
 

@@ -9,7 +9,7 @@ from robots import PUBLISHED, wam, yoshida
 import feasid
 from feasid.cli import main
 from feasid.errors import InputError
-from feasid.identifiability.base import ALONE, COMBINED, NEVER, base_parameters
+from feasid.parameters.identifiability.base import ALONE, COMBINED, NEVER, base_parameters
 
 COEFFICIENT = 1e-12  # published coefficients are short decimals, ours carry rounding only
 RANK = 1e-9  # singular values of a random regressor, relative: rounding is 1e-15

@@ -14,10 +14,10 @@ from robots import wam, yoshida
 import feasid
 from feasid.cli import main
 from feasid.errors import InputError
-from feasid.identifiability import exact
-from feasid.identifiability.base import base_parameters
-from feasid.identifiability.exact import Subspace, certify, exact_blocks
-from feasid.identifiability.rounding import file_rounding
+from feasid.parameters.identifiability import exact
+from feasid.parameters.identifiability.base import base_parameters
+from feasid.parameters.identifiability.exact import Subspace, certify, exact_blocks
+from feasid.parameters.identifiability.rounding import file_rounding
 
 # -- exact certification ---------------------------------------------------------------------
 
@@ -304,7 +304,7 @@ def test_command_prints_table_explanation_and_rounding(tmp_path, capsys):
 
 
 def test_identifiability_needs_no_solver_and_no_pandas():
-    code = "import sys, feasid.identifiability.base; print({'pandas', 'cvxpy'} & {*sys.modules})"
+    code = "import sys, feasid.parameters.identifiability.base; print({'pandas', 'cvxpy'} & {*sys.modules})"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "set()"
 

@@ -23,8 +23,8 @@ from mechanisms import (
 )
 
 from feasid.errors import FeasidError, RankError
-from feasid.identifiability.base import base_parameters
-from feasid.identifiability.parameters import ALONE, COMBINED, NEVER
+from feasid.parameters.identifiability.base import base_parameters
+from feasid.parameters.identifiability.parameters import ALONE, COMBINED, NEVER
 
 HARMLESS_WARNED = 0.01  # share of harmless mechanisms that may be warned of
 

@@ -11,9 +11,9 @@ from robots import wam
 import feasid
 from feasid.cli import main
 from feasid.errors import InputError
-from feasid.identifiability.base import base_parameters
-from feasid.identifiability.experiment import Experiment
-from feasid.identifiability.views import as_csv, as_dict, as_latex
+from feasid.parameters.identifiability.base import base_parameters
+from feasid.parameters.identifiability.experiment import Experiment
+from feasid.parameters.identifiability.views import as_csv, as_dict, as_latex
 
 
 def test_nothing_is_missing_for_the_experiment_itself():

@@ -8,11 +8,11 @@ from robots import random_rotation, random_screw
 from scipy.linalg import expm
 
 import feasid
-from feasid.dynamics.spatial import ScrewPose
-from feasid.identifiability import exact
-from feasid.identifiability.base import ALONE, base_parameters
-from feasid.identifiability.frames import motion_transform
-from feasid.identifiability.invariant_subspaces import (
+from feasid.robot.dynamics.spatial import ScrewPose
+from feasid.parameters.identifiability import exact
+from feasid.parameters.identifiability.base import ALONE, base_parameters
+from feasid.parameters.identifiability.frames import motion_transform
+from feasid.parameters.identifiability.invariant_subspaces import (
     ROOT2,
     cross_matrix,
     invariant_subspace,
@@ -21,7 +21,7 @@ from feasid.identifiability.invariant_subspaces import (
     parameter_spectrum,
     velocity_spectrum,
 )
-from feasid.identifiability.views import span_dimensions
+from feasid.parameters.identifiability.views import span_dimensions
 from feasid.robot import inertia
 
 ATOL = 1e-12  # sums of some ten products of numbers of order one

@@ -24,10 +24,10 @@ from robots import wam
 
 import feasid
 from feasid.errors import RankError, UnsupportedJointError
-from feasid.identifiability.base import ALONE, COMBINED, NEVER, base_parameters
-from feasid.identifiability.frames import Frames
-from feasid.identifiability.invariant_subspaces import momentum_map, parameter_rate
-from feasid.identifiability.views import span_dimensions, symbol_rows
+from feasid.parameters.identifiability.base import ALONE, COMBINED, NEVER, base_parameters
+from feasid.parameters.identifiability.frames import Frames
+from feasid.parameters.identifiability.invariant_subspaces import momentum_map, parameter_rate
+from feasid.parameters.identifiability.views import span_dimensions, symbol_rows
 
 DATA = Path(__file__).parents[1] / "data"
 REFERENCE = json.loads((DATA / "rpna_reference.json").read_text())

@@ -10,7 +10,7 @@ from robots import clear_rank, example_urdfs
 
 import feasid
 from feasid.errors import FeasidError
-from feasid.identifiability.base import base_parameters
+from feasid.parameters.identifiability.base import base_parameters
 
 pin = pytest.importorskip("pinocchio")
 

@@ -5,7 +5,7 @@ from faults import halves
 from simulated import EXACT_TRANSITION, exact_log
 
 import feasid
-from feasid.effects.joint_terms import holds_at_rest
+from feasid.identification.effects.joint_terms import holds_at_rest
 
 PLAIN = {"fv": 2.0, "fc": 1.0, "fo": 0.1}
 CASES = {

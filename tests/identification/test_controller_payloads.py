@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import feasid
 from feasid.errors import InputError
-from feasid.loads.controllers import CONVENTIONS, FRANKA_RATED_PAYLOAD
-from feasid.loads.payload import Payload
+from feasid.applications.loads.controllers import CONVENTIONS, FRANKA_RATED_PAYLOAD
+from feasid.applications.loads.payload import Payload
 from feasid.robot import inertia
 from feasid.robot.description import find_link
 

@@ -14,11 +14,11 @@ from thorough import some
 
 import feasid
 from feasid import datasets, load_robot
-from feasid.dynamics.regressor import mass_matrix
+from feasid.robot.dynamics.regressor import mass_matrix
 from feasid.errors import DescriptionError, InputError, OutputError
-from feasid.export.file_terms import friction_as_files_hold
-from feasid.export.robot_file import _armature_advice, missing_lines
-from feasid.formats.sidecar import sidecar_path
+from feasid.results.export.file_terms import friction_as_files_hold
+from feasid.results.export.robot_file import _armature_advice, missing_lines
+from feasid.robot.formats.sidecar import sidecar_path
 
 RTOL_CLIENT = 1e-6
 """Relative difference of errors that clients may show where a file holds every term."""

@@ -10,8 +10,8 @@ from robots import ARM
 from second_checker import holds
 
 import feasid
-from feasid.assessment.compared_errors import held_out_errors
-from feasid.assessment.quality import judge
+from feasid.identification.assessment.compared_errors import held_out_errors
+from feasid.identification.assessment.quality import judge
 from feasid.certificate import exact
 from feasid.errors import CertificateError, UselessFitError
 
@@ -104,7 +104,7 @@ def test_a_fit_without_a_prior_is_judged_by_the_noise_of_its_log(fit):
 
 def test_a_fit_that_cannot_be_certified_says_so(fit, monkeypatch):
     unproved = SimpleNamespace(certificate=None)
-    monkeypatch.setattr("feasid.feasibility.check.check", lambda *_, **__: unproved)
+    monkeypatch.setattr("feasid.parameters.feasibility.check.check", lambda *_, **__: unproved)
     with pytest.raises(CertificateError, match="could not be certified"):
         _ = replace(fit).certificate
 
@@ -115,8 +115,8 @@ def test_every_way_of_writing_hands_on_what_was_told(fit, monkeypatch):
     def ask(*_, **told):
         asked.append(told)
 
-    monkeypatch.setattr("feasid.archive.fit.save", ask)
-    monkeypatch.setattr("feasid.report.page.write_report", ask)
+    monkeypatch.setattr("feasid.applications.archive.fit.save", ask)
+    monkeypatch.setattr("feasid.results.report.page.write_report", ask)
     for told in ({}, {"overwrite": True}):
         fit.save("x", **told)
         fit.report("x", **told)

@@ -7,8 +7,8 @@ import pytest
 from logs import arm_and_log
 
 import feasid
-from feasid.effects import log_check
-from feasid.effects.log_check import check_log
+from feasid.identification.effects import log_check
+from feasid.identification.effects.log_check import check_log
 
 QUICK = {"friction": ("viscous", "coulomb", "offset")}
 

@@ -11,7 +11,7 @@ from logs import log_frame
 import feasid
 from feasid.cli import main
 from feasid.datasets import arm
-from feasid.effects.log_differences import DAILY, LIMIT
+from feasid.identification.effects.log_differences import DAILY, LIMIT
 from feasid.errors import InputError
 
 FIT = {"diagnose": False, "candidates": ()}

@@ -8,11 +8,11 @@ from scipy.signal import lfilter
 from simulated import hidden
 
 import feasid
-from feasid.estimation import noise
-from feasid.identifiability.base import base_parameters
-from feasid.regression.equations import WHITE_CORRELATION, GaussianLowPass
-from feasid.regression.folds import StrataBuilder
-from feasid.regression.triangle import Reduced
+from feasid.identification.estimation import noise
+from feasid.parameters.identifiability.base import base_parameters
+from feasid.identification.regression.equations import WHITE_CORRELATION, GaussianLowPass
+from feasid.identification.regression.folds import StrataBuilder
+from feasid.identification.regression.triangle import Reduced
 
 ROWS = 6000
 

@@ -15,9 +15,9 @@ import feasid
 from feasid.cli import main
 from feasid.core.display import new_figure
 from feasid.errors import InputError, MissingExtraError, OutputError
-from feasid.report.contents import VERSION
-from feasid.report.page import _encode_figure, torque_curves, write_report_contents
-from feasid.report.robots import AZIMUTH, ELEVATION, HALF_WIDTH, robot_drawings
+from feasid.results.report.contents import VERSION
+from feasid.results.report.page import _encode_figure, torque_curves, write_report_contents
+from feasid.results.report.robots import AZIMUTH, ELEVATION, HALF_WIDTH, robot_drawings
 
 pytest.importorskip("matplotlib")
 

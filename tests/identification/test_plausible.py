@@ -5,8 +5,8 @@ import pytest
 from logs import simulate, values_for
 
 import feasid
-from feasid.estimation.bounds import SHAPE_ROOM, plausible_bounds
-from feasid.formats.registry import shape_boxes_by_body
+from feasid.identification.estimation.bounds import SHAPE_ROOM, plausible_bounds
+from feasid.robot.formats.registry import shape_boxes_by_body
 from feasid.robot import inertia
 
 WORDS = ("viscous", "coulomb", "offset")

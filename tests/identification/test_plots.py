@@ -9,10 +9,10 @@ from robots import ARM
 
 import feasid
 from feasid.errors import InputError, MissingExtraError
-from feasid.regression.equations import GaussianLowPass
-from feasid.report.contents import PredictedLog
-from feasid.report.figures import Plots
-from feasid.report.robots import semi_axes
+from feasid.identification.regression.equations import GaussianLowPass
+from feasid.results.report.contents import PredictedLog
+from feasid.results.report.figures import Plots
+from feasid.results.report.robots import semi_axes
 
 pytest.importorskip("matplotlib")
 

@@ -7,9 +7,9 @@ from robots import ARM
 
 import feasid
 from feasid.errors import InputError
-from feasid.estimation import priors
-from feasid.feasibility.constraints.units import Units
-from feasid.regression.triangle import Reduced
+from feasid.identification.estimation import priors
+from feasid.parameters.feasibility.constraints.units import Units
+from feasid.identification.regression.triangle import Reduced
 
 STRONG = 1e3
 FEW = 60

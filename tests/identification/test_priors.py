@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from robots import random_robot
 
-from feasid.estimation.newton import EntropicProblem
-from feasid.feasibility.constraints.sets import feasible_set
-from feasid.feasibility.constraints.units import problem_units
-from feasid.identifiability.base import base_parameters
+from feasid.identification.estimation.newton import EntropicProblem
+from feasid.parameters.feasibility.constraints.sets import feasible_set
+from feasid.parameters.feasibility.constraints.units import problem_units
+from feasid.parameters.identifiability.base import base_parameters
 from feasid.robot import inertia
 
 SOLVERS_AGREE = 1e-5

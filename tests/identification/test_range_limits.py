@@ -6,9 +6,9 @@ from descriptions import absurd_problem, with_masses
 from thorough import some
 
 import feasid
-from feasid.exact.numbers import printed_decimal
-from feasid.feasibility import region as regions
-from feasid.feasibility.constraints.sets import linear_value
+from feasid.core.exact.numbers import printed_decimal
+from feasid.parameters.feasibility import region as regions
+from feasid.parameters.feasibility.constraints.sets import linear_value
 
 FURTHER = 1e8
 """Limit on sizes of the witnesses, ten thousand times ours."""

@@ -11,8 +11,8 @@ from scipy.signal import butter, sosfiltfilt
 from thorough import some
 
 import feasid
-from feasid.assessment.simulation import CANNOT_TELL, MAX_STEP, WORSE, robot_as_described
-from feasid.dynamics.forward import Feedback, ForwardModel
+from feasid.identification.assessment.simulation import CANNOT_TELL, MAX_STEP, WORSE, robot_as_described
+from feasid.robot.dynamics.forward import Feedback, ForwardModel
 from feasid.errors import InputError, LogError, NotEnoughDataError
 
 mujoco = pytest.importorskip("mujoco")

@@ -6,7 +6,7 @@ from logs import arm_parameters, simulate
 from robots import ARM
 
 import feasid
-from feasid.estimation.noise import condition_number, standard_deviations
+from feasid.identification.estimation.noise import condition_number, standard_deviations
 
 RTOL = 1e-9  # inverting W'W squares a condition number of some hundred
 

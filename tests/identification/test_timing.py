@@ -7,7 +7,7 @@ import pytest
 from simulated import RATE, Conditions, hidden
 
 import feasid
-from feasid.estimation.noise import LONGEST_DELAY, Delay, find_delay
+from feasid.identification.estimation.noise import LONGEST_DELAY, Delay, find_delay
 
 DEVIATIONS = 3.0  # 3 in 1000 by chance
 SHARE = 0.2  # of a sample: three deviations of the worst of three arms

@@ -7,7 +7,7 @@ from thorough import some
 
 import feasid
 from benchmarks.verdict import MISTAKES, RIGHT, WRONG, predicted_torque, simulated
-from feasid.assessment.checks import FEED_FORWARD, GRADED, GRAVITY, NO, YES
+from feasid.identification.assessment.checks import FEED_FORWARD, GRADED, GRAVITY, NO, YES
 from feasid.errors import UselessFitError
 
 QUICK = {"diagnose": False, "calibration": None, "candidates": ()}

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from feasid.formats.registry import read_description
-from feasid.formats.xml import parse_xml
-from feasid.inspection.causes import causes
-from feasid.inspection.judge import judge_link
+from feasid.robot.formats.registry import read_description
+from feasid.robot.formats.xml import parse_xml
+from feasid.applications.inspection.causes import causes
+from feasid.applications.inspection.judge import judge_link
 from feasid.robot import inertia
 from feasid.robot.rotations import from_rpy
 

@@ -19,11 +19,11 @@ import feasid
 from feasid import load_robot
 from feasid.cli import main
 from feasid.errors import FeasidError, InputError
-from feasid.formats.registry import read_description
-from feasid.formats.xml import parse_xml
-from feasid.inspection.file_check import check_description, check_file
-from feasid.inspection.judge import judge_link
-from feasid.inspection.whole_robot import check_whole_robot_of_file
+from feasid.robot.formats.registry import read_description
+from feasid.robot.formats.xml import parse_xml
+from feasid.applications.inspection.file_check import check_description, check_file
+from feasid.applications.inspection.judge import judge_link
+from feasid.applications.inspection.whole_robot import check_whole_robot_of_file
 from feasid.robot import inertia
 
 PLATE = '<inertia ixx="0.0002" ixy="0" ixz="0" iyy="0.0002" iyz="0" izz="0.0003"/>'
@@ -258,7 +258,7 @@ def test_json_says_the_same(tmp_path, capsys):
 
 
 def judge_moments(mass, values):
-    from feasid.exact.poses import is_possible_inertia
+    from feasid.core.exact.poses import is_possible_inertia
 
     return is_possible_inertia(Fraction(repr(mass)), [Fraction(repr(v)) for v in values])
 
@@ -358,7 +358,7 @@ def test_impossible_links_may_have_possible_base_parameters(tmp_path, capsys):
 
 
 def test_the_mass_matrix_equals_pinocchios(tmp_path):
-    from feasid.inspection.whole_robot import mass_matrix
+    from feasid.applications.inspection.whole_robot import mass_matrix
 
     wheel = f'<link name="wheel"><inertial><mass value="1"/>{moments(1, 0, 0, 1, 0, 1)}</inertial>'
     path = write(tmp_path, "arm.urdf", ('<link name="wheel"/>', f"{wheel}</link>"))

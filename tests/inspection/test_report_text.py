@@ -10,18 +10,18 @@ from robots import ARM, replaced
 
 import feasid
 from feasid.errors import InputError, OutputError
-from feasid.formats.registry import read_description
-from feasid.formats.xml import parse_xml
-from feasid.inspection.file_check import check_file, finding_of_error, findings, report_lines
-from feasid.inspection.file_correction import _verify
-from feasid.inspection.judge import (
+from feasid.robot.formats.registry import read_description
+from feasid.robot.formats.xml import parse_xml
+from feasid.applications.inspection.file_check import check_file, finding_of_error, findings, report_lines
+from feasid.applications.inspection.file_correction import _verify
+from feasid.applications.inspection.judge import (
     LinkVerdict,
     closest_inertia,
     group_links,
     judge_body,
     judge_link,
 )
-from feasid.inspection.whole_robot import MassMatrix, WholeRobotVerdict
+from feasid.applications.inspection.whole_robot import MassMatrix, WholeRobotVerdict
 
 
 def moments(xx, xy, xz, yy, yz, zz):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import feasid
-from feasid.effects.log_findings import check_columns
+from feasid.identification.effects.log_findings import check_columns
 from feasid.errors import DescriptionError, LogError
 
 pytest.importorskip("mujoco")

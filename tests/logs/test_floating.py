@@ -7,7 +7,7 @@ from robots import example_urdfs
 from scipy.spatial.transform import Rotation
 
 import feasid
-from feasid.dynamics.floating import base_rows
+from feasid.robot.dynamics.floating import base_rows
 from feasid.errors import InputError, LogError
 from feasid.logs.floating import ContactSensor, Imu, floating_log
 

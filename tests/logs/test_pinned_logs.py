@@ -7,7 +7,7 @@ from floating import FOOT, LEVER, smooth_log
 from logs import arm_log
 from pinned import assert_pinned
 
-from feasid.effects.log_findings import check_columns
+from feasid.identification.effects.log_findings import check_columns
 from feasid.errors import FeasidError
 from feasid.logs.filters import choose_cutoff
 from feasid.logs.floating import Imu, floating_log

@@ -5,8 +5,8 @@ import pytest
 from scipy.signal import lfilter
 
 import feasid
-from feasid.online.acceptance import AcceptanceRules, Evidence, ModelGate
-from feasid.online.changes import ChangeDetector, InvariantEquations, PossibleChanges
+from feasid.applications.online.acceptance import AcceptanceRules, Evidence, ModelGate
+from feasid.applications.online.changes import ChangeDetector, InvariantEquations, PossibleChanges
 
 GOOD = {
     "time": 1.0, "full": True, "r2": 0.99, "error": np.ones(3), "nominal_error": np.full(3, 5.0),

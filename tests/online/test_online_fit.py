@@ -14,10 +14,10 @@ from scipy import signal
 from written import changed_archive, model_of_archive
 
 import feasid
-from feasid.online.buffering import EvenGrid
-from feasid.online.equations import CausalEquations, FadingEquations, WindowedEquations
-from feasid.online.problem import FeasibleProblem, row_deviations
-from feasid.regression.triangle import Reduced
+from feasid.applications.online.buffering import EvenGrid
+from feasid.applications.online.equations import CausalEquations, FadingEquations, WindowedEquations
+from feasid.applications.online.problem import FeasibleProblem, row_deviations
+from feasid.identification.regression.triangle import Reduced
 
 RATE = 200.0
 CUTOFF = 5.0

@@ -13,7 +13,7 @@ from arms import panda
 from logs import with_terms
 
 import feasid
-from feasid.online.online_fit import OnlineFit
+from feasid.applications.online.online_fit import OnlineFit
 
 RATE = 500.0
 EVERY = 20

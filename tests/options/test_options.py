@@ -11,17 +11,17 @@ import feasid
 from feasid.cli import main
 from feasid.cli.options import argument_name
 from feasid.errors import FeasidError, InputError
-from feasid.feasibility.check import check as check_parameters
-from feasid.options import forms, tables
-from feasid.options.complete import (
+from feasid.parameters.feasibility.check import check as check_parameters
+from feasid.core.options import forms, tables
+from feasid.core.options.complete import (
     check_options,
     complete_options,
     document_options,
     option_table,
     select_options,
 )
-from feasid.options.option import Option
-from feasid.options.tables import (
+from feasid.core.options.option import Option
+from feasid.core.options.tables import (
     BoundOptions,
     CheckOptions,
     CommandOptions,

@@ -12,12 +12,12 @@ from simulated import hidden
 
 import feasid
 from feasid.datasets import wam
-from feasid.estimation.noise import least_squares
-from feasid.identifiability.base import base_parameters
+from feasid.identification.estimation.noise import least_squares
+from feasid.parameters.identifiability.base import base_parameters
 from feasid.logs.frame import prepare
-from feasid.regression.equations import EquationReducer, GaussianLowPass
-from feasid.regression.folds import LAGS, StrataBuilder
-from feasid.regression.triangle import Reduced
+from feasid.identification.regression.equations import EquationReducer, GaussianLowPass
+from feasid.identification.regression.folds import LAGS, StrataBuilder
+from feasid.identification.regression.triangle import Reduced
 
 ROUNDING = 1e-9  # of the largest entry, after some hundred Householder updates
 THINNED = 2e-5  # of the base parameters, a hundredth of their deviations

@@ -16,9 +16,9 @@ import feasid
 from feasid.cli import main
 from feasid.errors import InputError, LogError, NotEnoughDataError
 from feasid.logs.stream import stream_log
-from feasid.regression import parallel as fleet
-from feasid.regression.parallel import reduce_motions
-from feasid.regression.triangle import Reduced
+from feasid.identification.regression import parallel as fleet
+from feasid.identification.regression.parallel import reduce_motions
+from feasid.identification.regression.triangle import Reduced
 
 pytest.importorskip("pyarrow")
 

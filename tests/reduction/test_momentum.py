@@ -8,7 +8,7 @@ from robots import read_arm
 import feasid
 from feasid.errors import InputError, NotEnoughDataError
 from feasid.logs.frame import prepare
-from feasid.regression.momentum import reduce_momentum
+from feasid.identification.regression.momentum import reduce_momentum
 
 
 @pytest.fixture(scope="module")

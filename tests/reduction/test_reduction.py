@@ -10,8 +10,8 @@ from robots import random_robot
 
 import feasid
 from feasid.errors import InputError, LimitError, LogError, OutputError, SecurityError
-from feasid.regression.reduce import restrict_terms
-from feasid.regression.triangle import Reduced, Reducer, fingerprint_of
+from feasid.identification.regression.reduce import restrict_terms
+from feasid.identification.regression.triangle import Reduced, Reducer, fingerprint_of
 
 # Householder reductions of a few thousand rows: each is within a small multiple of rounding of
 # the exact R'R; 1e-13 leaves room for 60 columns and several stackings.
@@ -125,7 +125,7 @@ def test_damaged_and_foreign_files_are_refused(case, tmp_path, monkeypatch):
     with pytest.raises(InputError, match="no such file"):
         Reduced.load(tmp_path / "absent")
     path.write_bytes(content)
-    monkeypatch.setattr("feasid.regression.triangle.LARGEST_FILE", 1000)
+    monkeypatch.setattr("feasid.identification.regression.triangle.LARGEST_FILE", 1000)
     with pytest.raises(LimitError, match="limit of 1000"):
         Reduced.load(path)
 

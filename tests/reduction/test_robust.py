@@ -9,7 +9,7 @@ from logs import arm_log
 
 import feasid
 from feasid.errors import InputError
-from feasid.regression import robust
+from feasid.identification.regression import robust
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import feasid
-from feasid.regression.folds import TOGETHER, Strata, StrataBuilder, triangularise
-from feasid.regression.triangle import Reduced
+from feasid.identification.regression.folds import TOGETHER, Strata, StrataBuilder, triangularise
+from feasid.identification.regression.triangle import Reduced
 
 SUMS = 1e-11  # some thousand products of numbers of order one, in another order
 DISTANCES = (0, 1, 2, 3, 4, 6, 8, 11, 15, 20)  # files of earlier versions hold products at these

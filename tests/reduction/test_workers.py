@@ -15,8 +15,8 @@ from robots import read_arm
 import feasid
 from feasid.cli import main
 from feasid.errors import InputError, LogError
-from feasid.regression.parallel import run_jobs
-from feasid.regression.triangle import Reduced
+from feasid.identification.regression.parallel import run_jobs
+from feasid.identification.regression.triangle import Reduced
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals")
 

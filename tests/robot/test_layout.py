@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import feasid
 from feasid import Body, Robot, Rotor
-from feasid.archive.members import ROBOT_KINDS
+from feasid.applications.archive.members import ROBOT_KINDS
 from feasid.core.arrays import DamagedError
 from feasid.core.codec import decode, encode
 from feasid.errors import DescriptionError, InputError

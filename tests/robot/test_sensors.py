@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 import feasid
 from feasid.errors import InputError
-from feasid.identifiability.base import base_parameters
+from feasid.parameters.identifiability.base import base_parameters
 from feasid.robot.bodies import Rotor
 from feasid.robot.variants import with_force_sensor
 

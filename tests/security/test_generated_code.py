@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from robots import ARM, read_arm
 
 import feasid
-from feasid.codegen.c import escape_comment, find_compiler
+from feasid.results.codegen.c import escape_comment, find_compiler
 from feasid.errors import InputError
 
 HOSTILE = [

@@ -7,8 +7,8 @@ from robots import ARM
 
 import feasid
 from feasid.errors import FeasidError, InputError
-from feasid.feasibility.constraints.affine import Block, Linear
-from feasid.feasibility.constraints.sets import feasible_set
+from feasid.parameters.feasibility.constraints.affine import Block, Linear
+from feasid.parameters.feasibility.constraints.sets import feasible_set
 
 ROBOT = feasid.load_robot(ARM).with_joint_terms()
 

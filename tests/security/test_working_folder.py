@@ -10,7 +10,7 @@ from logs import arm_parameters, simulate
 from robots import ARM, read_arm
 
 import feasid
-from feasid.regression.parallel import start_worker
+from feasid.identification.regression.parallel import start_worker
 
 ROOT = Path(__file__).parents[2]
 TRAP = "import pathlib\npathlib.Path({mark!r}).write_text(__name__)\nraise SystemExit(9)\n"
@@ -48,7 +48,7 @@ def test_workers_import_nothing_of_the_working_folder(trapped, monkeypatch, path
 
 
 def test_a_search_starts_the_same_workers():
-    from feasid.excitation import parallel_search
+    from feasid.applications.excitation import parallel_search
 
     assert parallel_search.start_worker is start_worker
 

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import feasid
-from feasid.effects.corrections import LogCorrection
-from feasid.effects.joint_terms import drive_key
-from feasid.effects.table import EFFECTS
+from feasid.identification.effects.corrections import LogCorrection
+from feasid.identification.effects.joint_terms import drive_key
+from feasid.identification.effects.table import EFFECTS
 from feasid.robot.joint_terms import RIPPLE, SEARCHED
 
 from .arms import RATE

@@ -18,7 +18,7 @@ from scipy.spatial.transform import Rotation
 from simulated import wrong_body
 
 import feasid
-from feasid.dynamics.floating import frame_jacobian
+from feasid.robot.dynamics.floating import frame_jacobian
 from feasid.robot import inertia
 
 RATE, SECONDS, TEST_SECONDS = 200.0, 20.0, 10.0

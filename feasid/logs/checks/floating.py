@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.dynamics.floating import (
+from feasid.robot.dynamics.floating import (
     FloatingMotion,
     base_index,
     frame_jacobian,
     rotation_matrices,
     rotation_vectors,
 )
-from feasid.dynamics.regressor import inverse_dynamics
+from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.logs.checks.findings import Finding
 from feasid.logs.filters import choose_cutoff, low_pass, settling_samples
 from feasid.logs.floating import (

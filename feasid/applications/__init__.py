@@ -1,0 +1,1 @@
+"""Everything that is done with a robot, a log or a fit."""

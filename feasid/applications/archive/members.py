@@ -1,0 +1,124 @@
+"""Archives of text and plain arrays, in which fits and online fits are kept.
+
+Each holds a record, a dataclass of `feasid.core.codec`, in ``model.json`` and ``arrays.npz``.
+Nothing of a file is executed or unpickled, and it names no other file.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+import feasid
+from feasid.core.arrays import (
+    MEANING,
+    DamagedError,
+    read_arrays,
+    require_moderate,
+    require_version,
+    unpack_archive,
+)
+from feasid.core.codec import Kinds, decode, encode, kinds
+from feasid.core.files import open_for_reading, write_atomically
+from feasid.errors import FeasidError, InputError, OutputError
+from feasid.parameters.feasibility.constraints.affine import Block, Linear
+from feasid.parameters.feasibility.constraints.sets import UserConstraints
+from feasid.robot.bodies import Body, Limits, Member, Rotor
+from feasid.robot.couplings import Coupling, Loop
+from feasid.robot.description import Robot
+from feasid.robot.drives import Drive
+from feasid.robot.known import Equality
+
+MAX_UNPACKED_BYTES = 256 * 1024 * 1024
+"""Bytes that an archive may unpack to."""
+
+CONTENT_ERRORS = (
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    np.linalg.LinAlgError,
+)
+"""Errors that damaged content raises."""
+
+ROBOT_KINDS = kinds(Robot, Body, Rotor, Drive, Member, Limits, Coupling, Loop)
+"""Parts of a robot; torques of the caller's own are code."""
+
+MODEL_KINDS = ROBOT_KINDS | kinds(UserConstraints, Block, Linear, Equality)
+"""Parts of a robot, and of constraints on its parameters."""
+
+T = TypeVar("T")
+
+
+def write_record(
+    path: str | Path,
+    record: Any,
+    known: Kinds,
+    head: Mapping[str, Any],
+    members: Mapping[str, str | bytes],
+    overwrite: bool,
+) -> None:
+    """Write a record, and further members of the archive; `head`: its format and version."""
+    arrays: dict[str, Any] = {}
+    text = encode(record, arrays, known)
+    model = {**head, "meaning": MEANING, "feasid": feasid.__version__, "record": text}
+    packed, buffer = io.BytesIO(), io.BytesIO()
+    np.savez_compressed(packed, **arrays)  # type: ignore[arg-type, unused-ignore] # 2.0 has no allow_pickle
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("model.json", json.dumps(model))
+        archive.writestr("arrays.npz", packed.getvalue())
+        for name, content in members.items():
+            archive.writestr(name, content)
+    write_atomically(path, buffer.getvalue(), overwrite=overwrite)
+
+
+def savable_options(options: Mapping[str, Any], known: Kinds) -> dict[str, Any]:
+    """The options that a file can hold; functions and solvers are left out."""
+    out = {}
+    for name, value in options.items():
+        with suppress(OutputError):
+            encode(value, {}, known)
+            out[name] = value
+    return out
+
+
+def read_members(path: str | Path, read: Callable[[str, Mapping[str, bytes]], T]) -> T:
+    """Result of `read` on the members of an archive; its exceptions become an InputError."""
+    try:
+        with open_for_reading(path, MAX_UNPACKED_BYTES) as file:
+            content = unpack_archive(file, str(path), MAX_UNPACKED_BYTES)
+        return read(str(path), content)
+    except FeasidError:
+        raise
+    except CONTENT_ERRORS as error:
+        raise InputError(f"{path} is not a saved fit: {error}", path=str(path)) from error
+
+
+def read_record(
+    path: str, content: Mapping[str, bytes], kind: type[T], known: Kinds, version: int, what: str
+) -> T:
+    """Decode the record; `what`: its kind; and, after a semicolon, the remedy for older files."""
+    model = json.loads(content["model.json"])
+    writer = model.get("feasid") or model["made"]["feasid"]  # until format 3
+    noun, remedy = what.split("; ")
+    require_version(path, f"{noun} saved by feasid {writer}; {remedy}", model, version)
+    name = f"arrays.npz of {path}"
+    packed = unpack_archive(io.BytesIO(content["arrays.npz"]), name, MAX_UNPACKED_BYTES)
+    arrays = read_arrays(packed)
+    for key, array in arrays.items():
+        if array.dtype.kind not in "fiub":
+            raise DamagedError(f"{name} holds {key!r} of {array.dtype}, which are no numbers")
+    require_moderate(arrays)
+    record = decode(model["record"], arrays, known)
+    if not isinstance(record, kind):
+        raise DamagedError(f"it holds no {noun}")
+    return record

@@ -1,0 +1,558 @@
+"""External torques by a generalised-momentum observer, with thresholds that follow from a fit.
+
+With the momentum p = M(q) dq and b(q, dq) = C' dq - g - friction, dp/dt = tau + b + tau_ext. The
+observer (De Luca and Mattone 2003; De Luca, Albu-Schaeffer, Haddadin and Hirzinger 2006)
+
+    r = k (p - integral of (tau + b + r) dt)
+
+follows tau_ext behind a first-order low-pass with the gain k, without accelerations. A torque
+sample is the mean over one period around its time, which differs from that of the positions by the
+delay of the fit; for a controller's commands it is often half a period earlier.
+
+Without contact r is the error of torque sensors and model behind the same low-pass: `ErrorLaw`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+from scipy.optimize import nnls
+from scipy.signal import lfilter
+
+from feasid.results.codegen.algorithms import Algorithms
+from feasid.results.codegen.c import CCode, compile_routines, find_compiler, write_code
+from feasid.results.codegen.expression import Expression, Graph
+from feasid.results.codegen.routine import BaseParameterModel, Routine, python_function
+from feasid.applications.control.live_signals import LiveSignals
+from feasid.core.arguments import Measured, Positive, Rate, checked, checked_methods
+from feasid.core.arrays import Array, Mask
+from feasid.core.text import quote
+from feasid.robot.dynamics.floating import frame_jacobian
+from feasid.errors import InputError
+from feasid.logs.motion import Run
+from feasid.identification.regression.folds import SLOW
+from feasid.robot.description import Robot
+
+SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
+"""Lengths of the words of `false_alarms`."""
+
+LONGEST_DELAY = 3.0
+"""Longest delay [samples] at which a torque may be used for an earlier sample."""
+
+SETTLED = 5.0
+"""Number of time constants after which the observer has forgotten its start: 0.7 % remain."""
+
+LEVELS = 200
+"""Levels whose crossings are counted, up to the largest error."""
+
+TAIL = 10
+"""Number of crossings of a level; rarer crossings are extrapolated from it. With 100, hardly any
+level has enough crossings, and on logs of seconds larger errors are three times as frequent as
+Gaussian ones; one crossing is too few to extrapolate from."""
+
+GAUSSIAN = 2.0
+"""Mean excess u^2 - u_0^2 of Gaussian errors; those of a model are bounded on one motion only."""
+
+PARTS, CONFIDENCE = 5, 0.95
+"""Parts of a log, and probability that errors on another motion are smaller than is assumed."""
+
+FEWEST = 5
+"""A joint whose errors cross every level less often has no known threshold."""
+
+REWEIGHTING_STEPS, SMALLEST = 4, 1e-3
+"""Steps towards the variance's own weights; least share that does not depend on the motion."""
+
+GAIN = 30.0
+"""Default gain of the observer [1/s], for which a saved fit keeps the errors."""
+
+GAP = 2.5
+"""Gap between two samples, in periods, after which the observer restarts."""
+
+
+def alarm_rate(text: str | float) -> float:
+    """Alarms per second of "1/hour", "0.5 / minute" or a number of them [Hz].
+
+    Raises InputError: it is neither.
+    """
+    if isinstance(text, str):
+        match = re.fullmatch(r"\s*(\d*\.?\d+)\s*/\s*([a-z]+)\s*", text)
+        if match is None or match[2] not in SECONDS:
+            raise InputError(
+                f"false_alarms must be like '1/hour', per {', '.join(SECONDS)}, or a number per "
+                f"second, not {text!r}",
+                option="false_alarms",
+            )
+        text = float(match[1]) / SECONDS[match[2]]
+    rate = float(text)
+    if not (np.isfinite(rate) and rate > 0):
+        raise InputError(f"false_alarms must be positive, not {text!r}", option="false_alarms")
+    return rate
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorLaw:
+    """Distribution of the observer's errors without contact, measured on held-out segments.
+
+    A joint's error behind the observer's low-pass has the variance
+
+        c_0 + c_1 s^2 + c_2 w + c_3 W^2:
+
+    of sensors and everything that does not depend on speed, of friction near standstill, of what
+    grows with the joint's own speed, and of inertias, whose torques grow with the square of all
+    speeds. s is the joint's slowness, w the square of its speed as a share of its fastest in the
+    log, W the sum of w over the joints; all behind the observer's low-pass. If W is larger than
+    anywhere in the log, nothing was measured there, and the standard deviation is extrapolated in
+    proportion to W.
+
+    We count how often a joint's error, in units of its standard deviation, rises above a level u.
+    Above the level u_0 that n of these crossings reach, the excess ``u^2 - u_0^2`` of a crossing's
+    peak is exponential if errors are Gaussian (Rice 1945). Its mean is estimated from the n, so
+    that the rate to expect beyond is
+
+        n / T (1 + (u^2 - u_0^2) / sum of excesses)^-n.
+
+    On another motion the model has other errors. How much their size varies is estimated from five
+    parts of the log: with the standard deviation d of the logarithms of their root mean squares,
+    95 % of sizes are below exp(t d sqrt(1 + 1/5)) times that of the log, where t is Student's
+    quantile for four degrees of freedom. Levels are raised by this factor.
+    """
+
+    gain: float  #: Of the observer [1/s].
+    coefficients: Array  #: Shape (dof, 4): c [(N m)^2 or N^2].
+    fastest: Array  #: Shape (dof,): largest speeds of the log [rad/s or m/s].
+    most: float  #: The largest W.
+    #: Shape (dof, k): levels up to the largest error, and how often they or a higher one were
+    #: crossed.
+    levels: Array
+    crossings: Array  #: See `levels`.
+    excesses: Array  #: Shape (dof,): sums of excesses over u_0.
+    seconds: float  #: T.
+    widening: Array  #: Shape (dof,): factor on levels for the errors of another motion.
+
+    @classmethod
+    def from_errors(
+        cls, parts: Iterable[tuple[Run, Array]], gain: float, delay: float, joints: Sequence[str]
+    ) -> ErrorLaw:
+        """Identify the law from runs with the errors of their torques, shape (N, dof) each.
+
+        `parts`: iterable of (Run, ndarray); `gain`: of the observer [1/s]; `delay`: by which the
+        runs' torques are behind the motion [s]. Raises InputError: the log is too short.
+        """
+        runs = [(run, e) for run, e in parts if len(run) > SETTLED / gain * run.rate]
+        if not runs:
+            raise InputError(
+                f"thresholds need a log in memory with runs of more than {SETTLED / gain:.2g} s"
+            )
+        fastest = np.max([np.abs(run.dq).max(axis=0) for run, _ in runs], axis=0)
+        fastest = np.where(fastest > 0, fastest, 1.0)
+        observed = [observer_errors(run, e, gain, delay, fastest) for run, e in runs]
+        errors, features = (np.concatenate(x) for x in zip(*observed, strict=True))
+        columns = zip(errors.T, features.transpose(1, 0, 2), strict=True)
+        variances = np.array([_fit_variance(f, e**2) for e, f in columns])
+        scaled = [np.abs(e) / _deviations(variances, f) for e, f in observed]
+        reach = np.max([z.max(axis=0) for z in scaled], axis=0)
+        levels = np.linspace(0.0, reach, LEVELS, axis=1)
+        counts = np.array([sum(_crossings(z, u).sum(axis=0) for z in scaled) for u in levels.T]).T
+        counts = np.maximum.accumulate(counts[:, ::-1], axis=1)[:, ::-1].astype(np.float64)
+        if counts[:, 0].min() < FEWEST:
+            joint = joints[int(np.argmin(counts[:, 0]))]
+            raise InputError(
+                f"the error of joint {joint} on held-out segments of the log crosses "
+                f"every level less than {FEWEST} times: record a longer log",
+                joint=joint,
+            )
+        tails = np.arange(len(levels)), _tail_ends(counts)
+        excesses = [
+            sum(float(np.sum(_stretch_maxima(z[:, j], u) ** 2 - u**2)) for z in scaled)
+            for j, u in enumerate(levels[tails])
+        ]
+        return cls(
+            gain,
+            variances,
+            fastest,
+            float(np.sqrt(features[:, 0, 3].max())),
+            levels,
+            counts,
+            np.maximum(excesses, GAUSSIAN * counts[tails]),
+            float(sum(len(e) / run.rate for (e, _), (run, _) in zip(observed, runs, strict=True))),
+            _widening(np.concatenate(scaled)),
+        )
+
+    def crossing_levels(self, rate: float) -> Array:
+        """Levels (dof,), in deviations, that errors of all joints together cross at `rate` [1/s].
+
+        Every joint crosses its level equally often, if it crosses any level so often.
+
+        Raises InputError: no levels are crossed so often.
+        """
+        most = float(self.crossings[:, 0].sum()) / self.seconds
+        if rate > most:
+            raise InputError(
+                f"false_alarms of {rate:.3g} per second are more than errors cross any level "
+                f"({most:.3g} per second): ask for fewer",
+                option="false_alarms",
+            )
+        share, out = rate * self.seconds / len(self.levels), []
+        rows = zip(
+            self.levels, self.crossings, _tail_ends(self.crossings), self.excesses, strict=True
+        )
+        for levels, crossings, tail, excess in rows:
+            remaining = crossings[tail]
+            if share >= remaining:
+                out.append(levels[np.flatnonzero(crossings >= min(share, crossings[0]))[-1]])
+            else:
+                beyond = excess * ((remaining / share) ** (1.0 / remaining) - 1.0)
+                out.append(np.sqrt(levels[tail] ** 2 + beyond))
+        return np.array(out) * self.widening
+
+
+def delayed_errors(run: Run, errors: Array, delay: float) -> tuple[Run, Array]:
+    """A run whose torques come later by `delay` [s], and its torques' errors then, (N, dof)."""
+    if not delay:
+        return run, errors
+    tau = np.stack([np.interp(run.t - delay, run.t, x) for x in run.tau.T], axis=1)
+    return replace(run, tau=tau), errors + tau - run.tau
+
+
+def observer_errors(
+    run: Run, errors: Array, gain: float, delay: float, fastest: Array
+) -> tuple[Array, Array]:
+    """Observed errors (N, dof), and the regressors of their variance (N, dof, 4)."""
+    step = gain / run.rate / (1.0 + 0.5 * gain / run.rate)
+    decay = [1.0, step - 1.0]
+    observed = lfilter([0.5 * step, 0.5 * step], decay, errors, axis=0)
+    observed += lfilter([step, -step], decay, delay * run.rate * (run.tau - run.tau[0]), axis=0)
+    slow = lfilter([step], decay, np.exp(-((run.dq / SLOW) ** 2)), axis=0)
+    speed = lfilter([step], decay, (run.dq / fastest) ** 2, axis=0)
+    every = np.repeat(speed.sum(axis=1)[:, None], speed.shape[1], axis=1)
+    features = np.stack([np.ones_like(slow), slow**2, speed, every**2], axis=2)
+    begin = round(SETTLED / gain * run.rate)
+    return observed[begin:], features[begin:]
+
+
+def _fit_variance(features: Array, squares: Array) -> Array:
+    """Coefficients >= 0 with which features (N, 4) explain squares (N,), in relative error."""
+    unit = max(float(squares.mean()), np.finfo(np.float64).tiny)
+    coefficients, size = np.array([unit, 0.0, 0.0, 0.0]), np.full(len(squares), unit)
+    for _ in range(REWEIGHTING_STEPS):
+        coefficients = nnls(features * (unit / size)[:, None], squares / size)[0] * unit
+        size = np.maximum(features @ coefficients, SMALLEST * unit)
+    coefficients[0] = max(coefficients[0], SMALLEST * unit)
+    return np.asarray(coefficients)
+
+
+def _deviations(coefficients: Array, features: Array) -> Array:
+    """Standard deviations (N, dof) of features (N, dof, 4)."""
+    return np.asarray(np.sqrt(np.einsum("nkf,kf->nk", features, coefficients)))
+
+
+def _widening(errors: Array) -> Array:
+    """How many times larger errors (N, dof) may be on another motion, (dof,); see `ErrorLaw`."""
+    sizes = [np.sqrt(np.mean(part**2, axis=0)) for part in np.array_split(errors, PARTS)]
+    deviation = np.std(np.log(np.maximum(sizes, SMALLEST)), axis=0, ddof=1)
+    quantile = stats.t.ppf(CONFIDENCE, PARTS - 1)
+    return np.asarray(np.exp(quantile * np.sqrt(1.0 + 1.0 / PARTS) * deviation))
+
+
+def _crossings(sizes: Array, level: Array | float) -> Mask:
+    """Where sizes (N, ...) rise beyond a level, shape (N - 1, ...)."""
+    beyond = sizes > level
+    return np.asarray(beyond[1:] & ~beyond[:-1])
+
+
+def _stretch_maxima(sizes: Array, level: float) -> Array:
+    """The maxima of all intervals above a level that begin below it."""
+    begins = np.flatnonzero(_crossings(sizes, level)) + 1
+    return np.asarray(np.maximum.reduceat(sizes, begins) if len(begins) else np.zeros(0))
+
+
+def _tail_ends(crossings: Array) -> npt.NDArray[np.intp]:
+    """Place of the last level with `TAIL` crossings, or half of the most, per row."""
+    enough = crossings >= np.minimum(TAIL, 0.5 * crossings[:, :1])
+    return np.asarray(enough.shape[1] - 1 - np.argmax(enough[:, ::-1], axis=1))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ObserverModel(BaseParameterModel):
+    """The routines of a `BaseParameterModel`, and the step of the observer as a routine "observer".
+
+    Its outputs are external torques, thresholds, and the state for the next step: integrals,
+    slowness and squared speeds of the joints, zeros at rest.
+    """
+
+    period: float
+    delay: float
+    law: ErrorLaw
+    levels: Array
+
+    def routine(self, kind: str) -> Routine:
+        """One of `feasid.results.codegen.routine.ROUTINES`, or "observer"."""
+        if kind != "observer":
+            return super().routine(kind)
+        law = self.law
+        graph, dof = Graph(), self.robot.dof
+        q, dq, tau = (graph.inputs(name, dof) for name in ("q", "dq", "tau"))
+        state, still = graph.inputs("state", 3 * dof), [graph.as_expression(0.0)] * dof
+        model = Algorithms(graph, self.robot, self._parameters(graph), q, dq, still)
+        half = 0.5 * self.period
+        follow = law.gain / (1.0 + law.gain * half)
+        torque, integral = [], []
+        slowness: list[Expression] = []
+        speeds: list[Expression] = []
+        for k, (momentum, rate) in enumerate(zip(*model.momentum(), strict=True)):
+            residual = follow * (momentum - (state[k] + (half + self.delay) * tau[k] + half * rate))
+            torque.append(residual)
+            integral.append(state[k] + self.period * (tau[k] + rate + residual))
+            ratio, share = dq[k] * (1.0 / SLOW), dq[k] * (1.0 / float(law.fastest[k]))
+            for filter_state, now, into in (
+                (state[dof + k], graph.apply_function("exp", -(ratio * ratio)), slowness),
+                (state[2 * dof + k], share * share, speeds),
+            ):
+                into.append(filter_state + follow * self.period * (now - filter_state))
+        every = graph.sum_terms(speeds)
+        ahead = every * (1.0 / law.most) - 1.0
+        growth = 1.0 + 0.5 * (ahead + graph.apply_function("abs", ahead))
+        limit = []
+        scaled = law.coefficients * self.levels[:, None] ** 2
+        for c, s, w in zip(scaled.tolist(), slowness, speeds, strict=True):
+            moving = c[2] * graph.apply_function("abs", w)  # negative ones: the self-test's state
+            variance = c[0] + c[1] * (s * s) + moving + c[3] * (every * every)
+            limit.append(growth * graph.apply_function("sqrt", variance))
+        inputs = (("q", dof), ("dq", dof), ("tau", dof), ("state", 3 * dof))
+        return Routine(kind, inputs, (*torque, *limit, *integral, *slowness, *speeds))
+
+
+@checked_methods
+@dataclass(frozen=True, eq=False)
+class ContactEstimate:
+    """Estimated external torques at one sample."""
+
+    t: float  #: [s]
+    #: Shape (dof,): what pushes the joints from outside, behind the observer's low-pass [N m or N].
+    torque: Array
+    threshold: Array  #: Shape (dof,): external torque above which contact is reported.
+    joints: Mask  #: Shape (dof,): where it is.
+    #: Whether the motion is faster than the fitted log's anywhere: no rate is promised there.
+    extrapolated: bool
+    robot: Robot  #: The robot on which the forces act.
+    q: Array  #: Shape (dof,): the posture, by which `wrench` is computed.
+
+    @property
+    def contact(self) -> bool:
+        """Whether the external torque of any joint exceeds its threshold."""
+        return bool(self.joints.any())
+
+    def wrench(self, link: str) -> Array:
+        """Moment and force on one link that best explain the external torques.
+
+        This is least squares with the link's Jacobian. If fewer than six joints carry the link, or
+        the Jacobian is singular, it is the smallest of all solutions.
+
+        Parameters
+        ----------
+        link : str
+            A body or a link that is fixed to one.
+
+        Returns
+        -------
+        ndarray, shape (6,)
+            Moment about the link's origin, then force, in base axes [N m, N].
+
+        Raises
+        ------
+        InputError
+            No moving body carries a link of this name.
+        """
+        jacobian = frame_jacobian(self.robot, self.q, link)[0]
+        return np.asarray(np.linalg.lstsq(jacobian.T, self.torque, rcond=1e-9)[0])
+
+
+@checked
+class ExternalTorque:
+    """Contact from joint torques: an observer with thresholds from held-out parts of a log.
+
+    The generalised-momentum observer of De Luca and Mattone (2003) with the identified model,
+    friction included; see `feasid.applications.control.external_torque`. The thresholds do not change while it
+    runs.
+
+    Parameters
+    ----------
+    fit : feasid.Fit
+        Fit of a kinematic tree whose joints have one degree of freedom, with its log in memory. A
+        saved fit keeps what the default `gain` needs.
+    rate : float
+        Samples per second [Hz].
+    false_alarms : str or float
+        How often all joints together may report contact where there is none: "1/hour", or a number
+        per second. Thresholds follow from errors on held-out parts of the fitted log, at its
+        sampling rate, and from how much these parts differ; on a motion that is very different
+        from the log's, alarms can be more frequent.
+    gain : float
+        Gain of the observer [1/s]: after 1 / gain seconds, the estimate of a constant push has
+        reached two thirds of it.
+    delay : float, optional
+        Delay of the torques passed to `update` relative to the motion [s]; default as in the fitted
+        log.
+    backend : {"auto", "c", "python"}
+        As of `feasid.ComputedTorque`.
+
+    Attributes
+    ----------
+    notes : tuple of str
+        Joints whose threshold exceeds their rated torque, so that contact is not detected there.
+    restarts : int
+        Number of restarts after missing samples.
+
+    Raises
+    ------
+    InputError
+        An argument cannot be used; the message names it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import feasid
+    >>> log = feasid.datasets.load("wam7")
+    >>> observer = feasid.ExternalTorque(feasid.fit(log, calibration=None), 500.0)
+    >>> found = observer.update(0.0, *np.zeros((3, 7)))
+    >>> found.contact, found.torque.shape
+    (False, (7,))
+    """
+
+    def __init__(
+        self,
+        fit: Any,
+        rate: Rate,
+        false_alarms: str | float = "1/hour",
+        *,
+        gain: Positive = GAIN,
+        delay: float | None = None,
+        backend: Literal["auto", "c", "python"] = "auto",
+    ) -> None:
+        if not hasattr(fit, "log_options"):
+            raise InputError(f"fit must be a Fit or what feasid.load read, not {quote(fit)}")
+        self.robot: Robot = fit.robot
+        levels = (law := fit.error_law(gain)).crossing_levels(alarm_rate(false_alarms))
+        plain = BaseParameterModel.from_robot(self.robot, fit.base)
+        self.signals = LiveSignals.from_fit(fit, delay)
+        late = self.signals.delay
+        if abs(late) * rate > LONGEST_DELAY:
+            raise InputError(
+                f"torques are {1e3 * late:.3g} ms behind the motion, more than {LONGEST_DELAY:g} "
+                "samples: align them before update(), and pass the remaining delay as delay="
+            )
+        parts = plain.robot, plain.base, plain.beta
+        self.model = ObserverModel(*parts, period=1.0 / rate, delay=late, law=law, levels=levels)
+        self.gain, self.rate, self.false_alarms = gain, rate, false_alarms
+        self.restarts = 0
+        self._variances = v = law.coefficients * levels[:, None] ** 2
+        widest = np.sqrt(v[:, 0] + np.maximum(v[:, 1], v[:, 2] + v[:, 3] * law.most**2))
+        efforts = {body.joint: body.limits.effort for body in self.robot.bodies}
+        self.notes = tuple(
+            f"threshold of joint {joint} reaches {wide:.3g}, wider than its rated torque of "
+            f"{effort:.3g}: contact there is not detected"
+            for joint, wide in zip(self.robot.coordinates, widest, strict=True)
+            if (effort := efforts.get(joint)) is not None and wide > effort
+        )
+        self._step, self.backend = self._compile_step(backend)
+        self._state = np.zeros(3 * self.robot.dof)
+        self._last: float | None = None
+
+    def _compile_step(self, backend: str) -> tuple[Callable[..., Sequence[float] | Array], str]:
+        if backend == "c" or (backend == "auto" and find_compiler() is not None):
+            try:
+                return compile_routines(self.model, ("observer",))["observer"], "c"
+            except InputError:
+                if backend == "c":
+                    raise
+        function = python_function(self.model.routine("observer"))
+        return lambda *arrays: function(*(a.tolist() for a in arrays)), "python"
+
+    def update(self, t: float, q: Measured, dq: Measured, tau: Measured) -> ContactEstimate:
+        """Take one sample.
+
+        Parameters
+        ----------
+        t : float
+            Time [s]. After a gap of several periods the observer restarts.
+        q, dq, tau : array_like, shape (dof,)
+            Measured positions, velocities and torques, in the units of the fitted log's columns:
+            the units, signs and torque gains of the fit are applied [rad or m, per s; N m or N].
+
+        Returns
+        -------
+        ContactEstimate
+
+        Raises
+        ------
+        InputError
+            An input has another shape, or a number of a joint is not finite.
+        """
+        dof, arrays = self.robot.dof, self.signals.read(q, dq, tau)
+        gap = self._last is not None and not 0.0 < (t - self._last) * self.rate < GAP
+        self.restarts += gap
+        begins, self._last = gap or self._last is None, t
+        out = np.array(self._step(*arrays, self._state))
+        if begins:  # the integral at which nothing pushes
+            period = 1.0 / self.rate
+            free = out[:dof] * (1.0 / self.gain + 0.5 * period - period)
+            self._state = np.r_[out[2 * dof : 3 * dof] + free, out[3 * dof :]]
+            out[:dof] = 0.0
+        else:
+            self._state = out[2 * dof :]
+        torque, limit = out[:dof], out[dof : 2 * dof]
+        beyond = np.abs(torque) > limit
+        fast = bool(self._state[2 * dof :].sum() > self.model.law.most)
+        return ContactEstimate(t, torque, limit, beyond, fast, self.robot, arrays[0])
+
+    def export_c(
+        self, path: str | Path, *, precision: str = "double", overwrite: bool = False
+    ) -> CCode:
+        """Write the observer's step as C99, together with gravity and friction.
+
+        ``arm_observer(q, dq, tau, state, out)``: the first DOF numbers of `out` are external
+        torques, the next DOF their thresholds, the last 3 DOF the state to pass on to the next
+        step. Start with a state of zeros while the robot is at rest. Joint k reports contact if
+        ``fabs(out[k]) > out[DOF + k]``. Call the function at the rate of this object.
+
+        Parameters
+        ----------
+        path : path
+            Ends in ``.c``; the header gets the same name with ``.h``.
+        precision : {"double", "float"}
+        overwrite : bool
+
+        Returns
+        -------
+        feasid.results.codegen.c.CCode
+
+        Raises
+        ------
+        InputError
+            The fitted log has other units, signs or torque gains, which the code does not apply.
+        OutputError
+            A file exists and `overwrite` is False.
+        """
+        self.signals.require_plain("the C code of an observer")
+        kinds = ("observer", "gravity", "friction")
+        return write_code(self.model, path, precision, kinds, overwrite=overwrite)
+
+    @property
+    def least_push(self) -> Array:
+        """Smallest constant torque at each joint that is detected in slow motion [N m or N]."""
+        return np.asarray(np.sqrt(self._variances[:, 0]))
+
+    def __repr__(self) -> str:
+        limits = ", ".join(f"{x:.2g}" for x in self.least_push)
+        lines = [
+            f"external torques of {self.robot.name!r} at {self.rate:g} Hz: thresholds in slow "
+            f"motion {limits}, false alarms {self.false_alarms}"
+        ]
+        return "\n".join([*lines, *self.notes])

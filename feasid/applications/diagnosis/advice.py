@@ -1,0 +1,388 @@
+"""Problems of a log, by a fit of it: corrected errors, features that the model lacks, and contacts.
+
+The log's columns and large errors come first (`feasid.identification.effects.log_check`). The log is fitted with
+the options that they propose; the table of the fit's search (`feasid.identification.effects.selection`) holds the
+errors that it corrected and what it only reports. An option is proposed only if the fit with it
+predicts held-out segments better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations, pairwise
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+
+from feasid.identification.assessment.checks import unexplained_joints
+from feasid.identification.assessment.quality import joints_that_follow
+from feasid.core.arguments import checked
+from feasid.core.threads import one_thread
+from feasid.identification.effects.corrected_log import CorrectedLog, UncorrectedLog
+from feasid.identification.effects.corrections import NOTHING
+from feasid.identification.effects.log_check import AdviceSearch, LogCheck, check_log, confirm_advice
+from feasid.identification.effects.log_findings import check_excitation
+from feasid.identification.effects.search import SIMPLE, EffectSearch
+from feasid.identification.effects.table import EFFECTS, Mistake
+from feasid.errors import FeasidError
+from feasid.identification.estimation.held_out import RULES
+from feasid.robot.formats.fit_robot import resolve_robot, with_shared_motors
+from feasid.identification.fit import fit
+from feasid.identification.result import Fit
+from feasid.logs.checks.findings import Diagnosis, Finding, sort_findings
+from feasid.logs.floating import robot_floats
+from feasid.logs.motion import Rows, Run, excluded_blocks
+from feasid.logs.recording import Recording
+from feasid.core.options.complete import check_options, document_options, select_options
+from feasid.core.options.tables import DiagnoseOptions, LogOptions
+from feasid.identification.regression.reduce import Log, complete_filter_options, open_sources
+from feasid.robot.description import Robot
+
+LOWER = 0.5
+"""Share of the equations' cut-off that is tried where positions are coarse: the squared noise of
+accelerations below it falls to a thirtieth."""
+
+RATIOS = tuple(s * r for s in (1.0, -1.0) for r in (0.25, 0.35, 0.5, 0.71, 1.0, 1.4, 2.0, 2.8, 4.0))
+"""Ratios of a motor that moves two joints, close enough for a score test to see those between."""
+
+EQUAL_RATIOS = 0.98
+"""Share of what one ratio saves with which half or twice of it counts as saving the same."""
+
+NEIGHBOURS = 2
+"""Largest distance in the tree of two joints that may share motors: those of a wrist, or of a
+parallelogram."""
+
+MOST_MOTORS = 3
+"""Largest number of motors of two joints that are searched."""
+
+LEFT, EITHER = 0.6, 0.95
+"""Such a motor must reduce the product of its joints' held-out errors to the square of the first
+share, and neither error may exceed the second share, because another motor may add to it."""
+
+CONTACT = 12.0
+"""Robust deviations of a residual beyond which a contact is suspected."""
+
+MOST_LEFT_OUT = 0.1
+"""Share of the rows up to which outliers are called contacts; with more of them the model is
+wrong."""
+
+LOADED, CERTAIN = 0.2, 4.0
+"""A last body whose mass differs from the described one by more than this share, and by so many
+standard errors, has a load that the description lacks, or lacks one."""
+
+
+@checked
+@document_options(DiagnoseOptions)
+@one_thread()
+def diagnose(
+    log: Log | Sequence[Log],
+    robot: Robot | str | Path | None = None,
+    **options: Unpack[DiagnoseOptions],
+) -> Diagnosis:
+    """Find what is wrong with a log, and which options of a fit correct it.
+
+    The log is prepared as in `feasid.fit`. An option is proposed only if a feasible model that is
+    fitted with it predicts held-out segments of the log better. Errors that a fit corrects by
+    itself are reported as notes.
+
+    Parameters
+    ----------
+    log : DataFrame, mapping of arrays, path or Recording, or a sequence of these
+        Several logs are checked one by one, and then fitted together to find logs that differ from
+        the others, and in what.
+    robot : Robot or path, optional
+        Default ``log.attrs["robot"]``.
+    **options
+        Those of `feasid.logs.frame.prepare`, and motors that move several joints.
+
+    Returns
+    -------
+    Diagnosis
+        A problem of the log is a finding and not an exception.
+
+    Raises
+    ------
+    InputError
+        There is no robot, or an option does not exist.
+    """
+    asked = check_options(DiagnoseOptions, options, "diagnose")
+    robot = with_shared_motors(resolve_robot(log, robot), asked.get("couplings"))
+    sources = open_sources(log)
+    if len(sources) > 1:
+        return _diagnose_together([s for s in sources if isinstance(s, Recording)], robot, asked)
+    recording = Recording.from_source(sources[0])
+    check = check_log(recording, robot, asked)
+    if not check.usable:
+        return check.diagnosis
+    found = [*check.diagnosis, *_fit_findings(recording, check)]
+    return replace(check.diagnosis, findings=sort_findings(found))
+
+
+def _diagnose_together(
+    logs: Sequence[Recording], robot: Robot, asked: Mapping[str, Any]
+) -> Diagnosis:
+    """What is wrong with each log, and which differs from the others in a fit of all."""
+    checks = [check_log(log, robot, asked, thorough=False) for log in logs]
+    names = [Path(log.name).name or f"log {k}" for k, log in enumerate(logs, start=1)]
+    findings = [
+        replace(f, message=f"{name}: {f.message}")
+        for name, check in zip(names, checks, strict=True)
+        for f in check.diagnosis
+        if f.level != "note"
+    ]
+    usable = [log for log, check in zip(logs, checks, strict=True) if check.usable]
+    table = ""
+    if len(usable) > 1:
+        try:
+            fitted = fit(usable, robot, diagnose=False, **asked)
+        except FeasidError as error:
+            findings.append(Finding("unusable", "error", str(error)))
+        else:
+            table = "" if fitted.logs is None else str(fitted.logs)
+            differing = () if fitted.logs is None else fitted.logs.notes
+            findings += [Finding(n.code, "warning", str(n), values=n.values) for n in differing]
+    samples, seconds = (
+        sum(getattr(c.diagnosis, name) for c in checks) for name in ("samples", "duration")
+    )
+    rate = checks[0].diagnosis.rate
+    return Diagnosis(sort_findings(findings), samples, seconds, rate, table=table)
+
+
+def _fit_findings(recording: Recording, check: LogCheck) -> list[Finding]:
+    """What a fit of the corrected log finds, and what its residual shows."""
+    options = _fit_options(check)
+    reading = complete_filter_options(select_options(LogOptions, options), "diagnose")
+    motion = recording.motion(check.search.robot, **reading)
+    found = check_excitation(motion, check.search.robot)
+    try:
+        fitted = fit(recording, check.search.robot, diagnose=False, **options)
+    except FeasidError as error:
+        return [*found, Finding("unusable", "error", str(error))]
+    found += [Finding("calibrated", "note", str(note)) for note in fitted.calibration.notes]
+    found += _coarse_finding(fitted, recording, check)
+    found += _unexplained_joints(fitted) + _load_finding(fitted)
+    motors, fitted = _shared_motors(fitted, motion.runs, recording, check)
+    found += motors
+    found += _selection_findings(fitted)
+    trial = _trial_of(fitted, motion.runs)
+    return found if trial is None else [*found, *_contact_findings(trial, check.search)]
+
+
+def _selection_findings(fitted: Fit) -> list[Finding]:
+    """Results of the fit's own search: terms that it added, and effects that no fit models."""
+    out = []
+    for note in fitted.notes:
+        values = dict(note.values)
+        joints = tuple(values.get("joints", ()))
+        if note.code == "term-added":
+            kind = next(e.name for e in EFFECTS.values() if values["term"] in e.terms)
+            out.append(Finding(kind, "note", str(note), joints=joints, evidence="dynamics"))
+        elif note.code == "lacking":
+            level = "warning" if values["gain"] >= RULES["feature"].share else "note"
+            terms = EFFECTS[values["kind"]].terms
+            finding = Finding(
+                values["kind"], level, str(note), joints=joints, values=values, evidence="dynamics"
+            )
+            if terms:
+                options = {"candidates": terms}
+                finding = _finding_with_options(finding, options, values["gain"])
+            out.append(finding)
+    return out
+
+
+def _trial_of(fitted: Fit, runs: Sequence[Run]) -> CorrectedLog | None:
+    """The fitted log and its feasible model row by row; None where a fit is not calibrated."""
+    base, estimate = fitted.base, fitted.estimate
+    robot = base.robot
+    plain = robot.dof == robot.axes == len(robot.bodies) and not robot.loops
+    cutoff = fitted.reduced.cutoff
+    if estimate.covariance is None or not (plain and cutoff and fitted.reduced.strata):
+        return None
+    if robot_floats(robot) or any(run.free is not None for run in runs):
+        return None
+    own = tuple(fitted.calibration.correction.correct_run(run, robot) for run in runs)
+    decided = (fitted.reduced, fitted.estimator, fitted.delay, fitted.description)
+    setup = UncorrectedLog(base, fitted.options, own, float(cutoff), *decided)
+    return CorrectedLog(setup, NOTHING, estimate.noise, estimate.prior_weight, estimate.delta)
+
+
+def find_shared_motor(trial: CorrectedLog) -> tuple[Mistake, float] | None:
+    """The motor of two joints that saves most of the held-out error, and the share.
+
+    A ratio other than a power of two is one more coefficient, and must save as much more; where
+    one joint's motor explains most, ratios differ little, and the one nearest to 1 is taken.
+    """
+    robot, joints = trial.base.robot, trial.rows.joints
+    if robot.couplings or robot.loops:
+        return None
+    known = {frozenset(d.coupling) for d in robot.drives if len(d.coupling) > 1}
+    pairs = [(j, k) for j, k in combinations(joints, 2) if k - j <= NEIGHBOURS]
+    pairs = [p for p in pairs if frozenset(robot.joints[j] for j in p) not in known]
+    best = EffectSearch.best_of(
+        trial,
+        [Mistake("coupling", j, r, k) for j, k in pairs for r in RATIOS],
+        lambda m: EQUAL_RATIOS ** abs(np.log2(abs(m.number))),
+    )
+    if best is None:
+        return None
+    motor = best[0]
+    near = [replace(motor, number=motor.number * f) for f in np.geomspace(0.8, 1.25, 9)]
+    finer = EffectSearch.best_of(trial, near)
+    plain = float(np.log2(abs(motor.number))).is_integer()
+    return best if finer is None or (plain and SIMPLE * finer[1] < best[1]) else finer
+
+
+def _shared_motors(
+    fitted: Fit, runs: Sequence[Run], recording: Recording, check: LogCheck
+) -> tuple[list[Finding], Fit]:
+    """Motors of two joints with which both joints are predicted far better, and the fit with them.
+
+    Elasticity or another friction law would explain at most one of the two joints.
+    """
+    found: list[Finding] = []
+    names, motors = fitted.description.joints, dict[str, dict[str, float]]()
+    for _ in range(MOST_MOTORS):
+        trial = _trial_of(fitted, runs)
+        best = None if trial is None else find_shared_motor(trial)
+        if best is None or (1.0 - best[1]) ** len(names) > LEFT:
+            break  # the linear prediction does not see half of what a fit would have to gain
+        motor, _ = best
+        a, b = names[motor.joint], names[motor.other]
+        factors = {a: 1.0, b: float(f"{motor.number:.2g}")}
+        motors = {**motors, f"{a}_{b}": factors}
+        options = {**_fit_options(check), "couplings": motors}
+        after = _fit_or_none(recording, check.search.robot, options)
+        if after is None:
+            break
+        pair = [motor.joint, motor.other]
+        left = after.quality.errors.model[pair] / fitted.quality.errors.model[pair]
+        if not (np.prod(left) < LEFT**2 and left.max() < EITHER):
+            break
+        text = (
+            f"a motor moves both joints: with inertia and friction along dq[{a}] "
+            f"{'+' if factors[b] > 0 else '-'} {abs(factors[b]):.2g} dq[{b}] their errors on "
+            f"held-out segments fall to {left[0]:.0%} and {left[1]:.0%}"
+        )
+        more = {"couplings": {f"{a}_{b}": factors}}
+        gain = held_out_fall(fitted, after)
+        values = {"ratio": factors[b]}
+        finding = Finding("coupling", "warning", text, joints=(a, b), values=values)
+        found.append(_finding_with_options(finding, more, gain))
+        fitted = after
+    return found, fitted
+
+
+def _fit_options(check: LogCheck) -> dict[str, Any]:
+    """Options of a fit of the corrected log; the robot already has its drives."""
+    return {k: v for k, v in check.search.options.items() if k != "couplings"}
+
+
+def _finding_with_options(finding: Finding, options: Mapping[str, Any], gain: float) -> Finding:
+    remedy = ", ".join(f"{k}={v}" for k, v in options.items())
+    advised = replace(finding, options=options, gain=gain, remedy=remedy)
+    return replace(advised, level="warning", evidence="dynamics")
+
+
+def _fit_or_none(recording: Recording, robot: Robot, options: Mapping[str, Any]) -> Fit | None:
+    try:
+        return fit(recording, robot, diagnose=False, **options)
+    except FeasidError:
+        return None
+
+
+def held_out_fall(before: Fit, after: Fit) -> float:
+    """Share by which held-out errors fall, as the geometric mean over joints."""
+    old, new = (f.quality.errors.model for f in (before, after))
+    alive = (old > 0) & (new > 0)
+    return 1.0 - float(np.exp(np.mean(np.log(new[alive] / old[alive])))) if alive.any() else 0.0
+
+
+def _unexplained_joints(fitted: Fit) -> list[Finding]:
+    """Joints whose torque does not depend on the motion, or whose residual does."""
+    most = unexplained_joints(fitted.evidence)
+    if 2 * len(most) > len(fitted.evidence.joints):
+        text = (
+            "most torques are not explained by the motion: check that torques and motion belong "
+            "together: robot, columns, time"
+        )
+        return [Finding("unexplained", "error", text, joints=tuple(most), evidence="dynamics")]
+    text = "no better predicted than without a model"
+    findings = [Finding("unexplained", "warning", text, joints=(j,), evidence="dynamics")
+                for j in most]  # fmt: skip
+    for joint, kind in joints_that_follow(fitted.evidence).items():
+        text = f"the error of its torque follows the {kind}: the model lacks a term"
+        findings.append(Finding("unexplained", "note", text, joints=(joint,), evidence="dynamics"))
+    return findings
+
+
+def _coarse_finding(fitted: Fit, recording: Recording, check: LogCheck) -> list[Finding]:
+    """Positions whose resolution biases the fit, and a cut-off with which it does not."""
+    said = [n for n in fitted.notes if n.code == "coarse"]
+    if not said or not fitted.reduced.cutoff:
+        return []
+    finding = Finding("coarse", "warning", str(said[0]), values=said[0].values)
+    more = {"cutoff": fitted.reduced.cutoff * LOWER}
+    after = _fit_or_none(recording, check.search.robot, {**_fit_options(check), **more})
+    if after is None or any(n.code == "coarse" for n in after.notes):
+        return [finding]
+    remedy = f"cutoff={more['cutoff']:g}, with which the bias is less than a standard error"
+    return [replace(finding, options=more, remedy=remedy, evidence="dynamics")]
+
+
+def _load_finding(fitted: Fit) -> list[Finding]:
+    """A last body that is much heavier or lighter than described."""
+    robot, covariance = fitted.description, fitted.estimate.covariance
+    column = int(robot.inertial_columns[-1][9])
+    described = float(robot.values[column])
+    if covariance is None or not described > 0:
+        return []
+    mass = float(fitted.robot.values[column])
+    change, deviation = mass - described, float(np.sqrt(covariance[column, column]))
+    if abs(change) < max(LOADED * described, CERTAIN * deviation):
+        return []
+    body = robot.bodies[-1]
+    text = (
+        f"the last body weighs {mass:.3g} +- {deviation:.1g} kg, the description says "
+        f"{described:.3g} kg: a load that it {'lacks' if change > 0 else 'has and the log lacks'}?"
+    )
+    return [Finding("payload", "note", text, joints=(body.joint,), evidence="dynamics")]
+
+
+def _contact_findings(trial: CorrectedLog, search: AdviceSearch) -> list[Finding]:
+    """Segments in which a joint's torque is far from what its motion explains elsewhere."""
+    rows, out = trial.rows, []
+    rest = trial.held_out_residuals / trial.row_deviations
+    for j in rows.joints:
+        own = rows.joint == j
+        e, t = rest[own], rows.t[own]
+        spread = 1.4826 * float(np.median(np.abs(e - np.median(e))))
+        away = np.abs(e - np.median(e)) > CONTACT * max(spread, 1e-300)
+        far = np.flatnonzero(away).astype(np.int64)
+        if not len(far) or len(far) > MOST_LEFT_OUT * len(e):
+            continue
+        step = float(np.median(np.diff(t)))
+        parts = [p for p in excluded_blocks(_fill_short_gaps(far), "") if p.count > 1]
+        when = tuple((float(t[p.first]) - step, float(t[p.last]) + step) for p in parts[:20])
+        if not when:
+            continue
+        name = trial.base.robot.joints[j]
+        text = (
+            f"the torque leaves its usual scatter (up to {np.abs(e[far]).max() / spread:.0f} "
+            f"standard deviations) in {len(parts)} segment(s), the first at t = "
+            f"{when[0][0]:.4g} s: contact?"
+        )
+        shown = ", ".join(f"({a:.4g}, {b:.4g})" for a, b in when[:3])
+        finding = Finding("outliers", "warning", text, f"exclude=[{shown}]", (name,), times=when)
+        options = {"exclude": when}
+        out.append(replace(finding, columns=(f"tau_{name}",), options=options))
+    confirmed = confirm_advice(out, search.robot, search)
+    return [f if f.options else replace(f, level="note") for f in confirmed]
+
+
+def _fill_short_gaps(places: Rows) -> Rows:
+    """Places with gaps of up to two filled."""
+    gaps = pairwise(places)
+    filled = [np.arange(a, b) for a, b in gaps if b - a <= 3]
+    return np.unique(np.concatenate([places, *filled])).astype(np.int64)

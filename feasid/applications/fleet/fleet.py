@@ -1,0 +1,319 @@
+"""Many robots of one type with short logs: what they share, and one feasible fit of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+
+from feasid.core.arguments import checked, checked_methods
+from feasid.core.arrays import Array
+from feasid.core.display import Display, Displayed, Measure
+from feasid.core.files import document_output, write_atomically
+from feasid.core.notes import Note
+from feasid.core.threads import one_thread
+from feasid.errors import FeasidError, InputError, NotEnoughDataError
+from feasid.identification.estimation.noise import Noise
+from feasid.identification.estimation.priors import GaussianPrior
+from feasid.applications.fleet.page import draw, page
+from feasid.applications.fleet.type_model import (
+    TypeEquations,
+    TypeModel,
+    description_prior,
+    deviation_of,
+    find_type,
+)
+from feasid.robot.formats.fit_robot import resolve_robot
+from feasid.identification.fit import fit
+from feasid.identification.result import Fit
+from feasid.core.options.tables import FitOptions
+from feasid.identification.regression.triangle import Reduced
+from feasid.robot.description import Robot
+from feasid.robot.joint_terms import FRICTION
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+STANDS_OUT = 3.0
+"""Number of standard deviations from which a robot is named."""
+
+UNKNOWN = 0.1
+"""Predicted error of all motions together above which the type counts as not determined."""
+
+
+@checked_methods
+@dataclass(frozen=True, eq=False, repr=False)
+class Fleet(Displayed):
+    """Robots of one type: the type, how much robots differ, and one fit of each."""
+
+    robot: Robot  #: The type's description, with the joint terms that were fitted.
+    prior: GaussianPrior  #: Of another robot of the type: its mean, and deviations from it.
+    sizes: Mapping[str, float]  #: Evident deviations: shares of bodies, friction, and torque.
+    #: By robot: ``seconds``, ``alone`` and ``error`` (cross-validation), ``predicted`` (on the
+    #: motions of all robots), shares of torque.
+    numbers: Mapping[str, tuple[float, float, float, float]]
+    #: By robot the factors of its dry friction on the type's, by joint.
+    friction: Mapping[str, tuple[float, ...]]
+    outliers: Mapping[str, str]  #: For each robot that stands out: the parameters that differ.
+    fits: Mapping[str, Fit] = field(default_factory=dict)  #: By robot; empty after `load`.
+    options: Mapping[str, Any] = field(default_factory=dict)  #: Of every fit.
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """By robot: seconds, errors alone and in the fleet, expected error, anomalies."""
+        import pandas as pd
+
+        columns = ["seconds", "alone", "error", "predicted"]
+        index = pd.Index(list(self.numbers), name="robot")
+        table = pd.DataFrame(list(self.numbers.values()), index, columns)
+        table["stands out in"] = [self.outliers.get(name, "") for name in self.numbers]
+        return table
+
+    def fit(self, data: Any) -> Fit:
+        """Fit another robot of the type to its log, however short.
+
+        Parameters
+        ----------
+        data : DataFrame, mapping of arrays, path, or a sequence of these
+
+        Returns
+        -------
+        Fit
+            Its prior is the type with the spread between robots; both enter its expected errors.
+
+        Raises
+        ------
+        LogError, NotEnoughDataError, InputError
+            The log is not usable; the message names what is wrong.
+        """
+        return fit(data, self.robot, **{**self.options, "prior": self.prior})
+
+    @document_output
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Save the type and the table, without fits, in a small file that `feasid.load` reads."""
+        from feasid.applications.archive.fleet import save
+
+        save(self, path, overwrite=overwrite)
+
+    def plot(self) -> Figure:
+        """Errors of every robot, alone and in the fleet, and its friction over the type's.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        return draw(self.table, self.friction, self.outliers)
+
+    @document_output
+    def report(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write one self-contained HTML page of all robots.
+
+        Raises
+        ------
+        MissingExtraError
+            Names the extra that pictures need.
+        """
+        text = page(self.display(), self.table, self.plot())
+        write_atomically(path, text.encode(), overwrite=overwrite)
+
+    def display(self) -> Display:
+        """A short display of the fleet."""
+        table = self.table
+        median = table[["alone", "error", "predicted"]].median()
+        sizes = {"bodies": "inertials", "friction": "friction", "offsets": "offsets"}
+        known = bool(median["predicted"] <= UNKNOWN)
+        measures = [
+            Measure("median error of fits alone", f"{100 * median['alone']:.3g} %"),
+            Measure("median error in the fleet", f"{100 * median['error']:.3g} %"),
+            Measure("predicted on all motions", f"{100 * median['predicted']:.3g} %", met=known),
+            *(
+                Measure(f"deviation of {k}", f"{100 * self.sizes[v]:.3g} %")
+                for k, v in sizes.items()
+                if v in self.sizes
+            ),
+        ]
+        troubles = [f"{name} stands out in {what}" for name, what in self.outliers.items()]
+        if not known:
+            troubles.append(
+                "all logs together do not determine the type: record a rich log of one robot "
+                "(feasid.excite)"
+            )
+        return Display(f"{len(table)} robots of type {self.robot.name!r}", measures, troubles,
+                       more="more: fleet.table, fleet.fits, fleet.fit(log)")  # fmt: skip
+
+
+@checked
+@one_thread()
+def fit_fleet(
+    robots: Mapping[str, Any],
+    robot: Robot | str | Path | None = None,
+    **options: Unpack[FitOptions],
+) -> Fleet:
+    """Fit robots of one type together: each to its own logs, with what all have in common as prior.
+
+    Parameters
+    ----------
+    robots : mapping of name to log, or to a sequence of logs
+        Logs as `feasid.fit` takes them.
+    robot : Robot or path, optional
+        The description of the type; default ``attrs["robot"]`` of the first log.
+    **options
+        Options of `feasid.fit`, for every robot; `prior` is not among them.
+
+    Returns
+    -------
+    Fleet
+        ``.fits`` by name, ``.table``, ``.outliers``, and ``.fit(log)`` for another robot.
+
+    Raises
+    ------
+    NotEnoughDataError
+        Fewer than two robots.
+    FeasidError
+        A log is not usable; the message begins with the name of the robot.
+    """
+    if len(robots) < 2:
+        raise NotEnoughDataError("a fleet has two robots or more: feasid.fit fits one")
+    if "prior" in options:
+        raise InputError("prior has no effect: the prior of each robot is the type", option="prior")
+    described = resolve_robot(next(iter(robots.values())), robot)
+    chosen: dict[str, Any] = {"diagnose": False, "candidates": (), **options}
+    alone: dict[str, Fit] = {}
+    for name, logs in robots.items():
+        try:
+            alone[name] = fit(logs, described, **chosen)
+        except FeasidError as error:
+            raise type(error)(f"{name}: {error}") from error
+    best = max(alone.values(), key=_information)
+    return _combine({name: _as_alike(one, best) for name, one in alone.items()}, best, chosen)
+
+
+def _information(fitted: Fit) -> float:
+    """Information of a log on the parameters, as a logarithm."""
+    return float(np.linalg.slogdet(np.eye(fitted.base.size) + fitted.triangle[0])[1])
+
+
+def _as_alike(alone: Fit, best: Fit) -> Fit:
+    """The fit with the delay of the best log, and no less noise: sensors of a type are alike."""
+    change = best.delay - alone.delay
+    noise, least = alone.estimate.noise, best.estimate.noise
+    rows, usual = least.correlation, noise.correlation / least.correlation
+    common = Noise(np.maximum(noise.quick * usual, least.quick),
+                   np.maximum(noise.slow * usual, least.slow), rows)  # fmt: skip
+    reduced, equations = alone.reduced, alone.equations
+    if change and reduced.strata:
+        same = equations is reduced
+        reduced = reduced.with_shifted_torques(change)
+        equations = reduced if same else equations.with_shifted_torques(change)
+    estimator = replace(alone.estimator, noise=common)
+    estimate = replace(alone.estimate, noise=common, triangle=common.whitened_triangle(equations))
+    return replace(alone, reduced=reduced, equations=equations, estimator=estimator,
+                   estimate=estimate, delay=best.delay)  # fmt: skip
+
+
+def _combine(alone: Mapping[str, Fit], first: Fit, options: Mapping[str, Any]) -> Fleet:
+    """The type of robots that were fitted alone, and their fits with it."""
+    names = list(alone)
+    model, K = first.description, np.asarray(first.base.K, dtype=np.float64)
+    for name, one in alone.items():
+        if one.robot.parameter_names != model.parameter_names or one.estimator.prior is None:
+            raise InputError(f"{name}: fitted with other joint terms than the others")
+    equations = [TypeEquations(f.triangle[0], f.triangle[1]) for f in alone.values()]
+    problem = first.estimator.problem(first.equations)
+    prior = description_prior(model, problem.reference, problem.sizes)
+    torques = _torques(model, list(alone.values()))
+    common = find_type(model, K, equations, prior, torques)
+    # Friction of some may change its sign more abruptly, which their motion does not show.
+    motions = [replace(f.reduced, fingerprint=first.reduced.fingerprint) for f in alone.values()]
+    total = sum(motions[1:], motions[0])
+    fits, numbers, outliers, friction = {}, {}, {}, {}
+    dry = [
+        c for k in range(len(model.drives)) for s, c in model.drive_columns(k).items() if s == "fc"
+    ]
+    for k, name in enumerate(names):
+        others = [e for j, e in enumerate(equations) if j != k]
+        known = find_type(model, K, others, prior, torques, common.sizes)
+        fits[name] = _with_type(alone[name], known)
+        usual = np.maximum(np.abs(common.mean[dry]), 1e-9)
+        friction[name] = tuple((fits[name].delta[dry] / usual).tolist())
+        if what := _describe_outlier(model, K, equations[k], known):
+            outliers[name] = what
+        numbers[name] = (
+            fits[name].reduced.samples * fits[name].reduced.period,
+            _held_out(alone[name]),
+            _held_out(fits[name]),
+            _expected_error(fits[name], total),
+        )
+    sizes = dict(zip(("inertials", "friction", "offsets"), common.sizes, strict=True))
+    return Fleet(model, _prior_of(model, common), sizes, numbers, friction, outliers, fits, options)
+
+
+def _prior_of(robot: Robot, known: TypeModel) -> GaussianPrior:
+    """The prior of a robot that was not used to estimate the type."""
+    covariance = known.covariance + known.deviations
+    return GaussianPrior(tuple(robot.parameter_names), known.mean, covariance)
+
+
+def _with_type(alone: Fit, known: TypeModel) -> Fit:
+    """The fit of a robot with the type of the others as its prior."""
+    prior = _prior_of(alone.description, known)
+    estimator = replace(alone.estimator, prior=prior, prior_weight=1.0, noise=alone.estimate.noise)
+    estimate = estimator.fit(alone.equations)
+    note = Note("the prior is the type, estimated from the other robots' logs, and the spread "
+                "between robots",
+                "fleet-prior")  # fmt: skip
+    return replace(
+        alone,
+        estimator=estimator.keep(estimate),
+        estimate=estimate,
+        notes=(note, *estimate.notes, *(n for n in alone.notes if n not in alone.estimate.notes)),
+        options={**alone.options, "prior": prior, "prior_weight": 1.0},
+    )
+
+
+def _held_out(fitted: Fit) -> float:
+    """Cross-validation error of all joints."""
+    errors = fitted.quality.errors
+    return float(errors.overall_error(errors.model))
+
+
+def _expected_error(fitted: Fit, motion: Reduced) -> float:
+    """Error to expect on a motion, whatever the transition of friction in its equations."""
+    same = replace(motion, fingerprint=fitted.reduced.fingerprint)
+    return float(fitted.predicted_errors(same)["all"])
+
+
+def _torques(robot: Robot, fits: Sequence[Fit]) -> Array:
+    """For every parameter the root mean square of its joint's torque, (n,)."""
+    squares = sum(f.reduced.torque_norms**2 for f in fits) / sum(f.reduced.rows for f in fits)
+    rms, out = np.sqrt(np.asarray(squares)), np.ones(robot.size)
+    for k in range(len(robot.drives)):
+        for column in robot.drive_columns(k).values():
+            out[column] = rms[k] if k < len(rms) else 1.0
+    return out
+
+
+def _describe_outlier(robot: Robot, K: Array, equations: TypeEquations, known: TypeModel) -> str:
+    """Parameters of a robot that differ from the type by more than `STANDS_OUT` standard
+    deviations, largest first.
+    """
+    mean, size = deviation_of(K, equations, known)
+    scores: list[tuple[float, str]] = []
+    for body, ten in zip(robot.bodies, robot.inertial_columns, strict=True):
+        if size[ten[9]] > 0:
+            share = mean[ten[9]] / known.mean[ten[9]]
+            scores.append((abs(mean[ten[9]]) / size[ten[9]], f"mass of {body.name} {share:+.0%}"))
+    for k, drive in enumerate(robot.drives):
+        for symbol, column in robot.drive_columns(k).items():
+            if size[column] > 0:
+                offset = symbol in FRICTION["offset"]
+                change = f"{mean[column]:+.2g}" if offset else (
+                    f"times {1 + mean[column] / known.mean[column]:.2g}"
+                )  # fmt: skip
+                score = abs(mean[column]) / size[column]
+                scores.append((score, f"{symbol} of {drive.name} {change}"))
+    return ", ".join(text for score, text in sorted(scores, reverse=True) if score > STANDS_OUT)

@@ -1,0 +1,276 @@
+"""Two models side by side: do they move alike, and which base parameters differ?
+
+Joint torques depend on the parameters delta only through the base parameters ``beta = K delta``
+(Sousa and Cortesao (2014) eq. (38)). So two models with the same kinematics are dynamically
+equivalent exactly when their base parameters are equal, however differently they spread
+mass over the links. Friction, drive inertia and springs that the files give joints count, too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from feasid.core.arguments import checked, checked_methods
+from feasid.core.arrays import Array
+from feasid.core.display import Display, Displayed, Measure
+from feasid.robot.dynamics.regressor import inverse_dynamics
+from feasid.errors import InputError
+from feasid.robot.formats.load import load_robot
+from feasid.robot.formats.terms import sum_drives
+from feasid.parameters.identifiability.base import base_parameters
+from feasid.robot.description import Robot
+from feasid.robot.drives import Drive
+from feasid.robot.joint_terms import DRIVE_SYMBOLS
+from feasid.robot.layout import random_configurations
+
+TOLERANCE = 1e-9
+"""Relative difference up to which numbers count as equal by default."""
+
+POSE_TOLERANCE = 1e-9
+"""Largest difference of axes and positions [m] up to which kinematics count as equal."""
+
+TORQUE_TOLERANCE = 1e-6
+"""Torque difference that equivalent models may show: rounded angles taken for exact ones."""
+
+SAMPLES = 200
+"""Random states at which torques are compared."""
+
+
+@dataclass(frozen=True)
+class BaseRow:
+    """One base parameter in both models; `relative` to the terms that it is the sum of."""
+
+    expression: str
+    a: float
+    b: float
+    relative: float
+
+
+@checked_methods
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Displayed):
+    """Differences between two models."""
+
+    names: tuple[str, str]  #: Of the two models, for display.
+    #: Differences of joints, axes and placements, each naming the joint; empty when equal.
+    kinematics: tuple[str, ...]
+    rows: tuple[BaseRow, ...]  #: Base parameters side by side; empty when the kinematics differ.
+    #: Per joint the norm of the torque difference over that of the first model's torques, at random
+    #: positions, velocities and accelerations; empty when the joints differ.
+    torques: dict[str, float]
+    #: Same kinematics and equal base parameters, joint terms included: the same joint torques for
+    #: every motion.
+    equivalent: bool
+    tolerance: float  #: Relative difference of base parameters up to which they count as equal.
+
+    @property
+    def different(self) -> tuple[BaseRow, ...]:
+        """Rows that differ by more than the tolerance."""
+        return tuple(row for row in self.rows if row.relative > self.tolerance)
+
+    def display(self) -> Display:
+        """A short display of the comparison."""
+        same, size = not self.kinematics, len(self.rows)
+        measures = [Measure("joints", "same" if same else "differ", "same", same)]
+        if self.rows:
+            equal = size - len(self.different)
+            measures.append(
+                Measure("equal base parameters", f"{equal} of {size}", str(size), equal == size)
+            )
+        if self.torques:
+            worst = max(self.torques, key=lambda joint: self.torques[joint])
+            value = f"{100 * self.torques[worst]:.3g} % at {worst}, the most"
+            measures.append(Measure("torques differ by", value, "0", self.equivalent))
+        return Display(
+            f"{self.names[0]} and {self.names[1]}: {'' if self.equivalent else 'not '}equivalent",
+            measures,
+            [*self.kinematics, *(f"{r.expression}: {r.a:.6g}, {r.b:.6g}" for r in self.different)],
+            more="more: comparison.rows, comparison.torques, comparison.different",
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON.
+
+        Returns
+        -------
+        dict
+            "a", "b" (names), "equivalent", "tolerance", "kinematics", "torques" and
+            "base_parameters".
+        """
+        return {
+            "a": self.names[0],
+            "b": self.names[1],
+            "equivalent": self.equivalent,
+            "tolerance": self.tolerance,
+            "kinematics": list(self.kinematics),
+            "torques": self.torques,
+            "base_parameters": [vars(row) for row in self.rows],
+        }
+
+
+@checked
+def compare(
+    a: Robot | str | os.PathLike[str],
+    b: Robot | str | os.PathLike[str],
+    tolerance: float = TOLERANCE,
+) -> Comparison:
+    """Compare two models: do they move alike, and which base parameters differ?
+
+    Parameters
+    ----------
+    a, b : Robot or path
+        Two robots, or two description files.
+    tolerance : float
+        Relative difference of base parameters up to which they count as equal.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    InputError
+        One argument is a robot and the other a file, or the tolerance is not between 0 and 1.
+    """
+    if isinstance(a, Robot) and isinstance(b, Robot):
+        return compare_robots(a, b, tolerance)
+    if isinstance(a, Robot) or isinstance(b, Robot):
+        raise InputError("compare takes two robots or two files, not one of each")
+    found = compare_robots(load_robot(a), load_robot(b), tolerance)
+    return replace(found, names=(os.fspath(a), os.fspath(b)))
+
+
+def compare_robots(a: Robot, b: Robot, tolerance: float = TOLERANCE) -> Comparison:
+    """Compare two robots, matched by joint names; parameters that are not given count as zero.
+
+    Raises InputError: `tolerance` is not a positive number.
+    """
+    if not 0 < tolerance < 1:
+        raise InputError(f"tolerance {tolerance} must lie between 0 and 1", tolerance=tolerance)
+    names = a.name, b.name
+    joints = tuple(_joint_differences(a, b))
+    if joints:
+        return Comparison(names, joints, (), {}, False, tolerance)
+    a, b = _with_same_terms(a, _match_order(a, b))
+    ties = tuple(_tie_differences(a, b))
+    if ties:
+        return Comparison(names, ties, (), {}, False, tolerance)
+    places = tuple(_place_differences(a, b))
+    values = tuple(np.where(np.isnan(r.values), 0.0, r.values) for r in (a, b))
+    torques = _torque_differences(a, b, *values)
+    if places:
+        return Comparison(names, places, (), torques, False, tolerance)
+    rows = tuple(_base_rows(a, *values))
+    equal = all(row.relative <= tolerance for row in rows)
+    equal &= max(torques.values()) <= max(tolerance, TORQUE_TOLERANCE)
+    return Comparison(names, (), rows, torques, equal, tolerance)
+
+
+def _joint_differences(a: Robot, b: Robot) -> Iterator[str]:
+    """Joints that only one has, or that hang on others or have other degrees of freedom."""
+    for one, counterpart, which in ((a, b, "second"), (b, a, "first")):
+        for joint in one.joints:
+            if joint not in counterpart.joints:
+                yield f"joint {joint!r} is missing in the {which} model"
+    joints = [{None: None} | {body.name: body.joint for body in r.bodies} for r in (a, b)]
+    parents = [
+        {body.joint: above.get(body.parent) for body in r.bodies if body.joint in a.joints}
+        for r, above in zip((a, b), joints, strict=True)
+    ]
+    for body in a.bodies:
+        if body.joint not in b.joints:
+            continue
+        above = [p.get(body.joint) for p in parents]
+        if above[0] != above[1]:
+            text = " against ".join("the base" if p is None else f"joint {p!r}" for p in above)
+            yield f"joint {body.joint!r} hangs on {text}"
+        if body.dof != b.bodies[b.joint_index(body.joint)].dof:
+            yield f"joint {body.joint!r} has other degrees of freedom"
+
+
+def _match_order(a: Robot, b: Robot) -> Robot:
+    """The second robot with the first one's body names and order."""
+    name = {body.name: a.bodies[a.joint_index(body.joint)].name for body in b.bodies}
+    ends: dict[str | None, str | None] = {None: None}
+    ends.update(name.items())
+    order = [b.bodies[b.joint_index(joint)] for joint in a.joints]
+    bodies = [replace(x, name=name[x.name], parent=ends[x.parent]) for x in order]
+    loops = [replace(x, first=ends[x.first], second=ends[x.second]) for x in b.loops]
+    return replace(b, bodies=tuple(bodies), loops=tuple(loops))
+
+
+def _with_same_terms(a: Robot, b: Robot) -> tuple[Robot, Robot]:
+    """Both robots with the joint terms that either has; zero where the other is silent."""
+    terms = sum_drives(a.drives), sum_drives(b.drives)
+    names = {body.joint: body.name for body in a.bodies}
+    drives: tuple[list[Drive], list[Drive]] = [], []
+    for coupling in dict.fromkeys((*terms[0], *terms[1])):
+        terms_of_both = [t.get(coupling, {}) for t in terms]
+        symbols = tuple(s for s in DRIVE_SYMBOLS if any(s in g for g in terms_of_both))
+        joints = [joint for joint, _ in coupling]
+        name = names[joints[0]] if len(joints) == 1 else f"drive of {', '.join(joints)}"
+        for out, values in zip(drives, terms_of_both, strict=True):
+            numbers = np.array([values.get(s, 0.0) for s in symbols])
+            out.append(Drive(name, dict(coupling), symbols, numbers))
+    first, second = a.load_model, b.load_model
+    return (
+        replace(a, drives=tuple(drives[0]), load_model=second if first is None else first),
+        replace(b, drives=tuple(drives[1]), load_model=first if second is None else second),
+    )
+
+
+def _tie_differences(a: Robot, b: Robot) -> Iterator[str]:
+    """Joints that follow others differently, and loops that are not the same."""
+    first, second = ({c.joint: (dict(c.factors), c.offset) for c in r.couplings} for r in (a, b))
+    for joint in dict.fromkeys((*first, *second)):
+        if first.get(joint) != second.get(joint):
+            yield f"joint {joint!r} follows other joints differently"
+    if first == second and sorted(a.constraint_texts) != sorted(b.constraint_texts):
+        yield "the closed loops differ"
+
+
+def _place_differences(a: Robot, b: Robot) -> Iterator[str]:
+    """Joints whose frame or axis is placed otherwise."""
+    for one, counterpart in zip(a.bodies, b.bodies, strict=True):
+        shift = float(np.linalg.norm(one.position - counterpart.position))
+        turn = float(np.linalg.norm(one.rotation - counterpart.rotation))
+        motion = float(np.abs(one.motion - counterpart.motion).max())
+        if shift > POSE_TOLERANCE:
+            yield f"joint {one.joint!r} is placed {shift:.3g} m apart"
+        if turn > POSE_TOLERANCE:
+            angle = 2 * np.arcsin(min(turn / np.sqrt(8), 1.0))
+            yield f"joint {one.joint!r} has frames turned by {angle:.3g} rad"
+        if motion > POSE_TOLERANCE:
+            yield f"joint {one.joint!r} has another axis"
+    if np.abs(a.gravity - b.gravity).max() > POSE_TOLERANCE:
+        yield f"gravity is {a.gravity.tolist()} against {b.gravity.tolist()}"
+
+
+def _base_rows(a: Robot, first: Array, second: Array) -> Iterator[BaseRow]:
+    base = base_parameters(a)
+    size = np.abs(base.K) @ np.maximum(np.abs(first), np.abs(second))
+    columns = zip(
+        base.expressions, base.values(first), base.values(second), size.tolist(), strict=True
+    )
+    for expression, x, y, scale in columns:
+        yield BaseRow(expression, float(x), float(y), abs(float(x - y)) / scale if scale else 0.0)
+
+
+def _torque_differences(a: Robot, b: Robot, first: Array, second: Array) -> dict[str, float]:
+    """Relative torque difference per joint at random states."""
+    rng = np.random.default_rng(0)
+    dq, ddq = (rng.uniform(-np.pi, np.pi, (SAMPLES, a.dof)) for _ in range(2))
+    q = random_configurations(a, rng, SAMPLES).T
+    tau = inverse_dynamics(a, q, dq, ddq, parameters=first)
+    off = inverse_dynamics(b, q, dq, ddq, parameters=second) - tau
+    sizes = np.array(
+        [[np.linalg.norm(x[:, rows]) for _, rows in a.moving_bodies] for x in (tau, off)]
+    )
+    floor = max(1e-12 * float(sizes[0].max()), float(np.finfo(np.float64).tiny))
+    relative = sizes[1] / np.maximum(sizes[0], floor)
+    return dict(zip((b.joint for b, _ in a.moving_bodies), relative.tolist(), strict=True))

@@ -1,0 +1,418 @@
+"""Verdicts and causes of a whole file, as one value."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import quote
+
+from feasid.core.arguments import checked_methods
+from feasid.core.display import Display, Displayed, Measure
+from feasid.core.text import escape_controls
+from feasid.errors import FeasidError
+from feasid.robot.formats.description import Description, Link
+from feasid.robot.formats.registry import read_description
+from feasid.robot.formats.terms import negative_notes
+from feasid.robot.formats.xml import LIMITS, ReadLimits, parse_xml, read_bytes
+from feasid.applications.inspection.causes import Cause, causes
+from feasid.applications.inspection.judge import (
+    FEASIBLE,
+    INCONCLUSIVE,
+    INFEASIBLE,
+    SINGULAR,
+    UNSTATED,
+    ZERO,
+    CorrectedInertia,
+    LinkGroup,
+    LinkVerdict,
+    closest_inertia,
+    group_links,
+    judge_body,
+    judge_link,
+    principal_moments,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class LinkReport:
+    """One link: its place in the file, its inertial, and possible causes."""
+
+    link: Link
+    verdict: LinkVerdict
+    causes: tuple[Cause, ...]
+    body: str
+    """The moving body to which the link belongs."""
+
+    def closest_possible_inertia(self) -> CorrectedInertia | None:
+        """The closest possible inertia of an infeasible link."""
+        link = self.link
+        if self.verdict.possible or not link.mass or link.moments is None:
+            return None
+        return closest_inertia(link.mass, link.moments)
+
+
+@dataclass(frozen=True, eq=False)
+class BodyReport:
+    """Links that move as one body, and the verdict on their sum."""
+
+    body: LinkGroup
+    verdict: LinkVerdict
+
+
+@checked_methods
+@dataclass(frozen=True, eq=False, repr=False)
+class FileCheck(Displayed):
+    """Verdicts on one file."""
+
+    description: Description  #: The file as read.
+    links: tuple[LinkReport, ...]  #: Every link with its verdict and what may have caused it.
+    base: BodyReport  #: Links fixed to the world.
+    bodies: tuple[BodyReport, ...]  #: Links that move as one, together.
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Corrections made while reading, and negative joint terms."""
+        joints = ((joint.place, joint.name, joint.terms) for joint in self.description.joints)
+        return (*self.description.notes, *negative_notes(joints))
+
+    @property
+    def status(self) -> str:
+        """Status of the worst link: "infeasible", "inconclusive" or "feasible"."""
+        statuses = {r.verdict.status for r in (*self.bodies, self.base)}
+        statuses |= {r.verdict.status for r in self.links}
+        statuses |= {INCONCLUSIVE} if self.description.hidden else set()
+        return next((s for s in (INFEASIBLE, INCONCLUSIVE) if s in statuses), FEASIBLE)
+
+    @property
+    def feasible(self) -> bool | None:
+        """Whether every link is physically consistent; None if this is undecided."""
+        return {FEASIBLE: True, INFEASIBLE: False}.get(self.status)
+
+    def explain(self) -> str:
+        """Verdicts and causes, in sentences."""
+        return "\n".join(report_lines(self, verbose=True))
+
+    def display(self) -> Display:
+        """A short display of the verdicts."""
+        wrong, weightless = len(self.infeasible), len(self.weightless)
+        suspect = sum(bool(r.causes) and r.verdict.possible is True for r in self.links)
+        named = [f"{r.link.name!r}: {describe_infeasible(r)}" for r in self.infeasible]
+        measures = [
+            Measure("infeasible links", f"{wrong} of {len(self.links)}", "0", not wrong),
+            Measure("moving bodies without volume", f"{weightless} of {len(self.bodies)}"),
+            Measure("links that look wrong", f"{suspect} of {len(self.links)}"),
+        ]
+        undecided = [f"undecided: {n} needs MuJoCo's compiler" for n in self.description.hidden]
+        return Display(
+            f"{self.description.path}: {self.status}",
+            measures,
+            [*named, *undecided],
+            more="more: check.explain(); the closest feasible model: feasid.correct(path)",
+        )
+
+    @property
+    def infeasible(self) -> tuple[LinkReport, ...]:
+        """Links that are not physically consistent."""
+        return tuple(r for r in self.links if r.verdict.status == INFEASIBLE)
+
+    @property
+    def weightless(self) -> tuple[BodyReport, ...]:
+        """Moving bodies without mass or volume: limiting cases that simulators reject."""
+        limits = (SINGULAR, ZERO, UNSTATED)
+        return tuple(r for r in self.bodies if r.verdict.status in limits)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON.
+
+        Returns
+        -------
+        dict
+            "path", "format", "robot", "status", "notes", "links" and "bodies".
+        """
+        return {
+            "path": self.description.path,
+            "format": self.description.format,
+            "robot": self.description.name,
+            "status": self.status,
+            "notes": [*self.notes, *self.description.hidden],
+            "links": [_link_dict(r) for r in self.links],
+            "bodies": [_body_dict(r) for r in (self.base, *self.bodies)],
+        }
+
+
+def check_file(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> FileCheck:
+    """Read a description file and judge every link and moving body of it, exactly.
+
+    Raises InputError: the file cannot be read. Raises LimitError: it is beyond `limits`.
+    """
+    text = parse_xml(read_bytes(path, limits), os.fspath(path), limits)
+    return check_description(read_description(text, limits))
+
+
+def check_description(description: Description) -> FileCheck:
+    """Judge every link and moving body of a description exactly, and look for causes."""
+    verdicts = {link.name: judge_link(link) for link in description.links}
+    hints = causes(description, verdicts)
+    base, moving = group_links(description)
+    bodies = [_body_report(body, verdicts) for body in (base, *moving)]
+    owner = {link.name: r.body.name for r in bodies for link in r.body.links}
+    links = tuple(
+        LinkReport(
+            link, verdicts[link.name], tuple(hints.get(link.name, ())), owner.get(link.name, "")
+        )
+        for link in description.links
+    )
+    return FileCheck(description, links, bodies[0], tuple(bodies[1:]))
+
+
+def _body_report(body: LinkGroup, verdicts: dict[str, LinkVerdict]) -> BodyReport:
+    known = [verdicts.get(link.name, LinkVerdict(UNSTATED)) for link in body.links]
+    return BodyReport(body, judge_body(body, known))
+
+
+def _link_dict(report: LinkReport) -> dict[str, Any]:
+    link, verdict = report.link, report.verdict
+    out: dict[str, Any] = {
+        "name": link.name,
+        "body": report.body,
+        "path": link.path,
+        "line": link.line,
+        "status": verdict.status,
+    }
+    if verdict.code:
+        out["code"] = verdict.code
+    if not verdict.possible:
+        out["column"] = link.column
+        out["violation"] = verdict.violation
+        nearest = report.closest_possible_inertia()
+        if nearest is not None:
+            out["nearest"] = {"mass": nearest.mass, "moments": list(nearest.moments)}
+            out["nearest"]["distance"] = nearest.distance
+    if link.mass is not None and link.moments is not None:
+        out["mass"] = float(link.mass)
+        out["com"] = [float(x) for x in link.com]
+        out["moments"] = [float(x) for x in link.moments]
+    if report.causes:
+        out["causes"] = [vars(cause) for cause in report.causes]
+    return out
+
+
+def _body_dict(report: BodyReport) -> dict[str, Any]:
+    return {
+        "name": report.body.name,
+        "joint": report.body.joint,
+        "links": [link.name for link in report.body.links],
+        "status": report.verdict.status,
+    }
+
+
+# -- as text, SARIF and annotations of GitHub ---------------------------------------------------
+
+RULES = {
+    "mass-negative": "The mass is negative",
+    "inertia-negative": "A principal moment of inertia is negative",
+    "triangle": "The largest principal moment exceeds the sum of the others",
+    "error": "The file cannot be read",
+    "weightless": "A moving body has no mass or no volume",
+    "frame": "The inertia seems to be given about another frame",
+    "product-sign": "The products of inertia seem to have the wrong sign",
+    "misplaced": "A product of inertia repeats a moment",
+    "order": "The six moments seem to be listed in another order",
+    "placeholder": "The inertia looks like a placeholder",
+    "residue": "The inertia is rounding residue",
+    "massless": "Inertia without mass",
+    "density": "The density is implausible for the collision shapes or the inertia",
+    "com-outside": "The centre of mass is outside the collision shapes",
+    "inertia-unit": "The inertia is too large for the collision shapes",
+    "twin": "The mirrored link differs",
+    "mirror-sign": "Mirrored links disagree in the signs of products of inertia",
+    "copied": "Mass and inertia are copied between different links",
+}
+
+
+def plain(text: str) -> str:
+    """Text from a file for a table, on one line."""
+    return escape_controls(text, keep="")
+
+
+def headline(report: FileCheck) -> str:
+    """One line per file."""
+    links, bodies = len(report.links), len(report.bodies)
+    wrong = len(report.infeasible)
+    moving_count = sum(r.verdict.status == INFEASIBLE for r in report.bodies)
+    if report.status == INFEASIBLE:
+        text = f"{wrong} of {links} links are infeasible, {moving_count} of {bodies} moving bodies"
+    else:
+        text = f"{links} links in {bodies} moving bodies"
+    return f"{report.description.path}: {report.status} ({text})"
+
+
+def report_lines(report: FileCheck, verbose: bool = False) -> Iterator[str]:
+    """The report for people; warnings are summed up unless `verbose`."""
+    yield headline(report)
+    for found in report.infeasible:
+        yield from _infeasible_lines(report, found)
+    if report.infeasible:
+        path = PurePath(report.description.path)
+        words = shlex.join(
+            [plain(str(path)), "--out", plain(f"{path.stem}_corrected{path.suffix}")]
+        )
+        yield f"  corrected by: feasid correct {words}"
+    for body in report.bodies:
+        if body.verdict.status == INCONCLUSIVE:
+            yield f"  body {body.body.name!r}: undecided, closer to singular than 40 digits"
+    if report.weightless:
+        yield from _weightless_lines(report)
+    yield from _warning_lines(report, verbose)
+    for note in report.description.hidden:
+        yield f"  undecided: {note} needs MuJoCo's compiler"
+    for note in report.notes:
+        yield f"  note: {note}"
+
+
+def _infeasible_lines(report: FileCheck, found: LinkReport) -> Iterator[str]:
+    link = found.link
+    yield f"  {link.path}:{link.line}: link {link.name!r}: {describe_infeasible(found)}"
+    if link.mass is not None and link.moments is not None:
+        moments = ", ".join(f"{x:.4g}" for x in principal_moments(link.moments))
+        yield f"      mass {float(link.mass):g} kg, principal moments {moments} kg m^2"
+    for cause in found.causes:
+        yield f"      {cause.code}: {cause.message}"
+    nearest = found.closest_possible_inertia()
+    if nearest is not None and nearest.distance < 10:
+        change = f"{100 * nearest.distance:.3g} %"
+        yield f"      the closest physically consistent inertia differs by {change}"
+    yield from _whole_body_lines(report, found)
+
+
+def _whole_body_lines(report: FileCheck, found: LinkReport) -> Iterator[str]:
+    body = next((b for b in (report.base, *report.bodies) if b.body.name == found.body), None)
+    other_count = 0 if body is None else sum(link.line > 0 for link in body.body.links) - 1
+    if body is None or other_count < 1:
+        return
+    state = "is possible" if body.verdict.possible else "is impossible too"
+    kind = "stands fixed" if body.body.joint is None else "moves"
+    plural = "s" if other_count > 1 else ""
+    yield f"      it {kind} with {other_count} other link{plural} as {found.body!r}, which {state}"
+
+
+def describe_infeasible(found: LinkReport) -> str:
+    """Violation of an infeasible link, in words."""
+    percent = f"{100 * found.verdict.violation:.3g} %"
+    return {
+        "mass-negative": "negative mass",
+        "inertia-negative": f"negative principal moment ({percent} of the largest)",
+        "triangle": f"triangle inequality violated by {percent} of the largest moment",
+    }[found.verdict.code] + f" [{found.verdict.code}]"
+
+
+_LIMITS = {
+    SINGULAR: "without volume (rod, disc or point mass)",
+    ZERO: "with zero mass and inertia",
+    UNSTATED: "without any inertia",
+}
+
+
+def _weightless_lines(report: FileCheck) -> Iterator[str]:
+    for status, text in _LIMITS.items():
+        names = [r.body.name for r in report.weightless if r.verdict.status == status]
+        if names:
+            yield f"  warning: moving bodies {text}: {_join_first(names)} [weightless]"
+
+
+def _warning_lines(report: FileCheck, verbose: bool) -> Iterator[str]:
+    groups: dict[str, list[tuple[LinkReport, Cause]]] = {}
+    for link_report in report.links:
+        for cause in link_report.causes if link_report.verdict.possible else ():
+            groups.setdefault(cause.code, []).append((link_report, cause))
+    for code, group in groups.items():
+        if verbose or len(group) == 1:
+            for link_report, cause in group:
+                link = link_report.link
+                place = f"{link.path}:{link.line}"
+                yield f"  warning: {place}: link {link.name!r}: {cause.message} [{code}]"
+        else:
+            names = _join_first([link_report.link.name for link_report, _ in group])
+            yield f"  warning: {RULES[code].lower()} in {len(group)} links: {names} [{code}]"
+
+
+def _join_first(names: Sequence[str], count: int = 4) -> str:
+    shown = ", ".join(map(repr, names[:count]))
+    return shown + (f" and {len(names) - count} more" if len(names) > count else "")
+
+
+# -- annotations ----------------------------------------------------------------------------------
+
+Finding = tuple[str, str, str, int, int, str]
+"""Level, rule, path, line, column, message."""
+
+
+def findings(report: FileCheck) -> Iterator[Finding]:
+    """All findings, one entry each."""
+    for link_report in report.links:
+        link = link_report.link
+        place = (link.path, link.line, link.column)
+        if not link_report.verdict.possible:
+            hints = "; ".join(c.message for c in link_report.causes)
+            message = f"link {link.name!r}: {describe_infeasible(link_report)}" + (
+                f"; {hints}" if hints else ""
+            )
+            yield ("error", link_report.verdict.code, *place, message)
+        else:
+            for cause in link_report.causes:
+                yield ("warning", cause.code, *place, f"link {link.name!r}: {cause.message}")
+    for body in report.weightless:
+        link = body.body.links[0]
+        message = f"moving body {link.name!r} {_LIMITS[body.verdict.status]}"
+        yield ("warning", "weightless", link.path, link.line, link.column, message)
+
+
+def finding_of_error(error: FeasidError, path: str) -> Finding:
+    """A file that cannot be read, as a finding."""
+    line, column = error.data.get("line", 1), error.data.get("column", 1)
+    return "error", "error", error.data.get("path", path), line, column, str(error)
+
+
+def github_commands(found: Iterable[Finding]) -> Iterator[str]:
+    """Workflow commands that GitHub shows at the lines concerned."""
+    for level, rule, path, line, column, message in found:
+        place = f"file={_escape(path, True)},line={line},col={column},title=feasid {rule}"
+        yield f"::{level} {place}::{_escape(message)}"
+
+
+def _escape(text: str, is_property: bool = False) -> str:
+    pairs = [("%", "%25"), ("\r", "%0D"), ("\n", "%0A")]
+    for old, new in pairs + ([(":", "%3A"), (",", "%2C")] if is_property else []):
+        text = text.replace(old, new)
+    return text
+
+
+def sarif_log(found: Iterable[Finding], version: str) -> dict[str, Any]:
+    """A SARIF 2.1.0 log, for code scanning."""
+    results = [
+        {
+            "ruleId": rule,
+            "level": level,
+            "message": {"text": message},
+            "locations": [
+                {
+                    "physicalLocation": {
+                        "artifactLocation": {"uri": quote(PurePath(path).as_posix())},
+                        "region": {"startLine": line, "startColumn": column},
+                    }
+                }
+            ],
+        }
+        for level, rule, path, line, column, message in found
+    ]
+    rules = [{"id": k, "shortDescription": {"text": v}} for k, v in RULES.items()]
+    driver = {"name": "feasid", "version": version, "rules": rules}
+    return {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{"tool": {"driver": driver}, "results": results}],
+    }

@@ -1,0 +1,208 @@
+"""Correct a file in place: infeasible numbers are replaced in its own text."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from feasid.core.arguments import checked_methods
+from feasid.core.display import Display, Displayed, Measure
+from feasid.core.files import document_output, write_atomically
+from feasid.errors import InputError, OutputError
+from feasid.robot.formats.description import Changes, Description, Link, NewInertial
+from feasid.robot.formats.registry import format_of_text
+from feasid.robot.formats.xml import LIMITS, ReadLimits, parse_xml, read_bytes
+from feasid.applications.inspection.file_check import FileCheck, LinkReport, check_description
+from feasid.applications.inspection.judge import (
+    MARGIN,
+    SMALLEST,
+    CorrectedInertia,
+    check_distance,
+    closest_inertia,
+)
+
+FILL_MASS = 1e-6
+"""Mass [kg] given to a moving link that has none, on request."""
+
+FILL_RADIUS = 1e-3
+"""Its extent [m]: square root of second moment over mass."""
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """One corrected link: before, after, and how far apart."""
+
+    link: Link
+    new: CorrectedInertia
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        link, new = self.link, self.new
+        return {
+            "link": link.name,
+            "line": link.line,
+            "before": {"mass": float(link.mass or 0), "moments": _inertial_floats(link)},
+            "after": {"mass": new.mass, "moments": list(new.moments)},
+            "distance": new.distance,
+            "note": new.note,
+        }
+
+
+@checked_methods
+@dataclass(frozen=True, eq=False, repr=False)
+class FileCorrection(Displayed):
+    """A corrected file, not yet written."""
+
+    before: FileCheck  #: Verdicts on the file as it was and as it will be.
+    after: FileCheck  #: See `before`.
+    changes: tuple[Change, ...]  #: The corrected links.
+    data: bytes  #: The new file; equal to the old one when nothing had to change.
+
+    def display(self) -> Display:
+        """A short display of the correction."""
+        remarks = [
+            f"{c.link.path}:{c.link.line}: {c.link.name!r} by {100 * c.new.distance:.3g} %"
+            for c in self.changes
+        ]
+        return Display(
+            f"correction of {self.before.description.path}",
+            [
+                Measure("physically consistent", "yes, verified", "exactly proved"),
+                Measure("changed links", f"{len(self.changes)} of {len(self.before.links)}"),
+            ],
+            remarks,
+            more="more: correction.write(path), correction.changes, correction.after",
+        )
+
+    @document_output
+    def write(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
+        """Write the file."""
+        write_atomically(os.fspath(path), self.data, overwrite=overwrite)
+
+
+def correct_file(
+    path: str | os.PathLike[str],
+    metric: str = "euclidean",
+    margin: float = MARGIN,
+    fill: bool = False,
+    total_mass: float | None = None,
+    limits: ReadLimits = LIMITS,
+) -> FileCorrection:
+    """Correct the infeasible links of a file, see `feasid.correct`; all others keep every byte.
+
+    `fill` gives `FILL_MASS` and `FILL_RADIUS`; `total_mass` [kg] is that of all links. Raises
+    InputError: the file cannot be read, or an infeasible link cannot be corrected in this file;
+    names it. Raises OutputError: the new text did not pass verification.
+    """
+    check_distance(metric, margin)
+    text = parse_xml(read_bytes(path, limits), os.fspath(path), limits)
+    form = format_of_text(text)
+    description = form.read(text, limits)
+    old_check = check_description(description)
+    changes = tuple(Change(r.link, _correct_link(r, metric, margin)) for r in old_check.infeasible)
+    if fill:
+        changes += tuple(_fill_weightless(old_check, margin, {c.link.name for c in changes}))
+    if total_mass is not None:
+        changes = _scaled_links(old_check, changes, total_mass)
+    data, new_check = _patched(form, description, changes, limits)
+    if total_mass is not None and new_check.infeasible:  # plates, whose decimals were rounded
+        flat = {r.link.name for r in new_check.infeasible}
+        changes = tuple(_thicker(c, metric, margin) if c.link.name in flat else c for c in changes)
+        data, new_check = _patched(form, description, changes, limits)
+    _verify(old_check, new_check, changes)
+    return FileCorrection(old_check, new_check, changes, data)
+
+
+def _patched(
+    form: Any, description: Description, changes: Sequence[Change], limits: ReadLimits
+) -> tuple[bytes, FileCheck]:
+    """The file's text with these changes, and the verdict on it."""
+    inertials = {c.link.name: NewInertial(c.new.mass, c.new.moments) for c in changes}
+    data = form.patch(description, Changes(inertials))
+    return data, check_description(form.read(parse_xml(data, description.path, limits), limits))
+
+
+def _thicker(change: Change, metric: str, margin: float) -> Change:
+    """A change with the closest inertia of a body that has volume."""
+    mass, *moments = (Fraction(repr(x)) for x in (change.new.mass, *change.new.moments))
+    inertia = closest_inertia(mass, moments, metric, margin)
+    distance = max(inertia.distance, change.new.distance)
+    return replace(change, new=replace(inertia, distance=distance, note=change.new.note))
+
+
+def _correct_link(report: LinkReport, metric: str, margin: float) -> CorrectedInertia:
+    link = report.link
+    if not link.mass or link.moments is None:
+        raise InputError(
+            f"{link.path}:{link.line}: link {link.name!r} has an inertia but no mass: give it one",
+            link=link.name,
+            line=link.line,
+        )
+    return closest_inertia(link.mass, link.moments, metric, margin)
+
+
+def _fill_weightless(before: FileCheck, margin: float, done: set[str]) -> Iterator[Change]:
+    """Mass and volume for moving links whose bodies have none."""
+    for report in before.weightless:
+        link = report.body.links[0]
+        if link.name in done:
+            continue
+        note = "filled: the moving body had no mass or volume"
+        mass = link.mass if link.mass and link.mass > 0 else Fraction(repr(FILL_MASS))
+        moments = link.moments or (Fraction(0),) * 6
+        least = max(float(mass) * FILL_RADIUS**2, SMALLEST)
+        yield Change(
+            link, replace(closest_inertia(mass, moments, margin=margin, smallest=least), note=note)
+        )
+
+
+def _scaled_links(before: FileCheck, changes: Sequence[Change], total: float) -> tuple[Change, ...]:
+    """All links with a mass, corrected ones as they will be, scaled to a total mass [kg]."""
+    if not (isinstance(total, int | float) and 0 < total < math.inf):
+        raise InputError(f"total_mass must be a positive mass, not {total!r}", option="total_mass")
+    corrected = {c.link.name: c.new for c in changes}
+    now: dict[str, CorrectedInertia] = {}
+    for link in before.description.links:
+        if link.name in corrected:
+            now[link.name] = corrected[link.name]
+        elif link.mass:
+            now[link.name] = CorrectedInertia(float(link.mass), (*_inertial_floats(link),), 0.0)
+    weight = sum(inertia.mass for inertia in now.values())
+    if not weight > 0:
+        raise InputError("total_mass scales masses, and no link has one", option="total_mass")
+    factor = total / weight
+    note = f"scaled by {factor:.6g} to {total:g} kg in all"
+    return tuple(
+        Change(
+            before.description.link(name),
+            replace(
+                inertia,
+                mass=inertia.mass * factor,
+                moments=tuple(x * factor for x in inertia.moments),
+                distance=max(inertia.distance, abs(factor - 1)),
+                note="; ".join(filter(None, (inertia.note, note))),
+            ),
+        )
+        for name, inertia in now.items()
+    )
+
+
+def _verify(before: FileCheck, after: FileCheck, changes: Sequence[Change]) -> None:
+    """Check that all links are exactly consistent and nothing else changed."""
+    if after.infeasible:
+        names = [r.link.name for r in after.infeasible]
+        raise OutputError(f"nothing was written: {names} would still be infeasible")
+    changed_names = {c.link.name for c in changes}
+    for old, new in zip(before.links, after.links, strict=True):
+        a, b = old.link, new.link
+        kept = (a.name, a.mass, a.moments) == (b.name, b.mass, b.moments)
+        if (a.com != b.com).any() or not (kept or a.name in changed_names):
+            raise OutputError(f"nothing was written: link {a.name!r} would change")
+
+
+def _inertial_floats(link: Link) -> list[float]:
+    return [float(x) for x in link.moments or ()]

@@ -1,0 +1,353 @@
+"""Exact verdicts on whether the inertia of a link or a moving body is physically consistent.
+
+A link is judged by its decimals alone (see `feasid.core.exact.poses`). A moving body is the sum of its
+links' pseudo-inertias, each turned and placed in the body's frame. A sum of positive semidefinite
+matrices with one positive definite among them is positive definite, so bodies of possible links
+need no arithmetic. Otherwise the sum is enclosed to 40 digits, and the body is
+called infeasible or feasible only where the enclosure decides.
+
+The closest physically consistent inertia of one link, in closed form.
+
+Mass and centre of mass are kept: they are easy to know and a small change of the inertia always
+suffices. Moving the inertia only along its own principal axes is no loss, since both distances
+used here do not depend on the axes. With the second moments ``Sigma = tr(I)/2 1 - I`` (a link is
+possible when they are positive definite) and their eigenvalues s:
+
+- "euclidean": minimise ``|I' - I|`` (Frobenius) subject to ``s'_k >= margin * sum |s|`` (and
+  `SMALLEST`). In the principal moments this is the projection of three numbers on a cone of three
+  faces.
+- "barrier": minimise ``1/2 |Sigma' - Sigma|^2 - w log det Sigma'``, with
+  ``w = (ENTROPY sum |s|)^2``: distance against the entropy of the mass distribution, whose answer
+  ``s' = (s + sqrt(s^2 + 4 w)) / 2`` stays well inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+
+from feasid.certificate import definiteness
+from feasid.core.arrays import Array
+from feasid.errors import InputError, OutputError, did_you_mean
+from feasid.core.exact.poses import (
+    PrecisePose,
+    compose,
+    definiteness_within,
+    identity,
+    pseudo_inertia,
+    second_moments,
+    sum_matrices,
+    symmetric_matrix,
+)
+from feasid.robot.formats.description import Description, ExactPose, Link, NewInertial, pose_of_floats
+from feasid.robot import inertia
+
+FEASIBLE = "feasible"
+SINGULAR = "singular"
+ZERO = "zero"
+UNSTATED = "none"
+GEOMETRY = "by geometry"
+INFEASIBLE = "infeasible"
+INCONCLUSIVE = "inconclusive"
+
+FLOAT_WIDTH = 1e-11
+"""Relative half-width around sums of poses known in double precision: 1e-16 each, and to spare."""
+
+
+@dataclass(frozen=True)
+class LinkVerdict:
+    """Verdict of exact arithmetic on a link."""
+
+    #: "feasible" (positive definite), "singular" (a valid limit: rod, disc, point mass), "zero"
+    #: (mass and inertia zero), "none" (no inertia given), "by geometry", "infeasible", or
+    #: "inconclusive" (bodies only: closer to singular than 40 digits).
+    status: str
+    #: For infeasible links "mass-negative", "inertia-negative" or "triangle"; for singular ones
+    #: "point", "rod", "flat" or "massless".
+    code: str = ""
+    #: By how much, relative: for "triangle" the excess of the largest principal moment over the sum
+    #: of the others, for "inertia-negative" the negative moment, both over the largest.
+    violation: float = 0.0
+
+    @property
+    def possible(self) -> bool:
+        """Whether the link is neither infeasible nor undecided."""
+        return self.status not in (INFEASIBLE, INCONCLUSIVE)
+
+
+@dataclass(frozen=True, eq=False)
+class PlacedLink:
+    """A link of a body, and where it is.
+
+    ``parent`` is the position in `LinkGroup.parts` of the part that `place` refers to; -1 for the
+    body's own frame.
+    """
+
+    link: Link
+    parent: int = -1
+    place: ExactPose | None = None
+    """Pose in the parent's frame; None for the same frame."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinkGroup:
+    """Links that move as one, parents first; the moving link's frame is the body's."""
+
+    name: str
+    joint: str | None
+    """Name of the joint that moves it; None for what stands on the ground, or floats."""
+    parts: tuple[PlacedLink, ...]
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """The links, the moving one first."""
+        return tuple(part.link for part in self.parts)
+
+
+def group_links(description: Description) -> tuple[LinkGroup, tuple[LinkGroup, ...]]:
+    """Links fixed to the ground, and the moving bodies in the order of their first links."""
+    bodies: dict[str, tuple[str | None, list[PlacedLink]]] = {}
+    member: dict[str, tuple[str, int]] = {}
+    if description.world:
+        ground = Link(description.world, description.path, 0, lambda: (0, 0))
+        bodies[ground.name] = (None, [PlacedLink(ground)])
+        member[ground.name] = (ground.name, 0)
+    for link in description.parents_first():
+        parent = link.parent or description.world
+        if parent and not link.joints:
+            carrier, index = member[parent]
+            part = PlacedLink(link, index, link.home)
+        else:
+            carrier, part = link.name, PlacedLink(link)
+            bodies[carrier] = (link.joints[-1].name if link.joints else None, [])
+        parts = bodies[carrier][1]
+        member[link.name] = (carrier, len(parts))
+        parts.append(part)
+    base, *moving = (LinkGroup(n, joint, tuple(p)) for n, (joint, p) in bodies.items())
+    return base, tuple(moving)
+
+
+def judge_link(link: Link) -> LinkVerdict:
+    """Exact verdict on one link from the file's decimals."""
+    if link.by_geometry:
+        return LinkVerdict(GEOMETRY)
+    if link.mass is None or link.moments is None:
+        return LinkVerdict(UNSTATED)
+    mass, moments = link.mass, link.moments
+    if mass == 0 and not any(moments):
+        return LinkVerdict(ZERO)
+    if mass < 0:
+        return LinkVerdict(INFEASIBLE, "mass-negative", 1.0)
+    sigma = definiteness(second_moments(moments))
+    if sigma == "indefinite":
+        if definiteness(symmetric_matrix(moments)) == "indefinite":
+            return LinkVerdict(INFEASIBLE, "inertia-negative", _relative_negative_moment(moments))
+        return LinkVerdict(INFEASIBLE, "triangle", _triangle_violation(moments))
+    if mass == 0:
+        return LinkVerdict(SINGULAR, "massless")
+    if sigma == "singular":
+        return LinkVerdict(SINGULAR, _degenerate_shape(moments))
+    return LinkVerdict(FEASIBLE)
+
+
+def judge_body(body: LinkGroup, verdicts: Sequence[LinkVerdict]) -> LinkVerdict:
+    """LinkVerdict on a moving body, given those on its links."""
+    status = {v.status for v in verdicts}
+    if len(verdicts) == 1:
+        return verdicts[0]
+    if not verdicts:
+        return LinkVerdict(UNSTATED)
+    if INFEASIBLE not in status:
+        if GEOMETRY in status:
+            return LinkVerdict(GEOMETRY)
+        if FEASIBLE in status:
+            return LinkVerdict(FEASIBLE)
+        if SINGULAR not in status:
+            return LinkVerdict(ZERO if ZERO in status else UNSTATED)
+    elif GEOMETRY in status:
+        return LinkVerdict(INCONCLUSIVE, "geometry")
+    decided = _definiteness_of_body(body)
+    if decided == "positive definite":
+        return LinkVerdict(FEASIBLE)
+    if INFEASIBLE not in status:
+        return LinkVerdict(SINGULAR)
+    if decided == "indefinite":
+        return LinkVerdict(INFEASIBLE, "lumped")
+    return LinkVerdict(INCONCLUSIVE)
+
+
+def _definiteness_of_body(body: LinkGroup) -> str:
+    """Definiteness of the sum of the links' pseudo-inertias in the body's frame.
+
+    Floats decide where an enclosure far wider than their rounding does, else sixty digits.
+    """
+    matrix, scale = _sum_pseudo_inertias(
+        body, lambda pose: pose_of_floats(pose.rotation, pose.position).precise()
+    )
+    width = Fraction(max(FLOAT_WIDTH, 1e-13 * len(body.parts)))
+    decided = definiteness_within(matrix, scale, width)
+    if decided != "undecided":
+        return decided
+    matrix, scale = _sum_pseudo_inertias(body, lambda pose: pose.precise())
+    return definiteness_within(matrix, scale)
+
+
+def _sum_pseudo_inertias(
+    body: LinkGroup, pose_of: Callable[[ExactPose], PrecisePose]
+) -> tuple[list[list[Fraction]], Fraction]:
+    """Sum of pseudo-inertias (4x4), and a bound of every number on the way to it."""
+    poses: list[tuple[PrecisePose, Fraction]] = []
+    parts, scale = [], Fraction(0)
+    start: PrecisePose = (identity(), [Decimal(0)] * 3)
+    for part in body.parts:
+        pose, length = poses[part.parent] if part.parent >= 0 else (start, Fraction(1))
+        if part.place is not None:
+            pose, length = _next_pose(pose, length, pose_of(part.place))
+        poses.append((pose, length))
+        link = part.link
+        if link.mass is None or link.moments is None or link.place is None:
+            continue
+        pose, length = _next_pose(pose, length, pose_of(link.place))
+        sigma = second_moments(link.moments)
+        parts.append(pseudo_inertia(link.mass, sigma, pose))
+        scale += abs(link.mass) * length**2 + sum(abs(x) for row in sigma for x in row)
+    return sum_matrices(parts), scale
+
+
+def _next_pose(
+    pose: PrecisePose, length: Fraction, step: PrecisePose
+) -> tuple[PrecisePose, Fraction]:
+    """The product with the next pose, and the accumulated length."""
+    return compose(pose, step), length + sum(abs(Fraction(x)) for x in step[1])
+
+
+# -- how much, in floating point: for messages only ------------------------------------------------
+
+
+def principal_moments(moments: Sequence[Fraction]) -> np.ndarray:
+    """Principal moments in ascending order, as floats."""
+    return np.linalg.eigvalsh(np.array(symmetric_matrix(moments), dtype=np.float64))
+
+
+def _triangle_violation(moments: Sequence[Fraction]) -> float:
+    a, b, c = principal_moments(moments)
+    return float((c - a - b) / c)
+
+
+def _relative_negative_moment(moments: Sequence[Fraction]) -> float:
+    values = principal_moments(moments)
+    return float(-values[0] / np.abs(values).max())
+
+
+def _degenerate_shape(moments: Sequence[Fraction]) -> str:
+    """Point, rod or flat: the rank of the second moments, 0, 1 or 2."""
+    if not any(moments):
+        return "point"
+    s = second_moments(moments)
+    minors = (s[i][i] * s[j][j] - s[i][j] ** 2 for i, j in ((0, 1), (0, 2), (1, 2)))
+    return "flat" if any(minors) else "rod"
+
+
+METRICS = ("euclidean", "barrier")
+
+MARGIN = 1e-6
+"""Smallest second moment over the sum of all, by default: a plate a thousand times as wide as thick
+passes, and rounding in simulators does no harm."""  # fmt: skip
+
+DIGITS = 12
+"""Significant digits of corrected moments: far finer than the correction, and short to read."""
+
+SMALLEST = 1e-13
+"""Second moment [kg m^2] that a corrected link has at least: below 1e-15 simulators see zero."""
+
+ENTROPY = 1e-2
+"""How much entropy counts against distance: a flat body becomes about 1 : 10 thick."""
+
+_FACES = np.full((3, 3), 0.5) - np.eye(3)  # s = _FACES @ principal moments
+
+
+@dataclass(frozen=True)
+class CorrectedInertia:
+    """A feasible inertia near an infeasible one."""
+
+    mass: float
+    #: xx xy xz yy yz zz about the centre of mass, in the file's axes [kg m^2].
+    moments: tuple[float, ...]
+    distance: float  #: Frobenius norm of the inertia's change over that of the inertia.
+    note: str = ""  #: Remark on properties that the distance does not decide.
+
+
+def check_distance(metric: str, margin: float) -> None:
+    """Refuse an unknown metric, or a margin outside (0, 1/3)."""
+    if metric not in METRICS:
+        hint = did_you_mean(metric, METRICS)
+        raise InputError(f"metric {metric!r} is not one of {METRICS}{hint}", option="metric")
+    if not (isinstance(margin, int | float) and 0 < margin < 1 / 3):
+        raise InputError(f"margin {margin!r} must be a number between 0 and 1/3", option="margin")
+
+
+def closest_inertia(
+    mass: Fraction,
+    moments: Sequence[Fraction],
+    metric: str = "euclidean",
+    margin: float = MARGIN,
+    smallest: float = SMALLEST,
+) -> CorrectedInertia:
+    """The closest possible inertia; its decimals, as written, are exactly possible.
+
+    The mass is not zero; a negative one changes its sign, because the closest non-negative mass is
+    zero. `metric` and `margin` as `check_distance` lets pass; `smallest`: smallest second moment
+    [kg m^2].
+    """
+    old = np.array(symmetric_matrix(moments), dtype=np.float64)
+    values, axes = np.linalg.eigh(old)
+    second = _FACES @ values
+    size = float(np.abs(second).sum())
+    least = max(margin * size, smallest)
+    if metric == "euclidean":
+        new = _project_moments(values, least)
+    else:
+        weight = max((ENTROPY * size) ** 2, least**2)
+        raised = (second + np.sqrt(second**2 + 4 * weight)) / 2
+        new = raised.sum() - raised
+    note = "the mass was negative and its sign was turned: check it" if mass < 0 else ""
+    positive = abs(float(mass))
+    for lift in (0.0, 1e-15, 1e-12, 1e-9):
+        nearby = axes @ np.diag(new + lift * max(size, least)) @ axes.T
+        entries = tuple(_rounded_moment(nearby, old, k) for k in range(6))
+        if NewInertial(positive, entries).is_possible():
+            whole = float(np.linalg.norm(old)) or float(np.linalg.norm(nearby))
+            distance = float(np.linalg.norm(nearby - old)) / whole
+            return CorrectedInertia(positive, entries, distance, note)
+    raise OutputError("no exactly possible decimals were found near this inertia")
+
+
+def _rounded_moment(new: Array, old: Array, k: int) -> float:
+    """One of the six moments, to `DIGITS` digits; what differs by rounding keeps its value."""
+    r, c = inertia.UPPER[k]
+    size = 10.0**-DIGITS * float(np.abs(new).max())
+    if abs(new[r, c] - old[r, c]) <= 0.1 * size:
+        return float(old[r, c])
+    return 0.0 if abs(new[r, c]) <= size else float(f"{new[r, c]:.{DIGITS}g}")
+
+
+def _project_moments(values: Array, least: float) -> Array:
+    """Nearest principal moments whose second moments are at least `least`.
+
+    The active faces of the optimum are among the eight subsets of three; the nearest point that
+    satisfies all faces is the projection on one of the subsets' planes.
+    """
+    best, best_distance = np.full(3, np.inf), np.inf
+    tolerance = 1e-12 * (least + float(np.abs(values).max()))
+    for active in product((False, True), repeat=3):
+        faces = _FACES[np.array(active)]
+        step = faces.T @ np.linalg.solve(faces @ faces.T, least - faces @ values)
+        point, distance = values + step, float(step @ step)
+        if (_FACES @ point >= least - tolerance).all() and distance < best_distance:
+            best, best_distance = point, distance
+    return best

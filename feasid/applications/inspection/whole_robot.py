@@ -1,0 +1,127 @@
+"""Mass matrix and base parameters of a whole robot: all that a controller notices.
+
+Single links decide whether a simulator accepts a model. Inverse dynamics sees less: only the base
+parameters ``beta = K delta`` of the whole robot, to which each link adds its share. So links that
+are infeasible alone may still add up to base parameters that a possible robot has, too; then some
+other, possible set of links moves in exactly the same way. When even the base parameters are
+infeasible, no possible robot moves like this model, and its mass matrix may fail to be positive
+definite somewhere, which makes controllers unstable.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.robot.dynamics.regressor import inverse_dynamics
+from feasid.parameters.feasibility.check import Verdict
+from feasid.parameters.feasibility.check import check as check_parameters
+from feasid.robot.formats.load import load_robot
+from feasid.robot.formats.terms import EFFECTS
+from feasid.robot.description import Robot
+from feasid.robot.layout import random_configurations
+
+SAMPLES = 64
+"""Number of configurations at which the mass matrix is computed."""
+
+ROUNDING = 1e-12
+"""Relative to its largest eigenvalue, below which one of the mass matrix counts as zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class MassMatrix:
+    """Smallest eigenvalue of M(q) over sampled configurations."""
+
+    #: One of "positive definite", "singular", "indefinite": "positive definite" means at every
+    #: sampled configuration.
+    status: str
+    smallest: float  #: Smallest eigenvalue found, over the largest at the same configuration.
+    configuration: dict[str, list[float]]  #: Where it was found, by joint.
+
+
+@dataclass(frozen=True, eq=False)
+class WholeRobotVerdict:
+    """Verdict on one robot for control."""
+
+    mass_matrix: MassMatrix
+    base: Verdict
+    """Base parameter feasibility test, eq. (51) of Sousa and Cortesao (2014)."""
+
+    def lines(self, impossible: int, weightless: int) -> Iterator[str]:
+        """The verdict in words, given the numbers of infeasible links and of limiting bodies."""
+        mass = self.mass_matrix
+        yield (
+            f"mass matrix: {mass.status} (smallest eigenvalue {mass.smallest:.2g} of the largest, "
+            f"over {SAMPLES} configurations)"
+        )
+        yield f"base parameters of the whole robot: {self.base.status}"
+        if self.base.feasible and impossible:
+            yield (
+                "  the base parameters are those of a possible robot, although links are "
+                "infeasible: inverse dynamics is usable, but simulators still reject the links"
+            )
+        elif self.base.feasible is False:
+            clash = f" ({', '.join(self.base.bodies[:4])})" if self.base.bodies else ""
+            yield f"  no possible robot moves like this model{clash}: proved in exact arithmetic"
+        elif self.base.feasible is None and weightless:
+            yield "  moving bodies without mass or volume put it on the boundary: nothing is proved"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "mass_matrix": vars(self.mass_matrix),
+            "base_parameters": {
+                "status": self.base.status,
+                "margin": self.base.margin,
+                "bodies": list(self.base.bodies),
+            },
+        }
+
+
+def check_whole_robot_of_file(path: str | os.PathLike[str]) -> WholeRobotVerdict:
+    """Judge the robot in a file.
+
+    Raises FeasidError: the file cannot be read, has no moving joint, or needs MuJoCo's compiler.
+    """
+    return check_whole_robot(load_robot(path, ignore=EFFECTS))
+
+
+def check_whole_robot(robot: Robot) -> WholeRobotVerdict:
+    """Judge a robot's own parameters as a controller sees them; those not given count as zero."""
+    from feasid.parameters.identifiability.base import base_parameters
+
+    values = np.where(np.isnan(robot.values), 0.0, robot.values)
+    base = base_parameters(robot)
+    return WholeRobotVerdict(
+        mass_matrix(robot, values), check_parameters(base.values(values), base)
+    )
+
+
+def mass_matrix(robot: Robot, values: Array) -> MassMatrix:
+    """Compute eigenvalues of the mass matrix M(q) at random configurations.
+
+    Column j of M(q) is inverse dynamics at rest without gravity for a unit acceleration of j.
+    """
+    rng = np.random.default_rng(0)
+    configurations = random_configurations(robot, rng, SAMPLES).T
+    if robot.closure is None:
+        configurations[0] = np.clip(0.0, configurations.min(axis=0), configurations.max(axis=0))
+    dof = robot.dof
+    q = np.repeat(configurations, dof, axis=0)
+    ddq = np.tile(np.eye(dof), (SAMPLES, 1))
+    still = robot.with_gravity(np.zeros(3))
+    torques = inverse_dynamics(still, q, np.zeros_like(q), ddq, parameters=values)
+    matrices = torques.reshape(SAMPLES, dof, dof)
+    eigenvalues = np.linalg.eigvalsh((matrices + np.swapaxes(matrices, 1, 2)) / 2)
+    relative = eigenvalues[:, 0] / np.abs(eigenvalues).max(axis=1).clip(min=np.finfo(float).tiny)
+    worst = int(np.argmin(relative))
+    smallest = float(relative[worst])
+    status = "positive definite" if smallest > ROUNDING else "singular"
+    status = "indefinite" if smallest < -ROUNDING else status
+    where = {body.joint: configurations[worst, rows].tolist() for body, rows in robot.moving_bodies}
+    return MassMatrix(status, smallest, where)

@@ -1,0 +1,479 @@
+"""A tool or load on a robot, from logs with and without it, or from a wrist sensor.
+
+Base parameters are linear in the standard ones, ``beta = K delta``, so a load delta_L that is fixed
+to a body adds ``K_L delta_L``, K_L the body's ten columns of K (Khalil, Gautier and Lemoine 2007,
+"Identification of the payload inertial parameters of industrial manipulators", ICRA). Both logs
+share the robot's own beta:
+
+    minimise |R beta - rho|^2 + |R' (beta + K_L delta_L) - rho'|^2   over beta and delta_L,
+
+in units of the noise, where delta_L is a consistent body: its pseudo-inertia is positive definite
+(Wensing, Kim and Slotine 2017). Eliminating beta leaves a triangle of ten columns.
+
+A wrist force-torque sensor needs one log only. It measures the force and moment that move the load
+and hold it against gravity. With the load's ten parameters delta_L in the frame of the body that
+carries the sensor, force and moment there are linear,
+
+    f = S(alpha) l + S(omega)^2 l + m a,    n = L alpha + omega x L omega + l x a,
+
+a the acceleration of the frame's origin minus gravity (Siciliano et al. 2009, eq. 7.69), moved to
+the sensor's frame; offsets of its six channels are identified with them. Both sides go through one
+low-pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.core.arguments import array, checked, checked_methods
+from feasid.core.arrays import Array
+from feasid.core.notes import Note, as_notes
+from feasid.core.threads import one_thread
+from feasid.robot.dynamics.kinematics import nodes, propagate
+from feasid.robot.dynamics.newton_euler import WrenchRegressor
+from feasid.errors import InputError, LogError
+from feasid.identification.estimation import noise
+from feasid.identification.estimation.torque_scale import scale_note
+from feasid.parameters.feasibility.constraints.sets import feasible_set
+from feasid.parameters.feasibility.least_squares import FeasibleFit, feasible_least_squares
+from feasid.robot.formats.fit_robot import resolve_robot
+from feasid.parameters.identifiability.base import BaseParameters, load_columns
+from feasid.identification.fit import fit
+from feasid.identification.prediction import reduce_as_fitted
+from feasid.identification.result import Fit
+from feasid.applications.loads.controllers import ControllerPayload, Load, controller_payload
+from feasid.logs.columns import read_numbers
+from feasid.logs.filters import low_pass
+from feasid.logs.motion import Run
+from feasid.logs.recording import Recording
+from feasid.core.options.complete import document_options
+from feasid.core.options.tables import LoadOptions, LogOptions
+from feasid.identification.regression.reduce import Log, open_sources
+from feasid.identification.regression.triangle import Reduced
+from feasid.robot.bodies import Body
+from feasid.robot.description import Robot, find_link
+from feasid.robot.inertia import change_frame, to_mass_com_inertia
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SURE = 3.0
+"""A mass that is negative by so many of its standard deviations is rejected."""
+
+NO_TORQUES = ("currents", "scale")
+"""Codes of notes on logs whose torques are currents or not in N m."""
+
+SEEN = 1e-8
+"""Singular values of the load's scaled columns below this share are not seen."""
+
+
+@checked_methods
+@dataclass(frozen=True, eq=False)
+class Payload:
+    """A physically consistent load, fixed to a body of a robot."""
+
+    body: str  #: The body or link that carries it; all vectors are in its frame.
+    mass: float  #: [kg]
+    mass_std: float  #: See `mass`.
+    centre: Annotated[Array, array(3)]  #: Centre of mass [m].
+    centre_std: Annotated[Array, array(3, finite=False)]  #: See `centre`.
+    inertia: Annotated[Array, array(3, 3)]  #: About the centre of mass [kg m^2].
+    #: lxx .. Lzz, lx, ly, lz, m about the body frame's origin.
+    parameters: Annotated[Array, array(10)]
+    #: Relative torque error on the log with the load: without the load in the model, and with it.
+    residual: tuple[float, float]
+    verified: str  #: Conditions that were checked in exact arithmetic.
+    notes: tuple[Note, ...] = ()  #: Assumptions and warnings.
+
+    @classmethod
+    def from_fit(
+        cls, body: str, fit: FeasibleFit, covariance: Array, residual: tuple[float, float]
+    ) -> Payload:
+        """Make a load from ten fitted parameters and the covariance of their least squares.
+
+        Parameters
+        ----------
+        body : str
+        fit : FeasibleFit
+            Of the load's ten parameters.
+        covariance : ndarray, shape (10, 10)
+            Covariance of their least squares.
+        residual : (float, float)
+            See the attribute.
+
+        Returns
+        -------
+        Payload
+        """
+        mass, centre, inertia = to_mass_com_inertia(fit.delta)
+        slope = np.c_[np.zeros((3, 6)), np.eye(3), -centre] / mass
+        return cls(
+            body=body,
+            mass=float(mass),
+            mass_std=float(np.sqrt(covariance[9, 9])),
+            centre=centre,
+            centre_std=np.sqrt(np.diag(slope @ covariance @ slope.T)),
+            inertia=inertia,
+            parameters=fit.delta,
+            residual=residual,
+            verified=fit.verified,
+        )
+
+    def on(self, robot: Robot) -> Robot:
+        """The robot that carries the load.
+
+        Parameters
+        ----------
+        robot : Robot
+            With a body or link of this name.
+
+        Returns
+        -------
+        Robot
+
+        Raises
+        ------
+        InputError
+            The robot has no such body, or the description gives this body no inertial parameters.
+        """
+        k, link = find_link(robot, self.body)
+        body = robot.bodies[k]
+        if body.inertial is None:
+            raise InputError(f"the description gives body {body.name!r} no inertial to add to")
+        added = change_frame(link.rotation, link.position) @ self.parameters
+        heavy = replace(body, inertial=body.inertial + added)
+        return replace(robot, bodies=(*robot.bodies[:k], heavy, *robot.bodies[k + 1 :]))
+
+    def to(self, maker: str) -> ControllerPayload:
+        """The load in the form, order and units of a robot maker, in the frame of `body`.
+
+        Parameters
+        ----------
+        maker : {"franka", "ur", "kuka", "kinova", "ros2"}
+            Conventions and their sources: `feasid.applications.loads.controllers`. All makers use the frame of
+            the flange, so identify the load with ``body=`` set to the link of the flange.
+
+        Returns
+        -------
+        ControllerPayload
+            Text to paste, values to send, and what the maker's model leaves out.
+
+        Raises
+        ------
+        InputError
+            The maker is unknown, the load exceeds the limits of its interface, or the torques were
+            currents or a multiple of the description's, so that the mass is wrong.
+        """
+        wrong = [n for code in NO_TORQUES for n in self.notes if n.code == code]
+        if wrong:
+            raise InputError(
+                f"this load cannot be given to a controller: {wrong[0]}", code=wrong[0].code
+            )
+        return controller_payload(Load(self.body, self.mass, self.centre, self.inertia), maker)
+
+    def __repr__(self) -> str:
+        centre = ", ".join(f"{x:.4f}" for x in self.centre)
+        spread = ", ".join(f"{x:.4f}" for x in self.centre_std)
+        moments = ", ".join(f"{x:.3g}" for x in np.linalg.eigvalsh(self.inertia))
+        before, after = (f"{100 * r:.2f} %" for r in self.residual)
+        warnings = "".join(f"\n!! {n}" for n in self.notes if n.code in NO_TORQUES)
+        return (
+            f"load at {self.body!r}: {self.mass:.4g} kg (+- {self.mass_std:.2g})\n"
+            f"  centre of mass  ({centre}) m, +- ({spread})\n"
+            f"  principal moments  {moments} kg m^2\n"
+            f"  torque error of the loaded log  {before} without the load, {after} with it\n"
+            f"  {self.verified}{warnings}"
+        )
+
+
+@checked
+@document_options(LoadOptions)
+@one_thread()
+def payload(
+    loaded: Log | Reduced | Sequence[Log | Reduced],
+    unloaded: Log | Reduced | Sequence[Log | Reduced] | Fit,
+    robot: Robot | str | Path | None = None,
+    *,
+    body: str | None = None,
+    **options: Unpack[LoadOptions],
+) -> Payload:
+    """Identify a tool or load from a log with the load and a log without it.
+
+    The robot is fitted to the log without the load, and the log with the load is read with the
+    friction terms, delay, joint zeros and torque gains of this fit. Best log the same motion twice,
+    because errors of the friction model then cancel.
+
+    Parameters
+    ----------
+    loaded : DataFrame, mapping of arrays, path, Reduced, or a sequence of these
+    unloaded : the same, or Fit
+        The log without the load, or a fit of it; `robot` and `options` are then those of the fit.
+    robot : Robot or path, optional
+        The robot without the load. Default ``loaded.attrs["robot"]``.
+    body : str, optional
+        The body or link that carries the load; the result is in its frame. Default the last body.
+        A link that is fixed to a body, such as a flange, may be named.
+    **options
+        How the logs are read and reduced, alike for both.
+
+    Returns
+    -------
+    Payload
+
+    Raises
+    ------
+    InputError
+        No body has this name, or the load has a negative mass, which happens if the logs are
+        exchanged.
+    SolverError
+        No solution passed verification.
+    """
+    without = _fit_unloaded(loaded, unloaded, robot, options)
+    parts = [reduce_as_fitted(without, source) for source in open_sources(loaded)]
+    base, reduced = without.base, sum(parts[1:], parts[0])
+    load = _with_unsure_zeros(load_from_reduced(reduced, without.reduced, base, body), without)
+    scale = scale_note(without.reduced, base, without.options["units"])
+    said = [n for n in (*without.notes, *reduced.notes) if n.code != "scale"]
+    return replace(load, notes=as_notes([*([scale] if scale else []), *said]))
+
+
+def _fit_unloaded(loaded: Any, unloaded: Any, robot: Any, options: LoadOptions) -> Fit:
+    """The fit of the robot without the load; a given one as it is."""
+    if isinstance(unloaded, Fit):
+        ignored = [*options, *(["robot"] if robot is not None else [])]
+        if ignored:
+            raise InputError(
+                f"{ignored[0]} is already set by the fit: leave it out", option=ignored[0]
+            )
+        return unloaded
+    return fit(unloaded, resolve_robot(loaded, robot), **options)
+
+
+def _with_unsure_zeros(load: Payload, without: Fit) -> Payload:
+    """The load with its uncertainty enlarged by that of the joint zeros that the fit corrects.
+
+    A log without the load hardly shows a wrist's zero, about which the load is turned.
+    """
+    zeros = [e for e in without.calibration.confirmed if e.mistake.kind == "zero"]
+    turned = np.sqrt(sum(float(e.deviation @ e.deviation) for e in zeros))
+    return replace(load, centre_std=np.hypot(load.centre_std, turned * np.linalg.norm(load.centre)))
+
+
+def load_from_reduced(
+    loaded: Reduced, unloaded: Reduced, base: BaseParameters, body: str | None = None
+) -> Payload:
+    """The load from reduced data."""
+    name, added = load_columns(base, body)
+    r, rho, beta_of = _eliminate_robot_parameters(loaded, unloaded, added)
+    covariance, free = least_squares_covariance(r, rho)
+    refuse_negative_mass(free[9], covariance[9, 9], name, "are the logs exchanged?")
+    solution = fit_feasible_body(r, rho)
+    beta = beta_of(solution.delta)
+    size = float(np.linalg.norm(loaded.torque_norms))
+    models = beta, beta + added @ solution.delta
+    before, after = (float(np.linalg.norm(loaded.residuals(x))) / size for x in models)
+    return Payload.from_fit(name, solution, covariance, (before, after))
+
+
+def refuse_negative_mass(mass: float, variance: float, body: str, hint: str) -> None:
+    """Refuse a mass that is clearly negative."""
+    if mass < -SURE * np.sqrt(variance):
+        raise InputError(
+            f"what was added at {body!r} has a mass of {mass:.3g} kg (+- {np.sqrt(variance):.2g}), "
+            f"which no load has: {hint}",
+            body=body,
+            mass=mass,
+        )
+
+
+def _eliminate_robot_parameters(
+    loaded: Reduced, unloaded: Reduced, added: Array
+) -> tuple[Array, Array, Callable[[Array], Array]]:
+    """Triangle of the load's ten columns with beta eliminated; beta for a load."""
+    first, second = (noise.estimate_noise(x)[0].whitened_triangle(x) for x in (unloaded, loaded))
+    size = added.shape[0]
+    norms = np.linalg.norm(np.vstack([first[0], second[0]]), axis=0)
+    scale = np.where(norms > 0, norms, 1.0)
+    above = np.c_[first[0] / scale, np.zeros((size, 10)), first[1]]
+    below = np.c_[second[0] / scale, second[0] @ added, second[1]]
+    triangle = np.asarray(np.linalg.qr(np.vstack([above, below]), mode="r"))
+    of_robot, coupling, right = (
+        triangle[:size, :size],
+        triangle[:size, size:-1],
+        triangle[:size, -1],
+    )
+
+    def beta(load: Array) -> Array:
+        found = np.linalg.lstsq(of_robot, right - coupling @ load, rcond=1e-10)[0]
+        return np.asarray(found / scale)
+
+    return triangle[size : size + 10, size:-1], triangle[size : size + 10, -1], beta
+
+
+def least_squares_covariance(r: Array, rho: Array) -> tuple[Array, Array]:
+    """Covariance of the seen directions of ten parameters, and their least squares."""
+    norms = np.linalg.norm(r, axis=0)
+    scale = np.where(norms > 0, norms, 1.0)
+    U, singular, V = np.linalg.svd(r / scale)
+    observable = singular > SEEN * max(float(singular[0]), 1e-300)
+    inverse = V[observable].T / singular[observable]
+    covariance = inverse @ inverse.T / np.outer(scale, scale)
+    return covariance, inverse @ (U[:, observable].T @ rho) / scale
+
+
+@dataclass(frozen=True, eq=False)
+class _SingleBody:
+    """A free body: all its ten parameters are base parameters."""
+
+    robot: Robot
+    K: Array
+
+
+def fit_feasible_body(r: Array, rho: Array) -> FeasibleFit:
+    """The possible body with the least ``|r delta - rho|``, verified in exact arithmetic."""
+    robot = Robot((Body("load", None, motion=np.eye(6)),), name="load")
+    return feasible_least_squares(r, rho, _SingleBody(robot, np.eye(10)), feasible_set(robot))
+
+
+CHANNELS = ("fx", "fy", "fz", "tx", "ty", "tz")
+
+CUTOFF = 5.0
+"""Low-pass of both sides where the log itself was not filtered [Hz]."""
+
+ROWS_PER_HZ = 2.6
+"""Rows kept per second and Hz of the cut-off: neighbours say the same."""
+
+
+@checked
+@one_thread()
+def payload_from_wrench(
+    log: Log,
+    robot: Robot | str | None = None,
+    *,
+    channels: Sequence[str] = CHANNELS,
+    body: str | None = None,
+    rotation: npt.ArrayLike | None = None,
+    position: npt.ArrayLike | None = None,
+    **options: Unpack[LogOptions],
+) -> Payload:
+    """Identify a load from a wrist force-torque sensor.
+
+    Parameters
+    ----------
+    log : DataFrame, mapping of arrays, path or Recording
+        Positions of the joints as in `feasid.logs.frame`, and six columns of the sensor: force and
+        moment that it exerts on the load [N, N m], in its own axes and about its own origin.
+    robot : Robot or path, optional
+    channels : sequence of six str
+        Names of the columns: forces along x, y, z, then moments.
+    body : str, optional
+        The body or link that carries the sensor; the result is in its frame. Default the last body.
+    rotation, position : array_like, shapes (3, 3) and (3,), optional
+        Pose of the sensor in that frame: its axes as columns, its origin [m]. Default the frame
+        itself.
+    **options
+        How the log is read.
+
+    Returns
+    -------
+    Payload
+        The load in the frame of the body; ``residual`` is the error of the sensor's channels
+        without and with the load.
+
+    Raises
+    ------
+    LogError
+        A column is missing.
+    InputError
+        The load has a negative mass, which happens if the sensor has the opposite sign.
+    """
+    recording = Recording.from_source(log)
+    arm = resolve_robot(log, robot)
+    k, link = find_link(arm, body)
+    turn = np.eye(3) if rotation is None else np.asarray(rotation, dtype=np.float64)
+    shift = np.zeros(3) if position is None else np.asarray(position, dtype=np.float64)
+    if turn.shape != (3, 3) or shift.shape != (3,) or abs(np.linalg.det(turn) - 1) > 1e-6:
+        raise InputError("rotation must be a (3, 3) rotation matrix and position have 3 entries")
+    motion = recording.motion(arm, torque=False, **options)
+    felt = _read_wrench(recording.table(arm, options.get("topic")), channels)
+    rows, right = [], []
+    for run in motion.runs:
+        if not np.isfinite(felt[run.rows]).all():
+            bad = int(run.rows[int(np.argmin(np.isfinite(felt[run.rows]).all(axis=1)))])
+            raise LogError(f"the sensor has no finite number in row {bad}", row=bad)
+        pose = link.rotation @ turn, link.position + link.rotation @ shift
+        equations = _wrench_regressor(arm, k, run, *pose) @ change_frame(
+            link.rotation, link.position
+        )
+        a, b = _filter_equations(equations, felt[run.rows], run.rate)
+        rows.append(a)
+        right.append(b)
+    return _solve_payload(np.concatenate(rows), np.concatenate(right), link.name)
+
+
+def _read_wrench(frame: pd.DataFrame, channels: Sequence[str]) -> Array:
+    """Forces and moments of the sensor, shape (samples, 6) [N, N m]."""
+    missing = [c for c in channels if c not in frame.columns]
+    if missing or len(channels) != 6:
+        raise LogError(
+            f"the sensor needs six columns, forces then moments; {missing or list(channels)} "
+            f"{'are not in the log' if missing else 'are not six'}: channels="
+        )
+    return np.stack([read_numbers(frame, c) for c in channels], axis=1)
+
+
+def _wrench_regressor(arm: Robot, k: int, run: Run, turn: Array, shift: Array) -> Array:
+    """Six channels per unit of the load's parameters, shape (N, 6, 10)."""
+    tree, columns = nodes(arm), tuple(arm.inertial_columns[k])
+    states = propagate(tree, arm.gravity, run.q.T, run.dq.T, run.ddq.T)
+    node, state = next(x for x in zip(tree, states, strict=True) if x[0].columns == columns)
+    wrench = WrenchRegressor.from_state(state, node, list(range(10)))
+    force, moment = np.zeros((2, 3, 10, len(run)))
+    force[:, 6:] = wrench.linear
+    moment[:, :9] = wrench.angular
+    moment -= np.cross(shift[:, None, None], force, axis=0)
+    both = np.concatenate([np.einsum("ji,jkN->ikN", turn, x) for x in (force, moment)])
+    return np.ascontiguousarray(both.transpose(2, 0, 1))
+
+
+def _filter_equations(columns: Array, felt: Array, rate: float) -> tuple[Array, Array]:
+    """Regressor and wrench behind the same low-pass, at about as many rows as are independent."""
+    cutoff = min(CUTOFF, 0.2 * rate)
+    flat = np.concatenate([columns.reshape(len(columns), -1), felt], axis=1)
+    keep = slice(None, None, max(1, round(rate / (ROWS_PER_HZ * cutoff))))
+    smooth = low_pass(flat, cutoff, rate)[keep]
+    return smooth[:, :-6].reshape(-1, 6, 10), smooth[:, -6:]
+
+
+def _solve_payload(columns: Array, felt: Array, body: str) -> Payload:
+    """Least squares for ten parameters and six sensor offsets, whitened by each channel's noise."""
+    count = len(felt)
+    weight = np.ones(6)
+    for _ in range(3):
+        matrix = np.zeros((count, 6, 16))
+        matrix[:, :, 6:] = columns
+        matrix[:, np.arange(6), np.arange(6)] = 1.0
+        rows = (matrix * weight[:, None]).reshape(-1, 16)
+        right = (felt * weight).reshape(-1)
+        found = np.linalg.lstsq(rows, right, rcond=1e-10)[0]
+        noise = (felt - matrix @ found).std(axis=0)
+        weight = 1.0 / np.maximum(noise, 1e-9 * np.abs(felt).max())
+    triangle = np.asarray(np.linalg.qr(np.c_[rows, right], mode="r"))
+    r, rho = triangle[6:16, 6:16], triangle[6:16, 16]
+    covariance, free = least_squares_covariance(r, rho)
+    refuse_negative_mass(
+        free[9], covariance[9, 9], body, "does the sensor count the other way round?"
+    )
+    fit = fit_feasible_body(r, rho)
+    varying = felt - felt.mean(axis=0)
+    residuals = felt - columns @ fit.delta
+    residuals = residuals - residuals.mean(axis=0)
+    size = float(np.linalg.norm(varying * weight))
+    residual = (1.0, float(np.linalg.norm(residuals * weight)) / max(size, 1e-300))
+    return Payload.from_fit(body, fit, covariance, residual)

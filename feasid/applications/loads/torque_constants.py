@@ -1,0 +1,218 @@
+"""Torque constants from logs of motor currents: joint torque is constant times current.
+
+Currents alone fix a robot's parameters up to one factor per joint. A known load, carried in one
+log and not in another, fixes the factors (Gautier and Briot 2014, "Global identification of joint
+drive gains and dynamic parameters of robots", J. Dyn. Sys. Meas. Control 136(5)): with current i,
+constant k and the load's part b of the base parameters,
+
+    i_j = W_j beta / k_j  without the load,    i_j = W_j (beta + b) / k_j  with it,
+
+for all joints and both logs at once. A description does the same with one log, as far as its
+inertials are right: the deviations count that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Unpack
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import least_squares
+
+from feasid.core.arguments import array, checked, checked_methods, one_per
+from feasid.core.arrays import Array
+from feasid.core.threads import one_thread
+from feasid.errors import InputError
+from feasid.identification.estimation.torque_scale import (
+    FACTOR_SHARE,
+    INERTIAL_SHARE,
+    UNSEEN,
+    constants_of_description,
+    where_determined,
+    whitened_joint_equations,
+)
+from feasid.parameters.identifiability.base import BaseParameters, load_parameters
+from feasid.applications.loads.payload import Payload
+from feasid.logs.recording import Recording
+from feasid.logs.units import unit_factor
+from feasid.core.options.complete import document_options, select_options
+from feasid.core.options.tables import LoadOptions, ReadOptions
+from feasid.identification.regression.reduce import Log, open_sources, reduce_groups
+from feasid.identification.regression.triangle import Reduced
+from feasid.robot.description import Robot
+
+
+@checked_methods
+@dataclass(frozen=True, eq=False)
+class TorqueConstants:
+    """Torque per unit of current, per joint."""
+
+    joints: Annotated[tuple[str, ...], one_per("joints")]  #: Names of the joints.
+    #: [N m / A] and their standard deviations, which from a description alone count
+    #: what it may be wrong by; NaN where the logs do not determine them.
+    constants: Annotated[Array, array("joints", finite=False)]
+    deviations: Annotated[Array, array("joints", finite=False)]  #: See `constants`.
+    beta: Array  #: Shape (nb,): base parameters identified with them.
+    #: Whether a known load fixes them, rather than the description's inertials.
+    from_load: bool = True
+    #: What one unit of each joint's column is [A], 1e-3 where ``units={"tau": "mA"}``; empty for
+    #: amperes.
+    ampere: tuple[float, ...] = ()
+
+    @property
+    def units(self) -> dict[str, float]:
+        """Value of the option `units` of `feasid.fit` with which the same columns are read as
+        torques.
+
+        Joints in `undetermined` have no entry; their columns remain currents.
+        """
+        ampere = self.ampere or (1.0,) * len(self.joints)
+        rows = zip(self.joints, self.constants, ampere, strict=True)
+        return {f"tau_{j}": float(k * unit) for j, k, unit in rows if k > 0}
+
+    @property
+    def undetermined(self) -> tuple[str, ...]:
+        """Joints whose constant the log does not show, or shows as negative."""
+        return tuple(j for j, k in zip(self.joints, self.constants, strict=True) if not k > 0)
+
+    def __repr__(self) -> str:
+        rows = zip(self.joints, self.constants, self.deviations, strict=True)
+        lines = [f"  {j:20} {_describe_constant(k, s)}" for j, k, s in rows]
+        if left := self.undetermined:
+            measured = [j for j in self.joints if j not in left]
+            lines.append(
+                f"{', '.join(left)} cannot be read as torques: leave them out of a fit, measured="
+                f"{measured}"
+            )
+        if not self.from_load:
+            lines.append(
+                "They rely on the description's inertials, assumed to be right to "
+                f"{FACTOR_SHARE:.0%} in common and {INERTIAL_SHARE:.0%} per body; a log with a "
+                "known load (loaded=, load=) determines them better."
+            )
+        return "\n".join(["torque constants", *lines])
+
+
+def _describe_constant(constant: float, deviation: float) -> str:
+    if not np.isfinite(constant):
+        return f"not determined to {UNSEEN:.0%}"
+    wrong = ": negative: its column has the opposite sign, or the load is on another body (body=)"
+    return f"{constant:10.4g} +- {deviation:.2g} N m/A{wrong if constant < 0 else ''}"
+
+
+@checked
+@document_options(LoadOptions)
+@one_thread()
+def torque_constants(
+    log: Log | Reduced | Sequence[Log | Reduced],
+    robot: Robot | str | Path | None = None,
+    *,
+    loaded: Log | Reduced | Sequence[Log | Reduced] | None = None,
+    load: Payload | npt.ArrayLike | None = None,
+    body: str | None = None,
+    **options: Unpack[LoadOptions],
+) -> TorqueConstants:
+    """Identify torque constants, jointly with the robot's parameters.
+
+    Parameters
+    ----------
+    log : DataFrame, mapping of arrays, path, Reduced, or a sequence of these
+        Its torque columns hold currents.
+    robot : Robot or path, optional
+    loaded : the same, optional
+        A log of the robot with a known load. Without it, the constants rely on the description's
+        inertials, with the uncertainty assumed in `feasid.identification.servos.gains`.
+    load : Payload or array_like, shape (10,), optional
+        The known load: its parameters in the frame of the body that carries it, as
+        `feasid.robot.inertia.from_mass_com_inertia` makes them of mass, centre and inertia.
+    body : str, optional
+        The body that carries it; default the last one.
+    **options
+        How the logs are read and reduced.
+
+    Returns
+    -------
+    TorqueConstants
+
+    Raises
+    ------
+    InputError
+        Only one of `loaded` and `load` is given, or both are missing and the description has no
+        inertials.
+    """
+    if (loaded is None) != (load is None):
+        raise InputError(
+            "a known load needs both loaded= (a log with it) and load= (its parameters)"
+        )
+    groups = [log] if loaded is None else [log, loaded]
+    base, parts, _ = reduce_groups(groups, robot, options, "torque_constants")
+    ampere = _column_units(log, base.robot, options)
+    if load is None:
+        names, described = base.robot.coordinates, base.robot.inertial_columns.ravel()
+        rigid = base.K[:, described] @ base.robot.values[described]
+        constants = constants_of_description(parts[0], base)
+        return TorqueConstants(names, *constants, rigid, from_load=False, ampere=ampere)
+    return replace(constants_of_load(parts[0], parts[1], load, base, body), ampere=ampere)
+
+
+def _column_units(log: Any, robot: Robot, options: Mapping[str, Any]) -> tuple[float, ...]:
+    """What one unit of each column is [A]; 1 where a header says it, which is converted already."""
+    units, headers = options.get("units"), [""] * len(robot.coordinates)
+    if not units:
+        return (1.0,) * len(headers)
+    first = open_sources(log)[0]
+    if isinstance(first, Recording):
+        layout = first.raw(robot, **select_options(ReadOptions, options)).layout
+        headers = [layout.header_unit("tau", k) for k in range(len(headers))]
+    pairs = zip(robot.coordinates, headers, strict=True)
+    return tuple(unit_factor(units, "tau", joint, header) for joint, header in pairs)
+
+
+def constants_of_load(
+    log: Reduced, loaded: Reduced, load: Any, base: BaseParameters, body: str | None = None
+) -> TorqueConstants:
+    """Constants from reduced currents without and with a known load."""
+    robot = base.robot
+    added = load_parameters(base, load, body)
+    parts = [
+        (*p, shift)
+        for r, shift in ((log, 0.0 * added), (loaded, added))
+        for p in whitened_joint_equations(r)
+    ]
+    size, dof = len(added), robot.dof
+    scale = np.sqrt(sum(np.sum(r**2, axis=0) for _, r, _, _ in parts))
+    scale = np.where(scale > 0, scale, 1.0)
+
+    # Equations that are linear in beta and k are a start; noise of currents biases them a little.
+    linear = np.vstack([np.c_[r / scale, -np.outer(rho, np.eye(dof)[j])] for j, r, rho, _ in parts])
+    known = np.concatenate([-r @ shift for _, r, _, shift in parts])
+    start = np.linalg.lstsq(linear, known, rcond=1e-12)[0]
+    start[size:] = np.where(np.abs(start[size:]) > 0, start[size:], 1.0)
+
+    def residuals(x: Array) -> Array:
+        beta, constant = x[:size] / scale, x[size:]
+        return np.concatenate(
+            [r @ (beta + shift) / constant[j] - rho for j, r, rho, shift in parts]
+        )
+
+    def jacobian(x: Array) -> Array:
+        beta, constant = x[:size] / scale, x[size:]
+        return np.vstack(
+            [
+                np.c_[
+                    r / scale / constant[j],
+                    -np.outer(r @ (beta + shift), np.eye(dof)[j]) / constant[j] ** 2,
+                ]
+                for j, r, _, shift in parts
+            ]
+        )
+
+    solution = least_squares(residuals, start, jac=jacobian, x_scale="jac", method="trf")
+    J = jacobian(solution.x)
+    covariance = np.linalg.pinv(J.T @ J, rcond=1e-13)
+    spread = np.sqrt(np.maximum(np.diag(covariance)[size:], 0.0))
+    constants = where_determined(solution.x[size:], spread)
+    return TorqueConstants(robot.coordinates, *constants, solution.x[:size] / scale)

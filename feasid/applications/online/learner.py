@@ -1,0 +1,415 @@
+"""Equations from blocks of samples, one after the other, and the estimates from them.
+
+Jobs are done in the order in which they come, at once or by a worker thread. Each job starts from
+the state that the one before it left, so results are the same in both cases.
+"""
+
+from __future__ import annotations
+
+import os
+import time as clock
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from threading import RLock
+from typing import Any, TypeVar
+
+import numpy as np
+
+from feasid.results.codegen.compiled import CompiledDynamics
+from feasid.core.arrays import Array
+from feasid.core.threads import thread_limiter
+from feasid.robot.dynamics.regressor import mass_matrix
+from feasid.errors import InputError, SolverError
+from feasid.applications.online.acceptance import Decision, Evidence, ModelGate, OnlineEstimate
+from feasid.applications.online.buffering import EvenGrid, SampleBlock, SampleChecks, usable_stretches
+from feasid.applications.online.changes import ChangeDetector, InvariantEquations, ModelChange, PossibleChanges
+from feasid.applications.online.equations import CausalEquations, EquationStore
+from feasid.applications.online.problem import FeasibleProblem, row_deviations
+from feasid.identification.regression.triangle import Reduced, fingerprint_of
+
+Result = TypeVar("Result")
+
+COMPARISON_SECONDS = 2.0
+"""Time over which errors of prediction are compared [s]."""
+
+MAX_KEPT_DECISIONS = 1000
+"""Decisions and changes that are remembered."""
+
+
+class JobQueue:
+    """Queue of jobs of one owner, done in order.
+
+    `threaded`: whether a thread does them, which begins with the first one; `most`: jobs that may
+    wait for it; `lock`: held by whoever changes what the owner's callers share.
+    """
+
+    def __init__(self, threaded: bool, most: int) -> None:
+        self.threaded, self.most = threaded, most
+        self._posted = self._done = 0
+        self._error: BaseException | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self.lock = RLock()
+        self._pool: ThreadPoolExecutor | None = None
+        self._process = os.getpid()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as many jobs wait as may."""
+        return self._posted - self._done >= self.most
+
+    def post(self, job: Callable[..., Any], *arguments: Any) -> None:
+        """Run a job; the next `raise_error` raises its error, or this call without a worker."""
+        if not self.threaded:
+            job(*arguments)
+            return
+        pool = self._workers()
+        self._posted += 1
+        pool.submit(self._do, job, arguments)
+
+    def _do(self, job: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        try:
+            job(*arguments)
+        except BaseException as error:  # the caller's, at its next call
+            self._error = error
+        finally:
+            self._done += 1
+
+    def call(self, job: Callable[..., Result], *arguments: Any) -> Result:
+        """Result of a job, after all that were posted before it."""
+        if not self.threaded:
+            with self.lock:
+                return job(*arguments)
+        future: Future[Result] = self._workers().submit(job, *arguments)
+        return future.result()
+
+    def wait(self) -> None:
+        """Return when all jobs are done."""
+        if self._pool is not None or self._posted > self._done:
+            self.call(int)
+
+    def raise_error(self) -> None:
+        """Raise the error of a posted job, once."""
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    def close(self) -> None:
+        """Finish the jobs and end the thread; later jobs are done at once."""
+        self.wait()
+        if self._pool is not None:
+            self._pool.shutdown()
+        self.threaded, self._pool = False, None
+
+    def _workers(self) -> ThreadPoolExecutor:
+        """The thread; a forked process, which has none, begins another if nothing was under way."""
+        if self._process != os.getpid():
+            if self._posted > self._done:
+                raise InputError(
+                    "this process was forked while the online fit was learning: use the fit in the "
+                    "process that made it, or call online.close() before forking"
+                )
+            self._begin()
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(1, thread_name_prefix="feasid-online")
+        return self._pool
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in vars(self).items() if k not in ("lock", "_pool", "_process")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._begin()
+
+
+class Learner:
+    """Processes blocks and computes estimates; one thread at a time changes its state.
+
+    `block`: samples per block; `full`: samples of motion from which the buffer counts as full;
+    `false_alarms`: see `feasid.OnlineFit`.
+    """
+
+    def __init__(
+        self,
+        equations: CausalEquations,
+        store: EquationStore,
+        problem: FeasibleProblem,
+        invariant: InvariantEquations,
+        possible: PossibleChanges,
+        block: int,
+        full: int,
+        gate: ModelGate,
+        false_alarms: float,
+    ) -> None:
+        self.equations, self._store, self.problem = equations, store, problem
+        self._invariant, self._possible = invariant, possible
+        self.block, self.full, self.gate = block, full, gate
+        self.base, self.robot, self.rate = problem.base, problem.base.robot, equations.rate
+        robot, rate = self.robot, self.rate
+        self._correlation = max(1.0, rate / (2 * equations.cutoff) / equations.every)
+        self.nominal_beta = self.base.K @ problem.nominal
+        coded = not robot.loops and all(body.dof == 1 for body in robot.bodies)
+        nominal = robot.with_values(problem.nominal)
+        self._model = CompiledDynamics(nominal, base=self.base, backend="python") if coded else None
+        self._one_thread = thread_limiter()
+        self._checks = SampleChecks(robot.dof, rate)
+        self._grid = EvenGrid(rate)
+        place = {c: k for k, c in enumerate(equations.plan.columns)}
+        nonzero = equations.plan.nonzero_columns
+        self._supports = supports = tuple(tuple(place[c] for c in s) for s in nonzero)
+        self._detector = ChangeDetector(possible, supports, false_alarms)
+        self._unsuited: OnlineEstimate | None = None
+        self._before = np.zeros((0, self.base.size + 1))
+        self.changes: tuple[ModelChange, ...] = ()
+        self.decisions: tuple[Decision, ...] = ()
+        self._last: OnlineEstimate | None = None
+        self._latest: OnlineEstimate | None = None
+        self._posture = np.zeros(robot.dof)
+        self._noise = np.ones(robot.dof)
+        self._known = 0.0
+        self._learnt = 0.0
+        self._since = 0
+        self._still = 0
+        self._pending = False
+        self._converged = True
+        recent = max(1, round(COMPARISON_SECONDS * rate / block))
+        self._errors: deque[tuple[Array, Array, int]] = deque(maxlen=recent)
+        self._bad: deque[int] = deque(maxlen=max(1, round(rate / block)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state without the compiled function, which is made again."""
+        return {k: v for k, v in vars(self).items() if k != "_one_thread"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._one_thread = thread_limiter()
+
+    # -- blocks ------------------------------------------------------------------------------
+
+    def _learn(self, block: SampleBlock) -> None:
+        """Turn a block into equations, predict them, and learn them."""
+        with self._one_thread():
+            self._learn_block(block)
+
+    def _learn_block(self, raw: SampleBlock) -> None:
+        if raw.lost:
+            self._checks.skip(raw.lost)
+            self._bad.extend([self.block] * (raw.lost // self.block))
+        usable, fresh = self._checks.find_usable(raw.q, raw.tau, raw.dq, raw.t)
+        self._bad.append(int(np.count_nonzero(~usable)))
+        if self._bad[-1] > self.gate.rules.bad * self.block:
+            self._detector.begin_batch()  # what came just before may be as bad, and is no change
+        parts = []
+        for first, last in usable_stretches(usable, fresh):
+            if fresh[first]:
+                self.equations.reset()
+                self._grid.reset()
+            parts.append(self._equations_of(raw, slice(first, last)))
+        self._learnt = raw.time
+        if usable.any() and not any(age.size for _, age in parts):
+            self._still += self.block  # at rest: nothing is learnt, and nothing forgotten
+            return
+        self._still = 0
+        self._pending = True
+        self._take(parts)
+        self._since += self.block
+
+    def _equations_of(self, raw: SampleBlock, part: slice) -> tuple[list[Array], Array]:
+        """Equations of the next samples, where a joint moves, and their ages."""
+        dof, speeds = self.robot.dof, raw.dq
+        smooth = raw.q[part] if speeds is None else np.hstack([raw.q[part], speeds[part]])
+        smooth, tau, t = self._grid.resample(smooth, raw.tau[part], raw.t[part])
+        smooth = np.ascontiguousarray(smooth.T)
+        rows, at = self.equations.push(
+            smooth[:dof], np.ascontiguousarray(tau.T), None if speeds is None else smooth[dof:]
+        )
+        moving = self.equations.moving
+        age = (
+            self.block - 1 - part.start - at
+            if not raw.has_stamps
+            else (raw.t[-1] - t[at]) * self.rate
+        )
+        return [r[:, moving] for r in rows], age[moving]
+
+    def _take(self, parts: list[tuple[list[Array], Array]]) -> None:
+        """Predict and learn the rows of one block."""
+        sizes = [len(s) + 1 for s in self.equations.plan.nonzero_columns]
+        rows = [
+            np.concatenate([np.empty((k, 0)), *(part[j] for part, _ in parts)], axis=1)
+            for j, k in enumerate(sizes)
+        ]
+        age = np.concatenate([np.empty(0), *(old for _, old in parts)])
+        if age.size:
+            self._predict(rows)
+        self._store.add(rows, age, self.block)
+        self._invariant.fade(self.block)
+
+    def _predict(self, rows: list[Array]) -> None:
+        """Prediction errors of rows that were not learnt yet, and their consequences."""
+        if self._last is None:
+            return
+        supports = self._supports
+        errors = []
+        for beta in (self._last.beta, self.nominal_beta):
+            missed = [beta[list(s)] @ r[:-1] - r[-1] for s, r in zip(supports, rows, strict=True)]
+            errors.append(np.sum(np.square(missed), axis=1) / self._noise**2)
+        count = rows[0].shape[1]
+        self._errors.append((errors[0], errors[1], count))
+        alarm = self._detector.alarm
+        if self._last is self._unsuited and alarm is None:
+            return
+        seconds = count * self.equations.every / self.rate
+        last, time = self._last, self._learnt
+        directions = self._possible.directions(last.delta)
+        change = self._detector.update(
+            rows, self._noise, seconds, directions, last.beta, last.covariance, time
+        )
+        if change is not None:
+            k = self._possible.names.index((change.kind, change.where))
+            self._invariant.set_from(self._before, self._possible.subspace(k))
+            self._unsuited = last
+            self.changes = (*self.changes, change)[-MAX_KEPT_DECISIONS:]
+        elif alarm is None and self._detector.alarm is not None:
+            self._before = np.column_stack(self._whiten(self._reduce_remembered())[1:])
+            self._store.clear()
+            newest = self._errors.pop()
+            self._errors.clear()
+            self._errors.append(newest)  # the gate judges by what came since
+            self._since = 0
+
+    # -- estimates ---------------------------------------------------------------------------
+
+    def _reduce_remembered(self) -> Reduced:
+        columns = self.equations.plan.columns
+        name = fingerprint_of(self.robot, columns)
+        triangles = tuple(self._store.triangles())
+        rows, every = round(self._store.count), self.equations.every
+        return Reduced(
+            name,
+            columns,
+            self._supports,
+            triangles,
+            rows * every,
+            robot=self.robot,
+            cutoff=self.equations.cutoff,
+            rows=rows,
+            period=1.0 / self.rate,
+        )
+
+    def _whiten(self, reduced: Reduced) -> tuple[Array, Array, Array]:
+        """Deviations of rows, and R and rho with the equations before the last change, whitened."""
+        deviations = row_deviations(reduced.triangles, self._store.count, self._correlation)
+        R, rho, _ = reduced.triangle(1.0 / deviations)
+        return deviations, *self._invariant.combined_with(R, rho)
+
+    def _estimate(self, posture: Array) -> OnlineEstimate:
+        """The estimate, judged at the state of the robot at the time of the request."""
+        self._posture = posture
+        with self._one_thread():
+            self._latest = self._solve()
+        return self._latest
+
+    def _solve(self) -> OnlineEstimate:
+        began = clock.perf_counter()
+        waits = self._change_is_open or (self._still and not self._pending)
+        if self._last is not None and waits:
+            decision = self._decide(self._last.delta, self._last.r2, True)
+            seconds = clock.perf_counter() - began
+            return replace(self._last, decision=decision, seconds=seconds, age=self._age)
+        reduced = self._reduce_remembered()
+        deviations, R, rho = self._whiten(reduced)
+        self._known = self.problem.determined_share(R)
+        try:
+            solution = self.problem.solve(R, rho)
+        except SolverError:
+            if self._last is None:
+                raise
+            decision = self._decide(self._last.delta, self._last.r2, False)
+            seconds = clock.perf_counter() - began
+            return replace(self._last, decision=decision, seconds=seconds, fresh=False)
+        self._pending, self._converged = not solution.converged, solution.converged
+        self._noise = deviations / np.sqrt(self._correlation)
+        missed = reduced.residuals(self.base.K @ solution.delta) ** 2
+        torque = reduced.torque_norms**2
+        total = float(torque.sum())
+        r2 = 1.0 - float(missed.sum()) / total if total > 0 else -np.inf
+        joints = 1.0 - missed / np.where(torque > 0, torque, np.nan)
+        decision = self._decide(solution.delta, r2, True)
+        self._last = OnlineEstimate(
+            base=self.base,
+            time=self._learnt,
+            rows=self._store.count,
+            delta=solution.delta,
+            covariance=solution.covariance,
+            noise=self._noise,
+            r2=r2,
+            r2_joints=joints,
+            decision=decision,
+            verified=solution.verified,
+            age=self._age,
+            seconds=clock.perf_counter() - began,
+        )
+        return self._last
+
+    @property
+    def _age(self) -> float:
+        """Time for which the robot has been at rest, by whole blocks [s]."""
+        return self._still / self.rate
+
+    @property
+    def _change_is_open(self) -> bool:
+        """Whether a change is known that is not identified yet."""
+        return self._detector.alarm is not None
+
+    @property
+    def _clock_fault(self) -> str:
+        """Error of the given rate, from the time stamps."""
+        rate = self._checks.wrong_rate
+        if rate is None:
+            return ""
+        return f"the stamps say {rate:.4g} samples per second, and rate is {self.rate:g}"
+
+    def _decide(self, delta: Array, r2: float, verified: bool) -> Decision:
+        nothing = np.full(self.robot.dof, np.inf)
+        error, other = nothing, nothing
+        if self._errors:
+            rows = sum(n for _, _, n in self._errors)
+            error = np.sqrt(sum(e for e, _, _ in self._errors) / rows)
+            other = np.sqrt(sum(e for _, e, _ in self._errors) / rows)
+        bad = sum(self._bad) / (len(self._bad) * self.block) if self._bad else 0.0
+        evidence = Evidence(
+            time=self._learnt,
+            full=self._since >= self.full,
+            r2=r2,
+            error=error,
+            nominal_error=other,
+            inertia=self._inertia(delta),
+            bad=bad,
+            verified=verified,
+            known=self._known,
+            still=self._age,
+            clock=self._clock_fault,
+            converged=self._converged,
+            changed=self._change_is_open,
+        )
+        decision = self.gate.decide(evidence)
+        self.decisions = (*self.decisions, decision)[-MAX_KEPT_DECISIONS:]
+        return decision
+
+    def _inertia(self, delta: Array) -> tuple[float, float]:
+        """Extreme eigenvalues of the mass matrix over the nominal one's, at the posture."""
+        q = self._posture if np.isfinite(self._posture).all() else np.zeros(self.robot.dof)
+        estimated, nominal = (
+            np.linalg.eigvalsh(self._mass_matrix(x, q)) for x in (delta, self.problem.nominal)
+        )
+        return float(estimated[0] / nominal[0]), float(estimated[-1] / nominal[-1])
+
+    def _mass_matrix(self, delta: Array, q: Array) -> Array:
+        """The mass matrix by generated code if possible, else by unit accelerations."""
+        if self._model is None:
+            return mass_matrix(self.robot, delta, q)
+        self._model.use(self.base.K @ delta)
+        return self._model.mass_matrix(q)

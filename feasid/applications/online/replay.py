@@ -1,0 +1,206 @@
+"""A log played back through an online fit: its estimates while the robot ran."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+
+from feasid.core.arguments import checked, checked_methods
+from feasid.core.display import new_figure
+from feasid.core.files import write_atomically
+from feasid.core.text import quote
+from feasid.errors import InputError, OutputError, did_you_mean
+from feasid.robot.formats.load import load_robot
+from feasid.logs.recording import Recording
+from feasid.applications.online.acceptance import OnlineEstimate
+from feasid.applications.online.online_fit import OnlineFit
+from feasid.core.options.complete import check_options
+from feasid.core.options.tables import ReadOptions
+from feasid.robot.description import Robot
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ESTIMATE_INTERVAL = 1.0
+"""Time between estimates [s]."""
+
+
+@checked_methods
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """Estimates of a log in the order of time."""
+
+    online: OnlineFit  #: As it was at the end.
+    estimates: tuple[OnlineEstimate, ...]  #: In the order of time.
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """By estimate: rows, R2, prediction errors in units of the noise, acceptance."""
+        import pandas as pd
+
+        evidence = [e.decision.evidence for e in self.estimates]
+        return pd.DataFrame(
+            {
+                "rows": [e.rows for e in self.estimates],
+                "r2": [e.r2 for e in self.estimates],
+                "error": [float(np.sqrt(np.mean(e.error**2))) for e in evidence],
+                "nominal_error": [float(np.sqrt(np.mean(e.nominal_error**2))) for e in evidence],
+                "open": [e.decision.open for e in self.estimates],
+                "why": ["; ".join(e.decision.reasons) for e in self.estimates],
+            },
+            index=pd.Index([e.time for e in self.estimates], name="time"),
+        )
+
+    def line(self, k: int) -> str:
+        """One estimate in a line.
+
+        Parameters
+        ----------
+        k : int
+            Place of the estimate in `estimates`.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        InputError
+            `k` is not the index of an estimate.
+        """
+        if not -len(self.estimates) <= k < len(self.estimates):
+            raise InputError(f"k must be the place of one of {len(self.estimates)} estimates")
+        e = self.estimates[k]
+        model = "identified" if e.decision.open else "nominal   "
+        why = f"  {e.decision.reasons[0]}" if e.decision.reasons else ""
+        ratio = e.decision.evidence.ratio
+        told = f"{ratio:6.3f}" if np.isfinite(ratio) else "     -"
+        return f"{e.time:8.1f} s  R2 {e.r2:7.4f}  error / nominal's {told}  {model}{why}"
+
+    def __str__(self) -> str:
+        lines = [self.line(k) for k in range(len(self.estimates))]
+        lines += [f"change at {c}" for c in self.online.changes]
+        lines += [f"{n} samples {cause}" for cause, n in self.online.faults.items()]
+        return "\n".join(lines)
+
+    def plot(self, path: str | Path) -> None:
+        """Draw R2, errors of prediction and the gate over time.
+
+        Parameters
+        ----------
+        path : path
+            Path of the picture, in a format of matplotlib; an existing file is replaced.
+
+        Raises
+        ------
+        MissingExtraError
+            matplotlib is not installed.
+        OutputError
+            The path cannot be written, or its suffix is not that of a picture.
+        """
+        table, figure = self.table, new_figure(8, 5, "R2, errors of prediction and the gate")
+        top, bottom = figure.subplots(2, 1, sharex=True)
+        top.semilogy(table.index, table["error"], label="identified, predicted before it is learnt")
+        top.semilogy(table.index, table["nominal_error"], label="nominal")
+        top.set_ylabel("error of prediction / noise")
+        bottom.plot(table.index, table["r2"].clip(lower=0.0), label="R2")
+        bottom.fill_between(table.index, 0, 1, where=table["open"], alpha=0.15, label="gate open")
+        for axis in (top, bottom):
+            for change in self.online.changes:
+                axis.axvline(change.time, color="k", ls=":", lw=0.8)
+            axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8, frameon=False)
+        bottom.set_xlabel("time [s]")
+        out = io.BytesIO()
+        ending = Path(path).suffix[1:].lower() or "png"
+        if ending not in figure.canvas.get_supported_filetypes():
+            raise OutputError(f"{path}: no picture format {ending!r}; use .png, .svg or .pdf")
+        figure.savefig(out, dpi=80, format=ending)
+        write_atomically(path, out.getvalue(), overwrite=True)
+
+
+@checked
+def replay(
+    log: Any,
+    robot: Robot | str | Path | None = None,
+    *,
+    window: float | None = 10.0,
+    interval: float = ESTIMATE_INTERVAL,
+    each: Callable[[Replay], None] | None = None,
+    online: dict[str, Any] | None = None,
+    **options: Unpack[ReadOptions],
+) -> Replay:
+    """Replay a log through `feasid.OnlineFit`.
+
+    Parameters
+    ----------
+    log : DataFrame, mapping of arrays or path
+    robot : Robot or path, optional
+        The nominal model; default ``log.attrs["robot"]``.
+    window : float, optional
+        Length of the window of samples [s]; None for all samples.
+    interval : float
+        Time between estimates [s].
+    each : callable, optional
+        Called after every estimate with the replay so far.
+    online : dict, optional
+        Further options of `feasid.OnlineFit`; by default `block` follows from `window`.
+    **options
+        How the log is read.
+
+    Returns
+    -------
+    Replay
+        Prints itself.
+
+    Raises
+    ------
+    InputError
+        The log has no torques or is shorter than a block, or an option is unknown.
+    """
+    complete = check_options(ReadOptions, options, "replay")
+    online = _check_online(dict(online or {}))
+    recording = Recording.from_source(log)
+    robot = recording.frame.attrs.get("robot") if robot is None else robot
+    if robot is None:
+        raise InputError("no robot: pass one, or attach it, log.attrs['robot'] = robot")
+    robot = robot if isinstance(robot, Robot) else load_robot(robot)
+    raw = recording.raw(robot, **complete)
+    steps = np.diff(raw.t)
+    if not steps.size or not (window is None or window > 0) or not interval > 0:
+        raise InputError("a log of at least two rows, a window and an interval above 0 are needed")
+    rate = 1.0 / float(np.median(steps))
+    block = online.pop("block", max(1, round(min(0.125, (window or 10.0) / 16) * rate)))
+    if not (isinstance(block, int) and block >= 1):
+        raise InputError(f"block must be a number of samples, not {block!r}", option="block")
+    size = None if window is None else max(2, round(window * rate / block)) * block
+    fit = OnlineFit(robot, rate, window=size, block=block, **online)
+    q, tau, dq = (raw.values.get(x) for x in ("q", "tau", "dq"))
+    if q is None or tau is None:
+        raise InputError("the log needs positions and torques")
+    done: list[OnlineEstimate] = []
+    pause = max(1, round(interval * rate))
+    for first in range(0, len(q), pause):
+        part = slice(first, first + pause)
+        fit.extend(q[part], tau[part], None if dq is None else dq[part], raw.t[part])
+        done.append(fit.estimate())
+        if each is not None:
+            each(Replay(fit, tuple(done)))
+    return Replay(fit, tuple(done))
+
+
+def _check_online(given: dict[str, Any]) -> dict[str, Any]:
+    """Reject options that `OnlineFit` does not have, and those that `replay` sets itself."""
+    excluded = ("robot", "rate", "window")
+    known = [name for name in signature(OnlineFit).parameters if name not in excluded]
+    for name in given:
+        if name not in known:
+            hint = "" if name in excluded else did_you_mean(name, known)
+            own = ": replay() sets it itself" * (name in excluded)
+            raise InputError(f"online has no option {quote(name)}{own}{hint}", option=str(name))
+    return given

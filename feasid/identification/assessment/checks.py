@@ -1,0 +1,380 @@
+"""What contradicts a fit: one table of checks over one record of evidence.
+
+No held-out part shows a mistake that all parts share: a wrong unit, a wrong robot, joints that
+never move. They show in a comparison with the description and with the motion. A check is a
+function of `FitEvidence` that returns a sentence, or nothing; the table also has the best grade
+that remains for each use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+
+from feasid.identification.assessment.evidence import FitEvidence, GravityComparison
+from feasid.core.notes import Note
+
+GRAVITY, FEED_FORWARD, CONTACT, WEIGHING = GRADED = (
+    "gravity compensation",
+    "feed-forward",
+    "contact",
+    "weighing",
+)
+"""Uses that are graded."""
+
+YES, CARE, NO, UNKNOWN = GRADES = ("yes", "with care", "no", "not known")
+"""Grades from the best to the worst, and the one without a measurement."""
+
+NO_USE = dict.fromkeys(GRADED, NO)
+WITH_CARE = dict.fromkeys(GRADED, CARE)
+
+LITTLE = 0.5
+"""Error over torque beyond which a model explains nothing of use."""
+
+TENTH = 0.1
+"""Error over torque beyond which loads and pushes get "with care" at most."""
+
+NOTHING = 0.97
+"""Error over torque of a joint that is predicted no better than without a model."""
+
+UNIT, CONSTANT = (0.4, 2.5), (0.8, 1.25)
+"""Ranges of the factor on gravity torques; outside, the unit or torque constants are wrong."""
+
+LOAD_SHARE, LOAD_SIZE, LEAST_LOAD, CLEARER = 0.9, 0.5, 0.2, 0.5
+"""A load's share of the difference, the difference, its mass [kg], and rest over a factor's."""
+
+UNLIKE = 0.4
+"""Correlation of gravity torques below which fit and description are of different robots."""
+
+FIVE = 5.0
+"""Factor on a described mass, or its inverse, beyond which something is wrong."""
+HEAVY = 0.2
+"""Smallest described mass that is compared [kg]."""
+
+THREE, MUCH = 2.9, 0.15
+"""Factor on a described mass beyond which a fit is doubtful (just within the bound of plausible
+masses), and share of the robot's mass from which a body counts."""
+
+CONSTRAINED, CONSTRAINED_MORE, CONSTRAINED_FAR = 1.5, 0.02, 0.3
+"""Times the error of least squares and more of the torque (on packaged logs 1.1, or .006 at most)
+by which physical consistency is at odds with the log; and the error from which nothing is right."""
+
+CONTRADICTED, UNEXPLAINED = 2.0, 0.6
+"""For one joint: factor on the error of least squares, and the error."""
+
+OFFSET = 0.5
+"""Share of a joint's torque beyond which a constant that friction cannot hold is a doubt."""
+
+WORSE, WORSE_FROM = 1.1, 0.02
+"""Factor on the description's error, and the error, from which the description should be kept."""
+
+SHORTEST = 8.0
+"""Shortest motion [s] whose errors hold in other runs: below it they grew up to seven times."""
+
+Check = Callable[[FitEvidence], str]
+
+CHECKS: dict[str, tuple[Check, Mapping[str, str]]] = {}
+"""Checks by the code of their notes: the function, and the best grade that remains for each use."""
+
+
+def check(code: str, grades: Mapping[str, str]) -> Callable[[Check], Check]:
+    """Enter a function of `FitEvidence` in the table of checks."""
+
+    def enter(function: Check) -> Check:
+        CHECKS[code] = (function, grades)
+        return function
+
+    return enter
+
+
+def findings(evidence: FitEvidence) -> tuple[Note, ...]:
+    """Findings of the checks, the gravest first, with the grades that remain possible."""
+    notes = [
+        Note(sentence, code, grades=dict(grades))
+        for code, (look, grades) in CHECKS.items()
+        if (sentence := look(evidence))
+    ]
+    notes += [
+        Note(str(n), n.code, **{**n.values, "grades": NO_USE if n.code in REFUSED else WITH_CARE})
+        for n in evidence.notes
+        if n.values.get("confirmed")
+    ]
+    return tuple(sorted(notes, key=lambda n: -sum(map(GRADES.index, n.values["grades"].values()))))
+
+
+def is_strong(finding: Note) -> bool:
+    """Whether the finding excludes every use of the model."""
+    return dict(finding.values.get("grades", {})) == NO_USE
+
+
+REFUSED = ("currents", "scale")
+"""Codes of notes on a log whose torque columns do not hold torques."""
+
+
+def list_names(names: Iterable[str]) -> str:
+    """Names in a sentence."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _in_percent(share: float) -> str:
+    return f"{100 * share:.2g} %"
+
+
+def _factors(c: GravityComparison) -> str:
+    """The least and the largest factor on gravity torques, once where they are alike."""
+    ends = np.nanmin(c.factors), np.nanmax(c.factors)
+    return " to ".join(dict.fromkeys(f"{end:.2g}" for end in ends))
+
+
+def carries_load(c: GravityComparison | None, described: float) -> bool:
+    """Whether a load at the last body explains what differs from the description."""
+    return (
+        c is not None
+        and c.load_share > max(LOAD_SHARE, 1.0 - CLEARER * (1.0 - c.common))
+        and c.load > max(LEAST_LOAD, 0.5 * described)
+        and c.difference > LOAD_SIZE
+    )
+
+
+def has_load(e: FitEvidence) -> bool:
+    """Whether a load explains the difference, for a fit."""
+    return carries_load(e.comparison, float(e.described[-1]) if len(e.described) else 0.0)
+
+
+@check("little-explained", NO_USE)
+def little_is_explained(e: FitEvidence) -> str:
+    """More than half of the torque is missed."""
+    missed = e.relative(e.error)
+    if missed <= LITTLE:
+        return ""
+    return (
+        f"The model misses {_in_percent(missed)} of the torque on held-out motion: check columns, "
+        "units, signs and the robot (feasid.diagnose)."
+    )
+
+
+@check("much-missed", {GRAVITY: CARE, CONTACT: CARE, WEIGHING: CARE})
+def much_is_missed(e: FitEvidence) -> str:
+    """Too much for any use; an exchange of two columns can look like this."""
+    missed = e.relative(e.error)
+    return (
+        f"The model misses {_in_percent(missed)} of the torque." if TENTH < missed <= LITTLE else ""
+    )
+
+
+@check("nothing-explained", NO_USE)
+def most_joints_are_not_explained(e: FitEvidence) -> str:
+    """Half of the joints, and by more than friction holds."""
+    counts = dict(zip(e.joints, e.error > e.hold, strict=True))
+    lost = [j for j in unexplained_joints(e) if counts[j]]
+    if not lost or 2 * len(lost) < np.isfinite(e.error).sum():
+        return ""
+    return (
+        f"{list_names(lost)}: predicted no better than without a model. Check that torques and "
+        "motion belong together: robot, columns, time (feasid.diagnose)."
+    )
+
+
+def unexplained_joints(e: FitEvidence) -> list[str]:
+    """Joints that are predicted no better than without a model."""
+    return [j for j, x in zip(e.joints, e.error > NOTHING * e.torque, strict=True) if x]
+
+
+@check("unit", NO_USE)
+def unit_is_wrong(e: FitEvidence) -> str:
+    """Gravity torques are a multiple of the description's, or of the other sign."""
+    c = e.comparison
+    if c is None or has_load(e):
+        return ""
+    if c.factor >= 0 and (UNIT[0] < c.factor < UNIT[1] or c.common <= 0.5):
+        return ""
+    cause = (
+        "The torques have the wrong sign (sign=)." if c.factor < 0
+        else "Motor currents in amperes look like this: multiply each by its torque constant and "
+        "its gear ratio (feasid.torque_constants)." if c.factor < 1
+        else "Check the unit of the torques and the masses of the description (units=)."
+    )  # fmt: skip
+    return (
+        f"The torques are not newton metres at the joints: gravity torques are {_factors(c)} times "
+        f"the description's. {cause}"
+    )
+
+
+@check("torque-constant", {**WITH_CARE, WEIGHING: NO})
+def torque_constants_are_off(e: FitEvidence) -> str:
+    """The factor is alike at all joints that carry weight."""
+    c = e.comparison
+    if c is None or c.placeholder or has_load(e) or unit_is_wrong(e):
+        return ""
+    known = c.factors[np.isfinite(c.factors)]
+    if not (known.min() > CONSTANT[1] or known.max() < CONSTANT[0]):
+        return ""
+    return (
+        f"Gravity torques are {_factors(c)} times the description's at every joint that carries "
+        "weight: check the unit, torque constants and gear ratios."
+    )
+
+
+@check("unlike", NO_USE)
+def robots_differ(e: FitEvidence) -> str:
+    """Gravity torques do not resemble the description's."""
+    c = e.comparison
+    if c is None or c.placeholder or has_load(e) or c.likeness >= UNLIKE or c.difference <= 1:
+        return ""
+    return (
+        "Gravity torques do not resemble the description's (correlation "
+        f"{c.likeness:.2f}): check the geometry, the order and the signs of the columns."
+    )
+
+
+@check("standstill", NO_USE)
+def half_of_the_joints_stand_still(e: FitEvidence) -> str:
+    """The model is not tested in other postures of these joints."""
+    if not e.still or 2 * len(e.still) < len(e.joints):
+        return ""
+    return (
+        f"{list_names(e.still)} hardly moved, so that the fit may be wrong at their other "
+        "positions: record a motion of all joints (feasid.excite)."
+    )
+
+
+@check("still-joint", WITH_CARE)
+def some_joints_stand_still(e: FitEvidence) -> str:
+    """Fewer than half of the joints hardly moved."""
+    if not e.still or 2 * len(e.still) >= len(e.joints):
+        return ""
+    return (
+        f"{list_names(e.still)} hardly moved: the fit may be wrong at other positions of these "
+        "joints."
+    )
+
+
+@check("short", WITH_CARE)
+def log_is_short(e: FitEvidence) -> str:
+    """Parts of a short log are more alike than two logs."""
+    if not e.seconds < SHORTEST:
+        return ""
+    return f"{e.seconds:.2g} s of motion are too short to predict the errors on other motions."
+
+
+@check("total-mass", NO_USE)
+def total_mass_is_impossible(e: FitEvidence) -> str:
+    """The robot is five times as heavy as described."""
+    total, given = e.masses.sum(), e.described.sum()
+    if not given > 0 or total <= FIVE * given:
+        return ""
+    return f"The fitted robot weighs {total:.3g} kg, the described one {given:.3g} kg: {KEEP}"
+
+
+KEEP = "keep the description, and record a richer motion (feasid.excite)."
+
+
+@check("body-mass", WITH_CARE)
+def bodies_are_beyond_five_times(e: FitEvidence) -> str:
+    """A mass that no correction of a description has."""
+    c = e.comparison
+    if c is None or c.placeholder or total_mass_is_impossible(e):
+        return ""
+    odd = (e.described > HEAVY) & (
+        (e.masses > FIVE * e.described) | (FIVE * e.masses < e.described)
+    )
+    if has_load(e) and len(odd):
+        odd[-1] = False
+    parts = [f"{b} {m:.2g} kg (described {d:.2g})" for b, m, d, x in
+             zip(e.bodies, e.masses, e.described, odd, strict=True) if x]  # fmt: skip
+    return f"{list_names(parts)}: the motion or the description is wrong." if parts else ""
+
+
+@check("heavy-body", WITH_CARE)
+def heavy_bodies_are_beyond_three_times(e: FitEvidence) -> str:
+    """A mass beyond three times its description, of bodies that make up much of the robot."""
+    c = e.comparison
+    if c is None or c.placeholder or has_load(e):
+        return ""
+    beyond = (e.masses > THREE * e.described) | (THREE * e.masses < e.described)
+    odd = beyond & (e.described > MUCH * e.described.sum())
+    if not odd.any() or bodies_are_beyond_five_times(e):
+        return ""
+    names = list_names([b for b, x in zip(e.bodies, odd, strict=True) if x])
+    return (
+        f"Masses of {names} differ from the description by a factor of three: check the order of "
+        "the columns and the description."
+    )
+
+
+@check("offset", WITH_CARE)
+def offsets_are_no_friction(e: FitEvidence) -> str:
+    """A large constant torque replaces weight that no feasible bodies of this robot have."""
+    large = (e.offset > OFFSET * e.torque) & (e.offset > e.hold)
+    parts = [f"{j} ({x:.2g} {u})" for j, x, u, y in
+             zip(e.joints, e.offset, e.units, large, strict=True) if y]  # fmt: skip
+    if not parts:
+        return ""
+    return (
+        f"A constant torque, more than friction holds, explains most of what {list_names(parts)} "
+        "does: check the order of the columns and the zeros of the torques."
+    )
+
+
+@check("fitted-worse", WITH_CARE)
+def fitted_error_is_larger(e: FitEvidence) -> str:
+    """Whether the error on the fitted log is the larger one: other rules prepared it."""
+    fitted, missed = e.relative(e.fitted_error), e.relative(e.error)
+    if not (fitted > CONSTRAINED * missed and fitted > missed + 0.03):
+        return ""
+    return (
+        f"The error on the fitted log, {_in_percent(fitted)}, is above that on held-out parts, "
+        f"{_in_percent(missed)}: constraints or weights of the fit contradict the log."
+    )
+
+
+def _exceeds_least_squares(e: FitEvidence) -> tuple[float, float] | None:
+    model, squares = (e.errors.overall_error(x) for x in (e.errors.model, e.errors.least_squares))
+    beyond = model > CONSTRAINED * squares and model > squares + CONSTRAINED_MORE
+    return (model, squares) if beyond else None
+
+
+@check("constrained", WITH_CARE)
+def constraint_costs_much(e: FitEvidence) -> str:
+    """A model that no robot can have predicts better."""
+    errors = _exceeds_least_squares(e)
+    if errors is None or errors[0] > CONSTRAINED_FAR:
+        return ""
+    return (
+        f"Without physical consistency the error is {_in_percent(errors[1])}, "
+        f"with it {_in_percent(errors[0])}: the log or the robot is not as described."
+    )
+
+
+@check("contradicted", NO_USE)
+def log_is_of_another_robot(e: FitEvidence) -> str:
+    """Feasible models of the described robot miss the torque of all joints, or of one joint."""
+    errors = _exceeds_least_squares(e)
+    if errors is not None and errors[0] > CONSTRAINED_FAR:
+        return (
+            f"No robot like the one described explains the log: error {_in_percent(errors[0])}, "
+            f"least squares {_in_percent(errors[1])}. Check signs, columns and geometry."
+        )
+    model, squares = e.errors.model, e.errors.least_squares
+    bad = (model > UNEXPLAINED) & (model > CONTRADICTED * squares) & (e.error > e.hold)
+    joints = [j for j, x in zip(e.joints, bad, strict=True) if x]
+    if not joints:
+        return ""
+    return (
+        f"No robot like the one described explains the torques of {list_names(joints)}: check "
+        "signs, columns and geometry (feasid.diagnose)."
+    )
+
+
+@check("worse-than-description", WITH_CARE)
+def description_predicts_better(e: FitEvidence) -> str:
+    """The fit made it worse."""
+    model, given = (e.errors.overall_error(x) for x in (e.errors.model, e.errors.description))
+    if not (model > WORSE * given and model > WORSE_FROM):
+        return ""
+    return (
+        f"The description itself predicts better ({_in_percent(given)} against "
+        f"{_in_percent(model)}): keep it, and record a longer or richer motion (feasid.excite)."
+    )

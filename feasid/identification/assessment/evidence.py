@@ -1,0 +1,440 @@
+"""What a log shows of a fit, measured once: the record from which all uses are graded.
+
+Errors are those of models of four fifths of the log on the other one, see `rows`. Errors are
+compared with the torque that a joint's friction holds, and with the torque that it can exert.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, TypeAlias
+
+import numpy as np
+
+from feasid.identification.assessment.compared_errors import ComparedErrors, PerJoint
+from feasid.identification.assessment.residuals import Structure, unexplained_structure
+from feasid.identification.assessment.rows import HeldOutRows, Parts
+from feasid.core.arguments import array, one_per
+from feasid.core.arrays import Array, Mask
+from feasid.core.codec import TRANSIENT
+from feasid.core.notes import Note
+from feasid.robot.dynamics.regressor import regressor
+from feasid.errors import FeasidError, SolverError
+from feasid.identification.estimation.held_out import CrossValidation
+from feasid.identification.estimation.noise import TINY
+from feasid.identification.regression.triangle import Reduced
+from feasid.robot.description import Robot
+from feasid.robot.joint_terms import JOINT_TERMS
+from feasid.robot.layout import squares_in_common_unit
+
+POSES = 150
+"""Random poses at which gravity torques are compared."""
+
+HOLDING_SHARE = 0.03
+"""Share of a joint's largest torque below which gravity errors do not matter, with low friction."""
+
+CREDIBLE_EFFORT = 40.0
+"""An effort limit above so many times the largest torque of any joint counts as a placeholder."""
+
+FULL_TURN = 3.2
+"""A joint with limits beyond this [rad] turns freely; the log's range is then doubled."""
+
+SLIGHT = 0.05
+"""Shares of the largest gravity torque and range below which a joint carries nothing, or stands."""
+
+SIGN_SPEED = 0.02
+"""Speed [rad/s or m/s] over which friction changes its sign when it is removed from errors."""
+
+LEVERAGE_SHARE = 0.1
+"""The squared error grows by this share of the leverage beyond 1 [chosen on half of 40 pairs]."""
+
+
+PerBody: TypeAlias = Annotated[Array, array("bodies", finite=False)]
+
+
+@dataclass(frozen=True, eq=False)
+class GravityComparison:
+    """Gravity torques of a fit over those of its description, at random poses."""
+
+    factors: PerJoint  #: per joint; NaN where it carries little
+    factor: float  #: of all joints together
+    common: float  #: share of the squared difference that one factor explains
+    difference: float  #: RMS difference over RMS torque, each joint by its own size
+    likeness: float  #: correlation over the joints' range
+    load: float  #: mass at the last body that explains the difference [kg]
+    load_share: float  #: share of the squared difference that it explains
+    placeholder: bool  #: half of the centres of mass are at the joints
+
+
+@dataclass(frozen=True, eq=False)
+class FitEvidence:
+    """Numbers of every joint, (dof,) each, and of all; torques in N m, or N for sliding joints."""
+
+    joints: Annotated[tuple[str, ...], one_per("joints")]
+    units: Annotated[tuple[str, ...], one_per("joints")]
+    seconds: float  #: of motion in the log; NaN where it is not in memory
+    held_out: bool  #: whether errors are those on parts that were not fitted
+    period: float | None  #: of a motion that repeats [s]
+    torque: PerJoint  #: RMS of the filtered torque
+    share: PerJoint  #: squared torques, those of other units as shares
+    error: PerJoint  #: RMS to expect on motion like the log's, NaN where not measured
+    fitted_error: PerJoint  #: RMS where it was fitted
+    gravity_error: PerJoint  #: RMS without friction on other postures; NaN where nothing is carried
+    friction: PerJoint  #: dry friction of each joint
+    capacity: PerJoint  #: torque that the joint can produce
+    weighing: float  #: deviation of the mass of a load from nothing [kg]; NaN where not known
+    lower: PerJoint  #: of the log's positions [rad or m]
+    upper: PerJoint
+    still: tuple[str, ...]  #: joints that hardly move
+    leverage: float  #: of gravity over the joints' range, by that of the log; NaN where not known
+    comparison: GravityComparison | None
+    bodies: Annotated[tuple[str, ...], one_per("bodies")]
+    masses: PerBody  #: of the fit [kg]
+    described: PerBody  #: of the description [kg]
+    errors: ComparedErrors
+    offset: PerJoint  #: constant torque of the drives without springs
+    structure: tuple[Structure, ...] = ()
+    notes: tuple[Note, ...] = field(default=(), metadata=TRANSIENT)  #: notes of the fit
+
+    @property
+    def hold(self) -> Array:
+        """Error of gravity torques that does not move the joint, or hardly."""
+        return np.asarray(np.maximum(self.friction, HOLDING_SHARE * self.capacity))
+
+    def relative(self, error: Array) -> float:
+        """An error of all joints together over the torque."""
+        seen = np.isfinite(error) & (self.torque > 0)
+        squared = np.where(seen, (error / np.where(seen, self.torque, 1.0)) ** 2, 0.0) * self.share
+        total = float(self.share[seen].sum())
+        return float(np.sqrt(squared.sum() / total)) if total > 0 else 1.0
+
+
+def gather(
+    rows: HeldOutRows | None,
+    models: CrossValidation,
+    errors: ComparedErrors,
+    robot: Robot,
+    description: Robot,
+    covariance: Array | None,
+) -> FitEvidence:
+    """Measure everything; `errors` stand where no rows are in memory.
+
+    `covariance` (nb, nb) is that of the base parameters; None where it is not known.
+    """
+    reduced, measured = models.reduced, np.isfinite(errors.model)
+    torque = reduced.torque_norms / np.sqrt(max(reduced.rows, 1))
+    error = np.where(measured, errors.model * torque, np.nan)
+    fitted = reduced.residuals(models.base.K @ robot.values) / np.sqrt(max(reduced.rows, 1))
+    unknown = np.full(len(torque), np.nan)
+    bodies = [k for k, b in enumerate(robot.bodies) if not b.massless]
+    springs = sum(_size_of_term(robot, t.symbol) for t in JOINT_TERMS if t.kind == "spring")
+    mass = robot.inertial_columns[bodies][:, 9]
+    evidence = FitEvidence(
+        robot.coordinates,
+        tuple("N" if s else "N m" for s in _sliding(robot)),
+        np.nan,
+        errors.unseen,
+        None,
+        torque,
+        squares_in_common_unit(robot, torque**2),
+        error,
+        fitted,
+        error,
+        _size_of_term(robot, "fc"),
+        _capacities(robot, 3.0 * torque),
+        np.nan,
+        unknown,
+        unknown,
+        (),
+        np.nan,
+        None,
+        tuple(robot.bodies[k].name for k in bodies),
+        robot.values[mass],
+        description.values[mass],
+        errors,
+        offset=np.where(springs, 0.0, _size_of_term(robot, "fo")),  # else the preload of a spring
+    )
+    if rows is None:
+        return evidence
+    try:
+        seen = _from_rows(rows, robot, description, covariance, measured)
+    except SolverError:  # a part alone determines too little
+        return evidence
+    return replace(evidence, **seen)
+
+
+def _from_rows(
+    rows: HeldOutRows, robot: Robot, description: Robot, covariance: Array | None, measured: Mask
+) -> dict[str, Any]:
+    """Evidence that needs the rows of a log."""
+    lower, upper = rows.q.min(axis=0), rows.q.max(axis=0)
+    torque = np.sqrt(np.mean(rows.torque[rows.moving] ** 2, axis=0))
+    capacity = _capacities(robot, np.quantile(np.abs(rows.torque), 0.999, axis=0))
+    poses = _random_poses(robot, lower, upper, rows.q)
+    missed = [rows.errors(rows.time_parts, rows.time_models)]
+    if rows.period is not None:
+        missed.append(rows.errors(rows.phase_parts, rows.phase_models))
+    postures = rows.posture_parts(_sensitivity(robot, poses[0], capacity))
+    elsewhere = rows.errors(postures, rows.part_models(postures))
+    error, fitted = _torque_errors(rows, missed, robot, covariance)
+    gravity_error, gravity = _gravity_errors(rows, elsewhere, robot, poses[0])
+    masses = [_mass_error(rows, rows.time_parts, missed[0]), _mass_error(rows, postures, elsewhere)]
+    return {
+        "seconds": rows.seconds,
+        "period": rows.period,
+        "torque": torque,
+        "share": squares_in_common_unit(robot, torque**2),
+        "error": np.where(measured, error, np.nan),
+        "fitted_error": fitted,
+        "gravity_error": np.where(measured & (gravity > 0), gravity_error, np.nan),
+        "capacity": capacity,
+        "weighing": max(masses),
+        "lower": lower,
+        "upper": upper,
+        "still": _still_joints(robot, upper - lower),
+        "leverage": _gravity_leverage(rows, robot, poses[1]),
+        "comparison": compare_gravity(robot, description, *poses),
+        "structure": unexplained_structure(rows, measured),
+    }
+
+
+def _sliding(robot: Robot) -> list[bool]:
+    """Mask of the coordinates of prismatic joints."""
+    turning = {b.joint: bool(b.motion[:3].any()) for b in robot.bodies if b.joint}
+    return [not turning.get(c, True) for c in robot.coordinates]
+
+
+# -- errors on other fifths ------------------------------------------------------------------------
+
+
+def _torque_errors(
+    rows: HeldOutRows, missed: Sequence[Array], robot: Robot, covariance: Array | None
+) -> tuple[Array, Array]:
+    """RMS errors per joint: to expect, of the fifths that are worse, and where fitted."""
+    base, moving = rows.models.base, rows.moving
+    squared = [np.mean(x[moving] ** 2, axis=0) for x in missed]
+    spread = np.zeros(len(rows.supports))
+    if covariance is not None:
+        for j, (s, w) in enumerate(zip(rows.supports, rows.regressors, strict=True)):
+            spread[j] = np.mean(np.einsum("mi,ij,mj->m", w, covariance[np.ix_(s, s)], w)[moving])
+    beta = np.asarray(base.K, dtype=np.float64) @ robot.values
+    fitted = rows.errors(np.zeros(len(rows), dtype=np.intp), beta[None])[moving]
+    return np.sqrt(np.max(squared, axis=0) + spread), np.sqrt(np.mean(fitted**2, axis=0))
+
+
+def _gravity_errors(
+    rows: HeldOutRows, missed: Array, robot: Robot, poses: Array
+) -> tuple[Array, Array]:
+    """RMS errors without friction on other postures, and RMS gravity torques, per joint."""
+    gravity = np.sqrt(np.mean((_gravity_rows(robot, poses) @ robot.values) ** 2, axis=0))
+    out = np.empty(len(gravity))
+    for j, (error, speed) in enumerate(zip(missed[rows.moving].T, rows.dq[rows.moving].T,
+                                           strict=True)):  # fmt: skip
+        friction = np.stack([speed, np.tanh(speed / SIGN_SPEED)], axis=1)
+        solution = np.linalg.lstsq(friction, error, rcond=None)[0]
+        out[j] = np.sqrt(np.mean((error - friction @ solution) ** 2))
+    carried = gravity > 1e-6 * max(gravity.max(initial=0.0), 1e-9)
+    return out, np.where(carried, gravity, 0.0)
+
+
+def _mass_error(rows: HeldOutRows, parts: Parts, missed: Array) -> float:
+    """RMS mass at the last body that explains the errors of a fifth, its centre free [kg]."""
+    K = np.asarray(rows.models.base.K, dtype=np.float64)
+    load = K[:, rows.models.base.robot.inertial_columns[-1][[6, 7, 8, 9]]]
+    masses = []
+    for p in np.unique(parts):
+        chosen = (parts == p) & rows.moving
+        blocks, wanted = [], []
+        for j in rows.measured:
+            deviation = rows.deviations[chosen, j]
+            w = rows.regressors[j][chosen] @ load[rows.supports[j]]
+            blocks.append(w / deviation[:, None])
+            wanted.append(missed[chosen, j] / deviation)
+        A = np.vstack(blocks)
+        size = np.linalg.norm(A, axis=0)
+        size[size <= 1e-9 * size.max(initial=0.0)] = np.inf
+        solution = np.linalg.lstsq(A / size, np.concatenate(wanted), rcond=1e-4)[0] / size
+        masses.append(solution[-1] if np.isfinite(size[-1]) else np.nan)
+    return float(np.sqrt(np.mean(np.square(masses))))
+
+
+# -- scales and postures ---------------------------------------------------------------------------
+
+
+def _capacities(robot: Robot, most: Array) -> Array:
+    """The torque that each joint can exert: its effort limit, unless all are equal or none is
+    credible.
+    """
+    efforts = {b.joint: b.limits.effort for b in robot.bodies}
+    limit = np.array([efforts.get(c) or np.nan for c in robot.coordinates], dtype=np.float64)
+    if len(limit) > 1 and np.nanmax(limit, initial=0.0) == np.nanmin(limit, initial=np.inf):
+        limit[:] = np.nan
+    credible = (limit > most) & (limit < CREDIBLE_EFFORT * most.max(initial=0.0))
+    return np.where(credible, limit, np.maximum(2.0 * most, 0.25 * most.max(initial=0.0)))
+
+
+def _size_of_term(robot: Robot, symbol: str) -> Array:
+    """Sizes of a joint term of each joint's drives."""
+    out = np.zeros(robot.dof)
+    for k, drive in enumerate(robot.drives):
+        columns = robot.drive_columns(k)
+        if symbol in columns:
+            for joint, factor in drive.coupling.items():
+                if joint in robot.coordinates:
+                    value = abs(factor * robot.values[columns[symbol]])
+                    out[robot.coordinates.index(joint)] += value
+    return out
+
+
+def _still_joints(robot: Robot, reach: Array) -> tuple[str, ...]:
+    """Joints whose range in the log is small compared with that of other joints of their kind."""
+    if not np.isfinite(reach).all():
+        return ()
+    kinds = np.array(_sliding(robot))
+    most = np.array([reach[kinds == k].max() for k in kinds])
+    still = reach <= np.maximum(SLIGHT * most, 1e-9)
+    return tuple(j for j, s in zip(robot.coordinates, still, strict=True) if s)
+
+
+def _random_poses(robot: Robot, lower: Array, upper: Array, q: Array) -> tuple[Array, Array]:
+    """Random poses within the log's range, and within the joints' range; for mechanisms, poses of
+    the log.
+    """
+    rng = np.random.default_rng(0)
+    if not robot.is_tree or robot.dof != robot.axes:
+        logged = q[rng.integers(len(q), size=POSES)]
+        return logged, logged
+    middle, half = (lower + upper) / 2, (upper - lower) / 2
+    limits = {b.joint: b.limits for b in robot.bodies}
+    given = np.array([[getattr(limits.get(c), end, None) or np.nan for end in ("lower", "upper")]
+                      for c in robot.coordinates], dtype=np.float64)  # fmt: skip
+    wide = np.minimum(2 * half, np.pi)
+    low, high = given.T
+    low = np.where(np.abs(low) < FULL_TURN, low, middle - wide)
+    high = np.where(np.abs(high) < FULL_TURN, high, middle + wide)
+    low, high = np.minimum(low, lower), np.maximum(high, upper)
+    shape = (POSES, len(lower))
+    return rng.uniform(lower, upper, shape), rng.uniform(low, high, shape)
+
+
+def _gravity_rows(robot: Robot, poses: Array) -> Array:
+    """Rows of the gravity torques, (poses, dof, n)."""
+    rows = regressor(robot, poses, 0 * poses, 0 * poses)
+    others = np.setdiff1d(np.arange(robot.size), robot.inertial_columns.ravel())
+    rows[:, :, others] = 0.0
+    return rows
+
+
+def _sensitivity(robot: Robot, poses: Array, capacity: Array) -> Array:
+    """Change of gravity torques per radian of each joint, over the torques that joints can
+    exert.
+    """
+    scale, step = np.maximum(capacity, SLIGHT * capacity.max(initial=0.0)), 0.05
+    first, out = _gravity_rows(robot, poses) @ robot.values, np.zeros(poses.shape[1])
+    for j in range(poses.shape[1]):
+        moved = poses.copy()
+        moved[:, j] += step
+        try:
+            change = _gravity_rows(robot, moved) @ robot.values - first
+        except FeasidError:  # a loop that cannot be closed there
+            continue
+        out[j] = np.sqrt(np.mean((change / step / np.where(scale > 0, scale, 1.0)) ** 2))
+    return np.asarray(np.maximum(out, max(0.02 * out.max(initial=0.0), 1e-12)))
+
+
+# -- how far from the log --------------------------------------------------------------------------
+
+
+def spread_of_models(r: Array) -> Array:
+    """Inverse of R'R on the directions that the log shows, (nb, nb)."""
+    gram = r.T @ r
+    scale = np.sqrt(np.diag(gram) + 1e-12)
+    values, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
+    seen = values > 1e-6
+    inverse = (vectors[:, seen] / values[seen]) @ vectors[:, seen].T
+    return np.asarray(inverse / np.outer(scale, scale))
+
+
+def _gravity_leverage(rows: HeldOutRows, robot: Robot, poses: Array) -> float:
+    """Median over poses of the worst joint's leverage of gravity, by the mean one of the log."""
+    spread = spread_of_models(rows.models.noise.whitened_triangle(rows.models.reduced)[0])
+    ordinary = [np.mean(np.einsum("mi,ij,mj->m", w, spread[np.ix_(s, s)], w))
+                for s, w in zip(rows.supports, rows.regressors, strict=True)]  # fmt: skip
+    columns = [int(c) for c in rows.models.base.independent]
+    Y = _gravity_rows(robot, poses)[:, :, columns]
+    leverage = np.einsum("pji,ik,pjk->pj", Y, spread, Y) / np.maximum(ordinary, 1e-300)
+    return float(np.median(leverage.max(axis=1)))
+
+
+def compare_gravity(
+    robot: Robot, description: Robot, poses: Array, wide: Array
+) -> GravityComparison | None:
+    """Gravity torques of the fit and of its description; None where the description has none."""
+    columns = robot.inertial_columns
+    ten = description.values[description.inertial_columns]
+    if not np.isfinite(ten).all():
+        return None
+    rows = _gravity_rows(robot, poses)
+    fitted, given = rows @ robot.values, rows[:, :, columns.ravel()] @ ten.ravel()
+    power = np.mean(given**2, axis=0)
+    if not power.max(initial=0.0) > 0:
+        return None
+    carried: Mask = power > SLIGHT**2 * power.max()
+    size = np.maximum(np.sqrt(power), 0.02 * np.sqrt(power.max()))
+    x, y = (fitted / size)[:, carried], (given / size)[:, carried]
+    factor = float((x * y).sum() / (y**2).sum())
+    difference = (fitted - given) / size
+    total = max(float((difference**2).sum()), 1e-300)
+    load = (rows[:, :, columns[-1][[6, 7, 8, 9]]] / size[None, :, None]).reshape(-1, 4)
+    norm = np.linalg.norm(load, axis=0)
+    norm[norm <= 1e-9 * norm.max(initial=0.0)] = np.inf
+    mass = np.linalg.lstsq(load / norm, difference.ravel(), rcond=1e-6)[0] / norm
+    left = float(np.sum((difference.ravel() - load @ mass) ** 2))
+    far = _gravity_rows(robot, wide)
+    there, described = (far @ robot.values) / size, far[:, :, columns.ravel()] @ ten.ravel() / size
+    alike = np.sqrt(max(float((there**2).sum() * (described**2).sum()), 1e-300))
+    each = np.sum(fitted * given, axis=0) / np.maximum(np.sum(given**2, axis=0), 1e-300)
+    heavy = ten[:, 9] > 0
+    centred = np.linalg.norm(ten[:, 6:9], axis=1) < 1e-9 * np.maximum(ten[:, 9], 1e-300)
+    return GravityComparison(
+        np.where(carried, each, np.nan),
+        factor,
+        1.0 - float(((x - factor * y) ** 2).sum()) / max(float(((x - y) ** 2).sum()), 1e-300),
+        float(np.sqrt(total / max(float(np.sum((given / size) ** 2)), 1e-300))),
+        float((there * described).sum() / alike),
+        float(mass[3]),
+        1.0 - left / total,
+        bool(heavy.any() and centred[heavy].mean() >= 0.5),
+    )
+
+
+def _mean_squares(log: Reduced, matrix: Array) -> Array:
+    """Mean over a log's rows w of ``w matrix w'``, per joint, (dof,)."""
+    parts = ((t[:, :-1], matrix[np.ix_(s, s)]) for s, t in
+             zip(log.supports, log.triangles, strict=True))  # fmt: skip
+    return np.array([np.einsum("ij,jk,ik->", r, M, r) for r, M in parts]) / max(log.rows, 1)
+
+
+def expected_errors(
+    evidence: FitEvidence, models: CrossValidation, tested: Reduced, covariance: Array | None = None
+) -> Array:
+    """Errors to expect on a motion, relative to its torques: per joint, then of all, (dof + 1,).
+
+    Errors of held-out parts, increased by the leverage of this motion relative to the log's: the
+    share of its torques along directions that the log hardly shows. `covariance` (nb, nb): of a fit
+    whose prior knows what the log does not show, which bounds the increase.
+    """
+    spread = spread_of_models(models.noise.whitened_triangle(models.reduced)[0])
+    there, here = _mean_squares(tested, spread), _mean_squares(models.reduced, spread)
+    leverage = np.where(here > 0, there / np.where(here > 0, here, 1.0), 1.0)
+    growth = np.sqrt(1.0 + LEVERAGE_SHARE * np.maximum(leverage - 1.0, 0.0))
+    torque = tested.torque_norms / np.sqrt(max(tested.rows, 1))
+    error = evidence.error * growth
+    if covariance is not None:
+        spreads = _mean_squares(tested, covariance)
+        error = np.minimum(error, np.sqrt(evidence.error**2 + spreads))
+    relative = np.where(torque > 0, error / np.where(torque > 0, torque, 1.0), 0.0)
+    power = squares_in_common_unit(models.base.robot, torque**2)
+    squared = np.where(np.isfinite(relative), relative, 0.0) ** 2 * power
+    return np.append(relative, np.sqrt(squared.sum() / max(float(power.sum()), TINY)))

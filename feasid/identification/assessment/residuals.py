@@ -1,0 +1,173 @@
+"""The predictable part of held-out residuals: by position, speed, load or time.
+
+Noise repeats nothing. If functions of the motion predict the residual of held-out segments, the
+model lacks a term or the log has a fault. The functions that predict most of it indicate the cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.identification.assessment.rows import HeldOutRows
+from feasid.core.arrays import Array, Mask
+from feasid.logs.motion import Run
+from feasid.identification.regression.equations import GaussianLowPass
+from feasid.identification.regression.folds import FOLDS, seconds_of_folds
+
+RIDGE = 0.02
+"""Ridge on functions of deviation 1, as a share of their rows: there are more of them than a short
+log can separate."""
+
+PARTS = 5
+"""Contiguous parts of a log, each of whose residuals is predicted from the others'."""
+
+MOST_ROWS = 20_000
+"""Number of filtered rows beyond which every n-th is used."""
+
+CLOSE = 0.9
+"""Kinds of functions that predict this share of what the best kind predicts are as good; of these
+the one with the fewest functions is named."""
+
+SLOW = 0.05
+"""Share of a joint's RMS speed over which it starts to move: the sign of a velocity v is taken as
+``tanh(v / (SLOW * rms(v)))``."""
+
+MOVING, MOSTLY = 0.9, 0.5
+"""Mean sign in the window of a row beyond which the joint moves there, and the share of moving rows
+from which only they count: no model describes friction near standstill, and on logs without a fault
+it is most of the residual."""
+
+NEGLIGIBLE = 0.05
+"""Least share of the squared residual in the rows that count; below it there is no finding."""
+
+BREAKAWAY, STICKING = 0.1, 0.02
+"""Speeds [rad/s or m/s] within which functions look for friction of its own near standstill."""
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The predictable share of a joint's held-out residual."""
+
+    share: float  #: of its square, 0 to 1.
+    correlate: str = ""  #: the kind of functions that predict most of it alone, empty if none does.
+
+
+Part = tuple[Array, npt.NDArray[np.bool_], dict[str, Array]]
+"""Residual of a run's rows, whether the joint moves in them, and functions (k, rows) by kind."""
+
+
+def unexplained_structure(rows: HeldOutRows, measured: Mask) -> tuple[Structure, ...]:
+    """The predictable share of every joint's residual on seconds that were not fitted.
+
+    None for joints that were not `measured` (dof,).
+    """
+    models = rows.models
+    unseen = np.zeros(len(models.base.independent))
+    betas = np.array([models.models.get(f, unseen) for f in range(FOLDS)])
+    begins = np.array([run.t[0] for run in rows.runs])
+    seconds = seconds_of_folds(rows.t + begins[rows.run])
+    errors = rows.errors(seconds % FOLDS, betas)
+    parts: list[list[Part]] = [[] for _ in rows.supports]
+    for number, run in enumerate(rows.runs):
+        mine = np.flatnonzero(rows.run == number)
+        if not len(mine):
+            continue
+        window = GaussianLowPass(float(models.reduced.cutoff or 0.0), run.rate)
+        shared = _functions_of_motion(run, window, rows.t[mine], number % rows.step, rows.step)
+        for j, torque in enumerate(rows.torque[mine].T):
+            functions = _functions_of_joint(j, torque, rows.slope[mine, j], shared)
+            moving = np.abs(shared["moving"][j]) > MOVING
+            parts[j].append((errors[mine, j], moving, functions))
+    return tuple(
+        _predictable_structure(p) if p and s else Structure(0.0)
+        for p, s in zip(parts, measured, strict=True)
+    )
+
+
+def _functions_of_motion(
+    run: Run, window: GaussianLowPass, t: Array, first: int, step: int
+) -> dict[str, Array]:
+    """Functions (k, rows) that any joint's torque may depend on, and filtered ones of each."""
+    every = window.kept_rows(len(run), run.anchor, run.own)
+    chosen = slice(first, None, step)
+    centres = every[: first + step * len(t)]
+    q, v, a = (x[every[chosen][: len(t)]].T for x in (run.q, run.dq, run.ddq))
+    part = slice(int(centres[0]) - window.half_width, int(centres[-1]) + window.half_width + 1)
+    speed = run.dq[part].T
+    sign = np.sign(speed)
+    slow = np.maximum(SLOW * np.sqrt(np.mean(speed**2, axis=1, keepdims=True)), 1e-300)
+    comb = window.decimating_filter()
+
+    def filtered(signal: Array) -> Array:
+        return comb.filter_rows(signal, len(centres))[:, chosen][:, : len(t)]
+
+    return {
+        "position": np.vstack([np.sin(q), np.cos(q), np.sin(2 * q), np.cos(2 * q), q, q**3]),
+        "speed": np.vstack([v, v**2]),
+        "acceleration": a,
+        "time": t[None],
+        "sign": filtered(sign),
+        "moving": filtered(np.tanh(speed / slow)),
+        "breakaway": filtered(sign * np.exp(-((speed / BREAKAWAY) ** 2))),
+        "sticking": filtered(np.tanh(speed / STICKING)),
+        "quadratic": v * np.abs(v),
+    }
+
+
+def _functions_of_joint(
+    j: int, torque: Array, slope: Array, shared: Mapping[str, Array]
+) -> dict[str, Array]:
+    """Functions (k, rows) by the kind that a message names."""
+    sign, t = shared["sign"][j], shared["time"]
+    return {
+        "position": shared["position"],
+        "speed": np.vstack([shared["speed"], shared["quadratic"][j]]),
+        "speed near standstill": np.vstack([sign, shared["breakaway"][j], shared["sticking"][j]]),
+        "acceleration": shared["acceleration"],
+        "load": np.vstack([sign * np.abs(torque), torque]),
+        "time": np.vstack([t, t * sign, t**2]),
+        "rate of the torque, as a delay would": slope[None],
+    }
+
+
+def _predictable_structure(parts: list[Part]) -> Structure:
+    """The share of a residual that functions predict, and those that do it best alone."""
+    error = np.concatenate([e for e, _, _ in parts])
+    moving = np.concatenate([m for _, m, _ in parts])
+    used = np.flatnonzero(moving if moving.mean() > MOSTLY else np.ones(len(error), bool))
+    if not error[used] @ error[used] > NEGLIGIBLE * (error @ error):
+        return Structure(0.0)
+    used = used[:: -(-len(used) // MOST_ROWS)]
+    error = error[used]
+    kinds = {kind: np.hstack([f[kind] for *_, f in parts])[:, used].T for kind in parts[0][-1]}
+    share = _predicted_share(np.hstack([*kinds.values()]), error)
+    alone = {kind: _predicted_share(x, error) for kind, x in kinds.items()}
+    most = max(alone.values())
+    close = [kind for kind, own in alone.items() if own > 0 and own >= CLOSE * most]
+    best = min(close, key=lambda kind: kinds[kind].shape[1], default="")
+    return Structure(max(share, most), best)
+
+
+def _predicted_share(functions: Array, error: Array) -> float:
+    """Share of the squared error, (N,), that functions (N, k) predict where they were not fitted.
+
+    Ridge regression on all parts of the log but one, for each.
+    """
+    size, total = len(error), float(error @ error)
+    if size < 2 * PARTS or not total > 0:
+        return 0.0
+    deviation = functions.std(axis=0)
+    X = (functions - functions.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+    part = np.arange(size) * PARTS // size
+    missed = 0.0
+    for k in range(PARTS):
+        rest, own = part != k, part == k
+        A, mean = X[rest], float(error[rest].mean())
+        normal = A.T @ A + RIDGE * size * np.eye(A.shape[1])
+        found = np.linalg.solve(normal, A.T @ (error[rest] - mean))
+        missed += float(np.sum((error[own] - mean - X[own] @ found) ** 2))
+    return max(0.0, 1.0 - missed / total)

@@ -1,0 +1,274 @@
+"""Filtered equations of a log row by row, its fifths, and the errors of models of the other four.
+
+Fifths are contiguous pieces: of the time in which the robot moves, of the phase where a log repeats
+its motion, of the postures for what depends on them. Decisions of the fit about the model are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.core.arrays import Array, Mask
+from feasid.robot.dynamics.regressor import CHUNK, RegressorPlan
+from feasid.robot.dynamics.spatial import as_samples_last
+from feasid.identification.estimation.held_out import CrossValidation
+from feasid.logs.motion import Run
+from feasid.identification.regression.equations import DENSITY, Equations
+from feasid.identification.regression.reduce import measured_rows
+
+PARTS = 5
+"""Contiguous parts of a log, each of which is predicted by the model of the others."""
+
+MOST_ROWS = 20_000
+"""Number of rows beyond which every n-th is used; each then counts n times."""
+
+FEWEST_ROWS = 50
+"""Least number of rows that are divided into fifths."""
+
+MOVING = 0.1
+"""Share of the fastest joint's RMS speed, and of its own, beyond which a joint moves."""
+
+MOSTLY_STILL = 0.1
+"""Share of moving rows below which all rows count: the log is one of postures."""
+
+REPEATS = 0.2
+"""Relative difference of speeds from which a motion is the same again."""
+
+SIGNAL_RATE = 25.0
+"""Samples per second at which repetitions are looked for [Hz]."""
+
+SHORTEST_PERIOD, LONGEST_PERIOD = 2.0, 0.67
+"""Limits of a period: in seconds, and as a share of the run."""
+
+Parts = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutRows:
+    """Rows (M,) of all runs of a log that are in memory, and the models of its parts."""
+
+    models: CrossValidation
+    runs: tuple[Run, ...]
+    supports: list[list[int]]  #: columns of each joint's regressor
+    regressors: list[Array]  #: (M, k) each
+    torque: Array  #: (M, dof), filtered, in time with the motion
+    slope: Array  #: (M, dof), its derivative
+    slowness: Array  #: (M, dof)
+    t: Array  #: of the run's begin [s]
+    run: Parts  #: which run
+    q: Array  #: (M, dof)
+    dq: Array  #: (M, dof)
+    step: int  #: number of rows that each kept row represents
+
+    @classmethod
+    def from_runs(
+        cls, models: CrossValidation, runs: Sequence[Run], delay: float
+    ) -> HeldOutRows | None:
+        """Form the equations again; None where there are too few."""
+        base, cutoff = models.base, float(models.reduced.cutoff or 0.0)
+        if not runs or not cutoff or not models.reduced.strata:
+            return None
+        equations = Equations(base.robot, [*map(int, base.independent)], cutoff)
+        place = {c: k for k, c in enumerate(equations.plan.columns)}
+        supports = [[place[c] for c in s] for s in equations.support]
+        step = max(1, int(-(-sum(len(r) / r.rate for r in runs) * DENSITY * cutoff // MOST_ROWS)))
+        parts: list[tuple[Any, ...]] = []
+        for number, run in enumerate(runs):
+            formed = equations.rows_of(run)
+            if formed is None:
+                continue
+            every, (_, samples, rows) = slice(number % step, None, step), formed
+            centres = samples[: len(rows.t)][every]
+            late = [f[-1] + delay * s for f, s in zip(rows.filtered, rows.slope, strict=True)]
+            parts.append(
+                (
+                    [f[:-1, every].T for f in rows.filtered],
+                    np.array(late)[:, every].T,
+                    np.array(rows.slope)[:, every].T,
+                    np.array(rows.slowness)[:, every].T,
+                    rows.t[every] - run.t[0],
+                    np.full(len(centres), number, dtype=np.intp),
+                    run.q[centres],
+                    run.dq[centres],
+                )
+            )
+        if sum(len(p[4]) for p in parts) < FEWEST_ROWS:
+            return None
+        blocks, *arrays = zip(*parts, strict=True)
+        torque, slope, slow, t, which, q, dq = (np.concatenate(x) for x in arrays)
+        w = [np.concatenate(x) for x in zip(*blocks, strict=True)]
+        return cls(models, tuple(runs), supports, w, torque, slope, slow, t, which, q, dq, step)
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    @cached_property
+    def moving(self) -> Mask:
+        """Rows in which some joint moves; all of a log of postures."""
+        speed = np.sqrt(np.mean(self.dq**2, axis=0))
+        scale = np.maximum(speed, MOVING * speed.max(initial=0.0))
+        fast = np.abs(self.dq) > MOVING * np.where(scale > 0, scale, np.inf)
+        moving: Mask = np.asarray(fast.any(axis=1))
+        enough = moving.mean() >= MOSTLY_STILL and moving.sum() >= FEWEST_ROWS
+        return moving if enough else np.ones_like(moving)
+
+    @property
+    def seconds(self) -> float:
+        """Of motion."""
+        return float(self.moving.mean() * sum(len(run) / run.rate for run in self.runs))
+
+    @cached_property
+    def period(self) -> float | None:
+        """Seconds after which the motion is the same again; None where it does not repeat."""
+        return find_period(self.runs)
+
+    @cached_property
+    def time_parts(self) -> Parts:
+        """Fifths of the moving rows in their order."""
+        count = np.cumsum(self.moving)
+        which = np.minimum(PARTS * (count - 1).clip(0) // count[-1], PARTS - 1)
+        return np.asarray(which, dtype=np.intp)
+
+    @cached_property
+    def phase_parts(self) -> Parts:
+        """Fifths of the period; of the time where the motion does not repeat."""
+        if self.period is None:
+            return self.time_parts
+        phase = (self.t % self.period) / self.period
+        return np.asarray(np.minimum(phase * PARTS, PARTS - 1), dtype=np.intp)
+
+    def posture_parts(self, sensitivity: Array) -> Parts:
+        """Fifths of the postures along the direction in which gravity torques change most."""
+        spread = self.q * sensitivity
+        spread = spread - spread.mean(axis=0)
+        direction = np.linalg.svd(spread[:: max(1, len(spread) // 2000)], full_matrices=False)[2][0]
+        along = spread @ direction
+        edges = np.quantile(along[self.moving], np.arange(1, PARTS) / PARTS)
+        return np.asarray(np.searchsorted(edges, along), dtype=np.intp)
+
+    # -- models of the other parts -------------------------------------------------------------
+
+    @cached_property
+    def deviations(self) -> Array:
+        """Standard deviations of the rows, (M, dof), each of which represents `step` rows."""
+        noise, scale = self.models.noise, np.sqrt(self.step)
+        each = [noise.deviations(j, s**2) for j, s in enumerate(self.slowness.T)]
+        return np.asarray(np.stack(each, axis=1) / scale)
+
+    @cached_property
+    def time_models(self) -> Array:
+        """Base parameters of the models of all fifths of the time but one, (PARTS, nb)."""
+        return self.part_models(self.time_parts)
+
+    @cached_property
+    def phase_models(self) -> Array:
+        """Base parameters of the models of all fifths of the period but one, (PARTS, nb)."""
+        return self.time_models if self.period is None else self.part_models(self.phase_parts)
+
+    def part_models(self, parts: Parts) -> Array:
+        """Base parameters of the models of all parts but one, (PARTS, nb)."""
+        _ = self.models.fitted  # the others are sought from it
+        size = len(self.models.base.independent)
+        triangles = [self._triangle(parts == p, size) for p in range(PARTS)]
+        out = []
+        for p in range(PARTS):
+            rest = np.vstack([x for k, x in enumerate(triangles) if k != p])
+            r = np.zeros((size + 1, size + 1))
+            full = np.linalg.qr(rest, mode="r")
+            r[: len(full)] = full
+            triangle = r[:size, :size], r[:size, size], float(r[size, size])
+            out.append(self.models.solve(triangle))
+        return np.array(out) @ np.asarray(self.models.base.K, dtype=np.float64).T
+
+    @cached_property
+    def measured(self) -> list[int]:
+        """Joints whose torques are in the log."""
+        return [int(j) for j in np.flatnonzero(measured_rows(self.models.reduced))]
+
+    def _triangle(self, rows: Mask, size: int) -> Array:
+        """Whitened triangle of some rows of all joints."""
+        stacked = [np.zeros((0, size + 1))]
+        for j in self.measured:
+            support, block = self.supports[j], self.regressors[j]
+            torque, deviation = self.torque[:, j], self.deviations[:, j]
+            wide = np.zeros((int(rows.sum()), size + 1))
+            wide[:, support] = block[rows]
+            wide[:, size] = torque[rows]
+            stacked.append(np.asarray(np.linalg.qr(wide / deviation[rows, None], mode="r")))
+        return np.asarray(np.linalg.qr(np.vstack(stacked), mode="r"))
+
+    def errors(self, parts: Parts, betas: Array) -> Array:
+        """Residuals (M, dof) of each row by the model of its part, (PARTS, nb)."""
+        joints = zip(self.supports, self.regressors, self.torque.T, strict=True)
+        return np.stack(
+            [y - np.einsum("mk,mk->m", w, betas[parts][:, s]) for s, w, y in joints], axis=1
+        )
+
+
+def sample_errors(rows: HeldOutRows) -> Iterator[tuple[Run, Array]]:
+    """Every run with its torques' errors at all samples, (N, dof), by models of other fifths.
+
+    Where a motion repeats these are fifths of its period: those of the time were seen before.
+    """
+    parts, betas = rows.phase_parts, rows.phase_models
+    columns = [int(c) for c in rows.models.base.independent]
+    plan = RegressorPlan.from_robot(rows.models.base.robot, columns)
+    places = [[columns.index(c) for c in s] for s in plan.nonzero_columns]
+    for number, run in enumerate(rows.runs):
+        errors, mine = run.tau.copy(), np.flatnonzero(rows.run == number)
+        if not len(mine):
+            continue
+        for first in range(0, len(run), CHUNK):
+            part = slice(first, first + CHUNK)
+            q, dq, ddq = (as_samples_last(x[part]) for x in (run.q, run.dq, run.ddq))
+            nearest = np.searchsorted(rows.t[mine], run.t[part] - run.t[0]).clip(0, len(mine) - 1)
+            which = parts[mine][nearest]
+            blocks = [np.empty((len(s) + 2, len(which))) for s in plan.nonzero_columns]
+            plan.fill(q, dq, ddq, blocks)
+            for j, (block, place) in enumerate(zip(blocks, places, strict=True)):
+                errors[part, j] -= np.einsum("mk,km->m", betas[:, place][which], block[:-2])
+        yield run, errors
+
+
+def find_period(runs: Sequence[Run]) -> float | None:
+    """Shortest time after which a motion repeats itself, within runs or from run to run [s]."""
+    speeds = [s for s in map(_even_speeds, runs) if len(s) > 3 * SHORTEST_PERIOD * SIGNAL_RATE]
+    best: tuple[float, float] | None = None
+    for speed in speeds:
+        size = len(speed)
+        spectrum = np.fft.rfft(speed, 2 * size, axis=0)
+        same = np.fft.irfft((np.abs(spectrum) ** 2).sum(axis=1))[:size]
+        power = np.append(0.0, np.cumsum((speed**2).sum(axis=1)))
+        lags = np.arange(int(SHORTEST_PERIOD * SIGNAL_RATE), int(LONGEST_PERIOD * size))
+        both = power[size - lags] + power[size] - power[lags]
+        apart = np.sqrt(np.maximum(both - 2 * same[lags], 0.0) / np.maximum(both, 1e-300))
+        if len(lags) and apart.min() < REPEATS and (best is None or apart.min() < best[0]):
+            best = float(apart.min()), float(lags[np.argmin(apart)] / SIGNAL_RATE)
+    if best is None and len(speeds) > 1:
+        size = min(map(len, speeds))
+        first, *others = (s[:size] for s in speeds)
+        size_of = np.linalg.norm
+        away = [size_of(first - s) / np.hypot(size_of(first), size_of(s)) for s in others]
+        if max(map(len, speeds)) < 1.2 * size and max(away) < REPEATS:
+            return float(max(map(len, speeds)) / SIGNAL_RATE)
+    return None if best is None else best[1]
+
+
+def _even_speeds(run: Run) -> Array:
+    """Speeds of a run at `SIGNAL_RATE`, each joint in units of its own size, from the start of the
+    motion.
+    """
+    t = run.t - run.t[0]
+    at = np.arange(0.0, t[-1], 1.0 / SIGNAL_RATE)
+    speed = np.column_stack([np.interp(at, t, v) for v in run.dq.T])
+    size = np.sqrt(np.mean(speed**2, axis=0)) if len(at) else np.zeros(run.dq.shape[1])
+    scale = np.maximum(size, MOVING * size.max(initial=0.0))
+    speed = speed / np.where(scale > 0, scale, 1.0)
+    moving = np.flatnonzero((np.abs(speed) > MOVING).any(axis=1))
+    return np.asarray(speed[moving[0] : moving[-1]] if len(moving) else speed[:0])

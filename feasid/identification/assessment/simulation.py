@@ -1,0 +1,557 @@
+"""How well a model simulates: many short motions computed from a log's torques or commands.
+
+Each window starts where the log was and is driven by what drove the robot: by the measured torques
+(open loop), or by the servo law ``tau = kp (cmd - q) - kd dq`` with logged commands (closed loop).
+
+Measured torques have errors, and a simulation integrates them twice: the lighter a joint, the
+farther it strays. Open loop so prefers models that are too heavy. Errors are therefore compared
+with those of the same model under its own torques plus the fit's residual, moved in time. Joints
+whose inertia the log does not show are not compared (``rms(M a) / rms(residual)`` below
+`MIN_INERTIA_SHARE`), and open loop alone gives no verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.identification.assessment.compared_errors import fit_joint_terms
+from feasid.core.arguments import array, checked, checked_methods, count, one_per
+from feasid.core.arrays import Array
+from feasid.core.display import (
+    BLUE,
+    GREY,
+    RED,
+    Display,
+    Displayed,
+    Measure,
+    add_legend,
+    new_figure,
+    plain,
+    truncate,
+)
+from feasid.core.notes import Note
+from feasid.core.threads import one_thread
+from feasid.robot.dynamics.forward import Feedback, ForwardModel
+from feasid.robot.dynamics.regressor import inverse_dynamics
+from feasid.errors import InputError, NotEnoughDataError
+from feasid.identification.estimation.noise import estimate_noise
+from feasid.robot.formats.load import load_robot
+from feasid.parameters.identifiability.base import BaseParameters
+from feasid.logs.motion import Motion, Run
+from feasid.logs.recording import Recording
+from feasid.logs.servo import Servo, delay_commands
+from feasid.core.options.complete import select_options
+from feasid.core.options.tables import ReadOptions
+from feasid.identification.regression.equations import low_pass_motion
+from feasid.identification.regression.triangle import Reduced
+from feasid.robot.description import Robot
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+MAX_STEP = 3e-3
+"""Longest step [s]: ends of simulated arms differ by 1e-5 from MuJoCo's with steps of 10 us."""
+
+WINDOWS, MOST_WINDOWS = 100, 100_000
+"""Number of simulated windows, evenly over the log, and the largest number allowed."""
+
+LOST = 1.0
+"""Error [rad or m] from which a window counts as lost."""
+
+MIN_INERTIA_SHARE = 0.5
+"""Least rms(M a) over rms(residual) with which the log shows the inertia of a joint."""
+
+CLEAR = 2.5
+"""Ratio of two models' errors from which one is called better than the other.
+
+Relative to errors caused by shifted residuals, errors of the true model were .7 to 1.4, and those
+of overfitted models .5 to 1.2: chance and overfitting alone make a ratio of two.
+"""
+
+SHIFTS = (0.37, 0.71)
+"""Shares of a run by which its residual is shifted in time; two of them reduce chance."""
+
+HORIZONS = (0.1, 0.3)
+"""Default lengths of the simulated windows [s]."""
+
+BETTER, WORSE, ALIKE, CANNOT_TELL = "better", "worse", "alike", "cannot tell"
+Errors: TypeAlias = Annotated[Array, array("horizons", "joints", finite=False)]
+
+
+@checked_methods
+@dataclass(frozen=True, eq=False, repr=False)
+class Simulation(Displayed):
+    """Errors of simulated windows.
+
+    Attributes
+    ----------
+    name, reference : str
+        Names of the model and of the model it is compared with, or empty.
+    joints : tuple of str
+    units : tuple of {"rad", "m"}
+        Of each joint's position.
+    horizons : tuple of float
+        [s]
+    windows : int
+    closed_loop : bool
+        Whether logged commands drove the robot, or measured torques.
+    rms : ndarray, shape (horizons, joints)
+        Median over the windows of the RMS error up to the horizon [rad or m]; infinite if most
+        windows are lost.
+    lost : ndarray of int, shape (horizons, joints)
+        Number of windows in which the joint is off by more than `LOST`.
+    reference_rms, noise_rms, reference_noise_rms : ndarray, shape (horizons, joints)
+        Errors of the reference; errors of the model, and of the reference, if each is driven by its
+        own torques plus the residual of the fit, shifted in time.
+    inertia_share : ndarray, shape (joints,)
+        rms(M a) over rms(residual), both after the low-pass of the fit. M is that of the model for
+        which the share is smallest, because an inertia that the log does not show may be estimated
+        far too large.
+    notes : tuple of Note
+    """
+
+    name: str
+    reference: str
+    joints: Annotated[tuple[str, ...], one_per("joints")]
+    units: Annotated[tuple[str, ...], one_per("joints")]
+    horizons: Annotated[tuple[float, ...], one_per("horizons")]
+    windows: int
+    closed_loop: bool
+    rms: Errors
+    lost: Annotated[npt.NDArray[np.int64], array("horizons", "joints")]
+    reference_rms: Errors
+    noise_rms: Errors
+    reference_noise_rms: Errors
+    inertia_share: Annotated[Array, array("joints", finite=False)]
+    notes: tuple[Note, ...] = ()
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """For each joint and horizon: error, lost windows, ratios, and their reading.
+
+        ``rms`` [rad or m]; ``lost`` windows; ``over_description``, the error over that of the
+        reference, the description with fitted joint terms; ``over_shuffled``, over that of the
+        fit's residual moved in time; ``inertia_share``; ``reads``.
+        """
+        import pandas as pd
+
+        index = pd.MultiIndex.from_product([self.joints, self.horizons], names=["joint", "horizon"])
+        columns = {
+            "rms": self.rms,
+            "lost": self.lost,
+            "over_description": _ratio_or_nan(self.rms, self.reference_rms),
+            "over_shuffled": _ratio_or_nan(self.rms, self.noise_rms),
+            "inertia_share": np.broadcast_to(self.inertia_share, self.rms.shape),
+            "reads": self.readings,
+        }
+        return pd.DataFrame({k: np.asarray(v).T.ravel() for k, v in columns.items()}, index=index)
+
+    @cached_property
+    def readings(self) -> npt.NDArray[np.str_]:
+        """Comparison with the reference for each joint and horizon, shape of `rms`.
+
+        In open loop, the error of each model is divided by the error that the same torque errors
+        cause in it. In closed loop the errors themselves are compared.
+        """
+        own, other = self.rms, self.reference_rms
+        if not self.closed_loop:
+            own, other = (
+                _ratio_or_nan(own, self.noise_rms),
+                _ratio_or_nan(other, self.reference_noise_rms),
+            )
+        ratio = _ratio_or_nan(own, other)
+        out = np.full(ratio.shape, ALIKE, dtype="U12")
+        out[ratio < 1 / CLEAR], out[ratio > CLEAR] = BETTER, WORSE
+        unknown = np.isnan(ratio)
+        if not self.closed_loop:
+            unknown |= self.inertia_share < MIN_INERTIA_SHARE
+        out[unknown] = CANNOT_TELL
+        return out
+
+    @property
+    def verdict(self) -> str:
+        """Whether the model simulates better than the reference.
+
+        "better" or "worse" if the closed-loop errors of at least one joint show it and no joint
+        shows the opposite; in open loop always "cannot tell".
+        """
+        if not self.closed_loop:
+            return CANNOT_TELL
+        found = set(self.readings.ravel()) & {BETTER, WORSE}
+        if len(found) > 1:
+            return CANNOT_TELL
+        return found.pop() if found else ALIKE
+
+    def plot(self) -> Figure:
+        """Errors per joint at the longest horizon: model, reference, and torque errors alone.
+
+        Raises
+        ------
+        MissingExtraError
+            Without matplotlib.
+        """
+        drawn = [
+            (self.name, self.rms, BLUE),
+            (self.reference, self.reference_rms, RED),
+            ("the fit's residual, moved in time", self.noise_rms, GREY),
+        ]
+        last, places = self.horizons[-1], np.arange(len(self.joints))
+        figure = new_figure(11, 3.2, f"simulation errors after {last:g} s per joint")
+        axis = figure.subplots()
+        for k, (label, values, color) in enumerate(drawn):
+            seen = np.where(np.isfinite(values[-1]), values[-1], np.nan)
+            if np.isfinite(seen).any():
+                axis.bar(places + 0.27 * (k - 1), seen, 0.25, color=color, label=plain(label))
+        axis.set_yscale("log")
+        axis.set_xticks(
+            places, [truncate(j, 16) for j in self.joints], fontsize=8, parse_math=False
+        )
+        axis.set_ylabel("RMS error [rad, m]", fontsize=9)
+        add_legend(figure, axis, 3)
+        return figure
+
+    def display(self) -> Display:
+        """The longest horizon, joint by joint."""
+        h, last, ratios = -1, self.horizons[-1], _ratio_or_nan(self.rms, self.reference_rms)[-1]
+        against = f", {{:.3g}} times that of {self.reference}" if self.reference else ""
+        measures = [
+            Measure(
+                joint,
+                f"{1e3 * self.rms[h, k]:.3g} m{self.units[k]}{against.format(ratio)}"
+                f"; {self.readings[h, k]}",
+            )
+            for k, (joint, ratio) in enumerate(zip(self.joints, ratios, strict=True))
+        ]
+        lost = [
+            f"joint {joint!r}: {n} of {self.windows} windows diverge within {last:g} s: their "
+            f"positions are off by more than {LOST:g} rad or m"
+            for joint, n in zip(self.joints, self.lost[h], strict=True)
+            if n
+        ]
+        drive = "logged commands" if self.closed_loop else "measured torques"
+        said = f"RMS errors after {last:g} s from {drive}, {self.windows} windows: {self.verdict}"
+        return Display(f"{self.name}, {said}", measures, lost, self.notes, "more: .table")
+
+
+def _ratio_or_nan(a: Array, b: Array) -> Array:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(a / b)
+
+
+@dataclass(frozen=True, eq=False)
+class PositionController:
+    """A joint controller, ``tau = kp (cmd - q) - kd dq``."""
+
+    kp: Array  #: Shape (dof,): [N m / rad or N / m, and s times that]
+    kd: Array  #: Shape (dof,): [N m / rad or N / m, and s times that]
+    delay: float = 0.0  #: by which a command acts later than it is logged [s].
+
+    @classmethod
+    def from_gains(cls, robot: Robot, kp: Any, kd: Any, delay: float = 0.0) -> PositionController:
+        """Gains given as one number, one per joint, or by joint name."""
+        if kp is None:
+            raise InputError("logged commands need the servo's gains: give kp, and kd where it has")
+        return cls(
+            _gains_by_joint(robot, "kp", kp),
+            _gains_by_joint(robot, "kd", 0.0 if kd is None else kd),
+            delay,
+        )
+
+
+def _gains_by_joint(robot: Robot, name: str, value: Any) -> Array:
+    if isinstance(value, Mapping):
+        unknown = [j for j in value if j not in robot.coordinates]
+        missing = [j for j in robot.coordinates if j not in value]
+        if unknown or missing:
+            raise InputError(f"{name} needs a gain for each of {', '.join(robot.coordinates)}: "
+                             f"{', '.join(map(str, unknown + missing))}", option=name)  # fmt: skip
+        value = [value[j] for j in robot.coordinates]
+    try:
+        gains = np.broadcast_to(np.asarray(value, dtype=np.float64), (robot.dof,))
+    except (TypeError, ValueError):
+        raise InputError(
+            f"{name} is one number, or {robot.dof} of them, or a mapping by joint, not {value!r}",
+            option=name,
+        ) from None
+    if not (np.isfinite(gains).all() and (gains >= 0).all()):
+        raise InputError(f"{name} must be finite and at least zero, not {value!r}", option=name)
+    return gains
+
+
+@checked
+@one_thread()
+def simulate(
+    robot: Robot | str | Path,
+    log: Any,
+    *,
+    fitted: Robot | None = None,
+    reference: Robot | str | Path | None = None,
+    horizon: Sequence[float] | float = HORIZONS,
+    command: Literal["position"] | None = None,
+    kp: Any = None,
+    kd: Any = None,
+    delay: float = 0.0,
+    windows: Annotated[int, count(1, MOST_WINDOWS)] = WINDOWS,
+    name: str = "",
+    **options: Any,
+) -> Simulation:
+    """Simulate windows of a log with a robot whose parameters have values.
+
+    Parameters
+    ----------
+    robot : Robot or path
+        The model: the robot of a fit, or a file, which is read with its sidecar;
+        ``feasid.load_robot(path, sidecar=False)`` reads it as other programs do.
+    log : DataFrame, mapping of arrays or path
+        A log with torques, or with columns ``cmd_<joint>``.
+    fitted : Robot, optional
+        The model whose residual on the log counts as torque error; default `robot`.
+    reference : Robot or path, optional
+        The model that `robot` is compared with.
+    horizon : float or sequence of float
+        Lengths of the simulated windows [s].
+    command : {"position"}, optional
+        What the columns ``cmd_<joint>`` are; default measured torques drive the robot.
+    kp, kd : float, sequence or mapping by joint, optional
+        Gains of the servos that follow the commands.
+    delay : float
+        Delay between the row of a command and its effect [s].
+    windows : int
+        Largest number of windows.
+    name : str
+        Name of the model in the output.
+    **options
+        `feasid.core.options.tables.LogOptions`.
+
+    Returns
+    -------
+    Simulation
+
+    Raises
+    ------
+    InputError, LogError, NotEnoughDataError
+        An option, the log or the robot is not usable; the message names what is wrong.
+    """
+    name = name or (robot.name if isinstance(robot, Robot) else str(robot))
+    robot = load_robot(robot) if not isinstance(robot, Robot) else robot
+    if reference is not None and not isinstance(reference, Robot):
+        reference = load_robot(reference)
+    for other in filter(None, (fitted, reference)):
+        if other.coordinates != robot.coordinates:
+            unlike = f"{robot.coordinates}, {other.name} has others: {other.coordinates}"
+            raise InputError(f"{name} has joints {unlike}")
+    horizons = _check_horizons(horizon)
+    if command is None and (kp is not None or kd is not None):
+        text = "kp and kd are gains of servos that follow logged commands: pass command='position'"
+        raise InputError(text, option="command")
+    servo = None if command is None else PositionController.from_gains(robot, kp, kd, delay)
+    recording = Recording.from_source(log)
+    reading = options if servo is None else {**options, "servo": Servo(robot.coordinates)}
+    motion = recording.motion(robot, **reading)
+    commands = None
+    if servo is not None:
+        asked = recording.raw(robot, **select_options(ReadOptions, reading)).values["tau"]
+        commands = [asked[run.rows] for run in motion.runs]
+    task = _SimulationWindows.from_motion(motion, horizons, windows, servo, commands)
+    noise = fitted or robot
+    errors = task.errors(robot, noise)
+    none = [np.full_like(errors[0], np.nan)] * 2
+    compared = none if reference is None else task.errors(reference, noise)
+    axes = [robot.bodies[robot.joint_index(joint)].motion for joint in robot.coordinates]
+    return Simulation(
+        name,
+        "" if reference is None else "description + friction" if fitted else reference.name,
+        robot.coordinates,
+        tuple("rad" if motion[:3].any() else "m" for motion in axes),
+        horizons,
+        len(task.starts),
+        servo is not None,
+        rms=errors[0],
+        lost=errors[2],
+        reference_rms=compared[0],
+        noise_rms=errors[1],
+        reference_noise_rms=compared[1],
+        inertia_share=np.min(
+            [task.inertia_share(m, noise) for m in (robot, fitted, reference) if m is not None],
+            axis=0,
+        ),
+        notes=motion.notes,
+    )
+
+
+def _check_horizons(horizon: Sequence[float] | float) -> tuple[float, ...]:
+    try:
+        found = tuple(sorted({float(h) for h in np.atleast_1d(np.asarray(horizon, float))}))
+    except (TypeError, ValueError):
+        found = ()
+    if not found or not all(np.isfinite(h) and h > 0 for h in found):
+        raise InputError(f"horizon needs lengths above zero [s], such as (0.1, 0.3): {horizon!r}",
+                         option="horizon")  # fmt: skip
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _SimulationWindows:
+    """Starts of the windows, and the torques or references that drive them."""
+
+    motion: Motion
+    horizons: tuple[float, ...]
+    starts: tuple[tuple[int, int], ...]  #: Run and sample.
+    step: float
+    steps: int
+    servo: PositionController | None
+    commands: list[Array] | None
+
+    @classmethod
+    def from_motion(
+        cls,
+        motion: Motion,
+        horizons: tuple[float, ...],
+        windows: int,
+        servo: PositionController | None,
+        commands: list[Array] | None,
+    ) -> _SimulationWindows:
+        last = horizons[-1]
+        delay = 0.0 if servo is None else servo.delay
+        places = [
+            (r, k)
+            for r, run in enumerate(motion.runs)
+            for k in range(int(np.ceil(delay * run.rate)), len(run) - int(last * run.rate) - 1)
+        ]
+        if not places:
+            longest = max((len(run) / run.rate for run in motion.runs), default=0.0)
+            raise NotEnoughDataError(
+                f"windows of {last:g} s do not fit into the log, whose longest segment without "
+                f"gaps lasts {longest:.3g} s: give a shorter horizon"
+            )
+        chosen = np.unique(np.linspace(0, len(places) - 1, max(1, windows)).round().astype(int))
+        steps = int(np.ceil(last / MAX_STEP))
+        starts = tuple(places[k] for k in chosen)
+        return cls(motion, horizons, starts, last / steps, steps, servo, commands)
+
+    def errors(self, robot: Robot, noise: Robot) -> tuple[Array, Array, npt.NDArray[np.int64]]:
+        """RMS errors of a model, those of moved residuals, and lost windows; (horizons, joints)."""
+        model = ForwardModel(robot)
+        driven = (self._driving_torques(r, noise) for r in range(len(self.motion.runs)))
+        drives, residuals = zip(*driven, strict=True)
+        own = [inverse_dynamics(robot, run.q, run.dq, run.ddq) for run in self.motion.runs]
+        torques = [self._step_means(drives)]
+        for shift in SHIFTS:
+            moved = [np.roll(x, int(shift * len(x)), axis=0) for x in residuals]
+            torques.append(self._step_means([o + m for o, m in zip(own, moved, strict=True)]))
+        q0, v0 = self._states_at_starts("q"), self._states_at_starts("dq")
+        count, many = len(self.starts), len(torques)
+        simulated = model.roll_out(
+            np.tile(q0, (many, 1)),
+            np.tile(v0, (many, 1)),
+            np.concatenate(torques),
+            self.step,
+            self._window_feedback(many),
+        )
+        off = simulated - np.tile(self._measured_positions(), (many, 1, 1))
+        groups = [off[k * count : (k + 1) * count] for k in range(many)]
+        rms = np.array([self._median_rms(g) for g in groups])
+        return rms[0], rms[1:].mean(axis=0), self._count_lost(groups[0])
+
+    def _driving_torques(self, r: int, noise: Robot) -> tuple[Array, Array]:
+        """A run's driving torques without the feedback, and the fit's residual."""
+        run = self.motion.runs[r]
+        predicted = inverse_dynamics(noise, run.q, run.dq, run.ddq)
+        if self.servo is None:
+            return run.tau, run.tau - predicted
+        assert self.commands is not None
+        late = delay_commands(self.commands[r], self.servo.delay, 1.0 / run.rate)
+        given = self.servo.kp * (late - run.q)
+        return np.zeros_like(run.q), given - self.servo.kd * run.dq - predicted
+
+    def _window_feedback(self, many: int) -> Feedback | None:
+        """Commands for the windows of the log; where moved residuals drive, the motion itself."""
+        if self.servo is None:
+            return None
+        assert self.commands is not None
+        commands = self._step_means(self.commands, delay=self.servo.delay)
+        positions = self._step_means([run.q for run in self.motion.runs])
+        speeds = self._step_means([run.dq for run in self.motion.runs])
+        return Feedback(
+            self.servo.kp,
+            self.servo.kd,
+            np.concatenate([commands, *[positions] * (many - 1)]),
+            np.concatenate([np.zeros_like(speeds), *[speeds] * (many - 1)]),
+        )
+
+    def _states_at_starts(self, kind: str) -> Array:
+        return np.array([getattr(self.motion.runs[r], kind)[k] for r, k in self.starts])
+
+    def _step_times(self, run: Run, start: int) -> Array:
+        """Ends of all steps, in samples of the run."""
+        return np.asarray(start + run.rate * self.step * np.arange(self.steps + 1))
+
+    def _measured_positions(self) -> Array:
+        out = []
+        for r, k in self.starts:
+            run = self.motion.runs[r]
+            at = self._step_times(run, k)
+            out.append(np.stack([np.interp(at, np.arange(len(run)), x) for x in run.q.T], axis=1))
+        return np.array(out)
+
+    def _step_means(self, signals: Sequence[Array], *, delay: float | None = None) -> Array:
+        """Means of each run's signal over all steps, shape (windows, steps, dof).
+
+        Between samples a signal is linear; with a delay [s] it is shifted, and its last value is
+        held.
+        """
+        sums = []
+        for x in signals:
+            pieces = x[:-1] if delay is not None else 0.5 * (x[1:] + x[:-1])
+            sums.append(np.vstack([np.zeros(x.shape[1]), np.cumsum(pieces, axis=0)]))
+        out = []
+        for r, k in self.starts:
+            run = self.motion.runs[r]
+            at, samples = self._step_times(run, k) - (delay or 0.0) * run.rate, np.arange(len(run))
+            total = np.stack([np.interp(at, samples, s) for s in sums[r].T], axis=1)
+            out.append(np.diff(total, axis=0) / (run.rate * self.step))
+        return np.array(out)
+
+    def _horizon_ends(self) -> list[int]:
+        return [1 + max(1, round(h / self.step)) for h in self.horizons]
+
+    def _median_rms(self, off: Array) -> Array:
+        """Median over windows; a window that is lost counts as infinitely wrong."""
+        squared = np.where(np.isfinite(off), off, np.inf) ** 2
+        means = [squared[:, 1:end].mean(axis=1) for end in self._horizon_ends()]
+        return np.asarray(np.sqrt(np.median(means, axis=1)))
+
+    def _count_lost(self, off: Array) -> npt.NDArray[np.int64]:
+        strayed = ~(np.abs(off) < LOST)
+        return np.array([strayed[:, :e].any(axis=1).sum(axis=0) for e in self._horizon_ends()])
+
+    def inertia_share(self, robot: Robot, noise: Robot) -> Array:
+        """rms(M a) by a model over rms(residual) of the fit behind the low-pass, per joint."""
+        squares = np.zeros((2, robot.dof))
+        for r, run in enumerate(self.motion.runs):
+            still = np.zeros_like(run.q)
+            pushed = inverse_dynamics(robot, run.q, still, run.ddq)
+            pushed -= inverse_dynamics(robot, run.q, still, still)
+            for k, x in enumerate((pushed, self._driving_torques(r, noise)[1])):
+                found = low_pass_motion(replace(self.motion, runs=(replace(run, tau=x),))).runs
+                squares[k] += sum(np.sum(part.tau**2, axis=0) for part in found)
+        return _ratio_or_nan(np.sqrt(squares[0]), np.sqrt(squares[1]))
+
+
+def robot_as_described(base: BaseParameters, robot: Robot, reduced: Reduced) -> Robot | None:
+    """The description's inertials with joint terms fitted to the reduced log; None without them.
+
+    `base`: with the joint terms to fit; `robot`: with the description's inertials, and bodies in
+    the same order.
+    """
+    r, rho, _ = estimate_noise(reduced)[0].whitened_triangle(reduced)
+    values = fit_joint_terms(base, robot.values[robot.inertial_columns], r, rho)
+    return base.robot.with_values(values) if np.isfinite(values).all() else None

@@ -1,0 +1,472 @@
+"""Logs of one robot that do not belong together: the differing log, and the difference.
+
+One least squares over all logs has a column group per (log, difference), on that log's rows only: a
+load at a body, friction or offset of a joint, a gain, or everything. Coefficients are in units of
+ordinary changes from day to day, and have these as their prior. A difference counts if it is larger
+than these, stands out from the same difference of the other logs, and lowers the errors of held-out
+segments of its log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.core.notes import Note
+from feasid.identification.estimation.held_out import RULES, HeldOut
+from feasid.identification.estimation.noise import Noise, estimate_noise
+from feasid.parameters.identifiability.base import BaseParameters
+from feasid.identification.regression.folds import FOLDS
+from feasid.identification.regression.triangle import Reduced, relative_errors
+from feasid.robot.joint_terms import FRICTION
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Kind = Literal["load", "friction", "offset", "gain", "everything"]
+
+DAILY = {"load": 0.01, "friction": 0.25, "offset": 0.05, "gain": 0.03}
+"""Ordinary changes from day to day: a load as a share of the robot's mass, friction as a share of
+itself, an offset as a share of the joint's torque, a gain."""
+
+CHANGES = ("friction", "offset", "gain")
+"""Differences of a joint that are followed from log to log."""
+
+LIMIT = 3.6
+"""Factor on `DAILY` from which a difference counts; on a logarithmic scale for factors."""
+
+WIDE = 10.0
+"""Factor on `DAILY`: prior standard deviation with which a difference is fitted."""
+
+STANDS_OUT = 25.0
+"""Factor on the median of the squared error that the same difference explains in the other logs."""
+
+BARELY = 0.02
+"""Share of a log's noise that a difference may explain in any log."""
+
+ENOUGH = 0.75
+"""If one difference explains this share of what separate parameters would explain, there is no
+other."""
+
+MOST_LOGS = 100
+"""Largest number of logs that a fit compares; each takes some megabytes of memory."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How one log differs from the others."""
+
+    log: int
+    kind: Kind
+    place: str  #: Body or joint; empty for everything.
+    size: float  #: kg, a factor on friction, N m or N, or a factor on torques; NaN for everything.
+    gain: float  #: Share by which errors on held-out segments of the log fall with it.
+
+    def __str__(self) -> str:
+        return {
+            "load": f"a load of {self.size:+.2g} kg at {self.place} or its neighbours",
+            "friction": f"friction of {self.place} times {self.size:.2g}",
+            "offset": f"torque offset of {self.place} {self.size:+.2g} N m or N",
+            "gain": f"torques of {self.place} times {self.size:.2f}",
+            "everything": "everything: another robot, or another setup",
+        }[self.kind]
+
+
+@dataclass(frozen=True, eq=False)
+class LogComparison:
+    """Contributions of several fitted logs, and the logs that differ from the others."""
+
+    names: tuple[str, ...]  #: Of the files, or their numbers.
+    joints: tuple[str, ...]  #: Coordinates that errors are of.
+    seconds: tuple[float, ...]
+    samples: tuple[int, ...]
+    information: Array  #: Share of what is known of the parameters, (logs,).
+    errors: Array  #: Relative torque errors of the common model, joints and all, (logs, dof + 1).
+    #: Those of the model of the other logs, without any that differs, (logs, dof + 1).
+    left_out: Array
+    differences: tuple[Difference, ...]  #: At most one of a log, the largest first.
+    #: Of each log and joint the factor on its friction, its offset [N m or N] and the factor on its
+    #: torque, in which it departs from the common fit, with deviations, (logs, dof, 3, 2).
+    changes: Array
+
+    def __post_init__(self) -> None:
+        count, shape = len(self.names), (len(self.names), len(self.joints) + 1)
+        lengths = {len(self.seconds), len(self.samples), len(self.information)}
+        logs = {d.log for d in self.differences}
+        if lengths != {count} or {self.errors.shape, self.left_out.shape} != {shape}:
+            raise ValueError(f"a comparison of {count} logs has numbers of others")
+        if self.changes.shape != (count, len(self.joints), len(CHANGES), 2):
+            raise ValueError(f"changes of {count} logs have the shape {self.changes.shape}")
+        if not logs <= set(range(count)):
+            raise ValueError(f"differences are of logs {sorted(logs)}, of {count}")
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row per log: seconds, samples, share of information, errors, and in what it differs.
+
+        ``error`` is that of the common fit on this log, ``left out`` that of a fit of the
+        other logs that agree.
+        """
+        import pandas as pd
+
+        verdicts = {d.log: str(d) for d in self.differences}
+        columns = {
+            "seconds": self.seconds,
+            "samples": self.samples,
+            "information": self.information,
+            "error": self.errors[:, -1],
+            "left out": self.left_out[:, -1],
+            "differs in": [verdicts.get(k, "agrees") for k in range(len(self.names))],
+        }
+        return pd.DataFrame(columns, index=pd.Index(self.names, name="log"))
+
+    @property
+    def drift(self) -> pd.DataFrame:
+        """How joints change from log to log: friction, offset and gain, each with its deviation.
+
+        A row per log and joint. Friction and gain are factors on those of the common fit, 1 where
+        nothing changed; offsets [N m or N] are added to its own. Standard deviations come from one
+        log's equations around the common fit; NaN if a joint has no such term.
+        """
+        import pandas as pd
+
+        index = pd.MultiIndex.from_product([self.names, self.joints], names=["log", "joint"])
+        columns = [f"{kind}{end}" for kind in CHANGES for end in ("", " std")]
+        return pd.DataFrame(self.changes.reshape(len(index), -1), index=index, columns=columns)
+
+    def __str__(self) -> str:
+        table = self.table
+        for name in ("information", "error", "left out"):
+            table[name] = [f"{100 * value:.3g} %" for value in table[name]]
+        table["seconds"] = [f"{value:.3g}" for value in table["seconds"]]
+        return str(table.to_string())
+
+    @property
+    def notes(self) -> list[Note]:
+        """A note for each log that differs: its file, the difference, its size, and what to do."""
+        return [self._note(d) for d in self.differences]
+
+    def _note(self, difference: Difference) -> Note:
+        k, name = difference.log, self.names[difference.log]
+        worst = int(np.nanargmax(self.left_out[k, :-1]))
+        others = np.delete(self.left_out[:, worst], [d.log for d in self.differences])
+        low, high = 100 * others.min(initial=np.inf), 100 * others.max(initial=0.0)
+        text = f"{name} differs from the other logs in {difference}; left out of the fit, errors "
+        text += f"on it are {100 * self.left_out[k, worst]:.2g} % at {self.joints[worst]}"
+        text += f", on the others {low:.2g} to {high:.2g} %" if len(others) else ""
+        if len(self.names) == 2:
+            text = f"{self.names[0]} and {text.replace('the other logs', 'each other', 1)}"
+        text += f"; fit the others alone (feasid.fit without it; command line: --without {name})"
+        if difference.kind == "load":
+            text += ", or identify the load from logs without and with it (feasid.payload)"
+        return Note(text, "log-differs", level="warning", log=name, kind=difference.kind,
+                    place=difference.place, size=difference.size)  # fmt: skip
+
+
+def compare_reduced(
+    names: Sequence[str], logs: Sequence[Reduced], base: BaseParameters, delta: Array
+) -> LogComparison:
+    """Compare logs that are reduced for `base`, around the standard parameters of all (n,)."""
+    comparison = _Comparison(logs, base, delta, _usual_noise(logs))
+    values = comparison.solve([], comparison.grams)[1]
+    differences = tuple(comparison.search())
+    named, without = {d.log for d in differences}, []
+    for k in range(len(logs)):
+        left = named | {k} if len(named | {k}) < len(logs) else {k}
+        others = [0.0 * g if j in left else g for j, g in enumerate(comparison.grams)]
+        without.append(comparison.errors(k, comparison.solve([], others)[1]))
+    return LogComparison(
+        tuple(names),
+        tuple(base.robot.coordinates),
+        tuple(log.samples * log.period for log in logs),
+        tuple(log.samples for log in logs),
+        comparison.information(),
+        np.array([comparison.errors(k, values) for k in range(len(logs))]),
+        np.array(without),
+        differences,
+        np.array([comparison.changes(k) for k in range(len(logs))]),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """Columns on one log's rows, of [regressor, torque of each joint], for theta of variance 1."""
+
+    kind: Kind
+    place: str
+    columns: Array  #: (nb + dof, size)
+    unit: float = 1.0  #: Physical value of a last coefficient of 1: kg, a share, N m or N.
+    #: Coefficients, in this unit, that make the common fit's own torque.
+    usual: Array = field(default_factory=lambda: np.ones(1))
+
+
+def _candidates(
+    base: BaseParameters, delta: Array, torques: Array, gram: Array
+) -> list[_Candidate]:
+    """Differences, everything last; `torques`: RMS (dof,); `gram`: of the regressor (nb, nb)."""
+    robot, K = base.robot, np.asarray(base.K, dtype=np.float64)
+    names, dof = list(robot.parameter_names), len(torques)
+    units = np.maximum(np.abs(delta), 1e-9)
+    masses = delta[robot.inertial_columns[:, -1]]
+    mass = WIDE * DAILY["load"] * max(float(masses.sum()), 1e-3)
+    length = max(float(np.mean([np.linalg.norm(b.position) for b in robot.bodies])), 1e-2)
+    for ten in robot.inertial_columns:
+        units[ten] = mass * np.array([length**2] * 6 + [length] * 3 + [1.0])
+    rows = {name: r for r, name in enumerate(robot.coordinates)}
+    joints = {body.name: body.joint or body.name for body in robot.bodies}
+
+    def padded(columns: Array) -> Array:
+        return np.vstack([columns, np.zeros((dof, columns.shape[1]))])
+
+    out = [
+        _Candidate("load", body.name, padded(K[:, ten] * units[ten]), mass)
+        for body, ten in zip(robot.bodies, robot.inertial_columns, strict=True)
+    ]
+    for joint in dict.fromkeys(name for name, symbol in names if symbol in _FRICTION):
+        chosen = [i for i, n in enumerate(names) if n[0] == joint and n[1] in _FRICTION]
+        unit, columns = WIDE * DAILY["friction"], K[:, chosen]
+        # Each term may change by a share of all friction: the fit may have put it into the others.
+        inner = columns.T @ gram @ columns
+        sizes = np.sqrt(np.maximum(np.diag(inner), 1e-12 * np.max(inner) + 1e-300))
+        torque = np.sqrt(max(float(delta[chosen] @ inner @ delta[chosen]), 0.0))
+        units[chosen] = np.maximum(torque / sizes, 1e-9)
+        usual = delta[chosen] / units[chosen]
+        columns = padded(unit * columns * units[chosen])
+        out.append(_Candidate("friction", joints.get(joint, joint), columns, unit, usual))
+    for i, (joint, symbol) in enumerate(names):
+        if symbol in _OFFSET:
+            joint = joints.get(joint, joint)
+            units[i] = WIDE * DAILY["offset"] * (torques[rows[joint]] if joint in rows else 1.0)
+            out.append(_Candidate("offset", joint, padded(K[:, [i]] * units[i]), units[i]))
+    unit = WIDE * DAILY["gain"]
+    for joint, r in rows.items():
+        out.append(_Candidate("gain", joint, unit * np.eye(len(K) + dof)[:, [len(K) + r]], unit))
+    return [*out, _Candidate("everything", "", padded(K * units))]
+
+
+_FRICTION = tuple(s for word in ("viscous", "coulomb") for s in FRICTION[word])
+_OFFSET = FRICTION["offset"]
+
+
+def _fold_grams(log: Reduced, beta: Array, noise: Noise) -> Array:
+    """Per fold and joint the Gram matrix of [W, W_j beta of each joint, residual], whitened."""
+    size, dof = len(beta), len(log.triangles)
+    out = np.zeros((FOLDS, dof, size + dof + 1, size + dof + 1))
+    for j, (strata, support) in enumerate(zip(log.strata, log.supports, strict=True)):
+        columns = list(support)
+        for f in range(FOLDS):
+            rows, counts, slowness = strata.select_folds([f])
+            scaled = rows / noise.deviations(j, slowness)[:, None, None]
+            stacked = scaled[counts > 0].reshape(-1, rows.shape[2])[:, :-1]
+            wide = np.zeros((len(stacked), size + dof + 1))
+            wide[:, columns] = stacked[:, :-1]
+            wide[:, size + j] = stacked[:, :-1] @ beta[columns]
+            wide[:, -1] = stacked[:, -1] - wide[:, size + j]
+            out[f, j] = wide.T @ wide
+    return out
+
+
+def _usual_noise(logs: Sequence[Reduced]) -> Noise:
+    """The median over logs of the noise around parameters of their own."""
+    each = [estimate_noise(log)[0] for log in logs]
+    median = [np.median([getattr(n, f.name) for n in each], axis=0) for f in fields(Noise)]
+    return Noise(*median)
+
+
+class _Comparison:
+    """Gram matrices of every log, and the search for differences."""
+
+    def __init__(
+        self, logs: Sequence[Reduced], base: BaseParameters, delta: Array, noise: Noise
+    ) -> None:
+        self.logs, self.base, self.delta = logs, base, delta
+        self.beta = np.asarray(base.K @ delta, dtype=np.float64)
+        self.size, self.dof = len(self.beta), len(logs[0].triangles)
+        self.folds = [_fold_grams(log, self.beta, noise) for log in logs]
+        self.grams = [f.sum(axis=(0, 1)) for f in self.folds]
+        squares = sum(log.torque_norms**2 for log in logs) / sum(log.rows for log in logs)
+        self.torques = np.sqrt(np.asarray(squares))
+        self.mass = float(delta[base.robot.inertial_columns[:, -1]].sum())
+        whole = np.sum(self.grams, axis=0)[: self.size, : self.size]
+        *self.candidates, self.everything = _candidates(base, delta, self.torques, whole)
+        spread = self.everything.columns[: self.size]
+        size = np.sqrt(np.sum(spread**2, axis=1))
+        pull = np.linalg.pinv((spread / size[:, None]) @ (spread / size[:, None]).T, hermitian=True)
+        self.pull = pull / np.outer(size, size)  # of the common parameters
+
+    # -- least squares -------------------------------------------------------------------------
+
+    def solve(
+        self, active: Sequence[tuple[int, _Candidate]], grams: Sequence[Array]
+    ) -> tuple[Array, Array, list[Array]]:
+        """Covariance and values of [common, active], and each log's map of its columns to them."""
+        size = self.size + sum(c.columns.shape[1] for _, c in active)
+        normal, right = np.zeros((size, size)), np.zeros(size)
+        normal[: self.size, : self.size] = self.pull
+        maps = []
+        for k, gram in enumerate(grams):
+            chosen = np.zeros((self.size + self.dof, size))
+            chosen[: self.size, : self.size] = np.eye(self.size)
+            at = self.size
+            for log, candidate in active:
+                width = candidate.columns.shape[1]
+                if log == k:
+                    chosen[:, at : at + width] = candidate.columns
+                at += width
+            normal += chosen.T @ gram[:-1, :-1] @ chosen
+            right += chosen.T @ gram[:-1, -1]
+            maps.append(chosen)
+        normal[range(self.size, size), range(self.size, size)] += 1.0
+        scale = np.sqrt(np.diag(normal))
+        inverse = np.linalg.pinv(normal / np.outer(scale, scale), hermitian=True)
+        inverse /= np.outer(scale, scale)
+        return np.asarray(inverse), np.asarray(inverse @ right), maps
+
+    def falls(
+        self, log: int, candidates: Sequence[_Candidate], solved: tuple[Array, Array, list[Array]]
+    ) -> Array:
+        """Reduction of chi-square by each candidate on a log's rows, beyond that by noise."""
+        inverse, values, maps = solved
+        gram = self.grams[log]
+        cross = gram[:-1, :-1] @ maps[log]
+        inner = gram[:-1, :-1] - cross @ inverse @ cross.T
+        score = gram[:-1, -1] - cross @ values
+        out = []
+        for c in candidates:
+            slope = c.columns.T @ score
+            posterior = np.linalg.inv(np.eye(len(slope)) + c.columns.T @ inner @ c.columns)
+            chance = len(slope) - float(np.trace(posterior))
+            out.append(max(float(slope @ posterior @ slope) - chance, 0.0))
+        return np.array(out)
+
+    def noise_of(self, log: int) -> float:
+        """Squared whitened residual of a log with parameters of its own."""
+        gram, columns = self.grams[log], self.everything.columns
+        slope = columns.T @ gram[:-1, -1]
+        inner = np.eye(len(slope)) + columns.T @ gram[:-1, :-1] @ columns
+        return max(float(gram[-1, -1] - slope @ np.linalg.solve(inner, slope)), 1e-12)
+
+    # -- the search ----------------------------------------------------------------------------
+
+    def search(self) -> list[Difference]:
+        """Find differences one after the other, that of the worst log first."""
+        active: list[tuple[int, _Candidate]] = []
+        differences: list[Difference] = []
+        noise = [self.noise_of(k) for k in range(len(self.logs))]
+        for _ in range(max(1, (len(self.logs) - 1) // 2)):
+            solved = self.solve(active, self.grams)
+            open_logs = [k for k in range(len(self.logs)) if all(k != a for a, _ in active)]
+            most = {k: float(self.falls(k, [self.everything], solved)[0]) for k in open_logs}
+            for k in sorted(open_logs, key=lambda k: -most[k] / noise[k]):
+                falls = self.falls(k, self.candidates, solved)
+                single = self.candidates[int(np.argmax(falls))]
+                tried = [single] if falls.max() >= ENOUGH * most[k] else []
+                results = (self.examine(k, c, active, noise) for c in (*tried, self.everything))
+                difference = next((d for d in results if d is not None), None)
+                if difference is not None:
+                    active.append((k, difference[0]))
+                    differences.append(difference[1])
+                    break
+            else:
+                break
+        return differences
+
+    def examine(
+        self,
+        log: int,
+        candidate: _Candidate,
+        active: list[tuple[int, _Candidate]],
+        noise: Sequence[float],
+    ) -> tuple[_Candidate, Difference] | None:
+        """The difference, if it is large, stands out from the other logs, and is not by chance."""
+        trial = [*active, (log, candidate)]
+        solved = self.solve(trial, self.grams)
+        size = self._size(log, candidate, solved[1])
+        if not self._is_large(candidate, size):
+            return None
+        agreeing = [k for k in range(len(self.logs)) if all(k != a for a, _ in trial)]
+        others = [float(self.falls(k, [candidate], solved)[0]) / noise[k] for k in agreeing]
+        usual = float(np.median(others)) if len(others) > 1 else 0.0
+        explained = float(self.falls(log, [candidate], self.solve(active, self.grams))[0])
+        if explained / noise[log] < STANDS_OUT * usual + BARELY:
+            return None
+        gain = self.held_out(log, trial).gain(self.held_out(log, active))
+        if not RULES["log"].accepts(gain):
+            return None
+        return candidate, Difference(log, candidate.kind, candidate.place, size, gain.most)
+
+    def held_out(self, log: int, active: Sequence[tuple[int, _Candidate]]) -> HeldOut:
+        """Squared errors of a log's folds, each with the model of all other folds, by joint."""
+        squared = np.zeros((FOLDS, self.dof))
+        for f in range(FOLDS):
+            if not self.folds[log][f].any():
+                continue
+            grams = [g.copy() for g in self.grams]
+            grams[log] = grams[log] - self.folds[log][f].sum(axis=0)
+            _, values, maps = self.solve(active, grams)
+            v = np.append(maps[log] @ values, -1.0)
+            squared[f] = np.maximum(np.einsum("i,jik,k->j", v, self.folds[log][f], v), 0.0)
+        return HeldOut(squared)
+
+    def _size(self, log: int, candidate: _Candidate, values: Array) -> float:
+        """A difference's size as it is said; factors, which are of the others', exceed .001."""
+        if candidate.kind == "everything":
+            return np.nan
+        common, theta = values[: self.size], values[-candidate.columns.shape[1] :]
+        if candidate.kind not in ("friction", "gain"):
+            return float(theta[-1] * candidate.unit)
+        columns = candidate.columns / candidate.unit
+        felt = self.grams[log][:-1, :-1] @ columns
+        power = np.maximum(np.einsum("ik,ik->k", columns, felt), 1e-300)
+        if candidate.kind == "friction":
+            part = columns[: self.size]
+            change = part.T @ common / np.maximum(np.sum(part**2, axis=0), 1e-300)
+        else:
+            change = felt[: self.size].T @ common / power
+        weight = np.sqrt(power)
+        usual = max(float(weight @ (candidate.usual + change)), 1e-6)
+        return max(1.0 + float(weight @ theta * candidate.unit) / usual, 1e-3)
+
+    def _is_large(self, candidate: _Candidate, size: float) -> bool:
+        """Whether it exceeds ordinary changes from day to day."""
+        if candidate.kind == "everything":
+            return True
+        limit = LIMIT * DAILY[candidate.kind]
+        if candidate.kind in ("friction", "gain"):
+            return abs(float(np.log(size))) > limit
+        if candidate.kind == "load":
+            return abs(size) > limit * self.mass
+        return abs(size) > LIMIT * candidate.unit / WIDE
+
+    # -- numbers of each log -------------------------------------------------------------------
+
+    def information(self) -> Array:
+        """Share of each log in the information on the parameters, (logs,)."""
+        inverse = self.solve([], self.grams)[0]
+        shares = np.array([np.sum(inverse * g[: self.size, : self.size]) for g in self.grams])
+        return shares / max(float(shares.sum()), 1e-300)
+
+    def changes(self, log: int) -> Array:
+        """Friction, offset and gain of a log's joints around the common fit, (dof, 3, 2)."""
+        joints, gram = self.base.robot.coordinates, self.grams[log]
+        chosen = [c for c in self.candidates if c.kind in CHANGES and c.place in joints]
+        # One factor for all friction of a joint: few seconds hardly tell its parts apart.
+        columns = np.stack([c.columns @ c.usual for c in chosen], axis=1)
+        inverse = np.linalg.inv(columns.T @ gram[:-1, :-1] @ columns + np.eye(len(chosen)))
+        values = inverse @ (columns.T @ gram[:-1, -1])
+        out = np.full((self.dof, len(CHANGES), 2), np.nan)
+        for k, c in enumerate(chosen):
+            size = np.array([values[k], np.sqrt(inverse[k, k])]) * c.unit
+            place = joints.index(c.place), CHANGES.index(c.kind)
+            out[place] = size + (0.0 if c.kind == "offset" else [1.0, 0.0])
+        return out
+
+    def errors(self, log: int, values: Array) -> Array:
+        """Relative torque errors on a log, per joint and of all, (dof + 1,)."""
+        reduced = self.logs[log]
+        missed = reduced.residuals(self.beta + values[: self.size]) ** 2
+        return relative_errors(self.base.robot, missed, reduced.torque_norms**2)

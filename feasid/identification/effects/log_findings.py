@@ -1,0 +1,295 @@
+"""Faults in the columns of a log, and the excitation of its motion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from feasid.core.arrays import Array, Mask
+from feasid.errors import FeasidError, LogError
+from feasid.parameters.identifiability.base import base_parameters
+from feasid.logs.checks.findings import Diagnosis, Finding
+from feasid.logs.checks.signals import check_period, check_signals
+from feasid.logs.checks.velocity import WAYS, check_velocities
+from feasid.logs.clock import check_order, run_labels
+from feasid.logs.derivatives import MIN_SAMPLES
+from feasid.logs.floating import contact_from_option, imu_from_option, is_floating_log
+from feasid.logs.motion import Motion, Rows
+from feasid.logs.raw import Signals, unwrap_angles
+from feasid.logs.recording import Recording
+from feasid.logs.units import unit_factor
+from feasid.core.options.complete import select_options
+from feasid.core.options.tables import LogOptions, ReadOptions
+from feasid.identification.regression.triangle import Reducer
+from feasid.robot.description import Robot
+from feasid.robot.layout import random_configurations
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def check_columns(recording: Recording, robot: Robot, asked: Mapping[str, Any]) -> Diagnosis:
+    """Findings about the columns of a log, in the order in which they were found.
+
+    Options of findings are suspicions that nobody has tried.
+
+    `asked`: `feasid.core.options.tables.DiagnoseOptions` that were given.
+    """
+    df = recording.table(robot, asked.get("topic"))
+    try:
+        if is_floating_log(df, robot):
+            return _check_floating(recording, robot, asked)
+        raw = _mark_missing_cells(recording.raw(robot, **select_options(ReadOptions, asked)))
+    except LogError as error:
+        return Diagnosis((_finding_of_error("columns", error),), len(df))
+    findings, runs = _sort_rows_by_time(df, raw)
+    if not any(f.level == "error" and f.code == "time" for f in findings):
+        findings += _reader_findings(raw, unwrap_angles(raw.values["q"], robot, runs))
+        if len(df) >= MIN_SAMPLES:
+            findings += check_signals(raw, robot, runs)
+            findings += check_period(raw, runs)
+            moving = check_velocities(raw, runs, findings)
+            findings += [in_log_columns(f, raw, asked) for f in moving]
+    span = sum(float(np.ptp(raw.t[rows])) for rows in runs if len(rows)) if runs else float("nan")
+    steps = np.diff(raw.t)
+    rate = 1.0 / float(np.median(steps)) if steps.size and np.median(steps) > 0 else float("nan")
+    return Diagnosis(tuple(findings), len(df), span, rate, raw.notes)
+
+
+def _check_floating(recording: Recording, robot: Robot, asked: Mapping[str, Any]) -> Diagnosis:
+    """Whether the log of a floating robot can be read; `LogError` where it cannot."""
+    options = {"filtering": "equations", **select_options(LogOptions, asked)}
+    motion = recording.motion(robot, **options)
+    t = np.concatenate([run.t for run in motion.runs])
+    contacts = {str(k): contact_from_option(v) for k, v in (asked.get("contacts") or {}).items()}
+    df = recording.table(robot, asked.get("topic"))
+    from feasid.logs.checks.floating import find_floating_mistakes
+
+    found = find_floating_mistakes(df, robot, imu_from_option(asked.get("imu")), contacts)
+    return Diagnosis(tuple(found), motion.rows, float(np.ptp(t)), motion.runs[0].rate, motion.notes)
+
+
+def _mark_missing_cells(raw: Signals) -> Signals:
+    """A copy in which every cell that is not a number is NaN."""
+    values = {kind: np.where(np.isfinite(x), x, np.nan) for kind, x in raw.values.items()}
+    return replace(raw, values=values)
+
+
+def _finding_of_error(code: str, error: LogError) -> Finding:
+    """An error that reading or preparing raised, as a finding."""
+    data = error.data
+    joints = data.get("joints") or ((data["joint"],) if data.get("joint") else ())
+    columns = (str(data["column"]),) if data.get("column") is not None else ()
+    rows = ((int(data["row"]), int(data["row"])),) if "row" in data else ()
+    return Finding(code, "error", str(error), joints=tuple(joints), columns=columns, rows=rows)
+
+
+def _sort_rows_by_time(df: pd.DataFrame, raw: Signals) -> tuple[list[Finding], list[Rows]]:
+    """Row numbers of every run in order of time, and faults of the order."""
+    findings: list[Finding] = []
+    codes, labels = run_labels(df, raw.layout.run)
+    runs = []
+    for code, label in enumerate(labels):
+        rows = np.flatnonzero(codes == code)
+        steps = np.diff(raw.t[rows])
+        rows = rows[np.concatenate([[True], steps != 0])] if len(rows) else rows
+        try:
+            check_order(raw.t[rows], rows, label)
+        except LogError as error:
+            findings.append(_finding_of_error("time", error))
+        doubled = int((steps == 0).sum())
+        if doubled:
+            own = np.flatnonzero(codes == code)
+            same = all(_repeats_values(x[own], steps == 0) for x in raw.values.values())
+            findings.append(
+                Finding(
+                    "doubled",
+                    "warning" if same else "error",
+                    f"{doubled} row(s) have the time stamp of the row before, "
+                    + ("and its values" if same else "but other values: which are right?"),
+                    "nothing: they are dropped"
+                    if same
+                    else "drop one of each: df.drop_duplicates(subset='t')",
+                    rows=tuple((int(k), int(k)) for k in np.flatnonzero(steps == 0)[:20] + 1),
+                )
+            )
+        runs.append(rows)
+    return findings, runs
+
+
+def _repeats_values(values: Array, at: Mask) -> bool:
+    """Whether rows whose time repeats repeat the values as well."""
+    where = np.flatnonzero(at)
+    return np.array_equal(values[where + 1], values[where], equal_nan=True)
+
+
+SAID = {"ticks": "warning", "currents": "warning", "numbered": "note", "extra": "note"}
+"""Codes of the reader's notes that are worth a finding, and its level."""
+
+
+def _reader_findings(raw: Signals, unwrapped: Sequence[str]) -> list[Finding]:
+    """Findings from the notes of the log reader, and from unwrapped positions."""
+    found = [
+        Finding(note.code, SAID[note.code], note, joints=tuple(note.values.get("joints", ())))
+        for note in raw.notes
+        if note.code in SAID
+    ]
+    return found + [Finding("wrapped", "note", note) for note in unwrapped]
+
+
+def in_log_columns(finding: Finding, raw: Signals, options: Mapping[str, Any]) -> Finding:
+    """A finding's options in terms of the log's own columns, on top of the options given."""
+    mend = _combine_with_options(finding.options, raw, options)
+    values = dict(finding.values)
+    if WAYS in values:
+        values[WAYS] = tuple(_combine_with_options(way, raw, options) for way in values[WAYS])
+    remedy = finding.remedy
+    columns = finding.columns
+    if "columns" in mend:
+        columns, remedy = tuple(map(str, mend["columns"].values())), f"columns={mend['columns']}"
+    return replace(finding, options=mend, values=values, remedy=remedy, columns=columns)
+
+
+def _combine_with_options(
+    mend: Mapping[str, Any], raw: Signals, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    out = dict(mend)
+    if "units" in out:
+        out["units"] = {k: _combine_factor(k, v, options) for k, v in out["units"].items()}
+    if "offsets" in out:
+        given = options.get("offsets") or {}
+        out["offsets"] = {j: given.get(j, 0.0) + v for j, v in out["offsets"].items()}
+    if "columns" in out:
+        out["columns"] = _log_columns(out["columns"], raw)
+    return out
+
+
+def _log_columns(exchanged: Mapping[str, str], raw: Signals) -> dict[str, str]:
+    """The option `columns` that exchanges joints, for all kinds of signals of a position."""
+    place = {joint: k for k, joint in enumerate(raw.layout.coordinates)}
+    out = {}
+    for ours, theirs in exchanged.items():
+        columns = raw.layout.columns[ours.split("_", 1)[0]]
+        if columns:
+            out[ours] = str(columns[place[theirs.split("_", 1)[1]]])
+    return out
+
+
+def _combine_factor(key: str, factor: Any, options: Mapping[str, Any]) -> Any:
+    """A factor on top of the unit in which a column is read already."""
+    if isinstance(factor, str):
+        return factor
+    kind, joint = key.split("_", 1)
+    return factor * unit_factor(options.get("units"), kind, joint)
+
+
+UNSEEN = 1e-4
+"""Directions whose signal is below this share of the strongest count as not excited."""
+
+WEAK = 1e-3
+"""Below this reciprocal condition number a better motion is advised."""
+
+DOMINANT = 0.35
+"""Parameters with at least this entry in a unit vector are named."""
+
+MOST_SAMPLES = 4000
+"""About so many samples of a log decide its rank and conditioning; the others are passed over."""
+
+
+def check_excitation(motion: Motion, robot: Robot) -> list[Finding]:
+    """Effective rank of the log against the structural number of base parameters.
+
+    The columns of the triangle R are scaled to the size that they have in a random motion with
+    the log's own ranges of position, velocity and acceleration, so that the choice of units does
+    not decide what counts as excited.
+    """
+    try:
+        base = base_parameters(robot)
+    except FeasidError:
+        return []
+    columns = [int(c) for c in base.independent]
+    step = max(1, motion.samples // MOST_SAMPLES)
+    reducer, other = Reducer(robot, columns), Reducer(robot, columns)
+    parts = [[getattr(r, k)[::step] for k in ("q", "dq", "ddq")] for r in motion.runs]
+    q, dq, ddq = (np.concatenate([p[k] for p in parts]) for k in range(3))
+    reducer.add(q, dq, ddq, np.zeros_like(q))
+    rng = np.random.default_rng(0)
+    speed, push = (rng.uniform(-1, 1, q.shape) * np.abs(x).max() for x in (dq, ddq))
+    try:
+        postures = random_configurations(robot, rng, len(q)).T
+    except FeasidError:
+        return []
+    other.add(postures, speed, push, np.zeros_like(q))
+    triangle, reference = reducer.result().triangle()[0], other.result().triangle()[0]
+    scale = np.linalg.norm(reference, axis=0)
+    scale[scale == 0] = 1.0
+    _, singular, right = np.linalg.svd(triangle / scale)
+    rank = int((singular > UNSEEN * singular[0]).sum()) if singular.size else 0
+    if rank < len(columns):
+        return [_unexcited_finding(robot, rank, right[rank:], base.expressions, dq)]
+    return [
+        _weakest_direction_finding(float(singular[-1] / singular[0]), right[-1], base.expressions)
+    ]
+
+
+def _dominant_expressions(vector: Array, expressions: tuple[str, ...]) -> str:
+    large = np.argsort(-np.abs(vector))[:3]
+    return ", ".join(_leading_term(expressions[k]) for k in large if abs(vector[k]) > DOMINANT)
+
+
+def _leading_term(expression: str) -> str:
+    """The leading term of a base parameter's expression."""
+    head = expression.split(" ")[0]
+    return head + (" ..." if head != expression else "")
+
+
+def _weakest_direction_finding(
+    ratio: float, vector: Array, expressions: tuple[str, ...]
+) -> Finding:
+    """All base parameters are excited; the finding names the direction with the least."""
+    weak = ratio < WEAK
+    return Finding(
+        "excitation",
+        "note",
+        f"full rank ({len(expressions)}/{len(expressions)}), condition number {1 / ratio:.3g}, "
+        f"least determined: {_dominant_expressions(vector, expressions)}",
+        "a longer or richer motion would help: feasid.excite(robot)" if weak else "",
+    )
+
+
+def _unexcited_finding(
+    robot: Robot, rank: int, hidden: Array, expressions: tuple[str, ...], dq: Array
+) -> Finding:
+    worst = "; ".join(
+        filter(None, (_dominant_expressions(v, expressions) for v in hidden[::-1][:4]))
+    )
+    names = robot.coordinates
+    speed = np.abs(dq).max(axis=0)
+    idle = tuple(n for n, v in zip(names, speed, strict=True) if v < 0.05 * speed.max())
+    alike = _joints_with_proportional_velocities(dq, names)
+    advice = ""
+    if idle:
+        advice = f"move {', '.join(idle)}"
+    elif alike:
+        advice = f"move {alike[0]} and {alike[1]} independently of each other"
+    return Finding(
+        "excitation",
+        "note",
+        f"{rank} of {len(expressions)} base parameters are excited; the others involve mainly "
+        f"{worst or 'many parameters'}",
+        f"{advice or 'a richer motion'}: feasid.excite(robot)",
+        idle,
+    )
+
+
+def _joints_with_proportional_velocities(
+    dq: Array, names: tuple[str, ...]
+) -> tuple[str, str] | None:
+    """Two joints whose velocities are multiples of each other."""
+    size = np.linalg.norm(dq, axis=0)
+    likeness = np.abs(dq.T @ dq) / np.maximum(np.outer(size, size), 1e-300) - np.eye(len(names))
+    i, j = np.unravel_index(int(np.argmax(likeness)), likeness.shape)
+    return (names[i], names[j]) if likeness[i, j] > 0.97 else None

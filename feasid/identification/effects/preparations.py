@@ -1,0 +1,460 @@
+"""Large mistakes of a log, by trying them: signs, orders, units, right angles, axes of gravity.
+
+Too large for derivatives, these mistakes are few enough to be counted. Each is applied to a few
+hundred samples of the log and judged by the feasible model that explains them best,
+
+    J = N * sum over joints of log(relative error) + weight * divergence(model, description),
+
+so that a mistake is also seen where a model far from the description would hide it. What lowers J
+most is only a suspicion; the caller tests it with fits to segments of the whole log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment, nnls
+
+from feasid.core.arrays import Array, Mask
+from feasid.robot.dynamics.regressor import inverse_dynamics, regressor
+from feasid.errors import FeasidError, NotEnoughDataError
+from feasid.identification.estimation.estimator import Estimator
+from feasid.identification.estimation.priors import WEIGHT
+from feasid.parameters.feasibility.constraints.sets import feasible_set
+from feasid.parameters.identifiability.base import BaseParameters, base_parameters
+from feasid.logs.checks.findings import Finding
+from feasid.logs.checks.signals import DEGREE, degrees_finding
+from feasid.logs.motion import Motion
+from feasid.identification.regression.triangle import Reducer
+from feasid.robot.description import Robot
+
+SAMPLES = 400
+"""Number of samples that are used. With 100 an exchange of two wrist torques was missed, with 4000
+the search takes five times as long and finds the same."""
+
+DEVIATION = 0.1
+"""Standard deviation of the noise as a share of each joint's torque."""
+
+MOST_STEPS, ENOUGH = 25, 1e-3
+"""Newton steps at most for a model of the samples, and half the squared decrement per sample that
+ends them sooner. Models of right logs take 25 to 40 steps; those of wrong ones take hundreds, and J
+is too large after 50 of them already, by more than it may fall."""
+
+SMALLEST_ERROR = 0.03
+"""Relative errors below this count as equal: decimated, filtered friction causes as much."""
+
+EXPLAINED = 0.9
+"""Held-out error of least squares up to which it explains something of a joint's torque."""
+
+RIDGE = 1e-3
+"""Pull of least squares to zero, as a share of the columns' mean size: half a few hundred samples
+leave directions unseen."""
+
+LEAST_FALL = 0.2
+"""J must fall by so much per sample: the error of one joint by a fifth, or several by less."""
+
+GEARS = (0.2, 5.0)
+"""Range of factors between torque and description that a bad description explains."""
+
+WIDE = 3.2
+"""Positions beyond this [rad] may be in degrees."""
+
+RIGHT_ANGLES = (90.0, -90.0, 180.0)
+"""Zeros that are tried [degrees]."""
+
+MOST_EXCHANGES = 6
+"""Pairs of torques, those that explain each other best, that are tried the other way round."""
+
+
+MOST_JOINTS = 10
+"""Largest number of joints with which positions and gravity are tried, too: the effort grows with
+its square."""
+
+TOLD_BY_WEIGHT, TELLING = 0.6, 1.5
+"""A factor is judged if the description's torque, times a factor, leaves at most this share of a
+joint's torque, and less than the joint's own friction and inertia leave."""
+
+SLOW_SPEED = 0.05
+"""Speed below which friction changes its sign gradually [rad/s or m/s]: signals are filtered."""
+
+MOTION = ("q", "dq", "ddq")
+WORDS = {"tau": "torques", "q": "positions"}
+
+
+@dataclass(frozen=True, eq=False)
+class DecimatedLog:
+    """A few samples of a log and the robot they are explained with; arrays (N, dof)."""
+
+    robot: Robot
+    q: Array
+    dq: Array
+    ddq: Array
+    tau: Array
+
+    @classmethod
+    def from_motion(cls, robot: Robot, motion: Motion) -> DecimatedLog:
+        """Every n-th sample of a motion."""
+        if not motion.runs:
+            raise NotEnoughDataError("no rows of the log are left to judge: it is too short for "
+                                     "its filters (cutoff, trim, delay)")  # fmt: skip
+        step = max(1, motion.samples // SAMPLES)
+        parts = [
+            np.concatenate([getattr(run, kind)[::step] for run in motion.runs])
+            for kind in ("q", "dq", "ddq", "tau")
+        ]
+        return cls(robot, *parts)
+
+    def with_scaled_signals(
+        self, kinds: Sequence[str], joint: int, factor: float, zero: float = 0.0
+    ) -> DecimatedLog:
+        """One joint's signals of these kinds times a factor, and its position shifted."""
+        changed = {k: getattr(self, k).copy() for k in kinds}
+        for values in changed.values():
+            values[:, joint] *= factor
+        if zero:
+            changed["q"][:, joint] += zero
+        return replace(self, **changed)
+
+    def select_samples(self, chosen: Mask) -> DecimatedLog:
+        """Some of the samples."""
+        return replace(self, **{k: getattr(self, k)[chosen] for k in ("q", "dq", "ddq", "tau")})
+
+    def with_joint_order(self, kinds: Sequence[str], order: Sequence[int]) -> DecimatedLog:
+        """The signals of these kinds in another order of joints."""
+        return replace(self, **{k: getattr(self, k)[:, list(order)] for k in kinds})
+
+
+class JudgedLog:
+    """Samples and the feasible model that explains them best; robots alike have one K."""
+
+    def __init__(
+        self, samples: DecimatedLog, near: JudgedLog | None = None, *, rough: bool = True
+    ) -> None:
+        alike = near is not None and near.samples.robot is samples.robot
+        self.samples: DecimatedLog = samples
+        self.rough = rough
+        self.base: BaseParameters = (
+            near.base if near is not None and alike else base_parameters(samples.robot)
+        )
+        reducer = Reducer(samples.robot, [int(c) for c in self.base.independent])
+        reducer.add(samples.q, samples.dq, samples.ddq, samples.tau)
+        self.reduced = reducer.result()
+
+    @cached_property
+    def cost(self) -> float:
+        """J per sample; infinite where nothing can be fitted."""
+        try:
+            errors, divergence, _ = self._fit
+        except FeasidError:
+            return float("inf")
+        size = len(self.samples.tau)
+        return float(np.sum(np.log(np.maximum(errors, SMALLEST_ERROR)))) + divergence / size
+
+    @cached_property
+    def whitened(self) -> tuple[Array, Array]:
+        """Equations divided by a tenth of each joint's torque."""
+        size = np.maximum(self.reduced.torque_norms, 1e-300)
+        deviations = DEVIATION * size / np.sqrt(len(self.samples.tau))
+        r, rho, _ = self.reduced.triangle(1.0 / deviations)
+        return r, rho
+
+    @property
+    def beta(self) -> Array:
+        """Base parameters of the feasible model."""
+        return self._fit[2]
+
+    @cached_property
+    def _fit(self) -> tuple[Array, float, Array]:
+        """Relative errors, weighted divergence from the description, and base parameters."""
+        reduced, base = self.reduced, self.base
+        estimator = Estimator(base, feasible_set(base.robot), prior_weight=WEIGHT)
+        size = len(self.samples.tau)
+        limits = (ENOUGH * size, MOST_STEPS) if self.rough else None
+        delta, penalty = estimator.approach(reduced, self.whitened, limits)
+        beta = np.asarray(base.K @ delta)
+        errors = reduced.residuals(beta) / np.maximum(reduced.torque_norms, 1e-300)
+        return errors, penalty, beta
+
+    @cached_property
+    def exchange_errors(self) -> Array:
+        """Relative error of torque k by least squares on the columns of joint j, (dof, dof)."""
+        tau = self.samples.tau
+        out = np.ones((tau.shape[1], tau.shape[1]))
+        size = np.maximum(np.linalg.norm(tau, axis=0), 1e-300)
+        for j, support in enumerate(self.reduced.supports):
+            left, singular, _ = np.linalg.svd(
+                self._columns_of_joint(j, support), full_matrices=False
+            )
+            basis = left[:, singular > 1e-8 * max(singular.max(initial=0.0), 1e-300)]
+            out[j] = np.linalg.norm(tau - basis @ (basis.T @ tau), axis=0) / size
+        return np.maximum(out, SMALLEST_ERROR)
+
+    def _columns_of_joint(self, j: int, support: Sequence[int]) -> Array:
+        columns = [self.reduced.columns[k] for k in support]
+        s = self.samples
+        return np.asarray(regressor(s.robot, s.q, s.dq, s.ddq, columns=columns)[:, j])
+
+    def predictability(self) -> tuple[Array, Array]:
+        """Held-out relative errors of the feasible model and of least squares, shape (dof,) each.
+
+        Every other eighth of the samples is predicted from the rest, and the other way round.
+        """
+        eighth = np.arange(len(self.samples.tau)) * 8 // max(len(self.samples.tau), 1) % 2
+        halves = [
+            JudgedLog(self.samples.select_samples(eighth == k), self, rough=False) for k in (0, 1)
+        ]
+        missed = np.zeros((3, self.base.robot.dof))
+        for own, other in (halves, halves[::-1]):
+            r, rho = own.whitened
+            pull = RIDGE * np.linalg.norm(r) / np.sqrt(len(r)) * np.eye(len(r))
+            free = np.linalg.lstsq(np.vstack([r, pull]), np.r_[rho, 0.0 * rho], rcond=None)[0]
+            for k, beta in enumerate((own.beta, free)):
+                missed[k] += other.reduced.residuals(beta) ** 2
+            missed[2] += other.reduced.torque_norms**2
+        model, squares = np.sqrt(missed[:2] / np.maximum(missed[2], 1e-300))
+        return model, squares
+
+    @property
+    def is_infeasible_better(self) -> bool:
+        """Whether infeasible bodies predict a joint's torque better than feasible ones."""
+        try:
+            model, squares = self.predictability()
+        except FeasidError:
+            return False
+        worse = (model > squares + SMALLEST_ERROR) & (squares < EXPLAINED)
+        return bool(worse.any())
+
+
+def find_large_mistakes(judged: JudgedLog, *, units_only: bool = False) -> list[Finding]:
+    """Suspicions that lower J, the best first; none of them was tried on the whole log.
+
+    With `units_only`, torques that are a large multiple of the description's, and nothing else. A
+    factor of all torques hardly changes what a model explains: it need not lower J by much.
+    """
+    floor = len(judged.base.robot.coordinates) * np.log(SMALLEST_ERROR) + LEAST_FALL
+    units_only = units_only or judged.cost < floor  # nothing else can lower J by so much
+    found = []
+    suspects = _factor_mistakes(judged.samples) if units_only else _tried_mistakes(judged)
+    for finding, samples in suspects:
+        try:
+            other = JudgedLog(samples, judged)
+        except FeasidError:
+            continue
+        if other.cost < judged.cost - (0.0 if finding.code == "scale" else LEAST_FALL):
+            found.append((other.cost, finding))
+    return [finding for _, finding in sorted(found, key=lambda pair: pair[0])]
+
+
+def _tried_mistakes(judged: JudgedLog) -> Iterator[tuple[Finding, DecimatedLog]]:
+    """All mistakes that are tried, and the samples without them."""
+    samples = judged.samples
+    yield from _sign_mistakes(samples)
+    yield from _order_mistakes(judged)
+    yield from _factor_mistakes(samples)
+    if samples.robot.dof > MOST_JOINTS:
+        return
+    for j in _revolute_coordinates(samples.robot):
+        yield from _position_mistakes(samples, j)
+    for pair in combinations(range(samples.robot.dof), 2):
+        order = _exchange_order(samples.robot.dof, pair)
+        yield _order_finding("q", order, samples), samples.with_joint_order(MOTION, order)
+    yield from _gravity_mistakes(samples)
+
+
+def _sign_mistakes(samples: DecimatedLog) -> Iterator[tuple[Finding, DecimatedLog]]:
+    names = samples.robot.coordinates
+    for j, name in enumerate(names):
+        yield _sign_finding((name,)), samples.with_scaled_signals(("tau",), j, -1.0)
+    if len(names) > 1:
+        yield _sign_finding(names), replace(samples, tau=-samples.tau)
+
+
+def _sign_finding(names: Sequence[str]) -> Finding:
+    who = "the torque has" if len(names) == 1 else "all torques have"
+    return _make_finding(
+        "sign",
+        f"{who} the wrong sign: friction, inertia or weight would be negative",
+        names,
+        [f"tau_{n}" for n in names],
+        {"units": {f"tau_{n}": -1.0 for n in names}},
+    )
+
+
+def _make_finding(
+    code: str,
+    message: str,
+    joints: Sequence[str],
+    columns: Sequence[str],
+    options: dict[str, Any],
+    **values: Any,
+) -> Finding:
+    remedy = ", ".join(f"{k}={v}" for k, v in options.items())
+    return Finding(
+        code,
+        "error",
+        message,
+        remedy,
+        tuple(joints),
+        tuple(columns),
+        options=options,
+        values=values,
+        evidence="dynamics",
+    )
+
+
+def _order_mistakes(judged: JudgedLog) -> Iterator[tuple[Finding, DecimatedLog]]:
+    """Torques in another order: pairs that explain each other well, and the best order of all."""
+    table, dof = np.log(judged.exchange_errors), judged.base.robot.dof
+    pairs = sorted(
+        combinations(range(dof), 2),
+        key=lambda p: table[p] + table[p[::-1]] - table[p[0], p[0]] - table[p[1], p[1]],
+    )
+    orders = [_exchange_order(dof, pair) for pair in pairs[:MOST_EXCHANGES]]
+    orders.append([int(k) for k in linear_sum_assignment(table)[1]])
+    orders += [[*np.roll(range(dof), shift).tolist()] for shift in (1, -1)]
+    for order in {tuple(o) for o in orders} - {tuple(range(dof))}:
+        samples = judged.samples
+        yield _order_finding("tau", order, samples), samples.with_joint_order(("tau",), order)
+
+
+def _exchange_order(dof: int, pair: tuple[int, int]) -> list[int]:
+    order = list(range(dof))
+    order[pair[0]], order[pair[1]] = pair[1], pair[0]
+    return order
+
+
+def _order_finding(kind: str, order: Sequence[int], samples: DecimatedLog) -> Finding:
+    names = samples.robot.coordinates
+    moved = {names[j]: names[k] for j, k in enumerate(order) if j != k}
+    kinds = MOTION if kind == "q" else (kind,)
+    said = "exchanged" if len(moved) == 2 else "in another order"
+    return _make_finding(
+        "swap",
+        f"the {WORDS[kind]} of {', '.join(moved)} look {said}",
+        [*moved],
+        [f"{kind}_{j}" for j in moved],
+        {"columns": {f"{own}_{j}": f"{own}_{k}" for own in kinds for j, k in moved.items()}},
+        kind=kind,
+    )
+
+
+def _factor_mistakes(samples: DecimatedLog) -> Iterator[tuple[Finding, DecimatedLog]]:
+    """Torques that are a multiple of the description's, joint by joint and all alike."""
+    factors = _description_factors(samples)
+    odd = {j: f for j, f in factors.items() if not GEARS[0] < f < GEARS[1]}
+    names = samples.robot.coordinates
+    for j, factor in odd.items():
+        unit = round_factor(1.0 / factor)
+        message = (
+            f"the torque is {factor:.3g} times what the description says: gear ratio, motor side "
+            "or unit"
+        )
+        options = {"units": {f"tau_{names[j]}": unit}}
+        yield (
+            _make_finding("gear", message, [names[j]], [f"tau_{names[j]}"], options, factor=factor),
+            samples.with_scaled_signals(("tau",), j, unit),
+        )
+    if len(odd) > 1 and len(odd) == len(factors):
+        factor = float(np.median([*odd.values()]))
+        unit = round_factor(1.0 / factor)
+        message = (
+            f"the torques of all joints are {factor:.3g} times what the description says: unit, "
+            "torque constant or gear ratio, or the description's masses"
+        )
+        options = {"units": {f"tau_{n}": unit for n in names}}
+        columns = [f"tau_{n}" for n in names]
+        yield (
+            _make_finding("scale", message, names, columns, options, factor=factor),
+            replace(samples, tau=unit * samples.tau),
+        )
+
+
+def _description_factors(samples: DecimatedLog) -> dict[int, float]:
+    """Torque over the description's by joint, where that one explains the torque."""
+    bare = samples.robot.without_joint_terms()
+    if (
+        not np.isfinite(bare.values).all()
+        or not (bare.values[bare.inertial_columns[:, 9]] > 0).any()
+    ):
+        return {}
+    rigid = inverse_dynamics(bare, samples.q, samples.dq, samples.ddq)
+    out = {}
+    for j in range(samples.robot.dof):
+        tau, v = samples.tau[:, j], samples.dq[:, j]
+        own = np.stack([samples.ddq[:, j], v, np.tanh(v / SLOW_SPEED)], axis=1)
+        size = max(float(np.linalg.norm(tau)), 1e-300)
+        scale = np.maximum(np.linalg.norm(own, axis=0), 1e-300)
+        _, without = nnls(own / scale, tau / size)
+        rigid_size = float(np.linalg.norm(rigid[:, j]))
+        if rigid_size == 0.0:
+            continue
+        both = np.column_stack([own / scale, rigid[:, j] / rigid_size])
+        found, left = nnls(both, tau / size)
+        if found[-1] > 0 and left < TOLD_BY_WEIGHT and left < without / TELLING:
+            out[j] = float(found[-1]) * size / rigid_size
+    return out
+
+
+def round_factor(factor: float) -> float:
+    """A power of ten when it is near one, else two digits."""
+    power = float(10.0 ** np.round(np.log10(factor)))
+    return power if 0.7 < factor / power < 1.4 else float(f"{factor:.2g}")
+
+
+def _position_mistakes(samples: DecimatedLog, j: int) -> Iterator[tuple[Finding, DecimatedLog]]:
+    """A revolute joint's position the other way round, from another zero, or in degrees."""
+    name = samples.robot.coordinates[j]
+    if np.abs(samples.q[:, j]).max() > WIDE:
+        why = "is 57.3 times what the torques show"
+        yield (
+            degrees_finding(name, f"q_{name}", why),
+            samples.with_scaled_signals(("q",), j, float(DEGREE)),
+        )
+    for kinds in (MOTION, (*MOTION, "tau")):
+        what = "position and torque count" if "tau" in kinds else "position counts"
+        options = {"units": {f"{k}_{name}": -1.0 for k in kinds}}
+        columns = [f"{k}_{name}" for k in kinds]
+        message = f"the {what} against the description's axis"
+        yield (
+            _make_finding("reversed", message, [name], columns, options),
+            samples.with_scaled_signals(kinds, j, -1.0),
+        )
+    for angle in RIGHT_ANGLES:
+        zero = round(float(np.deg2rad(angle)), 4)
+        message = f"the zero of the position is not the description's, {angle:+.0f} degrees away"
+        yield (
+            _make_finding(
+                "zero", message, [name], [f"q_{name}"], {"offsets": {name: zero}}, degrees=angle
+            ),
+            samples.with_scaled_signals(("q",), j, 1.0, zero),
+        )
+
+
+def _revolute_coordinates(robot: Robot) -> list[int]:
+    return [
+        rows.start for body, rows in robot.moving_bodies if body.dof == 1 and body.motion[:3].any()
+    ]
+
+
+def _gravity_mistakes(samples: DecimatedLog) -> Iterator[tuple[Finding, DecimatedLog]]:
+    """Gravity along another axis of the base frame; only `load_robot` can change it."""
+    size = float(np.linalg.norm(samples.robot.gravity))
+    for axis in (*np.eye(3), *-np.eye(3)) if size else ():
+        gravity = tuple(round(float(x), 2) + 0.0 for x in size * axis)
+        if np.allclose(gravity, samples.robot.gravity, atol=0.1 * size):
+            continue
+        message = (
+            f"gravity seems to point along {gravity} in the base frame, the description says "
+            f"{tuple(round(float(x), 2) for x in samples.robot.gravity)}"
+        )
+        finding = _make_finding("gravity", message, (), (), {}, gravity=gravity)
+        robot = samples.robot.with_gravity(gravity)
+        yield (
+            replace(finding, remedy=f"load_robot(..., gravity={gravity})"),
+            replace(samples, robot=robot),
+        )

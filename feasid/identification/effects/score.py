@@ -1,0 +1,132 @@
+"""Errors of a log around a fit: how well the log supports them, their next values and deviations.
+
+With whitened rows W (rows x nb), residual e of the fit and columns X of an error,
+
+    I = X'X - X'W P W'X,   theta = I^-1 X'e,   chi2 = theta' I theta,
+
+P the covariance of the base parameters under data and prior, are the information, the first
+Gauss-Newton step and the test statistic of an error in the Gaussian model whose prior is the
+description's (the marginal score test; Rao 1948). Standard deviations account for correlated
+residuals, by sums over blocks of a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.identification.effects.columns import LogRows
+from feasid.identification.effects.table import Mistake, columns_of
+from feasid.robot.description import Robot
+
+SMALLEST_COLUMN = 1e-9
+"""Norm of a whitened column below which a log does not determine its coefficient."""
+
+RIDGE = 1e-9
+
+
+class ScoreTests:
+    """Tests around one fit.
+
+    `torque`: (rows,), filtered torques after what was taken out already; `model`: with the fitted
+    values; `beta`: (nb,); `spread`: (nb, nb), covariance of the base parameters under data and
+    prior, were the noise of unit variance; `deviations`: (rows,).
+    """
+
+    def __init__(
+        self,
+        rows: LogRows,
+        torque: Array,
+        model: Robot,
+        beta: Array,
+        spread: Array,
+        deviations: Array,
+    ) -> None:
+        self.rows, self.model, self.beta, self.deviations = rows, model, beta, deviations
+        unit = np.sqrt(np.maximum(np.diag(spread), 1e-300))
+        self.unit = unit
+        self.W = rows.regressor * (unit / deviations[:, None])
+        self.P = spread / np.outer(unit, unit)
+        self.e = (torque - rows.regressor @ beta) / deviations
+        self._columns: dict[Mistake, Array] = {}
+
+    def whitened_columns(self, mistake: Mistake) -> Array:
+        """Whitened columns of a mistake, shape (rows, size)."""
+        if mistake not in self._columns:
+            found = columns_of(self.rows, mistake, self.model, self.beta)
+            self._columns[mistake] = found / self.deviations[:, None]
+        return self._columns[mistake]
+
+    def joint_statistic(self, mistakes: Sequence[Mistake]) -> float:
+        """chi2 of all these mistakes at once; their columns are not kept."""
+        found = [columns_of(self.rows, m, self.model, self.beta) for m in mistakes]
+        X = np.hstack(found) / self.deviations[:, None]
+        scale = np.linalg.norm(X, axis=0)
+        X = X[:, scale > SMALLEST_COLUMN] / scale[scale > SMALLEST_COLUMN]
+        WX, score = self.W.T @ X, X.T @ self.e
+        information = X.T @ X - WX.T @ (self.P @ WX) + RIDGE * np.eye(X.shape[1])
+        return float(score @ np.linalg.solve(information, score))
+
+    def gauss_newton_step(
+        self, mistakes: Sequence[Mistake], values: Array, widths: Array
+    ) -> tuple[Array, Array]:
+        """Joint Gauss-Newton step of these mistakes and all parameters, and its covariance.
+
+        Standard deviations are the larger of the model's and of those from sums over blocks;
+        correlations are those of the model.
+
+        `values`, `widths`: (k,), what was taken out already, and the deviations before the log was
+        seen.
+        """
+        X = np.hstack([self.whitened_columns(m) for m in mistakes])
+        scale = np.maximum(np.linalg.norm(X, axis=0), 1e-300)
+        X = X / scale
+        WX = self.W.T @ X
+        prior = 1.0 / (widths * scale) ** 2
+        alone = without_negative_part(X.T @ X - WX.T @ self.P @ WX)
+        C: Array = np.asarray(
+            np.linalg.pinv(alone + np.diag(prior), rcond=1e-10, hermitian=True), dtype=np.float64
+        )
+        blocks = int(self.rows.block.max()) + 1
+        sums = np.zeros((blocks, X.shape[1]))
+        np.add.at(sums, self.rows.block, (X - self.W @ (self.P @ WX)) * self.e[:, None])
+        robust = np.diag(C @ (sums.T @ sums) @ C)
+        wider = np.sqrt(np.maximum(robust / np.maximum(np.diag(C), 1e-300), 1.0)) / scale
+        step = C @ (X.T @ self.e - prior * values * scale)
+        return step / scale, C * np.outer(wider, wider)
+
+    def posterior(
+        self, mistakes: Sequence[Mistake], widths: Array, doubt: float = 1.0
+    ) -> tuple[Array, Array, Array]:
+        """Mean and covariance of mistakes with prior deviations, and how parameters follow them.
+
+        The estimate takes the description for a draw of the prior with precision D. Where it is one
+        of a variance that is `doubt` times as large, the covariance C of mistakes grows by
+        ``(doubt - 1) C X'W P D P W'X C``.
+
+        `widths`: (k,), infinite where nothing is known beforehand; `doubt`: weight with which the
+        prior was used over that with which it is believed. Returns `pull`: ``W'X`` in units of the
+        base parameters.
+        """
+        X = np.hstack([self.whitened_columns(m) for m in mistakes])
+        WX = self.W.T @ X
+        unit = np.where(
+            np.isfinite(widths), widths, 1.0 / np.maximum(np.linalg.norm(X, axis=0), 1e-9)
+        )
+        alone = without_negative_part((X.T @ X - WX.T @ self.P @ WX) * np.outer(unit, unit))
+        covariance: Array = np.asarray(
+            np.linalg.pinv(alone + np.diag((unit / widths) ** 2), hermitian=True)
+        ) * np.outer(unit, unit)
+        mean, followed = covariance @ (X.T @ self.e), self.P @ WX
+        seen = self.W @ followed  # P D P = P - P W'W P
+        held = without_negative_part(WX.T @ followed - seen.T @ seen)
+        covariance = covariance + max(doubt - 1.0, 0.0) * covariance @ held @ covariance
+        return mean, covariance, WX / self.unit[:, None]
+
+
+def without_negative_part(matrix: Array) -> Array:
+    """A difference of large matrices that is positive semidefinite but for rounding."""
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)

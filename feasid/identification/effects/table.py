@@ -1,0 +1,354 @@
+"""The table of effects, besides rigid bodies, that may enter a fit or are only reported.
+
+Each effect has coefficients theta that are zero when a log and its description are right: angles by
+which the base is tilted, the time by which torques are late, the logarithm of a torque's gain, the
+stiffness of a cable. A new effect is one entry of `EFFECTS`.
+
+Its columns are d tau / d theta, functions of the motion. They pass the same low-pass as everything
+else, so that an effect of size theta adds theta times its column to the torques of the rows, to
+first order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.robot.dynamics.regressor import inverse_dynamics
+from feasid.identification.effects.columns import LogRows, RunRows, harmonic_columns
+from feasid.logs.motion import Run
+from feasid.robot.description import Robot
+from feasid.robot.joint_terms import FRICTION, SEARCHED, TERMS, JointState
+
+SOFT = 0.05
+"""Share of a joint's largest torque over which backlash changes sides, smoothly."""
+
+STEP = 1e-4
+"""Step of joint zeros in difference quotients [rad or m]."""
+
+
+@dataclass(frozen=True, order=True)
+class Mistake:
+    """One mistake."""
+
+    kind: str
+    joint: int = -1  #: an index, -1 for none.
+    #: periods per 2 pi rad of a ripple; ratio of a motor that moves two joints; time constant of a
+    #: warm-up [s].
+    number: float = 0.0
+    other: int = -1  #: the second joint of such a motor.
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """An effect in one run of a log, around a feasible model."""
+
+    rows: LogRows
+    part: RunRows
+    mistake: Mistake
+    model: Robot  #: With the fitted values.
+    beta: Array  #: Its base parameters, (nb,).
+
+
+ColumnsOf = Callable[[Place], Array]
+"""Columns (k, dof, M) of an effect in a run."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Something that may enter a fit."""
+
+    name: str
+    #: An error of the log that is corrected in it, a joint term of the model, or a feature that is
+    #: only reported.
+    kind: Literal["sensor", "term", "feature"]
+    text: str  #: Sentence of its note, with {sizes} in place of its value.
+    columns: ColumnsOf  #: Torques that a coefficient of 1 adds.
+    size: int = 1  #: Number of coefficients at one joint, or of the whole log.
+    #: Deviation of a coefficient before a log is seen [SI]; None: by the torque.
+    natural: float | None = None
+    #: Deviation with which it is fitted [SI]: wide, so that it decides only what a log cannot tell.
+    width: float = np.inf
+    limit: float = np.inf  #: Largest step of its coefficients [SI].
+    unit: str = ""
+    factor: float = 1.0  #: From SI to `unit`.
+    per_joint: bool = True  #: False: one for all joints.
+    positive: bool = False  #: Whether its first coefficient cannot be below zero.
+    #: In which log it is: in each of the robot, or in one log alone, as are sensors and days.
+    of_log: bool = False
+    timed: bool = False  #: A function of time: what is held out lies between what is fitted.
+    terms: tuple[str, ...] = ()  #: Words of ``friction=`` with which a fit models it.
+    ways: tuple[str, str] = ("", "")  #: Words after a positive size, and a negative one.
+    remark: str = ""  #: Sentence that a fit adds after correcting it.
+    doubtful: bool = False  #: Whether a fit that corrected it is still in doubt.
+    first: bool = False  #: Whether its size is its first coefficient; otherwise the norm of all.
+
+    def sentence(self, mistake: Mistake, sizes: str) -> str:
+        """The sentence of an effect with these sizes, in words."""
+        return self.text.format(sizes=sizes, time=mistake.number)
+
+    def known(self, symbols: Container[str]) -> bool:
+        """Whether a drive with these symbols has the terms of this effect."""
+        return all(s in symbols for word in self.terms[:1] for s in SEARCHED[word])
+
+
+def sign_of_speed(v: Array, robot: Robot) -> Array:
+    """The sign of speeds [rad/s or m/s] as the friction of the robot's drives has it."""
+    transition = max((d.transition for d in robot.drives), default=0.0)
+    return np.tanh(v / transition) if transition else np.sign(v)
+
+
+def horizontal_axes(gravity: Array) -> Array:
+    """Two horizontal unit vectors, shape (2, 3): x and y of a base whose z axis is vertical."""
+    up = -np.asarray(gravity, dtype=np.float64) / np.linalg.norm(gravity)
+    first = np.eye(3)[int(np.argmin(np.round(np.abs(up), 9)))]
+    first = first - up * (first @ up)
+    first /= np.linalg.norm(first)
+    return np.array([first, np.cross(up, first)])
+
+
+def cold_friction(run: Run, robot: Robot, mistake: Mistake) -> Array:
+    """Dry and viscous friction of unit size that fade while a joint warms up, shape (2, N)."""
+    v, decay = run.dq[:, mistake.joint], np.exp(-run.t / mistake.number)
+    return np.stack([decay * sign_of_speed(v, robot), decay * v])
+
+
+def delay_columns(at: Place) -> Array:
+    """Torques that are late, of one joint or of all."""
+    out = np.zeros((1, *at.part.slope.shape))
+    own = slice(None) if at.mistake.joint < 0 else at.mistake.joint
+    out[0, own] = -at.part.slope[own]
+    return out
+
+
+def gain_columns(at: Place) -> Array:
+    """The torque of a joint itself."""
+    out, j = np.zeros((1, *at.part.slope.shape)), at.mistake.joint
+    out[0, j] = at.part.regressor[j] @ at.beta[at.rows.supports[j]]
+    return out
+
+
+def of_joint(function: Callable[[Place], Iterable[Array]]) -> ColumnsOf:
+    """Columns at one joint by functions (N,) of its motion at all samples."""
+
+    def columns(at: Place) -> Array:
+        signals = np.stack([*function(at)])
+        out = np.zeros((len(signals), *at.part.slope.shape))
+        out[:, at.mistake.joint] = at.part.filter_signal(np.ascontiguousarray(signals))
+        return out
+
+    return columns
+
+
+def term_columns(word: str) -> ColumnsOf:
+    """Columns of the terms of `feasid.robot.joint_terms` with a word of ``friction=``."""
+
+    def factors(at: Place) -> Iterable[Array]:
+        run, j = at.part.run, at.mistake.joint
+        q, v, a = run.q[:, j], run.dq[:, j], run.ddq[:, j]
+        rest = next((d.rest for d in at.model.drives if d.coupling == {at.model.joints[j]: 1}), 0.0)
+        for term in (TERMS[symbol] for symbol in FRICTION[word]):
+            load = None
+            if term.needs_load:
+                load = at.rows.load(at.part, at.model, at_rest=term.at_rest)[:, j]
+            sign = sign_of_speed(v, at.model)
+            state = JointState(q, q - rest, q - rest, (), v, a, sign, load, np)
+            yield np.asarray(term.factor(state))
+
+    return of_joint(factors)
+
+
+def abrupt_columns(at: Place) -> Array:
+    """Difference between Coulomb friction that changes its sign at once and that of the model."""
+    run, model = at.part.run, at.model
+    out = np.zeros((1, *at.part.slope.shape))
+    for k, drive in enumerate(model.drives):
+        place = model.drive_columns(k).get("fc")
+        if place is None or not drive.transition:
+            continue
+        v = run.dq @ model.coupling(k)
+        change = model.values[place] * (np.sign(v) - np.tanh(v / drive.transition))
+        out[0] += np.outer(model.coupling(k), at.part.filter_signal(change[None])[0])
+    return out
+
+
+def drift_of(at: Place) -> Iterable[Array]:
+    """An offset that grows in time."""
+    t = at.part.run.t
+    yield (t - t.mean()) / max(float(np.ptp(t)), STEP)
+
+
+def warm_up_of(at: Place) -> Iterable[Array]:
+    """Friction that fades, see `cold_friction`."""
+    return cold_friction(at.part.run, at.rows.robot, at.mistake)
+
+
+def ripple_of(at: Place) -> Iterable[Array]:
+    """Waves of the joint's position."""
+    return harmonic_columns(at.part.run.q[:, at.mistake.joint], at.mistake.number).T
+
+
+def tilt_columns(at: Place) -> Array:
+    """Gravity that turns about two horizontal axes."""
+    rigid = at.model.without_joint_terms()
+    out = []
+    for axis in horizontal_axes(at.rows.robot.gravity):
+        change = rigid.with_gravity(np.cross(axis, at.model.gravity))
+        out.append(
+            at.part.filter_smooth_function(
+                lambda q, g=change: inverse_dynamics(g, q, 0 * q, 0 * q).T, at.part.run.q
+            )
+        )
+    return np.array(out)
+
+
+def zero_columns(at: Place) -> Array:
+    """Torques of the rigid bodies at shifted positions of a joint."""
+    run, step = at.part.run, STEP * np.eye(at.rows.robot.dof)[at.mistake.joint]
+    rigid = at.model.without_joint_terms()
+
+    def moved(q: Array, dq: Array, ddq: Array) -> Array:
+        return inverse_dynamics(rigid, q + step, dq, ddq).T
+
+    after = at.part.filter_smooth_function(moved, run.q, run.dq, run.ddq)
+    return np.asarray(after - at.rows.rigid_torque(at.part, at.model))[None] / STEP
+
+
+def compliance_columns(at: Place) -> Array:
+    """Motion of the link behind a spring of small compliance, q - c tau, or behind play, which
+    changes sides with the torque's sign.
+    """
+    run, rigid, j = at.part.run, at.model.without_joint_terms(), at.mistake.joint
+    period = at.part.smooth_spacing / run.rate
+
+    def softened(q: Array, dq: Array, ddq: Array) -> Array:
+        stiff = at.rows.unfiltered_torque(at.part, at.model)
+        tau = stiff[:, j]
+        if at.mistake.kind == "backlash":
+            tau = np.tanh(tau / max(SOFT * float(np.abs(tau).max()), 1e-300))
+        rate = np.gradient(tau, period)
+        c = STEP / max(float(np.abs(tau).max()), 1e-300)
+        unit = np.eye(at.rows.robot.dof)[j]
+        moved = (
+            x - c * np.outer(d, unit)
+            for x, d in zip((q, dq, ddq), (tau, rate, np.gradient(rate, period)), strict=True)
+        )
+        return np.asarray((inverse_dynamics(rigid, *moved) - stiff).T / c)
+
+    return at.part.filter_smooth_function(softened, run.q, run.dq, run.ddq)[None]
+
+
+def coupling_columns(at: Place) -> Array:
+    """Inertia and friction of a motor along a combination of two joints."""
+    run, j, k = at.part.run, at.mistake.joint, at.mistake.other
+    v, a = (x[:, j] + at.mistake.number * x[:, k] for x in (run.dq, run.ddq))
+    own = at.part.filter_signal(np.stack([a, v, sign_of_speed(v, at.rows.robot)]))
+    out = np.zeros((3, at.rows.robot.dof, len(at.part.t)))
+    out[:, j], out[:, k] = own, at.mistake.number * own
+    return out
+
+
+DEGREES = 180.0 / np.pi
+
+AS_LOGGED = "; fit.robot takes positions as they are logged, files take true ones"
+SHARED = (
+    "; the log determines ratios of torques, not their common factor: compare a joint with a "
+    "known load (feasid.torque_constants)"
+)
+
+ZEROS = "joint zeros are off: true minus logged position is {sizes}"
+GAINS = "torques are wrong: {sizes}"
+BEHIND = ("behind the motion", "ahead of the motion")
+SCALED = ("too large", "too small")
+
+WARM = (
+    "joints warm up with a time constant of {time:.2g} s: dry friction at the log's beginning was "
+    "{sizes}"
+)
+WARMER = ("larger than later", "smaller than later")
+WARMED = (
+    "; the model is that of joints that stay warm: record warm joints, or leave the beginning out"
+)
+
+POSITION = (
+    "the torque depends on the joint's own position in a way that no rigid body does: a spring, a "
+    "cable or a counterweight"
+)
+STANDSTILL = (
+    "friction near standstill differs from Coulomb's: Stribeck friction, or another speed of "
+    "transition"
+)
+RIPPLE = "the torque repeats with the joint's position: ripple of a motor, a gear or a sensor"
+
+COMPENSATOR = "a gravity compensator, with the sine and cosine of the joint's position"
+ABRUPT = "Coulomb friction changes its sign at once"
+DRIFT = "offsets of torques drift during the log, from its beginning to its end by {sizes}"
+
+PLAY = (
+    "the residual follows sign changes of the transmitted torque: backlash, play between motor "
+    "and link"
+)
+
+_SENSORS = (
+    Effect("tilt", "sensor", "the base is tilted by {sizes}", tilt_columns, 2, 0.0175,
+           0.1, 0.3, "degrees", DEGREES, per_joint=False),
+    Effect("delay", "sensor", "torques are {sizes}", delay_columns, 1, 0.01, 0.05, 0.02,
+           "ms", 1e3, per_joint=False, of_log=True, ways=BEHIND),
+    Effect("zero", "sensor", ZEROS, zero_columns, 1, 0.0175, 0.1, 0.3, "degrees",
+           DEGREES, remark=AS_LOGGED),
+    Effect("gain", "sensor", GAINS, gain_columns, 1, 0.03, 0.05, 0.7, "%", 100.0,
+           of_log=True, ways=SCALED, remark=SHARED, doubtful=True),
+    Effect("joint-delay", "sensor", "torques of single joints: {sizes}", delay_columns,
+           1, 0.003, 0.05, 0.02, "ms", 1e3, of_log=True, positive=True, ways=BEHIND),
+    Effect("warm-up", "sensor", WARM, of_joint(warm_up_of), 2, unit="N m", of_log=True,
+           timed=True, positive=True, ways=WARMER, remark=WARMED, doubtful=True, first=True),
+)  # fmt: skip
+
+_TERMS = (
+    Effect("sqrt", "term", "friction grows with the root of the speed", term_columns("sqrt"),
+           terms=("sqrt",), positive=True),
+    Effect("load", "term", "friction grows with the load", term_columns("load"),
+           terms=("load",), positive=True),
+    Effect("weight", "term", "friction grows with the weight", term_columns("weight"),
+           terms=("weight",), positive=True),
+    Effect("stribeck", "term", STANDSTILL, term_columns("stribeck"), 2,
+           terms=("stribeck",), positive=True),
+    Effect("direction", "term", "friction depends on the direction of motion",
+           term_columns("direction"), terms=("direction",)),
+    Effect("spring", "term", POSITION, term_columns("spring"), 3, terms=("spring",)),
+    Effect("compensator", "term", COMPENSATOR, term_columns("compensator"), 2,
+           terms=("compensator",)),
+    Effect("ripple", "term", RIPPLE, of_joint(ripple_of), 2, terms=("ripple",)),
+    Effect("abrupt", "term", ABRUPT, abrupt_columns, 1, 1.0, per_joint=False,
+           positive=True),
+)  # fmt: skip
+
+_FEATURES = (
+    Effect("elastic", "feature", "the joint yields under its torque: an elastic gear",
+           compliance_columns, positive=True),
+    Effect("backlash", "feature", PLAY, compliance_columns),
+    Effect("drift", "feature", DRIFT, of_joint(drift_of), of_log=True, timed=True,
+           unit="N m"),
+    Effect("coupling", "feature", "a motor moves both joints", coupling_columns, 3),
+)  # fmt: skip
+
+EFFECTS = {e.name: e for e in (*_SENSORS, *_TERMS, *_FEATURES)}
+"""All effects by name; sensors with `USUAL` sizes first."""
+
+USUAL = {"tilt": 0.3 / DEGREES, "zero": 0.3 / DEGREES, "gain": 0.02, "delay": 0.5}
+"""Standard deviations of common mistakes [rad, rad or m, share, samples]."""
+
+
+def size_of(mistake: Mistake) -> int:
+    """How many coefficients an effect has at one joint, or in the whole log."""
+    return EFFECTS[mistake.kind].size
+
+
+def columns_of(rows: LogRows, mistake: Mistake, model: Robot, beta: Array) -> Array:
+    """Columns of an effect around a fitted model with base parameters beta, (rows, size)."""
+    places = (Place(rows, part, mistake, model, beta) for part in rows.parts)
+    return rows.stack_rows([EFFECTS[mistake.kind].columns(place) for place in places])

@@ -1,0 +1,143 @@
+"""Parameters with their uncertainty, and what the prior, the bounds and the constraints did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.core.notes import Note
+from feasid.identification.estimation.bounds import MASS_RATIO, BoundsTest, bodies_of
+from feasid.identification.estimation.noise import Noise
+from feasid.parameters.feasibility.constraints.sets import FeasibleSet
+from feasid.parameters.feasibility.least_squares import FeasibleFit
+
+Triangle = tuple[Array, Array, float]
+"""R (nb, nb), rho (nb,) and the norm of the residual."""
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Parameters and how sure they are; n standard parameters, nb base parameters."""
+
+    solution: FeasibleFit  #: verified in exact arithmetic; negligible joint terms are zero
+    optimum: FeasibleFit  #: constrained least squares without a prior, with its proof
+    delta: Array  #: the minimiser itself, strictly feasible, (n,)
+    gap: float  #: bound of how far the objective is above its minimum; NaN without a prior
+    triangle: Triangle  #: weighted equations that were solved
+    weights: Array  #: factors on the joints' equations, those of fast rows, (dof,)
+    noise: Noise
+    base_covariance: Array  #: of the base parameters as they are printed, (nb, nb)
+    row_deviation: float = 1.0  #: standard deviation of a row of `triangle`
+    prior_weight: float = 0.0
+    evidence_weight: float = 0.0  #: the weight with the largest evidence
+    evidence: tuple[tuple[float, float], ...] = ()  #: (weight, log evidence)
+    covariance: Array | None = None  #: of the standard parameters, (n, n); None without a prior
+    #: `covariance` without errors that another log of the same robot has too
+    prediction_covariance: Array | None = None
+    #: how parameters follow k errors of unit variance that all rows share; in both, (n, k)
+    systematic: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    bounds: BoundsTest = field(default_factory=BoundsTest)  #: what the log says of plausible bounds
+    inconsistent: tuple[str, ...] = ()  #: bodies whose description the log contradicts
+    notes: tuple[Note, ...] = ()
+
+    def with_systematic(self, sensitivity: Array, *, recurring: bool = False) -> Estimate:
+        """The estimate with errors that all rows share: ``sensitivity`` (n, k) of unit variance.
+
+        Another log has the `recurring` ones too, so errors predicted for it do not contain them.
+        """
+        if self.covariance is None or not sensitivity.shape[1]:
+            return self
+        more = sensitivity @ sensitivity.T
+        base = np.asarray(self.solution.problem.base.K, dtype=np.float64) @ sensitivity
+        predicted = self.prediction_covariance
+        assert predicted is not None  # as the covariance
+        return replace(
+            self,
+            covariance=self.covariance + more,
+            base_covariance=self.base_covariance + base @ base.T,
+            prediction_covariance=predicted if recurring else predicted + more,
+            systematic=np.hstack([self.systematic, sensitivity]),
+        )
+
+
+def estimate_notes(estimate: Estimate, prior: str, feasible: FeasibleSet) -> tuple[Note, ...]:
+    """Notes on the effect of a prior of this name, of the bounds and of the constraints."""
+    notes = [*_bound_notes(estimate), *_inconsistency_notes(estimate)]
+    return (*notes, _prior_note(estimate, prior), *uncertified_notes(feasible))
+
+
+def _bound_notes(estimate: Estimate) -> list[Note]:
+    """Notes on bodies at their plausible bounds, or beyond them, and the cost of the bounds."""
+    ratio, active = estimate.bounds.likelihood_ratio, estimate.bounds.active
+    rejected = estimate.bounds.rejected
+    at_bound = (
+        f"at a cost of {ratio:.2g} in the squared whitened residual; no action needed: the log "
+        "allows it"
+    )
+    beyond = (
+        f"the data reject the bound (it would cost {ratio:.3g} in the squared whitened residual)"
+    )
+    notes = [
+        (
+            "mass-bound",
+            bodies_of(active, "mass"),
+            f"at its bound, {MASS_RATIO:g} times the description's or a third of it (plausible="
+            f"True), {at_bound}",
+        ),
+        (
+            "shape-bound",
+            bodies_of(active, "shape"),
+            f"its centre is at the edge of the collision or visual shape (plausible=True), "
+            f"{at_bound}",
+        ),
+        (
+            "mass-released",
+            bodies_of(rejected, "mass"),
+            f"more than {MASS_RATIO:g} times the description's or less than a third: {beyond}; "
+            "check the masses in the description",
+        ),
+        (
+            "shape-released",
+            bodies_of(rejected, "shape"),
+            f"its centre is outside its collision or visual shape: {beyond}; check the description",
+        ),
+    ]
+    excluded = tuple(dict.fromkeys(b.body for b in estimate.bounds.excluded))
+    text = "the given bounds exclude its plausible values (plausible=True)"
+    notes.append(("bound-excluded", excluded, f"{text}; yours are kept"))
+    return [
+        Note(f"mass of {', '.join(bodies)}: {text}", code, bodies=bodies, price=ratio)
+        for code, bodies, text in notes
+        if bodies
+    ]
+
+
+def _inconsistency_notes(estimate: Estimate) -> list[Note]:
+    """Notes on bodies whose described parameters the log contradicts."""
+    if not estimate.inconsistent:
+        return []
+    text = (
+        f"inertials of {', '.join(estimate.inconsistent)}: the log contradicts the description of "
+        "these bodies, or of neighbours that move with them, more than that of the others; the "
+        "standard errors of their parameters are widened"
+    )
+    return [Note(text, "description-doubted", bodies=estimate.inconsistent)]
+
+
+def uncertified_notes(feasible: FeasibleSet) -> tuple[Note, ...]:
+    """Note on constraints that no certificate covers."""
+    if not feasible.convex:
+        return ()
+    listed = ", ".join(c.name for c in feasible.convex)
+    text = "kept in floating point, outside the certificate, because not affine"
+    return (Note(f"{listed}: {text}", "outside-certificate"),)
+
+
+def _prior_note(estimate: Estimate, kind: str) -> Note:
+    weight, best = estimate.prior_weight, estimate.evidence_weight
+    text = f"{kind} prior of weight {weight:.3g} in units of the whitened residual"
+    if estimate.evidence and best != weight:
+        text += f" (the log's evidence would choose {best:.3g})"
+    return Note(text, "prior", weight=weight, evident=best)

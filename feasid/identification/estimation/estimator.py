@@ -1,0 +1,469 @@
+"""What a fit decides about the model, and the estimate that follows from equations.
+
+`Estimator` is the one place where equations of a log are solved: a fit, its cross-validation, the
+choice of joint terms and the search for errors of a log all use one, or a clone with fixed
+decisions (`Estimator.keep`). Decisions about the signals are in `feasid.identification.effects.calibration`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.core.notes import Note
+from feasid.errors import InputError, did_you_mean
+from feasid.identification.estimation.bounds import (
+    BoundsTest,
+    PlausibleBound,
+    plausible_bounds,
+    select_bounds,
+    with_bounds,
+)
+from feasid.identification.estimation.estimate import Estimate, Triangle, estimate_notes, uncertified_notes
+from feasid.identification.estimation.held_out import CrossValidation, FoldSolver
+from feasid.identification.estimation.noise import Noise, estimate_noise, standard_deviations
+from feasid.identification.estimation.priors import COVARIANCE_WEIGHT, PRIORS, WEIGHT, Prior, find_prior
+from feasid.identification.estimation.problem import EstimationProblem, Minimiser, require_consistent_reference
+from feasid.parameters.feasibility import solve
+from feasid.parameters.feasibility.cone import Minimum
+from feasid.parameters.feasibility.constraints.sets import FeasibleSet, feasible_set
+from feasid.parameters.feasibility.least_squares import FeasibleFit, feasible_least_squares, regularise
+from feasid.parameters.feasibility.reference import feasible_start
+from feasid.parameters.identifiability.base import BaseParameters
+from feasid.core.options.complete import select_options
+from feasid.core.options.tables import SetOptions
+from feasid.identification.regression.reduce import measured_rows
+from feasid.identification.regression.triangle import Reduced
+from feasid.robot.description import Robot
+
+WEIGHT_FLOOR = 1e-3
+"""Smallest residual that weights a joint, as a share of its torque: noise-free logs stay finite."""
+
+NEGLIGIBLE_TERM = 1e-6
+"""Joint terms below this share of their unit count as zero; the barrier keeps them positive."""
+
+INCONSISTENT = 0.25
+"""Share of the prior's weight below which a body's own weight is reported: its description
+contradicts the log."""
+
+
+@dataclass(frozen=True, eq=False)
+class Estimator:
+    """Decisions of a fit about the model, without rows of a log; `replace` clones it.
+
+    Constraints of the caller are in `feasible`. Plausible `bounds` may be rejected by the data,
+    unless they were kept from an estimate (`bounds_decided`).
+    """
+
+    base: BaseParameters
+    feasible: FeasibleSet
+    bounds: tuple[PlausibleBound, ...] = ()
+    bounds_decided: bool = False
+    prior: Prior | None = PRIORS["entropic"]
+    prior_weight: float | str | None = None  #: a number, "evidence", or the prior's own choice
+    reference: Array | None = None  #: what the prior draws to, (bodies, 10); None: description
+    weights: str | Array = "noise"  #: "noise", "wls", or factors on the joints' equations (dof,)
+    noise: Noise | None = None  #: None: estimated from the equations
+    slack: float = 0.0  #: without a prior: share of the residual given for a closer model
+    solver: Any = None
+    limits: Mapping[str, Any] = field(default_factory=dict)  #: options that make `feasible`
+
+    @classmethod
+    def from_options(cls, base: BaseParameters, options: Mapping[str, Any]) -> Estimator:
+        """The estimator of these completed `feasid.core.options.tables.FitOptions`."""
+        limits = dict(select_options(SetOptions, options))
+        prior, robot = find_prior(options["prior"]), base.robot
+        feasible = feasible_set(robot, **limits)
+        reference = _check_reference(options["reference"], robot, feasible)
+        bounds: tuple[PlausibleBound, ...] = ()
+        if prior is not None and options["plausible"] and not options["mass"]:
+            bounds = _plausible_bounds(robot, reference)
+        return cls(
+            base,
+            feasible,
+            bounds,
+            prior=prior,
+            prior_weight=options["prior_weight"],
+            reference=reference,
+            weights=_check_weights(options["weights"], robot),
+            slack=options["slack"],
+            solver=options["solver"],
+            limits=limits,
+        )
+
+    # -- clones --------------------------------------------------------------------------------
+
+    def on(self, base: BaseParameters) -> Estimator:
+        """The same decisions for the robot with other joint terms or another gravity."""
+        named = {(b.body, b.kind) for b in self.bounds}  # parameters may move to other columns
+        every = _plausible_bounds(base.robot, self.reference) if named else ()
+        bounds = tuple(b for b in every if (b.body, b.kind) in named)
+        feasible = feasible_set(base.robot, **self.limits)
+        return replace(self, base=base, feasible=feasible, bounds=bounds)
+
+    def keep(self, estimate: Estimate) -> Estimator:
+        """The same decisions, fixed: weight, noise and bounds of this estimate."""
+        return replace(
+            self,
+            prior_weight=estimate.prior_weight,
+            noise=estimate.noise,
+            bounds=estimate.bounds.kept,
+            bounds_decided=True,
+        )
+
+    def for_comparison(self, noise: Noise | None = None) -> Estimator:
+        """The estimator that compares candidates for a fit: with a prior of a known weight."""
+        number = isinstance(self.prior_weight, int | float)
+        return replace(
+            self,
+            prior=PRIORS["entropic"] if self.prior is None else self.prior,
+            prior_weight=self.prior_weight if number else WEIGHT,
+            bounds=(),
+            bounds_decided=True,
+            noise=noise,
+        )
+
+    # -- what it solves ------------------------------------------------------------------------
+
+    @property
+    def plausible_set(self) -> FeasibleSet:
+        """The feasible set within the plausible bounds that were kept."""
+        return with_bounds(self.feasible, self.bounds)
+
+    def problem(self, equations: Reduced) -> EstimationProblem:
+        """Objective and constraints for these equations; nobody else builds one."""
+        feasible = self.plausible_set if self.bounds_decided else self.feasible
+        return EstimationProblem.from_reduced(
+            equations, self.base, feasible, self.reference, self.prior
+        )
+
+    def start(self, problem: EstimationProblem, near: Array | None = None) -> Array:
+        """Strictly feasible model: the reference or `near` (n,) if either is, else a computed one.
+
+        Raises InfeasibleConstraintsError.
+        """
+        feasible, inside = problem.feasible, problem.elimination.inside
+        described = not feasible.equalities and feasible.contains_strictly(problem.reference)
+        if not described and near is not None and inside.contains_strictly(problem.reduce(near)):
+            return near
+        return feasible_start(feasible, problem.scale, problem.reference)
+
+    def fit(self, equations: Reduced) -> Estimate:
+        """The parameters: feasible in exact arithmetic, and optimal up to `Estimate.gap`.
+
+        Raises InfeasibleConstraintsError: with a minimal set of contradictory constraints by the
+        caller's names. Raises SolverError: when no answer is verified.
+        """
+        if self.prior is None:
+            return self._without_prior(equations)
+        problem = self.problem(equations)
+        start = self.start(problem)
+        noise = self.noise or self._estimate_noise(equations, problem, start)
+        triangle = noise.whitened_triangle(equations)
+        weight, evidence_weight, evidence = self._prior_weight(problem, triangle, start)
+        minimum = Minimiser(problem, weight, start, self.solver).minimum(*triangle[:2])
+        optimum = self._least_squares(triangle)
+        minimum, bounds = self._test_bounds(problem, triangle, weight, minimum)
+        # Rows count by the correlation that is seen; what it misses would make deviations small.
+        filtered = noise.as_filtered(equations).whitened_triangle(equations)
+        believed = min(evidence_weight, COVARIANCE_WEIGHT)
+        covariance = problem.covariance(filtered, minimum.delta, weight, believed)
+        factors = self.weights if isinstance(self.weights, np.ndarray) else noise.quick**-0.5
+        estimate = Estimate(
+            verify_minimum(optimum, minimum, problem),
+            optimum,
+            minimum.delta,
+            minimum.gap,
+            triangle,
+            np.where(measured_rows(equations), factors, 0.0),
+            noise,
+            np.asarray(self.base.K @ covariance @ self.base.K.T),
+            prior_weight=weight,
+            evidence_weight=evidence_weight,
+            evidence=evidence,
+            covariance=covariance,
+            prediction_covariance=covariance,
+            systematic=np.zeros((len(covariance), 0)),
+            bounds=bounds.at(minimum, problem),
+            inconsistent=_inconsistent_bodies(problem, triangle, minimum, weight),
+        )
+        return replace(estimate, notes=estimate_notes(estimate, self.prior.name, self.feasible))
+
+    def delay_sensitivity(self, equations: Reduced, estimate: Estimate, deviation: float) -> Array:
+        """Change of the parameters with one standard deviation [s] of the torques' delay, shape (n,
+        1).
+        """
+        if self.prior is None or not deviation:
+            return np.zeros((self.base.robot.size, 0))
+        size = len(equations.columns)
+        both = estimate.noise.whitened_triangle_with_slope(equations)
+        problem = self.problem(equations)
+        objective, divergence = problem.problem(
+            both[:size, :size], both[:size, size], estimate.prior_weight
+        )
+        free, slope = problem.reduce(estimate.delta), deviation * both[:size, size + 1]
+        return problem.elimination.T @ objective.response(free, divergence, slope)[:, None]
+
+    def quick_beta(self, equations: Reduced) -> Array:
+        """Base parameters for weights that depend on residuals, without a prior."""
+        if isinstance(self.weights, str):
+            return estimate_noise(equations, correlated=False)[1]
+        return self._least_squares(equations.triangle(self.weights)).beta
+
+    def cross_validate(self, reduced: Reduced, noise: Noise | None = None) -> CrossValidation:
+        """For every fold the model of the other folds, with all decisions.
+
+        `noise`: default the kept one, else that of the log.
+        """
+        chosen = noise or self.noise or estimate_noise(reduced)[0]
+        return CrossValidation(self.base, reduced, chosen, self._fold_solver(reduced))
+
+    def _fold_solver(self, reduced: Reduced) -> FoldSolver:
+        """Standard parameters from whitened triangles of parts of a log."""
+        if self.prior is None:
+
+            def from_least_squares(triangle: Triangle) -> Array:
+                optimum = self._least_squares(triangle)
+                return regularise(optimum, triangle[2], self.slack).delta
+
+            return from_least_squares
+        minimiser = self._minimiser(self.problem(reduced))
+
+        def from_prior(triangle: Triangle) -> Array:
+            # Each part is sought from the first, so that results do not depend on their order.
+            part = minimiser if minimiser.is_fresh else replace(minimiser)
+            return part.minimum(*triangle[:2]).delta
+
+        return from_prior
+
+    def estimate_noise(self, reduced: Reduced, near: Array | None = None) -> Noise:
+        """The noise of a log around the estimate with the prior of a known weight."""
+        problem = self.problem(reduced)
+        return problem.estimate_noise(reduced, self._known_weight, self.start(problem, near))
+
+    def follow(self, reduced: Reduced, near: Array | None = None) -> tuple[Minimiser, Array, Array]:
+        """A minimiser for equations like these, the parameters (n,), and how they follow noise.
+
+        The last is their covariance (n, n) were the noise of unit variance.
+        """
+        assert self.noise is not None  # kept
+        problem = self.problem(reduced)
+        minimiser = self._minimiser(problem, near)
+        minimum, objective, divergence = minimiser.solve(*self.noise.whitened_triangle(reduced)[:2])
+        covariance = objective.unit_noise_covariance(minimum.delta, divergence)
+        return minimiser, problem.expand(minimum.delta), problem.full_covariance(covariance)
+
+    def approach(
+        self, reduced: Reduced, triangle: tuple[Array, Array], limits: tuple[float, int] | None
+    ) -> tuple[Array, float]:
+        """Parameters near the minimum (n,), and their weighted divergence from the reference.
+
+        `limits` are a decrement and a number of Newton steps that are enough; None for a minimum.
+        """
+        problem = self.problem(reduced)
+        objective, weight = problem.problem(*triangle, self._known_weight)
+        start = problem.reduce(self.start(problem))
+        if limits is None:
+            free = objective.minimise(start, weight).delta
+        else:
+            free = objective.approach(start, weight, *limits)
+        return problem.expand(free), weight * objective.divergence(free)
+
+    @property
+    def _known_weight(self) -> float:
+        """The prior's weight, where it is not chosen from the log."""
+        assert isinstance(self.prior_weight, int | float)  # kept, or made for comparison
+        return float(self.prior_weight)
+
+    def _minimiser(self, problem: EstimationProblem, near: Array | None = None) -> Minimiser:
+        return Minimiser(problem, self._known_weight, self.start(problem, near), self.solver)
+
+    # -- steps of a fit ------------------------------------------------------------------------
+
+    def _test_bounds(
+        self, problem: EstimationProblem, triangle: Triangle, weight: float, minimum: Minimum
+    ) -> tuple[Minimum, BoundsTest]:
+        """The minimum within the plausible bounds that the log does not reject."""
+        if self.bounds_decided:
+            return minimum, BoundsTest(self.bounds)
+        return select_bounds(self.bounds, problem, triangle, weight, minimum, self.solver)
+
+    def _least_squares(self, triangle: Triangle) -> FeasibleFit:
+        """The optimum of feasible least squares."""
+        return feasible_least_squares(*triangle[:2], self.base, self.feasible, solver=self.solver)
+
+    def _estimate_noise(
+        self, equations: Reduced, problem: EstimationProblem, start: Array
+    ) -> Noise:
+        """The noise of the log, or one with the caller's weights of joints."""
+        entropic = replace(problem, prior=PRIORS["entropic"])
+        noise = entropic.estimate_noise(equations, WEIGHT, start)
+        if isinstance(self.weights, str) and self.weights == "noise":
+            return noise
+        beta = estimate_noise(equations, correlated=False)[1]
+        rms = equations.residuals(beta) / np.sqrt(max(equations.rows, 1))
+        deviations = _floor_deviations(rms, equations)
+        if isinstance(self.weights, str):
+            return Noise(deviations**2, 0 * rms, noise.correlation)
+        measured = measured_rows(equations)
+        common = float(np.mean((self.weights * deviations)[measured] ** 2))
+        return Noise(common / self.weights**2, 0 * rms, noise.correlation)
+
+    def _prior_weight(
+        self, problem: EstimationProblem, triangle: Triangle, start: Array
+    ) -> tuple[float, float, tuple[tuple[float, float], ...]]:
+        """The prior's weight, the one of the largest evidence, and the curve it was read from."""
+        assert self.prior is not None
+        number = isinstance(self.prior_weight, int | float)
+        fixed_weight = float(self.prior_weight) if number else None  # type: ignore[arg-type]
+        known = self.prior.evidence(
+            problem.problem(*triangle[:2], WEIGHT)[0], problem.reduce(start)
+        )
+        if known is None:
+            if fixed_weight is None and self.prior_weight is None:
+                fixed_weight = self.prior.weight
+            if fixed_weight is None:
+                raise InputError(
+                    f"prior={self.prior.name!r} needs a number as prior_weight (the evidence of "
+                    "this prior is not known)"
+                )
+            return fixed_weight, fixed_weight, ()
+        evidence_weight, curve = known
+        if self.prior_weight == "evidence":
+            return evidence_weight, evidence_weight, curve
+        if fixed_weight is None:
+            fixed_weight = self.prior.clip_weight(evidence_weight)
+        return fixed_weight, evidence_weight, curve
+
+    def _without_prior(self, equations: Reduced) -> Estimate:
+        """Feasible least squares, Sousa and Cortesao (2014) eq. (64)-(75), and its slack."""
+        notes = [*uncertified_notes(self.feasible)]
+        noise, _ = estimate_noise(equations)
+        by_noise = isinstance(self.weights, str) and self.weights == "noise"
+        if by_noise:
+            triangle, factors = noise.whitened_triangle(equations), noise.quick**-0.5
+        else:
+            factors = (
+                np.ones(len(equations.triangles)) if isinstance(self.weights, str)
+                else self.weights
+            )  # fmt: skip
+            triangle = equations.triangle(factors)
+            if isinstance(self.weights, str):
+                beta = self._least_squares(triangle).beta
+                rms = equations.residuals(beta) / np.sqrt(equations.rows)
+                factors = 1.0 / _floor_deviations(rms, equations)
+                triangle = equations.triangle(factors)
+                text = "joints are weighted by the inverse of their residuals (WLS)"
+                notes.append(Note(text, "wls"))
+        optimum = self._least_squares(triangle)
+        r, rho, residual = triangle
+        solution = regularise(optimum, residual, self.slack)
+        measured = measured_rows(equations)
+        rows = equations.rows * int(measured.sum())
+        total = float(np.hypot(residual, np.linalg.norm(r @ solution.beta - rho)))
+        if by_noise:
+            total = np.sqrt(max(rows - len(rho), 0))  # whitened: effective rows of unit variance
+        deviations = standard_deviations(r, total, rows)
+        return Estimate(
+            solution,
+            optimum,
+            solution.delta,
+            np.nan,  # the residual's gap is proved on request, `FeasibleFit.gap`
+            triangle,
+            np.where(measured, factors, 0.0),
+            noise,
+            np.diag(deviations**2),
+            total / np.sqrt(max(rows - len(rho), 1)),
+            notes=tuple(notes),
+        )
+
+
+def verify_minimum(
+    optimum: FeasibleFit, minimum: Minimum, problem: EstimationProblem
+) -> FeasibleFit:
+    """A minimum as the answer in place of the optimum of the same equations, verified exactly.
+
+    Raises SolverError: when it breaks a constraint.
+    """
+    delta = minimum.delta
+    small = np.abs(delta) < NEGLIGIBLE_TERM * problem.scale.parameters
+    delta = problem.expand(problem.reduce(np.where(np.isfinite(problem.sizes) & small, 0.0, delta)))
+    broken = problem.feasible.violations(delta)
+    if broken:
+        raise solve.solver_error(f"the answer violates {', '.join(broken)} in exact arithmetic", ())
+    return FeasibleFit(optimum.problem, delta, optimum.raw, optimum.attempts)
+
+
+def _inconsistent_bodies(
+    problem: EstimationProblem, triangle: Triangle, minimum: Minimum, weight: float
+) -> tuple[str, ...]:
+    """Bodies much farther from the description than the others; none under a quadratic prior."""
+    if not problem.prior.is_entropic:
+        return ()
+    objective, divergence = problem.problem(*triangle[:2], weight)
+    weights = objective.body_prior_weights(problem.reduce(minimum.delta), divergence)
+    few = INCONSISTENT * min(divergence, COVARIANCE_WEIGHT)
+    return tuple(name.split(" of ", 1)[-1] for name, body in weights.items() if body < few)
+
+
+def _check_reference(given: Any, robot: Robot, feasible: FeasibleSet) -> Array | None:
+    """The option `reference`, shape (bodies, 10)."""
+    if given is None:
+        return None
+    ten = np.asarray(given, dtype=np.float64)
+    if ten.size != robot.inertial_columns.size or not np.isfinite(ten).all():
+        raise InputError(
+            f"reference must be ten finite numbers for each of {len(robot.bodies)} bodies, in "
+            f"the order of robot.names; got {ten.size}"
+        )
+    ten = ten.reshape(len(robot.bodies), 10)
+    require_consistent_reference(feasible, _with_inertials(robot, ten))
+    return ten
+
+
+def _with_inertials(robot: Robot, ten: Array) -> Array:
+    """The robot's parameters (n,) with other inertials (bodies, 10)."""
+    values = robot.values.copy()
+    values[robot.inertial_columns] = ten
+    return values
+
+
+def _plausible_bounds(robot: Robot, reference: Array | None) -> tuple[PlausibleBound, ...]:
+    """Plausible bounds around the reference, or the description."""
+    values = robot.values if reference is None else _with_inertials(robot, reference)
+    return plausible_bounds(robot, values)
+
+
+def _check_weights(weights: Any, robot: Robot) -> str | Array:
+    """The option `weights`: factors per joint that the caller gives, or how residuals decide."""
+    if isinstance(weights, str):
+        if weights not in ("noise", "wls"):
+            raise InputError(f"weights {weights!r} is not 'noise', 'wls', a mapping or an array")
+        return weights
+    if weights is None:
+        return np.ones(robot.dof)
+    if isinstance(weights, Mapping):
+        out = np.ones(robot.dof)
+        rows = {body.joint: row for body, row in robot.moving_bodies}
+        for joint, factor in weights.items():
+            if joint not in rows:
+                hint = did_you_mean(joint, rows)
+                raise InputError(
+                    f"weights: there is no joint {joint!r} that moves by itself{hint}", joint=joint
+                )
+            out[rows[joint]] = factor
+    else:
+        out = np.asarray(weights, dtype=np.float64)
+    if out.shape != (robot.dof,) or not (np.isfinite(out).all() and (out > 0).all()):
+        raise InputError(f"weights must be {robot.dof} positive numbers, got {out.tolist()}")
+    return out
+
+
+def _floor_deviations(deviation: Array, equations: Reduced) -> Array:
+    """Standard deviations of the joints' residuals, at least `WEIGHT_FLOOR` of their torques."""
+    floor = WEIGHT_FLOOR * equations.torque_norms / np.sqrt(max(equations.rows, 1))
+    return np.asarray(np.maximum(np.maximum(deviation, floor), 1e-150))

@@ -1,0 +1,336 @@
+"""The entropic estimate of one log: its minimiser, its evidence and its covariance.
+
+    J(delta) = |R K delta - rho|^2 / 2 + weight * sum_k (tr M_k - log det M_k - 4)
+
+See `feasid.identification.estimation.priors`, whose priors state it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.special import multigammaln
+
+from feasid.core.arrays import Array
+from feasid.errors import InputError
+from feasid.parameters.feasibility.cone import (
+    MAX_NEWTON_STEPS,
+    OTHER_WEIGHT,
+    ConvexFunction,
+    LogBarrier,
+    Minimum,
+    Quadratic,
+    minimise,
+    newton_step,
+)
+from feasid.parameters.feasibility.constraints.sets import FeasibleSet
+
+SHRINKAGE = 4.0
+"""Weight of the common evidence, in numbers of parameters, relative to that of the body itself."""
+
+BARRIERS = (1.0, 1e-2, 1e-4, 1e-6, 1e-8)
+"""Decreasing weights of the other constraints' logarithms: the last one costs at most this per
+constraint, in units of the whitened residual."""
+
+DECREMENT = 1e-10
+"""Newton decrement, squared and halved, at which a minimum counts as reached."""
+
+PASSING = 1.0
+"""The decrement for intermediate minima, in units of the logarithms' weight, where Newton's method
+converges quadratically."""
+
+FAR = 150
+"""Newton steps after which a start counts as too far away (fits of packaged logs take up to 126)
+..."""
+
+STRONGER = (1e8, 1e7, 1e6, 1e5, 1e4, 1e3, 100.0, 10.0)
+"""... and the factors on the divergence's weight that are passed on the way from there."""
+
+ROUGH = 0.1
+"""The number of Newton steps if few digits are needed."""
+
+RESUMED = (1e-4, 1e-6, BARRIERS[-1])
+"""The number of Newton steps from a neighbouring optimum."""
+
+UNSEEN = 1e-14
+"""Relative ridge on second derivatives, for joint terms that the log does not see at all."""
+
+SEEN = 1e-12
+"""Least eigenvalue of second derivatives, in units of their diagonal, that is not rounding."""
+
+GRID = tuple(float(w) for w in 10.0 ** np.arange(-2.0, 3.25, 0.25))
+"""Weights whose evidence is compared."""
+
+
+@dataclass(frozen=True, eq=False)
+class EntropicProblem:
+    """The problem: whitened rows, a feasible set, and the reference."""
+
+    A: Array  #: Shape (m, n): whitened equations of the standard parameters, ``R K`` and ``rho``.
+    b: Array  #: Shape (m,): see `A`.
+    feasible: FeasibleSet  #: Without equalities.
+    reference: Array  #: Shape (n,): its inertia blocks positive definite.
+    unit: Array  #: Shape (n,): size of one unit of each parameter.
+
+    @cached_property
+    def _directions(self) -> Array:
+        """One unit of each parameter."""
+        return np.diag(self.unit)
+
+    @cached_property
+    def _squares(self) -> Quadratic:
+        """The equations."""
+        return Quadratic(self.A, self.b, self._directions)
+
+    @cached_property
+    def _bodies(self) -> LogBarrier:
+        """The divergence of the inertia blocks."""
+        return LogBarrier.for_divergence(self.feasible.inertial, self.reference, self._directions)
+
+    @cached_property
+    def _others(self) -> LogBarrier:
+        """Logarithms of everything else."""
+        blocks = tuple(b for b in self.feasible.blocks if not b.inertial)
+        only = replace(self.feasible, blocks=blocks)
+        return LogBarrier.for_divergence(only, self.reference, self._directions)
+
+    @property
+    def _curvature(self) -> Array:
+        return self._squares.hessian
+
+    def divergence(self, delta: Array) -> float:
+        """``sum_k (tr M_k - log det M_k - size_k)``."""
+        return self._bodies.value(delta) - self._bodies.value(self.reference)
+
+    def cost(self, delta: Array, weight: float) -> float:
+        """J."""
+        return self._squares.value(delta) + weight * self.divergence(delta)
+
+    def minimise(self, start: Array, weight: float) -> Minimum:
+        """The minimum of J over the feasible set, from a strictly feasible start."""
+        return self.path(start, weight)[-1]
+
+    def with_rows(self, A: Array, b: Array) -> EntropicProblem:
+        """The same problem with other equations; parts that do not depend on them are kept."""
+        other = replace(self, A=A, b=b)
+        other.__dict__.update(
+            _directions=self._directions,
+            _bodies=self._bodies,
+            _others=self._others,
+            _each_body=self._each_body,
+        )
+        return other
+
+    def resume(self, start: Array, weight: float, steps: int) -> tuple[Minimum, Array]:
+        """`minimise` from where similar equations passed, and one Newton step beyond.
+
+        With at most so many Newton steps; if they do not suffice, the last point is feasible. Also
+        returned is the point that was passed, away from the constraints, to resume from there.
+        """
+        barriers = RESUMED if self._has_others else RESUMED[-1:]
+        path, steps_left = [Minimum(start, np.inf, 0, "unfinished")], steps
+        for other in barriers:
+            enough = DECREMENT if other == barriers[-1] else max(PASSING * other, DECREMENT)
+            path.append(
+                self._tried(path[-1].delta, weight, other / OTHER_WEIGHT, enough, steps_left)
+            )
+            steps_left -= path[-1].steps
+        resumable, minimum = path[1].delta, path[-1]
+        if not minimum.settled:
+            return minimum, resumable
+        delta, terms = minimum.delta, self._terms(weight, barriers[-1] / OTHER_WEIGHT)
+        parts = [(w, *term.derivatives(delta)) for w, term in terms]
+        gradient = sum(w * g for w, g, _ in parts)
+        hessian = np.asarray(sum(w * h for w, _, h in parts))
+        polished = delta + self.unit * newton_step(hessian, -np.asarray(gradient))
+        before, after = (sum(w * t.value(at) for w, t in terms) for at in (delta, polished))
+        better = after <= before + DECREMENT
+        return replace(minimum, delta=polished) if better else minimum, resumable
+
+    @property
+    def _has_others(self) -> bool:
+        return bool(self.feasible.linear) or any(not b.inertial for b in self.feasible.blocks)
+
+    def path(
+        self, start: Array, weight: float, barriers: tuple[float, ...] = BARRIERS
+    ) -> list[Minimum]:
+        """Minima for these weights of other constraints' logarithms; the last is that of J.
+
+        Its gap includes the cost of the logarithms. Without other constraints there is only one.
+        """
+        if not (np.isfinite(weight) and weight > 0):
+            raise InputError(f"the prior's weight must be a positive number, not {weight!r}")
+        *passed, last = barriers if self._has_others else barriers[-1:]
+        minima, point = [], np.array(start, dtype=np.float64)
+        for other in passed:
+            enough = max(PASSING * other, DECREMENT)
+            minima.append(self._newton(point, weight, other / OTHER_WEIGHT, enough))
+            point = minima[-1].delta
+        minimum = self._newton(point, weight, last / OTHER_WEIGHT)
+        price = last * self._others.barrier_parameter if self._has_others else 0.0
+        return [*minima, replace(minimum, gap=minimum.gap + price)]
+
+    def approach(self, start: Array, weight: float, decrement: float, steps: int) -> Array:
+        """A model close to the minimiser: after so many Newton steps, or within the decrement."""
+        return self._tried(start, weight, ROUGH / OTHER_WEIGHT, decrement, steps).delta
+
+    def _terms(self, weight: float, other: float) -> list[tuple[float, ConvexFunction]]:
+        """The cost: equations, the divergence of bodies, and logarithms of everything else."""
+        return [(1.0, self._squares), (weight, self._bodies), (other, self._others)]
+
+    def _newton(
+        self, delta: Array, weight: float, other: float, decrement: float = DECREMENT
+    ) -> Minimum:
+        """The minimum of the cost, from a point strictly inside.
+
+        From a distant start Newton's steps are short if the weight of the divergence is small;
+        minimisers of larger weights are then used as intermediate starts.
+        """
+        minimum = self._tried(delta, weight, other, decrement, FAR)
+        if minimum.settled:
+            return minimum
+        for factor in STRONGER:
+            passing = max(PASSING * factor * weight, decrement)
+            minimum = self._tried(minimum.delta, factor * weight, other, passing, FAR)
+        return self._tried(minimum.delta, weight, other, decrement, MAX_NEWTON_STEPS)
+
+    def _tried(
+        self, delta: Array, weight: float, other: float, decrement: float, steps: int
+    ) -> Minimum:
+        terms = self._terms(weight, other)
+        return minimise(terms, delta, self._directions, decrement, steps=steps)
+
+    def hessian(self, delta: Array) -> Array:
+        """Second derivatives of the divergence in units of the parameters, shape (n, n)."""
+        return self._bodies.derivatives(delta)[1]
+
+    def covariance(self, delta: Array, weight: float, believed: float) -> Array:
+        """Covariance of the minimiser delta, shape (n, n).
+
+        ``H^-1 (A'A + sum_k weight^2 / believed_k D_k) H^-1`` with ``H = A'A + weight D``: noise of
+        unit variance moves the minimum by the first term; the second is how far the truth lies
+        from the reference, where `believed` is the weight of the density that it is drawn from at
+        most, and less for bodies that say so; see `body_prior_weights`. D is taken halfway between
+        delta and the reference: at a minimum close to an impossible body it is so large that only
+        models even closer to it would seem likely. Bounds are not counted, which makes standard
+        errors next to an active bound too large.
+        """
+        each = self._body_curvatures(delta)
+        curvatures = np.array([*each.values()]).reshape(-1, *self._curvature.shape)
+        H = self._curvature + weight * np.sum(curvatures, axis=0)
+        weights = np.minimum([*self.body_prior_weights(delta, weight, each).values()], believed)
+        drawn = np.einsum("k,kij->ij", weight**2 / weights, curvatures)
+        return self._sandwich(H, self._curvature + drawn)
+
+    def _body_curvatures(self, delta: Array) -> dict[str, Array]:
+        """Second derivatives of each body's divergence halfway between delta and the reference."""
+        middle = 0.5 * (delta + self.reference)
+        return {name: cone.derivatives(middle)[1] for name, cone in self._each_body.items()}
+
+    def body_prior_weights(
+        self, delta: Array, weight: float, own: dict[str, Array] | None = None
+    ) -> dict[str, float]:
+        """Weight of the density that each body's minimiser looks drawn from.
+
+        ``(g + s) / (2 d + s / weight)``, d the body's divergence from the reference and g how many
+        of its parameters the equations tell: MacKay's estimate of a precision (1992), kept near
+        the common weight by `SHRINKAGE` s.
+        """
+        own = self._body_curvatures(delta) if own is None else own
+        H = _regular(self._curvature + weight * np.sum([*own.values()], axis=0))
+        inverse = np.linalg.inv(H)
+        out = {}
+        for name, D in own.items():
+            cone = self._each_body[name]
+            apart = cone.value(delta) - cone.value(self.reference)
+            told = max(np.count_nonzero(np.diag(D)) - weight * float(np.sum(inverse * D)), 0.0)
+            out[name] = (told + SHRINKAGE) / (2.0 * max(apart, 0.0) + SHRINKAGE / weight)
+        return out
+
+    @cached_property
+    def _each_body(self) -> dict[str, LogBarrier]:
+        """The divergence of each inertia block, by its name."""
+        return {
+            b.name: LogBarrier.for_divergence(
+                replace(self.feasible, blocks=(b,), linear=()), self.reference, self._directions
+            )
+            for b in self.feasible.blocks
+            if b.inertial
+        }
+
+    def _sandwich(self, H: Array, middle: Array) -> Array:
+        """``H^-1 middle H^-1`` in SI units; the variance of what H does not see is large.
+
+        In the eigenvectors of H, so that no rounding error makes it indefinite.
+        """
+        diagonal = np.diag(H)
+        size = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+        values, vectors = np.linalg.eigh(H / np.outer(size, size))
+        unseen = values < SEEN
+        inner = vectors.T @ (middle / np.outer(size, size)) @ vectors
+        inner[unseen] = inner[:, unseen] = 0.0
+        inner[unseen, unseen] = values[unseen] = SEEN
+        left = vectors / values * (self.unit / size)[:, None]
+        covariance = left @ inner @ left.T
+        return np.asarray(0.5 * (covariance + covariance.T))
+
+    def response(self, delta: Array, weight: float, change: Array) -> Array:
+        """How the minimiser delta moves when the first entries of b do, shape (n,)."""
+        H = _regular(self._curvature + weight * self.hessian(delta))
+        pull = (self.A[: len(change)] * self.unit).T @ change
+        return np.asarray(self.unit * np.linalg.solve(H, pull))
+
+    def score(self, delta: Array, weight: float, moved: Array) -> Array:
+        """Gradients that move the minimiser delta by `moved` (n, k), per unit of the parameters,
+        (n, k).
+        """
+        H = self._curvature + weight * self.hessian(delta)
+        return np.asarray(H @ (moved / self.unit[:, None]))
+
+    def unit_noise_covariance(self, delta: Array, weight: float) -> Array:
+        """``H^-1`` in SI units, shape (n, n): its trace against A'A counts the noise followed.
+
+        H has the logarithms of other constraints: at an active one the minimum cannot move.
+        """
+        H = self._curvature + weight * self.hessian(delta)
+        if self._has_others:
+            H = H + BARRIERS[-1] / OTHER_WEIGHT * self._others.derivatives(delta)[1]
+        return self._sandwich(H, H)
+
+    def evidence(self, delta: Array, weight: float) -> float:
+        """Laplace's approximation of log p(data | weight) at its minimiser, up to a constant.
+
+        ``-J - log det(H) / 2 - sum_k log Z(weight)``, with Z the normaliser of a Wishart density
+        in four dimensions, ``Gamma_4(w + 5/2) w^(-4 (w + 5/2)) e^(4 w)``.
+        """
+        _, logdet = np.linalg.slogdet(
+            self._curvature
+            + weight * self.hessian(delta)
+            + 1e-14 * np.diag(np.diag(self._curvature))
+        )
+        sizes = [b.size for b in self.feasible.blocks if b.inertial]
+        normaliser = 0.0
+        for p in sizes:
+            a = weight + 0.5 * (p + 1)
+            normaliser += multigammaln(a, p) - p * a * np.log(weight) + p * weight
+        return -self.cost(delta, weight) - 0.5 * float(logdet) - normaliser
+
+    def maximise_evidence(self, start: Array) -> tuple[float, tuple[tuple[float, float], ...]]:
+        """The weight of `GRID` with the largest evidence, and all of them with theirs."""
+        curve = []
+        delta = start
+        for weight in reversed(GRID):
+            delta = self._newton(delta, weight, BARRIERS[-1] / OTHER_WEIGHT).delta
+            curve.append((weight, self.evidence(delta, weight)))
+        best = max(curve, key=lambda point: point[1])
+        return best[0], tuple(reversed(curve))
+
+
+def _regular(H: Array) -> Array:
+    """H with a small addition to its diagonal, and ones for parameters that no equation
+    contains.
+    """
+    diagonal = np.diag(H)
+    return np.asarray(H + np.diag(np.where(diagonal > 0, UNSEEN * diagonal, 1.0)))

@@ -1,0 +1,336 @@
+"""The noise of each joint, and its increase at rows where the joint is slow.
+
+The friction model is least certain near reversals, and no filter helps there: nearly all bias that
+remains after filtering both sides comes from these rows. Their variance is estimated together with
+the other unknowns,
+
+    Var = a + b c^2,    a, b >= 0,
+
+c the row's slowness (`feasid.identification.regression.folds`), alternating with weighted least squares. Rows that
+follow one another err alike: the variance of a sum is larger by the autocorrelation time.
+
+Torques may also lag behind the motion they belong to by part of a sample: a controller reads
+encoders and currents one after the other within a period, and which of them a row of the log
+contains is rarely documented. Half a millisecond at 1 kHz is more than all noise of half a minute:
+left alone, it biases inertia and viscous friction by several deviations. To first order the true
+equations of a torque that is d late are
+
+    W beta = tau + d dtau/dt,
+
+one more unknown for all joints. Longer delays are found by the diagnosis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import nnls
+
+from feasid.core.arrays import Array
+from feasid.core.notes import Note
+from feasid.identification.regression.equations import WHITE_CORRELATION
+from feasid.identification.regression.triangle import Reduced
+
+NOISE_ROUNDS = 4
+"""Alternations of least squares and variances; the fifth changes weights by less than 1 %."""
+
+REWEIGHTING_STEPS = 3
+"""Steps towards the variances' own weights within a round."""
+
+CORRELATION_STEPS = 4
+"""Steps between a residual's correlation and what an estimate followed of it."""
+
+SMALLEST_DEVIATION = 1e-3
+"""Smallest standard deviation, as a share of the joint's torque, for logs without noise."""
+
+FIRST_DEVIATION = 0.1
+"""Standard deviation for the first estimate, as a share of each joint's torque."""
+
+LEAST_FREEDOM = 0.05
+"""Least share of a class's rows that counts as left for the noise, however many parameters an
+estimate has."""
+
+RANK_SHARE = 1e-10
+"""Singular values of a column-scaled triangle below this share are directions that a log lacks."""
+
+TINY = 1e-300
+"""Replaces zero in divisions."""
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """Variances per joint [(N m)^2 or N^2]."""
+
+    quick: Array  #: Shape (dof,): a and b.
+    slow: Array  #: See `quick`.
+    correlation: Array  #: Shape (dof,): rows per independent row, at least 1.
+
+    def deviations(self, joint: int, slowness: Array) -> Array:
+        """Standard deviation of rows with this squared slowness, counted as independent."""
+        variance = self.quick[joint] + self.slow[joint] * slowness
+        return np.asarray(np.sqrt(variance * self.correlation[joint]))
+
+    def as_filtered(self, reduced: Reduced) -> Noise:
+        """The noise with rows at least as correlated as the low-pass makes those of white noise.
+
+        An estimate of the correlation below that misses the slow part of the noise, which the model
+        followed. Rows without a clock were not filtered.
+        """
+        least = WHITE_CORRELATION if reduced.period and reduced.strata else 1.0
+        return replace(self, correlation=np.maximum(self.correlation, least))
+
+    def whitened_triangle(
+        self, reduced: Reduced, folds: Sequence[int] | None = None
+    ) -> tuple[Array, Array, float]:
+        """Triangle of all rows divided by their standard deviations, as of `Reduced.triangle`.
+
+        `folds`: only these segments of time.
+        """
+        size = len(reduced.columns)
+        r = self.whitened_triangle_with_slope(reduced, folds)
+        return r[:size, :size], r[:size, size], float(r[size, size])
+
+    def whitened_triangle_with_slope(
+        self, reduced: Reduced, folds: Sequence[int] | None = None
+    ) -> Array:
+        """The same triangle with the torques' slopes behind them, shape (nb + 2, nb + 2)."""
+        size = len(reduced.columns)
+        parts = []
+        for j, support in enumerate(reduced.supports):
+            rows, counts, slowness = _slowness_classes(reduced, j, folds)
+            scaled = rows / self.deviations(j, slowness)[:, None, None]
+            part = np.linalg.qr(scaled[counts > 0].reshape(-1, rows.shape[2]), mode="r")
+            wide = np.zeros((len(part), size + 2))
+            wide[:, [*support, size, size + 1]] = part
+            parts.append(wide)
+        r = np.zeros((size + 2, size + 2))
+        full = np.asarray(np.linalg.qr(np.vstack(parts), mode="r"))
+        r[: full.shape[0]] = full
+        r *= np.where(np.diag(r) < 0, -1.0, 1.0)[:, None]
+        return r
+
+
+def _slowness_classes(
+    reduced: Reduced, joint: int, folds: Sequence[int] | None
+) -> tuple[Array, Array, Array]:
+    """Rows with slopes, counts and mean squared slowness per class; see `Strata.select_folds`.
+
+    Without strata there is one class, and no delay can be estimated.
+    """
+    if reduced.strata:
+        strata = reduced.strata[joint]
+        return strata.by_slowness if folds is None else strata.select_folds(folds)
+    triangle = reduced.triangles[joint]
+    one = np.column_stack([triangle, np.zeros(len(triangle))])
+    return one[None], np.array([float(reduced.rows)]), np.zeros(1)
+
+
+def squared_residuals(
+    reduced: Reduced, joint: int, beta: Array, folds: Sequence[int] | None = None
+) -> Array:
+    """Sum of squared residuals of one joint per class, at base parameters beta."""
+    v = np.r_[beta[list(reduced.supports[joint])], -1.0, 0.0]
+    triangles, _, _ = _slowness_classes(reduced, joint, folds)
+    return np.asarray(np.sum((triangles @ v) ** 2, axis=1))
+
+
+Solver = Callable[[Array, Array], tuple[Array, Array]]
+"""From whitened R and rho to beta and its covariance when the noise has unit variance."""
+
+
+def least_squares(r: Array, rho: Array) -> tuple[Array, Array]:
+    """The shortest least-squares solution, with columns scaled to one length, and (R'R)^+."""
+    norms = np.linalg.norm(r, axis=0)
+    scale = np.where(norms > 0, norms, 1.0)
+    inverse = np.linalg.pinv(r / scale, rcond=RANK_SHARE) / scale[:, None]
+    return np.asarray(inverse @ rho), np.asarray(inverse @ inverse.T)
+
+
+def estimate_noise(
+    reduced: Reduced,
+    solver: Solver = least_squares,
+    folds: Sequence[int] | None = None,
+    correlated: bool = True,
+) -> tuple[Noise, Array]:
+    """Noise and the solver's estimate, alternating.
+
+    `solver`: weighted least squares, or an estimator with a prior: on short logs the former
+    overfits the noise, so its residual is too small; `folds`: only these stretches of time;
+    `correlated`: whether to count effective rows; without strata rows count as independent. Returns
+    (nb,): base parameters.
+    """
+    dof = len(reduced.triangles)
+    power = np.array([np.sum(t[:, -1] ** 2) for t in reduced.triangles]) / max(reduced.rows, 1)
+    overall = max(float(power.mean()), TINY)
+    noise = Noise(
+        FIRST_DEVIATION**2 * (power + SMALLEST_DEVIATION * overall), np.zeros(dof), np.ones(dof)
+    )
+    beta, spread = solver(*noise.whitened_triangle(reduced, folds)[:2])
+    for _ in range(NOISE_ROUNDS):
+        noise = variances(reduced, noise, beta, spread, folds)
+        beta, spread = solver(*noise.whitened_triangle(reduced, folds)[:2])
+    if correlated and reduced.strata:
+        # Only now: a joint that counts less leaves a residual that is more alike from row to row.
+        noise = replace(noise, correlation=correlation_times(reduced, beta, spread))
+        beta, _ = solver(*noise.whitened_triangle(reduced, folds)[:2])
+    return noise, beta
+
+
+def variances(
+    reduced: Reduced, noise: Noise, beta: Array, spread: Array, folds: Sequence[int] | None = None
+) -> Noise:
+    """A and b per joint from the residuals of beta, by weighted non-negative least squares.
+
+    An estimate follows the noise of its own rows: a class of n rows whose whitened triangle is T
+    has about ``n - tr(T spread T')`` of them left to estimate the noise.
+    """
+    dof = len(reduced.triangles)
+    quick, slow = np.empty(dof), np.zeros(dof)
+    for j in range(dof):
+        triangles, counts, slowness = _slowness_classes(reduced, j, folds)
+        support = list(reduced.supports[j])
+        inner = spread[np.ix_(support, support)]
+        white = triangles[..., :-2] / noise.deviations(j, slowness)[:, None, None]
+        followed = np.sum((white @ inner) * white, axis=(1, 2))
+        degrees_of_freedom = np.maximum(counts - followed, LEAST_FREEDOM * counts)
+        power = np.sum(triangles[..., -2] ** 2) / max(float(counts.sum()), 1.0)
+        floor = max(SMALLEST_DEVIATION**2 * float(power), TINY)
+        has_rows = counts > 0
+        mean = squared_residuals(reduced, j, beta, folds)[has_rows] / degrees_of_freedom[has_rows]
+        quick[j], slow[j] = _fit_variances(
+            np.maximum(mean, floor), degrees_of_freedom[has_rows], slowness[has_rows], floor
+        )
+    return Noise(quick, slow, noise.correlation)
+
+
+def _fit_variances(mean: Array, rows: Array, slowness: Array, floor: float) -> tuple[float, float]:
+    """A and b of ``mean = a + b slowness``; a mean deviates by itself over sqrt(rows)."""
+    model = np.column_stack([np.ones(len(mean)), slowness])
+    spread = np.full(len(mean), max(float(rows @ mean / rows.sum()), floor))
+    unit = float(np.median(mean))  # both columns near one: nnls stops at absolute tolerances
+    solution = np.array([floor, 0.0])
+    for _ in range(REWEIGHTING_STEPS):
+        weight = np.sqrt(rows) / spread
+        solution = nnls(weight[:, None] * model * unit, weight * mean)[0] * unit
+        spread = np.maximum(model @ solution, floor)
+    return max(float(solution[0]), floor), float(solution[1])
+
+
+def correlation_times(reduced: Reduced, beta: Array, spread: Array) -> Array:
+    """Rows per independent row of each joint's residual.
+
+    `spread` (nb, nb) is the covariance of beta were all rows independent; as they are not, it is
+    larger by what is asked for.
+    """
+    out = []
+    for strata, support in zip(reduced.strata, reduced.supports, strict=True):
+        columns = list(support)
+        time = 1.0
+        for _ in range(CORRELATION_STEPS):
+            followed = time * spread[np.ix_(columns, columns)]
+            time = strata.correlation_time(beta[columns], followed)
+        out.append(time)
+    return np.array(out)
+
+
+RANK_TOLERANCE = 1e-10
+"""Singular values of the column-scaled triangle below this share of the largest are zero: the
+data say nothing about the directions they belong to."""
+
+
+def standard_deviations(triangle: Array, residual: float, rows: int) -> Array:
+    """Standard deviations of least-squares estimates.
+
+    `triangle` (nb, nb): R with R'R = W'W; `residual`: norm of the residual of the estimate, |omega
+    - W beta|; `rows`: rows of W. Returns (nb,): ``sqrt(diag(s^2 (W'W)^-1))`` with ``s^2 = |omega -
+    W beta|^2 / (rows - nb)``, eq. (81) and (82) of Sousa and Cortesao (2014). Infinite for a
+    parameter that the data do not fix. The formula assumes independent errors; filtered logs have
+    fewer independent samples than rows, so these are lower bounds.
+    """
+    size = len(triangle)
+    if rows <= size:
+        return np.full(size, np.inf)
+    norms = np.linalg.norm(triangle, axis=0)
+    scale = np.where(norms > 0, norms, 1.0)
+    _, singular, right = np.linalg.svd(triangle / scale)
+    determined = singular > RANK_TOLERANCE * max(singular[0], 1e-300)
+    variance = ((right[determined] / singular[determined, None]) ** 2).sum(axis=0)
+    # A parameter is fixed when its axis has no part in the unseen directions.
+    blind = (right[~determined] ** 2).sum(axis=0) > RANK_TOLERANCE
+    deviation = residual / np.sqrt(rows - size) * np.sqrt(variance) / scale
+    return np.where(blind, np.inf, deviation)
+
+
+def condition_number(triangle: Array) -> float:
+    """Condition number of W, from its triangle; infinite when columns are dependent."""
+    singular = np.linalg.svd(triangle, compute_uv=False)
+    return float(singular[0] / singular[-1]) if singular[-1] > 0 else float("inf")
+
+
+EXPECTED_DELAY = 0.5
+"""Prior standard deviation of the delay, in samples."""
+
+LONGEST_DELAY = 1.0
+"""Samples beyond which a delay is reported and not corrected."""
+
+DELAY_ROUNDS = 2
+"""The noise is that of rows which are shifted already; the second round changes microseconds."""
+
+NOTABLE_DELAY = 3.0
+"""Number of standard errors from which a delay is reported."""
+
+
+@dataclass(frozen=True)
+class Delay:
+    """Delay of the torques, and its standard error [s]."""
+
+    value: float = 0.0  #: The corrected delay.
+    deviation: float = 0.0  #: The standard error of `value`.
+    #: What was measured and is too long to be taken out, then the others are 0. A lower bound: the
+    #: expansion shortens delays of several samples.
+    left: float = 0.0
+
+    def notes(self, period: float) -> list[Note]:
+        """Note on a delay that is significant; `period` of the samples [s]."""
+        if self.left:
+            way = "behind" if self.left > 0 else "ahead of"
+            text = (
+                f"torques are {1e3 * abs(self.left):.2g} ms or more {way} the motion "
+                f"({abs(self.left) / period:.1f} samples): longer than a sample, so the fit does "
+                f"not account for it; measure it and fit with delay=, or have the log checked "
+                f"(feasid.diagnose)"
+            )
+            return [Note(text, "long-delay", delay=self.left)]
+        if abs(self.value) < NOTABLE_DELAY * self.deviation or not self.value:
+            return []
+        way = "behind" if self.value > 0 else "ahead of"
+        text = (
+            f"torques are {1e3 * abs(self.value):.2g} ms {way} the motion "
+            f"({abs(self.value) / period:.2f} of a sample): estimated and accounted for"
+        )
+        return [Note(text, "sub-sample-delay", delay=self.value, deviation=self.deviation)]
+
+
+def find_delay(reduced: Reduced) -> Delay:
+    """Delay of the torques within a sample; None if the equations were not filtered."""
+    if not reduced.strata or not reduced.period:
+        return Delay()
+    delay = Delay()
+    for _ in range(DELAY_ROUNDS):
+        delay = _next_delay(reduced.with_shifted_torques(delay.value), delay.value)
+        if abs(delay.value) > LONGEST_DELAY * reduced.period:
+            certain = abs(delay.value) > NOTABLE_DELAY * delay.deviation
+            return Delay(left=delay.value if certain else 0.0)
+    return delay
+
+
+def _next_delay(reduced: Reduced, already: float) -> Delay:
+    """The most probable delay, next to any base parameters."""
+    noise, _ = estimate_noise(reduced)
+    residuals = noise.whitened_triangle_with_slope(reduced)[-2:, -2:]
+    pull = 1.0 / (EXPECTED_DELAY * reduced.period) ** 2
+    known = float(residuals[:, 1] @ residuals[:, 1]) + pull
+    further = -(float(residuals[:, 0] @ residuals[:, 1]) + pull * already) / known
+    return Delay(already + further, 1.0 / np.sqrt(known))

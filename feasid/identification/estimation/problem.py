@@ -1,0 +1,313 @@
+"""The convex problem of a log: whitened equations, a prior and the feasible set.
+
+    minimise  |R K delta - rho|^2 / 2 + sum over joint terms (delta / size)^2 / 2
+              + weight * divergence(delta, reference)      over the feasible set
+
+R and rho are whitened by the noise of the log (`feasid.identification.estimation.noise`), the divergence is that
+of `feasid.identification.estimation.priors`. A joint term's size is the value with which it would explain its
+joint's torque alone: one unit of prior, so that Coulomb friction and offset of a joint that moves
+one way only do not cancel each other by the hundred.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.errors import InputError
+from feasid.identification.estimation.newton import BARRIERS, EntropicProblem
+from feasid.identification.estimation.noise import Noise, estimate_noise
+from feasid.identification.estimation.priors import PRIORS, Prior
+from feasid.parameters.feasibility import problems, solve
+from feasid.parameters.feasibility.cone import Minimum, project_by_divergence
+from feasid.parameters.feasibility.constraints.affine import Linear
+from feasid.parameters.feasibility.constraints.elimination import Elimination
+from feasid.parameters.feasibility.constraints.sets import FeasibleSet
+from feasid.parameters.feasibility.constraints.units import Units, constraint_units, problem_units
+from feasid.parameters.feasibility.problems import Program
+from feasid.parameters.feasibility.reference import interior_point, nearest_inside, reference_model
+from feasid.parameters.identifiability.base import BaseParameters
+from feasid.identification.regression.triangle import Reduced
+
+ENTROPIC = PRIORS["entropic"]
+
+MAX_GAP = 1e-5
+"""Largest gap of an answer's objective: its parameters are then within 0.5 % of a standard
+deviation of the minimum's ..."""
+
+MAX_GAP_SHARE = 1e-7
+"""... or this share of the objective, if a strong prior makes it large."""
+
+RESUMED_BARRIERS = 2
+"""Number of the last `BARRIERS` that are repeated for similar equations, from the point of the
+first of them: later points are so close to the bounds that Newton's steps are short."""
+
+
+@dataclass(frozen=True, eq=False)
+class EstimationProblem:
+    """The parts that do not depend on the weights of the equations."""
+
+    base: BaseParameters
+    feasible: FeasibleSet
+    reference: Array  #: what the prior draws bodies to, shape (n,)
+    sizes: Array  #: standard deviation of each joint term's prior; infinite for inertials, (n,)
+    scale: Units
+    prior: Prior = ENTROPIC
+
+    @classmethod
+    def from_reduced(
+        cls,
+        reduced: Reduced,
+        base: BaseParameters,
+        feasible: FeasibleSet,
+        towards: Array | None = None,
+        prior: Prior | None = None,
+    ) -> EstimationProblem:
+        """The problem of a log; `towards` (bodies, 10) replaces the description's inertials."""
+        r, rho, _ = reduced.triangle()
+        scale = problem_units(base.robot, feasible, r @ base.K, rho, torques=True)
+        reference = reference_model(base.robot, scale).delta.copy()
+        if towards is not None:
+            reference[base.robot.inertial_columns] = towards
+        require_consistent_reference(feasible, reference)
+        return cls(base, feasible, reference, term_sizes(reduced, base), scale, prior or ENTROPIC)
+
+    @cached_property
+    def elimination(self) -> Elimination:
+        """Known and tied parameters, out of the problem and back into the answer."""
+        return Elimination.from_equalities(self.feasible).require_consistent()
+
+    @cached_property
+    def free_reference(self) -> Array:
+        """The reference of the free parameters, consistent with known and tied parameters.
+
+        It has the least divergence from the reference. The divergences of all allowed models from
+        the two differ by one constant (Bregman 1967), so that the estimate is the same.
+        """
+        elimination = self.elimination
+        free = self.reference[elimination.roots].copy()
+        bodies = elimination.inside.inertial
+        if not self.feasible.equalities or not bodies.blocks:
+            return free
+        unit = self.scale.parameters[elimination.roots]
+        start = free
+        if not bodies.contains_strictly(free):
+            scale = constraint_units(bodies, self.scale.mass, self.scale.length, unit)
+            start = interior_point(bodies, scale, free)
+        moving = np.unique(np.concatenate([b.columns for b in bodies.blocks]))
+        directions = (elimination.T * unit)[:, moving]
+        nearest = project_by_divergence(
+            self.feasible.inertial, self.expand(start), directions, self.reference
+        )
+        free[moving] = nearest[elimination.roots][moving]
+        return free
+
+    def problem(self, r: Array, rho: Array, weight: float) -> tuple[EntropicProblem, float]:
+        """The problem for these whitened equations, ties substituted, and the divergence's weight.
+
+        Quadratic terms of a prior are rows of the equations.
+        """
+        terms = np.flatnonzero(np.isfinite(self.sizes))
+        pull = np.zeros((len(terms), self.feasible.size))
+        pull[np.arange(len(terms)), terms] = 1.0 / self.sizes[terms]
+        rows, target = self.prior.rows(self.base.robot, self.reference, self.scale, weight)
+        every = np.vstack([r @ self.base.K, pull, rows])
+        right = np.concatenate([rho, np.zeros(len(terms)), target])
+        elimination = self.elimination
+        return EntropicProblem(
+            every @ elimination.T,
+            right - every @ elimination.fixed,
+            elimination.inside,
+            self.free_reference,
+            self.scale.parameters[elimination.roots],
+        ), self.prior.divergence(weight)
+
+    def program(self, triangle: tuple[Array, Array], weight: float) -> Program:
+        """The problem in CVXPY, over the free parameters."""
+        problem, divergence = self.problem(*triangle, weight)
+        p = problems.unknowns(self.elimination.inside, self.elimination.units(self.scale))
+        return problems.entropic_least_squares(
+            problem.A, problem.b, divergence, problem.reference, p
+        )
+
+    def reduce(self, delta: Array) -> Array:
+        """The entries that ties leave free."""
+        return delta[self.elimination.roots]
+
+    def expand(self, free: Array) -> Array:
+        """All standard parameters from the free ones."""
+        return self.elimination.expand(free)
+
+    def full_covariance(self, covariance: Array) -> Array:
+        """Covariance of all standard parameters from that of the free ones."""
+        return np.asarray(self.elimination.T @ covariance @ self.elimination.T.T)
+
+    def covariance(
+        self, triangle: tuple[Array, Array, float], delta: Array, weight: float, believed: float
+    ) -> Array:
+        """Covariance of the standard parameters delta (n,), with the prior believed at a weight."""
+        objective, _ = self.problem(*triangle[:2], weight)
+        free = self.prior.covariance(objective, self.reduce(delta), weight, believed)
+        return self.full_covariance(free)
+
+    def estimate_noise(
+        self, reduced: Reduced, weight: float, start: Array, folds: Sequence[int] | None = None
+    ) -> Noise:
+        """The noise of a log around the estimate with the prior."""
+        K, minimiser = self.base.K, Minimiser(self, weight, start)
+
+        def solver(r: Array, rho: Array) -> tuple[Array, Array]:
+            minimum, problem, divergence = minimiser.solve(r, rho)
+            covariance = self.full_covariance(
+                problem.unit_noise_covariance(minimum.delta, divergence)
+            )
+            return K @ self.expand(minimum.delta), K @ covariance @ K.T
+
+        return estimate_noise(reduced, solver, folds)[0]
+
+
+@dataclass(eq=False)
+class Minimiser:
+    """Minima for similar equations one after another, each sought from the one before."""
+
+    problem: EstimationProblem
+    weight: float  #: of the prior
+    start: Array  #: a strictly feasible model, shape (n,)
+    solver: Any = None  #: of the CVXPY program, where Newton's method does not suffice
+    _near: Array | None = None
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether no problem was solved yet."""
+        return self._near is None
+
+    def solve(self, r: Array, rho: Array) -> tuple[Minimum, EntropicProblem, float]:
+        """The minimum over the free parameters, without constraints that are not affine.
+
+        Also the problem that it solves, and the divergence's weight in it. The caller has to check
+        its gap: `minimum` does.
+        """
+        problem, divergence = self.problem.problem(r, rho, self.weight)
+        if self._near is None:
+            path = problem.path(self.problem.reduce(self.start), divergence)
+        else:
+            path = problem.path(self._near, divergence, BARRIERS[-RESUMED_BARRIERS:])
+        self._near = path[-min(RESUMED_BARRIERS, len(path))].delta
+        return path[-1], problem, divergence
+
+    def minimum(self, r: Array, rho: Array) -> Minimum:
+        """The verified minimum over all standard parameters, with a bound of its gap.
+
+        Raises SolverError: neither Newton's method nor a solver of the program reaches this gap.
+        """
+        minimum, problem, divergence = self.solve(r, rho)
+        if not _is_close(minimum, problem, divergence):
+            minimum = self._from_program(r, rho, problem, divergence)
+        delta = self.problem.expand(minimum.delta)
+        convex = problem.feasible.convex
+        if not all(c.is_satisfied(minimum.delta) for c in convex):
+            return self._within_convex(r, rho, problem, divergence)
+        return replace(minimum, delta=delta)
+
+    def _solver_point(self, r: Array, rho: Array, feasible: FeasibleSet) -> Array:
+        """The free parameters of the program in CVXPY, drawn strictly inside."""
+        program = self.problem.program((r, rho), self.weight)
+
+        def judge(raw: solve.SolverAnswer) -> solve.Judgement:
+            cost = float(program.problem.value)
+            return solve.Judgement(
+                np.isfinite(cost), True, cost, "taken, and moved inside the feasible set"
+            )
+
+        raw, attempts = solve.solve_verified(program, judge, self.solver)
+        if raw is None:
+            raise solve.solver_error("no solver gave a model for this problem", attempts)
+        point = raw.x[: len(feasible.names)] * program.parameters.scale.parameters
+        return nearest_inside(feasible, point, self.problem.reduce(self.start))
+
+    def _from_program(
+        self, r: Array, rho: Array, problem: EntropicProblem, divergence: float
+    ) -> Minimum:
+        """Newton's method from a solver's point."""
+        affine = replace(problem.feasible, convex=())
+        point = self._solver_point(r, rho, affine)
+        minimum = problem.path(point, divergence, BARRIERS[-1:])[-1]
+        if not _is_close(minimum, problem, divergence):
+            raise solve.solver_error(
+                "the minimum of this problem was not found: the best answer may be "
+                f"{minimum.gap:.1g} above it in units of the whitened residual; the prior is too "
+                "strong for this log, or constraints leave hardly any room: lower prior_weight or "
+                "widen them",
+                (),
+            )
+        return minimum
+
+    def _within_convex(
+        self, r: Array, rho: Array, problem: EntropicProblem, divergence: float
+    ) -> Minimum:
+        """The minimum with constraints that are not affine: a solver's, bounded by tangents.
+
+        Every convex constraint lies within its tangent half-space at the answer, so the minimum
+        over the half-spaces, which Newton's method finds, is a lower bound.
+        """
+        point = self._solver_point(r, rho, problem.feasible)
+        tangents = [t for c in problem.feasible.convex for t in _tangents(c, point)]
+        linear = (*problem.feasible.linear, *tangents)
+        outer = replace(problem, feasible=replace(problem.feasible, linear=linear, convex=()))
+        start = self.problem.reduce(self.start)
+        bound = outer.minimise(start, divergence)
+        least = outer.cost(bound.delta, divergence) - bound.gap
+        gap = max(problem.cost(point, divergence) - least, 0.0)
+        return Minimum(self.problem.expand(point), gap, bound.steps, "converged")
+
+
+def _is_close(minimum: Minimum, problem: EntropicProblem, divergence: float) -> bool:
+    """Whether a minimum is close enough to be an answer."""
+    cost = abs(problem.cost(minimum.delta, divergence))
+    return minimum.gap <= max(MAX_GAP, MAX_GAP_SHARE * cost)
+
+
+def _tangents(constraint: Any, point: Array) -> list[Linear]:
+    """Half-spaces that hold wherever a convex constraint ``values <= 0`` does."""
+    columns = np.arange(len(point))
+    return [
+        Linear(constraint.name, columns, -slope, float(slope @ point - value))
+        for slope, value in zip(
+            constraint.gradient(point), np.atleast_1d(constraint.values(point)), strict=True
+        )
+    ]
+
+
+def require_consistent_reference(feasible: FeasibleSet, reference: Array) -> None:
+    """Raise InputError if a body of the reference (n,) is not a positive mass distribution."""
+    blocks = feasible.inertial.blocks
+    broken = [b.name for b in blocks if np.linalg.eigvalsh(b.matrix(reference))[0] <= 0]
+    if broken:
+        raise InputError(
+            f"the reference is physically inconsistent: correct the {broken[0]} first "
+            "(feasid.correct), or take another reference",
+            broken=tuple(broken),
+        )
+
+
+def term_sizes(reduced: Reduced, base: BaseParameters) -> Array:
+    """For every joint term the value that alone would explain its joints' torques, shape (n,)."""
+    robot = base.robot
+    out = np.full(robot.size, np.inf)
+    place = {int(c): k for k, c in enumerate(base.independent)}
+    for drive in range(len(robot.drives)):
+        for column in robot.drive_columns(drive).values():
+            k = place.get(column, -1)
+            squares = torque = 0.0
+            for support, triangle in zip(reduced.supports, reduced.triangles, strict=True):
+                if k in support:
+                    squares += float(np.sum(triangle[:, support.index(k)] ** 2))
+                    torque += float(np.sum(triangle[:, -1] ** 2))
+            if squares > 0 and torque > 0:
+                out[column] = np.sqrt(torque / squares)
+    return out

@@ -1,0 +1,422 @@
+"""Reducing one log or many: in this process, in others of this machine, or on a Dask cluster.
+
+Every log becomes about a megabyte of reduced data, and reduced data add, so processes share only a
+tree of additions. A process keeps the parts that wait for their sibling, at most one per level of
+the tree. A log that fails, or whose worker process dies twice, is reported; the others are kept.
+With a folder of checkpoints, interrupted work continues with bit-identical results: each log's
+result is kept by the content of the log, and they are added in the same order.
+
+Workers are plain Python processes that import this module and nothing of the caller's script, so a
+script needs no ``if __name__ == "__main__"``. They take pickled logs from standard input, where
+the end of file ends them, and one that dies takes one log with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Lock, Semaphore, Thread
+from typing import IO, Any, TypeAlias
+
+import numpy as np
+
+import feasid
+from feasid.core.files import is_folder, is_regular, write_atomically
+from feasid.core.notes import Note
+from feasid.core.threads import VARIABLES
+from feasid.errors import FeasidError, LogError, NotEnoughDataError, OutputError
+from feasid.logs.motion import Motion, MotionTally
+from feasid.logs.recording import Recording, content_digest, hashable_key
+from feasid.identification.regression.equations import EquationReducer
+from feasid.identification.regression.triangle import FILE_VERSION, Reduced, Reducer, fingerprint_of
+from feasid.robot.description import Robot
+
+BOOT = (
+    "import pickle, sys\n"
+    "sys.path[:] = pickle.load(sys.stdin.buffer)\n"
+    "from feasid.identification.regression.parallel import serve_jobs\n"
+    "serve_jobs(sys.stdin.buffer)\n"
+)
+
+PACKAGE_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(feasid.__file__)))
+"""Where feasid is imported from."""
+
+TRIES = 2
+"""Number of attempts for a log whose worker died, because another log may have been the cause."""
+
+AHEAD = 2
+"""Results per worker that may wait for delivery; a worker that dies loses no more than these."""
+
+BLOCK = 31 * 2**20
+"""Released at the start, it teaches glibc to keep blocks of its size for other arrays [bytes]."""
+
+Job = Callable[[Any], Any]
+
+
+def run_jobs(job: Job, logs: Sequence[Any], workers: int) -> Iterator[tuple[int, Any]]:
+    """Yield (number of the log, result) as they come; dead workers give a `LogError`."""
+    waiting: SimpleQueue[int] = SimpleQueue()
+    for k in range(len(logs)):
+        waiting.put(k)
+    done: SimpleQueue[tuple[int, Any]] = SimpleQueue()
+    count = min(workers, len(logs))
+    room = Semaphore(AHEAD * count)
+    crew = [_Worker(job, logs, waiting, done, room) for _ in range(count)]
+    threads = [Thread(target=worker.run, daemon=True) for worker in crew]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in logs:
+            yield done.get()
+            room.release()
+    finally:
+        for worker in crew:
+            worker.stop()
+        for thread in threads:
+            thread.join()
+
+
+class _Worker:
+    """One process at a time, and the thread that feeds it."""
+
+    def __init__(
+        self,
+        job: Job,
+        logs: Sequence[Any],
+        waiting: SimpleQueue[int],
+        done: SimpleQueue[tuple[int, Any]],
+        room: Semaphore,
+    ) -> None:
+        self.job, self.logs = job, logs
+        self.waiting, self.done, self.room = waiting, done, room
+        self.process: subprocess.Popen[bytes] | None = None
+        self.stopped = False
+        self.lock = Lock()
+
+    def run(self) -> None:
+        with suppress(Empty):
+            while self.room.acquire() and not self.stopped:
+                k = self.waiting.get_nowait()
+                self.done.put((k, self._result_of_log(k)))
+        self._kill()
+
+    def stop(self) -> None:
+        """Call it from another thread: running processes are killed, and no new one is started."""
+        with self.lock:
+            self.stopped = True
+            self.room.release()
+            if self.process is not None:
+                self.process.kill()
+
+    def _result_of_log(self, k: int) -> Any:
+        status: int | None = None
+        for _ in range(TRIES):
+            try:
+                return self._request(self.logs[k])
+            except (EOFError, OSError, pickle.UnpicklingError):
+                status = self._kill()
+            except Exception as error:  # what cannot be pickled
+                return LogError(f"cannot be given to a worker process: {error}")
+        return LogError(f"its worker process died {TRIES} times (exit status {status})")
+
+    def _request(self, log: Any) -> Any:
+        """Send a log to the process, which is started if need be, and return its answer."""
+        content = pickle.dumps(log)
+        with self.lock:
+            if self.stopped:
+                raise EOFError
+            self.process = self.process or start_worker(self.job)
+        process = self.process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(content)
+        process.stdin.flush()
+        return pickle.load(process.stdout)
+
+    def _kill(self) -> int | None:
+        """Kill the process and return its exit status."""
+        process, self.process = self.process, None
+        if process is None:
+            return None
+        process.kill()
+        status = process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+        return status
+
+
+def start_worker(job: Job) -> subprocess.Popen[bytes]:
+    """Start a process and send it its job; Ctrl-C does not reach its session.
+
+    It does not import from relative folders, so modules in the folder of the logs are not executed.
+    """
+    folders = [folder for folder in sys.path if os.path.isabs(folder)]
+    if PACKAGE_FOLDER not in folders:
+        folders.insert(0, PACKAGE_FOLDER)
+    head = pickle.dumps(folders) + pickle.dumps(job)
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-c", BOOT],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**dict.fromkeys(VARIABLES, "1"), **os.environ},
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    process.stdin.write(head)
+    return process
+
+
+def serve_jobs(tasks: IO[bytes]) -> None:
+    """Apply the job to every log that arrives, until the input ends or the reader is gone."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what anybody prints is no answer
+    job = pickle.load(tasks)
+    np.empty(BLOCK, np.uint8)  # else a sixth of the time goes into pages given back and taken anew
+    with suppress(EOFError, BrokenPipeError):
+        while True:
+            log = pickle.load(tasks)
+            pickle.dump(job(log), answers)
+            answers.flush()
+
+
+CHECKPOINT_SUFFIX = ".part"
+
+Source: TypeAlias = "Recording | Reduced"
+
+
+@dataclass(frozen=True, eq=False)
+class LogTask:
+    """A log and how it is read."""
+
+    source: Source
+    options: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The path of a source that was given as a path."""
+        return self.source.name if isinstance(self.source, Recording) else ""
+
+
+def reduce_task(
+    task: LogTask,
+    robot: Robot,
+    columns: Sequence[int],
+    measured: Sequence[str] | None = None,
+    folder: Path | None = None,
+) -> Reduced:
+    """Reduce one log, or read what it gave before with this robot and these options.
+
+    The torques of joints that are not `measured` are not read; `folder`: of checkpoints.
+    """
+    if isinstance(task.source, Reduced):
+        return task.source
+    checkpoint = None
+    if folder is not None and not hasattr(task.source.source, "dask"):
+        options = hashable_key({**task.options, "measured": measured})
+        digest = content_digest(task.source)
+        meaning = FILE_VERSION, fingerprint_of(robot, columns), digest, options
+        name = hashlib.sha256(repr(meaning).encode()).hexdigest()
+        checkpoint = folder / f"{name}{CHECKPOINT_SUFFIX}"
+        if is_regular(checkpoint):
+            with suppress(FeasidError):  # damaged: it is made again
+                return Reduced.load(checkpoint)
+    torque = True if measured is None else measured
+    motions = task.source.motions(robot, torque=torque, **task.options)
+    reduced = reduce_motions(motions, robot, columns)
+    if source := Path(task.name).name:
+        reduced = replace(reduced, sources=(source,), digests=(content_digest(task.source),))
+    if checkpoint is not None:
+        write_atomically(checkpoint, reduced.to_bytes(), overwrite=True, noted=False)
+    return reduced
+
+
+def reduce_motions(motions: Iterable[Motion], robot: Robot, columns: Sequence[int]) -> Reduced:
+    """Reduce prepared runs, a whole log or piece after piece."""
+    reducer: Reducer | EquationReducer = Reducer(robot, columns)
+    tally, power = MotionTally(), np.zeros(robot.dof)
+    for motion in motions:
+        if motion.filtering == "equations" and motion.cutoff and isinstance(reducer, Reducer):
+            free = any(run.free is not None for run in motion.runs)
+            reducer = EquationReducer(robot, columns, motion.cutoff, free)
+        for run in motion.runs:
+            if isinstance(reducer, EquationReducer):
+                reducer.add(run)
+            else:
+                reducer.add(run.q, run.dq, run.ddq, run.tau)
+                power += 0.0 if run.applied is None else np.sum(run.applied**2, axis=0)
+        tally.count(motion)
+    if isinstance(reducer, EquationReducer):
+        return reducer.result(tally.notes)
+    if not reducer.samples:
+        raise NotEnoughDataError(f"no usable samples: {', '.join(tally.notes)}")
+    found = reducer.result(tally.notes, tally.cutoff)
+    return replace(found, power=power) if power.any() else found
+
+
+def make_checkpoint_folder(folder: Path, fresh: bool) -> None:
+    """Make the folder; when `fresh`, nothing in it is used again."""
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot make {folder}: {error.strerror}", path=str(folder)) from error
+    if fresh:
+        _remove_unfinished_files(folder)
+
+
+def remove_checkpoints(folder: Path) -> None:
+    """Remove the folder; files of others in it stay."""
+    if is_folder(folder):
+        _remove_unfinished_files(folder)
+        with suppress(OSError):
+            folder.rmdir()
+
+
+def count_checkpoints(folder: Path) -> int:
+    """Number of logs with results in the folder."""
+    return len(list(folder.glob(f"*{CHECKPOINT_SUFFIX}")))
+
+
+def _remove_unfinished_files(folder: Path) -> None:
+    for part in folder.glob(f"*{CHECKPOINT_SUFFIX}"):
+        with suppress(OSError):
+            part.unlink()
+
+
+ReduceJob = Callable[[Any], Reduced]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class LogFailure:
+    """A log that could not be reduced, and why."""
+
+    log: str
+    message: str
+
+
+@dataclass(frozen=True)
+class FleetSum:
+    """The sum of what was reduced (None when nothing was), and what failed."""
+
+    total: Reduced | None
+    failed: tuple[LogFailure, ...]
+
+    def require_total(self, on_error: str) -> Reduced:
+        """The sum; failures are an error, or with ``on_error="skip"`` notes.
+
+        Raises LogError: with attributes ``failed`` and ``partial``, the sum of the others.
+        """
+        listed = "; ".join(f"{f.log}: {f.message}" for f in self.failed)
+        if self.total is None or (self.failed and on_error != "skip"):
+            remark = "" if self.total is None else " (error.partial holds the others)"
+            raise LogError(
+                f"{len(self.failed)} log(s) failed{remark}: {listed}",
+                failed=self.failed,
+                partial=self.total,
+            )
+        if not self.failed:
+            return self.total
+        text = f"{len(self.failed)} log(s) left out: {listed}"
+        return self.total.with_notes(Note(text, "failed", logs=[f.log for f in self.failed]))
+
+
+def reduce_all(
+    job: ReduceJob,
+    logs: Sequence[Any],
+    *,
+    workers: int = 1,
+    client: Any = None,
+    progress: Progress | None = None,
+) -> FleetSum:
+    """Apply `job` to every log and add the results; `progress` is called with (done, all)."""
+    tree = _Tree(len(logs))
+    failed: list[tuple[int, LogFailure]] = []
+    for done, (k, result) in enumerate(_run_all(job, logs, workers, client), start=1):
+        tree.add(k, result if isinstance(result, Reduced) else None)
+        if not isinstance(result, Reduced):
+            name = str(getattr(logs[k], "name", "")) or f"log {k + 1}"
+            failed.append((k, LogFailure(name, str(result))))
+        if progress is not None:
+            progress(done, len(logs))
+    failed.sort(key=lambda item: item[0])
+    return FleetSum(tree.total, tuple(f for _, f in failed))
+
+
+class _Tree:
+    """A balanced sum in the order of the logs, the same bits whatever finishes first."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.waiting: dict[tuple[int, int], Reduced | None] = {}
+        self.total: Reduced | None = None
+
+    def add(self, k: int, part: Reduced | None) -> None:
+        """Add log `k` (None: it failed) and all sums that it completes."""
+        level, width = 0, self.count
+        while width > 1:
+            if k ^ 1 < width:
+                if (level, k ^ 1) not in self.waiting:
+                    self.waiting[level, k] = part
+                    return
+                sibling = self.waiting.pop((level, k ^ 1))
+                left, right = (sibling, part) if k % 2 else (part, sibling)
+                part = left + right if left is not None and right is not None else left or right
+            level, k, width = level + 1, k // 2, (width + 1) // 2
+        self.total = part
+
+
+def _run_all(
+    job: ReduceJob, logs: Sequence[Any], workers: int, client: Any
+) -> Iterator[tuple[int, Reduced | Exception]]:
+    if client is not None:
+        yield from _run_on_cluster(job, logs, client)
+    elif workers > 1 and len(logs) > 1:
+        yield from run_jobs(partial(result_or_error, job), logs, workers)
+    else:
+        for k, log in enumerate(logs):
+            yield k, result_or_error(job, log)
+
+
+def result_or_error(job: ReduceJob, log: Any) -> Reduced | Exception:
+    """The job's result, or the error that this log raised."""
+    try:
+        return job(log)
+    except (FeasidError, OSError, MemoryError) as error:
+        return LogError(str(error)) if isinstance(error, FeasidError) else error
+
+
+def _run_on_cluster(
+    job: ReduceJob, logs: Sequence[Any], client: Any
+) -> Iterator[tuple[int, Reduced | Exception]]:
+    completed: Any = import_module("distributed").as_completed
+    places: dict[Any, int] = {}
+    queue = completed([])
+
+    def submit(k: int) -> None:
+        future = client.submit(result_or_error, job, logs[k], pure=False)
+        places[future.key] = k
+        queue.add(future)
+
+    following = iter(range(len(logs)))
+    for k in islice(following, AHEAD * max(1, sum(client.nthreads().values()))):
+        submit(k)
+    for future in queue:  # which is let go here, so that no worker keeps what was delivered
+        k, finished = places.pop(future.key), future.status == "finished"
+        result = future.result() if finished else LogError(f"its worker died: {future.exception()}")
+        del future
+        for another in islice(following, 1):
+            submit(another)
+        yield k, result

@@ -1,0 +1,379 @@
+"""From logs of any kind to reduced data: each log is read once and added to triangles.
+
+`restrict_terms` and `without_rows` change reduced data without reading a log again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+
+import numpy as np
+
+from feasid.core.arguments import checked
+from feasid.core.arrays import Array, Mask
+from feasid.core.notes import Note
+from feasid.core.threads import one_thread
+from feasid.errors import FeasidError, InputError, NotEnoughDataError
+from feasid.robot.formats.fit_robot import (
+    CandidateTerms,
+    resolve_robot,
+    with_fit_terms,
+    with_shared_motors,
+    without_unmeasured_terms,
+)
+from feasid.parameters.identifiability.base import BaseParameters, base_parameters
+from feasid.logs.read.arrays import is_tuple_of_arrays
+from feasid.logs.read.formats import is_reduced
+from feasid.logs.recording import Recording, find_missing_torques
+from feasid.core.options.complete import check_options, document_options, select_options
+from feasid.core.options.tables import (
+    FitOptions,
+    LoadOptions,
+    LogOptions,
+    MeasuredOptions,
+    ReduceOptions,
+    TermOptions,
+)
+from feasid.identification.regression.duplicates import refuse_repeated_logs
+from feasid.identification.regression.folds import Strata, triangularise
+from feasid.identification.regression.parallel import LogTask, Progress, Source, reduce_all, reduce_task
+from feasid.identification.regression.triangle import Reduced, fingerprint_of
+from feasid.robot.description import Robot
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from distributed import Client
+
+Log: TypeAlias = "pd.DataFrame | Mapping[str, Any] | str | Path | Recording"
+
+
+@checked
+@document_options(ReduceOptions)
+@one_thread()
+def reduce(
+    data: Log | Reduced | Sequence[Log | Reduced],
+    robot: Robot | str | Path | None = None,
+    *,
+    base: BaseParameters | None = None,
+    workers: int = 1,
+    client: Client | None = None,
+    on_error: str = "raise",
+    progress: Progress | None = None,
+    checkpoints: str | Path | None = None,
+    **options: Unpack[ReduceOptions],
+) -> Reduced:
+    """Reduce a log, or many, to one small triangle per joint; see `Reduced`.
+
+    Parameters
+    ----------
+    data : DataFrame, mapping of arrays, path, Reduced, Dask DataFrame, or a sequence of these
+        Parquet files are streamed and may be larger than memory. Every partition of a Dask
+        DataFrame is prepared by itself, so it should hold whole runs.
+    robot : Robot or path, optional
+        Default ``data.attrs["robot"]``. Joint terms are added as in `feasid.fit`.
+    base : BaseParameters, optional
+        Default those of the robot with its joint terms.
+    workers : int
+        Number of processes on this machine that share several logs.
+    client : dask.distributed.Client, optional
+        Share the logs on this cluster instead.
+    on_error : {"raise", "skip"}
+        Whether a log that cannot be used raises an error (``error.partial`` has the sum of the
+        others) or is skipped with a note.
+    progress : callable, optional
+        Called with (number of finished logs, number of logs) after each log.
+    checkpoints : path, optional
+        A folder that keeps the result of each log. Interrupted work continues from there, with
+        bit-identical results.
+    **options
+        An automatic cut-off is chosen from the first log.
+
+    Returns
+    -------
+    Reduced
+
+    Raises
+    ------
+    LogError, NotEnoughDataError, DescriptionError, InputError
+        The input is not usable; the message names what is wrong.
+    """
+    complete = complete_filter_options(check_options(ReduceOptions, options, "reduce"), "reduce")
+    terms = select_options(TermOptions, complete) | select_options(MeasuredOptions, complete)
+    if base is not None and terms:
+        raise InputError(f"{next(iter(terms))} has no effect with base=, which has its own terms")
+    if on_error not in ("raise", "skip"):
+        raise InputError(f"on_error must be 'raise' or 'skip', not {on_error!r}")
+    sources = open_sources(data)
+    if base is None:
+        described = with_shared_motors(resolve_robot(data, robot), complete.get("couplings"))
+        terms_of_base = terms.get("friction"), terms.get("drive_inertia"), candidate_terms(complete)
+        seen, notes = find_measured_joints(sources, described, complete)
+        base, assumed = base_with_terms(described, sources, *terms_of_base, measured=seen)
+        notes += assumed
+    else:
+        notes = []
+    measured = base.experiment.measured_joints
+    tasks = assign_cutoff(sources, base.robot, select_options(LogOptions, complete), measured)
+    total = reduce_tasks(
+        tasks,
+        base,
+        workers=workers,
+        client=client,
+        progress=progress,
+        on_error=on_error,
+        checkpoints=checkpoints,
+    )
+    return total.with_notes(*notes)
+
+
+def reduce_groups(
+    groups: Sequence[Any],
+    robot: Robot | str | Path | None,
+    options: Mapping[str, Any],
+    function: str,
+) -> tuple[BaseParameters, list[Reduced], list[Note]]:
+    """Logs of one robot in several states, such as without and with a load, reduced alike."""
+    complete = complete_filter_options(check_options(LoadOptions, options, function), function)
+    terms = select_options(TermOptions, complete)
+    sources = [open_sources(data) for data in groups]
+    logs = [log for group in sources for log in group]
+    described = with_shared_motors(resolve_robot(groups[0], robot), terms.get("couplings"))
+    terms_of_base = terms.get("friction"), terms.get("drive_inertia")
+    base, notes = base_with_terms(described, logs, *terms_of_base)
+    tasks = iter(assign_cutoff(logs, base.robot, select_options(LogOptions, complete)))
+    return base, [reduce_tasks([*islice(tasks, len(group))], base) for group in sources], notes
+
+
+def open_sources(data: Any) -> list[Source]:
+    """The single logs: members of a sequence, partitions of a Dask DataFrame, files."""
+    sources = [*_each_log(data)]
+    if not sources:
+        raise NotEnoughDataError("there is no log: the sequence is empty")
+    refuse_repeated_logs(sources)
+    return sources
+
+
+def _each_log(data: Any) -> Iterator[Source]:
+    if isinstance(data, list | tuple) and not is_tuple_of_arrays(data):
+        for item in data:
+            yield from _each_log(item)
+    elif hasattr(data, "to_delayed"):
+        yield from map(Recording.from_source, data.to_delayed())
+    elif isinstance(data, str | Path) and is_reduced(data):
+        yield Reduced.load(data)
+    else:
+        yield data if isinstance(data, Reduced) else Recording.from_source(data)
+
+
+def complete_filter_options(chosen: Mapping[str, Any], function: str) -> dict[str, Any]:
+    """Options of a fit, completed with what is filtered: the equations, unless filtering is off."""
+    if chosen.get("filtering") is not None:
+        return dict(chosen)
+    said = "signals" if chosen.get("cutoff") is False else "equations"
+    return check_options(FitOptions, {**chosen, "filtering": said}, function)
+
+
+def candidate_terms(chosen: Mapping[str, Any]) -> CandidateTerms | None:
+    """The friction terms that may be chosen among later; None where nothing can be."""
+    return CandidateTerms(chosen.get("candidates")) if chosen["filtering"] == "equations" else None
+
+
+def find_measured_joints(
+    sources: Sequence[Source], robot: Robot, chosen: Mapping[str, Any]
+) -> tuple[Sequence[str] | None, list[Note]]:
+    """The joints that are stated as measured, or else those whose torques the first log holds.
+
+    None for all of them, and where reduced data cannot tell; the note names the others, and why.
+    """
+    measured: Sequence[str] | None = chosen.get("measured")
+    if measured is not None:
+        return measured, []
+    for log in sources:
+        if isinstance(log, Reduced):
+            there = measured_rows(log)
+            if there.all() or not there.any() or len(there) != len(robot.joints):
+                return None, []
+            return tuple(j for j, own in zip(robot.joints, there, strict=True) if own), []
+        try:
+            missing = find_missing_torques(log, robot, chosen.get("columns"), chosen.get("topic"))
+        except FeasidError:
+            continue  # reported with its name when its turn comes
+        if not missing:
+            break
+        listed = ", ".join(f"{joint} ({why})" for joint, why in missing.items())
+        note = Note(f"torques that the log does not hold: {listed}", "no-torque", joints=[*missing])
+        return tuple(j for j in robot.joints if j not in missing), [note]
+    return None, []
+
+
+def base_with_terms(
+    robot: Robot,
+    sources: Sequence[Source],
+    friction: Sequence[str] | None = None,
+    drive_inertia: bool | None = None,
+    offer: CandidateTerms | None = None,
+    measured: Sequence[str] | None = None,
+) -> tuple[BaseParameters, list[Note]]:
+    """Base parameters of the robot with the terms that a fit adds, and what was assumed.
+
+    Reduced data already have their terms. Without options, a robot that matches them as it is, or
+    with the usual terms, is used like this.
+    """
+    model, notes = with_fit_terms(robot, friction, drive_inertia, offer)
+    if measured is not None:
+        model, said = without_unmeasured_terms(model, measured)
+        notes += said
+    base = base_parameters(model, measured=measured)
+    done = [s for s in sources if isinstance(s, Reduced)]
+    if done and friction is None and not _belongs_to(done[0], base):
+        for other in (robot, with_fit_terms(robot, None, drive_inertia)[0]):
+            plain = base_parameters(other, measured=measured)
+            if _belongs_to(done[0], plain):
+                return plain, []
+    return base, notes
+
+
+def _belongs_to(reduced: Reduced, base: BaseParameters) -> bool:
+    return reduced.fingerprint == fingerprint_of(base.robot, independent_columns(base))
+
+
+def independent_columns(base: BaseParameters) -> list[int]:
+    """The standard parameters that lead the base parameters."""
+    return [int(c) for c in base.independent]
+
+
+def assign_cutoff(
+    sources: Sequence[Source],
+    robot: Robot,
+    options: Mapping[str, Any],
+    measured: Sequence[str] | None = None,
+) -> list[LogTask]:
+    """Every log with its options: one cut-off for all, the given one or that of the first log."""
+    fresh = [s for s in sources if isinstance(s, Recording)]
+    if len(sources) == 1 or not fresh or options.get("cutoff") is not None:
+        return [LogTask(s, options) for s in sources]
+    known = [s.cutoff for s in sources if isinstance(s, Reduced)]
+    first, cutoff = (None, known[0]) if known else _first_cutoff(fresh, robot, options, measured)
+    same = {**options, "cutoff": False if cutoff is None else cutoff}
+    return [LogTask(s, options if s is first else same) for s in sources]
+
+
+def _first_cutoff(
+    fresh: Sequence[Recording],
+    robot: Robot,
+    options: Mapping[str, Any],
+    measured: Sequence[str] | None,
+) -> tuple[Recording | None, float | None]:
+    for recording in fresh:
+        try:
+            torque = True if measured is None else measured
+            return recording, next(recording.motions(robot, torque=torque, **options)).cutoff
+        except FeasidError:
+            continue  # reported with its name when its turn comes
+    return None, None
+
+
+def reduce_tasks(
+    tasks: Sequence[LogTask],
+    base: BaseParameters,
+    *,
+    workers: int = 1,
+    client: Client | None = None,
+    progress: Progress | None = None,
+    on_error: str = "raise",
+    checkpoints: str | Path | None = None,
+) -> Reduced:
+    """The sum of all logs, verified to belong to the base parameters."""
+    robot, columns = base.robot, independent_columns(base)
+    measured = base.experiment.measured_joints
+    folder = None if checkpoints is None else Path(checkpoints)
+    job = partial(reduce_task, robot=robot, columns=columns, measured=measured, folder=folder)
+    if len(tasks) == 1 and client is None:
+        total = job(tasks[0])
+    else:
+        done = reduce_all(job, tasks, workers=workers, client=client, progress=progress)
+        total = done.require_total(on_error)
+    if not _belongs_to(total, base):
+        raise InputError(
+            "the reduced data belong to another robot, other joint terms or another gravity; "
+            f"they hold {len(total.columns)} base parameters, robot {robot.name!r} has "
+            f"{len(columns)}"
+        )
+    if measured is not None:
+        left = [k for k, j in enumerate(robot.joints) if j not in measured]
+        total = without_rows(total, left)
+    return total if total.robot is not None else replace(total, robot=robot)
+
+
+def restrict_terms(reduced: Reduced, wide: Robot, base: BaseParameters) -> Reduced:
+    """The data of `wide` as the robot of `base`, with fewer joint terms, would have got them."""
+    columns = tuple(int(c) for c in base.independent)
+    change = _column_transformation(reduced, wide, base)
+    supports, maps = [], []
+    for support in reduced.supports:
+        rows = change[list(support)]
+        places = np.flatnonzero(rows.any(axis=0))
+        supports.append(tuple(places.tolist()))
+        maps.append(_extend_by_last_column(rows[:, places]))
+    return replace(
+        reduced,
+        fingerprint=fingerprint_of(base.robot, columns),
+        columns=columns,
+        supports=tuple(supports),
+        triangles=tuple(triangularise(t @ m) for t, m in zip(reduced.triangles, maps, strict=True)),
+        strata=tuple(_transform_strata(s, m) for s, m in zip(reduced.strata, maps, strict=False)),
+        robot=base.robot,
+    )
+
+
+def without_rows(reduced: Reduced, rows: Collection[int]) -> Reduced:
+    """The same data with 0 = 0 in place of the equations of these coordinates."""
+    triangles = tuple(0.0 * t if r in rows else t for r, t in enumerate(reduced.triangles))
+    strata = tuple(s.with_zero_rows() if r in rows else s for r, s in enumerate(reduced.strata))
+    return replace(reduced, triangles=triangles, strata=strata)
+
+
+def measured_rows(reduced: Reduced) -> Mask:
+    """Which coordinates have equations other than 0 = 0, shape (dof,)."""
+    return np.array([t.any() for t in reduced.triangles])
+
+
+def _column_transformation(reduced: Reduced, wide: Robot, base: BaseParameters) -> Array:
+    """The columns of `base` by those of `reduced`: single ones where they are among these."""
+    names = [wide.parameter_names[c] for c in reduced.columns]
+    wanted = [base.robot.parameter_names[c] for c in base.independent]
+    out = np.zeros((len(names), len(wanted)))
+    if set(wanted) <= set(names):
+        out[[names.index(w) for w in wanted], np.arange(len(wanted))] = 1.0
+        return out
+    place = {name: c for c, name in enumerate(wide.parameter_names)}
+    missing = [w for w in wanted if w not in place]
+    if missing:
+        body, symbol = missing[0]
+        raise InputError(f"the reduced data have no column {body}.{symbol}", body=body)
+    whole = base_parameters(wide, measured=base.experiment.measured)
+    return np.asarray(whole.K[:, [place[w] for w in wanted]])
+
+
+def _extend_by_last_column(own: Array) -> Array:
+    """The matrix that changes all entries of a row but the last, which it keeps."""
+    out = np.zeros((own.shape[0] + 1, own.shape[1] + 1))
+    out[:-1, :-1], out[-1, -1] = own, 1.0
+    return out
+
+
+def _transform_strata(strata: Strata, change: Array) -> Strata:
+    """The strata of changed rows."""
+    extended = _extend_by_last_column(change)
+    changed = strata.triangles @ extended
+    return replace(
+        strata,
+        triangles=np.array([[triangularise(t) for t in folds] for folds in changed]),
+        products=extended.T @ strata.products @ extended,
+        raw=triangularise(strata.raw @ change),
+    )

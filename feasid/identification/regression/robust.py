@@ -1,0 +1,191 @@
+"""Robust weights: blocks of a log that fit much worse than the others count less.
+
+A collision, a hand on the arm or a dropped message spoils an interval of time, not single samples,
+so weights are per block of time and joint: iteratively reweighted least squares on reduced data,
+which reads the log once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.core.notes import Note
+from feasid.errors import InputError
+from feasid.logs.derivatives import EQUATION_CUTOFF
+from feasid.logs.motion import Motion
+from feasid.identification.regression.equations import EquationReducer, Equations, GaussianLowPass
+from feasid.identification.regression.folds import sum_strata, triangularise
+from feasid.identification.regression.triangle import Reduced, Reducer
+from feasid.robot.description import Robot
+
+SECONDS = 0.5
+"""Default length of a block [s]."""
+
+HUBER = 2.0
+TUKEY = 5.0
+"""Span residuals, in units of their joint's median, from which Huber's weights fall and at which
+Tukey's vanish. Residuals of clean blocks of filtered signals spread by about a factor of two."""
+
+STEPS = 15
+SETTLED = 1e-3
+"""Iterations at most, and the largest change of a weight at which they end."""
+
+FEWEST = 8
+"""Number of blocks below which a median residual is not reliable."""
+
+SHOWN = 6
+"""Blocks that the notes list."""
+
+
+@dataclass(frozen=True, eq=False)
+class TimeBlock:
+    """One segment of a log: its run, its time [s] and its reduced data."""
+
+    label: str
+    start: float
+    end: float
+    reduced: Reduced
+
+
+def huber(u: Array) -> Array:
+    """Weights min(1, c / u) of squared residuals (Huber 1964)."""
+    return np.asarray(HUBER / np.maximum(u, HUBER))
+
+
+def tukey(u: Array) -> Array:
+    """Weights (1 - (u / c)^2)^2 below c, 0 beyond (Beaton and Tukey 1974)."""
+    return np.asarray(np.where(u < TUKEY, (1 - (u / TUKEY) ** 2) ** 2, 0.0))
+
+
+WEIGHTS: dict[str, Callable[[Array], Array]] = {"huber": huber, "tukey": tukey}
+
+
+def reduce_blocks(
+    motions: Iterable[Motion], robot: Robot, columns: Sequence[int], seconds: float = SECONDS
+) -> list[TimeBlock]:
+    """Cut prepared runs into blocks of time and reduce each by itself."""
+    motions = list(motions)
+    if motions and motions[0].filtering == "equations":
+        return _equation_blocks(motions, robot, columns, seconds)
+    blocks = []
+    for source, run in ((motion, run) for motion in motions for run in motion.runs):
+        if source.cutoff:
+            _check_length(seconds, 1.0 / source.cutoff, source.cutoff)
+        size = max(1, round(seconds * run.rate)) if np.isfinite(run.rate) else len(run)
+        for start in range(0, len(run), size):
+            part = slice(start, min(start + size, len(run)))
+            reducer = Reducer(robot, columns)
+            reducer.add(run.q[part], run.dq[part], run.ddq[part], run.tau[part])
+            first, last = float(run.t[part][0]), float(run.t[part][-1])
+            reduced = reducer.result(source.notes, source.cutoff)
+            blocks.append(TimeBlock(run.label, first, last, reduced))
+    return blocks
+
+
+def _check_length(seconds: float, memory: float, cutoff: float) -> None:
+    """Refuse blocks that share all their samples with their neighbours."""
+    if seconds < memory:
+        least = np.ceil(100 * memory) / 100
+        raise InputError(
+            f"a block of {seconds:g} s is shorter than the filter at {cutoff:g} Hz, whose memory "
+            f"is {memory:.2g} s: give block={least:.2f} or more, or a higher cutoff",
+            block=seconds,
+        )
+
+
+def _equation_blocks(
+    motions: Sequence[Motion], robot: Robot, columns: Sequence[int], seconds: float
+) -> list[TimeBlock]:
+    """Blocks of equations behind their low-pass, each of the kept rows of its own time."""
+    blocks = []
+    for motion in motions:
+        equations = Equations(robot, columns, motion.cutoff or EQUATION_CUTOFF)
+        new_reducer = partial(EquationReducer, robot, columns, equations.cutoff)
+        for run in motion.runs:
+            window = GaussianLowPass(equations.cutoff, run.rate)
+            _check_length(seconds, (2 * window.half_width + 1) / run.rate, equations.cutoff)
+            parts = defaultdict[int, EquationReducer](new_reducer)
+            length = max(seconds, 1.0 / run.rate)
+            for rows in equations.run_rows(run):
+                number = np.floor(rows.t / length).astype(np.int64)
+                for k in dict.fromkeys(number.tolist()):
+                    own = rows.select(number == k)
+                    parts[k].add_rows(own, round(len(own.t) * len(run) / max(len(rows.t), 1)))
+            blocks += [
+                TimeBlock(run.label, k * length, (k + 1) * length, part.result(motion.notes))
+                for k, part in parts.items()
+            ]
+    return blocks
+
+
+def reweight(
+    blocks: Sequence[TimeBlock], kind: str, solve: Callable[[Reduced], Array]
+) -> tuple[Reduced, Array]:
+    """Iterate weights and estimates until they agree.
+
+    `kind`: {"huber", "tukey"}; `solve`: from reduced data to base parameters beta. Returns the
+    weighted equations; (blocks, dof): weight of each block for each joint, 0 to 1.
+    """
+    if len(blocks) < FEWEST:
+        most = sum(b.end - b.start for b in blocks) / (FEWEST + 1)
+        raise InputError(
+            f"robust weights need at least {FEWEST} blocks, the log has {len(blocks)}: give "
+            f"block={np.floor(100 * most) / 100:.2f} or less"
+        )
+    samples = np.array([block.reduced.rows for block in blocks])[:, None]
+    weights = np.ones((len(blocks), len(blocks[0].reduced.triangles)))
+    total = weighted_sum(blocks, weights)
+    for _ in range(STEPS):
+        beta = solve(total)
+        rms = np.array([block.reduced.residuals(beta) for block in blocks]) / np.sqrt(samples)
+        middle = np.median(rms, axis=0)
+        new = WEIGHTS[kind](rms / np.where(middle > 0, middle, np.inf))
+        change = np.abs(new - weights).max()
+        weights = new
+        total = weighted_sum(blocks, weights)
+        if change < SETTLED:
+            break
+    return total, weights
+
+
+def weighted_sum(blocks: Sequence[TimeBlock], weights: Array) -> Reduced:
+    """Sum of reduced data, each row's squared residuals times its block's weight."""
+    parts = [block.reduced for block in blocks]
+    triangles, strata = [], []
+    for r, factors in enumerate(weights.T):
+        weighted = [*zip(factors, parts, strict=True)]
+        stacked = [np.sqrt(w) * part.triangles[r] for w, part in weighted]
+        triangles.append(triangularise(np.vstack(stacked)))
+        if parts[0].strata:
+            strata.append(sum_strata([part.strata[r].with_weight(w) for w, part in weighted]))
+    return replace(
+        parts[0],
+        triangles=tuple(triangles),
+        samples=sum(part.samples for part in parts),
+        rows=sum(part.rows for part in parts),
+        strata=tuple(strata),
+    )
+
+
+def weight_notes(
+    blocks: Sequence[TimeBlock], weights: Array, joints: Sequence[str], kind: str
+) -> list[Note]:
+    """Blocks with reduced weight, the worst first."""
+    low = np.argwhere(weights < 0.5)
+    text = f"{kind} weights: {len(low)} of {weights.size} blocks and joints count less than half"
+    if not len(low):
+        return [Note(text, "robust", less=0)]
+    order = np.argsort([weights[b, j] for b, j in low])[:SHOWN]
+    shown = [
+        f"{joints[j]} {blocks[b].start:.4g}-{blocks[b].end:.4g} s"
+        f"{'' if blocks[b].label == 'log' else f' of run {blocks[b].label}'} ({weights[b, j]:.2g})"
+        for b, j in low[order]
+    ]
+    text = f"{text}: {', '.join(shown)}{', ...' if len(low) > SHOWN else ''}"
+    return [Note(text, "robust", less=len(low))]

@@ -1,0 +1,440 @@
+"""Gains of joint servos from positions and commands, without measured torques.
+
+With ``tau = kp (c(t - d) - q) - kd dq`` the equations of motion are linear and homogeneous in
+gains and dynamics: with e = c(t - d) - q and Y the regressor,
+
+    e_j = Y_j delta / kp_j,    j = 1 .. dof,
+
+where the viscous coefficients of delta hold kd, too. The mass matrix is symmetric and gravity a
+gradient, so that joints that are coupled share one factor (`feasid.servo_scale_groups`): all but
+this factor follows from the log. The factor is the description's unless something was weighed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.core.notes import Note
+from feasid.errors import InputError, LogError
+from feasid.identification.estimation.torque_scale import FACTOR_SHARE
+from feasid.robot.formats.fit_robot import with_fit_terms
+from feasid.parameters.identifiability.base import base_parameters, load_parameters, servo_scale_groups
+from feasid.logs.servo import Servo
+from feasid.identification.regression.reduce import open_sources
+from feasid.robot.description import Robot
+from feasid.identification.servos.equations import EARLIEST, LONGEST_DELAY
+from feasid.identification.servos.laws import GainProblem, LawFit, find_rival
+from feasid.identification.servos.prior import DESCRIPTION, FILE_SHARE, gain_prior, weighing_instructions
+from feasid.identification.servos.rows import CUTOFF, ServoRows, find_limits
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEAST_COUNTS = 2.0
+"""RMS error in encoder counts below which a log says nothing about gains."""
+
+LEAST_SHAPE = 0.07
+"""Least relative standard deviation of the common factor, in addition to the description's common
+error: those of the evidence alone were too small."""
+
+LIMITED = 0.01
+"""Misfit above which torque limits are searched."""
+
+UNTOLD = 0.5
+"""A gain with a larger relative standard deviation counts as not determined by the log."""
+
+DOUBTFUL_MISFIT, ROUNDINGS, LARGEST_MISFIT = 0.01, 5.0, 0.6
+"""A fit is doubtful if the unexplained share of an error exceeds the first number and is so many
+times what the encoder's rounding leaves; above the last number there is no fit. Dead bands,
+elasticity, profiles inside a servo and joints that stick left 1.2 to 70 % and ten and more
+multiples, modelled servos up to 1.3 % and one to three multiples, real ones of hobby arms 20 %."""
+
+LATEST = LONGEST_DELAY - 0.01
+"""A delay from here [s] on is at the end of those that are sought."""
+
+LARGEST_ERROR = 1.0
+"""RMS error [rad] of a turning joint from which a command is not followed at all."""
+
+
+@dataclass(frozen=True, eq=False)
+class ServoFit:
+    """What a log of positions and commands shows of the servos."""
+
+    servo: Servo  #: Servo with which commands are read as torques.
+    #: Shape (dof,): relative standard deviations of the gains, and of their ratios to the mean
+    #: gain.
+    kp_deviations: Array
+    ratio_deviations: Array  #: See `kp_deviations`.
+    #: Shape (dof,): derivative gain and viscous friction, which the log tells in sum only [N m s or
+    #: N s / m].
+    damping: Array
+    damping_deviations: Array  #: See `damping`.
+    factor: float  #: Relative standard deviation of the factor that all gains and parameters share.
+    fixed_by: str  #: What fixed it.
+    #: Joints that share one factor, see `feasid.servo_scale_groups`.
+    groups: tuple[tuple[str, ...], ...]
+    delay_deviation: float  #: [s]
+    misfit: Array  #: Shape (dof,): share of each error that is not explained.
+    rounding: Array  #: Shape (dof,): share that rounding of the positions leaves of it.
+    kept: Array  #: Shape (dof,): share of each joint's rows that was used.
+    weighing: str = ""  #: What to weigh, and how, where only the description fixes the factor.
+    from_log: float = 0.0  #: The part of `factor` that is not the description's common error.
+    #: Gains that the robot's file states, by joint: a prior of `FILE_SHARE`.
+    stated: Mapping[str, float] = field(default_factory=dict)
+    #: Another law of the servo that is about as likely, with other gains; empty for none.
+    other_law: str = ""
+
+    @property
+    def delay(self) -> float:
+        """From the row of a command to its effect, by the log's clock [s]."""
+        return self.servo.delay
+
+    def log_options(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
+        """Options with which the log's commands are read as torques."""
+        return {"servo": self.servo, "cutoff": chosen["cutoff"] or CUTOFF}
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """Per joint: gains with standard deviations in SI; the factor's is in ``kp_std`` too."""
+        import pandas as pd
+
+        kp = np.asarray(self.servo.kp)
+        columns = {
+            "kp": kp,
+            "kp_std": kp * self.kp_deviations,
+            "ratio_std": self.ratio_deviations,
+            "damping": self.damping,
+            "damping_std": self.damping_deviations,
+            "misfit": self.misfit,
+        }
+        columns |= {name: np.asarray(v) for name, v in (self.servo.terms or {}).items()}
+        if self.servo.limit:
+            columns |= {"limit": np.asarray(self.servo.limit), "kd": np.asarray(self.servo.kd)}
+        return pd.DataFrame(columns, index=pd.Index(self.servo.joints, name="joint"))
+
+    def __repr__(self) -> str:
+        return f"{self.table.to_string(float_format='%.4g')}\n" + "\n".join(self.notes)
+
+    @property
+    def notes(self) -> list[Note]:
+        """The uncertainty of gains, their common factor, and what fixed it."""
+        free = "; ".join(", ".join(group) for group in self.groups)
+        worst = float(np.max(self.ratio_deviations))
+        factor = f"{100 * self.factor:.2g} %"
+        if self.fixed_by == DESCRIPTION:
+            factor += (
+                f" ({100 * self.from_log:.2g} % from this log, and {100 * FACTOR_SHARE:.0f} % by "
+                "which masses of a description may be off together)"
+            )
+        damping = "gain" if self.servo.law == "velocity" else "damping"
+        notes = [
+            Note(
+                f"gains and parameters are known up to one common factor of {free}: fixed by "
+                f"{self.fixed_by}, {factor}; ratios of gains to {100 * worst:.2g} %. "
+                "Torques, torque limits, masses, payloads and contact forces carry the factor, "
+                "motion does not",
+                "servo-factor",
+                factor=self.factor,
+                fixed_by=self.fixed_by,
+                ratios=worst,
+            )
+        ]
+        notes += [Note(self.weighing, "servo-weighing")] if self.weighing else []
+        if self.stated:
+            gains = ", ".join(f"{joint} {kp:.3g}" for joint, kp in self.stated.items())
+            text = (
+                f"gains that the file states are taken as known to {100 * FILE_SHARE:.0f} % each "
+                f"(gains= gives trusted ones): {gains}"
+            )
+            notes.append(Note(text, "servo-stated"))
+        if self.servo.law != "current":
+            text = (
+                f"{damping} of the servo and viscous friction: only their sum is known, as viscous "
+                "friction"
+            )
+            notes.append(Note(text, "servo-damping"))
+            text = (
+                f"commands act {1e3 * self.delay:.2f} +- {1e3 * self.delay_deviation:.2g} ms after "
+                "their rows, by the log's own clock"
+            )
+            notes.append(Note(text, "servo-delay", delay=self.delay))
+        shares = ", ".join(f"{100 * k:.0f} %" for k in self.kept)
+        text = f"rows used of each joint, away from its reversals: {shares}"
+        return [*notes, Note(text, "servo-rows"), *self._law_notes(), *self._doubts()]
+
+    def _law_notes(self) -> list[Note]:
+        """Terms and limits that the log's evidence selected."""
+        notes = []
+        if self.servo.terms:
+            names = ", ".join(self.servo.terms)
+            if self.servo.rate_time:
+                names += f" (rate behind a low-pass of {1e3 * self.servo.rate_time:.2g} ms)"
+            if "weight" in self.servo.terms:
+                names += f" ({self.servo.terms['weight'][0]:.2f} of the robot's own is carried)"
+            notes.append(
+                Note(f"terms of the servo that the log's evidence selected: {names}", "servo-terms")
+            )
+        if self.servo.limit:
+            ends = zip(self.servo.joints, self.servo.limit, strict=True)
+            limits = ", ".join(f"{j} {x:.3g} N m or N" for j, x in ends if np.isfinite(x))
+            text = (
+                f"torque limits that the log shows: {limits}; they carry the common factor, and "
+                "closed-loop motion at a limit is hard to predict: record a slower motion that "
+                "stays within them"
+            )
+            notes.append(Note(text, "servo-limit", confirmed=True))
+        return notes
+
+    def _doubts(self) -> list[Note]:
+        """Gains that the log does not determine, another law that it does not exclude, and
+        misfits.
+        """
+        doubts, joints = [], self.servo.joints
+        lost = [j for j, d in zip(joints, self.ratio_deviations, strict=True) if d > UNTOLD]
+        if lost:
+            text = (
+                f"gains that the log does not determine: {', '.join(lost)}; move these joints "
+                "faster, or weigh the robot with a payload"
+            )
+            doubts.append(Note(text, "servo-untold", joints=lost, confirmed=True))
+        if self.other_law:
+            text = (
+                f"the log does not show which further terms the servos have: {self.other_law}; "
+                "record poses at rest and fast motions of all joints, or name the law "
+                "(servo_terms=)"
+            )
+            doubts.append(Note(text, "servo-law", confirmed=True))
+        more = self.misfit > np.maximum(DOUBTFUL_MISFIT, ROUNDINGS * self.rounding)
+        left = {j: float(m) for j, m in zip(joints, self.misfit, strict=True)}
+        if more.any():
+            worst = joints[int(np.argmax(np.where(more, self.misfit, 0.0)))]
+            text = (
+                f"{100 * left[worst]:.2g} % of the error of joint {worst!r} are not explained by "
+                f"tau = kp (cmd - q) - kd dq with terms {[*(self.servo.terms or {})]}: a dead "
+                "band, stiction, backlash, a torque limit, contacts or a profile of speeds inside "
+                "the servo; log the interpolated command, or judge the model by fit.simulate() "
+                "alone"
+            )
+            doubts.append(Note(text, "servo-unexplained", misfits=left, confirmed=True))
+        return doubts
+
+
+def identify_servo(logs: Sequence[Any], robot: Robot, chosen: Mapping[str, Any]) -> ServoFit:
+    """Gains and delay of the servos behind logs of positions and commands.
+
+    `chosen`: `feasid.core.options.tables.FitOptions`, completed. Raises InputError, LogError,
+    NotEnoughDataError: what is wrong with the log, or that a servo does more than is modelled, by
+    name.
+    """
+    model = _require_model(robot, chosen)
+    base = base_parameters(model)
+    law = str(chosen["command"])
+    data = [ServoRows.from_logs(logs, base, law, chosen)]
+    if chosen["loaded"] is not None:
+        shift = load_parameters(base, chosen["load"])
+        data.append(ServoRows.from_logs(open_sources(chosen["loaded"]), base, law, chosen, shift))
+    _refuse_silent(data[0], law)
+    problem = GainProblem(base, tuple(data), gain_prior(base, chosen))
+    best, tried = problem.choose(law, chosen["servo_terms"])
+    if law == "position" and (_is_late(best) or _misfit(problem, best).max() > LIMITED):
+        limits = find_limits(data[0])
+        if limits is not None:
+            limited = replace(problem, limits=limits)
+            other, others = limited.choose(law, chosen["servo_terms"])
+            if other.equations.noise_score < best.equations.noise_score:
+                problem, best, tried = limited, other, others
+    _refuse_unexplained(problem, best)
+    return _servo_fit(problem, best, find_rival(best, tried))
+
+
+def _require_model(robot: Robot, chosen: Mapping[str, Any]) -> Robot:
+    """The robot with the joint terms that the gains are identified with."""
+    if (
+        robot.dof != len(robot.bodies)
+        or not robot.is_tree
+        or any(len(d.coupling) > 1 for d in robot.drives)
+    ):
+        raise InputError(
+            "commands identify gains of joints that move by themselves, with one degree of freedom "
+            f"each; robot {robot.name!r} has coupled joints or drives, or a floating base: fit "
+            "measured torques"
+        )
+    for name in ("measured", "transmission"):
+        if chosen[name] is not None:
+            raise InputError(
+                f"{name} applies to torques, and command to logs without torques", option=name
+            )
+    if chosen["delay"]:
+        raise InputError("delay is of torques; that of commands is identified", option="delay")
+    if chosen["servo"] is not None:
+        raise InputError(
+            "servo= states the gains that command= identifies: pass one of them", option="servo"
+        )
+    if (chosen["loaded"] is None) != (chosen["load"] is None):
+        raise InputError(
+            "a known load needs both loaded= (a log with it) and load= (its parameters)"
+        )
+    if chosen["filtering"] != "equations":
+        raise InputError("commands need filtered equations: leave filtering and cutoff=False out",
+                         option="filtering")  # fmt: skip
+    if chosen["drive_inertia"] is False:  # the gain takes its place, and the fit looks good
+        raise InputError(
+            "gains of commands are wrong without drive inertia: leave drive_inertia=False out",
+            option="drive_inertia",
+        )
+    model, _ = with_fit_terms(robot, chosen["friction"], chosen["drive_inertia"])
+    damped = {joint for d in model.drives if "fv" in d.symbols for joint in d.coupling}
+    if lacking := [joint for joint in model.joints if joint not in damped]:
+        raise InputError(f"joint {lacking[0]!r} has no viscous friction, which holds the servo's "
+                         "damping: friction must name viscous", option="friction")  # fmt: skip
+    return model
+
+
+def _servo_fit(problem: GainProblem, best: LawFit, rival: LawFit | None) -> ServoFit:
+    """Gains with standard deviations and the origin of the common factor."""
+    robot, prior, equations = problem.base.robot, problem.prior, best.equations
+    posterior, law, limits = best.posterior, best.law, problem.limits
+    n, (lags, delay_deviation) = robot.dof, equations.lags
+    covariance, gains = posterior.covariance, np.exp(posterior.logs)
+    log_part = float(np.sqrt(covariance.mean()))
+    described = prior.fixed_by == DESCRIPTION
+    shape = max(log_part, LEAST_SHAPE) if described else log_part
+    factor = float(np.hypot(shape, FACTOR_SHARE)) if described else shape
+    spread = np.eye(n) - 1.0 / n
+    more = factor**2 - log_part**2
+    drives = [robot.drive_columns(k)["fv"] for k in range(n)]
+    parameters = _standard_parameters(problem, posterior.delta)
+    deviations = _standard_parameters(problem, posterior.spread)
+    _, factors = equations.unexplained(prior.unknowns @ posterior.delta, posterior.logs)
+    terms = {t: tuple(x.tolist()) for t, x in zip(law.terms, factors, strict=True)}
+    carried: tuple[float, ...] = ()
+    if law.share:
+        terms["weight"] = (law.share,) * n
+        carried = tuple(parameters[robot.inertial_columns.ravel()].tolist())
+    ends = (np.zeros(0),) * 2 if limits is None else (gains * limits.error, gains * limits.damping)
+    groups = servo_scale_groups(robot)
+    servo = Servo(
+        robot.joints,
+        tuple(gains.tolist()),
+        float(lags[0]),
+        law.kind,
+        terms,
+        tuple(ends[0].tolist()),
+        tuple(ends[1].tolist()),
+        float(lags[1]) if "rate" in law.terms else 0.0,
+        carried,
+    )
+    steps = [s for group in groups for s in weighing_instructions(robot, group)]
+    return ServoFit(
+        servo,
+        np.sqrt(np.diag(covariance) + more),
+        np.sqrt(np.diag(spread @ covariance @ spread)),
+        parameters[drives],
+        # kp (cmd(t - delay) - q): a delay off by d acts as a damping that is off by kp d.
+        np.sqrt(
+            deviations[drives] ** 2
+            + more * parameters[drives] ** 2
+            + (gains * delay_deviation) ** 2
+        ),
+        factor,
+        prior.fixed_by,
+        groups,
+        delay_deviation,
+        _misfit(problem, best),
+        problem.data[0].rounding_share(float(lags[0]), limits),
+        problem.data[0].use.mean(axis=0),
+        " ".join(steps) if described else "",
+        shape,
+        {robot.joints[j]: kp for j, (kp, _) in prior.stated.items()},
+        "" if rival is None else _compared(best, rival),
+    )
+
+
+def _compared(best: LawFit, rival: LawFit) -> str:
+    """Gains by another law."""
+    times = np.exp(rival.mean_log - best.mean_log)
+    return f"{rival.law} is about as likely as {best.law}, with gains {times:.2g} times these"
+
+
+def _standard_parameters(problem: GainProblem, values: Array) -> Array:
+    """Standard parameters of the unknowns; those that base parameters leave out are zero."""
+    base = problem.base
+    if len(values) == base.robot.size:
+        return values
+    out = np.zeros(base.robot.size)
+    out[[int(c) for c in base.independent]] = values
+    return out
+
+
+def _misfit(problem: GainProblem, found: LawFit) -> Array:
+    """Unexplained share of each joint's error, (dof,)."""
+    beta = problem.prior.unknowns @ found.posterior.delta
+    return found.equations.unexplained(beta, found.posterior.logs)[0]
+
+
+def _is_late(found: LawFit) -> bool:
+    """Whether commands seem to act before they are given, or implausibly late."""
+    return found.law.kind != "current" and not EARLIEST < found.equations.lags[0][0] < LATEST
+
+
+def _refuse_silent(rows: ServoRows, law: str) -> None:
+    """Reject commands that do not determine gains."""
+    if law != "position":
+        return
+    for j, joint in enumerate(rows.robot.joints):
+        e = np.concatenate([s.commands[:, j] - s.q[:, j] for s in rows.stretches])
+        rms, count = float(np.sqrt(np.mean(e**2))), rows.counts[j]
+        still = 1e-9 * max(float(np.ptp(s.q[:, j])) for s in rows.stretches)
+        ahead = np.concatenate([s.commands[:-1, j] - s.q[1:, j] for s in rows.stretches])
+        if rms <= still or np.sqrt(np.mean(ahead**2)) <= still:
+            raise LogError(
+                f"the commands of joint {joint!r} (cmd_{joint}) are its own positions: a state was "
+                "logged in the place of the command; log what was sent to the servo",
+                joint=joint,
+                column=f"cmd_{joint}",
+            )
+        if rms > LARGEST_ERROR and rows.robot.bodies[j].motion[:3].any():
+            raise LogError(
+                f"joint {joint!r} does not follow its commands (cmd_{joint}): they differ by "
+                f"{rms:.2g} rad RMS, whole turns aside; correct the unit (units={{'cmd': 'deg'}}), "
+                "or the column (columns=)",
+                joint=joint,
+                column=f"cmd_{joint}",
+            )
+        if np.isfinite(count) and rms < LEAST_COUNTS * count:
+            raise LogError(
+                f"the error cmd - q of joint {joint!r} is {rms:.2g} rad or m RMS, "
+                f"and its encoder steps by {count:.2g}: below {LEAST_COUNTS:g} counts it "
+                "determines no gains; lower the servo's gain, load it, or move faster",
+                joint=joint,
+                column=f"q_{joint}",
+            )
+
+
+def _refuse_unexplained(problem: GainProblem, found: LawFit) -> None:
+    """Reject logs that no servo law explains."""
+    delay, misfit = float(found.equations.lags[0][0]), _misfit(problem, found)
+    if _is_late(found):
+        raise LogError(
+            f"commands seem to act {1e3 * delay:.1f} ms after their rows, beyond "
+            f"{1e3 * EARLIEST:g} to {1e3 * LATEST:g} ms: the servo acts on "
+            "the command's rate or adds a feed-forward that servo_terms does not name, or the "
+            "column holds other commands"
+        )
+    worst = int(np.argmax(misfit))
+    joint = problem.base.robot.joints[worst]
+    if misfit[worst] > LARGEST_MISFIT:
+        raise LogError(
+            f"{100 * misfit[worst]:.0f} % of the error of joint {joint!r} are not "
+            f"explained by tau = kp (cmd - q) - kd dq with terms {[*found.law.terms]}: columns in "
+            "degrees, with the other sign, or of another joint, a dead band, contacts, or a "
+            "profile of speeds inside the servo; correct units= and columns=, log the interpolated "
+            "command, or measure torques",
+            joint=joint,
+        )

@@ -1,0 +1,179 @@
+"""Terms of servos besides kp and kd, selected by evidence: integrate, act on rates, or carry
+weight.
+
+A servo that carries the robot's weight by its maker's model leaves errors as small as one that
+does not, with gains of a tenth: errors on held-out data do not distinguish them, and the evidence
+does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.parameters.identifiability.base import BaseParameters
+from feasid.logs.servo import TorqueLimits
+from feasid.identification.servos.equations import LawEquations, ServoLaw
+from feasid.identification.servos.evidence import WIDTH, GainEvidence, GainPosterior, GainPrior
+from feasid.identification.servos.rows import ServoRows
+
+NATS = 20.0
+"""Logarithm of the evidence that a further term must gain for each of its coefficients, besides
+Schwarz's: noise of coarse encoders that is not white gained up to ten, terms that were there a
+hundred."""
+
+CLOSE = 10.0
+"""Logarithm of the evidence by which a law is not much less likely than another."""
+
+SHARES = (0.5, 1.0)
+"""Shares of the weight through whose evidence, and that of none, a parabola is laid."""
+
+LEAST_SHARE, MOST_SHARE = 0.1, 1.5
+"""Shares of the weight below and beyond which none is sought."""
+
+APART = 0.2
+"""Difference of the logarithm of the mean gain from which two likely laws make a fit doubtful."""
+
+
+@dataclass(frozen=True, eq=False)
+class LawFit:
+    """Gains with one law: its equations, the posterior, the negative log evidence."""
+
+    equations: LawEquations
+    posterior: GainPosterior
+    score: float
+    coefficients: int
+
+    @property
+    def law(self) -> ServoLaw:
+        """The servo law of this fit."""
+        return self.equations.law
+
+    @property
+    def mean_log(self) -> float:
+        """Mean of the logarithms of the gains."""
+        return float(self.posterior.logs.mean())
+
+
+@dataclass(frozen=True, eq=False)
+class GainProblem:
+    """Rows without and with a known load, and what is known before."""
+
+    base: BaseParameters
+    data: tuple[ServoRows, ...]
+    prior: GainPrior
+    limits: TorqueLimits | None = None
+
+    def fit(self, law: ServoLaw, near: LawFit | None = None) -> LawFit:
+        """Gains with this law, with delays near those of another one."""
+        start = None if near is None else near.equations.lags[0]
+        equations = LawEquations(self.data, law, self.limits, start)
+        evidence = GainEvidence(
+            self.prior, equations.blocks(self.prior.unknowns), self.base.robot.dof
+        )
+        if near is None or near.law.share != law.share:
+            first = np.r_[self.first_gains(equations), np.log(WIDTH)]
+        else:
+            first = np.r_[near.posterior.logs, np.log(near.posterior.width)]
+        posterior = evidence.maximise(first)
+        count = len(law.terms) * self.base.robot.dof + (law.share != 0)
+        score = posterior.score + equations.noise_score + count * self._penalty(equations)
+        return LawFit(equations, posterior, score, count)
+
+    def _penalty(self, equations: LawEquations) -> float:
+        """Cost of a coefficient of a law: half the logarithm of the rows (Schwarz 1978)."""
+        return 0.5 * float(np.log(np.mean([len(own.used) for own in equations.joints])))
+
+    def first_gains(self, equations: LawEquations) -> Array:
+        """Logarithms of the gains with which the description explains each joint's errors best."""
+        robot = self.base.robot
+        inertial = robot.inertial_columns.ravel()
+        own = np.zeros(robot.size)
+        own[inertial] = np.nan_to_num(robot.values[inertial])
+        rest = self.base.K[:, np.setdiff1d(np.arange(robot.size), inertial)]
+        described = np.column_stack([self.base.K @ own, rest])
+        out = np.full(robot.dof, np.nan)
+        signals = equations.signals(equations.lags[0])
+        for joint in equations.joints[: robot.dof]:
+            e, *extra = (joint.projector.T @ x for x in joint.select(signals))
+            columns = np.column_stack([joint.projected @ described, *extra])
+            norms = np.linalg.norm(columns, axis=0)
+            norms[norms == 0] = np.inf
+            x = np.linalg.lstsq(columns / norms, e, rcond=1e-9)[0]
+            if x[0] > 0 and np.isfinite(norms[0]):
+                out[joint.joint] = np.log(norms[0] / x[0])
+        for j, (kp, _) in self.prior.trusted.items():
+            out[j] = np.log(kp)
+        middle = float(np.nanmedian(out)) if np.isfinite(out).any() else 0.0
+        return np.where(np.isfinite(out), out, middle)
+
+    def choose(self, kind: str, terms: Sequence[str] | None) -> tuple[LawFit, list[LawFit]]:
+        """The law with these terms, else the one by evidence; and all that were tried.
+
+        A term is added where the evidence gains `NATS` for each of its coefficients, and the others
+        are tried again with it.
+        """
+        best = self.fit(ServoLaw(kind))
+        if terms is not None or kind != "position":
+            return self._with_terms(best, tuple(terms or ())), []
+        tried = [best]
+        while trials := [*self._further(best)]:
+            tried += trials
+            gains = {k: best.score - x.score for k, x in enumerate(trials)}
+            least = {k: NATS * (x.coefficients - best.coefficients) for k, x in enumerate(trials)}
+            better = [k for k, gain in gains.items() if gain > least[k]]
+            if not better:
+                break
+            chosen = trials[max(better, key=lambda k: gains[k])]
+            best = self._without_superfluous(chosen, best.law.terms)
+        return best, tried
+
+    def _with_terms(self, plain: LawFit, terms: tuple[str, ...]) -> LawFit:
+        rest = tuple(t for t in terms if t != "weight")
+        found = self.fit(replace(plain.law, terms=rest), plain) if rest else plain
+        return (self._with_share(found) or found) if "weight" in terms else found
+
+    def _further(self, best: LawFit) -> Iterator[LawFit]:
+        """Yield the fits with one more term each."""
+        offered = ["rate", "gravity"]
+        if len(self.data[0].stretches) == 1:  # the integral at the start is that of a single run
+            offered.append("integral")
+        carried = best.law.share or "gravity" in best.law.terms
+        for term in offered:
+            if term not in best.law.terms and not (term == "gravity" and carried):
+                yield self.fit(replace(best.law, terms=(*best.law.terms, term)), best)
+        if not carried and (shared := self._with_share(best)) is not None:
+            yield shared
+
+    def _with_share(self, plain: LawFit) -> LawFit | None:
+        """The fit whose servos carry the likeliest share of the weight; None where they do not."""
+        fits = [plain, *(self.fit(replace(plain.law, share=s), plain) for s in SHARES)]
+        scores = [f.score - (f.law.share != 0) * self._penalty(f.equations) for f in fits]
+        bend, slope, _ = np.polyfit((0.0, *SHARES), scores, 2)
+        if bend <= 0:
+            return min(fits[1:], key=lambda f: f.score)
+        share = float(np.clip(-slope / (2 * bend), -MOST_SHARE, MOST_SHARE))
+        if abs(share) < LEAST_SHARE:
+            return None
+        fits.append(self.fit(replace(plain.law, share=share), plain))
+        return min(fits[1:], key=lambda f: f.score)
+
+    def _without_superfluous(self, found: LawFit, earlier: Sequence[str]) -> LawFit:
+        """The fit without earlier terms that a later one makes superfluous."""
+        for term in earlier:
+            rest = tuple(t for t in found.law.terms if t != term)
+            less = self.fit(replace(found.law, terms=rest), found)
+            found = less if less.score < found.score + NATS * self.base.robot.dof else found
+        return found
+
+
+def find_rival(best: LawFit, tried: Sequence[LawFit]) -> LawFit | None:
+    """A law about as likely whose gains are others; None where there is none."""
+    for other in tried:
+        close = other is not best and other.score < best.score + CLOSE
+        if close and abs(other.mean_log - best.mean_log) > APART:
+            return other
+    return None

@@ -1,0 +1,302 @@
+"""Whether a certificate is about the reader's robot, values and log.
+
+A file proves a statement about the numbers in it. Here the statement is computed again from the
+reader's data (the robot's file, base parameters, a log, and the limits named at the prompt) and
+compared part by part, by index and decimals. Coefficients of K and a triangle of data are computed,
+so that another machine may round their last digits otherwise: where they differ by no more than
+`ROUNDING` of themselves, the file's multipliers must prove the reader's own statement as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from feasid import certificate as checker
+from feasid.core.arrays import Array
+from feasid.parameters.feasibility.proof.claim import Certificate
+from feasid.parameters.feasibility.proof.presolve import PresolvedQuestion
+from feasid.parameters.feasibility.proof.question import HEAVIEST, ExactData, Question
+
+ROUNDING = Fraction(1, 10**12)
+"""Difference of computed coefficients, relative to each, up to which two machines may differ. A
+larger value proves nothing false, because the proof is repeated with the reader's own numbers."""
+
+FLOOR_LOSS = Fraction(1, 10**9)
+"""Share of a bound that is given up where the data differ by rounding."""
+
+CLAIMS = {
+    "feasible": "that the values are feasible",
+    "infeasible": "that the values are infeasible",
+    "boundary": "that only singular inertias have the values",
+}
+"""The proved statement in words; for a bound with its number."""
+
+Statement = Mapping[str, Any]
+"""A certificate's keys, without those of its proof."""
+
+
+@dataclass(frozen=True, eq=False)
+class HeldStatement:
+    """The statement that a certificate of the reader's robot and log makes."""
+
+    question: Question  #: Robot, constraints and K; the values unless `data` stand in their place.
+    about: str  #: Description of the values or data.
+    data: ExactData | None = None  #: Of a bound.
+
+    @property
+    def statement(self) -> dict[str, Any]:
+        """The keys of a certificate about it, but those of the proof."""
+        out = self.question.unchecked_certificate("").data
+        if self.data is not None:
+            out["data"] = self.data.to_certificate
+        return out
+
+
+@dataclass(frozen=True)
+class Binding:
+    """Whether a certificate is about a holding, and how to say it."""
+
+    #: Differences; empty when the certificate proves the reader's own statement.
+    refused: tuple[str, ...]
+    sentence: str = ""  #: The proved statement with its conditions; empty when refused.
+
+
+def bind(certificate: Certificate, holdings: Sequence[HeldStatement]) -> Binding:
+    """Compare a certificate with its reader's data.
+
+    `certificate`: it is verified here; `holdings`: it must be about one of them. Raises
+    CertificateError: when the certificate proves nothing at all.
+    """
+    certificate.verify()
+    bound = certificate.claim == "bound"
+    some = [holding for holding in holdings if bound == (holding.data is not None)]
+    if not some:
+        what = "the data" if bound else "the values"
+        return Binding(
+            (f"{what} in the file were not compared with anything: pass --beta or --log",)
+        )
+    bindings = [_bind_one(certificate, holding) for holding in some]
+    return min(bindings, key=lambda binding: len(binding.refused))
+
+
+def _bind_one(certificate: Certificate, holding: HeldStatement) -> Binding:
+    """Compare with one statement, with all its equations or without those that others imply."""
+    comparison = _compare(certificate, holding)
+    if not comparison.refused or holding.data is not None:
+        return comparison
+    question = holding.question
+    if len(certificate.data["matrix"]) == len(question.rows):
+        return comparison
+    dropped = PresolvedQuestion.from_question(question).redundant_rows
+    if not dropped:
+        return comparison
+    some = ", ".join(map(str, dropped))
+    about = f"{holding.about}, of which equations {some} agree with the others within rounding,"
+    partial_comparison = _compare(
+        certificate, replace(holding, question=question.without_equations(dropped), about=about)
+    )
+    return comparison if partial_comparison.refused else partial_comparison
+
+
+def _compare(certificate: Certificate, holding: HeldStatement) -> Binding:
+    """Compare the certificate with one statement, part by part."""
+    file, statement = certificate.data, holding.statement
+    limits: list[Mapping[str, str] | None] = [None]
+    limits += [holding.question.size_limits(mass) for mass in HEAVIEST]
+    refused = [*_describe_differences(file, statement, _constraint_labels(holding.question))]
+    if file.get("limit") not in limits:
+        length = (limits[-1] or {})["length"]
+        refused.append(
+            f"a limit of {_describe_limit(file['limit'])}, "
+            f"where this robot implies a length of {length} m"
+        )
+    if refused:
+        return Binding(tuple(refused))
+    change = _largest_change(file, statement)
+    if change:
+        again = _adapt_proof(certificate, holding)
+        if again is None:
+            return Binding((f"computed numbers differ by {change:.1e}: not proved for yours",))
+        certificate = again
+    return Binding((), _describe_proved(certificate, holding, change))
+
+
+# -- comparison ----------------------------------------------------------------------------------
+
+
+def _describe_limit(limit: Mapping[str, str]) -> str:
+    """A limit in words."""
+    mass, length, terms = (limit[key][:40] for key in checker.LIMITS)
+    return f"masses up to {mass} kg within {length} m and joint terms up to {terms}"
+
+
+def _constraint_labels(question: Question) -> list[str]:
+    return [".".join(name) for name in question.feasible.names]
+
+
+def _describe_differences(file: Statement, own: Statement, names: Sequence[str]) -> Iterator[str]:
+    """Differences between a certificate and the reader's robot and log, part by part."""
+    if file["consistency"] != own["consistency"]:
+        yield f"{file['consistency']} consistency, not {own['consistency']}"
+    if checker.exact(file["margin"]) != checker.exact(own["margin"]):
+        yield f"a margin of {file['margin']}, not {own['margin']}"
+    if file["robot"] != own["robot"]:
+        yield "another geometry, gravity, name or other joint terms than the robot's"
+    if [list(name) for name in file["parameters"]] != own["parameters"]:
+        yield "other parameters, or in another order"
+        return
+    yield from _one_sided_items("tie", file["ties"], own["ties"], names)
+    yield from _one_sided_items("constraint", file["constraints"], own["constraints"], names)
+    yield from _differing_coefficients(file["matrix"], own["matrix"])
+    if "values" in file or "values" in own:
+        yield from _differing_values(file.get("values", []), own.get("values", []))
+    if "data" in file:
+        yield from _differing_data(file["data"], own["data"])
+
+
+def _one_sided_items(
+    what: str, file: Sequence[Any], own: Sequence[Any], names: Sequence[str]
+) -> Iterator[str]:
+    """Ties or constraints that only one side has."""
+    if list(file) == list(own):
+        return
+    for item in file:
+        if item not in own:
+            yield f"a {what} that you did not name: {item['name']}: {_describe_item(item, names)}"
+    for item in own:
+        if item not in file:
+            text = _describe_item(item, names)
+            yield f"without the {what} that you named: {item['name']}: {text}"
+    if all(item in own for item in file) and all(item in file for item in own):
+        yield f"its {what}s in another order, or twice"
+
+
+def _describe_item(item: Mapping[str, Any], names: Sequence[str]) -> str:
+    if "row" in item:
+        return f"{_describe_sum(item['row'], names)} = {item['value']}"
+    if item["size"] > 1:
+        return f"a {item['size']}x{item['size']} matrix is positive"
+    (_, _, row, constant), *_ = item["entries"]
+    return f"{_describe_sum(row, names)} + {constant} >= 0"
+
+
+def _describe_sum(row: Sequence[Any], names: Sequence[str]) -> str:
+    return " + ".join(f"{c} {names[j]}" for j, c in row)
+
+
+def _differing_coefficients(file: Sequence[Any], own: Sequence[Any]) -> Iterator[str]:
+    """Rows that are not those of K with the same index."""
+    if len(file) != len(own):
+        yield f"{len(file)} equations, where K has {len(own)} rows"
+        return
+    for i, (theirs, ours) in enumerate(zip(file, own, strict=True)):
+        if theirs != ours and not _row_change(theirs, ours) <= ROUNDING:
+            yield f"equation {i} is not row {i} of K"
+
+
+def _row_change(file: Sequence[Any], own: Sequence[Any]) -> Fraction | float:
+    """Largest difference of coefficients, relative to each; infinite where others are zero."""
+    there, reader_row = ({j: checker.exact(c) for j, c in row} for row in (file, own))
+    if there.keys() != reader_row.keys():
+        return np.inf
+    return max((abs(there[j] - c) / abs(c) for j, c in reader_row.items()), default=Fraction(0))
+
+
+def _differing_values(file: Sequence[str], own: Sequence[str]) -> Iterator[str]:
+    """Values that are not the same decimals."""
+    if len(file) != len(own):
+        yield f"{len(file)} values, not {len(own)}"
+        return
+    for i, (theirs, ours) in enumerate(zip(file, own, strict=True)):
+        if checker.exact(theirs) != checker.exact(ours):
+            yield f"value {i} is {theirs[:40]}, not {ours}"
+
+
+def _differing_data(file: Statement, own: Statement) -> Iterator[str]:
+    """Differences in the data of a bound."""
+    if len(file["rows"]) != len(own["rows"]):
+        yield f"{len(file['rows'])} rows of data, not {len(own['rows'])}"
+    else:
+        there, reader_data = _data_as_array(file, own), _data_as_array(own, own)
+        sizes = np.maximum(np.linalg.norm(reader_data, axis=0), np.finfo(np.float64).tiny)
+        changes = np.abs(there - reader_data) / sizes
+        for row, column in np.argwhere(~(changes <= ROUNDING))[:1].tolist():
+            yield f"row {row} of the data differs, first in column {column}"
+    rest = checker.exact(own["rest"])
+    if abs(checker.exact(file["rest"]) - rest) > ROUNDING * rest:
+        yield f"a rest of {file['rest'][:40]} in the squared residual, not {own['rest']}"
+
+
+def _data_as_array(data: Statement, like: Statement) -> Array:
+    """Rows and target side by side; as many columns as `like` has."""
+    rows = [*data["rows"], *like["rows"]]
+    columns = 1 + max((i for row in rows for i, _ in row), default=-1)
+    out = np.zeros((len(data["rows"]), columns + 1))
+    for line, row, target in zip(out, data["rows"], data["target"], strict=True):
+        for i, value in row:
+            line[i] = float(checker.exact(value))
+        line[-1] = float(checker.exact(target))
+    return out
+
+
+def _largest_change(file: Statement, own: Statement) -> float:
+    """Largest relative difference of computed numbers; zero if all decimals agree."""
+    pairs = zip(file["matrix"], own["matrix"], strict=True)
+    change = max((float(_row_change(*pair)) for pair in pairs if pair[0] != pair[1]), default=0.0)
+    if "data" in file and file["data"] != own["data"]:
+        return max(change, float(np.finfo(np.float64).eps))
+    return change
+
+
+# -- the same proof for the reader's own numbers ---------------------------------------------------
+
+
+def _adapt_proof(certificate: Certificate, holding: HeldStatement) -> Certificate | None:
+    """A proof of the reader's own statement, from the file's; None when there is none."""
+    file, question = certificate.data, holding.question
+    if file["claim"] == "feasible":
+        *numbers, over = (checker.exact(x) for x in file["point"])
+        point = PresolvedQuestion.from_question(question).complete_point(
+            np.array([float(x / over) for x in numbers])
+        )
+        return None if point is None else question.certify_feasible(point)
+    if file["claim"] == "boundary":
+        return None
+    entries = {key: file[key] for key in checker.KEYS[file["claim"]].split() if key != "values"}
+    if "floor" in entries:
+        entries["floor"] = str(float(checker.exact(file["floor"]) * (1 - FLOOR_LOSS)))
+        entries["data"] = holding.statement["data"]
+    first = [file["limit"]] if file["limit"] else []
+    for limit in (*first, *(question.size_limits(mass) for mass in HEAVIEST)):
+        adapted = question.unchecked_certificate(file["claim"], **{**entries, "limit": limit})
+        if adapted.holds():
+            return adapted
+    return None
+
+
+# -- words -----------------------------------------------------------------------------------------
+
+
+def _describe_proved(certificate: Certificate, holding: HeldStatement, change: float) -> str:
+    """The claim that is proved, its subject and its conditions."""
+    data = certificate.data
+    names = _constraint_labels(holding.question)
+    proved = CLAIMS.get(data["claim"])
+    if proved is None:
+        first = certificate.verify().splitlines()[0]
+        proved = f"that {first.partition(': ')[2]}"
+    under = [f"{data['consistency']} consistency"]
+    if checker.exact(data["margin"]):
+        under.append(f"a margin of {data['margin']} in SI")
+    for item in (*data["ties"], *data["constraints"]):
+        under.append(f"{item['name']} ({_describe_item(item, names)})")
+    if data.get("limit"):
+        under.append(_describe_limit(data["limit"]))
+    if change:
+        under.append(f"coefficients as computed here, {change:.0e} from the file's")
+    return f"proves {proved} about {holding.about} under {', '.join(under)}"

@@ -1,0 +1,242 @@
+"""Can given values exist? Exact presolve, known points, then the margin problem.
+
+    maximise s  subject to  K delta = beta,  s <= 1,
+                            C_k(delta) - s U_k >= 0,  a_i(delta) - s u_i >= 0
+
+with U_k, u_i one unit of each constraint. It always has a solution. With s > 0 its delta is
+strictly feasible; with s < 0 the multipliers of an optimum are a Farkas certificate that nothing
+is (the test BPFT, eq. (51) of Sousa and Cortesao (2014), made to answer both ways). With s = 0
+they show which matrices must be singular, and delta shows that singular matrices are possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.parameters.feasibility import problems, solve
+from feasid.parameters.feasibility.constraints.units import (
+    Units,
+    constraint_units,
+    units_from_values,
+    units_of_denser_bodies,
+)
+from feasid.parameters.feasibility.proof.claim import Certificate
+from feasid.parameters.feasibility.proof.infeasibility import InfeasibilityProver, prove_boundary
+from feasid.parameters.feasibility.proof.presolve import PresolvedQuestion
+from feasid.parameters.feasibility.proof.question import HEAVIEST, Question
+from feasid.parameters.feasibility.reference import filter_contradiction
+from feasid.parameters.feasibility.solve import Attempt, SolverAnswer
+
+SLIMMER = (1e2, 1e4)
+"""Factors by which the units of bodies are made heavier and smaller, at equal first moments, until
+a proof is found. A small inertia with a large first moment needs this to be feasible."""
+
+NEARLY = 1e-5
+"""Margin, in units, below which a problem may lie on the boundary."""
+
+
+@dataclass(frozen=True, eq=False)
+class ProvedAnswer:
+    """An answer and its proof."""
+
+    certificate: Certificate | None  #: The proof; None when there is none.
+    margin: float  #: The largest s found; with no answer, the best that a solver said, or NaN.
+    delta: Array | None  #: Shape (n,): the point with that margin.
+    attempts: tuple[Attempt, ...] = ()
+    #: Equations that the others say, too, up to the rounding of K, and that the proof leaves out.
+    dropped: tuple[int, ...] = ()
+
+    @property
+    def feasible(self) -> bool | None:
+        """The answer; None when neither could be proved."""
+        return None if self.certificate is None else self.certificate.claim == "feasible"
+
+
+def decide(
+    question: Question, scale: Units, reference: Array, solver: Any = None, again: bool = False
+) -> ProvedAnswer:
+    """Decide whether some feasible delta has ``K delta = beta``, with an exact proof.
+
+    `scale`: of the question's constraints; `reference` (n,): dependent parameters are counted from
+    here; `solver`: see `feasid.parameters.feasibility.solve.solver_attempts`; `again`: equations that others
+    say, too, have been left out already.
+    """
+    problem = PresolvedQuestion.from_question(question)
+    refuted = problem.refute()
+    if refuted is not None:
+        return ProvedAnswer(refuted, _smallest_known_margin(question, scale, problem.known), None)
+    if problem.wrong or problem.broken:
+        return ProvedAnswer(None, np.nan, None)
+    if problem.redundant_rows and not again:
+        reduced_question = question.without_equations(problem.redundant_rows)
+        answer = decide(reduced_question, scale, reference, solver, again=True)
+        return replace(answer, dropped=problem.redundant_rows)
+    own = question.robot.values
+    for delta in (reference, np.where(np.isfinite(own), own, reference), np.zeros(len(reference))):
+        by_point = _decide_by_point(problem, scale, delta)
+        if by_point is not None:
+            return by_point
+    if problem.singular:
+        flat = problem.lift_multipliers({}, problem.singular)
+        certificate = prove_boundary(problem, flat, reference[problem.elimination.roots])
+        if certificate is not None:
+            margin = _smallest_known_margin(question, scale, problem.known)
+            return ProvedAnswer(certificate, margin, None)
+    ladder = solve.solver_attempts(solver)
+    attempts: tuple[Attempt, ...] = ()
+    best = ProvedAnswer(None, np.nan, None)
+    for number, inner in enumerate(_units_to_try(problem, scale)):
+        outcome = _solve_and_prove(problem, inner, reference, ladder[:1] if number else ladder)
+        attempts += outcome.attempts
+        if outcome.feasible is not None:
+            if not outcome.feasible and np.isfinite(best.margin):  # the largest in the given units
+                outcome = replace(outcome, margin=best.margin, delta=best.delta)
+            known = _smallest_known_margin(question, scale, problem.known)
+            margin = float(np.fmin(outcome.margin, known))
+            return replace(outcome, margin=margin, attempts=attempts)
+        best = outcome if number == 0 else best
+    return replace(best, attempts=attempts)
+
+
+def _units_to_try(problem: PresolvedQuestion, scale: Units) -> Iterator[Units]:
+    """Units to try: the given ones, those of the bodies as far as they show, and slimmer ones."""
+    elimination, feasible = problem.elimination, problem.question.feasible
+    yield elimination.units(scale)
+    values = problem.K, problem.beta, elimination.roots
+    yield elimination.units(units_from_values(problem.question.robot, feasible, scale, *values))
+    for factor in SLIMMER:
+        yield elimination.units(units_of_denser_bodies(feasible, scale, factor))
+
+
+def _smallest_known_margin(
+    question: Question, scale: Units, known: Mapping[int, Fraction]
+) -> float:
+    """The smallest margin among constraints on nothing but known parameters."""
+    feasible = question.feasible.with_margin(question.margin)
+    mask = np.zeros(feasible.size, dtype=bool)
+    mask[[*known]] = True
+    delta = np.zeros(feasible.size)
+    delta[[*known]] = [float(x) for x in known.values()]
+    pairs = zip(feasible.constraints, scale.margins(feasible, delta).tolist(), strict=True)
+    return min((m for c, m in pairs if mask[c.columns].all()), default=np.nan)
+
+
+def _decide_by_point(problem: PresolvedQuestion, scale: Units, delta: Array) -> ProvedAnswer | None:
+    """The answer when the point near `delta` with the given values is strictly feasible."""
+    question = problem.question
+    elimination = problem.elimination
+    exact = problem.complete_point(elimination.expand(delta[elimination.roots]))
+    if exact is None:
+        return None
+    feasible = question.feasible.with_margin(question.margin)
+    point = np.array(exact, dtype=np.float64)
+    certificate = question.certify_feasible(exact) if feasible.contains(point) else None
+    if certificate is None:
+        return None
+    margin = min(scale.margins(feasible, point).tolist())
+    return ProvedAnswer(certificate, margin, point)
+
+
+def _solve_and_prove(
+    problem: PresolvedQuestion, scale: Units, reference: Array, solver: solve.Ladder
+) -> ProvedAnswer:
+    """Solve in these units, and accept an answer that is proved."""
+    feasible = problem.feasible
+    if not feasible.constraints:
+        return ProvedAnswer(None, np.nan, None)
+    prover = InfeasibilityProver(problem, scale)
+    start, directions = solutions_of_equations(
+        problem.K, problem.beta, scale.parameters, reference[problem.elimination.roots]
+    )
+    program = problems.feasibility_test(problems.virtual(feasible, scale, start, directions))
+    proved: dict[int, Certificate] = {}
+
+    def judge(raw: SolverAnswer) -> solve.Judgement:
+        s, z = float(raw.x[-1]), scale.parameters * (start + directions @ raw.x[:-1])
+        certificate = _prove_answer(problem, prover, raw, s, z)
+        if certificate is None:
+            return solve.Judgement(False, True, abs(s), f"margin {s:.2e}, nothing proved")
+        proved[id(raw)] = certificate
+        return solve.Judgement(True, True, -s, f"margin {s:.2e}, {certificate.claim} proved")
+
+    raw, attempts = solve.solve_verified(program, judge, solver)
+    if raw is None:
+        return ProvedAnswer(None, np.nan, None, tuple(attempts))
+    delta = problem.elimination.expand(scale.parameters * (start + directions @ raw.x[:-1]))
+    certificate = proved.get(id(raw))
+    if certificate is not None and certificate.claim == "feasible":
+        # The solver's own point leaves rounding of large dependent parameters in beta.
+        exact = problem.complete_point(delta)
+        delta = delta if exact is None else np.array(exact, dtype=np.float64)
+    return ProvedAnswer(certificate, float(raw.x[-1]), delta, tuple(attempts))
+
+
+def _prove_answer(
+    problem: PresolvedQuestion, prover: InfeasibilityProver, raw: SolverAnswer, s: float, z: Array
+) -> Certificate | None:
+    """The statement that a solver's answer proves, if any."""
+    question, certificate = problem.question, None
+    if problem.singular:
+        certificate = prove_boundary(problem, problem.lift_multipliers({}, problem.singular), z)
+    elif problem.feasible.contains_strictly(z):
+        exact = problem.complete_point(problem.elimination.expand(z))
+        certificate = None if exact is None else question.certify_feasible(exact)
+    if certificate is not None:
+        return certificate
+    if not s < NEARLY:
+        return None
+    best: Certificate | None = None
+    for proof in prover.from_solver(raw.multipliers, raw.prices):
+        certificate = None
+        if s > -NEARLY and proof.proof_value == 0:
+            certificate = prove_boundary(problem, proof, z)
+        certificate = certificate or question.certify_infeasible(proof)
+        if certificate is None:
+            continue
+        if certificate.limit is None or certificate.limit["mass"] == HEAVIEST[0]:
+            return certificate
+        if best is None or certificate.limit["mass"] > (best.limit or {"mass": 0.0})["mass"]:
+            best = certificate
+    return best
+
+
+def solutions_of_equations(
+    K: Array, beta: Array, units: Array, reference: Array
+) -> tuple[Array, Array]:
+    """Start (n,) and orthonormal directions (n, n - nb), in units, of all ``K delta = beta``.
+
+    These are the virtual parameters of Sousa and Cortesao (2014) eq. (40), by orthonormal
+    directions instead of the inverse of eq. (49). The start is the point nearest to
+    `reference`. K's rows are scaled first, because coefficients can be a million times larger than
+    the leading one.
+    """
+    scaled = K * units
+    sizes = np.linalg.norm(scaled, axis=1)
+    target = (beta - K @ reference) / sizes
+    left, singular, right = np.linalg.svd(scaled / sizes[:, None], full_matrices=True)
+    nearest = right[: len(K)].T @ (left.T @ target / singular)
+    return reference / units + nearest, np.ascontiguousarray(right[len(K) :].T)
+
+
+def minimal_conflict(
+    question: Question, scale: Units, reference: Array, suspects: Sequence[str], solver: Any = None
+) -> tuple[str, ...]:
+    """A minimal contradictory part of the bounds that a proof names.
+
+    Consistency of bodies, signs of joint terms and the given values are never left out. Empty if
+    the given values contradict each other without any bound, or nothing can be proved.
+    """
+    bounds = question.feasible.user_constraints
+
+    def is_infeasible(subset: Collection[str]) -> bool:
+        part = question.feasible.without_constraints(bounds - frozenset(subset))
+        units = constraint_units(part, scale.mass, scale.length, scale.parameters)
+        return decide(replace(question, feasible=part), units, reference, solver).feasible is False
+
+    return () if is_infeasible(()) else filter_contradiction(suspects, is_infeasible)

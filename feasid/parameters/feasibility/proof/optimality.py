@@ -1,0 +1,441 @@
+"""Bounds by the dual problem: on the residual, and on linear forms over models that fit.
+
+For ``minimise |R K delta - rho|`` over the feasible set take any w and any Z_k >= 0 with
+``K'R'w = sum_k C_k*(Z_k)``. Every feasible delta has
+
+    |w| |R K delta - rho| >= w.(R K delta - rho) >= -w.rho - sum_k <C_k, Z_k>.
+
+For a form c and ``c + sum_k C_k*(Z_k) = K'R'w`` every feasible delta with
+``|R K delta - rho|^2 <= budget`` has
+
+    c.delta <= sqrt(budget) |w| + w.rho + sum_k <C_k, Z_k>.
+
+The primal is the one that the caller stated: without the ridge, the pull towards a reference and
+the margin of our own. Points of its central path have multipliers strictly inside their cones, with
+room for their rounding (`feasid.parameters.feasibility.proof.rounding`), and the remaining rounding of K is
+covered by a limit on masses. Bounds that are far from active at the answer are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import isqrt
+
+import numpy as np
+from scipy import linalg
+
+from feasid.core.arrays import Array
+from feasid.core.threads import one_thread
+from feasid.errors import SolverError
+from feasid.core.exact.numbers import dot, printed_decimal
+from feasid.parameters.feasibility.cone import (
+    CENTRED,
+    PATH_FACTOR,
+    ConvexFunction,
+    LogBarrier,
+    Quadratic,
+    minimise,
+    newton_step,
+)
+from feasid.parameters.feasibility.constraints.affine import Block, Linear
+from feasid.parameters.feasibility.constraints.sets import FeasibleSet
+from feasid.parameters.feasibility.constraints.units import Units
+from feasid.parameters.feasibility.proof.claim import Certificate
+from feasid.parameters.feasibility.proof.facial_reduction import ROUNDED_ZERO, Face, kinetic_energy_multipliers
+from feasid.parameters.feasibility.proof.question import HEAVIEST, DualPoint, ExactData, ExactRows, Question
+from feasid.parameters.feasibility.proof.rounding import round_dual
+
+RELATIVE_GAP = 1e-5
+"""Gap, as a fraction of the cost, between the bound at the path's last centre and the optimum."""
+
+BOUND_DIGITS = 15
+"""Decimal digits of a bound."""
+
+ZERO_RESIDUAL = 1e-10
+"""Error, as a fraction of the data's norm, that counts as zero; the bound is then zero."""
+
+LIMIT_COST = Fraction(1, 10**7)
+"""Share of a bound that a larger limit may cost."""
+
+TIGHT = 1e-2
+"""Value of a bound's slack, in units, up to which it may be active."""
+
+UNSEEN = 1e-9
+"""Singular value, relative to the largest, below which data do not show a direction."""
+
+INWARD = (1e-2, 1e-3)
+"""Shares of the way from the answer to the reference at which the path starts, where inside."""
+
+UNFELT = 1e-13
+"""Singular value, relative to the largest, of directions that have no effect."""
+
+GOOD_FLOOR = 1.0 - 1e-4
+"""Share of the squared residual from which no bound is sought further from the boundary."""
+
+ROOT_DIGITS = 30
+"""Digits of a square root that is rounded up."""
+
+SPANNED = 1e-9
+"""Singular value, relative to the largest, of directions without any force on a body."""
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """A proved lower bound of the residual, in exact numbers."""
+
+    question: Question
+    data: ExactData
+    floor: Fraction  #: No feasible model has a smaller ``|R K delta - rho|^2``.
+    weights: list[Fraction]  #: w.
+    dual: DualPoint  #: ``R'w`` and Z_k.
+    limit: Mapping[str, str] | None  #: Largest sizes of models for which the bound is proved.
+    delta: Array  #: Shape (n,): the answer.
+
+    def certificate(self, residual: float = 0.0) -> Certificate | None:
+        """The proof as a file, checked; None when the checker refuses it.
+
+        `residual`: the residual of the log that R and rho do not contain: its square is added to
+        the bound.
+        """
+        point, rest = [printed_decimal(x) for x in self.delta], printed_decimal(residual**2)
+        data, floor = replace(self.data, rest=rest), self.floor + rest
+        return self.question.certify_lower_bound(
+            data, self.weights, self.dual, floor, point, self.limit
+        )
+
+
+@one_thread()
+def prove_optimum(
+    question: Question, R: Array, rho: Array, delta: Array, reference: Array, scale: Units
+) -> Optimum | None:
+    """A lower bound for ``|R K delta - rho|^2``, proved.
+
+    `question`: without values; its rows are K; `R` (rows, nb), `rho` (rows,); `delta` (n,): the
+    answer, strictly feasible; `reference` (n,): a model in the middle of the feasible set. Returns:
+    none when nothing was proved.
+    """
+    data = ExactData.from_doubles(R, rho)
+    problem = CentralPath.from_question(question, *data.as_doubles, delta, reference, scale)
+    points = list(problem.points())
+    unrestricted = problem.unrestricted_parameters(question)
+    if not points:
+        return None
+    least, best = 2 * problem.quadratic.value(points[-1][0]), None
+    if least > ZERO_RESIDUAL**2 * float(problem.quadratic.b @ problem.quadratic.b):
+        for x, mu in reversed(points):  # where rounding is in the way, further from the boundary
+            w, multipliers = problem.multipliers(x, mu)
+            weights, dual = round_dual(
+                question, data, w, multipliers, scale.blocks, whole=unrestricted
+            )
+            proved = _prove_lower_bound(data, weights, dual, delta)
+            if best is not None and (proved is None or proved.floor <= best.floor):
+                break
+            best = proved
+            if best is not None and best.floor >= GOOD_FLOOR * least:
+                break
+    if best is not None:
+        return best
+    nothing = DualPoint(question, [Fraction(0)] * len(question.rows), {})
+    return Optimum(question, data, Fraction(0), [Fraction(0)] * len(rho), nothing, None, delta)
+
+
+def _prove_lower_bound(
+    data: ExactData, weights: list[Fraction], dual: DualPoint, delta: Array
+) -> Optimum | None:
+    """The bound that a dual point proves with the largest limit that it affords; None for none."""
+    gain = -dual.offset - data.target_times(weights)
+    square = dot(weights, weights)
+    for heaviest in HEAVIEST:
+        limit = dual.question.size_limits(heaviest) if any(dual.remainders) else None
+        paid = dual.remainder_cost(limit) if limit else Fraction(0)
+        least = gain - paid
+        if least > 0 and (paid <= LIMIT_COST * gain or heaviest == HEAVIEST[-1]):
+            floor = _round_down(least * least / square)
+            return Optimum(dual.question, data, floor, weights, dual, limit, delta)
+    return None
+
+
+def _round_down(number: Fraction) -> Fraction:
+    """A decimal of `BOUND_DIGITS` digits that is not larger."""
+    if number <= 0:
+        return Fraction(0)
+    whole = len(str(int(number))) if number >= 1 else int(np.log10(float(number)))
+    scale = 10 ** max(BOUND_DIGITS - whole, 0)
+    return Fraction(number * scale // 1, scale)
+
+
+# -- the central path ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class CentralPath:
+    """``minimise |A x - b|^2 / (2 mu)`` plus the barrier, over the remaining unknowns."""
+
+    quadratic: Quadratic
+    #: Barrier of the matrices, on faces and in units, and of the numbers, in units.
+    cone: LogBarrier
+    start: Array  #: Shape (nz,): strictly inside.
+    #: Tuple of (place, Q): by block of the cone: its place among the question's constraints, and
+    #: the orthonormal span of its face over units, (s, r), by which multipliers are lifted.
+    matrices: tuple[tuple[int, Array], ...]
+    numbers: tuple[tuple[int, float], ...]  #: Tuple of (place, unit): by row of the cone.
+
+    @classmethod
+    def from_question(
+        cls, question: Question, R: Array, rho: Array, delta: Array, reference: Array, scale: Units
+    ) -> CentralPath:
+        """For data (R, rho) and an answer delta, moved towards `reference` to start from."""
+        elimination = question.elimination
+        roots, tightened = elimination.roots, elimination.inside.with_margin(question.margin)
+        unit, x, count = scale.parameters[roots], delta[roots], len(question.feasible.blocks)
+        K = question.rows.as_doubles(len(delta))
+        A, b = R @ (K @ elimination.T), rho - R @ (K @ elimination.fixed)
+        places = question.free_constraints
+        numbers = []
+        for place, row in zip(places[len(tightened.blocks) :], tightened.linear, strict=True):
+            size = float(scale.linear[place - count])
+            value = row.constant + float(row.coefficients @ x[row.columns])
+            if row.role == "sign" or value <= TIGHT * size:
+                numbers.append((place, row, size))
+        seen = len(A) >= A.shape[1] > 0 and np.linalg.cond(A * unit) * UNSEEN < 1
+        matrices = _blocks_on_faces(question, x, scale, [row for _, row, _ in numbers], seen)
+        reduced = replace(
+            tightened,
+            blocks=tuple(_restrict_to_face(block, Q) for _, block, Q in matrices),
+            linear=tuple(
+                replace(row, coefficients=row.coefficients / size, constant=row.constant / size)
+                for _, row, size in numbers
+            ),
+            convex=(),
+        )
+        directions = _determined_directions(reduced, A, unit)
+        middle = reference[roots]
+        points = (x + share * (middle - x) for share in INWARD)
+        start = next((point for point in points if reduced.contains_strictly(point)), x)
+        return cls(
+            Quadratic(A, b, directions),
+            LogBarrier.with_equal_weights(reduced, directions),
+            start,
+            tuple((place, Q) for place, _, Q in matrices),
+            tuple((place, size) for place, _, size in numbers),
+        )
+
+    def unrestricted_parameters(self, question: Question) -> set[int]:
+        """Parameters of bodies that may be pushed in every direction."""
+        constraints = question.feasible.constraints
+        free = (place for place, Q in self.matrices if Q.shape[0] == Q.shape[1])
+        return {int(j) for place in free for j in constraints[place].columns}
+
+    def points(self) -> Iterator[tuple[Array, float]]:
+        """Central points and their mu, down to `RELATIVE_GAP`; ends where rounding does."""
+        x, norm = self.start, float(np.linalg.norm(self.quadratic.b))
+        least = (ZERO_RESIDUAL * norm) ** 2
+        order = max(self.cone.barrier_parameter, 1)
+        mu = max(2 * self.quadratic.value(x), least) / order
+        while True:
+            terms: list[tuple[float, ConvexFunction]] = [(1 / mu, self.quadratic), (1.0, self.cone)]
+            minimum = minimise(terms, x, self.cone.directions, 0.5 * CENTRED**2)
+            if not minimum.settled:
+                return
+            x = minimum.delta
+            yield x, mu
+            if order * mu <= max(RELATIVE_GAP * 2 * self.quadratic.value(x), least):
+                return
+            mu /= PATH_FACTOR
+
+    def multipliers(self, x: Array, mu: float) -> tuple[Array, dict[int, Array]]:
+        """Weights w, and multipliers Z by constraint, in SI.
+
+        They are linear in the Newton step to the central point: only rounding makes them inexact.
+        """
+        (slope, curvature), (g, H) = self.quadratic.derivatives(x), self.cone.derivatives(x)
+        move = self.cone.directions @ newton_step(curvature / mu + H, -slope / mu - g)
+        error = self.quadratic.A @ (x + move) - self.quadratic.b
+        share = mu / float(np.linalg.norm(error))
+        inner, prices = self.cone.multipliers(x, move)
+        out = {
+            place: share * (Q @ inner[k] @ Q.T)
+            for k, (place, Q) in enumerate(self.matrices)
+            if k in inner
+        }
+        for k, price in prices.items():
+            place, size = self.numbers[k]
+            out[place] = np.array([[share * price / size]])
+        return error / float(np.linalg.norm(error)), out
+
+
+def _blocks_on_faces(
+    question: Question, x: Array, scale: Units, rows: Sequence[Linear], seen: bool
+) -> list[tuple[int, Block, Array]]:
+    """Bodies on the face of their cone that motions and active bounds reach, and active matrices of
+    the caller.
+
+    Else a mass that no data show would grow for ever along the path. A face is given by Q, which
+    lifts a multiplier on it to one in SI.
+    """
+    reduced = question.elimination.inside.with_margin(question.margin)
+    pairs = list(zip(question.free_constraints, reduced.blocks, strict=False))
+    originals = [question.feasible.blocks[place] for place, _ in pairs]
+    units = [scale.blocks[place] for place, _ in pairs]
+    energy = kinetic_energy_multipliers(question.robot, originals, units)
+    tight = [
+        block.role == "asked"
+        and np.linalg.eigvalsh(block.matrix(x) / np.outer(unit, unit))[0] <= TIGHT
+        for (_, block), unit in zip(pairs, units, strict=True)
+    ]
+    face_columns = {
+        int(j) for (_, block), t in zip(pairs, tight, strict=True) if t for j in block.columns
+    }
+    user_rows = [row for row in rows if row.role == "asked"]
+    out = []
+    for (place, block), unit, E, close in zip(pairs, units, energy, tight, strict=True):
+        if block.role == "asked" and not close:
+            continue
+        Q = np.eye(len(unit))
+        free = seen or block.role == "asked" or not face_columns.isdisjoint(block.columns.tolist())
+        face = None if free or not E.any() else Face.from_energy(E, unit)
+        if face is not None:
+            pushes = [
+                push * np.outer(unit, unit)
+                for row in user_rows
+                if (push := _bound_gradient_matrix(block, row)).any()
+            ]
+            left, singular, _ = np.linalg.svd(np.hstack([face.projector, *pushes]))
+            Q = left[:, : int((singular > SPANNED * singular[0]).sum())]
+        out.append((place, block, Q / unit[:, None]))
+    return out
+
+
+def _restrict_to_face(block: Block, Q: Array) -> Block:
+    """``Q' C(x) Q``, without the rounding of zeros."""
+
+    def restrict_matrices(matrices: Array) -> Array:
+        reduced = np.asarray(Q.T @ matrices @ Q)
+        size = np.abs(Q).T @ np.abs(matrices) @ np.abs(Q)
+        least = ROUNDED_ZERO * size.max(axis=(-2, -1), keepdims=True)
+        return np.where(np.abs(reduced) > least, reduced, 0.0)
+
+    return replace(
+        block, basis=restrict_matrices(block.basis), constant=restrict_matrices(block.constant)
+    )
+
+
+def _determined_directions(feasible: FeasibleSet, A: Array, unit: Array) -> Array:
+    """Unit directions (n, z) that change data, matrices or numbers.
+
+    If they do not depend on some combination, one parameter of it is fixed.
+    """
+    size = float(np.linalg.norm(A * unit)) or 1.0
+    parts = [A * unit / size, feasible.linear_matrix * unit]
+    for block in feasible.blocks:
+        part = np.zeros((block.size**2, len(unit)))
+        part[:, block.columns] = block.basis.reshape(len(block.columns), -1).T
+        parts.append(part * unit)
+    _, singular, right = np.linalg.svd(np.linalg.qr(np.vstack(parts), mode="r"))
+    unfelt = right[int((singular > UNFELT * singular.max(initial=0.0)).sum()) :]
+    _, _, pivots = linalg.qr(unfelt, mode="economic", pivoting=True)
+    return np.delete(np.diag(unit), pivots[: len(unfelt)], axis=1)
+
+
+def _bound_gradient_matrix(block: Block, row: Linear) -> Array:
+    """The matrix by which a bound pushes a body; zero where it does not touch it."""
+    weights = np.zeros(len(block.columns))
+    for j, c in zip(row.columns.tolist(), row.coefficients, strict=True):
+        weights[block.columns == j] = c
+    gram = np.einsum("aij,bij->ab", block.basis, block.basis)
+    return np.asarray(np.einsum("a,aij->ij", np.linalg.solve(gram, weights), block.basis))
+
+
+# -- ranges of linear forms ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class RangeEnd:
+    """A bound on a linear form that holds."""
+
+    form: Array  #: Shape (n,).
+    bound: float  #: No model has more.
+    weights: list[Fraction]  #: w; all zero where no data are needed.
+    dual: DualPoint
+
+
+@dataclass(frozen=True, eq=False)
+class RangeEndProver:
+    """Data and constraints in exact numbers."""
+
+    question: Question
+    data: ExactData
+    budget: float  #: Largest squared residual.
+    units: Sequence[Array]  #: Of the blocks.
+    #: Mapping of int to (int, int): for joint terms of either sign the places of two limits, which
+    #: take what is left positive and negative in their column. Without them w is chosen so that
+    #: nothing is left there.
+    limits: Mapping[int, tuple[int, int]]
+
+    def prove(self, form: Array, w: Array, multipliers: Mapping[int, Array]) -> RangeEnd:
+        """The bound that multipliers in doubles prove when they are made exact.
+
+        `form` (n,); `w` (rows,); `multipliers`: of blocks and of linear constraints, (1, 1), by
+        place. Raises SolverError: the multipliers prove nothing.
+        """
+        weights, dual = round_dual(
+            self.question, self.data, w, multipliers, self.units, form=form, limits=self.limits
+        )
+        if any(dual.remainders):
+            raise SolverError("the multipliers of a range are not those of a proof")
+        square = dot(weights, weights)
+        total = dual.offset + self.data.target_times(weights)
+        bound = _round_up(total + _sqrt_rounded_up(printed_decimal(self.budget) * square))
+        return RangeEnd(form, bound, weights, dual)
+
+    def without_data(self, form: Array) -> RangeEnd | None:
+        """The end of a range that holds without data, with bound 0; None where none is proved."""
+        try:
+            end = self.prove(form, np.zeros(len(self.data.rho)), {})
+        except SolverError:
+            return None
+        needs_data = any(end.weights) or any(end.dual.tie_multipliers)
+        return None if needs_data or end.bound else end
+
+    def certificate(self, end: RangeEnd, beyond: Array | None) -> Certificate | None:
+        """Proof for ``feasid verify``; None when it cannot be stated there.
+
+        It proves that feasible models with such a value do not fit: their squared residual is at
+        least the budget. Without data it proves that no feasible model has such a value.
+
+        `beyond` (n,): a model that exists and has more.
+        """
+        feasible, columns = self.question.feasible, np.flatnonzero(end.form)
+        over = Linear("at the end of the range", columns, end.form[columns], -end.bound)
+        extended = replace(feasible, linear=(*feasible.linear, over))
+        Z = {**end.dual.Z, len(feasible.constraints): [[Fraction(1)]]}
+        robot, rows = self.question.robot, self.question.rows
+        if not any(end.weights):
+            question = Question(robot, extended, ExactRows(), ())
+            return question.certify_infeasible(DualPoint(question, [], Z))
+        if beyond is None:
+            return None
+        question = Question(robot, extended, rows, None)
+        point = [printed_decimal(x) for x in beyond]
+        dual, floor = DualPoint(question, end.dual.y, Z), printed_decimal(self.budget)
+        return question.certify_lower_bound(self.data, end.weights, dual, floor, point, None)
+
+
+def _sqrt_rounded_up(square: Fraction) -> Fraction:
+    """The root of a number, rounded up."""
+    if not square:
+        return Fraction(0)
+    size = len(str(square.numerator)) - len(str(square.denominator))
+    places = max(ROOT_DIGITS - size // 2, 1)
+    scaled = -(-square.numerator * 100**places // square.denominator)
+    return Fraction(isqrt(scaled) + 1, 10**places)
+
+
+def _round_up(number: Fraction) -> float:
+    """The next double that is not below a number."""
+    out = float(number)
+    while printed_decimal(out) < number:
+        out = float(np.nextafter(out, np.inf))
+    return out

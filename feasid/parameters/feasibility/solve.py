@@ -1,0 +1,318 @@
+"""Solve a CVXPY program with a list of solvers; accept an answer only after verification.
+
+CVXPY canonicalises the program and calls the solver. If a solver stops before its tolerance, CVXPY
+discards the last iterate; here it is kept, with its multipliers, and verified like any other. A
+solver's status is logged and otherwise ignored.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from scipy import linalg, sparse
+
+from feasid.core.arrays import Array
+from feasid.errors import InputError, SolverError, did_you_mean
+from feasid.parameters.feasibility.problems import Program
+
+SECONDS = 60.0
+"""Time limit of one attempt."""
+
+TOLERANCE = 1e-9
+"""Clarabel's tolerances: of the gap and of feasibility, on programs in units."""
+
+CLARABEL = {
+    "tol_gap_abs": TOLERANCE,
+    "tol_gap_rel": TOLERANCE,
+    "tol_feas": TOLERANCE,
+    "chordal_decomposition_enable": False,
+    "max_iter": 200,
+    "time_limit": SECONDS,
+}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "CLARABEL": CLARABEL,
+    "SCS": {"eps_abs": 1e-8, "eps_rel": 1e-8, "max_iters": 100_000, "time_limit_secs": SECONDS},
+}
+"""Settings by solver; other solvers use their defaults."""
+
+LOOSER = 10.0
+"""Factor on the tolerances of Clarabel's second attempt, with the norm squared."""
+
+Backend = Callable[[Program], "SolverAnswer"]
+Ladder = tuple[tuple[str, str, Backend], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class SolverAnswer:
+    """A solver's answer, not verified yet.
+
+    ``x`` are the program's unknowns. ``multipliers`` are those of the matrices, (s_k, s_k) each,
+    ``prices`` those of the linear constraints, shape (m,), ``tangents`` those of the constraints
+    that are not affine; all for the norm, not its square.
+    """
+
+    status: str
+    x: Array
+    multipliers: tuple[Array, ...] = ()
+    prices: Array = field(default_factory=lambda: np.zeros(0))
+    iterations: int = 0
+    seconds: float = 0.0
+    tangents: tuple[Array, ...] = ()
+
+    def has_shapes_of(self, program: Program) -> bool:
+        """Whether the point is finite and has the shape of the program."""
+        sizes = tuple(np.shape(Z) for Z in self.multipliers)
+        return (
+            np.shape(self.x) == (program.size,)
+            and bool(np.isfinite(self.x).all())
+            and sizes in ((), tuple((s, s) for s in program.sizes))
+            and np.shape(self.prices) in ((0,), (program.rows,))
+        )
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One line of the log of a solve."""
+
+    solver: str
+    form: str
+    status: str
+    iterations: int
+    seconds: float
+    accepted: bool
+    verdict: str
+
+    def __str__(self) -> str:
+        mark = "accepted" if self.accepted else "refused"
+        return (
+            f"{self.solver} ({self.form}): {self.status} after {self.iterations} iterations, "
+            f"{self.seconds * 1e3:.0f} ms; {mark}: {self.verdict}"
+        )
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Result of the independent check of a point, and the reason."""
+
+    accepted: bool
+    usable: bool
+    cost: float
+    reason: str
+
+
+def solver_attempts(solver: Any = None) -> Ladder:
+    """The attempts for a solver, as (name, form, backend).
+
+    `solver`: str, cvxpy solver, sequence of (name, form, backend), a name that CVXPY knows, or a
+    solver object of its interface: that one alone. None: Clarabel on a cone and on a quadratic,
+    then SCS. Raises InputError: when CVXPY does not know the name, or the solver is not installed.
+    """
+    if solver is None:
+        looser = CLARABEL | {k: LOOSER * TOLERANCE for k in CLARABEL if k.startswith("tol_")}
+        return (
+            ("clarabel", "cone", lambda p: solve(p, "CLARABEL")),
+            ("clarabel", "quadratic", lambda p: solve(p, "CLARABEL", squared=True, **looser)),
+            ("scs", "cone", lambda p: solve(p, "SCS")),
+        )
+    if isinstance(solver, str):
+        name = _installed_solver(solver)
+        return ((name.lower(), "cone", lambda p: solve(p, name)),)
+    if hasattr(solver, "solve_via_data"):
+        return ((str(solver.name()).lower(), "cone", lambda p: solve(p, solver)),)
+    return tuple(solver)
+
+
+def _installed_solver(solver: str) -> str:
+    """The name of an installed solver, as CVXPY spells it."""
+    import cvxpy
+
+    name, solvers = solver.upper(), sorted(importlib.import_module("cvxpy.settings").SOLVERS)
+    there = cvxpy.installed_solvers()  # type: ignore[no-untyped-call]
+    if name not in solvers:
+        hint = did_you_mean(name, solvers)
+        raise InputError(
+            f"solver {solver!r} is not one that CVXPY knows{hint}; installed: {', '.join(there)}",
+            option="solver",
+        )
+    if name not in there:
+        raise InputError(
+            f"solver {solver!r} is not installed or has no licence here; installed: "
+            f"{', '.join(there)}",
+            option="solver",
+        )
+    return name
+
+
+def solve_verified(
+    program: Program, judge: Callable[[SolverAnswer], Judgement], solver: Any = None
+) -> tuple[SolverAnswer | None, list[Attempt]]:
+    """Try `solver_attempts` until `judge` accepts; else the best usable point, or None.
+
+    A solver that raises, or panics (Rust's panic arrives as a BaseException), is one more refused
+    attempt; only KeyboardInterrupt, SystemExit and MemoryError pass through.
+    """
+    best: tuple[float, SolverAnswer] | None = None
+    attempts: list[Attempt] = []
+    for name, form, backend in solver_attempts(solver):
+        began = time.perf_counter()
+        try:
+            raw = backend(program)
+            fits = raw.has_shapes_of(program)
+        except (KeyboardInterrupt, SystemExit, MemoryError, GeneratorExit):
+            raise
+        except BaseException as error:
+            spent = time.perf_counter() - began
+            status = type(error).__name__
+            attempts.append(Attempt(name, form, status, 0, spent, False, str(error)[:200]))
+            continue
+        verdict = Judgement(False, False, np.inf, "no finite point of the right shape")
+        if fits:
+            verdict = judge(raw)
+        effort = raw.status, raw.iterations, raw.seconds
+        attempts.append(Attempt(name, form, *effort, verdict.accepted, verdict.reason))
+        if verdict.accepted:
+            return raw, attempts
+        if verdict.usable and (best is None or verdict.cost < best[0]):
+            best = verdict.cost, raw
+    return (best[1] if best else None), attempts
+
+
+def solver_error(what: str, attempts: Sequence[Attempt]) -> SolverError:
+    """The error that lists all attempts."""
+    lines = "\n  ".join(str(a) for a in attempts)
+    return SolverError(f"{what}; tried:\n  {lines}", attempts=tuple(attempts))
+
+
+def solve(program: Program, solver: Any, *, squared: bool = False, **settings: Any) -> SolverAnswer:
+    """Solve through CVXPY, with `SETTINGS` where none are given.
+
+    ``squared`` minimises half the square of the norm, where the program minimises one.
+    """
+    began = time.perf_counter()
+    squared = squared and program.error is not None
+    problem = program.with_squared_cost() if squared else program.problem
+    settings = settings or SETTINGS.get(str(solver), {})
+    status, iterations = _solve(problem, solver, dict(settings))
+    scale = 1.0
+    if squared:
+        scale = 1.0 / max(float(np.linalg.norm(program.error.value)), 1e-300)
+    prices = np.zeros(0) if program.numbers is None else program.numbers.dual_value
+    return SolverAnswer(
+        status,
+        np.concatenate([np.ravel(v.value) for v in program.unknowns]),
+        tuple(scale * np.asarray(m.dual_value) for m in program.matrices),
+        scale * np.asarray(prices, dtype=np.float64),
+        iterations,
+        time.perf_counter() - began,
+        tuple(scale * np.ravel(np.asarray(c.dual_value, np.float64)) for c in program.convex),
+    )
+
+
+def _solve(problem: Any, solver: Any, settings: dict[str, Any]) -> tuple[str, int]:
+    """Leave the solver's last iterate in the problem's variables; its status and iterations."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an inaccurate answer is judged, not announced
+        arrays = any(p.size > 1 for p in problem.parameters())  # cost more than stating them anew
+        data, chain, inverse = problem.get_problem_data(
+            solver, ignore_dpp=arrays, solver_opts=settings
+        )
+        raw = chain.solve_via_data(problem, data, False, False, settings)
+        status, kept = _keep_iterate(chain.solver.name(), raw)
+        problem.unpack_results(kept, chain, inverse)
+    iterations = problem.solver_stats.num_iters if problem.solver_stats else 0
+    return status or problem.status, int(iterations or 0)
+
+
+def _keep_iterate(solver: str, raw: Any) -> tuple[str, Any]:
+    """A solver's own status, and its result with a status under which CVXPY keeps the iterate."""
+    if solver == "SCS":
+        info = raw["info"]
+        kept = 1 if info["status_val"] == 1 else 2  # solved, or inaccurate
+        return str(info["status"]), {**raw, "info": {**info, "status_val": kept}}
+    if solver == "CLARABEL":
+        status = str(raw.status)
+        names = ("x", "s", "z", "obj_val", "iterations", "solve_time")
+        kept_as = status if status == "Solved" else "AlmostSolved"
+        return status, SimpleNamespace(status=kept_as, **{n: getattr(raw, n) for n in names})
+    return "", raw
+
+
+@dataclass(frozen=True, eq=False)
+class ConeArrays:
+    """Minimise ``|A x - b|`` subject to ``F_k x + f_k >= 0`` and ``G x + h >= 0``, as arrays."""
+
+    A: Array  #: Shape (rows, nx).
+    b: Array  #: Shape (rows,).
+    #: Shape (sum of s_k^2, nx): row-major entries of the symmetric matrices F_k, one below the
+    #: other.
+    F: sparse.csr_array
+    f: Array  #: Shape (sum of s_k^2,).
+    sizes: tuple[int, ...]  #: s_k.
+    G: Array  #: Shape (m, nx).
+    h: Array  #: Shape (m,).
+
+    @cached_property
+    def qr_factors(self) -> tuple[Array, Array]:
+        """Q and R of A, which has independent columns; computed once."""
+        q, r = np.linalg.qr(self.A)
+        return np.asarray(q), np.asarray(r)
+
+    @property
+    def block_slices(self) -> list[slice]:
+        """Rows of F that belong to each matrix."""
+        ends = np.cumsum([0, *(s * s for s in self.sizes)])
+        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
+
+
+def lower_bound(program: ConeArrays, raw: SolverAnswer) -> float:
+    """The best lower bound on the optimum along the ray of whatever multipliers were returned.
+
+    Take any positive semidefinite Z_k, any z >= 0 and any w with ``|w| <= 1`` and
+    ``A'w = F*(Z) + G'z``. Then every feasible x satisfies
+
+        |A x - b| >= w'(A x - b) >= -w'b - sum_k <Z_k, f_k> - z'h,
+
+    because the left side exceeds the right by ``<Z, F x + f> + z'(G x + h)`` or more. Multipliers
+    are projected to their cones and w is computed: wrong ones only make the bound worse.
+
+    Z, z and w may be scaled together by any t >= 0 as long as ``|t w| <= 1``, and what is left of
+    the unit ball is spent on the part of b outside the range of A, which nothing can fit.
+    """
+    A, b = program.A, program.b
+    pull, offset = _combine_multipliers(program, raw)
+    Q, R = program.qr_factors
+    outside = b - Q @ (Q.T @ b)
+    outside -= Q @ (Q.T @ outside)
+    distance = float(np.linalg.norm(outside))
+    w = Q @ linalg.solve_triangular(R, pull, trans="T")
+    # The rounding of A'w = pull cannot be ignored: what is left over must be paid for.
+    left = float(np.linalg.norm(A.T @ w - pull) * (1.0 + np.linalg.norm(raw.x)))
+    gain = -float(w @ b) - offset - left
+    size = float(np.linalg.norm(w))
+    if gain <= 0 or size == 0:
+        return distance
+    # The largest t gain + distance sqrt(1 - (t size)^2) over 0 <= t <= 1 / size.
+    return float(np.hypot(gain / size, distance))
+
+
+def _combine_multipliers(program: ConeArrays, raw: SolverAnswer) -> tuple[Array, float]:
+    """``F*(Z) + G'z`` and ``<Z, f> + z'h`` for the multipliers, projected to their cones."""
+    if len(raw.multipliers) != len(program.sizes) or raw.prices.shape != program.h.shape:
+        return np.zeros(program.A.shape[1]), 0.0
+    stacked = np.zeros(len(program.f))
+    for part, matrix in zip(program.block_slices, raw.multipliers, strict=True):
+        if np.isfinite(matrix).all():
+            values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
+            stacked[part] = ((vectors * np.maximum(values, 0.0)) @ vectors.T).ravel()
+    prices = np.where(np.isfinite(raw.prices), np.maximum(raw.prices, 0.0), 0.0)
+    pull = program.F.T @ stacked + program.G.T @ prices
+    return np.asarray(pull), float(stacked @ program.f + prices @ program.h)

@@ -1,0 +1,200 @@
+"""Nearly degenerate geometry: the joint, and the angle or offset that causes it.
+
+Some effects are of second order in a small angle and vanish in rounding, so singular values alone
+do not show which ranks are doubtful. Angles and offsets between 1e-14 and 1e-5 are: between
+neighbouring axes, whatever the frames. An answer hangs on them if it changes when all of them are
+made exact, or made as large as any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.parameters.identifiability.echelon import Echelon, JointNullspace
+from feasid.parameters.identifiability.frames import (
+    DEGENERACY_RANGE,
+    Frames,
+    cosine_and_sine,
+    nearly_degenerate_joints,
+)
+from feasid.parameters.identifiability.rounding import exact_rotation
+from feasid.robot.bodies import Body
+from feasid.robot.inertia import skew
+
+SUSPECT_RANGE = (1e-14, 1e-3)
+"""Sines and relative offsets in between may be the cause of a small singular value."""
+
+ENLARGED_SIZE = 0.05
+"""Angle [rad] or relative offset to which doubtful ones are enlarged to see if they matter."""
+
+MAX_DOUBTFUL_VALUE = 1e-9
+"""Singular values below this are doubtful, even if no small angle explains them."""
+
+
+def find_near_degeneracies(echelon: Echelon, blocks: Sequence[JointNullspace]) -> dict[int, str]:
+    """Joints whose result depends on a tiny angle, offset or singular value, and this cause.
+
+    `echelon`: computed in floating point; `blocks`: the blocks in use, perhaps from exact
+    arithmetic.
+    """
+    frames = echelon.run.frames
+    worst, doubtful = echelon.run.doubtful_values, nearly_degenerate_joints(frames)
+    if not doubtful:
+        return {
+            i: f"a singular value of {value:.1e}{_nearest_small_quantity(frames, i, value)}): "
+            "the count of base parameters"
+            for i, value in worst.items()
+            if value < MAX_DOUBTFUL_VALUE
+        }
+    exact, plain = (
+        _nullspaces_with_resized(echelon, doubtful, size) for size in (0.0, ENLARGED_SIZE)
+    )
+    out = {}
+    for i, three in enumerate(zip(blocks, exact, plain, strict=True)):
+        cause = _degeneracy_cause(frames, i, worst.get(i))
+        if len({b.independent.size for b in three}) > 1:
+            out[i] = f"{cause}): the count of base parameters"
+        elif blocks is echelon.joint_nullspaces and len({tuple(b.independent) for b in three}) > 1:
+            out[i] = f"{cause}): which parameters lead"
+    return out
+
+
+def _degeneracy_cause(frames: Frames, i: int, value: float | None) -> str:
+    if value is not None:
+        return f"a singular value of {value:.1e}{_nearest_small_quantity(frames, i, value)}"
+    suspects = [
+        s for k in reversed(frames.robot.ancestors[i]) for s in _small_quantities_at(frames, k)
+    ]
+    return min(suspects)[1] if suspects else "an angle or offset on the way to it is tiny"
+
+
+def _nearest_small_quantity(frames: Frames, i: int, value: float) -> str:
+    """The suspect whose size is nearest to a singular value."""
+    quantities = [s for k in frames.robot.ancestors[i] for s in _small_quantities_at(frames, k)]
+    if not quantities:
+        return ""
+    return ", because " + min(quantities, key=lambda item: abs(np.log(item[0] / value)))[1]
+
+
+# -- the same robot with doubtful features of another size ---------------------------------------
+
+
+def _nullspaces_with_resized(
+    echelon: Echelon, doubtful: Sequence[int], size: float
+) -> Sequence[JointNullspace]:
+    """The joints' blocks when doubtful angles and offsets have this size."""
+    run, frames = echelon.run, echelon.run.frames
+    bodies = [*run.robot.bodies]
+    down = _resize_small_entries(frames.gravity, size)
+    for i in doubtful:
+        bodies[i] = _resize_degeneracies(frames, i, bodies[i], size, down)
+    robot = replace(run.robot, bodies=tuple(bodies), gravity=down * frames.gravity_size)
+    return replace(echelon, run=run.with_robot(robot)).joint_nullspaces
+
+
+def _resize_degeneracies(frames: Frames, i: int, body: Body, size: float, down: Array) -> Body:
+    """A body whose doubtful home angles and offsets have this size."""
+    p = frames.robot.parents[i]
+    parent_axis = down if p < 0 else _joint_axis(frames, p)
+    rotation = _resize_rotation(body.rotation, size)
+    rotation = _resize_axis_angle(rotation, _joint_axis(frames, i), parent_axis, size)
+    if p < 0:
+        return replace(body, rotation=rotation)
+    arm = frames.positions[i]
+    push = _resize_small_entries(arm, size) - arm
+    basis = _axes_along_two(parent_axis, frames.rotations[i] @ _joint_axis(frames, i))
+    inner = basis.T @ (arm + push)
+    push = push + basis @ (_resize_small_entries(inner, size) - inner)
+    return replace(body, rotation=rotation, position=body.position + frames.length * push)
+
+
+def _resize_small_entries(values: Array, size: float) -> Array:
+    small = (np.abs(values) > DEGENERACY_RANGE[0]) & (np.abs(values) < DEGENERACY_RANGE[1])
+    return np.where(small, size * np.sign(values), values)
+
+
+def _resize_rotation(rotation: Array, size: float) -> Array:
+    """The rotation with its tiny deviation from one with exact entries made this large."""
+    exact, _ = exact_rotation(rotation, DEGENERACY_RANGE[1])
+    small = exact.T @ rotation
+    sines = np.array([small[2, 1], small[0, 2], small[1, 0]])
+    deviation = float(np.linalg.norm(sines))
+    if deviation < DEGENERACY_RANGE[0]:
+        return rotation
+    return np.asarray(exact @ _rotation_matrix(sines / deviation, size), dtype=np.float64)
+
+
+def _resize_axis_angle(rotation: Array, axis: Array, before: Array, size: float) -> Array:
+    """The rotation with two axes off parallel or perpendicular by this much."""
+    there = rotation @ axis
+    normal = np.cross(before, there)
+    cosine, sine = float(before @ there), float(np.linalg.norm(normal))
+    if sine < DEGENERACY_RANGE[0]:
+        return rotation
+    if sine < DEGENERACY_RANGE[1]:
+        angle = (size - sine) * np.sign(cosine)
+    elif DEGENERACY_RANGE[0] < abs(cosine) < DEGENERACY_RANGE[1]:
+        angle = cosine - size * np.sign(cosine)
+    else:
+        return rotation
+    return np.asarray(_rotation_matrix(normal / sine, angle) @ rotation, dtype=np.float64)
+
+
+def _rotation_matrix(axis: Array, angle: float) -> Array:
+    cross = skew(axis)
+    return np.asarray(np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross)
+
+
+def _axes_along_two(a: Array, b: Array) -> Array:
+    """Orthonormal axes along a, the common normal of a and b, and across both; columns."""
+    normal = np.cross(a, b)
+    if np.linalg.norm(normal) < DEGENERACY_RANGE[1]:
+        normal = np.cross(a, np.eye(3)[int(np.argmin(np.abs(a)))])
+    normal = normal / np.linalg.norm(normal)
+    return np.stack([a, normal, np.cross(a, normal)], axis=1)
+
+
+# -- suspects ------------------------------------------------------------------------------------
+
+
+def _small_quantities_at(frames: Frames, k: int) -> list[tuple[float, str]]:
+    """Small angles and offsets at one joint: relative size and description."""
+    joint = repr(frames.robot.bodies[k].joint)
+    parent = frames.robot.parents[k]
+    quantities: list[tuple[float, str]] = []
+    angles = _nearly_zero_sizes(frames.rotations[k])
+    if parent >= 0:
+        angles += _nearly_zero_sizes(_cosine_sine_to_parent(frames, k, parent))
+    for sine in angles:
+        quantities.append((sine, f"the axes of joint {joint} are off by {sine:.2g} rad"))
+    for arm in _nearly_zero_sizes(frames.positions[k]) if parent >= 0 else []:
+        size = arm * frames.length
+        quantities.append((arm, f"the axis of joint {joint} is offset by {size:.2g} m"))
+    if parent < 0:
+        turned = frames.rotations[k].T @ frames.gravity
+        sines = np.r_[turned, cosine_and_sine(turned[None], _joint_axis(frames, k)[None])[0]]
+        for sine in _nearly_zero_sizes(sines):
+            quantities.append((sine, f"gravity is off by {sine:.2g} rad"))
+    return quantities
+
+
+def _joint_axis(frames: Frames, k: int) -> Array:
+    """Direction of a joint's first screw."""
+    screw = frames.screws[k][0]
+    axis = screw[:3] if screw[:3].any() else screw[3:]
+    return np.asarray(axis / np.linalg.norm(axis))
+
+
+def _cosine_sine_to_parent(frames: Frames, k: int, parent: int) -> Array:
+    """Cosine and sine of the angle between a joint's axis and its parent's, at home."""
+    own, other = frames.rotations[k] @ _joint_axis(frames, k), _joint_axis(frames, parent)
+    return np.asarray(cosine_and_sine(own[None], other[None])[0])
+
+
+def _nearly_zero_sizes(values: Array) -> list[float]:
+    size = np.abs(values).ravel()
+    return [float(v) for v in size[(size > SUSPECT_RANGE[0]) & (size < SUSPECT_RANGE[1])]]

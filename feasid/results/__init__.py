@@ -1,0 +1,1 @@
+"""What a fit becomes: files, figures, pages and code."""

@@ -1,0 +1,281 @@
+"""Torques that other programs compute from a written file, on the rows of logs.
+
+A client adds viscous friction, dry friction and armature to the torques of the rigid bodies. The
+fit's Coulomb friction changes its sign over a small speed; clients change it otherwise: controllers
+and Pinocchio at once, with the sign of the velocity, MuJoCo with the sign of ``dq + ddq b^-1``,
+the velocity that its soft constraint looks `LEAD` ahead (``aref = -b v``, see "Solver parameters"
+in its documentation), and in proportion to it at rest, where the constraint's regularisation lets
+less than the whole friction suffice. Errors are measured with both laws. All of them are linear in
+a joint's terms, so that the inner products of a few signals per joint give every error.
+
+`Pinocchio` and `MuJoCo` replay logs in the programs themselves, when installed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.robot.dynamics.regressor import CHUNK, inverse_dynamics, mass_matrix
+from feasid.errors import InputError, did_you_mean, missing_extra
+from feasid.logs.motion import Motion, Run
+from feasid.logs.recording import Recording
+from feasid.identification.regression.equations import GaussianLowPass
+from feasid.identification.regression.triangle import relative_errors
+from feasid.robot.description import Robot
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from feasid.identification.fitted import FittedModel
+
+SIGNALS = ("tau", "rigid", "Ia", "fv", "sign", "ahead", "fo")
+"""Torque, the rigid bodies' and springs' torque, and the signals that multiply each joint term."""
+
+LAWS = {"hard sign": "sign", "MuJoCo's law": "ahead"}
+"""Signal that multiplies dry friction, per law of clients."""
+
+LEAD = 0.002
+"""How far [s] ahead MuJoCo's friction looks: half the time constant of `solreffriction`, which is
+at least twice the default time step."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClientRows:
+    """Inner products of `SIGNALS` per joint over the rows of logs, behind the fit's low-pass."""
+
+    robot: Robot
+    products: Array  #: Shape (dof, 7, 7).
+
+    @classmethod
+    def from_logs(cls, model: FittedModel, robot: Robot, logs: Iterable[Recording]) -> ClientRows:
+        """Signals of a robot's bodies and springs on logs, prepared like the fitted log."""
+        springs = (_only_spring(d) for d in robot.drives if "k" in d.symbols)
+        bodies = replace(robot, drives=tuple(springs), load_model=None)
+        products = np.zeros((robot.dof, len(SIGNALS), len(SIGNALS)))
+        width = _resting_accelerations(robot)
+        for motion, run in iterate_prepared_runs(model, logs):
+            rigid = inverse_dynamics(bodies, run.q, run.dq, run.ddq)
+            ahead = np.clip((run.ddq + run.dq / LEAD) / width, -1.0, 1.0)
+            measured = ~np.isnan(run.tau).any(axis=0)
+            signals = [np.nan_to_num(run.tau), rigid, run.ddq, run.dq, np.sign(run.dq), ahead]
+            rows = np.array([*signals, np.ones_like(rigid)]) * measured
+            for block in low_pass_signals(
+                motion, run, rows.transpose(0, 2, 1).reshape(-1, len(run))
+            ):
+                part = block.reshape(len(SIGNALS), robot.dof, -1)
+                products += np.einsum("ajn,bjn->jab", part, part)
+        return cls(robot, products)
+
+    def errors(self, terms: Mapping[str, Array], law: str) -> pd.Series[float]:
+        """Relative torque errors with these terms per joint ("Ia", "fv", "fc", "fo")."""
+        import pandas as pd
+
+        weights = np.zeros((self.robot.dof, len(SIGNALS)))
+        weights[:, :2] = -1.0, 1.0
+        for symbol, values in terms.items():
+            weights[:, SIGNALS.index(LAWS[law] if symbol == "fc" else symbol)] = values
+        missed = np.einsum("ja,jab,jb->j", weights, self.products, weights)
+        relative = relative_errors(self.robot, missed, self.products[:, 0, 0])
+        return pd.Series(relative, pd.Index([*self.robot.coordinates, "all"], name="joint"))
+
+
+REGULARISATION = 1e-3
+"""(1 - d) / d of MuJoCo's constraint, d the impedance of the `solimpfriction` that is written."""
+
+
+def _resting_accelerations(robot: Robot) -> Array:
+    """Accelerations [rad/s^2 or m/s^2] below which dry friction in MuJoCo is not all used.
+
+    A constraint's force is ``(aref - a) / R`` with R = (1 - d) / d times the inverse inertia of the
+    joint in the home posture, until it is as large as the friction.
+    """
+    values = np.nan_to_num(robot.values)
+    friction = np.zeros(robot.dof)
+    for k, drive in enumerate(robot.drives):
+        columns = robot.drive_columns(k)
+        for joint in drive.coupling:
+            friction[robot.joint_index(joint)] += sum(
+                values[columns[s]] for s in ("fc", "fs") if s in columns
+            )
+    inverse = np.linalg.pinv(mass_matrix(robot, values, np.zeros(robot.dof)))
+    return np.asarray(np.maximum(friction * REGULARISATION * np.diag(inverse), TINY))
+
+
+TINY = 1e-12
+"""Value [rad/s^2] in place of a friction of zero."""
+
+
+def _only_spring(drive: Any) -> Any:
+    values = dict(zip(drive.symbols, drive.values, strict=True))
+    return replace(drive, symbols=("k",), values=np.array([values["k"]]), transition=0.0,
+                   features=())  # fmt: skip
+
+
+def iterate_prepared_runs(
+    model: FittedModel, logs: Iterable[Recording]
+) -> Iterable[tuple[Motion, Run]]:
+    """The runs of logs, prepared as the fitted one was."""
+    torque = model.base.experiment.measured_joints
+    for recording in logs:
+        for motion in recording.motions(
+            model.robot, torque=True if torque is None else torque, **model.test_options()
+        ):
+            for run in motion.runs:
+                yield motion, run
+
+
+def low_pass_signals(motion: Motion, run: Run, signals: Array) -> Iterable[Array]:
+    """Signals (k, samples) at the kept rows, behind the low-pass that the fit's errors have."""
+    if motion.filtering != "equations" or not motion.cutoff:
+        yield signals
+        return
+    window = GaussianLowPass(motion.cutoff, run.rate)
+    for centres in window.row_groups(len(run), CHUNK, run.anchor, run.own):
+        part = slice(int(centres[0]) - window.half_width, int(centres[-1]) + window.half_width + 1)
+        yield window.decimating_filter().filter_rows(
+            np.ascontiguousarray(signals[:, part]), len(centres)
+        )
+
+
+# -- the programs themselves ----------------------------------------------------------------------
+
+
+def client_errors(
+    fit: FittedModel,
+    path: str | os.PathLike[str],
+    client: str,
+    log: Any = None,
+    fitted: Sequence[Recording] = (),
+    sensors: Array | None = None,
+) -> pd.DataFrame:
+    """Replay a log through a client of a written file; see `feasid.Fit.verify`."""
+    import pandas as pd
+
+    if client not in CLIENTS:
+        hint = did_you_mean(client, CLIENTS)
+        raise InputError(f"client {client!r} is not one of {', '.join(CLIENTS)}{hint}")
+    if not fit.robot.is_tree:
+        raise InputError("robots with coupled joints or closed loops are not replayed by clients")
+    if fit.robot.dof != len(fit.robot.joints):
+        raise InputError("robots with joints of several degrees of freedom are not replayed")
+    source = fit.robot.source
+    held = dict(source.reading.get("lock", {})) if source is not None else {}
+    torques = CLIENTS[client](os.fspath(path), fit.robot, held)
+    given = log if isinstance(log, list) else [log]
+    logs = tuple(fitted) if log is None else tuple(Recording.from_source(x) for x in given)
+    if not logs:
+        raise InputError("the fit holds no log (it was reduced or saved): pass log= to replay one")
+    squares = np.zeros((3, fit.robot.dof))
+    for motion, run in iterate_prepared_runs(fit, logs):
+        seen = torques.torques(run.q, run.dq, run.ddq) + (0.0 if sensors is None else sensors)
+        ours = inverse_dynamics(fit.robot, run.q, run.dq, run.ddq)
+        wanted = run.tau if run.applied is None else run.applied
+        missed = np.vstack([wanted.T, (seen - run.tau).T, (ours - run.tau).T])
+        for block in low_pass_signals(motion, run, np.nan_to_num(missed)):
+            squares += (block**2).sum(axis=1).reshape(3, -1)
+    theirs, own = (relative_errors(fit.robot, missed, squares[0]) for missed in squares[1:])
+    index = pd.Index([*fit.robot.coordinates, "all"], name="joint")
+    return pd.DataFrame({"fit": own, client: theirs}, index=index)
+
+
+class Pinocchio:
+    """Torques by ``pinocchio.rnea``, the model's damping, friction and armature added."""
+
+    def __init__(self, path: str, robot: Robot, held: Mapping[str, float]) -> None:
+        try:
+            import pinocchio  # type: ignore[import-untyped]
+        except ImportError as error:
+            raise missing_extra("replaying in Pinocchio", "pin", "pinocchio") from error
+        self.pin = pinocchio
+        build = pinocchio.buildModelFromUrdf
+        if not path.endswith(".urdf"):
+            build = pinocchio.buildModelFromMJCF
+        try:
+            self.model = build(path)
+        except (ValueError, RuntimeError) as error:
+            raise InputError(
+                f"Pinocchio refuses {path}: {' '.join(str(error).split())}", path=path
+            ) from error
+        self.model.gravity.linear = robot.gravity
+        self.data = self.model.createData()
+        self.robot = robot
+        self.q0 = pinocchio.neutral(self.model)
+        for joint in set(self.model.names).intersection(held):
+            self._set_position(self.q0, joint, float(held[joint]))
+        self.rows = [self._joint(joint).idx_v for joint in robot.joints]
+
+    def _joint(self, name: str) -> Any:
+        return self.model.joints[self.model.getJointId(name)]
+
+    def _set_position(self, q: Array, name: str, value: float) -> None:
+        joint = self._joint(name)
+        numbers = [value] if joint.nq == 1 else [np.cos(value), np.sin(value)]
+        q[joint.idx_q : joint.idx_q + joint.nq] = numbers
+
+    def torques(self, q: Array, dq: Array, ddq: Array) -> Array:
+        """Torques of the robot's joints, shape (N, dof)."""
+        model, rows = self.model, self.rows
+        out = np.empty_like(q)
+        rigid = model.armature.copy()
+        model.armature = np.zeros(model.nv)
+        for k in range(len(q)):
+            place = self.q0.copy()
+            velocity, acceleration = np.zeros(model.nv), np.zeros(model.nv)
+            for name, value in zip(self.robot.joints, q[k], strict=True):
+                self._set_position(place, name, float(value))
+            velocity[rows], acceleration[rows] = dq[k], ddq[k]
+            out[k] = self.pin.rnea(model, self.data, place, velocity, acceleration)[rows]
+        model.armature = rigid
+        dry = getattr(model, "upperDryFrictionLimit", None)
+        friction = model.friction if dry is None else dry
+        out += model.damping[rows] * dq + friction[rows] * np.sign(dq) + rigid[rows] * ddq
+        return out
+
+
+class MuJoCo:
+    """Torques by ``mujoco.mj_inverse``; of the constraints dry friction alone counts."""
+
+    def __init__(self, path: str, robot: Robot, held: Mapping[str, float]) -> None:
+        try:
+            import mujoco  # type: ignore[import-untyped]
+        except ImportError as error:
+            raise missing_extra("replaying in MuJoCo", "mujoco", "mujoco") from error
+        self.mujoco = mujoco
+        try:
+            self.model = model = mujoco.MjModel.from_xml_path(path)
+        except ValueError as error:
+            raise InputError(
+                f"MuJoCo refuses {path}: {' '.join(str(error).split())}; fit.write('model.xml') "
+                f"writes MJCF that needs no meshes",
+                path=path,
+            ) from error
+        for constraint in ("CONTACT", "LIMIT", "EQUALITY"):
+            model.opt.disableflags |= int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{constraint}"))
+        model.opt.gravity = robot.gravity
+        self.data = mujoco.MjData(model)
+        names = {model.joint(j).name for j in range(model.njnt)}
+        for joint in names.intersection(held):
+            self.data.qpos[model.joint(joint).qposadr[0]] = float(held[joint])
+        joints = [model.joint(joint) for joint in robot.joints]
+        self.places = [int(j.qposadr[0]) for j in joints]
+        self.rows = [int(j.dofadr[0]) for j in joints]
+
+    def torques(self, q: Array, dq: Array, ddq: Array) -> Array:
+        """Torques of the robot's joints, shape (N, dof)."""
+        data, rows = self.data, self.rows
+        out = np.empty_like(q)
+        for k in range(len(q)):
+            data.qpos[self.places], data.qvel[rows], data.qacc[rows] = q[k], dq[k], ddq[k]
+            self.mujoco.mj_inverse(self.model, data)
+            out[k] = data.qfrc_inverse[rows]
+        self.mujoco.mj_fwdActuation(self.model, data)
+        return np.asarray(out - data.qfrc_actuator[rows])
+
+
+CLIENTS: Mapping[str, type[Pinocchio | MuJoCo]] = {"pinocchio": Pinocchio, "mujoco": MuJoCo}

@@ -1,0 +1,377 @@
+"""A fit written as a model file, and measured as a client of the file reads it.
+
+The file holds the fitted bodies: masses, first moments and inertias are those of the fit. Joint
+terms that its format has a place for have their fitted values; viscous and Coulomb friction also
+approximate friction that no format holds, see `feasid.results.export.file_terms`. What the format cannot
+hold (offsets, drive inertia in URDF) is left out of the file, listed in `Export`, and kept in a
+sidecar that `feasid.load_robot` reads with the file. No other parameter is estimated again, because
+bodies would absorb a missing term; but where a search added springs the file is fitted without.
+
+Errors of the file are those of its clients, by the laws of `feasid.results.export.clients`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from feasid.identification.assessment.quality import Quality
+from feasid.core.arrays import Array
+from feasid.errors import OutputError, UselessFitError
+from feasid.results.export.clients import LAWS, ClientRows, client_errors, iterate_prepared_runs
+from feasid.results.export.file_terms import (
+    Offset,
+    classify_offsets,
+    describe_offsets,
+    fit_without_added_springs,
+    friction_as_files_hold,
+    joint_values,
+    missing_armature,
+    sensor_offsets,
+    servo_damping,
+    servos_to_write,
+)
+from feasid.robot.formats.description import Extras
+from feasid.robot.formats.load import load_robot
+from feasid.robot.formats.registry import FORMATS
+from feasid.robot.formats.terms import sum_drives
+from feasid.robot.formats.write import (
+    Written,
+    format_of,
+    representable_part,
+    unrepresentable_terms,
+    write,
+)
+from feasid.identification.fitted import FittedModel
+from feasid.logs.recording import Recording
+from feasid.identification.regression.reduce import reduce
+from feasid.identification.regression.triangle import Reduced
+from feasid.robot.description import Robot
+from feasid.robot.inertia import change_frame
+from feasid.robot.joint_terms import RIPPLE, TERMS
+from feasid.robot.layout import random_configurations
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+GEOMETRY_TOLERANCE = 1e-9
+"""Difference of axes and positions [m] up to which a file read back has the robot's geometry."""
+
+MAX_LISTED_JOINTS = 8
+"""Joints that a line on missing terms names; the others are counted."""
+
+STANDS_FOR = "viscous and Coulomb friction in the file stand for it"
+
+MISSING_TERMS = {
+    "fc": (
+        "the gradual change of sign of Coulomb friction (fc)",
+        "the file has its size, and clients change its sign at once",
+    ),
+    "ripple": ("ripple (rs rc rs2 rc2)", "a client has to add it"),
+    "rotor": ("the rotors' own inertial parameters", "a client has to add their torques"),
+    "shared": (
+        "the terms of motors that move several joints",
+        "friction in the file stands for theirs, and a client has to add their inertia",
+    ),
+}
+"""Terms that a file lacks, and advice to its clients."""
+
+
+def _missing_term(symbol: str) -> tuple[str, str]:
+    """Name of a joint term, and advice to clients of a file that lacks it."""
+    if symbol in MISSING_TERMS:
+        return MISSING_TERMS[symbol]
+    name = TERMS[symbol].name if symbol in TERMS else "custom terms"
+    friction = symbol in TERMS and TERMS[symbol].varies_with == "dq"
+    return f"{name} ({symbol})", STANDS_FOR if friction else "a client has to add it"
+
+
+@dataclass(frozen=True, eq=False)
+class Export:
+    """A fit that was written to a file."""
+
+    written: Written  #: Path, format, sidecar, and the terms that clients of the file do not see.
+    #: One line for each kind of term that the file does not hold: what, of which joints, and what a
+    #: client has to do about it. What a simulation lacks comes first.
+    missing: tuple[str, ...]
+    #: Relative torque errors, joints and "all" by row: of the fit, and of the file as clients read
+    #: it that change the sign of dry friction at once ("file, hard sign") and as MuJoCo does
+    #: ("file, MuJoCo's law"), offsets of sensors subtracted; where drive inertia is lacking also
+    #: with `feasid.Fit.actuators` beside it ("with actuators, ..."); on the fitted log and on the
+    #: test. Where no rows of a log are kept, "file" changes signs as the fit does.
+    errors: pd.DataFrame
+    offsets: tuple[Offset, ...] = ()  #: Joints with torque offsets, and the origin of each offset.
+
+    def __str__(self) -> str:
+        w = self.written
+        kept = "every term of the fitted model"
+        if w.lost:
+            kept = f"the fitted bodies and the joint terms that {w.format.upper()} holds"
+        lines = [f"wrote {w.path}: {kept}; read back and verified in exact arithmetic"]
+        lines += [f"not in {w.path}: {line}" for line in self.missing]
+        lines += describe_offsets(self.offsets, FORMATS[w.format].holds_forces)
+        if w.sidecar is not None:
+            lines.append(f"the whole model is in {w.sidecar}, which feasid reads with the file")
+        total = self.errors.loc["all"]
+        shown = "; ".join(f"{name} {100 * value:.2f} %" for name, value in total.items())
+        lines.append(f"torque error of the fit, and of the file by friction law: {shown}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def find_offsets(fit: FittedModel, origin: str | Mapping[str, str] | None) -> tuple[Offset, ...]:
+    """Origin of each offset, sensor or joint; `origin` is `offset_origin` of `Fit.write`."""
+    return classify_offsets(fit, origin, iterate_prepared_runs(fit, fit.recordings))
+
+
+def verify_file(
+    fit: FittedModel,
+    path: str | os.PathLike[str],
+    client: str,
+    log: Any,
+    origin: str | Mapping[str, str] | None,
+) -> pd.DataFrame:
+    """Replay a log through a written file as another program reads it; see `Fit.verify`."""
+    sensors = sensor_offsets(find_offsets(fit, origin), fit.robot)
+    return client_errors(fit, path, client, log, fit.recordings, sensors)
+
+
+def write_fit(
+    model: FittedModel,
+    path: str | os.PathLike[str],
+    offsets: tuple[Offset, ...],
+    extensions: tuple[str, ...],
+    *,
+    overwrite: bool = False,
+    test: Any = None,
+) -> Export:
+    """Write the part of a model that a file may hold, and measure its errors as clients read it."""
+    form, fitted = format_of(model.robot, path), model.robot
+    plain = fitted.with_values(fit_without_added_springs(model))
+    robot = fitted.with_values(friction_as_files_hold(plain, model.residual))
+    postures = random_configurations(fitted, np.random.default_rng(0), POSTURES).T
+    lost = unrepresentable_terms(plain, form)
+    servo = None if model.servo is None else model.servo.servo
+    servos = servos_to_write(fitted, servo, path)
+    damping = servo_damping(fitted, servos)
+    same = np.array_equal(robot.values, fitted.values) and not damping.any()
+    whole = fitted if lost or not same else None
+    armatures = dict(zip(robot.joints, joint_values(robot, robot.values)["Ia"], strict=True))
+    forces = {x.joint: -x.value for x in offsets if x.origin == "joint"}
+    extras = Extras(
+        forces if form.holds_forces else {},
+        {joint: float(value) for joint, value in armatures.items() if value},
+        extensions,
+        servos,
+    )
+    robot = robot.with_values(robot.values - damping)
+    part = representable_part(robot, form)
+    written = write(part, path, overwrite=overwrite, complete=whole, extras=extras)
+    lines = missing_lines(plain, lost, _armature_advice(robot, postures))
+    if any(drive.spring_range for drive in fitted.drives):
+        lines += ("springs that the log shows: bodies and friction of the file are fitted without",)
+    if model.calibration.correction.values_by_joint("zero"):
+        lines += ("the log's joint zeros: a client adds those of fit.calibration to its positions",)
+    if servo is not None and not servos:
+        lines += (
+            "the servos' gains and delay: masses of this file carry the common factor of the gains "
+            "that were found (fit.servo.table); with other gains it does not follow commands as "
+            "the robot does",
+        )
+    columns = _file_errors(model, robot, written.path, offsets, test, damping)
+    return Export(written, lines, columns, offsets)
+
+
+TOLD_ACCELERATION = 0.05
+"""Excess of the joints' acceleration without armature from which it is reported: models of one
+robot differ by as much."""
+
+POSTURES = 64
+"""Number of postures over which a robot's inertia is compared."""
+
+
+def _armature_advice(robot: Robot, postures: Array) -> str:
+    """Error of a simulation that reads the file alone."""
+    joint, times = missing_armature(robot, robot.values, postures)
+    if times < 1 + TOLD_ACCELERATION:
+        return f"no joint accelerates {TOLD_ACCELERATION:.0%} too fast without this armature"
+    return (
+        f"without it a simulation is wrong: joint {joint} accelerates {times:.3g} times as fast as "
+        "it should; an MJCF file (.xml) holds it"
+    )
+
+
+def _file_errors(
+    model: FittedModel,
+    robot: Robot,
+    path: str,
+    offsets: tuple[Offset, ...],
+    test: Any,
+    damping: Array,
+) -> pd.DataFrame:
+    """Torque errors of the fit and of a written file, on the fitted log and on a test."""
+    import pandas as pd
+
+    seen = parameters_read_by_client(model, path) + damping
+    reread = model.robot.with_values(seen)
+    columns = {"fit": model.relative_error}
+    logs = {"": (model.reduced, tuple(model.recordings))}
+    if test is not None:
+        other = reduce(test, base=model.base, **model.test_options())
+        columns["fit on the test"] = model.errors_of(other)
+        given = test if isinstance(test, list | tuple) else [test]
+        kept = not any(isinstance(x, Reduced) for x in given)
+        recordings = tuple(Recording.from_source(x) for x in given) if kept else ()
+        logs[" on the test"] = other, recordings
+    for where, (reduced, recordings) in logs.items():
+        if not (recordings and reread.is_tree and reread.dof == len(reread.joints)):
+            # Without samples friction changes its sign as in the fit.
+            read = seen + _subtracted_offsets(model.robot, offsets, path)
+            columns[f"file{where}"] = model.errors_of(reduced, model.base.K @ read)
+        else:
+            rows = ClientRows.from_logs(model, reread, recordings)
+            columns |= _errors_by_law(rows, robot, reread, offsets, path, where)
+    return pd.DataFrame(columns)
+
+
+def _subtracted_offsets(robot: Robot, offsets: tuple[Offset, ...], path: str) -> Array:
+    """Standard parameters of terms that clients subtract from measured torques, or read as
+    forces.
+    """
+    held = format_of(robot, path).holds_forces
+    values = {x.joint: x.value for x in offsets if held or x.origin == "sensor"}
+    out = np.zeros(robot.size)
+    for k, drive in enumerate(robot.drives):
+        columns = robot.drive_columns(k)
+        if "fo" in columns and len(drive.coupling) == 1:
+            out[columns["fo"]] = values.get(next(iter(drive.coupling)), 0.0)
+    return out
+
+
+def _errors_by_law(
+    rows: ClientRows,
+    robot: Robot,
+    reread: Robot,
+    offsets: tuple[Offset, ...],
+    path: str,
+    where: str,
+) -> dict[str, pd.Series[float]]:
+    """Errors of clients that read the file alone, and of clients that add the drive inertia."""
+    alone = joint_values(reread, reread.values)
+    alone["fo"] = joint_values(robot, _subtracted_offsets(robot, offsets, path))["fo"]
+    armature = joint_values(robot, robot.values)["Ia"]
+    out = {f"file, {law}{where}": rows.errors(alone, law) for law in LAWS}
+    if not np.allclose(alone["Ia"], armature):
+        beside = alone | {"Ia": armature}
+        out |= {f"with actuators, {law}{where}": rows.errors(beside, law) for law in LAWS}
+    return out
+
+
+def missing_lines(whole: Robot, lost: Sequence[str], armature: str) -> tuple[str, ...]:
+    """One line for each kind of the terms ("shoulder.fo") that a file of a model lacks.
+
+    Drive inertia comes first, with the remark in `armature`. Offsets have lines of their own,
+    see `describe_offsets`.
+    """
+    joints = {body.name: body.joint for body in whole.bodies}
+    joints |= {drive.name: " with ".join(drive.coupling) for drive in whole.drives}
+    shared = {drive.name for drive in whole.drives if len(drive.coupling) > 1}
+    found: dict[str, list[str]] = {}
+    for name in (n for n in lost if n != "gravity"):
+        part, symbol = name.rsplit(".", 1)
+        kind = "rotor" if symbol.startswith("rotor_") else symbol
+        kind = "ripple" if symbol in RIPPLE else kind
+        listed = found.setdefault("shared" if part in shared else kind, [])
+        if joints[part] not in listed:
+            listed.append(joints[part])
+    lines = []
+    found.pop("fo", None)
+    for kind, names in sorted(found.items(), key=lambda item: item[0] != "Ia"):
+        term, advice = _missing_term(kind)
+        advice = armature if kind == "Ia" else advice
+        more = len(names) - MAX_LISTED_JOINTS
+        listed = names[:MAX_LISTED_JOINTS] + ([f"{more} more"] if more > 0 else [])
+        lines.append(f"{term} of {', '.join(listed)}; {advice}")
+    if "gravity" in lost:
+        vector = ", ".join(f"{x:g}" for x in whole.gravity)
+        lines.append(f"gravity, ({vector}) m/s^2 in the base frame; a client has to set it")
+    return tuple(lines)
+
+
+def reason_not_to_write(verdict: Quality) -> str:
+    """The reason why a model is good for no use."""
+    return str(verdict.reasons[0]) if verdict.level == "useless" else ""
+
+
+def refuse_useless(verdict: Quality, path: str | os.PathLike[str]) -> None:
+    """Raise an error for a useless model.
+
+    Raises UselessFitError: with the reason.
+    """
+    reason = reason_not_to_write(verdict)
+    if reason:
+        raise UselessFitError(
+            f"this fit is useless: {reason}. {path} was not written: fix the log "
+            f"as feasid.diagnose reports, or write it nevertheless with force=True",
+            path=str(path),
+        )
+
+
+def parameters_read_by_client(fit: FittedModel, path: str | os.PathLike[str]) -> Array:
+    """Standard parameters, in the fit's order, of a file as clients read it: without the sidecar.
+
+    Raises OutputError: the file has other joints or another geometry than the fitted robot.
+    """
+    source = fit.robot.source
+    own = source is not None and source.format == format_of(fit.robot, path).name
+    reading = dict(source.reading) if source is not None and own else {}
+    seen = load_robot(path, **{**reading, "sidecar": False})
+    terms = sum_drives(replace(drive, rest=0.0) for drive in seen.drives)
+    delta = np.zeros(fit.robot.size)
+    read = _inertials_in_robot_frames(fit, seen, path)
+    for i, columns in enumerate(fit.robot.inertial_columns):
+        delta[columns] = read[i]
+    for k, drive in enumerate(fit.robot.drives):
+        if len(drive.coupling) == 1:
+            ((joint, factor),) = drive.coupling.items()
+            given = terms.pop(((joint, 1.0),), {})
+            for symbol, column in fit.robot.drive_columns(k).items():
+                scaling = TERMS[symbol].scaling(factor) if symbol in TERMS else None
+                delta[column] = given.pop(symbol, 0.0) / (scaling or 1.0)
+    return delta
+
+
+def _inertials_in_robot_frames(
+    fit: FittedModel, seen: Robot, path: str | os.PathLike[str]
+) -> list[Array]:
+    """Inertial parameters of a file's bodies in the robot's frames, which may be others.
+
+    Where joint zeros are corrected, the file is at zero where the log says minus the correction.
+    """
+    robot, joints = fit.robot, {body.joint: body for body in seen.bodies}
+    zeros = fit.calibration.correction.values_by_joint("zero")
+    ours, theirs = robot.pose({robot.joints[j]: -z for j, z in zeros.items()}), seen.pose()
+    out = []
+    for body in robot.bodies:
+        other = joints.get(body.joint)
+        if other is None:
+            raise OutputError(f"{path} was written, but joint {body.joint!r} is not read back")
+        (turn, place), (their_turn, their_place) = ours[body.name], theirs[other.name]
+        rotation, position = turn.T @ their_turn, turn.T @ (their_place - place)
+        angular = rotation @ other.motion[:3]
+        linear = rotation @ other.motion[3:] + np.cross(position, angular.T).T
+        motion = np.vstack([angular, linear])
+        if np.abs(motion - body.motion).max() > GEOMETRY_TOLERANCE:
+            raise OutputError(
+                f"{path} was written, but joint {body.joint!r} is read back elsewhere: it moves by "
+                f"{motion.tolist()}, not {body.motion.tolist()}"
+            )
+        ten = np.zeros(10) if other.inertial is None else other.inertial
+        out.append(change_frame(rotation, position) @ ten)
+    return out

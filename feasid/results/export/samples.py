@@ -1,0 +1,316 @@
+"""Robots drawn from the posterior of a log, or around a description without a log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, overload
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from feasid.core.arguments import Count, Natural, array, checked, checked_methods, number
+from feasid.core.arrays import Array
+from feasid.core.files import check_writable
+from feasid.core.text import quote
+from feasid.errors import InputError, OutputError
+from feasid.results.export.file_terms import (
+    friction_as_files_hold,
+    joint_values,
+    servo_damping,
+    servos_to_write,
+)
+from feasid.parameters.feasibility.constraints.sets import feasible_set
+from feasid.parameters.feasibility.constraints.units import usable_inertials
+from feasid.robot.formats.description import Extras
+from feasid.robot.formats.write import format_of, representable_part, write
+from feasid.robot.description import Robot
+from feasid.robot.inertia import from_pseudo_inertia, pseudo_inertia, to_mass_com_inertia
+from feasid.robot.joint_terms import TERMS
+from feasid.identification.uncertainty.posterior import verify_draws
+
+if TYPE_CHECKING:
+    from feasid.identification.fitted import FittedModel
+    from feasid.logs.servo import Servo
+    from feasid.identification.uncertainty.ranges import ResidualRegion
+
+WIDEST = 0.7
+"""Largest relative deviation of masses: a Wishart density of a body has four degrees of freedom."""
+
+NARROWEST, FARTHEST = 1e-9, 1e3
+"""Relative deviation of masses below which they are not drawn; largest deviation of a shift [m]."""
+
+
+@checked_methods
+@dataclass(frozen=True, eq=False, repr=False)
+class Samples(Sequence[Robot]):
+    """A sequence of randomly drawn robots."""
+
+    robot: Robot  #: The robot around which the samples were drawn.
+    #: Standard parameters in the order of ``robot.names``; each row was verified
+    #: in exact arithmetic to be feasible.
+    parameters: Annotated[Array, array("draws", "parameters")]
+    acceptance: float  #: Share of proposals that were accepted; 1 for independent draws.
+    #: How many independent draws the rows are worth, per parameter; NaN where one is
+    #: fixed.
+    effective: Annotated[Array, array("parameters", finite=False)]
+    #: The equations of the log by which friction is simplified for files; see `write`.
+    residual: ResidualRegion | None = None
+    #: The servos that were found with the robot, which files of formats with actuators hold.
+    servo: Servo | None = None
+
+    def __len__(self) -> int:
+        return len(self.parameters)
+
+    @overload
+    def __getitem__(self, place: int) -> Robot: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Samples: ...
+
+    def __getitem__(self, place: int | slice) -> Robot | Samples:
+        if isinstance(place, slice):
+            part = self.parameters[place]
+            share = len(part) / max(len(self), 1)
+            return replace(self, parameters=part, effective=self.effective * share)
+        return self.robot.with_values(self.parameters[place])
+
+    @property
+    def least_effective(self) -> float:
+        """Effective number of independent draws, of the parameter with the fewest."""
+        return float(np.nanmin(self.effective, initial=len(self)))
+
+    def __repr__(self) -> str:
+        return (
+            f"{len(self)} robots drawn around {self.robot.name!r}, each verified to be feasible: "
+            f"worth {self.least_effective:.0f} independent draws or more, acceptance "
+            f"{self.acceptance:.2f}"
+        )
+
+    def _held(self, place: int) -> Array:
+        """Parameters with viscous and Coulomb friction in place of laws that simulators lack."""
+        if self.residual is None or not self._simplified:
+            return np.asarray(self.parameters[place])
+        return friction_as_files_hold(self[place], self.residual)
+
+    @cached_property
+    def _simplified(self) -> bool:
+        """Whether some friction is of a law that simulators lack."""
+        ones = self.robot.with_values(np.abs(self.parameters).max(axis=0))
+        return self.residual is not None and not np.array_equal(
+            friction_as_files_hold(ones, self.residual), ones.values
+        )
+
+    def write(
+        self, folder: str | Path, pattern: str = "robot_{:03}.xml", *, overwrite: bool = False
+    ) -> list[str]:
+        """Write each robot to its own file.
+
+        Files hold what their format holds, see `feasid.Fit.write`: MJCF has armature, damping and
+        frictionloss, URDF no armature. Friction of other laws is replaced by viscous and Coulomb
+        friction; offsets are left out. There are no sidecars.
+
+        Parameters
+        ----------
+        folder : path
+            Created if it does not exist.
+        pattern : str
+            File name with one place for a number, such as ``"arm_{:03}.xml"``; the suffix selects
+            the format.
+        overwrite : bool
+
+        Returns
+        -------
+        list of str
+            The paths.
+
+        Raises
+        ------
+        InputError
+            The pattern gives two robots the same name, or the format's actuators cannot hold the
+            servos.
+        OutputError
+            A file exists and `overwrite` is False, or it cannot be written.
+        """
+        try:
+            names = [pattern.format(k) for k in range(len(self))]
+        except (IndexError, KeyError, ValueError) as error:
+            text = f"pattern {pattern!r} needs one place for a number, such as 'arm_{{:03}}.xml'"
+            raise InputError(text) from error
+        if len(set(names)) < len(names):
+            raise InputError(
+                f"pattern {pattern!r} gives several robots the same name: it needs a place for a "
+                "number, such as 'arm_{:03}.xml'"
+            )
+        paths = [Path(folder, name) for name in names]
+        try:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        except (OSError, ValueError) as error:
+            raise OutputError(f"{quote(folder)} cannot be a folder: {error}") from error
+        for path in paths:
+            check_writable(path, overwrite=overwrite)
+        for k, path in enumerate(paths):
+            robot = self.robot.with_values(self._held(k))
+            servos = servos_to_write(robot, self.servo, path)
+            robot = robot.with_values(robot.values - servo_damping(robot, servos))
+            part = representable_part(robot, format_of(robot, path))
+            write(part, path, overwrite=overwrite, extras=Extras(servos=servos))
+        return [str(path) for path in paths]
+
+    def arrays(self) -> dict[str, Array]:
+        """The robots as arrays with MuJoCo's names of model fields, for batched simulators.
+
+        Returns
+        -------
+        dict of str to ndarray
+            N is the number of draws, B that of the bodies in ``robot.bodies`` that have mass (with
+            the links fixed to them), and J that of ``robot.joints``:
+
+            - ``body_mass`` (N, B) [kg]; ``body_ipos`` (N, B, 3) centre of mass in the body's
+              frame [m];
+            - ``body_inertia`` (N, B, 3) principal moments, descending [kg m^2], in axes that
+              ``body_iquat`` (N, B, 4) turns into the body's, w x y z;
+            - ``inertia`` (N, B, 3, 3) the same about the centre of mass in the body's axes, as
+              Isaac Lab's ``set_inertias`` takes it with its rows one after the other;
+            - ``dof_armature``, ``dof_damping``, ``dof_frictionloss`` (N, J) drive inertia
+              [kg m^2 or kg], viscous [N m s/rad or N s/m] and Coulomb friction [N m or N].
+
+            MJX and mjlab take the names as they are; Isaac Lab names masses ``masses``, centres
+            ``coms`` (followed by a quaternion x y z w), armature ``armature``.
+        """
+        heavy = [i for i, body in enumerate(self.robot.bodies) if not body.massless]
+        ten = self.parameters[:, self.robot.inertial_columns[heavy]]
+        mass, com, inertia = to_mass_com_inertia(ten)
+        moments, axes = np.linalg.eigh(inertia)
+        moments, axes = moments[..., ::-1], axes[..., ::-1]
+        axes[..., 0] *= np.sign(np.linalg.det(axes))[..., None]
+        quaternion = Rotation.from_matrix(axes.reshape(-1, 3, 3)).as_quat()[:, [3, 0, 1, 2]]
+        terms = [joint_values(self.robot, self._held(k)) for k in range(len(self))]
+        fields = {"dof_armature": "Ia", "dof_damping": "fv", "dof_frictionloss": "fc"}
+        return {
+            "body_mass": mass,
+            "body_ipos": com,
+            "body_inertia": moments,
+            "body_iquat": quaternion.reshape(*mass.shape, 4),
+            "inertia": inertia,
+            **{name: np.array([t[symbol] for t in terms]) for name, symbol in fields.items()},
+        }
+
+
+def sample_posterior(fit: FittedModel, count: int, seed: int, scale: float) -> Samples:
+    """Draw robots from what a log leaves open; see `feasid.Fit.sample`."""
+    posterior = fit.posterior
+    if posterior is None:
+        raise InputError(
+            "the fit has no covariance of what the log leaves open: it had no prior, or had "
+            "constraints that are not affine"
+        )
+    servo = None if fit.servo is None else fit.servo.servo
+    return Samples(fit.robot, *posterior.draw(count, seed, scale), fit.residual, servo)
+
+
+@checked
+def sample(
+    robot: Robot,
+    count: Natural,
+    *,
+    mass: Annotated[float, number(0.0, WIDEST)] = 0.1,
+    density: Annotated[float, number(0.0, 10.0)] = 0.0,
+    centre: Annotated[float, number(0.0, FARTHEST)] = 0.0,
+    joint_terms: Annotated[float, number(0.0, 10.0)] = 0.0,
+    seed: Count = 0,
+) -> Samples:
+    """Draw robots around a description, without a log: valid domain randomisation.
+
+    Bodies are independent. Every draw is the inertia of some positive mass distribution, because
+    second moments are drawn and not masses, centres and inertias one by one.
+
+    Parameters
+    ----------
+    robot : Robot
+        Every body with mass must have inertial parameters.
+    count : int
+        Robots.
+    mass : float
+        Relative standard deviation of each mass, .1 for +- 10 %. Centres and inertias vary with
+        it: a body's pseudo-inertia has a Wishart density about the description's, the entropic
+        prior of weight ``1 / mass^2 - 2.5``; centres deviate by ``mass / sqrt(2)`` of the body's
+        radius of gyration.
+    density : float
+        Relative standard deviation of a factor on mass and inertia alike; centres stay.
+    centre : float
+        Standard deviation of a shift of the whole body along each axis [m].
+    joint_terms : float
+        Relative standard deviation of each joint term, log-normal.
+    seed : int
+
+    Returns
+    -------
+    Samples
+
+    Raises
+    ------
+    InputError
+        A body has no usable inertial parameters, or a joint term has no value.
+
+    Examples
+    --------
+    >>> import feasid
+    >>> robot = feasid.Robot.from_dh([(0, 1.0, 0, 0)]).with_values([2, 0, 0, 2, 0, 2, 1, 0, 0, 1.5])
+    >>> len(feasid.sample(robot, 3, mass=0.1))
+    3
+    """
+    heavy = [i for i, body in enumerate(robot.bodies) if not body.massless]
+    usable = usable_inertials(robot)
+    bad = [robot.bodies[i].name for i in heavy if not usable[i]]
+    if bad:
+        raise InputError(
+            f"body {bad[0]!r} has no inertial from a solid body to draw around: correct the "
+            "description first (feasid.correct)",
+            body=bad[0],
+        )
+    names = robot.parameter_names
+    missing = [".".join(names[c]) for c in np.flatnonzero(~np.isfinite(robot.values))]
+    if missing:
+        raise InputError(f"{missing[0]} has no value to draw around", parameter=missing[0])
+    rng = np.random.default_rng(seed)
+    out = np.repeat(robot.values[None], count, axis=0)
+    for i in heavy:
+        columns = robot.inertial_columns[i]
+        moments = _wishart(pseudo_inertia(robot.values[columns]), count, mass, rng)
+        moments *= _log_normal(density, (count, 1, 1), rng)
+        shift = np.repeat(np.eye(4)[None], count, axis=0)
+        shift[:, :3, 3] = centre * rng.standard_normal((count, 3))
+        out[:, columns] = from_pseudo_inertia(shift @ moments @ shift.transpose(0, 2, 1))
+        out[:, robot.rotor_columns(i)] *= _log_normal(np.hypot(mass, density), (count, 1), rng)
+    for k in range(len(robot.drives)):
+        factors: dict[str, Array] = {}
+        for symbol, column in robot.drive_columns(k).items():
+            bound = TERMS[symbol].bounded_by if symbol in TERMS else ""
+            factor = factors.get(bound)
+            factor = _log_normal(joint_terms, (count,), rng) if factor is None else factor
+            factors[symbol] = factor
+            out[:, column] *= factor
+    varies = out.std(axis=0) > 0
+    kept = verify_draws(feasible_set(robot), out)
+    return Samples(robot, kept, 1.0, np.where(varies, float(count), np.nan))
+
+
+def _wishart(mean: Array, count: int, mass: float, rng: np.random.Generator) -> Array:
+    """Draws (count, s, s) with this mean and relative deviation of the diagonal, by Bartlett."""
+    if mass < NARROWEST:
+        return np.repeat(mean[None], count, axis=0)
+    size, freedom = len(mean), 2.0 / mass**2
+    lower = np.tril(rng.standard_normal((count, size, size)), -1)
+    for i in range(size):
+        lower[:, i, i] = np.sqrt(rng.chisquare(freedom - i, count))
+    root = np.linalg.cholesky(mean) @ lower / np.sqrt(freedom)
+    return np.asarray(root @ root.transpose(0, 2, 1))
+
+
+def _log_normal(deviation: float, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """Positive factors of mean one with this relative standard deviation."""
+    width = np.sqrt(np.log1p(deviation**2))
+    return np.asarray(np.exp(width * rng.standard_normal(shape) - 0.5 * width**2))

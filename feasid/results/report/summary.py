@@ -1,0 +1,410 @@
+"""A fit in words: all of it as text (`summary`), or at a glance (`display`).
+
+The display answers whether the model is consistent, how it predicts, what is known, and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from feasid.identification.assessment.checks import NO, is_strong
+from feasid.identification.assessment.quality import Quality, remarks
+from feasid.core.arrays import Array
+from feasid.core.display import Display, Measure, Summary, plain
+from feasid.identification.estimation.noise import least_squares
+from feasid.identification.result import Fit
+from feasid.robot.joint_terms import TERMS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FIRST = ("mass-bound", "mass-released", "shape-bound", "shape-released")
+"""Codes of notes that the summary says first: the model is not what the description suggests."""
+
+REJECTED = ("mass-released", "shape-released")
+"""Codes of notes that need attention: the log and the description disagree."""
+
+SURE = 30.0
+"""Relative standard deviation [%] below which a base parameter counts as identified."""
+
+
+def summary(fit: Fit, test: Any = None) -> Summary:
+    """The fit as text and tables: data, errors, verdict, coefficients, and what was assumed."""
+    import pandas as pd
+
+    errors = {"fitted": fit.relative_error}
+    if test is not None:
+        errors["test"] = test_errors(fit, test)
+    tables = _coefficient_tables(fit) | {"estimates": estimates_table(fit)}
+    tables |= {"errors": pd.DataFrame(errors), "bodies": fit.bodies}
+    sections = [
+        *(note for note in fit.notes if note.code in FIRST),
+        _headline(fit),
+        _uses_text(fit),
+        repr(fit.quality),
+        _verdict_text(fit),
+        _error_table(errors),
+        _bodies_text(fit),
+        _precision_text(fit, tables),
+    ]
+    if fit.notes:
+        lines = (f"  - {note}".replace("\n", "\n  ") for note in fit.notes)
+        sections.append("notes\n" + "\n".join(lines))
+    return Summary("\n\n".join(map(str, sections)), tables)
+
+
+def _uses_text(fit: Fit) -> str:
+    """Every use with its grade, and remarks."""
+    lines = [f"{m.name:<10} {m.value}" for m in _use_measures(fit)]
+    return "\n".join(["what it is good for", *(f"  {x}" for x in [*lines, *_remarks(fit)])])
+
+
+def test_errors(fit: Fit, test: Any) -> pd.Series[float]:
+    """Errors on a test log, computed unless they are given as a Series."""
+    import pandas as pd
+
+    return test if isinstance(test, pd.Series) else fit.errors(test)
+
+
+def _headline(fit: Fit) -> str:
+    size, base = fit.unknowns.unknowns, fit.unknowns.size
+    total = "standard" if fit.unknowns is fit.base else "unknown standard"
+    reduced = f"\n{fit.robot.constraint_summary}" if fit.robot.constraint_summary else ""
+    cutoff = fit.reduced.cutoff
+    filtered = f", low-pass {cutoff:.3g} Hz" if cutoff is not None else ""
+    return (
+        f"feasible fit of {fit.robot.name!r}: {base} base of {size} {total} parameters, "
+        f"{len(fit.robot.bodies)} bodies\n"
+        f"{fit.reduced.samples} samples x {fit.robot.dof} joints{filtered}, "
+        f"condition number {fit.condition_number:.3g}{reduced}"
+    )
+
+
+def _verdict_text(fit: Fit) -> str:
+    solution = fit.solution
+    name, margin = min(solution.margins.items(), key=lambda item: item[1])
+    towards = {
+        "description": "the description's own inertials",
+        "centre": "the centre of the feasible set",
+        "mixed": "the description's own inertials of "
+        f"{', '.join(solution.bodies_with_reference)}, for the "
+        "other bodies the centre of the feasible set",
+    }[solution.tie_break]
+    meaning = {
+        "full": "full: every pseudo-inertia positive definite",
+        "semi": "semi: the 6x6 condition, weaker than a real body's",
+    }[solution.consistency]
+    lines = [
+        f"FEASIBLE ({meaning})",
+        f"  verified    {solution.verified}",
+        f"  margin      {margin:.2e} of the body's own mass and size ({name})",
+        f"  repair      least-squares optimum +{100 * fit.optimum.residual_increase:.2g} % "
+        "for strict feasibility",
+        f"  full model  chosen towards {towards}",
+    ]
+    if not np.isnan(fit.price):
+        lines[-1] += ","
+        text = f"at a residual {100 * fit.price:.2g} % above the smallest feasible one (proved)"
+        lines.append(f"              {text}")
+    return "\n".join(lines)
+
+
+def _error_table(errors: dict[str, pd.Series[float]]) -> str:
+    names = list(errors["fitted"].index)
+    width = max(len(str(n)) for n in names)
+    head = "relative torque error" + " " * max(0, width - 19)
+    lines = [head + "".join(f"{key:>10}" for key in errors)]
+    for name in names:
+        cells = "".join(f"{100 * e[name]:9.2f}%" for e in errors.values())
+        lines.append(f"  {name!s:<{max(width, 19)}}{cells}")
+    warned = [e.attrs["leakage"] for e in errors.values() if e.attrs.get("leakage")]
+    return "\n".join([*lines, *(f"  note: {w}" for w in warned)])
+
+
+def _bodies_text(fit: Fit) -> str:
+    frame = fit.bodies[["mass", "com_x", "com_y", "com_z", "Ixx", "Iyy", "Izz"]]
+    text = frame.to_string(float_format=lambda x: f"{x:.4g}")
+    terms = fit.joint_terms
+    if len(terms):
+        text += "\n\n" + terms.to_string(float_format=lambda x: f"{x:.4g}")
+    return text
+
+
+PRIOR_SHARE = 0.5
+"""Of the variance that the data alone leave: where less is left with the prior, the prior holds
+more than half of what is known, and the value's source is called "prior"."""
+
+QUANTILE = 1.96
+"""Standard errors on each side of a 95 % interval of a normal distribution."""
+
+
+def linear_form_table(fit: Fit, rows: Array, names: Sequence[str]) -> pd.DataFrame:
+    """Linear forms of the standard parameters: value, precision, and where the value comes from.
+
+    `rows` (m, n): a form's coefficients of the n standard parameters. Returns: columns ``value``;
+    ``std. err.``, infinite where nothing limits it; ``[2.5 %`` and ``97.5 %]``, the normal 95 %
+    interval (of masses that of their logarithm), cut at zero where a sum cannot be negative;
+    ``description``, NaN if it gives no value;
+    ``source``: "data", "prior" (more than half of what is known comes from the description, or all
+    of it), "bound" (zero, by a constraint) or "given".
+    """
+    import pandas as pd
+
+    r, K = fit.triangle[0], np.asarray(fit.base.K, dtype=np.float64)
+    forms = np.asarray(np.linalg.lstsq(K.T, rows.T, rcond=None)[0].T, dtype=np.float64)
+    told = np.linalg.norm(forms @ K - rows, axis=1) <= TOLD * np.linalg.norm(rows, axis=1)
+    alone = np.where(told, _data_variance(r, forms) * fit.estimate.row_deviation**2, np.inf)
+    variance = np.einsum("ij,jk,ik->i", forms, fit.covariance, forms)
+    full = fit.estimate.covariance
+    held = np.inf if full is None else np.einsum("ij,jk,ik->i", rows, full, rows)
+    variance = np.where(told, variance, held)
+    value, error = rows @ fit.delta, np.sqrt(np.maximum(variance, 0.0))
+    drives = np.isin(np.arange(rows.shape[1]), np.ravel(fit.robot.inertial_columns), invert=True)
+    single = (np.count_nonzero(rows, axis=1) == 1) & rows[:, drives].any(axis=1)
+    masses = rows[:, fit.robot.inertial_columns[:, 9]]
+    positive = (np.count_nonzero(rows, axis=1) == 1) & masses.any(axis=1)
+    spread = QUANTILE * error
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        factor = np.exp(spread / value)
+        of_log = positive & (value > 0)
+        low = np.where(of_log, value / factor, value - spread)
+        high = np.where(of_log, value * factor, value + spread)
+    source = np.where(variance >= PRIOR_SHARE * alone, "data", "prior")
+    source = np.where(single & (np.abs(value) <= AT_BOUND * error), "bound", source)
+    free = np.isin(np.arange(rows.shape[1]), _nonnegative_columns(fit), invert=True)
+    nonnegative = (rows.min(axis=1) >= 0) & ~rows[:, free].any(axis=1)
+    return pd.DataFrame(
+        {
+            "value": value,
+            "std. err.": error,
+            "[2.5 %": np.where(nonnegative, np.maximum(low, 0.0), low),
+            "97.5 %]": high,
+            "description": _form_values(rows, fit.description.values),
+            "source": np.where(error == 0, "given", source),
+        },
+        index=pd.Index([plain(name) for name in names], name="parameter"),
+    )
+
+
+def _nonnegative_columns(fit: Fit) -> list[int]:
+    """Parameters that cannot be negative: masses, moments of inertia, and terms that dissipate."""
+    inertial = fit.robot.inertial_columns[:, [0, 3, 5, 9]].ravel()
+    names = enumerate(fit.robot.parameter_names)
+    return [*inertial, *(c for c, (_, s) in names if s in TERMS and TERMS[s].nonnegative)]
+
+
+TOLD = 1e-9
+"""Largest share of a form's norm outside the row space of K."""
+
+AT_BOUND = 1e-3
+"""A coefficient of drive or friction counts as zero below this share of its standard error."""
+
+
+def _data_variance(r: Array, forms: Array) -> Array:
+    """Variance of forms of the base parameters by the equations alone, infinite where not seen."""
+    norms = np.linalg.norm(r, axis=0)
+    norms[norms == 0] = 1.0
+    _, singular, right = np.linalg.svd(r / norms)
+    singular = np.pad(singular, (0, len(right) - len(singular)))
+    parts = (forms / norms) @ right.T
+    seen = singular > SEEN * singular[0]
+    out = np.sum((parts[:, seen] / singular[seen]) ** 2, axis=1)
+    lost = np.linalg.norm(parts[:, ~seen], axis=1) > SEEN * np.linalg.norm(parts, axis=1)
+    return np.asarray(np.where(lost, np.inf, out))
+
+
+SEEN = 1e-9
+"""Of the largest singular value: directions below it are not seen."""
+
+
+def _form_values(rows: Array, values: Array) -> Array:
+    """Values of forms; NaN where one needs a value that is NaN."""
+    known = np.isfinite(values)
+    out = rows @ np.where(known, values, 0.0)
+    return np.asarray(np.where(rows[:, ~known].any(axis=1), np.nan, out))
+
+
+def _coefficient_text(frame: pd.DataFrame) -> str:
+    """A table of coefficients for a terminal; names, which may be long, come last."""
+    lines = [
+        f"{'value':>11}{'std. err.':>11}{'95 % interval':>25}{'description':>13}  source  parameter"
+    ]
+    for name, row in zip(frame.index, frame.itertuples(index=False), strict=True):
+        value, error, low, high, given, source = row
+        interval = f"[{low:.4g}, {high:.4g}]"
+        about = "" if np.isnan(given) else f"{given:.4g}"
+        lines.append(f"{value:11.4g}{error:11.2g}{interval:>25}{about:>13}  {source:<6}  {name}")
+    return "\n".join(lines)
+
+
+def _coefficient_tables(fit: Fit) -> dict[str, pd.DataFrame]:
+    K = np.asarray(fit.base.K, dtype=np.float64)
+    names = [".".join(name) for name in fit.robot.names]
+    return {
+        "base parameters": linear_form_table(fit, K, fit.base.expressions),
+        "standard parameters": linear_form_table(fit, np.eye(len(names)), names),
+    }
+
+
+def estimates_table(fit: Fit) -> pd.DataFrame:
+    """Base parameters by ordinary, weighted and feasible least squares, with standard errors.
+
+    All use the same filtered equations. Ordinary least squares takes all rows as equally certain
+    and independent; the others have the fit's noise, and the feasible one constraints and a prior.
+    """
+    import pandas as pd
+
+    rows = fit.reduced.rows * len(fit.reduced.triangles)
+    r, rho, residual = fit.reduced.triangle()
+    spread = residual / np.sqrt(max(rows - len(rho), 1))
+    columns: dict[str, Any] = {}
+    for name, (root, right), deviation in (
+        ("OLS", (r, rho), spread),
+        ("WLS", fit.triangle[:2], fit.estimate.row_deviation),
+    ):
+        errors = deviation * np.sqrt(_data_variance(root, np.eye(len(right))))
+        columns |= {name: least_squares(root, right)[0], f"{name} std. err.": errors}
+    columns |= {"feasible": fit.beta, "feasible std. err.": fit.base_table["std"].to_numpy()}
+    columns["combination"] = [plain(text) for text in fit.base.expressions]
+    names = [f"beta_{k + 1}" for k in range(len(fit.beta))]
+    return pd.DataFrame(columns, index=pd.Index(names, name="parameter"))
+
+
+def _precision_text(fit: Fit, tables: Mapping[str, pd.DataFrame]) -> str:
+    """The base parameters, then joint terms and masses, with what each value comes from."""
+    base, standard = tables["base parameters"], tables["standard parameters"]
+    inertial = np.delete(fit.robot.inertial_columns, -1, axis=1)  # all but the masses
+    others = standard.drop(index=standard.index[np.ravel(inertial)])
+    shown = others.drop(index=[name for name in others.index if name in base.index])
+    lines = [_count_precise(fit)]
+    if blind := int(np.isinf(base["std. err."]).sum()):
+        lines.append(f"{blind} base parameters that this log does not determine")
+    lines += [
+        _coefficient_text(base),
+        "\njoint terms and masses; a mass by itself is rarely identifiable",
+        _coefficient_text(shown),
+        "source: data = the log; prior = more than half of what is known comes from the "
+        "description;\nbound = zero because it must not be negative; given = fixed by known= or "
+        "another equality",
+        f"symbols: {_symbol_legend(fit)}",
+    ]
+    return "\n".join(lines)
+
+
+def _symbol_legend(fit: Fit) -> str:
+    """The meaning of the symbols of the parameters."""
+    symbols = dict.fromkeys(symbol for _, symbol in fit.robot.names)
+    words = {k: TERMS[k].name for k in symbols if k in TERMS}
+    terms = ", ".join(f"{k} {v}" for k, v in words.items())
+    return f"Lxx..Lzz inertia about the joint frame, lx ly lz mass times centre, m mass; {terms}"
+
+
+def _count_precise(fit: Fit) -> str:
+    """How many base parameters have a small relative standard error."""
+    table = fit.base_table
+    sure = int((table["relative_std_percent"] < SURE).sum())
+    return f"{sure} of {len(table)} base parameters (std. err. < {SURE:g} %)"
+
+
+MORE = "more: fit.summary(), fit.plot(), fit.base_table, fit.report('report.html')"
+
+UNGRADED = "-"
+"""Text in place of a missing grade."""
+
+
+def display(fit: Fit, test: Any = None) -> Display:
+    """The display of a fit; `test` is a log that was not fitted, or its `errors`."""
+    base, bodies = len(fit.beta), len(fit.robot.bodies)
+    refused = any(map(is_strong, fit.quality.reasons))
+    measures = [
+        *([] if refused else _use_measures(fit)),
+        _consistency_measure(fit),
+        _prediction_measure(fit.quality),
+        *([] if test is None else [_error_measure("test error", test_errors(fit, test))]),
+        _error_measure("error on fitted log", fit.relative_error),
+    ]
+    troubles = ["DO NOT USE THIS MODEL."] if refused else []
+    notes = [f"{len(fit.notes)} note{'s' if len(fit.notes) > 1 else ''} on what was assumed, "
+             "derived and left out: fit.notes"] if fit.notes else []  # fmt: skip
+    return Display(
+        f"feasible fit of {fit.robot.name!r}: {fit.quality.level}; {base} base of "
+        f"{fit.base.unknowns} parameters, {bodies} bod{'ies' if bodies != 1 else 'y'}",
+        measures,
+        [*troubles, *_main_warnings(fit)],
+        [*([] if refused else _remarks(fit)), *notes],
+        MORE,
+    )
+
+
+def _use_measures(fit: Fit) -> list[Measure]:
+    """A line for each use: its grade and a sentence."""
+    return [
+        Measure(
+            row["grade"] or UNGRADED,
+            f"{str(use)[0].upper()}{str(use)[1:]}. {row['why']}",
+            met=row["grade"] != NO,
+            folded=True,
+        )
+        for use, row in fit.uses.iterrows()
+    ]
+
+
+def _remarks(fit: Fit) -> list[str]:
+    """Remarks that lower no grade."""
+    blind = int(np.isinf(fit.base_table["std"]).sum())
+    unseen = [f"{blind} base parameters that this log does not determine"] if blind else []
+    warned = [str(n) for n in fit.notes if n.values.get("level") == "warning"]
+    shown = {str(r) for r in fit.quality.reasons}
+    return [*remarks(fit.evidence), *unseen, *(w for w in warned if w not in shown)]
+
+
+def _consistency_measure(fit: Fit) -> Measure:
+    """Whether the model is physically consistent, and with which margin."""
+    margin = min(fit.solution.margins.values())
+    meaning = {"full": "", "semi": ", semi-consistent only"}[fit.solution.consistency]
+    return Measure(
+        "physically consistent", f"yes (certified), smallest margin {margin:.2g}{meaning}"
+    )
+
+
+def _prediction_measure(quality: Quality) -> Measure:
+    """Prediction error of all joints, compared with those of the description and of least
+    squares.
+    """
+    errors = quality.errors
+    name = "cross-validation error" if errors.unseen else "error where fitted"
+    others = {"description": errors.description, "least squares": errors.least_squares}
+    beside = [
+        f"{other} {100 * errors.overall_error(e):.3g} %"
+        for other, e in others.items()
+        if np.isfinite(e).all()
+    ]
+    value = f"{100 * errors.overall_error(errors.model):.3g} %"
+    value += f" ({', '.join(beside)})" if beside else ""
+    return Measure(name, value, met=quality.level != "useless")
+
+
+def _error_measure(name: str, errors: pd.Series[float]) -> Measure:
+    joints = 100 * errors.drop("all").dropna()
+    return Measure(name, f"{100 * errors['all']:.3g} %{_range_text(joints)}")
+
+
+def _range_text(values: pd.Series[float]) -> str:
+    """The smallest and the largest of several values with their names."""
+    if len(values) < 2:
+        return ""
+    low, high = int(values.argmin()), int(values.argmax())
+    ends = (f"{values.iloc[k]:.3g} {values.index[k]}" for k in (low, high))
+    return f" ({' to '.join(ends)})"
+
+
+def _main_warnings(fit: Fit) -> list[str]:
+    """Findings that contradict the fit, and mistakes of the log."""
+    graded = {"gravity compensation", "feed-forward"}  # their lines say it
+    said = [str(n) for n in fit.notes if n.code in REJECTED]
+    said += [str(r) for r in fit.quality.reasons if r.code not in graded]
+    said += [str(n) for n in fit.notes if n.values.get("level") == "error"]
+    return list(dict.fromkeys(said))

@@ -1,0 +1,342 @@
+"""Forward dynamics of many motions of one robot at once, with dry friction that holds at rest.
+
+The mass matrix and the torques without acceleration come from one call of inverse dynamics for all
+motions: with unit accelerations e_k, column k of M is tau(q, dq, e_k) - tau(q, dq, 0).
+
+A step of length h solves, with velocities taken at its middle where that is stable,
+
+    M (v' - v) = h (tau - bias - D v_m - kp (q_m - ref) - kd v_m) - h c sign(v')
+
+for v'. Dry friction of size c is a set at v' = 0: the solution is the minimum of a convex function,
+``v' A v' / 2 - b v' + h sum c |v'|``, so that a joint rests until what pushes it exceeds c, as in
+MuJoCo's limit of stiff ``solreffriction``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.robot.dynamics.kinematics import Node, nodes
+from feasid.robot.dynamics.newton_euler import load_of, load_torques, newton_euler
+from feasid.robot.dynamics.regressor import CHUNK
+from feasid.errors import InputError
+from feasid.robot.description import Robot
+from feasid.robot.drives import Drive
+from feasid.robot.joint_terms import TERMS
+
+MAX_SPEED = 100.0
+"""Joint speed [rad/s or m/s] beyond which a motion counts as lost."""
+
+BREAKING_SPEED = 1e-9
+"""Speed [rad/s or m/s] at which dry friction at rest is evaluated."""
+
+SWEEPS, MOST_ROUNDS = 15, 60
+"""Sweeps over all joints before testing whether the sets of moving and resting joints are right
+(mostly they are), and the largest number of tests: ill-conditioned masses need many."""
+
+HELD = 1e-9
+"""Share of the largest push within which a resting joint counts as held: rounding."""
+
+STIFF = 1.0
+"""Damping of a step over the joint's inertia from which the step takes the velocity at its end."""
+
+
+@dataclass(frozen=True, eq=False)
+class Feedback:
+    """Torques ``kp (position - q) + kd (velocity - dq)`` in addition to the driving ones."""
+
+    kp: Array  #: Shape (dof,): gains [N m / rad or N / m, and s times that].
+    kd: Array  #: See `kp`.
+    position: Array  #: Shape (windows, steps, dof): references at the middle of each step.
+    velocity: Array  #: See `position`.
+
+
+class _ActingTerm(NamedTuple):
+    """A joint term, and the independent coordinate that it acts on."""
+
+    drive: Drive
+    symbol: str
+    value: float
+    coordinate: int
+    ratio: float
+    """Velocity of the drive per velocity of the coordinate."""
+    along: Array
+    """Factors of the joints' positions in the drive's position."""
+
+
+@dataclass(frozen=True, eq=False)
+class ForwardModel:
+    """A robot whose motion can be computed from torques.
+
+    Raises InputError: the robot has something that is not simulated; the message names it.
+    """
+
+    #: With values for all parameters; joints of one degree of freedom, no loops, and no motors that
+    #: move several joints. Dry friction changes its sign at once, whatever the transition.
+    robot: Robot
+
+    def __post_init__(self) -> None:
+        robot = self.robot
+        many = [body.name for body in robot.bodies if body.dof != 1]
+        if many:
+            raise InputError(
+                f"only joints of one degree of freedom are simulated, and body {many[0]!r} has "
+                "another",
+                body=many[0],
+            )
+        if robot.loops:
+            raise InputError("robots with closed loops are not simulated")
+        shared_drives = [
+            drive.name
+            for k, drive in enumerate(robot.drives)
+            if np.sum(self._drive_direction(k) != 0) > 1
+        ]
+        if shared_drives:
+            raise InputError(
+                f"drive {shared_drives[0]!r} moves several independent joints, which is not "
+                "simulated",
+                drive=shared_drives[0],
+            )
+        missing = np.flatnonzero(~np.isfinite(robot.values))
+        if missing.size:
+            body, symbol = robot.parameter_names[int(missing[0])]
+            raise InputError(
+                f"robot {robot.name!r} has no value for {body}.{symbol}, so that it cannot be "
+                "simulated",
+                body=body,
+                symbol=symbol,
+            )
+
+    def _drive_direction(self, drive: int) -> Array:
+        """Velocity of a drive per velocity of each independent coordinate."""
+        return np.asarray(self.robot.coupling_map.A.T @ self.robot.coupling(drive))
+
+    @cached_property
+    def _acting_terms(self) -> list[_ActingTerm]:
+        """Every joint term with a non-zero coefficient."""
+        out = []
+        for k, drive in enumerate(self.robot.drives):
+            direction = self._drive_direction(k)
+            rows = np.flatnonzero(direction)
+            for symbol, column in self.robot.drive_columns(k).items():
+                value = float(self.robot.values[column])
+                if rows.size and value:
+                    place, ratio = int(rows[0]), float(direction[rows[0]])
+                    at_once = replace(drive, transition=0.0)
+                    out.append(
+                        _ActingTerm(at_once, symbol, value, place, ratio, self.robot.coupling(k))
+                    )
+        return out
+
+    def _linear_coefficients(self, symbol: str) -> Array:
+        """Coefficients of a term that is linear, seen by each coordinate."""
+        out = np.zeros(self.robot.dof)
+        for p in self._acting_terms:
+            if p.symbol == symbol:
+                out[p.coordinate] += p.ratio**2 * p.value
+        return out
+
+    @cached_property
+    def viscous_damping(self) -> Array:
+        """Damping of each coordinate, shape (dof,) [N m s or N s]."""
+        return self._linear_coefficients("fv")
+
+    @cached_property
+    def armature(self) -> Array:
+        """Drive inertia of each coordinate, shape (dof,) [kg m^2 or kg]."""
+        return self._linear_coefficients("Ia")
+
+    @cached_property
+    def _dry_friction_terms(self) -> list[_ActingTerm]:
+        return [p for p in self._acting_terms if is_dry_friction(p.symbol)]
+
+    @cached_property
+    def _smooth_terms(self) -> list[_ActingTerm]:
+        """Springs, offsets and features."""
+        return [
+            p
+            for p in self._acting_terms
+            if p.symbol not in ("Ia", "fv") and not is_dry_friction(p.symbol)
+        ]
+
+    @cached_property
+    def _tree(self) -> tuple[Node, ...]:
+        return nodes(self.robot)
+
+    def mass_and_bias(self, q: Array, dq: Array) -> tuple[Array, Array]:
+        """Mass matrices (N, dof, dof), and torques without acceleration or dissipation (N, dof)."""
+        count, dof = q.shape
+        push = np.zeros((dof + 1, count, dof))
+        push[np.arange(1, dof + 1), :, np.arange(dof)] = 1.0
+        coupled = self.robot.coupling_map
+        motion = (
+            coupled.positions(np.tile(q.T, dof + 1)),
+            coupled.A @ np.tile(dq.T, dof + 1),
+            coupled.A @ push.reshape(-1, dof).T,
+        )
+        out = np.zeros((self.robot.axes, count * (dof + 1)))
+        for first in range(0, out.shape[1], CHUNK):
+            part = slice(first, first + CHUNK)
+            chunk = [np.ascontiguousarray(x[:, part]) for x in motion]
+            newton_euler(
+                self._tree,
+                self.robot.gravity,
+                (chunk[0], chunk[1], chunk[2]),
+                self.robot.values,
+                out[:, part],
+            )
+        tau = (coupled.A.T @ out).reshape(dof, dof + 1, count)
+        mass = np.ascontiguousarray((tau[:, 1:] - tau[:, :1]).transpose(2, 0, 1))
+        places = np.arange(dof)
+        mass[:, places, places] += self.armature
+        return mass, tau[:, 0].T + self._sum_terms(self._smooth_terms, q, dq)
+
+    def _sum_terms(self, terms: Sequence[_ActingTerm], q: Array, dq: Array) -> Array:
+        """Torques of joint terms at constant velocity, shape (N, dof)."""
+        out = np.zeros_like(q)
+        if not terms:
+            return out
+        coupled = self.robot.coupling_map
+        x, dx = coupled.positions(q.T), coupled.A @ dq.T
+        zeros, motion = np.zeros(q.shape[0]), (x, dx, np.zeros_like(x))
+        needed = [(p.drive, p.symbol) for p in terms]
+        loads = load_torques(self.robot, self._tree, motion, needed)
+        for p in terms:
+            own = load_of(loads, p.drive, p.symbol, np.flatnonzero(p.along)[0])
+            factor = p.drive.factor(p.symbol, p.along @ x, p.along @ dx, zeros, load=own)
+            out[:, p.coordinate] += p.ratio * p.value * factor
+        return out
+
+    def dry_friction(self, q: Array, dq: Array) -> Array:
+        """Size of dry friction (N, dof) [N m or N]; at rest the torque that holds the joint."""
+        speed = np.maximum(np.abs(dq), BREAKING_SPEED)
+        return np.abs(self._sum_terms(self._dry_friction_terms, q, speed))
+
+    def roll_out(
+        self, q0: Array, dq0: Array, torque: Array, step: float, feedback: Feedback | None = None
+    ) -> Array:
+        """Positions after each step, from many starts at once.
+
+        `q0`, `dq0` (windows, dof): positions and velocities at the start [rad or m, per s];
+        `torque` (windows, steps, dof): driving torques in the middle of each step [N m or N];
+        `step`: [s]. Returns (windows, steps + 1, dof), NaN after the time when a joint became
+        faster than `MAX_SPEED`. Raises InputError: a joint has no inertia at one of the starts.
+        """
+        self._require_inertia(q0)
+        count, steps, dof = torque.shape
+        out = np.full((count, steps + 1, dof), np.nan)
+        out[:, 0] = q0
+        q, v, last_velocity = q0.copy(), dq0.copy(), dq0.copy()
+        alive = np.ones(count, bool)
+        for k in range(steps):
+            A, b, c, late = self._step_equations(
+                q, v, last_velocity, torque[:, k], step, feedback, k
+            )
+            last_velocity = v
+            new = _minimise_with_friction(A, b, step * c, v)
+            alive &= np.isfinite(new).all(axis=1) & (np.abs(new) < MAX_SPEED).all(axis=1)
+            v = np.where(alive[:, None], new, 0.0)
+            q = np.where(alive[:, None], q + step * ((1 - late) * last_velocity + late * v), q0)
+            out[alive, k + 1] = q[alive]
+        return out
+
+    def _step_equations(
+        self,
+        q: Array,
+        v: Array,
+        before: Array,
+        torque: Array,
+        step: float,
+        feedback: Feedback | None,
+        k: int,
+    ) -> tuple[Array, Array, Array, Array]:
+        """A, b and c of a step, and the weight of the end velocity in the velocity of the step."""
+        half = q + 0.5 * step * v
+        mass, bias = self.mass_and_bias(half, 1.5 * v - 0.5 * before)
+        inertia = np.einsum("nii->ni", mass)
+        damping, stiffness = self.viscous_damping, np.zeros_like(self.viscous_damping)
+        push = torque - bias
+        if feedback is not None:
+            damping, stiffness = damping + feedback.kd, feedback.kp
+            push = push + feedback.kp * (feedback.position[:, k] - q)
+            push += feedback.kd * feedback.velocity[:, k]
+        late = np.where(step * (damping + step * stiffness) > STIFF * inertia, 1.0, 0.5)
+        early = step * damping * (1 - late) + step**2 * stiffness * late * (1 - late)
+        b = np.einsum("nij,nj->ni", mass, v) + step * push - early * v
+        places = np.arange(q.shape[1])
+        mass[:, places, places] += step * damping * late + step**2 * stiffness * late**2
+        return mass, b, self.dry_friction(half, v), late
+
+    def _require_inertia(self, q: Array) -> None:
+        mass, _ = self.mass_and_bias(q[:1], np.zeros_like(q[:1]))
+        found = np.linalg.eigvalsh(mass[0])
+        if not found[0] > 0:
+            worst = int(np.argmin(np.diag(mass[0])))
+            raise InputError(
+                f"joint {self.robot.coordinates[worst]!r} has no inertia, so that no torque gives "
+                "it a finite acceleration: the model lacks its armature (drive inertia), or is "
+                "infeasible",
+                joint=self.robot.coordinates[worst],
+            )
+
+
+def is_dry_friction(symbol: str) -> bool:
+    """Whether a joint term is friction whose torque does not vanish with the velocity's size."""
+    term = TERMS.get(symbol)
+    return term is not None and term.varies_with == "dq" and term.odd and term.degree != 1.0
+
+
+def _minimise_with_friction(A: Array, b: Array, c: Array, start: Array) -> Array:
+    """Minima of ``v' A v / 2 - b' v + sum c |v|`` for many A (N, n, n), positive definite.
+
+    Most motions keep the signs of their velocities, or start from rest as they are pushed; only the
+    others need the search for the joints that rest.
+    """
+    sign = np.sign(start)
+    v = np.asarray(np.linalg.solve(A, (b - c * sign)[..., None])[..., 0])
+    wrong = ~((np.sign(v) == sign) | (c == 0)).all(axis=1)
+    if wrong.any():
+        v[wrong] = _minimise_by_descent(A[wrong], b[wrong], c[wrong], start[wrong])
+    return v
+
+
+def _minimise_by_descent(A: Array, b: Array, c: Array, start: Array) -> Array:
+    """Minimum with friction by coordinate descent until the joints that move and rest are right.
+
+    With these sets the minimum follows exactly; it is one where moving joints keep their signs and
+    nothing pushes a resting joint by more than c.
+    """
+    v = start.copy()
+    solvable = np.flatnonzero(np.isfinite(A).all(axis=(1, 2)) & np.isfinite(b).all(axis=1))
+    for _ in range(MOST_ROUNDS):
+        descended = _descend_by_coordinates(A[solvable], b[solvable], c[solvable], v[solvable])
+        sign = np.sign(descended)
+        moves = sign != 0
+        both = moves[:, :, None] & moves[:, None, :]
+        among = np.where(both, A[solvable], 0.0) + np.eye(b.shape[1]) * ~moves[:, :, None]
+        right = np.where(moves, b[solvable] - c[solvable] * sign, 0.0)
+        exact = np.linalg.solve(among, right[..., None])[..., 0]
+        push = np.abs(b[solvable] - np.einsum("nij,nj->ni", A[solvable], exact))
+        holds = push <= c[solvable] + HELD * np.abs(b[solvable]).max(axis=1, keepdims=True)
+        verified = np.where(moves, np.sign(exact) == sign, holds).all(axis=1)
+        v[solvable] = np.where(verified[:, None], exact, descended)
+        solvable = solvable[~verified]
+        if not len(solvable):
+            break
+    return v
+
+
+def _descend_by_coordinates(A: Array, b: Array, c: Array, start: Array) -> Array:
+    """`SWEEPS` rounds of coordinate descent."""
+    v, diagonal = start.copy(), np.einsum("nii->ni", A)
+    for _ in range(SWEEPS):
+        for j in range(b.shape[1]):
+            rest = b[:, j] - np.einsum("nk,nk->n", A[:, j], v) + diagonal[:, j] * v[:, j]
+            v[:, j] = np.sign(rest) * np.maximum(np.abs(rest) - c[:, j], 0.0) / diagonal[:, j]
+    return v

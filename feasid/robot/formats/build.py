@@ -1,0 +1,305 @@
+"""A robot of moving bodies from a description: links that move together are added up.
+
+Links without joints are added to the body that carries them. Of a link with several joints, the
+last one carries it, and the others carry bodies without mass named ``link/joint``. Friction, drive
+inertia and springs of joints become drives with these values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.core.arrays import Array
+from feasid.errors import DescriptionError, InputError, missing_extra
+from feasid.robot.formats.description import Bond, Description, Joint, Link, NeedsCompilerError
+from feasid.robot.formats.terms import LeftOut, check_ignored, left_out_notes, refuse_effects, term_notes
+from feasid.robot.bodies import Body, Member, lumped_parameters
+from feasid.robot.couplings import Coupling, Loop
+from feasid.robot.description import GRAVITY, Robot, Source
+from feasid.robot.drives import Drive
+from feasid.robot.rotations import compose, exponential
+
+FLOATING_JOINT = "floating_base"
+
+WORLD = "world"
+"""Name of the base in equality constraints."""
+
+
+def build_robot(
+    description: Description,
+    source: Source,
+    floating: bool | None = None,
+    gravity: npt.ArrayLike | None = None,
+    ignore: Iterable[str] = (),
+) -> Robot:
+    """Build the robot of a description; for the options see `feasid.load_robot`.
+
+    Bodies are named after their moving link and have its frame. `source` gets notes on what was
+    repaired, read and left out. Raises DescriptionError: something changes the dynamics that is not
+    modelled and that `ignore` does not name. Raises InputError: `floating` contradicts the
+    description. Raises MissingExtraError: masses that only the format's compiler knows.
+    """
+    left_out = [*refuse_effects(description.effects, check_ignored(ignore)), *description.left_out]
+    notes = [*description.notes]
+    floats = _has_floating_base(description, floating, notes)
+    values = _link_parameters(description)
+    tree = _BodyBuilder()
+    for link in description.parents_first():
+        tree.add_link(link, values[link.name], floats)
+    if not tree.moving:
+        raise InputError(f"robot {description.name!r} has no moving joint")
+    bodies = [tree.with_links(body) for body in tree.moving]
+    if description.has_frames:
+        bodies = list(_make_frames_massless(description, bodies, tree))
+    bodies = list(_drop_zero_inertias(description, bodies, tree, notes))
+    notes += [
+        *term_notes(tree.drives),
+        *left_out_notes((*left_out, *_terms_of_multi_axis_joints(description))),
+    ]
+    stated_gravity = description.gravity if gravity is None else gravity
+    robot = Robot(
+        tuple(bodies),
+        np.asarray(GRAVITY if stated_gravity is None else stated_gravity, dtype=np.float64),
+        description.name,
+        tuple(tree.drives),
+        source=replace(source, notes=(*source.notes, *notes)),
+        fixed=tuple(tree.members[None]),
+    )
+    return _add_constraints(robot, description)
+
+
+def _has_floating_base(description: Description, asked: bool | None, notes: list[str]) -> bool:
+    """Whether the root link floats: as the option says; by default only if no joint moves."""
+    if description.world:
+        if asked:
+            raise InputError(
+                f"floating=True is for descriptions without a world: {description.path} itself "
+                f"defines what floats"
+            )
+        return False
+    immobile = not any(link.joints for link in description.links)
+    path = description.path
+    if immobile and asked is False:
+        raise InputError(
+            f"{path}: robot {description.name!r} has no moving joint: it can only float", path=path
+        )
+    if immobile and asked is None:
+        root = next(link.name for link in description.links if link.parent is None)
+        notes.append(f"{path}: no joint moves: the root link {root!r} floats")
+    return asked or immobile
+
+
+def _link_parameters(description: Description) -> dict[str, Array | None]:
+    """Ten parameters per link in its frame, scaled to the total mass that the file sets."""
+    try:
+        if description.unknown:
+            raise NeedsCompilerError("; ".join(description.unknown[:3]))
+        values = {link.name: link.parameters for link in description.links}
+    except NeedsCompilerError as error:
+        need = missing_extra(str(error), "MuJoCo's compiler", "mujoco")
+        hint = "then load_robot(path, use_mujoco=True)"
+        raise type(need)(f"{need}, {hint}", **need.data) from error
+    total = sum(float(v[9]) for v in values.values() if v is not None)
+    if not description.total_mass or total <= 0:
+        return values
+    scale = description.total_mass / total
+    return {name: None if v is None else v * scale for name, v in values.items()}
+
+
+class _BodyBuilder:
+    """The bodies of a robot while links are added to them, parents first."""
+
+    def __init__(self) -> None:
+        self.places: dict[str, tuple[str | None, Array, Array]] = {}
+        self.members: dict[str | None, list[Member]] = {None: []}
+        self.moving: list[Body] = []
+        self.drives: list[Drive] = []
+
+    def add_link(self, link: Link, inertial: Array | None, floats: bool) -> None:
+        """Add a link, with a body for each of its joints."""
+        carrier, rotation, position = (None, np.eye(3), np.zeros(3))
+        joints = link.joints
+        if link.parent is not None:
+            carrier, rotation, position = self.places[link.parent]
+        elif floats and not joints:
+            joints = (Joint(FLOATING_JOINT, "floating"),)
+        home = compose(rotation, position, link.home.rotation, link.home.position)
+        for k, joint in enumerate(joints):
+            last = k == len(joints) - 1
+            label = link.name if last else f"{link.name}/{joint.name}"
+            self.moving.append(_moving_body(label, carrier, home, joint, massless=not last))
+            carrier, home = label, (np.eye(3), np.zeros(3))
+            self.drives += joint.terms.drives(label, joint.name) if joint.one_dof else ()
+        self.places[link.name] = (carrier, *home)
+        self.members.setdefault(carrier, []).append(Member(link.name, *home, inertial))
+
+    def with_links(self, body: Body) -> Body:
+        """The body with its links."""
+        members = self.members.get(body.name)
+        if members is None:
+            return body
+        several = tuple(members) if len(members) > 1 else ()
+        return replace(body, inertial=lumped_parameters(members), members=several)
+
+
+def _moving_body(
+    name: str, parent: str | None, home: tuple[Array, Array], joint: Joint, *, massless: bool
+) -> Body:
+    motion = joint.motion
+    if joint.reference:
+        back = exponential(motion[:, 0] * -joint.reference)
+        home = compose(*home, *back)
+    return Body(name, parent, *home, motion, joint.name, limits=joint.limits, massless=massless)
+
+
+def _terms_of_multi_axis_joints(description: Description) -> Iterator[LeftOut]:
+    """Joint terms of joints with several degrees of freedom."""
+    for joint in description.joints:
+        if not joint.one_dof and joint.terms.values:
+            yield LeftOut(f"<dynamics> of a {joint.kind} joint", joint.name)
+
+
+def _make_frames_massless(
+    description: Description, bodies: Sequence[Body], tree: _BodyBuilder
+) -> Iterator[Body]:
+    """The bodies, those that are mere frames between joints massless.
+
+    Links without mass and geometry that carry others, in a file that gives links a mass. A last
+    body without mass is not reported: it could not be moved.
+    """
+    carrying = {b.parent for b in bodies}
+    weighed = any(link.mass is not None for link in description.links)
+    for body in bodies:
+        members = tree.members.get(body.name, ())
+        heavy = any(m.inertial is not None and m.inertial.any() for m in members)
+        frame = not heavy and not any(description.link(m.name).has_geometry for m in members)
+        yield replace(body, massless=weighed and body.name in carrying and frame)
+
+
+def _drop_zero_inertias(
+    description: Description, bodies: Sequence[Body], tree: _BodyBuilder, notes: list[str]
+) -> Iterator[Body]:
+    """The bodies, without the inertia of those of which the file says that it is zero.
+
+    A body that moves has a mass: a zero in the file is a value that nobody filled in, and says no
+    more than a missing one.
+    """
+    missing: list[str] = []
+    frames: list[str] = []
+    for body in bodies:
+        links = [description.link(m.name) for m in tree.members.get(body.name, ())]
+        zeros = any(link.mass == 0 and not any(link.moments or ()) for link in links)
+        if zeros and (body.inertial is None or not body.inertial.any()):
+            (frames if body.massless else missing).append(body.name)
+            body = body if body.massless else replace(body, inertial=None)
+        yield body
+    if missing:
+        notes.append(
+            f"{description.path}: mass 0 is given for moving {_join_names('link', missing)}: taken "
+            f"as not given (known={{{missing[0]!r}: [0] * 10}} in a fit means zero)"
+        )
+    if frames:
+        notes.append(
+            f"{description.path}: mass 0 is given for moving {_join_names('link', frames)} without "
+            f"shapes that carry others: taken as mere frames without mass"
+        )
+
+
+def _join_names(word: str, names: Sequence[str]) -> str:
+    more = f" and {len(names) - 6} more" if len(names) > 6 else ""
+    return f"{word}{'s' * (len(names) > 1)} {', '.join(map(repr, names[:6]))}{more}"
+
+
+# -- equality constraints -------------------------------------------------------------------------
+
+
+def _add_constraints(robot: Robot, description: Description) -> Robot:
+    """The robot with the description's equality constraints.
+
+    MuJoCo keeps them by soft forces; here they hold exactly. The joints of motors are independent
+    where they can be.
+    """
+    bonds = description.bonds
+    if not bonds:
+        return robot
+    references = {j.name: j.reference for j in description.joints if j.one_dof}
+    couplings = [_bond_to_coupling(b, references) for b in bonds if b.kind == "joint"]
+    robot = replace(robot, couplings=tuple(couplings))
+    if all(b.kind == "joint" for b in bonds):
+        return robot
+    places: dict[str, Place] = {WORLD: (None, np.eye(3), np.zeros(3)), **link_places(robot)}
+    home: dict[str | None, tuple[Array, Array]] = {None: (np.eye(3), np.zeros(3))}
+    home.update(robot.pose(references))
+    loops = [_bond_to_loop(b, places, home) for b in bonds if b.kind != "joint"]
+    start = {j: references.get(j, 0.0) for j in robot.joints if j in references}
+    tried = replace(
+        robot, loops=tuple(loops), active=tuple(description.motors), configuration=start
+    )
+    active = [joint for joint in description.motors if joint in tried.coordinates]
+    return robot.with_loops(loops, active, start)
+
+
+def _bond_to_coupling(bond: Bond, references: Mapping[str, float]) -> Coupling:
+    a0, a1 = bond.factors
+    reference = references.get(bond.first, 0.0)
+    if not bond.second or a1 == 0.0:
+        return Coupling(bond.first, {}, reference + a0)
+    return Coupling(
+        bond.first, {bond.second: a1}, reference + a0 - a1 * references.get(bond.second, 0.0)
+    )
+
+
+Place = tuple[str | None, Array, Array]
+"""A link of the file: its body of the robot (None: the base) and its pose in it."""
+
+
+def link_places(robot: Robot) -> dict[str, Place]:
+    """The place of every link, by name."""
+    out: dict[str, Place] = {m.name: (None, m.rotation, m.position) for m in robot.fixed}
+    for body in robot.bodies:
+        links = (Member(body.name), *body.members)
+        out |= {m.name: (body.name, m.rotation, m.position) for m in links}
+    return out
+
+
+def _bond_to_loop(
+    bond: Bond, places: Mapping[str, Place], home: Mapping[str | None, tuple[Array, Array]]
+) -> Loop:
+    for name in (bond.first, bond.second):
+        if name not in places:
+            raise DescriptionError(f"equality {bond.name!r}: there is no body {name!r}")
+    ends = [places[bond.first], places[bond.second]]
+    world = [compose(*home[carrier], *pose) for carrier, *pose in ends]
+    points = _shared_points(bond, world)
+    turn = world[0][0].T @ world[1][0] if bond.turn is None else bond.turn
+    frames = [turn, np.eye(3)]
+    carried = [
+        compose(rotation, position, frame, point)
+        for (_, rotation, position), frame, point in zip(ends, frames, points, strict=True)
+    ]
+    return Loop(
+        bond.name,
+        ends[0][0],
+        ends[1][0],
+        carried[0][1],
+        carried[1][1],
+        bond.kind,
+        carried[0][0],
+        carried[1][0],
+    )
+
+
+def _shared_points(bond: Bond, world: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """The shared point in either body's frame; where one is not given, it is the same at home."""
+    (turn1, at1), (turn2, at2) = world
+    first, second = bond.first_point, bond.second_point
+    if first is None:
+        second = np.zeros(3) if second is None else second
+        first = turn1.T @ (at2 + turn2 @ second - at1)
+    elif second is None:
+        second = turn2.T @ (at1 + turn1 @ first - at2)
+    return first, second

@@ -1,0 +1,163 @@
+"""Bodies of an MJCF file as links: their inertias and shapes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import NoReturn
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.errors import DescriptionError
+from feasid.core.exact.numbers import Number
+from feasid.core.exact.poses import to_decimal
+from feasid.robot.formats.description import Link, NeedsCompilerError
+from feasid.robot.formats.mjcf.geometry import (
+    DENSITY,
+    WEIGHTLESS,
+    principal_moments_of,
+    rotation_from_attribute,
+)
+from feasid.robot.formats.mjcf.model import Geom, Mjcf, MjcfBody
+from feasid.robot.formats.shapes import NUMBERS_OF_SIZE, Shape, primitive_shape
+from feasid.robot.inertia import from_mass_com_inertia
+
+
+def link_of_body(mjcf: Mjcf, body: MjcfBody) -> Link:
+    """A body as a link, whose inertia is stated or follows from geoms."""
+    by_geoms = mjcf.compiler.from_geoms
+    inertial = body.inertials[0] if body.inertials and by_geoms != "true" else None
+    element = body.element if inertial is None else inertial.element
+    text = mjcf.files.text(element)
+    link = Link(
+        body.name,
+        text.path,
+        element.line,
+        partial(text.place, element),
+        body.parent,
+        body.home,
+        tuple(body.joints),
+        collisions=partial(_collision_shapes, mjcf, body),
+        visuals=lambda: [_geom_shape(mjcf, body, geom) for geom in body.geoms],
+        has_geometry=bool(body.geoms),
+        solid_visuals=True,
+    )
+    if inertial is not None:
+        return replace(link, mass=inertial.mass, moments=inertial.moments, place=inertial.place)
+    if by_geoms == "false":
+        return link
+    solid = any(geom.attributes.get("type", "sphere") not in WEIGHTLESS for geom in body.geoms)
+    return replace(link, by_geometry=solid, derive=partial(_geoms_parameters, mjcf, body))
+
+
+# -- inertial parameters, summed over primitive geoms ---------------------------------------------
+
+
+def _geoms_parameters(mjcf: Mjcf, body: MjcfBody) -> Array | None:
+    """Ten parameters in the body's frame; None when its geoms give none.
+
+    Raises NeedsCompilerError: a mesh or a shell gives the body its mass. Raises DescriptionError: a
+    geom's size or mass is wrong.
+    """
+    low, high = mjcf.compiler.group_range
+    parts = []
+    for geom in body.geoms:
+        group = geom.attributes.get("group", "0").strip()
+        if group.lstrip("-").isdigit() and low <= int(group) <= high:
+            part = _geom_parameters(mjcf, body, geom)
+            if part is not None:
+                parts.append(part)
+    return np.sum(parts, axis=0) if parts else None
+
+
+def _geom_parameters(mjcf: Mjcf, body: MjcfBody, geom: Geom) -> Array | None:
+    values = geom.attributes
+    kind = values.get("type", "sphere")
+    if kind in WEIGHTLESS:
+        return None
+    mass = _geom_numbers(mjcf, body, geom, "mass")
+    density = _geom_numbers(mjcf, body, geom, "density")
+    if (mass and mass[0] == 0) or (not mass and density and density[0] == 0):
+        return None
+    primitive = _geom_primitive(mjcf, body, geom)
+    if primitive is None:
+        what = f"<geom type={kind!r}>" if kind not in NUMBERS_OF_SIZE else "a mesh or shell geom"
+        place = f"{mjcf.files.text(geom.element).path}:{geom.element.line}"
+        raise NeedsCompilerError(f"{place}: the mass of body {body.name!r} comes from {what}")
+    size, shape = primitive
+    heavy = mass[0] if mass else shape.volume * (density[0] if density else DENSITY)
+    principal = np.diag(principal_moments_of(kind, size, heavy))
+    about_com = shape.rotation @ principal @ shape.rotation.T
+    return from_mass_com_inertia(heavy, shape.position, about_com)
+
+
+def _geom_primitive(mjcf: Mjcf, body: MjcfBody, geom: Geom) -> tuple[list[float], Shape] | None:
+    """MuJoCo's size (radius, then half length; half axes) and the shape in the body's frame of a
+    solid; None for other geoms.
+    """
+    values = geom.attributes
+    kind = values.get("type", "sphere")
+    if kind not in NUMBERS_OF_SIZE or "mesh" in values or values.get("shellinertia") == "true":
+        return None
+    size = _geom_numbers(mjcf, body, geom, "size")
+    rotation, position = geom.pose.rotation, geom.pose.position
+    if "fromto" in values:
+        size, rotation, position = _geom_between_points(mjcf, body, geom, kind, size)
+    count = NUMBERS_OF_SIZE[kind]
+    if len(size) < count or min(size[:count]) <= 0:
+        _fail(mjcf, body, geom, f"type {kind} needs {count} positive numbers of size")
+    size = size[:count]
+    full = [2 * x for x in size] if kind == "box" else [size[0], *(2 * x for x in size[1:])]
+    shape = primitive_shape(kind, size if kind == "ellipsoid" else full, rotation, position)
+    return None if shape is None else (size, shape)
+
+
+def _geom_between_points(
+    mjcf: Mjcf, body: MjcfBody, geom: Geom, kind: str, size: list[float]
+) -> tuple[list[float], Array, Array]:
+    """Size and pose of a geom given by its two end points."""
+    ends = np.array(_geom_numbers(mjcf, body, geom, "fromto"))
+    if ends.shape != (6,) or kind == "sphere" or not size:
+        _fail(mjcf, body, geom, "fromto needs six numbers, a radius, and a type that is long")
+    along = ends[3:] - ends[:3]
+    half = float(np.linalg.norm(along)) / 2
+    if not half:
+        _fail(mjcf, body, geom, "fromto has zero length")
+    axis = rotation_from_attribute(
+        "zaxis", [to_decimal(Number.parse(repr(float(x))).exact) for x in along], False, ""
+    )
+    new = [size[0], half] if kind in ("capsule", "cylinder") else [size[0], size[0], half]
+    return new, np.array(axis, dtype=np.float64), (ends[:3] + ends[3:]) / 2
+
+
+def _geom_numbers(mjcf: Mjcf, body: MjcfBody, geom: Geom, name: str) -> list[float]:
+    try:
+        return [Number.parse(t).value for t in geom.attributes.get(name, "").split()]
+    except ValueError as error:
+        _fail(mjcf, body, geom, f"{name}: {error}")
+
+
+def _fail(mjcf: Mjcf, body: MjcfBody, geom: Geom, message: str) -> NoReturn:
+    mjcf.files.fail(f"body {body.name!r}: <geom> {message}", geom.element, body=body.name)
+
+
+# -- shapes ---------------------------------------------------------------------------------------
+
+
+def _geom_shape(mjcf: Mjcf, body: MjcfBody, geom: Geom) -> Shape | None:
+    """A geom's shape in its body's frame; None for an unknown shape."""
+    try:
+        primitive = _geom_primitive(mjcf, body, geom)
+    except DescriptionError:
+        return None
+    return None if primitive is None else primitive[1]
+
+
+def _collision_shapes(mjcf: Mjcf, body: MjcfBody) -> list[Shape | None]:
+    """A body's geoms that collide, None for each unknown shape."""
+    return [
+        _geom_shape(mjcf, body, geom)
+        for geom in body.geoms
+        if not (geom.attributes.get("contype") == "0" and geom.attributes.get("conaffinity") == "0")
+    ]

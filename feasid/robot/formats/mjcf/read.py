@@ -1,0 +1,536 @@
+"""MJCF files, read strictly: with defaults, classes, frames and includes; every number checked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from fractions import Fraction
+from itertools import count
+from typing import Any, NoReturn
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.errors import DescriptionError, did_you_mean
+from feasid.core.exact.numbers import Number, quote
+from feasid.core.exact.poses import PrecisePose, compose, identity, to_decimal
+from feasid.robot.formats.description import (
+    MAX_NAME,
+    Bond,
+    Description,
+    ExactPose,
+    Joint,
+    pose_of_decimals,
+)
+from feasid.robot.formats.mjcf import FORMAT
+from feasid.robot.formats.mjcf.geometry import ORIENTATIONS, rotation_from_attribute
+from feasid.robot.formats.mjcf.links import link_of_body
+from feasid.robot.formats.mjcf.model import (
+    HIDING,
+    KINDS,
+    NEEDS_COMPILER,
+    TERMS,
+    Compiler,
+    Geom,
+    Mjcf,
+    MjcfBody,
+    MjcfFiles,
+    MjcfInertial,
+    MjcfJoint,
+    actuated_joints,
+    is_nonzero,
+    unmodelled_effects,
+    unread_members,
+)
+from feasid.robot.formats.terms import NO_TERMS, JointTerms, UnmodelledEffect
+from feasid.robot.formats.xml import LIMITS, Element, ReadLimits, XmlText
+from feasid.robot.bodies import Limits
+from feasid.robot.rotations import from_quaternion
+
+WORLD = "world"
+
+FULL_ORDER = (0, 3, 4, 1, 5, 2)
+"""Place of xx xy xz yy yz zz in MJCF's fullinertia, which is xx yy zz xy xz yz."""
+
+
+FLAGS = {
+    "damping": {"damper"},
+    "stiffness": {"spring"},
+    "frictionloss": {"frictionloss", "constraint"},
+}
+"""Flags of ``<option>`` that switch a term off."""
+
+LINEAR = 2
+"""Number of coefficients of a linear polynomial; further ones must be zero."""
+
+
+def describe_mjcf(text: XmlText, limits: ReadLimits = LIMITS) -> Description:
+    """The description of a parsed main file; errors as of `registry.read_description`."""
+    return _MjcfReader(MjcfFiles(text, limits)).read()
+
+
+MAIN = "main"
+"""The class of elements that name none."""
+
+
+class Defaults:
+    """Collects ``<default>`` sections and answers for elements."""
+
+    def __init__(self, files: MjcfFiles) -> None:
+        self.files = files
+        self.classes: dict[str, dict[str, dict[str, str]]] = {}
+
+    def read_class(self, element: Element, parent: str | None) -> None:
+        """Add a class's attributes per tag, on top of those of the class around it."""
+        name = element.attributes.get("class", "" if parent is not None else MAIN)
+        if not name:
+            self.files.fail("a nested <default> needs a class", element)
+        above = self.classes.get(name) or self.classes.get(parent or MAIN, {})
+        merged = {tag: dict(values) for tag, values in above.items()}
+        nested = []
+        for child in self.files.children(element):
+            if child.tag == "default":
+                nested.append(child)
+            else:
+                merged.setdefault(child.tag, {}).update(child.attributes)
+        self.classes[name] = merged
+        for child in nested:
+            self.read_class(child, name)
+
+    def attributes_of(self, element: Element, name: str, tags: Sequence[str]) -> dict[str, str]:
+        """Attributes that class `name` keeps under these tags."""
+        if name not in self.classes and name != MAIN:
+            hint = did_you_mean(name, self.classes)
+            self.files.fail(f"default class {quote(name)} does not exist{hint}", element)
+        known = self.classes.get(name, {})
+        return {k: v for tag in tags for k, v in known.get(tag, {}).items()}
+
+
+@dataclass(frozen=True, eq=False)
+class _Scope:
+    """Context in which a body's children are read: its name, childclass, and frames around them."""
+
+    body: str | None
+    childclass: str | None
+    frame: ExactPose = field(default_factory=ExactPose)
+
+
+class _MjcfReader:
+    def __init__(self, files: MjcfFiles) -> None:
+        self.files = files
+        self.compiler = Compiler()
+        self.defaults = Defaults(files)
+        self.unknown: list[str] = []
+        self.hidden: list[str] = []
+        self.bodies: dict[str, MjcfBody] = {}
+        self.world = MjcfBody(WORLD, files.main.root, None, ExactPose())
+        self.joints: dict[str, MjcfJoint] = {}
+        self.gravity: tuple[float, ...] | None = None
+        self.disabled: set[str] = set()
+        self.effects: list[UnmodelledEffect] = []
+
+    def read(self) -> Description:
+        root = self.files.main.root
+        if root.tag not in FORMAT.roots:
+            self.files.fail(f"root is <{root.tag}>, expected <mujoco>", root)
+        sections = list(self.files.children(root))
+        for section in sections:
+            if section.tag == "compiler":
+                self.read_compiler(section)
+            elif section.tag == "default":
+                self.defaults.read_class(section, None)
+            elif section.tag == "option":
+                self.read_option(section)
+        worlds = [s for s in sections if s.tag == "worldbody"]
+        self.read_bodies(worlds + ([root] if root.tag == "mujocoinclude" else []))
+        self.effects += unmodelled_effects(self.files, sections, self.attributes)
+        off = bool(self.disabled & {"equality", "constraint"})
+        bonds = tuple(self.bonds(() if off else sections))
+        mjcf = Mjcf(self.files, self.compiler, self.bodies, self.joints)
+        path = self.files.main.path
+        balanced = (
+            f'{path}: compiler balanceinertia="true" replaces impossible inertias by the mean of '
+            "their principal moments when the file is compiled"
+        )
+        return Description(
+            FORMAT.name,
+            path,
+            root.attributes.get("model", "MuJoCo Model"),
+            tuple(link_of_body(mjcf, body) for body in self.bodies.values()),
+            world=WORLD,
+            gravity=(0.0, 0.0, 0.0) if "gravity" in self.disabled else self.gravity,
+            bonds=bonds,
+            motors=actuated_joints(self.files, sections, self.attributes),
+            notes=(balanced,) if self.compiler.balances else (),
+            hidden=tuple(self.hidden),
+            unknown=tuple(self.unknown),
+            effects=tuple(self.effects),
+            left_out=tuple(unread_members(self.files, sections)),
+            total_mass=self.compiler.total_mass,
+            document=mjcf,
+        )
+
+    # -- settings -----------------------------------------------------------------------------
+
+    def read_option(self, element: Element) -> None:
+        """Gravity, and the flags that switch forces off."""
+        if "gravity" in element.attributes:
+            values = self.numbers(element, "gravity", 3)
+            self.gravity = tuple(n.value for n in values)
+        for flag in self.files.children(element):
+            if flag.tag == "flag":
+                for name, value in flag.attributes.items():
+                    (self.disabled.add if value == "disable" else self.disabled.discard)(name)
+
+    def read_compiler(self, element: Element) -> None:
+        attributes = element.attributes
+        settings: dict[str, Any] = {}
+        if angle := self.attribute_choice(element, "angle", ("degree", "radian")):
+            settings["degrees"] = angle == "degree"
+        if "eulerseq" in attributes:
+            sequence = attributes["eulerseq"]
+            if len(sequence) != 3 or any(x not in "xyzXYZ" for x in sequence):
+                self.files.fail(f"eulerseq {quote(sequence)} is not three of xyzXYZ", element)
+            settings["eulerseq"] = sequence
+        if source := self.attribute_choice(element, "inertiafromgeom", ("auto", "true", "false")):
+            settings["from_geoms"] = source
+        if balances := self.attribute_choice(element, "balanceinertia", ("true", "false")):
+            settings["balances"] = balances == "true"
+        if "inertiagrouprange" in attributes:
+            low, high = self.numbers(element, "inertiagrouprange", 2)
+            settings["group_range"] = int(low.value), int(high.value)
+        for name in ("boundmass", "boundinertia"):
+            if name in attributes and self.numbers(element, name, 1)[0].value > 0:
+                self.note_for_compiler(element, f"compiler {name}=")
+        if "settotalmass" in attributes:
+            settings["total_mass"] = max(self.numbers(element, "settotalmass", 1)[0].value, 0.0)
+        if attributes.get("coordinate", "local") != "local":
+            self.note_for_compiler(element, "compiler coordinate=global")
+        self.compiler = replace(self.compiler, **settings)
+
+    def attribute_choice(self, element: Element, name: str, known: Sequence[str]) -> str | None:
+        value = element.attributes.get(name)
+        if value is not None and value not in known:
+            hint = did_you_mean(value, known)
+            self.files.fail(f"{name}={quote(value)} is not one of {known}{hint}", element, name)
+        return value
+
+    def note_for_compiler(self, element: Element, what: str) -> None:
+        """Remember something that only the compiler knows."""
+        place = f"{self.files.text(element).path}:{element.line}"
+        self.unknown.append(f"{place}: {what}")
+        if element.tag in HIDING:
+            self.hidden.append(self.unknown[-1])
+
+    def attributes(
+        self, element: Element, tags: Sequence[str] = (), childclass: str | None = None
+    ) -> dict[str, str]:
+        """An element's attributes over those of its class, kept under its tag or these."""
+        if element.tag == "freejoint":
+            return element.attributes
+        name = element.attributes.get("class", childclass or MAIN)
+        over = self.defaults.attributes_of(element, name, tags or (element.tag,))
+        return {**over, **element.attributes}
+
+    # -- the tree -----------------------------------------------------------------------------
+
+    def read_bodies(self, roots: Sequence[Element]) -> None:
+        """Read bodies depth first, which is MuJoCo's order."""
+        waiting = [(root, _Scope(None, None)) for root in reversed(roots)]
+        while waiting:
+            element, scope = waiting.pop()
+            if element.tag == "body":
+                scope = self.body(element, scope)
+            elif element.tag == "frame":
+                pose = self.pose(element, element.attributes, scope)
+                kind = element.attributes.get("childclass", scope.childclass)
+                scope = _Scope(scope.body, kind, pose)
+            waiting.extend((child, scope) for child in reversed(self.read_children(element, scope)))
+
+    def read_children(self, element: Element, scope: _Scope) -> list[Element]:
+        """Read what hangs on a body or frame; returns the bodies and frames inside."""
+        body = self.world if scope.body is None else self.bodies[scope.body]
+        children = []
+        for child in self.files.children(element):
+            if child.tag in ("body", "frame"):
+                children.append(child)
+            elif child.tag in ("joint", "freejoint"):
+                body.joints.append(self.joint(child, scope, len(body.joints)))
+            elif child.tag == "inertial":
+                if body.inertials:
+                    self.fail("a second <inertial>", child, scope)
+                body.inertials.append(self.inertial(child, scope))
+            elif child.tag == "geom":
+                values = self.attributes(child, childclass=scope.childclass)
+                body.geoms.append(Geom(child, values, self.pose(child, values, scope)))
+            elif child.tag == "plugin":
+                self.add_unmodelled_effect("plugin", child, f"<plugin> of body {scope.body!r}")
+            elif child.tag in NEEDS_COMPILER:
+                self.note_for_compiler(child, f"<{child.tag}>")
+        return children
+
+    def body(self, element: Element, scope: _Scope) -> _Scope:
+        name = element.attributes.get("name", "") or self.unused_name()
+        if len(name) > MAX_NAME:
+            self.files.fail(f"body name {quote(name)} is longer than {MAX_NAME}", element)
+        if name == WORLD:
+            self.files.fail("the name 'world' is taken by the world body", element, body=name)
+        if name in self.bodies:
+            first = self.bodies[name].element.line
+            self.files.fail(
+                f"body {name!r} is defined twice: here and on line {first}",
+                element,
+                body=name,
+                first_line=first,
+            )
+        if is_nonzero(element.attributes.get("gravcomp", "0")) and "gravity" not in self.disabled:
+            self.add_unmodelled_effect("gravcomp", element, f"body {name!r}")
+        home = self.pose(element, element.attributes, scope)
+        if not self.compiler.degrees and self.files.text(element) is self.files.main:
+            home = replace(home, angles=tuple(element.attributes.get("euler", "").split()))
+        self.bodies[name] = MjcfBody(name, element, scope.body, home)
+        return _Scope(name, element.attributes.get("childclass", scope.childclass))
+
+    def unused_name(self) -> str:
+        names = (f"body{k}" for k in count(len(self.bodies) + 1))
+        return next(name for name in names if name not in self.bodies)
+
+    # -- what hangs on a body -----------------------------------------------------------------
+
+    def inertial(self, element: Element, scope: _Scope) -> MjcfInertial:
+        attributes = element.attributes
+        for name in ("pos", "mass"):
+            if name not in attributes:
+                self.fail(f"<inertial> lacks {name!r}", element, scope)
+        turns = [k for k in (*ORIENTATIONS, "fullinertia") if k in attributes]
+        if len(turns) > 1 or {"diaginertia", "fullinertia"} <= set(attributes):
+            self.fail(
+                "<inertial> takes one of diaginertia and fullinertia, and no orientation "
+                f"together with fullinertia: has {', '.join([*turns, 'diaginertia'])}",
+                element,
+                scope,
+            )
+        if "fullinertia" in attributes:
+            six = self.numbers(element, "fullinertia", 6, scope)
+            moments = tuple(six[k].exact for k in FULL_ORDER)
+        else:
+            zero = Fraction(0)
+            diagonal = [n.exact for n in self.numbers(element, "diaginertia", 3, scope)]
+            xx, yy, zz = diagonal or [zero] * 3
+            moments = (xx, zero, zero, yy, zero, zz)
+        place = self.pose(element, attributes, scope)
+        mass = self.numbers(element, "mass", 1, scope)[0].exact
+        return MjcfInertial(element, place, mass, moments)
+
+    def joint(self, element: Element, scope: _Scope, count: int) -> Joint:
+        values = self.attributes(element, childclass=scope.childclass)
+        kind = "free" if element.tag == "freejoint" else values.get("type", "hinge")
+        if kind not in KINDS:
+            hint = did_you_mean(kind, KINDS)
+            self.fail(f"<joint> type {quote(kind)}{hint} is unknown", element, scope)
+        name = values.get("name", "") or f"{scope.body}{'' if not count else f'_joint{count + 1}'}"
+        if name in self.joints:
+            first = self.joints[name].element.line
+            self.fail(f"joint {name!r} is defined twice, first on line {first}", element, scope)
+        axis = self.vector(element, "axis", values, scope, (0.0, 0.0, 1.0))
+        if not axis.any() and kind in ("hinge", "slide"):
+            self.fail(f"joint {name!r}: the axis is zero", element, scope)
+        position = self.vector(element, "pos", values, scope, (0.0, 0.0, 0.0))
+        turn, shift = scope.frame.rotation, scope.frame.position
+        unit = math.radians(1.0) if self.compiler.degrees and kind in ("hinge", "ball") else 1.0
+        reference = self.parse_numbers(element, "ref", 1, values, scope)
+        limits = self.parse_numbers(element, "range", 2, values, scope)
+        joint = Joint(
+            name,
+            KINDS[kind],
+            turn @ axis,
+            shift + turn @ position,
+            reference[0].value * unit if reference else 0.0,
+            Limits(*(n.value * unit for n in limits)),
+            self.joint_terms(element, name, kind, values, scope, unit),
+            f"{self.files.text(element).path}:{element.line}",
+        )
+        holding = "solreffriction" in values or "solimpfriction" in values
+        self.joints[name] = MjcfJoint(joint, element, holding)
+        return joint
+
+    def joint_terms(
+        self,
+        element: Element,
+        joint: str,
+        kind: str,
+        values: dict[str, str],
+        scope: _Scope,
+        unit: float,
+    ) -> JointTerms:
+        """Terms of a joint; remembers whatever else acts there.
+
+        ``damping`` and ``stiffness`` may have higher-order coefficients, which are not linear.
+        """
+        if element.tag == "freejoint":
+            return NO_TERMS
+        effects = [
+            ("nonlinear", f"{name}={values[name]}")
+            for name in ("springdamper", "springyield")
+            if is_nonzero(values.get(name, "0"))
+        ]
+        numbers = {}
+        for name in TERMS:
+            text = values.get(name, "0")
+            first, *more = text.split() or [""]
+            if more and name in ("damping", "stiffness"):
+                if is_nonzero(" ".join(more)):
+                    effects.append(("nonlinear", f"{name}={text}"))
+                text = first
+            numbers[name] = 0.0
+            if not FLAGS.get(name, set()) & self.disabled:
+                numbers[name] = self.parse_numbers(element, name, 1, {name: text}, scope)[0].value
+        in_units = numbers | {"springref": numbers["springref"] * unit}
+        terms = JointTerms(**{field: in_units[name] for name, field in TERMS.items()})
+        if kind not in ("hinge", "slide") and terms.values:
+            effects.append(("multidof", ", ".join(f"{k}={v:g}" for k, v in numbers.items() if v)))
+        for effect, text in effects:
+            self.add_unmodelled_effect(effect, element, f"joint {joint!r} has {text}")
+        return terms if kind in ("hinge", "slide") else NO_TERMS
+
+    def add_unmodelled_effect(self, kind: str, element: Element, text: str) -> None:
+        """Remember something that changes the dynamics and is not modelled."""
+        self.effects.append(
+            UnmodelledEffect(kind, self.files.text(element).path, element.line, text)
+        )
+
+    def vector(
+        self,
+        element: Element,
+        name: str,
+        values: dict[str, str],
+        scope: _Scope,
+        default: tuple[float, float, float],
+    ) -> Array:
+        """Three numbers of an attribute."""
+        numbers = self.parse_numbers(element, name, 3, values, scope)
+        return np.array([n.value for n in numbers] or default)
+
+    def pose(self, element: Element, values: dict[str, str], scope: _Scope) -> ExactPose:
+        """Position and orientation of an element in its body's frame."""
+        return pose_of_decimals(compose(scope.frame.precise(), self.own_pose(element, values)))
+
+    def own_pose(self, element: Element, values: dict[str, str]) -> PrecisePose:
+        """Position and orientation of an element in the frame around it."""
+        turns = [k for k in ORIENTATIONS if k in values]
+        orientations = [k for k in turns if k in element.attributes]
+        if len(orientations) > 1:
+            self.files.fail(
+                f"<{element.tag}> takes one orientation, has {', '.join(orientations)}", element
+            )
+        kind = (orientations or turns or [""])[0]
+        place = [to_decimal(n.exact) for n in self.parse_numbers(element, "pos", 3, values)]
+        place = place or [Decimal(0)] * 3
+        if not kind:
+            return identity(), place
+        numbers = self.parse_numbers(element, kind, ORIENTATIONS[kind], values)
+        decimals = [to_decimal(n.exact) for n in numbers]
+        try:
+            turn = rotation_from_attribute(
+                kind, decimals, self.compiler.degrees, self.compiler.eulerseq
+            )
+        except ValueError as error:
+            self.files.fail(f"<{element.tag}> {kind}: {error}", element, kind)
+        return turn, place
+
+    # -- numbers ------------------------------------------------------------------------------
+
+    def numbers(
+        self, element: Element, name: str, count: int, scope: _Scope | None = None
+    ) -> tuple[Number, ...]:
+        return self.parse_numbers(element, name, count, element.attributes, scope)
+
+    def parse_numbers(
+        self,
+        element: Element,
+        name: str,
+        count: int,
+        values: dict[str, str],
+        scope: _Scope | None = None,
+    ) -> tuple[Number, ...]:
+        """`count` numbers of an attribute, or none when it is absent."""
+        if name not in values:
+            return ()
+        tokens = values[name].split()
+        if len(tokens) != count:
+            quoted = quote(values[name])
+            self.fail(
+                f"<{element.tag}> {name}={quoted} has {len(tokens)} numbers, expected {count}",
+                element,
+                scope,
+                name,
+            )
+        try:
+            return tuple(Number.parse(token) for token in tokens)
+        except ValueError as error:
+            self.fail(f"<{element.tag}> {name}: {error}", element, scope, name)
+
+    def fail(
+        self, message: str, element: Element, scope: _Scope | None, attribute: str | None = None
+    ) -> NoReturn:
+        if scope is not None and scope.body is not None:
+            text = self.files.text(element)
+            text.fail(
+                f"body {scope.body!r}: {message}", element, attribute, DescriptionError,
+                body=scope.body,
+            )  # fmt: skip
+        self.files.fail(message, element, attribute)
+
+    # -- equality constraints -----------------------------------------------------------------
+
+    def bonds(self, sections: Sequence[Element]) -> Iterator[Bond]:
+        """Constraints that are active; remembers those that are not modelled."""
+        for section in sections:
+            for element in self.files.children(section) if section.tag == "equality" else ():
+                values = self.attributes(element, ("equality", element.tag))
+                if values.get("active", "true") != "false":
+                    yield from self.bond(element, values)
+
+    def bond(self, element: Element, values: dict[str, str]) -> Iterator[Bond]:
+        name = values.get("name") or f"{element.tag} on line {element.line}"
+        if element.tag == "joint":
+            yield from self.joint_bond(element, name, values)
+        elif element.tag not in ("connect", "weld") or "site1" in values:
+            sites = "sites, which only MuJoCo's compiler places"
+            what = sites if "site1" in values else element.tag
+            self.add_unmodelled_effect("equality", element, f"equality {name!r} of {what}")
+        else:
+            yield self.body_bond(element, name, values)
+
+    def body_bond(self, element: Element, name: str, values: dict[str, str]) -> Bond:
+        """A ``<connect>`` or ``<weld>`` of two bodies."""
+        kind = element.tag
+        if "body1" not in values:
+            self.files.fail(f"<{kind}> lacks 'body1'", element, "body1")
+        bodies = values["body1"], values.get("body2", WORLD)
+        anchor = [n.value for n in self.parse_numbers(element, "anchor", 3, values)]
+        if kind == "connect":
+            if not anchor:
+                self.files.fail("<connect> lacks 'anchor'", element, "anchor")
+            return Bond(kind, name, *bodies, first_point=np.array(anchor))
+        second = np.array(anchor or [0.0] * 3)
+        pose = np.array([n.value for n in self.parse_numbers(element, "relpose", 7, values)])
+        if not pose[3:].any():
+            return Bond(kind, name, *bodies, second_point=second)
+        turn, first = from_quaternion(pose[3:]), pose[:3]  # the anchor's place
+        return Bond(kind, name, *bodies, first_point=first, second_point=second, turn=turn)
+
+    def joint_bond(self, element: Element, name: str, values: dict[str, str]) -> Iterator[Bond]:
+        if "joint1" not in values:
+            self.files.fail("<joint> of <equality> lacks 'joint1'", element, "joint1")
+        count = len(values.get("polycoef", "").split())
+        numbers = self.parse_numbers(element, "polycoef", count, values)
+        factors = [n.value for n in numbers] or [0.0, 1.0]
+        if any(factors[LINEAR:]):
+            text = f"equality {name!r} is not linear: polycoef={values['polycoef']}"
+            self.add_unmodelled_effect("equality", element, text)
+            return
+        a0, a1 = [*factors, 0.0][:LINEAR]
+        yield Bond("joint", name, values["joint1"], values.get("joint2", ""), (a0, a1))

@@ -1,0 +1,345 @@
+"""Write MJCF: a file's own text with other numbers, or a new file.
+
+In a file's own text only ``<inertial>`` elements, the terms of joints and gravity change; every
+other byte stays. A body that MuJoCo would derive from its geoms gets an ``<inertial>``, which takes
+precedence. Dry friction gets solver settings that hold a joint at rest, unless the file has its
+own, and a constant force on a joint becomes an actuator that needs no control. In a new file
+frames, joint positions and axes are the robot's own, so that q means the same. It has no geoms, so
+that nothing is drawn and nothing collides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.errors import InputError
+from feasid.robot.formats.description import Changes, Description, Extras, JointServo, NewInertial
+from feasid.robot.formats.mjcf.model import TERMS, Mjcf, MjcfBody, MjcfJoint
+from feasid.robot.formats.rewrite import inertial_in_body_axes, joint_kind_axis_position, single_leader
+from feasid.robot.formats.terms import NO_TERMS, JointTerms
+from feasid.robot.formats.xml import Element, Patch, decimals, markup
+from feasid.robot import inertia
+from feasid.robot.bodies import Body
+from feasid.robot.description import GRAVITY, Robot
+from feasid.robot.rotations import to_quaternion
+
+HOLDING = {"solreffriction": (0.002, 1.0), "solimpfriction": (0.999, 0.9999, 0.001)}
+"""Solver settings of dry friction. MuJoCo's are soft: half the breakaway torque of 1 N m moves a
+joint of .01 kg m^2 by 52 mrad/s, with these by .1 (measured)."""
+
+SHORTEST_STEP = 5e-4
+"""Time step [s] down to which MuJoCo remembers enough controls for a delay."""
+
+TYPES = {"revolute": "hinge", "prismatic": "slide", "spherical": "ball"}
+"""Type of ``<joint>`` per kind of joint."""
+
+
+def patch_mjcf(description: Description, changes: Changes) -> bytes:
+    """The main file with these numbers, every other byte as it was.
+
+    Raises InputError: a body or joint stands in an included file, or the compiler's settings make
+    the numbers not count as they are.
+    """
+    mjcf: Mjcf = description.document
+    patch = Patch(mjcf.files.main)
+    if any(new.com is not None for new in changes.inertials.values()):
+        _check_settings(description)
+    for name, new in changes.inertials.items():
+        _set_inertial(patch, mjcf, mjcf.bodies[name], new)
+    for name, terms in changes.terms.items():
+        if name in mjcf.joints:
+            _set_terms(patch, mjcf, mjcf.joints[name], terms)
+    now = GRAVITY if description.gravity is None else description.gravity
+    if changes.gravity is not None and tuple(changes.gravity) != tuple(now):
+        _set_gravity(patch, changes.gravity)
+    _set_forces(patch, changes.extras.forces)
+    _set_servos(patch, changes.extras.servos)
+    return patch.apply()
+
+
+def _set_servos(patch: Patch, servos: Mapping[str, JointServo]) -> None:
+    """Write these gains to the file's own position actuators, and add those that it lacks.
+
+    Raises InputError: an actuator whose gear or damping ratio would multiply the written gains.
+    """
+    remaining = dict(servos)
+    for section in patch.text.root.all("actuator"):
+        for element in section.children:
+            joint, name = (element.attributes.get(k, "") for k in ("joint", "name"))
+            if element.tag not in ("position", "general") or joint not in remaining:
+                continue
+            if name == _force_name(joint):
+                continue
+            for attribute in element.attributes.keys() & {"gear", "dampratio"}:
+                raise InputError(
+                    f"{patch.text.path}:{element.line}: the servo of joint {joint!r} cannot be "
+                    f"written to actuator {name!r}, which has {attribute}: delete this attribute"
+                )
+            _set_servo(patch, element, remaining.pop(joint))
+    if remaining:
+        patch.insert_last(patch.text.root, _servo_lines(remaining))
+
+
+def _set_servo(patch: Patch, element: Element, servo: JointServo) -> None:
+    """Write gains, delay and limit of an actuator, which override those of its default class."""
+    if element.tag == "position":
+        numbers = {"kp": [servo.kp], "kv": [servo.kd]}
+    else:
+        numbers = {"gainprm": [servo.kp], "biasprm": [0.0, -servo.kp, -servo.kd]}
+        if "biastype" not in element.attributes:
+            patch.new_attribute(element, "biastype", "affine")
+    if servo.delay or "delay" in element.attributes:
+        numbers["delay"] = [servo.delay]
+    if math.isfinite(servo.limit):
+        numbers["forcerange"] = [-servo.limit, servo.limit]
+    for name, values in numbers.items():
+        patch.numbers(element, name, values)
+    if servo.delay and "nsample" not in element.attributes:
+        patch.new_attribute(element, "nsample", _delay_steps(servo.delay))
+
+
+def _delay_steps(delay: float) -> str:
+    """Steps that an actuator remembers its control for, so that it acts later [s]."""
+    return str(math.ceil(delay / SHORTEST_STEP) + 2)
+
+
+def _servo_lines(servos: Mapping[str, JointServo]) -> list[str]:
+    lines = [
+        line
+        for joint, servo in servos.items()
+        for line in markup(
+            "position",
+            name=f"servo of {joint}",
+            joint=joint,
+            kp=servo.kp,
+            kv=servo.kd or None,
+            forcerange=(-servo.limit, servo.limit) if math.isfinite(servo.limit) else None,
+            delay=servo.delay or None,
+            nsample=_delay_steps(servo.delay) if servo.delay else None,
+        )
+    ]
+    return markup("actuator", lines) if lines else []
+
+
+def _set_forces(patch: Patch, forces: Mapping[str, float]) -> None:
+    """Write constant forces on joints in place of those that this package wrote before."""
+    remaining = dict(forces)
+    for section in patch.text.root.all("actuator"):
+        for element in section.children:
+            joint = element.attributes.get("joint", "")
+            if element.attributes.get("name") == _force_name(joint):
+                patch.numbers(element, "biasprm", [remaining.pop(joint, 0.0)])
+    if remaining:
+        patch.insert_last(patch.text.root, _force_lines(remaining))
+
+
+def _force_name(joint: str) -> str:
+    return f"constant force on {joint}"
+
+
+def _force_lines(forces: Mapping[str, float]) -> list[str]:
+    """Actuators whose force is their bias alone, whatever their control."""
+    lines = [
+        line
+        for joint, force in forces.items()
+        for line in markup(
+            "general",
+            name=_force_name(joint),
+            joint=joint,
+            gainprm=0.0,
+            biastype="affine",
+            biasprm=force,
+        )
+    ]
+    return markup("actuator", lines) if lines else []
+
+
+def _set_gravity(patch: Patch, gravity: Array) -> None:
+    for option in patch.text.root.all("option"):
+        if "gravity" in option.attributes:
+            patch.numbers(option, "gravity", gravity.tolist())
+            return
+    patch.insert_first(patch.text.root, [f'<option gravity="{decimals(gravity)}"/>'])
+
+
+def _check_settings(description: Description) -> None:
+    """Refuse compiler settings under which MuJoCo would change a written ``<inertial>``."""
+    trouble = next(iter(description.unknown), "")
+    if description.document.compiler.from_geoms == "true":
+        trouble = 'compiler inertiafromgeom="true" ignores <inertial>: make it "auto"'
+    if description.total_mass:
+        trouble = "compiler settotalmass rescales every mass: delete it"
+    if trouble:
+        path = description.path
+        raise InputError(f"{path}: parameters cannot be written: {trouble}", path=path)
+
+
+def _set_inertial(patch: Patch, mjcf: Mjcf, body: MjcfBody, new: NewInertial) -> None:
+    """Write one body's inertia; without a new centre of mass only its mass and moments."""
+    old = next(iter(body.inertials), None)
+    element = body.element if old is None else old.element
+    _check_in_main_file(mjcf, element, f"body {body.name!r}")
+    if old is None:
+        patch.insert_first(element, _inertial_lines(new, np.eye(3)))
+        return
+    if new.com is None:
+        xx, xy, xz, yy, yz, zz = new.moments
+        patch.numbers(element, "mass", [new.mass])
+        if "fullinertia" in element.attributes:
+            patch.numbers(element, "fullinertia", [xx, yy, zz, xy, xz, yz])
+        else:
+            patch.numbers(element, "diaginertia", [xx, yy, zz])
+        return
+    if element.parent is not None and element.parent.tag == "frame":
+        raise InputError(
+            f"the <inertial> of body {body.name!r} on line {element.line} stands in a "
+            f"<frame>: move it out of the frame to have it written",
+            body=body.name,
+        )
+    axes = np.eye(3) if new.reset_axes else old.place.rotation
+    end = patch.text.spans(element)[1]
+    tag = _inertial_lines(new, axes)[0]
+    if not patch.text.closes_itself(element):
+        tag = tag.replace("/>", ">")
+    patch.changes.append((element.start, end, tag.encode()))
+
+
+def _inertial_lines(new: NewInertial, axes: Array) -> list[str]:
+    """An ``<inertial>`` in the body's axes; `axes` are those of the moments."""
+    tensor = axes @ inertia.rotational_inertia([*new.moments, 0, 0, 0, 0]) @ axes.T
+    xx, xy, xz, yy, yz, zz = (float(tensor[r, c]) for r, c in inertia.UPPER)
+    diagonal = not any((xy, xz, yz))
+    return markup(
+        "inertial",
+        pos=new.com or np.zeros(3),
+        mass=new.mass,
+        diaginertia=(xx, yy, zz) if diagonal else None,
+        fullinertia=None if diagonal else (xx, yy, zz, xy, xz, yz),
+    )
+
+
+def _set_terms(patch: Patch, mjcf: Mjcf, old: MjcfJoint, wanted: JointTerms) -> None:
+    """Joint terms that the file does not already say, by itself or by a default class."""
+    joint, element = old.joint, old.element
+    fields = {k: v for k, v in TERMS.items() if k != "springref" or wanted.stiffness}
+    new = {k: getattr(wanted, v) for k, v in fields.items()
+           if getattr(wanted, v) != getattr(joint.terms, v)}  # fmt: skip
+    holds = wanted.coulomb and not old.holding
+    if new or holds:
+        _check_in_main_file(mjcf, element, f"joint {joint.name!r}")
+    for attribute, value in new.items():
+        if attribute == "springref" and mjcf.compiler.degrees and joint.kind == "revolute":
+            value = math.degrees(value)
+        patch.numbers(element, attribute, [value])
+    if holds:
+        for attribute, settings in HOLDING.items():
+            patch.numbers(element, attribute, settings)
+
+
+def _check_in_main_file(mjcf: Mjcf, element: Element, what: str) -> None:
+    text = mjcf.files.text(element)
+    if text is not mjcf.files.main:
+        raise InputError(
+            f"{what} stands in the included file {text.path}:{element.line}; only the main file is "
+            f"written; correct that one",
+            path=text.path,
+            line=element.line,
+        )
+
+
+# -- new files ------------------------------------------------------------------------------------
+
+
+def generate_mjcf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras) -> bytes:
+    """The robot as MJCF.
+
+    Raises UnsupportedJointError: a joint that MJCF does not have: helical, planar, or floating on a
+    moving body. Raises InputError: a body without parameters, or with infeasible ones; names
+    it. A joint that follows several.
+    """
+    roots = [i for i, p in enumerate(robot.parents) if p < 0]
+    lines = markup(
+        "mujoco",
+        markup("compiler", angle="radian", inertiafromgeom="false"),
+        markup("option", gravity=robot.gravity),
+        markup("worldbody", *(_body_lines(robot, i, terms) for i in roots)),
+        _equality_lines(robot),
+        _force_lines(extras.forces),
+        _servo_lines(extras.servos),
+        model=robot.name,
+    )
+    return "\n".join([*lines, ""]).encode()
+
+
+def _body_lines(robot: Robot, i: int, terms: Mapping[str, JointTerms]) -> list[str]:
+    """A body and those on it; massless bodies between joints become joints of the next one."""
+    body = robot.bodies[i]
+    home, joints = (body.rotation, body.position), [body]
+    children = [k for k, p in enumerate(robot.parents) if p == i]
+    while _is_intermediate_joint(robot, i, children):
+        i = children[0]
+        body = robot.bodies[i]
+        joints.append(body)
+        children = [k for k, p in enumerate(robot.parents) if p == i]
+    new = inertial_in_body_axes(body)
+    if new is None:
+        raise InputError(
+            f"body {body.name!r} has no mass, so MuJoCo would refuse the file", body=body.name
+        )
+    turned = (home[0] != np.eye(3)).any()
+    return markup(
+        "body",
+        *(_joint_lines(joint, terms.get(joint.joint, NO_TERMS)) for joint in joints),
+        _inertial_lines(new, np.eye(3)),
+        *(_body_lines(robot, child, terms) for child in children),
+        name=body.name,
+        pos=home[1],
+        quat=to_quaternion(home[0]) if turned else None,
+    )
+
+
+def _equality_lines(robot: Robot) -> list[str]:
+    """Lines for the joints that follow other joints."""
+    lines = []
+    for coupling in robot.couplings:
+        leader, factor = single_leader(coupling, "MJCF")
+        lines += markup(
+            "joint",
+            joint1=coupling.joint,
+            joint2=leader or None,
+            polycoef=[coupling.offset, factor, 0, 0, 0],
+        )
+    return markup("equality", lines) if lines else []
+
+
+def _is_intermediate_joint(robot: Robot, i: int, children: list[int]) -> bool:
+    """Whether a body only adds a joint before another one at the same place."""
+    body = robot.bodies[i]
+    if body.inertial is None or body.inertial.any() or len(children) != 1:
+        return False
+    child = robot.bodies[children[0]]
+    return bool((child.rotation == np.eye(3)).all()) and not child.position.any()
+
+
+def _joint_lines(body: Body, terms: JointTerms) -> list[str]:
+    kind, axis, position = joint_kind_axis_position(body, "MJCF")
+    if kind == "floating":
+        return markup("freejoint", name=body.joint)
+    low, high = body.limits.lower, body.limits.upper
+    limited = low is not None and high is not None and low < high
+    values = {k: getattr(terms, field) or None for k, field in TERMS.items()}
+    return markup(
+        "joint",
+        name=body.joint,
+        type=TYPES[kind],
+        axis=axis,
+        pos=position if position.any() else None,
+        limited="true" if limited else None,
+        range=(low, high) if limited else None,
+        **values,
+        **(HOLDING if terms.coulomb else {}),
+    )

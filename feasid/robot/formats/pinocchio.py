@@ -1,0 +1,115 @@
+"""Robots from ``pinocchio.Model``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.errors import UnsupportedJointError
+from feasid.robot.formats.terms import JointTerms, term_notes
+from feasid.robot import inertia
+from feasid.robot.bodies import Body, Limits
+from feasid.robot.description import Robot, Source
+from feasid.robot.drives import Drive
+
+CONSTANT = ("R", "P", "FreeFlyer", "Spherical", "Planar", "Translation", "H")
+"""Prefixes, after "JointModel", of names of joints with a constant motion subspace."""
+
+MOVING = ("SphericalZYX", "Universal", "Ellipsoid")
+"""Prefixes of names that begin in the same way but have a varying motion subspace."""
+
+NEUTRAL = {"FreeFlyer": [0, 0, 0, 0, 0, 0, 1], "Spherical": [0, 0, 0, 1], "Planar": [0, 0, 1, 0]}
+"""A joint's own part of the neutral configuration; of others that of an angle, or zeros."""
+
+UNLIMITED = 1e30
+"""A position limit beyond this counts as no limit."""
+
+
+def is_pinocchio(model: object) -> bool:
+    """Whether an object is a ``pinocchio.Model``."""
+    return hasattr(model, "jointPlacements") and hasattr(model, "inertias")
+
+
+def robot_from_pinocchio(model: Any, gravity: npt.ArrayLike | None = None) -> Robot:
+    """Build the robot of a ``pinocchio.Model``: its joints, inertias, armature and friction.
+
+    Bodies are named after their first link, joints keep their names. For a joint of several
+    degrees of freedom dq is Pinocchio's velocity, with the angular part first where it floats.
+
+    Raises UnsupportedJointError: a joint whose motion subspace depends on its position, or that
+    follows others.
+    """
+    names = _body_names(model)
+    bodies: list[Body] = []
+    drives: list[Drive] = []
+    for i in range(1, model.njoints):
+        joint = model.joints[i]
+        place = model.jointPlacements[i]
+        ten = np.asarray(model.inertias[i].toDynamicParameters())
+        body = Body(
+            names[i],
+            names.get(model.parents[i]),
+            np.array(place.rotation),
+            np.array(place.translation),
+            _motion_subspace(joint, model.names[i]),
+            model.names[i],
+            inertial=ten[np.argsort(inertia.PINOCCHIO)],
+            limits=_joint_limits(model, joint),
+        )
+        bodies.append(body)
+        if body.dof == 1:
+            drives += _drives(model, joint.idx_v, body)
+    stated_gravity = model.gravity.linear if gravity is None else gravity
+    source = Source("<pinocchio model>", "pinocchio", b"", tuple(term_notes(drives)))
+    return Robot(tuple(bodies), np.array(stated_gravity), model.name, tuple(drives), source=source)
+
+
+def _body_names(model: Any) -> dict[int, str]:
+    """The first link of each joint's body, or the joint's name where there is none."""
+    names: dict[int, str] = {}
+    for frame in model.frames:
+        if str(frame.type) == "BODY" and frame.parentJoint not in names and frame.parentJoint:
+            names[int(frame.parentJoint)] = str(frame.name)
+    names = {i: names.get(i, str(model.names[i])) for i in range(1, model.njoints)}
+    doubled = {n for n in names.values() if [*names.values()].count(n) > 1}
+    return {i: f"{n}/{model.names[i]}" if n in doubled else n for i, n in names.items()}
+
+
+def _motion_subspace(joint: Any, name: str) -> npt.NDArray[np.float64]:
+    """Motion subspace with the angular part first."""
+    kind = joint.shortname().removeprefix("JointModel")
+    if not kind.startswith(CONSTANT) or kind.startswith(MOVING):
+        raise UnsupportedJointError(
+            f"joint {name!r} is a {joint.shortname()}, whose motion subspace is not constant",
+            joint=name,
+        )
+    data = joint.createData()
+    neutral = NEUTRAL.get(kind, [1, 0] if joint.nq > joint.nv else [0] * joint.nq)
+    joint.calc(data, np.r_[np.zeros(joint.idx_q), neutral])
+    subspace = np.asarray(data.S, dtype=np.float64).reshape(6, -1)
+    turned = np.vstack([subspace[3:], subspace[:3]])
+    return turned[:, [3, 4, 5, 0, 1, 2]] if kind == "FreeFlyer" else turned
+
+
+def _joint_limits(model: Any, joint: Any) -> Limits:
+    if joint.nq != 1:
+        return Limits()
+    ends = model.lowerPositionLimit, model.upperPositionLimit
+    low, high = (float(end[joint.idx_q]) for end in ends)
+    return Limits(low, high) if -UNLIMITED < low < high < UNLIMITED else Limits()
+
+
+def _drives(model: Any, row: int, body: Body) -> Iterator[Drive]:
+    """Armature, damping and dry friction, as far as the version of Pinocchio has them."""
+
+    def read_value(name: str) -> float:
+        values = getattr(model, name, None)
+        return 0.0 if values is None else float(values[row])
+
+    friction = read_value("upperDryFrictionLimit") or read_value("friction")
+    yield from JointTerms(read_value("armature"), read_value("damping"), friction).drives(
+        body.name, body.joint
+    )

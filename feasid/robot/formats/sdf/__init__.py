@@ -1,0 +1,15 @@
+"""SDF: the format of Gazebo and Drake."""
+
+from feasid.robot.formats.description import Format, import_when_called
+
+FORMAT = Format(
+    name="sdf",
+    title="SDF",
+    roots=("sdf",),
+    suffixes=(".sdf",),
+    holds=("Ia", "fv", "fc", "k"),
+    read=import_when_called("feasid.robot.formats.sdf.read:describe_sdf"),
+    patch=import_when_called("feasid.robot.formats.sdf.write:patch_sdf"),
+    generate=import_when_called("feasid.robot.formats.sdf.write:generate_sdf"),
+    prepare=import_when_called("feasid.robot.formats.sdf.write:with_distinct_names"),
+)

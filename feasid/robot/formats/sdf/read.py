@@ -1,0 +1,524 @@
+"""SDF files, read strictly: one model with its links, joints, frames and poses.
+
+Poses are given in frames by name (``relative_to``), which may be links, joints or frames; they are
+composed to sixty digits. Refused by name: models inside models and included ones, joints that no
+tree of links has, quaternions in poses, and inertias that Gazebo computes itself (``auto``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial
+from typing import Any, NoReturn
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.errors import UnsupportedJointError, did_you_mean
+from feasid.core.exact import poses
+from feasid.core.exact.numbers import Number, quote
+from feasid.robot.formats.description import (
+    MAX_NAME,
+    MOMENTS,
+    Bond,
+    Description,
+    ExactPose,
+    Joint,
+    Link,
+    NamedElements,
+    depth_first,
+    pose_of_decimals,
+)
+from feasid.robot.formats.shapes import NUMBERS_OF_SIZE, Shape, primitive_shape
+from feasid.robot.formats.terms import JointTerms, LeftOut, UnmodelledEffect
+from feasid.robot.formats.xml import LIMITS, Element, ReadLimits, XmlText
+from feasid.robot.bodies import Limits
+from feasid.robot.rotations import from_rpy
+
+MODEL, WORLD = "__model__", "world"
+
+KINDS = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic",
+         "ball": "spherical", "fixed": ""}  # fmt: skip
+"""Kind of joint per type of SDF; the other types are refused by name."""
+
+UNLIMITED = 1e16
+"""Limits of this size or larger count as no limit: SDF's default."""
+
+NEAR = 8
+"""Frames between a link and its parent that are composed without a detour over the model."""
+
+MODEL_FRAME_AXES, EXPRESSED_AXES = (1, 5), (1, 7)
+"""Versions before which axes are in the model's frame; from which ``expressed_in`` says so."""
+
+SIZES = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length"),
+         "capsule": ("radius", "length"), "ellipsoid": ("radii",)}  # fmt: skip
+"""Elements of a shape's size."""
+
+KNOWN = {
+    "model": ("link", "joint", "frame", "pose", "static", "self_collide", "allow_auto_disable",
+              "enable_wind"),
+    "link": ("inertial", "visual", "collision", "pose", "gravity", "self_collide", "kinematic",
+             "must_be_base_link", "enable_wind"),
+    "joint": ("parent", "child", "pose", "axis", "drake:rotor_inertia", "drake:gear_ratio"),
+}  # fmt: skip
+"""Children that are read, or do not change how the model moves; all others are listed."""
+
+Rigid = poses.PrecisePose
+
+
+@dataclass(frozen=True, eq=False)
+class _Frame:
+    """A named frame: its pose in another frame, and for joints and frames the link that it is
+    attached to.
+    """
+
+    base: str
+    pose: Rigid
+    angles: tuple[str, ...]
+    element: Element
+    attached: str = ""
+
+
+def describe_sdf(text: XmlText, limits: ReadLimits = LIMITS) -> Description:
+    """The description of a parsed SDF file's model; errors as of `registry.read_description`."""
+    return _SdfReader(text).read()
+
+
+class _SdfReader:
+    def __init__(self, text: XmlText) -> None:
+        self.text = text
+        self.frames: dict[str, _Frame] = {}
+        self.absolute: dict[str, Rigid] = {}
+        self.model = self.find_model()
+        version = text.root.attributes.get("version", "")
+        parts = version.split(".")
+        if len(parts) != 2 or not all(p.isascii() and p.isdigit() and len(p) < 4 for p in parts):
+            text.fail(f"version {quote(version)} is not one of SDF, such as '1.9'", text.root)
+        self.version = (int(parts[0]), int(parts[1]))
+
+    def find_model(self) -> Element:
+        root, text = self.text.root, self.text
+        worlds = root.all("world")
+        for parent in (root, *worlds):
+            for element in parent.all("include"):
+                text.fail("<include> is not read: only the file itself is opened", element)
+        models = [*root.all("model"), *(m for world in worlds for m in world.all("model"))]
+        movable = [m for m in models if not self.child_flag(m, "static")] or models
+        if len(worlds) > 1 or len(movable) != 1:
+            names = ", ".join(quote(m.attributes.get("name", "")) for m in movable[:6])
+            text.fail(f"needs one model that is not static, has {len(movable)}: {names}", root)
+        return movable[0]
+
+    def read(self) -> Description:
+        model = self.model
+        for tag in ("model", "include"):
+            for element in model.all(tag):
+                name = quote(element.attributes.get("name", ""))
+                self.text.fail(f"<{tag}> {name} inside a model is not read", element)
+        if "placement_frame" in model.attributes:
+            self.text.fail("placement_frame= is not read", model, "placement_frame")
+        links, joints = self.named_elements(model, "link"), self.named_elements(model, "joint")
+        self.place_frames(links, joints)
+        self.kinds = {name: self.joint_kind(name, element) for name, element in joints.items()}
+        above = self.find_parents(joints)
+        roots = [name for name in links if name not in above]
+        order = self.parents_first(links, roots, above)
+        if not links:
+            self.text.fail("the model has no links", model)
+        static, to_world = self.child_flag(model, "static"), WORLD in {p for p, _ in above.values()}
+        if len(roots) > (0 if to_world and not static else 1):
+            hanging = ", ".join(map(repr, roots[:6]))
+            self.text.fail(f"no joint carries links {hanging}: they would float apart", model)
+        read = {n: self.link(n, e, above.get(n), joints) for n, e in links.items()}
+        notes = [
+            f"{self.text.path}:{e.line}: link {n!r} has no <inertial>: SDF's default of 1 kg is "
+            "not used"
+            for n, e in links.items()
+            if e.find("inertial") is None
+        ]
+        if not (static or to_world):
+            notes.append(
+                f"{self.text.path}: the model is not attached to the world: root link "
+                f"{roots[0]!r} is held (floating=True lets it float)"
+            )
+        gravity = next((w.find("gravity") for w in self.text.root.all("world")), None)
+        vector = None if gravity is None else self.numbers(gravity, 3, "world")
+        return Description(
+            "sdf",
+            self.text.path,
+            model.attributes.get("name", "model"),
+            tuple(read.values()),
+            tuple(order),
+            world=WORLD if to_world else "",
+            gravity=None if vector is None else tuple(n.value for n in vector),
+            bonds=tuple(self.mimic_bonds(joints)),
+            notes=tuple(notes),
+            effects=tuple(self.unmodelled_effects(links)),
+            left_out=tuple(self.unread_elements()),
+            has_frames=True,
+            document=NamedElements(self.text, links, joints),
+        )
+
+    # -- numbers and names ----------------------------------------------------------------------
+
+    def named_elements(self, parent: Element, tag: str) -> dict[str, Element]:
+        elements: dict[str, Element] = {}
+        for element in parent.all(tag):
+            name = element.attributes.get("name", "")
+            if not name or len(name) > MAX_NAME:
+                self.text.fail(f"a <{tag}> needs a name of 1 to {MAX_NAME} characters", element)
+            if name in elements or name in self.frames or name in (WORLD, MODEL):
+                self.text.fail(f"{tag} {name!r}: the name is defined twice, or reserved", element)
+            elements[name] = element
+        return elements
+
+    def fail(self, owner: str, message: str, element: Element, **data: Any) -> NoReturn:
+        kind, _, name = owner.partition(" ")
+        data[kind] = name
+        self.text.fail(f"{kind} {name!r}: <{element.tag}> {message}", element, **data)
+
+    def numbers(self, element: Element, count: int, owner: str) -> tuple[Number, ...]:
+        tokens = self.text.content(element).split() if not element.children else []
+        if len(tokens) != count:
+            self.fail(owner, f"has {len(tokens)} numbers, expected {count}", element)
+        try:
+            return tuple(Number.parse(token) for token in tokens)
+        except ValueError as error:
+            self.fail(owner, str(error), element)
+
+    def child_number(
+        self, parent: Element | None, tag: str, owner: str, default: str = ""
+    ) -> Number:
+        element = None if parent is None else self.single_child(parent, tag, owner)
+        if element is not None:
+            return self.numbers(element, 1, owner)[0]
+        if not default and parent is not None:
+            self.fail(owner, f"needs a <{tag}>", parent)
+        return Number.parse(default)
+
+    def single_child(self, parent: Element, tag: str, owner: str) -> Element | None:
+        children = parent.all(tag)
+        if len(children) > 1:
+            self.fail(owner, f"is there twice, first on line {children[0].line}", children[1])
+        return children[0] if children else None
+
+    def child_text(self, parent: Element, tag: str, owner: str) -> str:
+        element = self.single_child(parent, tag, owner)
+        return "" if element is None or element.children else self.text.content(element).strip()
+
+    def child_flag(self, parent: Element, tag: str) -> bool:
+        element = parent.find(tag)
+        content = "" if element is None or element.children else self.text.content(element)
+        return content.strip() in ("1", "true")
+
+    # -- poses ----------------------------------------------------------------------------------
+
+    def pose(self, parent: Element, owner: str) -> tuple[Rigid, tuple[str, ...], str]:
+        """A ``<pose>``, its angles [rad] as text, and the frame that it is relative to."""
+        element = self.single_child(parent, "pose", owner)
+        if element is None:
+            return (poses.identity(), [Decimal(0)] * 3), (), ""
+        attributes = element.attributes
+        if attributes.get("rotation_format", "euler_rpy") != "euler_rpy":
+            self.fail(
+                owner,
+                f"rotation_format={quote(attributes['rotation_format'])} is not read",
+                element,
+            )
+        if attributes.get("frame"):
+            self.fail(owner, "frame= is of SDF 1.6: write relative_to=", element)
+        values = self.numbers(element, 6, owner)
+        degrees = attributes.get("degrees", "false") in ("1", "true")
+        angles = [n.exact for n in values[3:]]
+        if degrees:
+            angles = [Fraction(poses.PI) * a / 180 for a in angles]
+        place = [poses.to_decimal(n.exact) for n in values[:3]]
+        tokens = () if degrees else tuple(n.text for n in values[3:])
+        return (poses.from_rpy(angles), place), tokens, attributes.get("relative_to", "")
+
+    def place_frames(self, links: dict[str, Element], joints: dict[str, Element]) -> None:
+        """Collect all frames, and place each in the model's."""
+        for name, element in links.items():
+            pose, angles, base = self.pose(element, f"link {name}")
+            self.frames[name] = _Frame(base or MODEL, pose, angles, element)
+        for name, element in joints.items():
+            if name in self.frames:
+                self.text.fail(f"joint {name!r} has the name of a link", element, joint=name)
+            pose, angles, base = self.pose(element, f"joint {name}")
+            child = self.child_text(element, "child", f"joint {name}")
+            self.frames[name] = _Frame(base or child, pose, angles, element, child)
+        for name, element in self.named_elements(self.model, "frame").items():
+            pose, angles, base = self.pose(element, f"frame {name}")
+            attached = element.attributes.get("attached_to", "") or MODEL
+            self.frames[name] = _Frame(base or attached, pose, angles, element, attached)
+        pose, _, base = self.pose(self.model, "model pose")
+        if base and base != WORLD:
+            self.text.fail(f"the model's pose is relative to {quote(base)}", self.model)
+        self.absolute[MODEL] = pose
+        for name in self.frames:
+            self.place_frame(name)
+
+    def place_frame(self, name: str) -> None:
+        """Place a frame, and those that it is relative to, in the world."""
+        chain: list[str] = []
+        visited: set[str] = set()
+        while name not in self.absolute:
+            if name in visited:
+                element = self.frames[name].element
+                self.text.fail(f"the poses of {quote(name)} form a circle", element)
+            visited.add(name)
+            chain.append(name)
+            base = self.frames[name].base
+            if base != MODEL and base not in self.frames:
+                hint = did_you_mean(base, self.frames)
+                what = f"{quote(name)} is relative to {quote(base)}, which does not exist{hint}"
+                self.text.fail(what, self.frames[name].element)
+            name = base
+        for frame in reversed(chain):
+            outer = self.absolute[self.frames[frame].base]
+            self.absolute[frame] = poses.compose(outer, self.frames[frame].pose)
+
+    def relative_pose(self, outer: str, inner: str) -> ExactPose:
+        """The pose of a frame in another one."""
+        name, steps = inner, 0
+        pose: Rigid | None = None
+        angles: tuple[str, ...] = ()
+        while name != outer and name in self.frames and steps < NEAR:
+            frame = self.frames[name]
+            pose = frame.pose if pose is None else poses.compose(frame.pose, pose)
+            name, angles, steps = frame.base, (*frame.angles, *angles), steps + 1
+        if name != outer:
+            turn, place = self.absolute[outer]
+            back = [list(row) for row in zip(*turn, strict=True)]
+            moved = poses.rotate(back, place)
+            pose = poses.compose((back, [-x for x in moved]), self.absolute[inner])
+            angles = (*self.frames[outer].angles, *self.frames[inner].angles)
+        pose = pose or (poses.identity(), [Decimal(0)] * 3)
+        return pose_of_decimals(pose, angles, from_rpy if steps <= 1 else None)
+
+    def link_of_frame(self, name: str, element: Element) -> str:
+        """The link to which a name of a link, joint or frame is attached."""
+        visited: set[str] = set()
+        while name in self.frames and self.frames[name].attached and name not in visited:
+            visited.add(name)
+            name = self.frames[name].attached
+        if name == MODEL:
+            first = next((e.attributes["name"] for e in self.model.all("link")), "")
+            name = self.model.attributes.get("canonical_link", first)
+        if name != WORLD and (name not in self.frames or self.frames[name].attached):
+            hint = did_you_mean(name, [n for n, f in self.frames.items() if not f.attached])
+            self.text.fail(f"there is no link {quote(name)}{hint}", element)
+        return name
+
+    # -- links and joints -----------------------------------------------------------------------
+
+    def find_parents(self, joints: dict[str, Element]) -> dict[str, tuple[str, str]]:
+        """Parent and joint of each link that a joint carries."""
+        above: dict[str, tuple[str, str]] = {}
+        for name, element in joints.items():
+            ends = [self.child_text(element, end, f"joint {name}") for end in ("parent", "child")]
+            if not all(ends):
+                self.fail(f"joint {name}", "needs a <parent> and a <child>", element)
+            parent, child = (self.link_of_frame(end, element) for end in ends)
+            if child == WORLD or child in above:
+                what = "the world" if child == WORLD else f"{child!r}, as {above[child][1]!r} does"
+                self.fail(f"joint {name}", f"carries {what}: loops are not read from SDF", element)
+            above[child] = (parent, name)
+        return above
+
+    def parents_first(
+        self, links: dict[str, Element], roots: list[str], above: dict[str, tuple[str, str]]
+    ) -> list[str]:
+        """Names of all links; fails where joints form a cycle."""
+        parents = {child: parent for child, (parent, _) in above.items()}
+        hanging = [child for child, parent in parents.items() if parent == WORLD]
+        order = [*depth_first([*roots, *hanging], parents)]
+        reached = {*order}
+        for name, element in links.items():
+            if name not in reached:
+                self.text.fail(f"joints form a cycle through link {name!r}", element)
+        return order
+
+    def joint_kind(self, name: str, element: Element) -> str:
+        type_name = element.attributes.get("type", "")
+        if type_name not in KINDS:
+            self.text.fail(
+                f"joint {name!r} has type {quote(type_name)}{did_you_mean(type_name, KINDS)}; "
+                f"{', '.join(KINDS)} are read",
+                element,
+                "type",
+                UnsupportedJointError,
+                joint=name,
+            )
+        return KINDS[type_name]
+
+    def link(
+        self, name: str, element: Element, above: tuple[str, str] | None, joints: dict[str, Element]
+    ) -> Link:
+        owner = f"link {name}"
+        parent, joint = above or (WORLD, "")
+        absolute = pose_of_decimals(self.absolute[name], self.frames[name].angles)
+        home = absolute if parent == WORLD else self.relative_pose(parent, name)
+        moves = (self.joint(joint, joints[joint], name),) if joint and self.kinds[joint] else ()
+        inertial = self.single_child(element, "inertial", owner)
+        mass, moments, place = None, None, None
+        if inertial is not None:
+            if inertial.attributes.get("auto", "false") in ("1", "true"):
+                self.fail(owner, "auto= is not read: state mass and inertia", inertial)
+            mass = self.child_number(inertial, "mass", owner).exact
+            matrix = self.single_child(inertial, "inertia", owner)
+            if matrix is None:
+                self.fail(owner, "needs an <inertia>", inertial)
+            six_moments = (
+                self.child_number(matrix, k, owner, "" if k[1] == k[2] else "0") for k in MOMENTS
+            )
+            moments = tuple(n.exact for n in six_moments)
+            pose, angles, base = self.pose(inertial, owner)
+            if base and base != name:
+                self.fail(owner, "takes no relative_to", inertial)
+            place = pose_of_decimals(pose, angles, from_rpy)
+        stated = element if inertial is None else inertial
+        return Link(
+            name,
+            self.text.path,
+            stated.line,
+            partial(self.text.place, stated),
+            None if parent == WORLD else parent,
+            home,
+            moves,
+            mass,
+            moments,
+            place,
+            collisions=partial(self.shapes, element, "collision"),
+            visuals=partial(self.shapes, element, "visual"),
+            has_geometry=any(c.tag in ("visual", "collision") for c in element.children),
+        )
+
+    def joint(self, name: str, element: Element, child: str) -> Joint:
+        owner = f"joint {name}"
+        frame = self.relative_pose(child, name)
+        axis = self.single_child(element, "axis", owner)
+        limit = None if axis is None else self.single_child(axis, "limit", owner)
+        gear = self.child_number(element, "drake:gear_ratio", owner, "1").value
+        rotor = self.child_number(element, "drake:rotor_inertia", owner, "0").value
+        dynamics = None if axis is None else self.single_child(axis, "dynamics", owner)
+        damping, friction, stiffness, spring_reference = (
+            self.child_number(dynamics, tag, owner, "0").value
+            for tag in ("damping", "friction", "spring_stiffness", "spring_reference")
+        )
+        bounds = [
+            self.read_limit(limit, tag, owner) for tag in ("lower", "upper", "velocity", "effort")
+        ]
+        if element.attributes["type"] == "continuous":
+            bounds[:2] = None, None
+        bounds[2:] = (None if b is None or b < 0 else b for b in bounds[2:])
+        one = self.kinds[name] in ("revolute", "prismatic")
+        return Joint(
+            name,
+            self.kinds[name],
+            self.axis(axis, name, frame, child, owner) if one else np.array([0.0, 0.0, 1.0]),
+            frame.position,
+            limits=Limits(*bounds) if one else Limits(),
+            terms=JointTerms(rotor * gear**2, damping, friction, stiffness, spring_reference),
+            place=f"{self.text.path}:{element.line}",
+        )
+
+    def read_limit(self, limit: Element | None, tag: str, owner: str) -> float | None:
+        element = None if limit is None else self.single_child(limit, tag, owner)
+        if element is None or self.text.content(element).strip().lstrip("+-") in ("inf", "INF"):
+            return None
+        value = self.numbers(element, 1, owner)[0].value
+        return None if abs(value) >= UNLIMITED else value
+
+    def axis(
+        self, axis: Element | None, name: str, frame: ExactPose, child: str, owner: str
+    ) -> Array:
+        """A joint's axis in the child link's frame."""
+        xyz = None if axis is None else self.single_child(axis, "xyz", owner)
+        direction = np.array([0.0, 0.0, 1.0])
+        if xyz is not None:
+            direction = np.array([n.value for n in self.numbers(xyz, 3, owner)])
+            if not direction.any():
+                self.fail(owner, "the axis is zero", xyz)
+        frame_name = "" if xyz is None else xyz.attributes.get("expressed_in", "")
+        if self.version < MODEL_FRAME_AXES or (
+            self.version < EXPRESSED_AXES
+            and axis is not None
+            and self.child_flag(axis, "use_parent_model_frame")
+        ):
+            frame_name = MODEL
+        if frame_name and frame_name not in self.absolute:
+            hint = did_you_mean(frame_name, self.frames)
+            self.fail(
+                owner, f"expressed_in={quote(frame_name)} does not exist{hint}", xyz or self.model
+            )
+        if not frame_name or frame_name == name:
+            return np.asarray(frame.rotation @ direction)
+        turns = (np.array(self.absolute[f][0], dtype=np.float64) for f in (child, frame_name))
+        own, other = turns
+        return np.asarray(own.T @ other @ direction)
+
+    def mimic_bonds(self, joints: dict[str, Element]) -> Iterator[Bond]:
+        for name, element in joints.items():
+            axis, owner = element.find("axis"), f"joint {name}"
+            mimic = None if axis is None else self.single_child(axis, "mimic", owner)
+            if mimic is None:
+                continue
+            leader = mimic.attributes.get("joint", "")
+            if leader not in joints or self.kinds[leader] not in ("revolute", "prismatic"):
+                hint = did_you_mean(leader, joints)
+                self.fail(owner, f"follows {quote(leader)}, not a moving joint{hint}", mimic)
+            factor, offset, reference = (
+                self.child_number(mimic, tag, owner, "0").value
+                for tag in ("multiplier", "offset", "reference")
+            )
+            factors = (offset - factor * reference, factor)
+            yield Bond("joint", f"mimic of {name}", name, leader, factors)
+
+    # -- the rest -------------------------------------------------------------------------------
+
+    def unmodelled_effects(self, links: dict[str, Element]) -> Iterator[UnmodelledEffect]:
+        """Gravity that is off, and fluids."""
+        for name, element in links.items():
+            gravity = element.find("gravity")
+            if gravity is not None and not self.child_flag(element, "gravity"):
+                text = f"link {name!r} without gravity"
+                yield UnmodelledEffect("gravcomp", self.text.path, gravity.line, text)
+            inertial = element.find("inertial")
+            fluid = None if inertial is None else inertial.find("fluid_added_mass")
+            if fluid is not None:
+                yield UnmodelledEffect(
+                    "fluid", self.text.path, fluid.line, f"link {name!r} has added mass"
+                )
+
+    def unread_elements(self) -> Iterator[LeftOut]:
+        for element in (self.model, *self.model.children):
+            for child in element.children if element.tag in KNOWN else ():
+                if child.tag not in KNOWN[element.tag]:
+                    owner = element.attributes.get("name", "")
+                    yield LeftOut(f"<{child.tag}>", child.attributes.get("name", owner))
+
+    def shapes(self, link: Element, tag: str) -> list[Shape | None]:
+        """A link's shapes under this tag, None for an unknown shape."""
+        return [self.shape(element) for element in link.all(tag)]
+
+    def shape(self, element: Element) -> Shape | None:
+        geometry = element.find("geometry")
+        solid = geometry.children[0] if geometry is not None and geometry.children else None
+        if solid is None or solid.tag not in SIZES:
+            return None
+        owner = f"{element.tag} {element.attributes.get('name', '')}"
+        try:
+            pose, _, base = self.pose(element, owner)
+            parts = [solid.find(tag) for tag in SIZES[solid.tag]]
+            size = [Number.parse(x).value for part in parts if part is not None
+                    for x in self.text.content(part).split()]  # fmt: skip
+        except ValueError:
+            return None
+        if base or len(size) != NUMBERS_OF_SIZE[solid.tag]:
+            return None
+        placed = pose_of_decimals(pose)
+        return primitive_shape(solid.tag, size, placed.rotation, placed.position)

@@ -1,0 +1,219 @@
+"""SDF out: a file's own text with other numbers, or a new file.
+
+In a file's own text only the numbers of ``<inertial>`` and the terms of joints change; every other
+byte stays. Drive inertia is written as Drake's ``<drake:rotor_inertia>``, which Gazebo does not
+read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from feasid.errors import InputError, UnsupportedJointError
+from feasid.core.exact.numbers import Number
+from feasid.robot.formats.description import DRAKE, MOMENTS, Changes, Description, Extras, NewInertial
+from feasid.robot.formats.rewrite import (
+    inertial_in_body_axes,
+    joint_kind_axis_position,
+    mimicked_joint,
+    to_rpy,
+)
+from feasid.robot.formats.terms import NO_TERMS, JointTerms
+from feasid.robot.formats.xml import Element, Patch, markup
+from feasid.robot.bodies import Body
+from feasid.robot.couplings import Coupling
+from feasid.robot.description import Robot
+
+DYNAMICS = {
+    "damping": "viscous",
+    "friction": "coulomb",
+    "spring_stiffness": "stiffness",
+    "spring_reference": "rest",
+}
+"""Field of `JointTerms` per child of ``<dynamics>``."""
+
+TYPES = {"revolute": "revolute", "prismatic": "prismatic", "spherical": "ball"}
+
+ZEROS = (0.0, 0.0, 0.0)
+"""Centre of mass or angles that a file does not state."""
+
+
+def patch_sdf(description: Description, changes: Changes) -> bytes:
+    """The file with these inertials and joint terms, every other byte as it was."""
+    document = description.document
+    patch = Patch(document.text)
+    for name, new in changes.inertials.items():
+        _set_inertial(patch, document.links[name], new)
+    drives = False
+    for name, terms in changes.terms.items():
+        if name in document.joints:
+            drives |= _set_terms(patch, document.joints[name], terms)
+    if drives:
+        patch.add_missing_attributes(document.text.root, DRAKE)
+    return patch.apply()
+
+
+def _set_inertial(patch: Patch, link: Element, new: NewInertial) -> None:
+    """Write one link's numbers; those that do not change keep their text."""
+    old = link.find("inertial")
+    if old is None:
+        patch.insert_first(link, _inertial_lines(new))
+        return
+    pose = old.find("pose")
+    for child in old.children:
+        if child.tag == "mass":
+            patch.content(child, [new.mass])
+        elif child.tag == "inertia":
+            _set_child_numbers(patch, child, dict(zip(MOMENTS, new.moments, strict=True)))
+    if new.com is None:
+        return
+    if pose is None:
+        if any(new.com):
+            patch.insert_first(old, markup("pose", (*new.com, *ZEROS)))
+        return
+    angles = [Number.parse(t).value for t in patch.text.content(pose).split()[3:]]
+    patch.content(pose, [*new.com, *([0.0] * 3 if new.reset_axes else angles)])
+
+
+def _set_child_numbers(patch: Patch, parent: Element, values: Mapping[str, float]) -> None:
+    """Numbers of an element's children; children that are not there are zero until inserted."""
+    missing: list[str] = []
+    for tag, value in values.items():
+        child = parent.find(tag)
+        if child is not None:
+            patch.content(child, [value])
+        elif value:
+            missing += markup(tag, value)
+    if missing:
+        patch.insert_first(parent, missing)
+
+
+def _set_terms(patch: Patch, joint: Element, wanted: JointTerms) -> bool:
+    """The terms of a joint; returns whether drive inertia was inserted."""
+    gear, rotor = joint.find("drake:gear_ratio"), joint.find("drake:rotor_inertia")
+    ratio = 1.0 if gear is None else Number.parse(patch.text.content(gear)).value
+    inserted: list[str] = []
+    inertia = wanted.inertia / ratio**2 if ratio else wanted.inertia
+    if rotor is not None:
+        said = Number.parse(patch.text.content(rotor)).value
+        if said * ratio**2 != wanted.inertia:
+            patch.content(rotor, [inertia])
+    elif wanted.inertia:
+        inserted += markup("drake:rotor_inertia", inertia)
+    values = {tag: getattr(wanted, field) for tag, field in DYNAMICS.items()}
+    if not wanted.stiffness:
+        del values["spring_reference"]
+    axis = joint.find("axis")
+    dynamics = None if axis is None else axis.find("dynamics")
+    if dynamics is not None:
+        _set_child_numbers(patch, dynamics, values)
+    elif any(values.values()):
+        lines = markup("dynamics", _element_lines(values))
+        if axis is not None:
+            patch.insert_first(axis, lines)
+        else:
+            inserted += markup("axis", lines)
+    if inserted:
+        patch.insert_first(joint, inserted)
+    return rotor is None and bool(wanted.inertia)
+
+
+def _element_lines(values: Mapping[str, float | None]) -> list[str]:
+    return [line for tag, v in values.items() if v is not None for line in markup(tag, v)]
+
+
+def _inertial_lines(new: NewInertial) -> list[str]:
+    return markup(
+        "inertial",
+        markup("pose", (*(new.com or ZEROS), *ZEROS)),
+        markup("mass", new.mass),
+        markup("inertia", _element_lines(dict(zip(MOMENTS, new.moments, strict=True)))),
+    )
+
+
+# -- new files ------------------------------------------------------------------------------------
+
+
+def with_distinct_names(robot: Robot) -> Robot:
+    """The robot with other names for bodies that are called like a joint, which SDF forbids."""
+    names = {*robot.joints, *(b.name for b in robot.bodies)}
+    new = {}
+    for body in robot.bodies:
+        if body.name in robot.joints:
+            name = f"{body.name}_link"
+            while name in names:
+                name += "_"
+            names.add(name)
+            new[body.name] = name
+    bodies = (
+        replace(b, name=new.get(b.name, b.name), parent=new.get(b.parent or "", b.parent))
+        for b in robot.bodies
+    )
+    drives = (replace(d, name=new.get(d.name, d.name)) for d in robot.drives)
+    return replace(robot, bodies=tuple(bodies), drives=tuple(drives)) if new else robot
+
+
+def generate_sdf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras) -> bytes:
+    """The robot as SDF, with its frames, joint positions and axes.
+
+    Raises UnsupportedJointError: a joint that SDF does not have: helical, planar or floating.
+    Raises InputError: a body without mass, without parameters, or with infeasible ones; a
+    joint that follows several.
+    """
+    follow = {c.joint: c for c in robot.couplings}
+    space = DRAKE if any(t.inertia for t in terms.values()) else {}
+    parts = []
+    for body in robot.bodies:
+        given = terms.get(body.joint, NO_TERMS)
+        parts += [_link_lines(body), _joint_lines(body, given, follow.get(body.joint))]
+    model = markup("model", *parts, name=robot.name)
+    lines = markup("sdf", model, version="1.11" if follow else "1.9", **space)
+    return "\n".join([*lines, ""]).encode()
+
+
+def _link_lines(body: Body) -> list[str]:
+    new = inertial_in_body_axes(body)
+    if new is None:
+        raise InputError(
+            f"body {body.name!r} has no mass, which SDF would read as 1 kg", body=body.name
+        )
+    base = "__model__" if body.parent is None else body.parent
+    pose = markup("pose", (*body.position, *to_rpy(body.rotation)), relative_to=base)
+    return markup("link", pose, _inertial_lines(new), name=body.name)
+
+
+def _joint_lines(body: Body, terms: JointTerms, follows: Coupling | None) -> list[str]:
+    kind, axis, position = joint_kind_axis_position(body, "SDF")
+    if kind == "floating":
+        raise UnsupportedJointError(
+            f"joint {body.joint!r} floats, which is not written to SDF", joint=body.joint
+        )
+    bounds = {k: getattr(body.limits, k) for k in ("lower", "upper", "effort", "velocity")}
+    limits = _element_lines(bounds)
+    dynamics = _element_lines(
+        {tag: getattr(terms, field) or None for tag, field in DYNAMICS.items()}
+    )
+    about = markup(
+        "axis",
+        markup("xyz", axis),
+        markup("limit", limits) if limits else [],
+        markup("dynamics", dynamics) if dynamics else [],
+        [] if follows is None else _mimic_lines(follows),
+    )
+    return markup(
+        "joint",
+        markup("parent", body.parent or "world"),
+        markup("child", body.name),
+        markup("pose", (*position, *ZEROS)) if position.any() else [],
+        markup("drake:rotor_inertia", terms.inertia) if terms.inertia else [],
+        [] if axis is None else about,
+        name=body.joint,
+        type=TYPES[kind],
+    )
+
+
+def _mimic_lines(coupling: Coupling) -> list[str]:
+    leader, factor = mimicked_joint(coupling, "SDF")
+    numbers = {"multiplier": factor, "offset": coupling.offset, "reference": 0.0}
+    return markup("mimic", _element_lines(numbers), joint=leader)

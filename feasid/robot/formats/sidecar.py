@@ -1,0 +1,397 @@
+"""Sidecar files: what a description format cannot represent, in a text file in the same folder.
+
+``arm.urdf.feasid.json`` holds the joint terms of a robot (and its rotors, its gravity, and the
+inertial parameters where the file had to be given others), and the hash of the file that it
+belongs to. `load_robot` reads it together with the file; other programs do not see it.
+
+Loops and couplings have a table of their own, written by hand or by `feasid.write`;
+it may also contain parallelograms, with the arguments of `feasid.parallelogram`.
+URDF has trees and joints that mimic one other. ``arm.urdf.loops.json`` adds loop closures and
+couplings, with the names of the file's links and joints::
+
+    {"format": "feasid loops", "version": 1,
+     "loops": [{"name": "tip", "first": "coupler", "second": "base", "kind": "connect",
+                "first_position": [0.3, 0, 0], "second_position": [0.4, 0, 0]}],
+     "couplings": [{"joint": "pitch", "factors": {"left": 0.5, "right": 0.5}, "offset": 0.0}],
+     "active": ["crank"], "configuration": {"crank": 1.2}}
+
+Every entry of it but the format and the version may be left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.core.arrays import Array
+from feasid.core.files import is_regular, read_whole
+from feasid.errors import DescriptionError, FeasidError, InputError, did_you_mean
+from feasid.robot.formats.build import link_places
+from feasid.robot.bodies import Body, Rotor, read_only_array
+from feasid.robot.couplings import Coupling, Loop
+from feasid.robot.description import Robot
+from feasid.robot.drives import Drive
+from feasid.robot.rotations import compose
+from feasid.robot.variants import parallelogram
+
+SUFFIX = ".feasid.json"
+
+VERSION = 1
+"""Version of the sidecar's layout; newer ones raise an error."""
+
+MAX_SIDECAR_BYTES = 16 * 1024 * 1024
+"""Largest size of a sidecar in bytes."""
+
+SAME_PLACE = 1e-9
+"""Largest difference [rad or m] of a held position that counts as equal: rounding of typed
+digits."""
+
+MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+"""Errors that damaged content raises."""
+
+
+def sidecar_path(path: str | Path) -> Path:
+    """Path of the sidecar of a file."""
+    return Path(f"{path}{SUFFIX}")
+
+
+def sidecar_bytes(robot: Robot, content: bytes, inertials: bool) -> bytes:
+    """The sidecar of a file with this content, for a robot that it cannot hold.
+
+    `inertials`: whether the file's own inertial parameters differ.
+    """
+    data: dict[str, Any] = {
+        "format": "feasid sidecar",
+        "version": VERSION,
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "robot": robot.name,
+        "joints": list(robot.joints),
+        "lock": dict(robot.source.reading.get("lock", {})) if robot.source is not None else {},
+        "gravity": robot.gravity.tolist(),
+        "drives": [_drive_to_data(d) for d in robot.drives],
+        "rotors": {b.name: _rotor_to_data(b.rotor) for b in robot.bodies if b.rotor is not None},
+        "inertials": {
+            b.name: b.inertial.tolist()
+            for b in robot.bodies
+            if inertials and b.inertial is not None
+        },
+    }
+    if robot.load_model is not None:
+        rows = zip(robot.bodies, robot.load_model.tolist(), strict=True)
+        data["load_model"] = {body.name: row for body, row in rows}
+    return (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()
+
+
+def with_sidecar(
+    robot: Robot,
+    path: str | Path,
+    content: bytes,
+    lock: Mapping[str, float],
+    gravity: npt.ArrayLike | None,
+) -> Robot:
+    """The robot of a file with joints held, completed by the file's sidecar when there is one.
+
+    Gravity is the sidecar's unless the caller gives another. A sidecar that was written for the
+    robot with joints held completes that one: they are held where they were, which a note says.
+    Other joints are locked afterwards.
+
+    Raises DescriptionError: the sidecar is damaged, from a newer version, or belongs to another
+    file or robot. Raises InputError: joints that the sidecar's model has held are to be held
+    elsewhere; names the joint.
+    """
+    file = sidecar_path(path)
+    if not is_regular(file):
+        return robot.locked(lock) if lock else robot
+    how = f"delete it, or load_robot({str(path)!r}, sidecar=False)"
+    data = _parse_sidecar(file)
+    if gravity is not None:
+        data.pop("gravity", None)
+    if data["version"] > VERSION:
+        raise DescriptionError(
+            f"{file} has version {data['version']}, this feasid knows {VERSION}: update feasid",
+            path=str(file),
+        )
+    if data["sha256"] != hashlib.sha256(content).hexdigest():
+        raise DescriptionError(
+            f"{file} belongs to another file: {path} has changed since it was written; {how}",
+            path=str(file),
+        )
+    try:
+        positions = _held_positions(robot, data, lock)
+        completed = _add_parameters(robot.locked(positions) if positions else robot, data)
+    except MALFORMED as error:
+        raise DescriptionError(
+            f"{file} does not fit robot {robot.name!r}: {error}; {how}", path=str(file)
+        ) from error
+    for joint, q in positions.items():
+        requested = lock.get(joint, q)
+        if not np.allclose(requested, q, rtol=0, atol=SAME_PLACE):
+            raise InputError(
+                f"lock={{{joint!r}: {requested}}}: {file} is of the robot with it held at {q}; "
+                f"give that, or sidecar=False for the file alone",
+                joint=joint,
+            )
+    locked = [f"{joint} at {q}" for joint, q in positions.items() if joint not in lock]
+    if locked:
+        note = (
+            f"{file}: in its model joints are held: {', '.join(locked)}; pass sidecar=False to "
+            "free them"
+        )
+        completed = _with_note(completed, note)
+    rest = {joint: q for joint, q in lock.items() if joint not in positions}
+    return completed.locked(rest) if rest else completed
+
+
+def _with_note(robot: Robot, note: str) -> Robot:
+    if robot.source is None:
+        return robot
+    return replace(robot, source=replace(robot.source, notes=(*robot.source.notes, note)))
+
+
+def _held_positions(
+    robot: Robot, data: dict[str, Any], lock: Mapping[str, float]
+) -> dict[str, Any]:
+    """Positions of the held joints of the robot in a sidecar.
+
+    Raises ValueError: the sidecar has joints that the robot does not have, or does not say where
+    they are held.
+    """
+    joints, locks = data["joints"], data.get("lock", {})
+    unknown = [joint for joint in joints if joint not in robot.joints]
+    if unknown:
+        raise ValueError(f"it has no joints {unknown}")
+    out = {}
+    for joint in (j for j in robot.joints if j not in joints):
+        if joint not in lock and joint not in locks:
+            raise ValueError(f"joint {joint!r} was held: name it, lock={{{joint!r}: position}}")
+        out[joint] = locks.get(joint, lock.get(joint))
+    return out
+
+
+def _parse_sidecar(file: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(read_whole(file, MAX_SIDECAR_BYTES))
+        if not isinstance(data, dict) or data.get("format") != "feasid sidecar":
+            raise ValueError("its format is another one")
+        int(data["version"]), str(data["sha256"])
+    except (OSError, *MALFORMED) as error:
+        raise DescriptionError(f"{file} is not a sidecar: {error}", path=str(file)) from error
+    return data
+
+
+def _add_parameters(robot: Robot, data: dict[str, Any]) -> Robot:
+    rotors = {name: Rotor(**_lists_to_arrays(r)) for name, r in data["rotors"].items()}
+    inertials = data["inertials"]
+    unknown = {*rotors, *inertials} - {b.name for b in robot.bodies}
+    if unknown:
+        raise ValueError(f"it has no bodies {sorted(unknown)}")
+
+    def complete_body(body: Body) -> Body:
+        own = inertials.get(body.name)
+        ten = body.inertial if own is None else np.array(own)
+        return replace(body, rotor=rotors.get(body.name, body.rotor), inertial=ten)
+
+    drives = tuple(Drive(**_lists_to_arrays(d)) for d in data["drives"])
+    load = data.get("load_model")
+    return replace(
+        robot,
+        gravity=np.array(data.get("gravity", robot.gravity), dtype=np.float64),
+        bodies=tuple(complete_body(b) for b in robot.bodies),
+        drives=drives,
+        load_model=None if load is None else _load_model_from_data(robot, load),
+    )
+
+
+def _load_model_from_data(robot: Robot, load: dict[str, Any]) -> Array:
+    """The load model, shape (n_bodies, 10)."""
+    if not set(load) <= {b.name for b in robot.bodies}:
+        raise ValueError(f"it has no bodies {sorted(set(load) - {b.name for b in robot.bodies})}")
+    return np.array([load[b.name] for b in robot.bodies], dtype=np.float64)
+
+
+def _drive_to_data(drive: Drive) -> dict[str, Any]:
+    out: dict[str, Any] = {
+        "name": drive.name,
+        "coupling": dict(drive.coupling),
+        "symbols": list(drive.symbols),
+        "values": None if drive.values is None else drive.values.tolist(),
+    }
+    shape = ("rest", "ripple", "spring_range", "transition")
+    out |= {k: x for k in shape if (x := getattr(drive, k))}
+    return out
+
+
+def _rotor_to_data(rotor: Rotor) -> dict[str, Any]:
+    return {
+        "gear": rotor.gear,
+        "rotation": rotor.rotation.tolist(),
+        "position": rotor.position.tolist(),
+        "symmetric": rotor.symmetric,
+        "values": None if rotor.values is None else rotor.values.tolist(),
+    }
+
+
+def _lists_to_arrays(data: dict[str, Any]) -> dict[str, Any]:
+    """Lists of numbers as arrays, names as tuples."""
+    out = dict(data)
+    out |= {k: tuple(out[k]) for k in ("symbols", "ripple", "spring_range") if k in out}
+    for name in ("values", "rotation", "position"):
+        if out.get(name) is not None:
+            out[name] = np.array(out[name], dtype=np.float64)
+    return out
+
+
+# -- loops and couplings ---------------------------------------------------------------------------
+
+TABLE_SUFFIX = ".loops.json"
+
+TABLE_VERSION = 1
+"""Version of the layout of a table of loops; newer ones raise an error."""
+
+MAX_TABLE_BYTES = 1024 * 1024
+"""Largest size of a table in bytes."""
+
+ENTRIES = ("format", "version", "parallelograms", "loops", "couplings", "active", "configuration")
+
+PARALLELOGRAM = ("shoulder", "elbow", "reach", "motor", "crank", "rod")
+
+LOOP = ("name", "kind", "first", "second", "first_position", "second_position",
+        "first_rotation", "second_rotation")  # fmt: skip
+
+COUPLING = ("joint", "factors", "offset")
+
+
+def loop_table_path(path: str | Path) -> Path:
+    """Path of the table of a file."""
+    return Path(f"{path}{TABLE_SUFFIX}")
+
+
+def with_loop_table(robot: Robot, path: str | Path) -> Robot:
+    """The robot of a file with the loops and couplings of its sidecar table, if there is one.
+
+    Raises DescriptionError: names the table and the entry, link or joint that is wrong. Raises
+    InputError: the loops do not close, or are singular where they are assembled.
+    """
+    file = loop_table_path(path)
+    if not file.is_file():
+        return robot
+    data = _read_loop_table(file)
+    try:
+        closed = _add_couplings_and_loops(robot, data)
+    except MALFORMED as error:
+        raise DescriptionError(
+            f"{file}: not a table of loops: {type(error).__name__}: {error}", path=str(file)
+        ) from error
+    except FeasidError as error:
+        raise type(error)(f"{file}: {error}", path=str(file)) from error
+    note = f"{file}: {len(data.get('loops', ()))} loops, {len(data.get('couplings', ()))} couplings"
+    return _with_note(closed, note)
+
+
+def loop_table_bytes(robot: Robot, mimics: Collection[str]) -> bytes | None:
+    """The table for a file in which these joints mimic others; None when it lacks nothing."""
+    couplings = [
+        {"joint": c.joint, "factors": dict(c.factors), "offset": c.offset}
+        for c in robot.couplings
+        if c.joint not in mimics
+    ]
+    if not couplings and not robot.loops:
+        return None
+    data = {
+        "format": "feasid loops",
+        "version": TABLE_VERSION,
+        "loops": [_loop_to_data(loop) for loop in robot.loops],
+        "couplings": couplings,
+        "active": list(robot.active),
+        "configuration": {j: float(q) for j, q in robot.configuration.items()},
+    }
+    return (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()
+
+
+def _read_loop_table(file: Path) -> dict[str, Any]:
+    try:
+        if file.stat().st_size > MAX_TABLE_BYTES:
+            raise ValueError(f"larger than {MAX_TABLE_BYTES} bytes")
+        data = json.loads(file.read_bytes())
+        if not isinstance(data, dict) or data.get("format") != "feasid loops":
+            raise ValueError('its "format" is not "feasid loops"')
+    except (OSError, ValueError, RecursionError) as error:
+        raise DescriptionError(f"{file}: not a table of loops: {error}", path=str(file)) from error
+    if data.get("version") != TABLE_VERSION:
+        raise DescriptionError(
+            f"{file} has version {data.get('version')}, this feasid knows {TABLE_VERSION}: "
+            f"update feasid",
+            path=str(file),
+        )
+    return data
+
+
+def _add_couplings_and_loops(robot: Robot, data: Mapping[str, Any]) -> Robot:
+    _check_names(data, ENTRIES, "the table")
+    couplings, loops = [], []
+    for entry in data.get("parallelograms", ()):
+        _check_names(entry, PARALLELOGRAM, f"parallelogram of {entry.get('elbow')!r}")
+        robot = parallelogram(robot, **entry)
+    for entry in data.get("couplings", ()):
+        _check_names(entry, COUPLING, f"coupling of {entry.get('joint')!r}")
+        factors = {j: float(a) for j, a in entry["factors"].items()}
+        couplings.append(Coupling(entry["joint"], factors, float(entry.get("offset", 0.0))))
+    for entry in data.get("loops", ()):
+        _check_names(entry, LOOP, f"loop {entry.get('name')!r}")
+        loops.append(_loop_from_data(robot, entry))
+    coupled = replace(robot, couplings=(*robot.couplings, *couplings))
+    active, configuration = data.get("active", []), data.get("configuration", {})
+    return coupled.with_loops(loops, active, configuration)
+
+
+def _check_names(entry: Mapping[str, Any], known: Sequence[str], what: str) -> None:
+    for name in entry:
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise DescriptionError(f"{what} has an unknown entry {name!r}{hint}")
+
+
+def _loop_from_data(robot: Robot, entry: Mapping[str, Any]) -> Loop:
+    name = str(entry["name"])
+    first, second = (
+        _loop_end_from_data(robot, name, entry, which) for which in ("first", "second")
+    )
+    return Loop(
+        name, first[0], second[0], first[2], second[2], entry.get("kind", "connect"),
+        first[1], second[1],
+    )  # fmt: skip
+
+
+def _loop_end_from_data(
+    robot: Robot, loop: str, entry: Mapping[str, Any], which: str
+) -> tuple[str | None, Array, Array]:
+    """Body, rotation and position of one end; a link that is fixed to a body is part of it."""
+    link = entry.get(which)
+    what = f"of loop {loop!r}"
+    position = read_only_array(entry[f"{which}_position"], (3,), f"{which}_position {what}")
+    rotation = entry.get(f"{which}_rotation", np.eye(3))
+    rotation = read_only_array(rotation, (3, 3), f"{which}_rotation {what}")
+    if link is None:
+        return None, rotation, position
+    places = link_places(robot)
+    if link not in places:
+        hint = did_you_mean(link, places)
+        raise DescriptionError(f"loop {loop!r}: there is no link {link!r}{hint}")
+    owner, link_rotation, link_position = places[link]
+    return owner, *compose(link_rotation, link_position, rotation, position)
+
+
+def _loop_to_data(loop: Loop) -> dict[str, Any]:
+    out: dict[str, Any] = {"name": loop.name, "kind": loop.kind}
+    for which in ("first", "second"):
+        out[which] = getattr(loop, which)
+        out[f"{which}_position"] = getattr(loop, f"{which}_position").tolist()
+        out[f"{which}_rotation"] = getattr(loop, f"{which}_rotation").tolist()
+    return out

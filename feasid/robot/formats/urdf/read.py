@@ -1,0 +1,491 @@
+"""URDF files, read strictly: links, joints and every number in them, with their places.
+
+Transmissions and simulator tags are left alone, meshes are never opened.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NoReturn
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.errors import UnsupportedJointError, did_you_mean
+from feasid.core.exact.numbers import Number, quote
+from feasid.robot.formats.description import (
+    MAX_NAME,
+    MOMENTS,
+    Bond,
+    Description,
+    ExactPose,
+    Joint,
+    Link,
+    NamedElements,
+    depth_first,
+    pose_of_numbers,
+)
+from feasid.robot.formats.shapes import Mesh, Shape, primitive_shape
+from feasid.robot.formats.terms import JointTerms, LeftOut
+from feasid.robot.formats.xml import LIMITS, Element, ReadLimits, XmlText
+from feasid.robot.bodies import Limits
+from feasid.robot.rotations import from_rpy
+
+KINDS = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic", "fixed": "",
+         "floating": "floating", "planar": "planar"}  # fmt: skip
+"""Kind of joint per type of URDF."""
+
+NUMBERS = {"limit": ("lower", "upper", "velocity", "effort"), "dynamics": ("damping", "friction")}
+"""Attributes that are read, per element."""
+
+KNOWN = {
+    "robot": ("link", "joint", "material"),
+    "link": ("inertial", "visual", "collision"),
+    "joint": ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic"),
+}
+"""Children that are read, or only show what a robot looks like; all others are listed."""
+
+AXIS_TOLERANCE = 1e-5
+"""An axis whose length is off by more than this is noted; the rest is rounding in the file."""
+
+Owner = dict[str, str]
+"""The link or joint concerned by an error."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Joint:
+    """A ``<joint>`` with its ends; `mimic` has the element, the leader and its numbers."""
+
+    name: str
+    element: Element
+    type: str
+    parent: str
+    child: str
+    home: ExactPose
+    moves: tuple[Joint, ...] = ()
+    mimic: tuple[Element, str, tuple[float, float]] | None = None
+
+
+def describe_urdf(text: XmlText, limits: ReadLimits = LIMITS) -> Description:
+    """The description of a parsed URDF file; errors as of `registry.read_description`."""
+    return _UrdfReader(text).read()
+
+
+class _UrdfReader:
+    """Reads elements of one file; every complaint names the link or joint it is about."""
+
+    def __init__(self, text: XmlText) -> None:
+        self.text = text
+        self.notes: list[str] = []
+        self.axes: dict[str, str] = {}
+        self.above: dict[str, _Joint] = {}
+
+    def read(self) -> Description:
+        text, root = self.text, self.text.root
+        self.check_root()
+        elements = self.named_elements("link")
+        read = [self.link(name, element) for name, element in elements.items()]
+        joint_elements = self.named_elements("joint")
+        joints = {name: self.joint(name, element) for name, element in joint_elements.items()}
+        if not elements:
+            text.fail("the robot has no links", root)
+        self.check_tree(elements, joints)
+        bonds = tuple(self.mimic_bonds(joints))
+        roots = [name for name in elements if name not in self.above]
+        self.notes += [self.axes[name] for name in elements if name in self.axes]
+        return Description(
+            "urdf",
+            text.path,
+            root.attributes.get("name", "robot"),
+            tuple(self.place_in_parent(link) for link in read),
+            tuple(depth_first(roots, {name: joint.parent for name, joint in self.above.items()})),
+            bonds=bonds,
+            notes=tuple(self.notes),
+            left_out=tuple(unread_elements(root)),
+            has_frames=True,
+            document=NamedElements(text, elements, joint_elements),
+        )
+
+    def place_in_parent(self, link: Link) -> Link:
+        """The link where the joint above puts it."""
+        joint = self.above.get(link.name)
+        if joint is None:
+            return link
+        return replace(link, parent=joint.parent, home=joint.home, joints=joint.moves)
+
+    def check_root(self) -> None:
+        root = self.text.root
+        if root.tag != "robot":
+            known = " (this is MJCF)" if root.tag == "mujoco" else ""
+            self.text.fail(f"root is <{root.tag}>, expected <robot>{known}", root)
+        for element in root.walk():
+            if element.tag.startswith("xacro:"):
+                path = self.text.path
+                self.text.fail(
+                    f"<{element.tag}> is xacro, not URDF: run xacro first "
+                    f"(xacro {path} > robot.urdf)",
+                    element,
+                )
+
+    def named_elements(self, kind: str) -> dict[str, Element]:
+        elements: dict[str, Element] = {}
+        for element in self.text.root.all(kind):
+            name = element.attributes.get("name", "")
+            if not name:
+                self.text.fail(f"a <{kind}> has no name", element)
+            if len(name) > MAX_NAME:
+                self.text.fail(
+                    f"{kind} name {quote(name)} is longer than {MAX_NAME} characters", element
+                )
+            if name in elements:
+                first = elements[name].line
+                data: dict[str, Any] = {kind: name, "first_line": first}
+                self.text.fail(
+                    f"{kind} {name!r} is defined twice: here and on line {first}", element, **data
+                )
+            elements[name] = element
+        return elements
+
+    # -- numbers ------------------------------------------------------------------------------
+
+    def numbers(
+        self, element: Element, attribute: str, count: int, owner: Owner, default: str = ""
+    ) -> tuple[Number, ...]:
+        """`count` numbers of an attribute."""
+        text = element.attributes.get(attribute, default)
+        tokens = text.split() if count > 1 else [text.strip()]
+        if not text and attribute not in element.attributes:
+            self.fail(f"<{element.tag}> lacks {attribute!r}", element, None, owner)
+        if len(tokens) != count:
+            what = f"{attribute}={quote(text)} has {len(tokens)} numbers, expected {count}"
+            self.fail(what, element, attribute, owner)
+        try:
+            return tuple(Number.parse(token) for token in tokens)
+        except ValueError as error:
+            self.fail(f"{attribute}: {error}", element, attribute, owner)
+
+    def fail(self, message: str, element: Element, attribute: str | None, owner: Owner) -> NoReturn:
+        where = ", ".join(f"{kind} {name!r}" for kind, name in owner.items())
+        tag = "" if element.tag in owner else f" <{element.tag}>"
+        data: dict[str, Any] = dict(owner)
+        self.text.fail(f"{where}:{tag} {message}", element, attribute, **data)
+
+    def pose(self, parent: Element, owner: Owner) -> ExactPose:
+        element = self.single_child(parent, "origin", owner)
+        if element is None:
+            zeros = (Number("0", 0.0),) * 3
+            return pose_of_numbers(zeros, zeros)
+        xyz, rpy = (self.numbers(element, name, 3, owner, "0 0 0") for name in ("xyz", "rpy"))
+        return pose_of_numbers(xyz, rpy)
+
+    def single_child(self, parent: Element, tag: str, owner: Owner) -> Element | None:
+        children = parent.all(tag)
+        if len(children) > 1 and tag == "origin" and parent.tag == "joint":
+            where = f"{self.text.path}:{children[1].line}"
+            self.notes.append(
+                f"{where}: joint {owner['joint']!r} has a second <origin>; the first, on line "
+                f"{children[0].line}, counts, as in other readers"
+            )
+        elif len(children) > 1:
+            self.fail(
+                f"a second <{tag}>; the first is on line {children[0].line}",
+                children[1],
+                None,
+                owner,
+            )
+        return children[0] if children else None
+
+    def attribute_numbers(self, parent: Element, tag: str, owner: Owner) -> dict[str, float]:
+        """The numbers of ``<limit>`` or ``<dynamics>``, those that are there."""
+        element = self.single_child(parent, tag, owner)
+        if element is None:
+            return {}
+        present = [name for name in NUMBERS[tag] if name in element.attributes]
+        return {name: self.numbers(element, name, 1, owner)[0].value for name in present}
+
+    # -- links --------------------------------------------------------------------------------
+
+    def link(self, name: str, element: Element) -> Link:
+        owner = {"link": name}
+        inertial = self.single_child(element, "inertial", owner)
+        stated = element if inertial is None else inertial
+        out = Link(
+            name,
+            self.text.path,
+            stated.line,
+            partial(self.text.place, stated),
+            collisions=partial(_shapes, element, "collision"),
+            visuals=partial(_shapes, element, "visual"),
+            meshes=partial(_meshes, element),
+            has_geometry=any(c.tag in ("visual", "collision") for c in element.children),
+        )
+        if inertial is None:
+            return out
+        mass, inertia = (self.single_child(inertial, tag, owner) for tag in ("mass", "inertia"))
+        if mass is None or inertia is None:
+            missing = "mass" if mass is None else "inertia"
+            self.fail(f"needs a <{missing}>", inertial, None, owner)
+        return replace(
+            out,
+            place=self.pose(inertial, owner),
+            mass=self.numbers(mass, "value", 1, owner)[0].exact,
+            moments=tuple(self.numbers(inertia, k, 1, owner)[0].exact for k in MOMENTS),
+        )
+
+    # -- joints -------------------------------------------------------------------------------
+
+    def joint(self, name: str, element: Element) -> _Joint:
+        owner = {"joint": name}
+        kind = element.attributes.get("type", "")
+        if kind not in KINDS:
+            self.text.fail(
+                f"joint {name!r} has type {quote(kind)}{did_you_mean(kind, KINDS)}; known are "
+                f"{', '.join(KINDS)}",
+                element,
+                "type",
+                UnsupportedJointError,
+                joint=name,
+            )
+        ends = {}
+        for end in ("parent", "child"):
+            child = self.single_child(element, end, owner)
+            if child is None or not child.attributes.get("link"):
+                self.fail(f"needs a <{end} link=...>", element, None, owner)
+            ends[end] = child.attributes["link"]
+        joint = _Joint(
+            name, element, kind, ends["parent"], ends["child"], self.pose(element, owner)
+        )
+        if kind == "fixed":
+            return joint
+        moves = (self.moving_joint(joint, owner),)
+        return replace(joint, moves=moves, mimic=self.mimic(element, owner))
+
+    def moving_joint(self, joint: _Joint, owner: Owner) -> Joint:
+        """Motion of a joint; a note names the link if its axis is normalised."""
+        element = self.single_child(joint.element, "axis", owner)
+        direction = np.array([1.0, 0.0, 0.0])
+        if element is not None and joint.type != "floating":
+            direction = np.array([n.value for n in self.numbers(element, "xyz", 3, owner, "1 0 0")])
+            if not direction.any():
+                self.fail("xyz: the axis is zero", element, "xyz", owner)
+        length = math.sqrt(float(direction @ direction))
+        if abs(length - 1) > AXIS_TOLERANCE:
+            line = (element or joint.element).line
+            self.axes[joint.child] = (
+                f"{self.text.path}:{line}: joint {joint.name!r}: the axis has length {length:.6g} "
+                f"and was normalised"
+            )
+        limits = self.attribute_numbers(joint.element, "limit", owner)
+        if joint.type == "continuous":
+            limits = {k: v for k, v in limits.items() if k not in ("lower", "upper")}
+        dynamics = self.attribute_numbers(joint.element, "dynamics", owner)
+        return Joint(
+            joint.name,
+            KINDS[joint.type],
+            direction,
+            limits=Limits(**limits),
+            terms=JointTerms(
+                viscous=dynamics.get("damping", 0.0), coulomb=dynamics.get("friction", 0.0)
+            ),
+            place=f"{self.text.path}:{joint.element.line}",
+        )
+
+    def mimic(
+        self, parent: Element, owner: Owner
+    ) -> tuple[Element, str, tuple[float, float]] | None:
+        """The joint that this one follows, offset and factor; None if it moves by itself."""
+        element = self.single_child(parent, "mimic", owner)
+        if element is None:
+            return None
+        if not element.attributes.get("joint"):
+            self.fail("lacks 'joint'", element, "joint", owner)
+        factor, offset = (
+            self.numbers(element, name, 1, owner, default)[0].value
+            for name, default in (("multiplier", "1"), ("offset", "0"))
+        )
+        return element, element.attributes["joint"], (offset, factor)
+
+    def mimic_bonds(self, joints: dict[str, _Joint]) -> Iterator[Bond]:
+        """The file's ``<mimic>`` elements, with a note on those that cannot be followed.
+
+        A joint that mimics a fixed one is held at its offset. One that mimics a joint which does
+        not exist moves by itself, as in other readers, and is noted.
+        """
+        for joint in joints.values():
+            if joint.mimic is None:
+                continue
+            element, name, factors = joint.mimic
+            leader = joints.get(name)
+            if leader is None:
+                self.notes.append(
+                    f"{self.text.path}:{element.line}: joint {joint.name!r} mimics {quote(name)}, "
+                    f"which does not exist{did_you_mean(name, joints)}, and is taken to move by "
+                    f"itself"
+                )
+                continue
+            if {joint.type, leader.type} & {"floating", "planar"}:
+                self.text.fail(
+                    f"joint {joint.name!r}: <mimic> {joint.type} joints do not follow "
+                    f"{leader.type} ones",
+                    element,
+                    "joint",
+                    joint=joint.name,
+                )
+            second = "" if leader.type == "fixed" else leader.name
+            yield Bond("joint", f"mimic of {joint.name}", joint.name, second, factors)
+
+    # -- the tree -----------------------------------------------------------------------------
+
+    def check_tree(self, links: dict[str, Element], joints: dict[str, _Joint]) -> None:
+        """Fill `above`; raise an error if the joints do not form one tree."""
+        carried = self.above
+        for joint in joints.values():
+            self.check_ends(joint, links)
+            if joint.child in carried:
+                first = carried[joint.child]
+                self.text.fail(
+                    f"link {joint.child!r} is the child of two joints: {joint.name!r} here and "
+                    f"{first.name!r} on line {first.element.line}",
+                    joint.element,
+                    link=joint.child,
+                    joint=joint.name,
+                    first_line=first.element.line,
+                )
+            carried[joint.child] = joint
+        self.check_cycle(links, carried)
+        roots = [link for name, link in links.items() if name not in carried]
+        if len(roots) > 1:
+            self.text.fail(
+                f"link {roots[1].attributes['name']!r} and link "
+                f"{roots[0].attributes['name']!r} on line "
+                f"{roots[0].line} both have no parent joint: a robot has one root",
+                roots[1],
+                link=roots[1].attributes["name"],
+                first_line=roots[0].line,
+            )
+
+    def check_ends(self, joint: _Joint, links: dict[str, Element]) -> None:
+        for end in ("parent", "child"):
+            name = getattr(joint, end)
+            if name not in links:
+                element = joint.element.find(end) or joint.element
+                hint = did_you_mean(name, links)
+                message = f"joint {joint.name!r}: its {end} link {quote(name)} does not exist{hint}"
+                self.text.fail(message, element, "link", joint=joint.name, link=name)
+        if joint.parent == joint.child:
+            self.text.fail(
+                f"joint {joint.name!r} connects link {joint.parent!r} with itself",
+                joint.element,
+                joint=joint.name,
+                link=joint.parent,
+            )
+
+    def check_cycle(self, links: dict[str, Element], carried: dict[str, _Joint]) -> None:
+        safe: set[str] = set()
+        for name in links:
+            way: list[str] = []
+            visited: set[str] = set()
+            while name in carried and name not in safe:
+                if name in visited:
+                    cycle = [*way[way.index(name) :], name]
+                    joint, last_joint = carried[name], carried[cycle[1]]
+                    self.text.fail(
+                        f"joints form a cycle through links {' <- '.join(map(repr, cycle[:6]))}: "
+                        f"joint {joint.name!r} here and joint {last_joint.name!r} on line "
+                        f"{last_joint.element.line}",
+                        joint.element,
+                        joint=joint.name,
+                        first_line=last_joint.element.line,
+                    )
+                visited.add(name)
+                way.append(name)
+                name = carried[name].parent
+            safe.update(way)
+
+
+def unread_elements(root: Element) -> Iterator[LeftOut]:
+    """Everything that is neither read nor appearance."""
+    for element in (root, *root.children):
+        if element.tag not in KNOWN:
+            continue
+        owner = element.attributes.get("name", "")
+        for child in element.children:
+            if child.tag not in KNOWN[element.tag]:
+                known = child.attributes
+                name = known.get("name", known.get("reference", owner if element != root else ""))
+                yield LeftOut(f"<{child.tag}>", name)
+            elif child.tag == "dynamics":
+                for attribute in child.attributes:
+                    if attribute not in NUMBERS["dynamics"]:
+                        yield LeftOut(f"<dynamics {attribute}=>", owner)
+
+
+# -- shapes: what cannot be read is treated as unknown ---------------------------------------------
+
+SIZES = {
+    "box": {"size": 3},
+    "sphere": {"radius": 1},
+    "cylinder": {"radius": 1, "length": 1},
+    "capsule": {"radius": 1, "length": 1},
+}
+"""Attributes of a shape's size, and how many numbers each has."""
+
+
+def _shapes(link: Element, tag: str) -> list[Shape | None]:
+    """A link's geometries under this tag in its frame, None for each unknown shape."""
+    return [_primitive_shape(element) for element in link.all(tag)]
+
+
+def _primitive_shape(collision: Element) -> Shape | None:
+    element, place = _read_geometry(collision)
+    if element is None or place is None or element.tag not in SIZES:
+        return None
+    size: list[float] = []
+    try:
+        for attribute, count in SIZES[element.tag].items():
+            numbers = _parse_floats(element, attribute, "")
+            if len(numbers) != count:
+                return None
+            size += numbers
+    except ValueError:
+        return None
+    return primitive_shape(element.tag, size, *place)
+
+
+def _read_geometry(collision: Element) -> tuple[Element | None, tuple[Array, Array] | None]:
+    """A geometry's shape, rotation and position; None if it cannot be read."""
+    geometry, origin = collision.find("geometry"), collision.find("origin")
+    one = geometry is not None and len(geometry.children) == 1
+    element = geometry.children[0] if geometry is not None and one else None
+    try:
+        xyz, rpy = (
+            [0.0] * 3 if origin is None else _parse_floats(origin, name) for name in ("xyz", "rpy")
+        )
+    except ValueError:
+        return element, None
+    return element, None if len(xyz) != 3 or len(rpy) != 3 else (from_rpy(rpy), np.array(xyz))
+
+
+def _meshes(link: Element) -> list[Mesh]:
+    """The meshes that collide of a link; those whose place or scale cannot be read have no name."""
+    out = []
+    for element, place in map(_read_geometry, link.all("collision")):
+        if element is None or element.tag != "mesh":
+            continue
+        try:
+            scale = _parse_floats(element, "scale", "1 1 1")
+        except ValueError:
+            scale = []
+        rotation, position = place or (np.eye(3), np.zeros(3))
+        readable = place is not None and len(scale) == 3
+        name = element.attributes.get("filename", "") if readable else ""
+        out.append(Mesh(name, np.array(scale if readable else [1.0] * 3), rotation, position))
+    return out
+
+
+def _parse_floats(element: Element, attribute: str, default: str = "0 0 0") -> list[float]:
+    text = element.attributes.get(attribute, default)
+    return [Number.parse(token).value for token in text.split()]

@@ -1,0 +1,191 @@
+"""Write a robot to a file; the format follows from the path and from where it came from."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.core.arguments import checked
+from feasid.core.files import check_writable, write_together
+from feasid.errors import InputError, OutputError, did_you_mean
+from feasid.robot.formats.description import NO_EXTRAS, Extras, Format
+from feasid.robot.formats.registry import format_of_path, read_description
+from feasid.robot.formats.rewrite import generate_file, patch_source
+from feasid.robot.formats.sidecar import loop_table_bytes, loop_table_path, sidecar_bytes, sidecar_path
+from feasid.robot.formats.xml import parse_xml
+from feasid.robot.description import GRAVITY, Robot, Source
+
+DRY = 0.01
+"""Transition [rad/s or m/s] up to which friction is written as dry friction: readers of the file
+smooth its sign over a similar speed."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """A file that was written."""
+
+    path: str
+    format: str
+    #: Path of what holds the terms that the file cannot; `load_robot` reads it with the file.
+    sidecar: str | None = None
+    lost: tuple[str, ...] = ()  #: Terms that clients of the file do not see, as "shoulder.fo".
+
+
+@checked
+def write(
+    robot: Robot,
+    path: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+    complete: Robot | None = None,
+    extras: Extras = NO_EXTRAS,
+) -> Written:
+    """Write a robot as URDF, MJCF, SDF or USD: inertials, friction, drive inertia and springs.
+
+    If the robot was read from a file of this format, its text is kept, and only numbers that differ
+    are replaced. Otherwise a new file is written; in a new URDF the link frames are on the joint
+    axes. Terms that the format cannot hold are written to a sidecar.
+
+    Parameters
+    ----------
+    robot : Robot
+        Bodies without parameters, and joints whose drives have no values, keep the values of their
+        file.
+    path : str or path
+        ``.urdf``, ``.xml``, ``.mjcf``, ``.sdf``, ``.usda``, ``.usdc`` or ``.usd``; without a
+        suffix, the format of the robot's file.
+    overwrite : bool
+        Allow the file and its sidecar to exist.
+    complete : Robot, optional
+        The robot for the sidecar; default `robot`. `feasid.Fit.write` writes to the file the best
+        model in terms of the format, and to the sidecar the fitted model.
+    extras : Extras
+        Constant forces on joints, and extension elements.
+
+    Returns
+    -------
+    Written
+
+    Raises
+    ------
+    InputError
+        Parameters are missing or infeasible, the format has no such extension elements, or a new
+        file would need closed loops.
+    UnsupportedJointError
+        The format has no joint of this kind.
+    OutputError
+        The file exists, cannot be written, or does not read back as the robot. No file is written.
+    """
+    target, form = Path(path), format_of(robot, path)
+    robot = _with_frames_of_format(robot, form)
+    complete = complete and _with_frames_of_format(complete, form)
+    beside = sidecar_path(target)
+    for file in (target, beside, loop_table_path(target)):
+        check_writable(file, overwrite=overwrite)
+    full_robot = robot if complete is None else complete
+    coded = [f"{f.name!r} of {d.name}" for d in full_robot.drives for f in d.features]
+    if coded:
+        raise OutputError(
+            f"feature {coded[0]} is code, which cannot be saved in a file: write a model fitted "
+            "without it"
+        )
+    content = file_bytes(robot, form, extras)
+    if form.encode is not None:
+        content = form.encode(content, target.suffix.lower())
+    files = {}
+    if (table := _loop_table(robot, form, target, content)) is not None:
+        files[loop_table_path(target)] = table
+    lost_terms = unrepresentable_terms(full_robot, form)
+    beside_is_needed = bool(lost_terms) or complete is not None
+    if beside_is_needed:
+        files[beside] = sidecar_bytes(full_robot, content, complete is not None)
+    files[target] = content  # last: should it not follow the others, its hash tells
+    write_together(files, overwrite=overwrite)
+    for stale in {beside, loop_table_path(target)} - {*files}:
+        stale.unlink(missing_ok=True)
+    return Written(str(target), form.name, str(beside) if beside_is_needed else None, lost_terms)
+
+
+def _loop_table(robot: Robot, form: Format, target: Path, content: bytes) -> bytes | None:
+    """The table of loops, and of couplings, that the file does not have."""
+    if form.holds_loops or robot.is_tree:
+        return None
+    bonds = read_description(parse_xml(content, str(target))).bonds
+    return loop_table_bytes(robot, {bond.first for bond in bonds if bond.kind == "joint"})
+
+
+def format_of(robot: Robot, path: str | os.PathLike[str]) -> Format:
+    """The format for a path: by its suffix, else that of the robot's file."""
+    return format_of_path(os.fspath(path), robot.source.format if robot.source else "")
+
+
+def file_bytes(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> bytes:
+    """The file's content: the robot's own text when it came from this format."""
+    for name in extras.extensions:
+        if name not in form.extensions:
+            extensions = ", ".join(form.extensions) or "none"
+            raise InputError(
+                f"extensions: {form.title} has no elements of {name!r}"
+                f"{did_you_mean(name, form.extensions)}; there are {extensions}",
+                option="extensions",
+            )
+    source = _own_source(robot, form)
+    if source is not None:
+        return patch_source(robot, source, form, extras)
+    return generate_file(robot, form, extras)
+
+
+def _own_source(robot: Robot, form: Format) -> Source | None:
+    """The robot's source if it has this format."""
+    return robot.source if robot.source and robot.source.format == form.name else None
+
+
+def _with_frames_of_format(robot: Robot, form: Format) -> Robot:
+    """The robot with the frames and names that a new file needs."""
+    if form.prepare is None or _own_source(robot, form) is not None:
+        return robot
+    return form.prepare(robot)
+
+
+def unrepresentable_columns(robot: Robot, form: Format) -> npt.NDArray[np.bool_]:
+    """Whether a format has no place for each standard parameter; bool, shape (n,)."""
+    out = np.zeros(robot.size, dtype=bool)
+    for i in range(len(robot.bodies)):
+        out[robot.rotor_columns(i)] = True
+    for k, drive in enumerate(robot.drives):
+        for symbol, column in robot.drive_columns(k).items():
+            smooth = symbol == "fc" and drive.transition > DRY
+            ends = symbol == "k" and drive.spring_range is not None
+            out[column] = symbol not in form.holds or len(drive.coupling) > 1 or smooth or ends
+    return out
+
+
+def unrepresentable_terms(robot: Robot, form: Format) -> tuple[str, ...]:
+    """Names of the parameters that a format has no place for and that are not zero.
+
+    The last is "gravity" where the format has none and the robot's is not the usual one.
+    """
+    values = np.nan_to_num(robot.values, nan=0.0)
+    lost = np.flatnonzero(unrepresentable_columns(robot, form) & (values != 0))
+    names = tuple(".".join(robot.parameter_names[int(c)]) for c in lost)
+    usual = form.holds_gravity or np.array_equal(robot.gravity, GRAVITY)
+    return names if usual else (*names, "gravity")
+
+
+def representable_part(robot: Robot, form: Format) -> Robot:
+    """The robot with only the terms that a format can hold, and without rotors."""
+    drives = []
+    for drive in robot.drives:
+        symbols = [s for s in drive.symbols if s in form.holds]
+        if symbols and len(drive.coupling) == 1:
+            held = np.isin(drive.symbols, symbols)
+            values = None if drive.values is None else drive.values[held]
+            drives.append(
+                replace(drive, symbols=tuple(symbols), values=values, transition=0.0, features=())
+            )
+    bodies = tuple(replace(b, rotor=None) for b in robot.bodies)
+    return replace(robot, bodies=bodies, drives=tuple(drives), load_model=None)
