@@ -16,9 +16,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from arms import panda, ur5
 
 import feasid
+from feasid.datasets import wam
 from feasid.results.codegen.c import find_compiler
 from feasid.results.codegen.routine import BaseParameterModel
-from feasid.datasets import wam
 
 CALLS = 20_000
 KINDS = ("inverse_dynamics", "mass_matrix", "gravity", "regressor")

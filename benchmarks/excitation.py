@@ -27,7 +27,6 @@ from pathlib import Path
 import numpy as np
 
 import feasid
-from feasid.datasets import wam
 from feasid.applications.excitation import excite, parallel_search
 from feasid.applications.excitation.constraint_check import scale_to_limits
 from feasid.applications.excitation.design import (
@@ -36,6 +35,7 @@ from feasid.applications.excitation.design import (
     make_basis,
     make_problem,
 )
+from feasid.datasets import wam
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 

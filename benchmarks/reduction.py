@@ -26,10 +26,10 @@ from threadpoolctl import threadpool_limits
 
 import feasid
 from feasid.datasets import wam
-from feasid.parameters.identifiability.base import base_parameters
-from feasid.logs.motion import Run
 from feasid.identification.regression.equations import EquationReducer
 from feasid.identification.regression.triangle import Reduced, Reducer
+from feasid.logs.motion import Run
+from feasid.parameters.identifiability.base import base_parameters
 from feasid.robot.inertia import PINOCCHIO
 
 RATE, BAND, CUTOFF = 1000.0, 40.0, 8.0

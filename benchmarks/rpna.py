@@ -95,8 +95,8 @@ def peak(n: int) -> tuple[float, float]:
 
 def humanoid(samples: int = 20_000) -> None:
     """A floating tree of 30 bodies from a log to a feasible model, both sides filtered, by step."""
-    from feasid.logs.motion import Motion, Run
     from feasid.identification.regression.parallel import reduce_motions
+    from feasid.logs.motion import Motion, Run
 
     robot = tree(30)
     rng = np.random.default_rng(1)

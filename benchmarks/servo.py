@@ -47,10 +47,10 @@ from scipy.optimize import least_squares
 
 import feasid
 from feasid.core.threads import one_thread
-from feasid.core.options.complete import complete_options
-from feasid.core.options.tables import FitOptions
 from feasid.identification.regression.reduce import complete_filter_options, open_sources
 from feasid.identification.servos.gains import ServoFit, identify_servo
+from feasid.options.complete import complete_options
+from feasid.options.tables import FitOptions
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 

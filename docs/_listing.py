@@ -17,8 +17,8 @@ from sphinx import addnodes
 
 import feasid
 from feasid.cli import COMMANDS, load_command
-from feasid.core.options.complete import option_groups
-from feasid.core.options.tables import FitOptions
+from feasid.options.complete import option_groups
+from feasid.options.tables import FitOptions
 
 
 def first_sentence(text):

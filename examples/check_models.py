@@ -19,8 +19,8 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import NamedTuple
 
-from feasid.errors import FeasidError
 from feasid.applications.inspection.file_check import FileCheck, check_file
+from feasid.errors import FeasidError
 
 
 class Row(NamedTuple):

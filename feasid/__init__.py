@@ -15,65 +15,67 @@ if TYPE_CHECKING:
     from feasid import datasets as datasets
     from feasid import errors as errors
     from feasid import floating as floating
-    from feasid.applications.archive.load import load as load
-    from feasid.identification.assessment.simulation import Simulation as Simulation
-    from feasid.identification.assessment.simulation import simulate as simulate
-    from feasid.results.codegen.c import export_c as export_c
-    from feasid.results.codegen.compiled import CompiledDynamics as CompiledDynamics
     from feasid.applications.control.computed_torque import ComputedTorque as ComputedTorque
     from feasid.applications.control.external_torque import ContactEstimate as ContactEstimate
     from feasid.applications.control.external_torque import ExternalTorque as ExternalTorque
-    from feasid.core.notes import Note as Note
     from feasid.applications.diagnosis.advice import diagnose as diagnose
-    from feasid.robot.dynamics.regressor import inverse_dynamics as inverse_dynamics
-    from feasid.robot.dynamics.regressor import regressor as regressor
-    from feasid.errors import FeasidError as FeasidError
-    from feasid.identification.estimation.priors import GaussianPrior as GaussianPrior
-    from feasid.identification.estimation.priors import Prior as Prior
-    from feasid.applications.excitation.constraint_check import ExcitationProblem as ExcitationProblem
+    from feasid.applications.excitation.constraint_check import (
+        ExcitationProblem as ExcitationProblem,
+    )
     from feasid.applications.excitation.excite import excite as excite
     from feasid.applications.excitation.trajectory import Trajectory as Trajectory
-    from feasid.results.export.samples import Samples as Samples
-    from feasid.results.export.samples import sample as sample
-    from feasid.parameters.feasibility import problems as problems
-    from feasid.parameters.feasibility.check import Verdict as Verdict
-    from feasid.parameters.feasibility.constraints.sets import feasible_set as feasible_set
-    from feasid.parameters.feasibility.correct import Correction as Correction
-    from feasid.parameters.feasibility.least_squares import feasible_least_squares as feasible_least_squares
-    from feasid.parameters.feasibility.proof.claim import Certificate as Certificate
     from feasid.applications.fleet.fleet import Fleet as Fleet
     from feasid.applications.fleet.fleet import fit_fleet as fit_fleet
-    from feasid.robot.formats.load import load_robot as load_robot
-    from feasid.robot.formats.write import write as write
-    from feasid.parameters.identifiability.base import BaseParameters as BaseParameters
-    from feasid.parameters.identifiability.base import base_parameters as base_parameters
-    from feasid.parameters.identifiability.base import servo_scale_groups as servo_scale_groups
-    from feasid.identification.fit import fit as fit
-    from feasid.identification.result import Fit as Fit
     from feasid.applications.inspection.check_and_correct import check as check
     from feasid.applications.inspection.check_and_correct import correct as correct
     from feasid.applications.inspection.comparison import Comparison as Comparison
     from feasid.applications.inspection.comparison import compare as compare
     from feasid.applications.inspection.file_check import FileCheck as FileCheck
     from feasid.applications.inspection.file_correction import FileCorrection as FileCorrection
+    from feasid.applications.load import load as load
     from feasid.applications.loads.controllers import ControllerPayload as ControllerPayload
     from feasid.applications.loads.payload import Payload as Payload
     from feasid.applications.loads.payload import payload as payload
     from feasid.applications.loads.payload import payload_from_wrench as payload_from_wrench
     from feasid.applications.loads.torque_constants import TorqueConstants as TorqueConstants
     from feasid.applications.loads.torque_constants import torque_constants as torque_constants
-    from feasid.logs.checks.findings import Diagnosis as Diagnosis
-    from feasid.logs.checks.findings import Finding as Finding
-    from feasid.logs.read.formats import read_log as read_log
-    from feasid.logs.recording import Recording as Recording
     from feasid.applications.online.acceptance import AcceptanceRules as AcceptanceRules
     from feasid.applications.online.acceptance import OnlineEstimate as OnlineEstimate
     from feasid.applications.online.online_fit import OnlineFit as OnlineFit
     from feasid.applications.online.replay import Replay as Replay
     from feasid.applications.online.replay import replay as replay
-    from feasid.core.options.tables import SOUSA_2014 as SOUSA_2014
+    from feasid.core.notes import Note as Note
+    from feasid.errors import FeasidError as FeasidError
+    from feasid.identification.assessment.simulation import Simulation as Simulation
+    from feasid.identification.assessment.simulation import simulate as simulate
+    from feasid.identification.estimation.priors import GaussianPrior as GaussianPrior
+    from feasid.identification.estimation.priors import Prior as Prior
     from feasid.identification.regression.reduce import reduce as reduce
     from feasid.identification.regression.triangle import Reduced as Reduced
+    from feasid.identification.uncertainty.ranges import ParameterRanges as ParameterRanges
+    from feasid.identification.uncertainty.ranges import Range as Range
+    from feasid.logs.checks.findings import Diagnosis as Diagnosis
+    from feasid.logs.checks.findings import Finding as Finding
+    from feasid.logs.read.formats import read_log as read_log
+    from feasid.logs.recording import Recording as Recording
+    from feasid.options.tables import SOUSA_2014 as SOUSA_2014
+    from feasid.parameters.feasibility import problems as problems
+    from feasid.parameters.feasibility.check import Verdict as Verdict
+    from feasid.parameters.feasibility.constraints.sets import feasible_set as feasible_set
+    from feasid.parameters.feasibility.correct import Correction as Correction
+    from feasid.parameters.feasibility.least_squares import (
+        feasible_least_squares as feasible_least_squares,
+    )
+    from feasid.parameters.feasibility.proof.claim import Certificate as Certificate
+    from feasid.parameters.identifiability.base import BaseParameters as BaseParameters
+    from feasid.parameters.identifiability.base import base_parameters as base_parameters
+    from feasid.parameters.identifiability.base import servo_scale_groups as servo_scale_groups
+    from feasid.results.codegen.c import export_c as export_c
+    from feasid.results.codegen.compiled import CompiledDynamics as CompiledDynamics
+    from feasid.results.export.samples import Samples as Samples
+    from feasid.results.export.samples import sample as sample
+    from feasid.results.fit import Fit as Fit
+    from feasid.results.fit import fit as fit
     from feasid.robot.bodies import Body as Body
     from feasid.robot.bodies import Rotor as Rotor
     from feasid.robot.couplings import Coupling as Coupling
@@ -81,18 +83,20 @@ if TYPE_CHECKING:
     from feasid.robot.description import Robot as Robot
     from feasid.robot.drives import CustomJointTerm as CustomJointTerm
     from feasid.robot.drives import Drive as Drive
+    from feasid.robot.dynamics.regressor import inverse_dynamics as inverse_dynamics
+    from feasid.robot.dynamics.regressor import regressor as regressor
+    from feasid.robot.formats.load import load_robot as load_robot
+    from feasid.robot.formats.write import write as write
     from feasid.robot.variants import parallelogram as parallelogram
-    from feasid.identification.uncertainty.ranges import ParameterRanges as ParameterRanges
-    from feasid.identification.uncertainty.ranges import Range as Range
 
 __version__ = "0.1.0"
 
 # Public name -> module that defines it, imported when first used (PEP 562): solvers, pandas and
 # plots stay unloaded until something needs them.
 _HOME = {
-    "Fit": "identification.result",
+    "Fit": "results.fit",
     "Verdict": "parameters.feasibility.check",
-    "load": "applications.archive.load",
+    "load": "applications.load",
     "Correction": "parameters.feasibility.correct",
     "Certificate": "parameters.feasibility.proof.claim",
     "Diagnosis": "logs.checks.findings",
@@ -117,7 +121,7 @@ _HOME = {
     "correct": "applications.inspection.check_and_correct",
     "feasible_least_squares": "parameters.feasibility.least_squares",
     "feasible_set": "parameters.feasibility.constraints.sets",
-    "fit": "identification.fit",
+    "fit": "results.fit",
     "Fleet": "applications.fleet.fleet",
     "fit_fleet": "applications.fleet.fleet",
     "ControllerPayload": "applications.loads.controllers",
@@ -146,7 +150,7 @@ _HOME = {
     "ComputedTorque": "applications.control.computed_torque",
     "ContactEstimate": "applications.control.external_torque",
     "ExternalTorque": "applications.control.external_torque",
-    "SOUSA_2014": "core.options.tables",
+    "SOUSA_2014": "options.tables",
     "inverse_dynamics": "robot.dynamics.regressor",
     "regressor": "robot.dynamics.regressor",
     "Coupling": "robot.couplings",

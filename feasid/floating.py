@@ -1,5 +1,6 @@
 """Floating bases: the motion of a base from its sensors, contacts, and logs with both."""
 
+from feasid.logs.floating import ContactSensor, Imu, floating_log
 from feasid.robot.dynamics.floating import (
     Contact,
     contact_nullspace,
@@ -8,7 +9,6 @@ from feasid.robot.dynamics.floating import (
     imu_motion,
     rotation_matrices,
 )
-from feasid.logs.floating import ContactSensor, Imu, floating_log
 
 __all__ = [
     "Contact",

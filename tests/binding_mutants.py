@@ -2,9 +2,10 @@
 
 Makes certificates of random robots (base parameters that can and cannot exist, models, fits,
 corrections, with and without limits and ties), changes them, mends or finds their proofs again
-where that is possible, and asks `feasid.parameters.feasibility.proof.binding.bind`. What is accepted is judged
-without it: the file must hold for the second checker, its matrix must be the one that Pinocchio's
-regressor gives, its data must have the log's moments, everything else must be what was asked.
+where that is possible, and asks `feasid.parameters.feasibility.proof.binding.bind`. What is
+accepted is judged without it: the file must hold for the second checker, its matrix must be the one
+that Pinocchio's regressor gives, its data must have the log's moments, everything else must be what
+was asked.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from second_checker import holds
 
 import feasid
 from feasid.certificate import digest
-from feasid.errors import FeasidError
 from feasid.core.exact.numbers import shortest_text
+from feasid.errors import FeasidError
 from feasid.parameters.feasibility.check import _check_equations
 from feasid.parameters.feasibility.constraints.sets import feasible_set
 from feasid.parameters.feasibility.correct import correct

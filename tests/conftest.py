@@ -45,7 +45,7 @@ QUICK = (
 
 
 SLOW_EXAMPLES = (
-    "feasid.identification.result.Fit.sample",
+    "feasid.results.fit.Fit.sample",
     "feasid.applications.control.external_torque.ExternalTorque",
 )
 """Examples in docstrings that fit a real log, as examples on pages of the documentation do."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from feasid import Body, Robot, base_parameters
-from feasid.robot.dynamics.regressor import regressor
 from feasid.robot import inertia
+from feasid.robot.dynamics.regressor import regressor
 
 
 def random_rotation(rng):

@@ -11,9 +11,9 @@ from logs import arm_parameters, simulate
 from robots import ARM
 
 import feasid
-from feasid.identification.assessment.quality import Uses, judge
 from feasid.core.display import HEIGHT, WIDTH, Display, Measure, _latex_text
 from feasid.core.notes import Note
+from feasid.identification.assessment.quality import Uses, judge
 from feasid.logs.checks.findings import Diagnosis, Finding
 from feasid.results.report.summary import display
 

@@ -13,17 +13,17 @@ import feasid
 SOURCE = Path(feasid.__file__).parent
 
 LAZY = {
-    "feasid.applications.inspection.whole_robot": "pandas and the nullspace, only for a mass matrix",
+    "feasid.applications.inspection.whole_robot": "pandas and the nullspace, for a mass matrix",
     "feasid.parameters.feasibility.least_squares": "the proof of optimality, when it is asked for",
     "feasid.identification.effects.log_findings": "logs of floating bases",
     "feasid.identification.fitted": "certificate, verdict and contact, when they are asked for",
     "feasid.identification.fit": "momentum and robust weights, where options ask for them",
     "feasid.identification.request": "servos, where logs hold commands",
     "feasid.identification.prediction": "simulation, and the comparison of several logs",
-    "feasid.identification.uncertainty.ranges": "regions and their proofs, when ranges are asked for",
+    "feasid.identification.uncertainty.ranges": "regions and their proofs, when asked for",
     "feasid.applications.online.problem": "corrections, when a description cannot exist",
-    "feasid.identification.result": "what writes, draws, samples and saves, when it is asked for",
-    "feasid.applications.archive.load": "what a file turns out to hold",
+    "feasid.results.fit": "what writes, draws, samples and saves, when it is asked for",
+    "feasid.applications.load": "what a file turns out to hold",
     "feasid.applications.online.online_fit": "what writes, when it is asked for",
     "feasid.applications.fleet.fleet": "what writes, when it is asked for",
 }

@@ -8,12 +8,12 @@ import numpy as np
 from robots import relative
 
 import feasid
+from feasid.robot import inertia
+from feasid.robot.description import Source
 from feasid.robot.formats.build import build_robot
 from feasid.robot.formats.registry import FORMATS, read_description
 from feasid.robot.formats.rewrite import patch_source
 from feasid.robot.formats.xml import LIMITS, parse_xml
-from feasid.robot import inertia
-from feasid.robot.description import Source
 
 
 def robot_of_text(data, path="<text>", limits=LIMITS, **options):

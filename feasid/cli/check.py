@@ -12,15 +12,15 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from feasid import __version__
+from feasid.applications.inspection import file_check as reports
+from feasid.applications.inspection.file_check import FileCheck, check_file, plain
+from feasid.applications.inspection.judge import FEASIBLE, INCONCLUSIVE, INFEASIBLE
 from feasid.cli import beta
 from feasid.cli.options import robot_words
 from feasid.cli.output import add_output, print_json, redirect_sentences
 from feasid.cli.terminal import report_step
 from feasid.core.files import check_outputs
 from feasid.errors import FeasidError, InputError
-from feasid.applications.inspection import file_check as reports
-from feasid.applications.inspection.file_check import FileCheck, check_file, plain
-from feasid.applications.inspection.judge import FEASIBLE, INCONCLUSIVE, INFEASIBLE
 
 if TYPE_CHECKING:
     from feasid.applications.inspection.comparison import Comparison

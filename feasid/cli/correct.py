@@ -12,14 +12,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from feasid.applications.inspection.file_check import plain
+from feasid.applications.inspection.file_correction import Change, FileCorrection, correct_file
+from feasid.applications.inspection.judge import MARGIN, METRICS, principal_moments
 from feasid.cli import beta
 from feasid.cli.output import add_output, print_json, redirect_sentences
 from feasid.cli.terminal import report_step
 from feasid.core.files import check_outputs, check_writable, write_atomically
 from feasid.errors import InputError
-from feasid.applications.inspection.file_check import plain
-from feasid.applications.inspection.file_correction import Change, FileCorrection, correct_file
-from feasid.applications.inspection.judge import MARGIN, METRICS, principal_moments
 from feasid.robot import inertia
 
 

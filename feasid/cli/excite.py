@@ -70,8 +70,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Search, print the certificate and write the files; returns the exit status."""
     from feasid.applications.excitation.excite import excite
-    from feasid.robot.formats.load import load_robot
     from feasid.identification.regression.triangle import Reduced
+    from feasid.robot.formats.load import load_robot
 
     outputs = {"--out": arguments.out, "--ros": arguments.ros, "--plot": arguments.plot}
     inputs = [arguments.robot, *arguments.given]

@@ -24,11 +24,11 @@ from feasid.cli.saved_fits import ranges_as_data
 from feasid.cli.terminal import report_step
 from feasid.core.files import check_outputs, with_ending, write_atomically
 from feasid.errors import InputError, require
+from feasid.options.tables import FitOptions, ReduceOptions
 from feasid.robot.formats.sidecar import sidecar_path
-from feasid.core.options.tables import FitOptions, ReduceOptions
 
 if TYPE_CHECKING:
-    from feasid.identification.result import Fit
+    from feasid.results.fit import Fit
 
 OUTPUTS = ("out", "save", "report", "parameters", "certificate", "optimality")
 
@@ -111,9 +111,9 @@ def run(arguments: argparse.Namespace) -> int:
             )
     options = read_options(arguments, FitOptions, "feasid fit")
     with report_step("loading solvers"):
-        from feasid.results.export.robot_file import reason_not_to_write
-        from feasid.identification.fit import fit
         from feasid.identification.regression.reduce import open_sources
+        from feasid.results.export.robot_file import reason_not_to_write
+        from feasid.results.fit import fit
     robot = read_robot(arguments)
     if options.get("command") and robot is not None and not arguments.json:
         from feasid.identification.servos.prior import describe_factors
@@ -223,7 +223,7 @@ def add_models_arguments(parser: argparse.ArgumentParser) -> None:
 def run_models(arguments: argparse.Namespace) -> int:
     """Print the effects and joint terms that a fit's search tested, and their gains."""
     options = read_options(arguments, ReduceOptions, "feasid models")
-    from feasid.identification.fit import fit
+    from feasid.results.fit import fit
 
     robot = read_robot(arguments)
     with report_step(f"searching {', '.join(arguments.logs)}"):
@@ -260,7 +260,7 @@ def run_demo(arguments: argparse.Namespace) -> int:
     with report_step("loading solvers"):
         from feasid import datasets
         from feasid.applications.diagnosis.advice import diagnose
-        from feasid.identification.fit import fit
+        from feasid.results.fit import fit
     log = datasets.load("unitree_z1")
     block = (BLOCKS * (log["t"] - log["t"].iloc[0]) / (log["t"].iloc[-1] + 1e-9)).astype(int)
     train, test = log[block % 2 == 0], log[block % 2 == 1]

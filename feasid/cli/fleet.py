@@ -13,7 +13,7 @@ from feasid.cli.output import add_output, print_display, print_json, redirect_se
 from feasid.cli.terminal import report_step
 from feasid.core.files import check_outputs
 from feasid.errors import InputError
-from feasid.core.options.tables import FitOptions
+from feasid.options.tables import FitOptions
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

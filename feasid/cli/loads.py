@@ -14,7 +14,7 @@ from feasid.cli.terminal import report_step
 from feasid.core.arrays import Array
 from feasid.core.files import check_outputs, read_whole, write_atomically
 from feasid.errors import InputError
-from feasid.core.options.tables import LoadOptions, LogOptions
+from feasid.options.tables import LoadOptions, LogOptions
 from feasid.robot.inertia import from_mass_com_inertia
 
 
@@ -50,8 +50,8 @@ def run_payload(arguments: argparse.Namespace) -> int:
     options = read_options(arguments, LoadOptions, "feasid payload")
     with report_step("loading solvers"):
         from feasid.applications.loads.payload import payload, payload_from_wrench
-        from feasid.core.options.complete import check_options
         from feasid.identification.regression.reduce import open_sources
+        from feasid.options.complete import check_options
     if arguments.sensor:
         options = check_options(LogOptions, options, "feasid payload --sensor")
     robot = read_robot(arguments)

@@ -23,9 +23,9 @@ from feasid.cli.output import add_output, print_json, redirect_sentences, spell_
 from feasid.cli.terminal import progress_bar, report_step
 from feasid.core.files import check_outputs, check_writable, is_folder, is_regular
 from feasid.errors import InputError, LogError
-from feasid.robot.formats.fit_robot import with_shared_motors
-from feasid.core.options.tables import DiagnoseOptions, ReduceOptions, ReplayOptions
+from feasid.options.tables import DiagnoseOptions, ReduceOptions, ReplayOptions
 from feasid.robot.description import Robot
+from feasid.robot.formats.fit_robot import with_shared_motors
 
 if TYPE_CHECKING:
     from feasid.applications.online.replay import Replay
@@ -120,8 +120,8 @@ def run_reduce(arguments: argparse.Namespace) -> int:
 
 def _logs_to_reduce(arguments: argparse.Namespace) -> list[Any]:
     """The logs; with --resume, the existing output and the logs whose content it lacks."""
-    from feasid.logs.recording import Recording, content_digest
     from feasid.identification.regression.triangle import Reduced
+    from feasid.logs.recording import Recording, content_digest
 
     if not (arguments.resume and is_regular(arguments.out)):
         return list(arguments.logs)

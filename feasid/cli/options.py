@@ -15,7 +15,7 @@ from feasid.core.files import read_whole
 from feasid.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
-    from feasid.core.options.option import Option
+    from feasid.options.option import Option
     from feasid.robot.description import Robot
 
 MAX_MATRIX_FILE_BYTES = 2**20
@@ -122,7 +122,7 @@ def add_options(
 
     ``--help`` shows the `frequent` ones, where there are any, and ``--help-all`` all.
     """
-    from feasid.core.options.complete import option_groups
+    from feasid.options.complete import option_groups
 
     for title, table in option_groups(options).items():
         group = parser.add_argument_group(title)
@@ -172,7 +172,7 @@ def read_options(arguments: argparse.Namespace, options: type, function: str) ->
 
     Raises InputError: in the prompt's spelling.
     """
-    from feasid.core.options.complete import check_options, option_table
+    from feasid.options.complete import check_options, option_table
 
     table = option_table(options)
     typed: dict[str, Any] = {}

@@ -105,8 +105,8 @@ PLAIN = ("overwrite", "force", "floating", "use_mujoco")
 @cache
 def option_names() -> frozenset[str]:
     """Options of tables, and `OTHER_NAMES`."""
-    from feasid.core.options.complete import option_table
-    from feasid.core.options.tables import CheckOptions, CorrectOptions, FitOptions
+    from feasid.options.complete import option_table
+    from feasid.options.tables import CheckOptions, CorrectOptions, FitOptions
 
     tables = (FitOptions, CheckOptions, CorrectOptions)
     return frozenset(OTHER_NAMES).union(*map(option_table, tables))

@@ -21,7 +21,7 @@ from feasid.cli.output import (
 from feasid.cli.terminal import report_step
 from feasid.core.files import check_outputs, with_ending, write_atomically
 from feasid.errors import InputError
-from feasid.core.options.tables import RangeOptions
+from feasid.options.tables import RangeOptions
 
 if TYPE_CHECKING:
     from feasid.identification.uncertainty.ranges import ParameterRanges
@@ -32,7 +32,7 @@ MAX_REPORT_FITS = 2
 
 def _load(path: str) -> Any:
     """A saved fit; what reads it is imported only then."""
-    from feasid.applications.archive.load import load
+    from feasid.applications.load import load
 
     return load(path)
 

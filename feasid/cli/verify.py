@@ -31,12 +31,12 @@ from feasid.cli.options import (
 from feasid.cli.output import add_output, print_json
 from feasid.core.files import open_for_reading
 from feasid.errors import CertificateError, InputError
+from feasid.options.complete import select_options
+from feasid.options.tables import BoundOptions, FitOptions, SetOptions
 from feasid.parameters.feasibility.check import check_base_values, feasible_set_from_options
 from feasid.parameters.feasibility.proof.binding import HeldStatement, bind
 from feasid.parameters.feasibility.proof.claim import Certificate
 from feasid.parameters.feasibility.proof.question import ExactData, Question
-from feasid.core.options.complete import select_options
-from feasid.core.options.tables import BoundOptions, FitOptions, SetOptions
 from feasid.robot.description import Robot
 
 
@@ -157,7 +157,7 @@ def _statements_of_log(
     arguments: argparse.Namespace, robot: Robot, options: dict[str, Any]
 ) -> Iterator[HeldStatement]:
     """The fit of a log: its model is feasible, and no feasible model fits much better."""
-    from feasid.identification.fit import fit
+    from feasid.results.fit import fit
 
     found = fit(arguments.log, robot, **options)
     problem = found.optimum.problem

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from feasid.core.arguments import checked
 from feasid.errors import InputError, did_you_mean
-from feasid.robot.formats.load import load_robot
 from feasid.logs.read.formats import read_log
 from feasid.robot.drives import Drive
+from feasid.robot.formats.load import load_robot
 
 if TYPE_CHECKING:
     import pandas as pd

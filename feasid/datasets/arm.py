@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.errors import MissingExtraError
+from feasid.robot.description import Robot
+from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.robot.formats.load import load_robot
 from feasid.robot.formats.write import write
-from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
     import pandas as pd

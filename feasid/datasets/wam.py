@@ -20,12 +20,12 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.files import is_regular, open_for_reading, read_whole
-from feasid.robot.dynamics.regressor import regressor
 from feasid.errors import InputError
-from feasid.parameters.identifiability.base import base_parameters
 from feasid.identification.regression.triangle import Reduced
+from feasid.parameters.identifiability.base import base_parameters
 from feasid.robot import inertia
 from feasid.robot.description import Robot
+from feasid.robot.dynamics.regressor import regressor
 
 if TYPE_CHECKING:
     import pandas as pd

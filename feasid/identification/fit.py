@@ -5,16 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Unpack
+from typing import Any
 
 import numpy as np
 
-from feasid.core.arguments import checked
 from feasid.core.notes import Note, as_notes
-from feasid.core.threads import one_thread
+from feasid.errors import InputError, NotEnoughDataError
 from feasid.identification.effects.calibration import Calibration, allow
 from feasid.identification.effects.corrected_log import (
     NO_BIAS,
@@ -26,55 +25,33 @@ from feasid.identification.effects.corrected_log import (
 from feasid.identification.effects.corrections import NOTHING, LogCorrection
 from feasid.identification.effects.joint_terms import Terms, with_terms, without_restless
 from feasid.identification.effects.selection import Selection, enter_effects, select_terms
-from feasid.errors import InputError, NotEnoughDataError
 from feasid.identification.estimation.estimate import Estimate
 from feasid.identification.estimation.estimator import Estimator
 from feasid.identification.estimation.noise import Delay
 from feasid.identification.estimation.priors import COVARIANCE_WEIGHT
-from feasid.parameters.identifiability.base import BaseParameters, base_parameters
+from feasid.identification.fitted import FittedModel
 from feasid.identification.prediction import compare_sources
+from feasid.identification.regression.parallel import LogTask
+from feasid.identification.regression.reduce import (
+    Log,
+    independent_columns,
+    reduce_tasks,
+    restrict_terms,
+)
+from feasid.identification.regression.triangle import Reduced
 from feasid.identification.request import FitRequest
-from feasid.identification.result import Fit
 from feasid.logs.motion import Motion
 from feasid.logs.recording import Recording
-from feasid.core.options.complete import document_options
-from feasid.core.options.tables import FitOptions
-from feasid.identification.regression.parallel import LogTask
-from feasid.identification.regression.reduce import Log, independent_columns, reduce_tasks, restrict_terms
-from feasid.identification.regression.triangle import Reduced
+from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.robot.description import Robot
 
 
-@checked
-@document_options(FitOptions)
-@one_thread()
-def fit(
+def identify(
     data: Log | Reduced | Sequence[Log | Reduced],
-    robot: Robot | str | Path | None = None,
-    **options: Unpack[FitOptions],
-) -> Fit:
-    """Identify the parameters of a robot from its log, among those that a real robot can have.
-
-    Parameters
-    ----------
-    data : DataFrame, mapping of arrays, path, Reduced, or a sequence of these
-        The log: ``q_<joint>`` and ``tau_<joint>`` per joint, time ``t``, see
-        `feasid.logs.frame`. Several logs are fitted together.
-    robot : Robot or path, optional
-        Default ``data.attrs["robot"]``, or the robot of the reduced data.
-    **options
-        See `feasid.core.options.tables.FitOptions`.
-
-    Returns
-    -------
-    Fit
-
-    Raises
-    ------
-    LogError, NotEnoughDataError, DescriptionError, InputError
-        The input is not usable; the message names what is wrong.
-    SolverError No solution passed verification; nothing unverified is returned.
-    """
+    robot: Robot | str | Path | None,
+    options: Mapping[str, Any],
+) -> FittedModel:
+    """The values of a fit; see `feasid.fit`."""
     request = FitRequest.from_call(data, robot, options)
     if request.options["command"] is None:
         return _fit_torques(request)
@@ -86,12 +63,12 @@ def fit(
     return _fit_torques(replace(request, described=corrected).reading_commands())
 
 
-def _fit_torques(request: FitRequest) -> Fit:
+def _fit_torques(request: FitRequest) -> FittedModel:
     """The fit of logs with torques, or with commands that a servo makes torques of."""
     answer = _identify(request)
     solved = answer.solved
     notes = answer.notes_in_order(request)
-    fitted = Fit(
+    fitted = FittedModel(
         description=solved.base.robot,
         estimator=solved.estimator.keep(solved.estimate),
         estimate=solved.estimate,

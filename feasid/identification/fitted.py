@@ -19,40 +19,40 @@ from feasid.core.arguments import Positive, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
 from feasid.core.threads import one_thread
+from feasid.errors import CertificateError, FeasidError, InputError
 from feasid.identification.effects.calibration import Calibration
 from feasid.identification.effects.selection import SelectionEntry
-from feasid.errors import CertificateError, FeasidError, InputError
 from feasid.identification.estimation.estimate import Estimate
 from feasid.identification.estimation.estimator import Estimator
 from feasid.identification.estimation.held_out import CrossValidation
 from feasid.identification.estimation.noise import condition_number
 from feasid.identification.estimation.priors import GaussianPrior
-from feasid.parameters.feasibility import problems
-from feasid.parameters.feasibility.constraints.sets import FeasibleSet
-from feasid.parameters.feasibility.least_squares import FeasibleFit
-from feasid.parameters.identifiability.base import BaseParameters, base_parameters
+from feasid.identification.regression.triangle import Reduced, relative_errors
 from feasid.identification.tables import base_table, bodies_table, joint_terms_table
 from feasid.logs.floating import robot_floats
 from feasid.logs.motion import Run
 from feasid.logs.recording import Recording, content_digest
-from feasid.core.options.complete import check_options
-from feasid.core.options.tables import LogOptions
-from feasid.identification.regression.triangle import Reduced, relative_errors
+from feasid.options.complete import check_options
+from feasid.options.tables import LogOptions
+from feasid.parameters.feasibility import problems
+from feasid.parameters.feasibility.constraints.sets import FeasibleSet
+from feasid.parameters.feasibility.least_squares import FeasibleFit
+from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from feasid.identification.assessment.contact_errors import ErrorLaw
     from feasid.identification.assessment.evidence import FitEvidence
     from feasid.identification.assessment.quality import Quality, Uses
     from feasid.identification.assessment.residuals import Structure
     from feasid.identification.assessment.rows import HeldOutRows
-    from feasid.applications.control.external_torque import ErrorLaw
     from feasid.identification.effects.log_differences import LogComparison
-    from feasid.parameters.feasibility.proof.claim import Certificate
     from feasid.identification.servos.gains import ServoFit
     from feasid.identification.uncertainty.posterior import Posterior
     from feasid.identification.uncertainty.ranges import ResidualRegion
+    from feasid.parameters.feasibility.proof.claim import Certificate
 
 UNPROVED = 1e-3
 """Largest share of the squared residual between the proved bound and the smallest one found."""
@@ -203,9 +203,9 @@ class FittedModel:
 
         Half the squared norm of the whitened triangle plus, with a prior, its weight times the
         divergence from the reference (``log_det``); without one the norm that
-        `feasid.parameters.feasibility.least_squares.feasible_least_squares` minimises, before `slack`. There
-        is a variable in SI per body and drive: ``problem.var_dict["link3"].value`` holds Lxx Lxy
-        Lxz Lyy Lyz Lzz lx ly lz m. The parameter "units" scales them for a solver.
+        `feasid.parameters.feasibility.least_squares.feasible_least_squares` minimises, before
+        `slack`. There is a variable in SI per body and drive: ``problem.var_dict["link3"].value``
+        holds Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m. The parameter "units" scales them for a solver.
 
         Returns
         -------
@@ -308,8 +308,8 @@ class FittedModel:
     @cached_property
     @one_thread()
     def _uses(self) -> Uses:
+        from feasid.identification.assessment.contact_errors import GAIN
         from feasid.identification.assessment.quality import KNOWN, Uses, push_felt, thresholds
-        from feasid.applications.control.external_torque import GAIN
 
         push, limits = np.nan, np.full(self.robot.dof, np.nan)
         with suppress(InputError):  # logs that do not show it, and robots without an observer
@@ -357,8 +357,8 @@ class FittedModel:
         InputError
             Parts of the log that were not fitted do not show it.
         """
+        from feasid.identification.assessment.contact_errors import ErrorLaw, delayed_errors
         from feasid.identification.assessment.rows import sample_errors
-        from feasid.applications.control.external_torque import ErrorLaw, delayed_errors
 
         if robot_floats(self.robot):
             raise InputError(
@@ -477,7 +477,7 @@ class FittedModel:
         Returns
         -------
         mapping
-            `feasid.core.options.tables.LogOptions`.
+            `feasid.options.tables.LogOptions`.
 
         Raises
         ------

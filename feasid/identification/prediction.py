@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError
 from feasid.identification.fitted import FittedModel, raw_error
-from feasid.logs.floating import robot_floats
-from feasid.logs.recording import Recording
 from feasid.identification.regression.duplicates import find_leakage, find_shared_rows
 from feasid.identification.regression.reduce import open_sources, reduce, restrict_terms
 from feasid.identification.regression.triangle import Reduced
+from feasid.logs.floating import robot_floats
+from feasid.logs.recording import Recording
 from feasid.robot.description import Robot
+from feasid.robot.dynamics.regressor import inverse_dynamics
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,11 +15,6 @@ from feasid.identification.effects.log_check import diagnose_logs
 from feasid.identification.effects.selection import DEFAULT_WORDS
 from feasid.identification.estimation.noise import Delay, find_delay
 from feasid.identification.estimation.priors import find_prior
-from feasid.robot.formats.fit_robot import resolve_robot, with_fit_terms, with_shared_motors
-from feasid.parameters.identifiability.base import BaseParameters, base_parameters
-from feasid.logs.recording import Recording
-from feasid.core.options.complete import complete_options, select_options
-from feasid.core.options.tables import FitOptions, LogOptions
 from feasid.identification.regression.parallel import LogTask
 from feasid.identification.regression.reduce import (
     Log,
@@ -31,7 +26,12 @@ from feasid.identification.regression.reduce import (
     open_sources,
 )
 from feasid.identification.regression.triangle import Reduced
+from feasid.logs.recording import Recording
+from feasid.options.complete import complete_options, select_options
+from feasid.options.tables import FitOptions, LogOptions
+from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.robot.description import Robot
+from feasid.robot.formats.fit_robot import resolve_robot, with_fit_terms, with_shared_motors
 from feasid.robot.joint_terms import SEARCHED
 
 if TYPE_CHECKING:

@@ -19,17 +19,6 @@ import numpy as np
 from feasid.core.arguments import Matrix3, Vector3, checked
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
-from feasid.robot.dynamics.floating import (
-    Contact,
-    FloatingMotion,
-    base_index,
-    contact_free_projector,
-    contact_torques,
-    floating_motion,
-    imu_motion,
-    rotation_matrices,
-    rotation_vectors,
-)
 from feasid.errors import InputError, LogError, did_you_mean
 from feasid.logs.clock import Stretch, check_order, read_time, run_labels, split_at_gaps
 from feasid.logs.columns import read_numbers, time_column
@@ -43,9 +32,20 @@ from feasid.logs.filters import (
 )
 from feasid.logs.motion import Motion, Rows, Run, excluded_blocks
 from feasid.logs.raw import LARGEST, absurdly_large
-from feasid.core.options.complete import option_table
-from feasid.core.options.tables import FloatingOptions, LogOptions
+from feasid.options.complete import option_table
+from feasid.options.tables import FloatingOptions, LogOptions
 from feasid.robot.description import Robot, find_link
+from feasid.robot.dynamics.floating import (
+    Contact,
+    FloatingMotion,
+    base_index,
+    contact_free_projector,
+    contact_torques,
+    floating_motion,
+    imu_motion,
+    rotation_matrices,
+    rotation_vectors,
+)
 
 if TYPE_CHECKING:
     import pandas as pd

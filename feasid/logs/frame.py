@@ -37,8 +37,8 @@ from feasid.logs.raw import (
     rows_with_missing_cells,
     unwrap_angles,
 )
-from feasid.core.options.complete import complete_options, document_options, select_options
-from feasid.core.options.tables import FloatingOptions, LogOptions, ReadOptions
+from feasid.options.complete import complete_options, document_options, select_options
+from feasid.options.tables import FloatingOptions, LogOptions, ReadOptions
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:

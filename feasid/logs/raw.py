@@ -15,7 +15,6 @@ from scipy.interpolate import CubicSpline
 from feasid.core.arrays import Array, Mask
 from feasid.core.notes import Note, as_notes
 from feasid.errors import LogError, NotEnoughDataError
-from feasid.robot.formats.mjcf.compiled import actuator_names, actuator_torques, model_for_controls
 from feasid.logs.clock import read_time
 from feasid.logs.columns import (
     CONTROL,
@@ -40,6 +39,7 @@ from feasid.logs.units import (
     unit_in_name,
 )
 from feasid.robot.description import Robot
+from feasid.robot.formats.mjcf.compiled import actuator_names, actuator_torques, model_for_controls
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -31,8 +31,8 @@ from feasid.logs.read.arrays import (
 from feasid.logs.read.formats import format_of, is_reduced, read_log
 from feasid.logs.stream import first_rows, stream_log
 from feasid.logs.table import standard_table
-from feasid.core.options.complete import complete_options, select_options
-from feasid.core.options.tables import LogOptions, ReadOptions
+from feasid.options.complete import complete_options, select_options
+from feasid.options.tables import LogOptions, ReadOptions
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ class Recording:
         torque : bool or collection of str
             Whether torques are needed, or the names of the joints whose torques are needed.
         **options
-            `feasid.core.options.tables.ReadOptions`.
+            `feasid.options.tables.ReadOptions`.
 
         Returns
         -------
@@ -229,7 +229,7 @@ class Recording:
         torque : bool or collection of str
             Whether torques are needed, or the names of the joints whose torques are needed.
         **options
-            `feasid.core.options.tables.LogOptions`.
+            `feasid.options.tables.LogOptions`.
 
         Returns
         -------
@@ -263,7 +263,7 @@ class Recording:
         torque : bool or collection of str
             Whether torques are needed, or the names of the joints whose torques are needed.
         **options
-            `feasid.core.options.tables.LogOptions`.
+            `feasid.options.tables.LogOptions`.
 
         Returns
         -------

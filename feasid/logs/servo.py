@@ -16,11 +16,11 @@ import numpy as np
 from scipy.signal import lfilter
 
 from feasid.core.arrays import Array, Mask
-from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError, did_you_mean
 from feasid.logs.filters import smooth_and_differentiate
-from feasid.core.options.tables import LAWS, SERVO_TERMS
+from feasid.options.tables import LAWS, SERVO_TERMS
 from feasid.robot.description import Robot
+from feasid.robot.dynamics.regressor import inverse_dynamics
 
 SPEED_CUTOFF, SPEED_SHARE = 60.0, 0.4
 """Low-pass [Hz] of speeds of which limits are a matter, and its share of the sampling rate."""

@@ -15,21 +15,21 @@ from logs import arm_parameters, simulate
 from robots import ARM
 
 import feasid
+from feasid.applications.inspection.file_check import check_file
+from feasid.applications.online.changes import ModelChange
 from feasid.certificate import digest
 from feasid.core.arrays import read_arrays, unpack_archive
 from feasid.core.files import open_for_reading, read_whole
 from feasid.errors import InputError
-from feasid.parameters.feasibility.proof.claim import Certificate
-from feasid.robot.formats.sidecar import sidecar_bytes, sidecar_path
-from feasid.robot.formats.xml import parse_xml
-from feasid.applications.inspection.file_check import check_file
+from feasid.identification.regression.triangle import Reduced
 from feasid.logs.frame import prepare
 from feasid.logs.read import arrays
 from feasid.logs.read.csv import scan_csv
 from feasid.logs.read.formats import read_log
 from feasid.logs.read.messages import top_level_records
-from feasid.applications.online.changes import ModelChange
-from feasid.identification.regression.triangle import Reduced
+from feasid.parameters.feasibility.proof.claim import Certificate
+from feasid.robot.formats.sidecar import sidecar_bytes, sidecar_path
+from feasid.robot.formats.xml import parse_xml
 
 from . import mutators
 from .descriptions import CART, GRIPPER, TWO_LINKS

@@ -8,7 +8,7 @@ import pytest
 
 from feasid.cli import COMMANDS, main
 from feasid.cli.completion import SHELLS, build_full_parser
-from feasid.core.options.tables import FitOptions
+from feasid.options.tables import FitOptions
 
 shtab = pytest.importorskip("shtab")
 

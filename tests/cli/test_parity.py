@@ -6,9 +6,9 @@ import inspect
 import pytest
 
 import feasid
+from feasid.applications.excitation.excite import excite
 from feasid.cli import load_command
 from feasid.cli.options import Parser
-from feasid.applications.excitation.excite import excite
 
 FUNCTIONS = {
     "fit": (feasid.fit,),

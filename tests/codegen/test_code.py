@@ -12,10 +12,10 @@ from pinned import assert_pinned, without_digits
 from robots import random_robot, random_rotation, read_arm
 
 import feasid
+from feasid.datasets import wam
 from feasid.results.codegen.c import CCode
 from feasid.results.codegen.expression import Graph, count_operations
 from feasid.results.codegen.routine import ROUTINES, BaseParameterModel, python_function
-from feasid.datasets import wam
 from feasid.robot.inertia import from_mass_com_inertia
 from feasid.robot.joint_terms import FRICTION
 

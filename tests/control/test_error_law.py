@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from feasid.applications.control.external_torque import (
+from feasid.applications.control.external_torque import alarm_rate
+from feasid.errors import InputError
+from feasid.identification.assessment.contact_errors import (
     SLOW,
     TAIL,
     ErrorLaw,
@@ -17,10 +19,8 @@ from feasid.applications.control.external_torque import (
     _stretch_maxima,
     _tail_ends,
     _widening,
-    alarm_rate,
     observer_errors,
 )
-from feasid.errors import InputError
 from feasid.logs.motion import Run
 
 

@@ -11,12 +11,12 @@ from logs import arm_parameters, simulate, values_for
 from robots import ARM
 
 import feasid
+from feasid.errors import InputError
+from feasid.identification.assessment.contact_errors import GAIN, ErrorLaw, observer_errors
+from feasid.logs.motion import Run
 from feasid.results.codegen.algorithms import Algorithms
 from feasid.results.codegen.expression import Graph
 from feasid.results.codegen.routine import Routine, python_function
-from feasid.applications.control.external_torque import GAIN, ErrorLaw, observer_errors
-from feasid.errors import InputError
-from feasid.logs.motion import Run
 
 RATE = 500.0
 """Of the observer [Hz]."""
@@ -98,7 +98,9 @@ def test_a_wrench_explains_the_torques_through_its_jacobian(fit):
     link = fit.robot.bodies[-1].name
     object.__setattr__(found, "torque", np.array([0.3, -0.2, 0.1]))
     wrench = found.wrench(link)
-    jacobian = feasid.robot.dynamics.floating.frame_jacobian(fit.robot, found.q, link, np.zeros(3))[0]
+    jacobian = feasid.robot.dynamics.floating.frame_jacobian(fit.robot, found.q, link, np.zeros(3))[
+        0
+    ]
     np.testing.assert_allclose(
         jacobian.T @ wrench, jacobian.T @ np.linalg.pinv(jacobian.T) @ found.torque, atol=1e-9
     )

@@ -14,10 +14,10 @@ from faults import KINDS, WHOLE, changed, clean, halves, inject, recorded, resam
 
 import feasid
 from feasid.errors import FeasidError
-from feasid.robot.formats.load import load_robot
 from feasid.logs.checks import findings
 from feasid.logs.frame import prepare
 from feasid.logs.recording import Recording
+from feasid.robot.formats.load import load_robot
 from feasid.robot.inertia import from_mass_com_inertia
 
 pytestmark = pytest.mark.slow  # a minute of simulations and searches

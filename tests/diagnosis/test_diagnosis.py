@@ -16,12 +16,12 @@ from logs import arm_and_log
 import feasid
 from feasid import inverse_dynamics
 from feasid.cli import main
-from feasid.identification.effects.log_findings import check_columns, check_excitation
 from feasid.errors import DescriptionError, InputError
+from feasid.identification.effects.log_findings import check_columns, check_excitation
+from feasid.identification.regression.duplicates import find_leakage
 from feasid.logs.checks.findings import Finding, merge_options, sort_findings
 from feasid.logs.frame import prepare
 from feasid.logs.recording import Recording
-from feasid.identification.regression.duplicates import find_leakage
 from feasid.robot.inertia import from_mass_com_inertia
 
 LOGS = ("kuka_lwr4", "unitree_z1", "simulated")

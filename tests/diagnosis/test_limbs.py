@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 import feasid
-from feasid.robot.dynamics.floating import FloatingMotion, frame_jacobian
-from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.logs.checks.floating import (
     TURNS,
     LimbEquations,
@@ -19,6 +17,8 @@ from feasid.logs.checks.floating import (
     _share_without_contact,
 )
 from feasid.logs.floating import ContactSensor, Imu
+from feasid.robot.dynamics.floating import FloatingMotion, frame_jacobian
+from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.robot.rotations import from_rpy
 
 RATE = 200.0

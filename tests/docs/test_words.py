@@ -9,8 +9,8 @@ from typing import is_typeddict
 import pytest
 
 from feasid.cli import COMMANDS, load_command
-from feasid.core.options import tables
-from feasid.core.options.complete import option_table
+from feasid.options import tables
+from feasid.options.complete import option_table
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]

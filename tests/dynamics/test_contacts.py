@@ -6,6 +6,7 @@ from floating import loaded, random_motion
 from pinocchio_side import PinocchioModel
 
 import feasid
+from feasid.errors import InputError
 from feasid.robot.dynamics.floating import (
     Contact,
     contact_nullspace,
@@ -13,7 +14,6 @@ from feasid.robot.dynamics.floating import (
     floating_motion,
     frame_jacobian,
 )
-from feasid.errors import InputError
 
 EQUAL = 1e-10
 FOOT, POINT = "FL_LOWER_LEG", (0.01, 0.02, -0.16)

@@ -7,8 +7,8 @@ from robots import clear_rank, example_urdfs, random_robot
 
 import feasid
 from feasid.errors import DescriptionError, InputError
-from feasid.parameters.identifiability.base import base_parameters
 from feasid.identification.regression.triangle import Reduced
+from feasid.parameters.identifiability.base import base_parameters
 from feasid.robot.bodies import Body
 from feasid.robot.couplings import Coupling
 

@@ -10,8 +10,8 @@ from robots import relative
 from scipy.spatial.transform import Rotation
 
 import feasid
-from feasid.robot.dynamics.floating import base_rows, floating_motion, imu_motion, rotation_matrices
 from feasid.errors import FeasidError, InputError
+from feasid.robot.dynamics.floating import base_rows, floating_motion, imu_motion, rotation_matrices
 
 EQUAL = 1e-10  # relative; both sides are double precision
 

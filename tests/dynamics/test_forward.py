@@ -9,11 +9,16 @@ from scipy.integrate import solve_ivp
 
 import feasid
 from feasid import Body, Robot
-from feasid.robot.dynamics.forward import Feedback, ForwardModel, _minimise_with_friction, is_dry_friction
 from feasid.errors import InputError
 from feasid.robot import inertia
 from feasid.robot.couplings import Coupling
 from feasid.robot.drives import Drive
+from feasid.robot.dynamics.forward import (
+    Feedback,
+    ForwardModel,
+    _minimise_with_friction,
+    is_dry_friction,
+)
 
 DOF = 3
 ROUNDING = 1e-10

@@ -24,11 +24,11 @@ from robots import clear_rank, singular_values
 from thorough import some
 
 import feasid
-from feasid.robot.dynamics.kinematics import coordinate_map
 from feasid.errors import DescriptionError, InputError
-from feasid.robot.formats.mjcf import compiled
 from feasid.parameters.identifiability.base import base_parameters
 from feasid.robot.couplings import Loop
+from feasid.robot.dynamics.kinematics import coordinate_map
+from feasid.robot.formats.mjcf import compiled
 from feasid.robot.layout import random_configurations
 
 GAP = 1e3  # what makes a rank clear where columns come from differences of MuJoCo's torques

@@ -10,10 +10,10 @@ from thorough import some
 
 import feasid
 from feasid.cli import main
-from feasid.robot.dynamics.floating import contact_free_projector
 from feasid.errors import InputError
-from feasid.logs.floating import Imu
 from feasid.identification.regression.triangle import Reduced
+from feasid.logs.floating import Imu
+from feasid.robot.dynamics.floating import contact_free_projector
 
 pytest.importorskip("mujoco")
 

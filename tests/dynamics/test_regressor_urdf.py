@@ -8,8 +8,8 @@ from pinocchio_side import PinocchioModel
 from robots import RTOL, example_urdfs, relative
 
 import feasid
-from feasid.results.codegen.c import find_compiler
 from feasid.errors import FeasidError
+from feasid.results.codegen.c import find_compiler
 
 pin = pytest.importorskip("pinocchio")
 

@@ -12,8 +12,8 @@ import feasid
 from feasid.errors import InfeasibleConstraintsError, SolverError
 from feasid.identification.estimation import priors, problem
 from feasid.identification.estimation.newton import EntropicProblem
-from feasid.parameters.feasibility.cone import Minimum, optimality_gap
 from feasid.identification.regression.triangle import Reduced
+from feasid.parameters.feasibility.cone import Minimum, optimality_gap
 
 TOO_HEAVY = 1.8
 """Factor on the described inertials: the prior and the log disagree."""

@@ -7,8 +7,8 @@ import pytest
 from robots import ARM
 
 import feasid
-from feasid.errors import InputError
 from feasid.applications.excitation.bounds import resolve_bounds
+from feasid.errors import InputError
 
 inf = np.inf
 

@@ -8,8 +8,8 @@ from robots import ARM
 from scipy.optimize import minimize
 
 import feasid
-from feasid.errors import InputError
 from feasid.applications.excitation.design import random_motion
+from feasid.errors import InputError
 
 FAST = {"rest": False, "starts": 1, "rounds": 0, "harmonics": 2, "time_limit": 300.0}
 """Results do not depend on time: one start and no kicks."""
@@ -361,7 +361,9 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("options", "message"), MISTAKES)
 def test_mistakes_are_named_before_any_search(arm, options, message, monkeypatch):
-    monkeypatch.setattr("feasid.applications.excitation.excite.ParallelSearch", None)  # a search would fail
+    monkeypatch.setattr(
+        "feasid.applications.excitation.excite.ParallelSearch", None
+    )  # a search would fail
     with pytest.raises(feasid.FeasidError, match=f"(?s){message}"):
         feasid.excite(arm, 6.0, **{"acceleration": 12.0, "time_limit": 600.0, **options})
 

@@ -11,8 +11,8 @@ from robots import ARM
 from scipy.interpolate import BPoly
 
 import feasid
-from feasid.cli import main
 from feasid.applications.excitation.bounds import resolve_bounds
+from feasid.cli import main
 from feasid.robot.bodies import Limits
 
 LIMITS = ["--position", "wheel_joint=-1,2", "--velocity", "wheel_joint=3", "--acceleration", "12"]

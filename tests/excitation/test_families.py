@@ -3,8 +3,14 @@
 import numpy as np
 import pytest
 
+from feasid.applications.excitation.basis import (
+    Fourier,
+    SlowedBasis,
+    Splines,
+    constant_coefficients,
+    rest_basis,
+)
 from feasid.datasets import wam
-from feasid.applications.excitation.basis import Fourier, SlowedBasis, Splines, constant_coefficients, rest_basis
 
 PERIOD = 7.0
 FAMILIES = {

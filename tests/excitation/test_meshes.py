@@ -10,7 +10,6 @@ from robots import example_urdfs
 from scipy.spatial import ConvexHull
 
 import feasid
-from feasid.errors import InputError
 from feasid.applications.excitation.bounds import resolve_bounds
 from feasid.applications.excitation.drives import MotionGradient
 from feasid.applications.excitation.regressor_gradient import MotionRegressor
@@ -21,6 +20,7 @@ from feasid.applications.excitation.space import (
     link_frames,
     posture_constraints,
 )
+from feasid.errors import InputError
 from feasid.robot.formats.registry import collision_meshes
 from feasid.robot.formats.shapes import (
     RECORD,

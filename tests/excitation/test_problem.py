@@ -7,8 +7,18 @@ import pytest
 from arms import limits, panda, ur5, ur5_capsules
 
 import feasid
-from feasid.applications.excitation.design import design_setting, make_basis, make_problem, random_motion
-from feasid.applications.excitation.problem import ConditionNumber, LimitBarrier, LogDet, PredictionVariance
+from feasid.applications.excitation.design import (
+    design_setting,
+    make_basis,
+    make_problem,
+    random_motion,
+)
+from feasid.applications.excitation.problem import (
+    ConditionNumber,
+    LimitBarrier,
+    LogDet,
+    PredictionVariance,
+)
 from feasid.applications.excitation.regressor_gradient import MotionRegressor
 from feasid.applications.excitation.space import Capsule, LinkDistance, closest_points
 

@@ -7,10 +7,10 @@ import pytest
 from robots import random_robot, relative
 
 import feasid
-from feasid.datasets import wam
 from feasid.applications.excitation.drives import MotionGradient
 from feasid.applications.excitation.problem import limit_margins, repeat_limits
 from feasid.applications.excitation.regressor_gradient import MotionRegressor
+from feasid.datasets import wam
 from feasid.robot.joint_terms import RIPPLE, TERMS
 
 RTOL = 1e-12  # both sides are double precision over some ten bodies

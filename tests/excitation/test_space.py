@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 import feasid
-from feasid.errors import InputError
 from feasid.applications.excitation.bounds import resolve_bounds
 from feasid.applications.excitation.certificate import certify_motion, value_per_joint
-from feasid.applications.excitation.constraint_check import Margin, largest_feasible_scale, scale_to_limits
+from feasid.applications.excitation.constraint_check import (
+    Margin,
+    largest_feasible_scale,
+    scale_to_limits,
+)
 from feasid.applications.excitation.design import (
     design_setting,
     make_basis,
@@ -21,7 +24,11 @@ from feasid.applications.excitation.design import (
     random_motion,
     task_motions,
 )
-from feasid.applications.excitation.problem import ConditionNumber, PredictionVariance, WeightedObjectives
+from feasid.applications.excitation.problem import (
+    ConditionNumber,
+    PredictionVariance,
+    WeightedObjectives,
+)
 from feasid.applications.excitation.regressor_gradient import MotionRegressor
 from feasid.applications.excitation.search import LIMIT_SHARE, Perturbations
 from feasid.applications.excitation.space import (
@@ -46,6 +53,7 @@ from feasid.applications.excitation.trajectory import (
     largest_values,
     quintic_segments,
 )
+from feasid.errors import InputError
 
 ROUNDING = 1e-12
 SEARCHED = 1e-4

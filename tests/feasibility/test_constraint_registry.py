@@ -4,13 +4,13 @@ import numpy as np
 from feasibility_problems import base_of, random_parameters, random_robot
 
 from feasid import base_parameters, check, fit, inverse_dynamics
+from feasid.identification.regression.triangle import Reduced
+from feasid.options.complete import option_table
+from feasid.options.option import Option
+from feasid.options.tables import BoundOptions, CheckOptions, FitOptions, SetOptions
 from feasid.parameters.feasibility.constraints.affine import Linear
 from feasid.parameters.feasibility.constraints.limits import CONSTRAINTS, AffineConstraints
 from feasid.parameters.feasibility.constraints.sets import feasible_set
-from feasid.core.options.complete import option_table
-from feasid.core.options.option import Option
-from feasid.core.options.tables import BoundOptions, CheckOptions, FitOptions, SetOptions
-from feasid.identification.regression.triangle import Reduced
 from feasid.robot.known import body_index
 
 

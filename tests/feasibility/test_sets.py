@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 import feasid
 from feasid import Body, Robot, Rotor, certificate
-from feasid.applications.archive.members import MODEL_KINDS
 from feasid.core.codec import decode, encode
-from feasid.errors import InputError
 from feasid.core.exact.numbers import printed_decimal
+from feasid.errors import InputError
 from feasid.parameters.feasibility.constraints.affine import Block
 from feasid.parameters.feasibility.constraints.sets import UserConstraints, feasible_set
 from feasid.parameters.feasibility.constraints.units import constraint_units, problem_units
 from feasid.parameters.feasibility.problems import normalise_constraints
 from feasid.parameters.feasibility.proof.question import Question
+from feasid.results.archive.members import MODEL_KINDS
 from feasid.robot import inertia
 
 ROBOT = random_robot(np.random.default_rng(0), 3, drives=True)

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from feasid.certificate import definiteness
-from feasid.errors import SolverError
 from feasid.core.exact.numbers import (
     independent_rows,
     shortest_text,
@@ -19,11 +18,15 @@ from feasid.core.exact.numbers import (
     solve_near,
     solve_square,
 )
+from feasid.errors import SolverError
 from feasid.parameters.feasibility import closest, solve
 from feasid.parameters.feasibility.constraints.sets import feasible_set
 from feasid.parameters.feasibility.constraints.units import problem_units
 from feasid.parameters.feasibility.least_squares import feasible_least_squares
-from feasid.parameters.feasibility.proof.presolve import negative_direction, short_negative_direction
+from feasid.parameters.feasibility.proof.presolve import (
+    negative_direction,
+    short_negative_direction,
+)
 from feasid.parameters.feasibility.reference import reference_model
 from feasid.parameters.feasibility.solve import SolverAnswer, lower_bound
 

@@ -9,13 +9,13 @@ import pytest
 from robots import ARM
 from sdf_files import FRAMES
 
+from feasid.applications.inspection import file_check as reports
+from feasid.applications.inspection.file_check import check_description
+from feasid.applications.inspection.file_correction import correct_file
 from feasid.errors import FeasidError
 from feasid.robot.formats.load import load_robot
 from feasid.robot.formats.registry import read_description
 from feasid.robot.formats.xml import parse_xml
-from feasid.applications.inspection import file_check as reports
-from feasid.applications.inspection.file_check import check_description
-from feasid.applications.inspection.file_correction import correct_file
 
 CALLS = 200_000
 """Function calls that one file may cost, some three times as many as any did (61 578)."""

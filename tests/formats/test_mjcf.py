@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from mjcf_files import FULL, JOINTS, TREE, model, wheel_models, write
 
 from feasid import load_robot
+from feasid.applications.inspection.file_check import check_file
+from feasid.applications.inspection.file_correction import correct_file
 from feasid.cli import main
 from feasid.errors import (
     DescriptionError,
@@ -21,8 +23,6 @@ from feasid.errors import (
 )
 from feasid.robot.formats.terms import EFFECTS
 from feasid.robot.formats.xml import ReadLimits
-from feasid.applications.inspection.file_check import check_file
-from feasid.applications.inspection.file_correction import correct_file
 
 mujoco = pytest.importorskip("mujoco")
 pytestmark = pytest.mark.usefixtures("elsewhere")

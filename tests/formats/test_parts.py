@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 
 import feasid
 from feasid.errors import DescriptionError, InputError
+from feasid.robot.bodies import Body
+from feasid.robot.couplings import Coupling
+from feasid.robot.drives import Drive
 from feasid.robot.formats.build import _join_names
 from feasid.robot.formats.registry import collision_meshes, read_description
 from feasid.robot.formats.rewrite import (
@@ -30,9 +33,6 @@ from feasid.robot.formats.terms import (
     term_notes,
 )
 from feasid.robot.formats.xml import parse_xml
-from feasid.robot.bodies import Body
-from feasid.robot.couplings import Coupling
-from feasid.robot.drives import Drive
 from feasid.robot.rotations import from_rpy
 
 ROUNDING = 1e-12

@@ -18,8 +18,8 @@ from feasid.errors import (
     SecurityError,
     UnsupportedJointError,
 )
-from feasid.robot.formats.xml import ReadLimits, parse_xml
 from feasid.robot import inertia
+from feasid.robot.formats.xml import ReadLimits, parse_xml
 
 RTOL_PIN = 1e-10
 """Lumping adds a few dozen rounded terms; five orders of magnitude above that."""

@@ -304,7 +304,8 @@ def test_command_prints_table_explanation_and_rounding(tmp_path, capsys):
 
 
 def test_identifiability_needs_no_solver_and_no_pandas():
-    code = "import sys, feasid.parameters.identifiability.base; print({'pandas', 'cvxpy'} & {*sys.modules})"
+    module = "feasid.parameters.identifiability.base"
+    code = f"import sys, {module}; print({{'pandas', 'cvxpy'}} & {{*sys.modules}})"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "set()"
 

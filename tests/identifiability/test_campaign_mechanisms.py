@@ -17,10 +17,10 @@ from proof_campaign import mechanism
 from robots import clear_rank, singular_values
 
 import feasid
-from feasid.robot.dynamics.kinematics import coordinate_map
 from feasid.errors import InputError
-from feasid.robot.formats.terms import EFFECTS
 from feasid.parameters.identifiability.base import base_parameters
+from feasid.robot.dynamics.kinematics import coordinate_map
+from feasid.robot.formats.terms import EFFECTS
 from feasid.robot.layout import random_configurations
 
 SAMPLES = 60

@@ -8,7 +8,6 @@ from robots import random_rotation, random_screw
 from scipy.linalg import expm
 
 import feasid
-from feasid.robot.dynamics.spatial import ScrewPose
 from feasid.parameters.identifiability import exact
 from feasid.parameters.identifiability.base import ALONE, base_parameters
 from feasid.parameters.identifiability.frames import motion_transform
@@ -23,6 +22,7 @@ from feasid.parameters.identifiability.invariant_subspaces import (
 )
 from feasid.parameters.identifiability.views import span_dimensions
 from feasid.robot import inertia
+from feasid.robot.dynamics.spatial import ScrewPose
 
 ATOL = 1e-12  # sums of some ten products of numbers of order one
 RANK = 1e-9  # powers of A up to the ninth lose three digits of sixteen

@@ -11,7 +11,11 @@ import feasid
 from feasid.errors import FeasidError, RankError
 from feasid.parameters.identifiability.base import base_parameters
 from feasid.parameters.identifiability.coefficients import Coefficients
-from feasid.parameters.identifiability.sampling import MAX_HIDDEN_TORQUE, MIN_VISIBLE_RATIO, verify_ranks
+from feasid.parameters.identifiability.sampling import (
+    MAX_HIDDEN_TORQUE,
+    MIN_VISIBLE_RATIO,
+    verify_ranks,
+)
 
 ROUNDING = 1e-12  # what remains of Y - Y Pb K in floating point, relative
 

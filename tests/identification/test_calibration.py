@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import feasid
+from feasid.errors import InputError
 from feasid.identification.effects.calibration import is_credible
 from feasid.identification.effects.corrections import LogCorrection
 from feasid.identification.effects.table import Mistake
-from feasid.errors import InputError
 from feasid.robot.joint_terms import FRICTION
 
 pytest.importorskip("mujoco")

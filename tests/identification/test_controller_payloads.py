@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import feasid
-from feasid.errors import InputError
 from feasid.applications.loads.controllers import CONVENTIONS, FRANKA_RATED_PAYLOAD
 from feasid.applications.loads.payload import Payload
+from feasid.errors import InputError
 from feasid.robot import inertia
 from feasid.robot.description import find_link
 

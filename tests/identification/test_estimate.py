@@ -8,20 +8,20 @@ from simulated import Conditions, exact_error, hidden
 from thorough import some
 
 import feasid
+from feasid.errors import InputError
 from feasid.identification.effects.joint_terms import remove_terms
 from feasid.identification.effects.selection import select_terms
-from feasid.errors import InputError
 from feasid.identification.estimation.estimator import Estimator
 from feasid.identification.estimation.newton import DECREMENT
 from feasid.identification.estimation.noise import estimate_noise
 from feasid.identification.estimation.priors import WEIGHT
 from feasid.identification.estimation.problem import Minimiser
-from feasid.parameters.identifiability.base import base_parameters
-from feasid.logs.frame import prepare
-from feasid.core.options.complete import complete_options
-from feasid.core.options.tables import FitOptions
 from feasid.identification.regression.equations import EquationReducer
 from feasid.identification.regression.reduce import restrict_terms
+from feasid.logs.frame import prepare
+from feasid.options.complete import complete_options
+from feasid.options.tables import FitOptions
+from feasid.parameters.identifiability.base import base_parameters
 
 TRANSITION = 0.005
 ROUNDING = 1e-9

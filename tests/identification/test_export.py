@@ -14,10 +14,10 @@ from thorough import some
 
 import feasid
 from feasid import datasets, load_robot
-from feasid.robot.dynamics.regressor import mass_matrix
 from feasid.errors import DescriptionError, InputError, OutputError
 from feasid.results.export.file_terms import friction_as_files_hold
 from feasid.results.export.robot_file import _armature_advice, missing_lines
+from feasid.robot.dynamics.regressor import mass_matrix
 from feasid.robot.formats.sidecar import sidecar_path
 
 RTOL_CLIENT = 1e-6

@@ -10,10 +10,10 @@ from robots import ARM
 from second_checker import holds
 
 import feasid
-from feasid.identification.assessment.compared_errors import held_out_errors
-from feasid.identification.assessment.quality import judge
 from feasid.certificate import exact
 from feasid.errors import CertificateError, UselessFitError
+from feasid.identification.assessment.compared_errors import held_out_errors
+from feasid.identification.assessment.quality import judge
 
 RTOL = 1e-9
 
@@ -115,7 +115,7 @@ def test_every_way_of_writing_hands_on_what_was_told(fit, monkeypatch):
     def ask(*_, **told):
         asked.append(told)
 
-    monkeypatch.setattr("feasid.applications.archive.fit.save", ask)
+    monkeypatch.setattr("feasid.results.archive.fit.save", ask)
     monkeypatch.setattr("feasid.results.report.page.write_report", ask)
     for told in ({}, {"overwrite": True}):
         fit.save("x", **told)

@@ -11,8 +11,8 @@ from logs import log_frame
 import feasid
 from feasid.cli import main
 from feasid.datasets import arm
-from feasid.identification.effects.log_differences import DAILY, LIMIT
 from feasid.errors import InputError
+from feasid.identification.effects.log_differences import DAILY, LIMIT
 
 FIT = {"diagnose": False, "candidates": ()}
 

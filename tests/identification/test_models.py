@@ -8,8 +8,8 @@ import pytest
 from logs import simulate, values_for
 
 import feasid
-from feasid.identification.effects.selection import SelectionEntry
 from feasid.errors import DescriptionError, InputError, OutputError
+from feasid.identification.effects.selection import SelectionEntry
 from feasid.identification.estimation.held_out import RULES
 from feasid.robot.joint_terms import FRICTION
 

@@ -17,8 +17,8 @@ from thorough import some
 
 import feasid
 from feasid.cli import main
-from feasid.errors import InputError, LogError
 from feasid.core.exact.poses import is_possible_inertia
+from feasid.errors import InputError, LogError
 from feasid.robot import inertia
 
 MASS_ERROR = 0.005

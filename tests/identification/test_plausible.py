@@ -6,8 +6,8 @@ from logs import simulate, values_for
 
 import feasid
 from feasid.identification.estimation.bounds import SHAPE_ROOM, plausible_bounds
-from feasid.robot.formats.registry import shape_boxes_by_body
 from feasid.robot import inertia
+from feasid.robot.formats.registry import shape_boxes_by_body
 
 WORDS = ("viscous", "coulomb", "offset")
 SIZE = (0.1, 0.08, 0.4)

@@ -8,8 +8,8 @@ from robots import ARM
 import feasid
 from feasid.errors import InputError
 from feasid.identification.estimation import priors
-from feasid.parameters.feasibility.constraints.units import Units
 from feasid.identification.regression.triangle import Reduced
+from feasid.parameters.feasibility.constraints.units import Units
 
 STRONG = 1e3
 FEW = 60

@@ -12,6 +12,9 @@ from logs import arm_and_log
 from thorough import some
 
 import feasid
+from feasid.cli import main
+from feasid.cli.fit import EXIT_USELESS
+from feasid.core.notes import Note
 from feasid.identification.assessment.checks import (
     CARE,
     CHECKS,
@@ -23,18 +26,19 @@ from feasid.identification.assessment.checks import (
     YES,
     check,
 )
-from feasid.identification.assessment.compared_errors import ComparedErrors, fit_joint_terms, held_out_errors
+from feasid.identification.assessment.compared_errors import (
+    ComparedErrors,
+    fit_joint_terms,
+    held_out_errors,
+)
 from feasid.identification.assessment.evidence import GravityComparison
 from feasid.identification.assessment.quality import STRUCTURED, judge, remarks
 from feasid.identification.assessment.residuals import Structure
-from feasid.cli import main
-from feasid.cli.fit import EXIT_USELESS
-from feasid.core.notes import Note
 from feasid.identification.estimation.estimator import Estimator
 from feasid.identification.estimation.noise import estimate_noise
+from feasid.identification.regression.triangle import relative_errors
 from feasid.parameters.feasibility.constraints.sets import feasible_set
 from feasid.parameters.identifiability.base import base_parameters
-from feasid.identification.regression.triangle import relative_errors
 
 
 def compared(factors, load=0.0, load_share=0.0, likeness=0.99, placeholder=False, difference=None):

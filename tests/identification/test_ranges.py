@@ -11,14 +11,14 @@ from logs import arm_parameters, simulate, values_for, with_terms
 from robots import ARM
 
 import feasid
-from feasid.identification.assessment.residuals import Structure
 from feasid.certificate import digest
 from feasid.cli import main
 from feasid.errors import CertificateError, InputError, SolverError
+from feasid.identification.assessment.residuals import Structure
+from feasid.identification.uncertainty.ranges import find_ranges, linear_form, systematic_notes
 from feasid.parameters.feasibility.proof.optimality import RangeEndProver
 from feasid.parameters.feasibility.region import RELATIVE_GAP
 from feasid.robot.inertia import pseudo_inertia
-from feasid.identification.uncertainty.ranges import find_ranges, linear_form, systematic_notes
 
 SOLVED = 1e-4
 """Share of a range within which CVXPY's optimum is trusted: its own tolerances at these scales."""

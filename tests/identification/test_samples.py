@@ -10,10 +10,10 @@ from scipy.stats import halfnorm
 import feasid
 from feasid.cli import main
 from feasid.errors import InputError, OutputError
-from feasid.parameters.feasibility.constraints.sets import feasible_set
-from feasid.robot import inertia
 from feasid.identification.uncertainty import posterior
 from feasid.identification.uncertainty.posterior import Density, Posterior, invert_matrices
+from feasid.parameters.feasibility.constraints.sets import feasible_set
+from feasid.robot import inertia
 
 DEVIATIONS = 4.0
 """Standard errors of a mean within which it counts as right; 1 in 16 000 by chance."""

@@ -17,8 +17,6 @@ from robots import ARM, read_arm
 from written import changed_archive, model_of_archive
 
 import feasid
-from feasid.applications.archive.fit import VERSION
-from feasid.applications.archive.members import ROBOT_KINDS
 from feasid.cli import main
 from feasid.cli.output import SCHEMA
 from feasid.core.arrays import MEANING, DamagedError
@@ -26,6 +24,8 @@ from feasid.core.codec import decode, encode
 from feasid.core.display import HEIGHT
 from feasid.errors import InputError, LimitError, OutputError
 from feasid.parameters.feasibility.constraints.sets import feasible_set
+from feasid.results.archive.fit import VERSION
+from feasid.results.archive.members import ROBOT_KINDS
 
 RTOL = 1e-9
 """The same numbers, written as shortest decimals and read back; sums in another order."""
@@ -192,7 +192,7 @@ def test_damaged_newer_and_foreign_files_are_named(folder, fit, tmp_path):
         fit.save(source)
     big = changed_archive(source, tmp_path / "big.feasid", description=b"0" * 1000)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("feasid.applications.archive.members.MAX_UNPACKED_BYTES", 1000)
+        patch.setattr("feasid.results.archive.members.MAX_UNPACKED_BYTES", 1000)
         with pytest.raises(LimitError, match="limit of 1000"):
             feasid.load(big)
 

@@ -25,10 +25,10 @@ from worlds.servos import (
 import feasid
 from feasid.cli import main
 from feasid.errors import InputError, LogError, NotEnoughDataError
+from feasid.identification.servos.prior import describe_factors
+from feasid.logs.servo import Servo, command_rates, delay_commands
 from feasid.robot.formats.description import Extras, JointServo
 from feasid.robot.formats.write import write
-from feasid.logs.servo import Servo, command_rates, delay_commands
-from feasid.identification.servos.prior import describe_factors
 
 QUICK = {
     "diagnose": False,

@@ -11,9 +11,14 @@ from scipy.signal import butter, sosfiltfilt
 from thorough import some
 
 import feasid
-from feasid.identification.assessment.simulation import CANNOT_TELL, MAX_STEP, WORSE, robot_as_described
-from feasid.robot.dynamics.forward import Feedback, ForwardModel
 from feasid.errors import InputError, LogError, NotEnoughDataError
+from feasid.identification.assessment.simulation import (
+    CANNOT_TELL,
+    MAX_STEP,
+    WORSE,
+    robot_as_described,
+)
+from feasid.robot.dynamics.forward import Feedback, ForwardModel
 
 mujoco = pytest.importorskip("mujoco")
 

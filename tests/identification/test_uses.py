@@ -7,8 +7,8 @@ from thorough import some
 
 import feasid
 from benchmarks.verdict import MISTAKES, RIGHT, WRONG, predicted_torque, simulated
-from feasid.identification.assessment.checks import FEED_FORWARD, GRADED, GRAVITY, NO, YES
 from feasid.errors import UselessFitError
+from feasid.identification.assessment.checks import FEED_FORWARD, GRADED, GRAVITY, NO, YES
 
 QUICK = {"diagnose": False, "calibration": None, "candidates": ()}
 """Options without searches: grades come from the evidence alone."""

@@ -13,9 +13,9 @@ from thorough import some
 
 import feasid
 from feasid import datasets
-from feasid.robot.dynamics.regressor import mass_matrix
 from feasid.core.exact.poses import is_possible_inertia
 from feasid.results.export.file_terms import fit_without_added_springs, friction_as_files_hold
+from feasid.robot.dynamics.regressor import mass_matrix
 
 LOGS = some(
     ["kuka_lwr4", "unitree_z1", "staubli_tx40", "kinova_gen3", "double_pendulum"],

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from feasid.robot.formats.registry import read_description
-from feasid.robot.formats.xml import parse_xml
 from feasid.applications.inspection.causes import causes
 from feasid.applications.inspection.judge import judge_link
 from feasid.robot import inertia
+from feasid.robot.formats.registry import read_description
+from feasid.robot.formats.xml import parse_xml
 from feasid.robot.rotations import from_rpy
 
 LINK = """<robot name="r"><link name="a"><inertial><origin xyz="{com}"/><mass value="{mass!r}"/>

@@ -17,14 +17,14 @@ from robots import ARM, example_urdfs, replaced, without_geometry
 
 import feasid
 from feasid import load_robot
-from feasid.cli import main
-from feasid.errors import FeasidError, InputError
-from feasid.robot.formats.registry import read_description
-from feasid.robot.formats.xml import parse_xml
 from feasid.applications.inspection.file_check import check_description, check_file
 from feasid.applications.inspection.judge import judge_link
 from feasid.applications.inspection.whole_robot import check_whole_robot_of_file
+from feasid.cli import main
+from feasid.errors import FeasidError, InputError
 from feasid.robot import inertia
+from feasid.robot.formats.registry import read_description
+from feasid.robot.formats.xml import parse_xml
 
 PLATE = '<inertia ixx="0.0002" ixy="0" ixz="0" iyy="0.0002" iyz="0" izz="0.0003"/>'
 ROD = '<inertia ixx="0.001" ixy="0" ixz="0" iyy="0.001" iyz="0" izz="0.0001"/>'

@@ -10,10 +10,10 @@ from robots import ARM, replaced
 
 import feasid
 from feasid import load_robot
+from feasid.applications.inspection.comparison import compare, compare_robots
 from feasid.cli import main
 from feasid.errors import InputError
 from feasid.parameters.identifiability.base import base_parameters
-from feasid.applications.inspection.comparison import compare, compare_robots
 
 WHEEL = """<link name="wheel"><inertial><mass value="0.4"/>
   <inertia ixx="0.02" ixy="0" ixz="0" iyy="0.03" iyz="0" izz="0.04"/></inertial></link>"""

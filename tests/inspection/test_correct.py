@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from robots import ARM, example_urdfs, without_geometry
 
 import feasid
-from feasid.cli import main
-from feasid.errors import FeasidError, InputError, OutputError
-from feasid.core.exact.poses import is_possible_inertia
 from feasid.applications.inspection.file_check import check_file
 from feasid.applications.inspection.file_correction import FILL_MASS, FILL_RADIUS, correct_file
 from feasid.applications.inspection.judge import MARGIN, METRICS, check_distance, closest_inertia
+from feasid.cli import main
+from feasid.core.exact.poses import is_possible_inertia
+from feasid.errors import FeasidError, InputError, OutputError
 from feasid.robot import inertia
 
 ROD = '<inertia ixx="0.001" ixy="0" ixz="0" iyy="0.001" iyz="0" izz="0.0001"/>'

@@ -8,10 +8,10 @@ import re
 import pytest
 from pinned import assert_pinned
 
-from feasid.robot.formats.registry import read_description
-from feasid.robot.formats.xml import parse_xml
 from feasid.applications.inspection.causes import _SIDES, causes, twin_name
 from feasid.applications.inspection.judge import judge_link
+from feasid.robot.formats.registry import read_description
+from feasid.robot.formats.xml import parse_xml
 
 SIX = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 CUBE = 'box size="1 1 1"'

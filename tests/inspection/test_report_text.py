@@ -9,10 +9,12 @@ from pinned import assert_pinned
 from robots import ARM, replaced
 
 import feasid
-from feasid.errors import InputError, OutputError
-from feasid.robot.formats.registry import read_description
-from feasid.robot.formats.xml import parse_xml
-from feasid.applications.inspection.file_check import check_file, finding_of_error, findings, report_lines
+from feasid.applications.inspection.file_check import (
+    check_file,
+    finding_of_error,
+    findings,
+    report_lines,
+)
 from feasid.applications.inspection.file_correction import _verify
 from feasid.applications.inspection.judge import (
     LinkVerdict,
@@ -22,6 +24,9 @@ from feasid.applications.inspection.judge import (
     judge_link,
 )
 from feasid.applications.inspection.whole_robot import MassMatrix, WholeRobotVerdict
+from feasid.errors import InputError, OutputError
+from feasid.robot.formats.registry import read_description
+from feasid.robot.formats.xml import parse_xml
 
 
 def moments(xx, xy, xz, yy, yz, zz):

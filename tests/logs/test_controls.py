@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import feasid
-from feasid.identification.effects.log_findings import check_columns
 from feasid.errors import DescriptionError, LogError
+from feasid.identification.effects.log_findings import check_columns
 
 pytest.importorskip("mujoco")
 

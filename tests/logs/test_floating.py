@@ -7,9 +7,9 @@ from robots import example_urdfs
 from scipy.spatial.transform import Rotation
 
 import feasid
-from feasid.robot.dynamics.floating import base_rows
 from feasid.errors import InputError, LogError
 from feasid.logs.floating import ContactSensor, Imu, floating_log
+from feasid.robot.dynamics.floating import base_rows
 
 CUTOFF = 40.0
 SMOOTHED = 2e-3  # relative: motions of 2 Hz through filters and differences at 500 Hz

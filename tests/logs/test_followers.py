@@ -7,9 +7,9 @@ from closed import FIVE_BAR, GRIPPER
 
 import feasid
 import feasid.robot.couplings
-from feasid.robot.dynamics.kinematics import coordinate_map
 from feasid.errors import LogError
 from feasid.logs.raw import read_raw
+from feasid.robot.dynamics.kinematics import coordinate_map
 
 
 def log_of(robot, count=300, amplitude=0.15):

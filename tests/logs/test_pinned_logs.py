@@ -7,8 +7,8 @@ from floating import FOOT, LEVER, smooth_log
 from logs import arm_log
 from pinned import assert_pinned
 
-from feasid.identification.effects.log_findings import check_columns
 from feasid.errors import FeasidError
+from feasid.identification.effects.log_findings import check_columns
 from feasid.logs.filters import choose_cutoff
 from feasid.logs.floating import Imu, floating_log
 from feasid.logs.recording import Recording

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from feasid.core.options import forms
-from feasid.core.options.forms import Form, is_row, is_table
+from feasid.options import forms
+from feasid.options.forms import Form, is_row, is_table
 
 VALUES = {
     "None": None, "True": True, "0": 0, "-1.0": -1.0, "1.5": 1.5, "numpy 2": np.int64(2),

@@ -11,17 +11,16 @@ import feasid
 from feasid.cli import main
 from feasid.cli.options import argument_name
 from feasid.errors import FeasidError, InputError
-from feasid.parameters.feasibility.check import check as check_parameters
-from feasid.core.options import forms, tables
-from feasid.core.options.complete import (
+from feasid.options import forms, tables
+from feasid.options.complete import (
     check_options,
     complete_options,
     document_options,
     option_table,
     select_options,
 )
-from feasid.core.options.option import Option
-from feasid.core.options.tables import (
+from feasid.options.option import Option
+from feasid.options.tables import (
     BoundOptions,
     CheckOptions,
     CommandOptions,
@@ -32,6 +31,7 @@ from feasid.core.options.tables import (
     ReduceOptions,
     SetOptions,
 )
+from feasid.parameters.feasibility.check import check as check_parameters
 
 FIT = option_table(FitOptions)
 

@@ -8,9 +8,9 @@ import pytest
 import feasid
 from feasid import base_parameters, regressor
 from feasid.datasets import wam
+from feasid.identification.regression.triangle import Reduced
 from feasid.parameters.feasibility.constraints.sets import feasible_set
 from feasid.parameters.feasibility.least_squares import feasible_least_squares
-from feasid.identification.regression.triangle import Reduced
 
 EPSILON = 1e-6
 """The paper's margin on D(delta), Section 5."""

@@ -13,11 +13,11 @@ from simulated import hidden
 import feasid
 from feasid.datasets import wam
 from feasid.identification.estimation.noise import least_squares
-from feasid.parameters.identifiability.base import base_parameters
-from feasid.logs.frame import prepare
 from feasid.identification.regression.equations import EquationReducer, GaussianLowPass
 from feasid.identification.regression.folds import LAGS, StrataBuilder
 from feasid.identification.regression.triangle import Reduced
+from feasid.logs.frame import prepare
+from feasid.parameters.identifiability.base import base_parameters
 
 ROUNDING = 1e-9  # of the largest entry, after some hundred Householder updates
 THINNED = 2e-5  # of the base parameters, a hundredth of their deviations

@@ -15,10 +15,10 @@ from robots import read_arm
 import feasid
 from feasid.cli import main
 from feasid.errors import InputError, LogError, NotEnoughDataError
-from feasid.logs.stream import stream_log
 from feasid.identification.regression import parallel as fleet
 from feasid.identification.regression.parallel import reduce_motions
 from feasid.identification.regression.triangle import Reduced
+from feasid.logs.stream import stream_log
 
 pytest.importorskip("pyarrow")
 

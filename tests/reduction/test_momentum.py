@@ -7,8 +7,8 @@ from robots import read_arm
 
 import feasid
 from feasid.errors import InputError, NotEnoughDataError
-from feasid.logs.frame import prepare
 from feasid.identification.regression.momentum import reduce_momentum
+from feasid.logs.frame import prepare
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ from robots import ARM, clear_rank, random_robot, singular_values
 
 import feasid
 from feasid.errors import InputError
-from feasid.robot.formats.load import load_robot
 from feasid.parameters.identifiability.base import base_parameters
 from feasid.robot.bodies import Body
+from feasid.robot.formats.load import load_robot
 from feasid.robot.known import Unknowns, eliminate, equalities
 
 

@@ -10,16 +10,16 @@ import pytest
 
 import feasid
 from feasid import certificate
+from feasid.applications.excitation.drives import DriveColumns, DriveSignals, MotionGradient
+from feasid.errors import DescriptionError, InputError
+from feasid.options.complete import option_table
+from feasid.options.tables import FitOptions
+from feasid.parameters.feasibility.constraints.sets import feasible_set
 from feasid.results.codegen.c import compile_routines
 from feasid.results.codegen.routine import BaseParameterModel, python_function
 from feasid.robot.dynamics.newton_euler import drive_energy
-from feasid.errors import DescriptionError, InputError
-from feasid.applications.excitation.drives import DriveColumns, DriveSignals, MotionGradient
-from feasid.parameters.feasibility.constraints.sets import feasible_set
 from feasid.robot.formats.registry import FORMATS
 from feasid.robot.formats.terms import sum_drives
-from feasid.core.options.complete import option_table
-from feasid.core.options.tables import FitOptions
 from feasid.robot.joint_terms import (
     DRIVE_SYMBOLS,
     FREE_FEATURES,

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from robots import ARM, read_arm
 
 import feasid
-from feasid.results.codegen.c import escape_comment, find_compiler
 from feasid.errors import InputError
+from feasid.results.codegen.c import escape_comment, find_compiler
 
 HOSTILE = [
     "*\\ int x; /*",

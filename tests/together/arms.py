@@ -18,8 +18,8 @@ from scipy.spatial.transform import Rotation
 from simulated import wrong_body
 
 import feasid
-from feasid.robot.dynamics.floating import frame_jacobian
 from feasid.robot import inertia
+from feasid.robot.dynamics.floating import frame_jacobian
 
 RATE, SECONDS, TEST_SECONDS = 200.0, 20.0, 10.0
 """Of a log [Hz, s], and the length of the motion that it is judged on."""

@@ -1,6 +1,6 @@
 """Every option of a fit is about the model, about the signals or about rows: one place each."""
 
-from feasid.core.options.tables import FitOptions
+from feasid.options.tables import FitOptions
 
 ASSIGNED = {
     "estimator": {  # about the model: which parameters, which of them are possible, how weighed

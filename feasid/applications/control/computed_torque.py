@@ -13,11 +13,11 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from feasid.results.codegen.compiled import CompiledDynamics
 from feasid.core.arguments import Measured, Vector, checked
 from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.parameters.identifiability.base import BaseParameters, base_parameters
+from feasid.results.codegen.compiled import CompiledDynamics
 from feasid.robot.description import Robot
 
 

@@ -1,9 +1,9 @@
 """Problems of a log, by a fit of it: corrected errors, features that the model lacks, and contacts.
 
-The log's columns and large errors come first (`feasid.identification.effects.log_check`). The log is fitted with
-the options that they propose; the table of the fit's search (`feasid.identification.effects.selection`) holds the
-errors that it corrected and what it only reports. An option is proposed only if the fit with it
-predicts held-out segments better.
+The log's columns and large errors come first (`feasid.identification.effects.log_check`). The log
+is fitted with the options that they propose; the table of the fit's search
+(`feasid.identification.effects.selection`) holds the errors that it corrected and what it only
+reports. An option is proposed only if the fit with it predicts held-out segments better.
 """
 
 from __future__ import annotations
@@ -16,29 +16,33 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from feasid.identification.assessment.checks import unexplained_joints
-from feasid.identification.assessment.quality import joints_that_follow
 from feasid.core.arguments import checked
 from feasid.core.threads import one_thread
+from feasid.errors import FeasidError
+from feasid.identification.assessment.checks import unexplained_joints
+from feasid.identification.assessment.quality import joints_that_follow
 from feasid.identification.effects.corrected_log import CorrectedLog, UncorrectedLog
 from feasid.identification.effects.corrections import NOTHING
-from feasid.identification.effects.log_check import AdviceSearch, LogCheck, check_log, confirm_advice
+from feasid.identification.effects.log_check import (
+    AdviceSearch,
+    LogCheck,
+    check_log,
+    confirm_advice,
+)
 from feasid.identification.effects.log_findings import check_excitation
 from feasid.identification.effects.search import SIMPLE, EffectSearch
 from feasid.identification.effects.table import EFFECTS, Mistake
-from feasid.errors import FeasidError
 from feasid.identification.estimation.held_out import RULES
-from feasid.robot.formats.fit_robot import resolve_robot, with_shared_motors
-from feasid.identification.fit import fit
-from feasid.identification.result import Fit
+from feasid.identification.regression.reduce import Log, complete_filter_options, open_sources
 from feasid.logs.checks.findings import Diagnosis, Finding, sort_findings
 from feasid.logs.floating import robot_floats
 from feasid.logs.motion import Rows, Run, excluded_blocks
 from feasid.logs.recording import Recording
-from feasid.core.options.complete import check_options, document_options, select_options
-from feasid.core.options.tables import DiagnoseOptions, LogOptions
-from feasid.identification.regression.reduce import Log, complete_filter_options, open_sources
+from feasid.options.complete import check_options, document_options, select_options
+from feasid.options.tables import DiagnoseOptions, LogOptions
+from feasid.results.fit import Fit, fit
 from feasid.robot.description import Robot
+from feasid.robot.formats.fit_robot import resolve_robot, with_shared_motors
 
 LOWER = 0.5
 """Share of the equations' cut-off that is tried where positions are coarse: the squared noise of

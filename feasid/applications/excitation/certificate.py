@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from feasid.applications.excitation.constraint_check import Margin
+from feasid.applications.excitation.problem import add_gain_columns
 from feasid.core.arguments import as_numbers
 from feasid.core.arrays import Array
 from feasid.core.threads import one_thread
-from feasid.robot.dynamics.regressor import regressor
 from feasid.errors import InputError
-from feasid.applications.excitation.constraint_check import Margin
-from feasid.applications.excitation.problem import add_gain_columns
 from feasid.robot.description import Robot
+from feasid.robot.dynamics.regressor import regressor
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,9 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from feasid.core.arguments import checked_methods
-from feasid.core.arrays import Array
-from feasid.errors import InputError
 from feasid.applications.excitation.basis import times_within_period
 from feasid.applications.excitation.bounds import Bounds
 from feasid.applications.excitation.problem import (
@@ -24,6 +21,9 @@ from feasid.applications.excitation.problem import (
     repeat_limits,
 )
 from feasid.applications.excitation.regressor_gradient import MotionRegressor
+from feasid.core.arguments import checked_methods
+from feasid.core.arrays import Array
+from feasid.errors import InputError
 
 CHECK_REFINEMENT = 20
 """Motions are checked at this many times between any two at which they were designed."""
@@ -164,8 +164,8 @@ class ExcitationProblem:
         ----------
         z : array_like, shape (size,)
         weight, reach : float
-            See `feasid.applications.excitation.problem.LimitBarrier`; the search goes from 0.1, 0.05 to
-            1e-4, 1e-5.
+            See `feasid.applications.excitation.problem.LimitBarrier`; the search goes from 0.1,
+            0.05 to 1e-4, 1e-5.
 
         Returns
         -------

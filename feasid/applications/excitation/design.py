@@ -9,9 +9,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from feasid.core.arrays import Array
-from feasid.errors import InputError, did_you_mean
-from feasid.applications.excitation.basis import Basis, Fourier, SlowedBasis, Splines, times_within_period
+from feasid.applications.excitation.basis import (
+    Basis,
+    Fourier,
+    SlowedBasis,
+    Splines,
+    times_within_period,
+)
 from feasid.applications.excitation.bounds import Bounds, resolve_bounds
 from feasid.applications.excitation.certificate import weighted_regressor
 from feasid.applications.excitation.constraint_check import largest_feasible_scale, scale_to_limits
@@ -29,11 +33,13 @@ from feasid.applications.excitation.regressor_gradient import MotionRegressor
 from feasid.applications.excitation.search import Family
 from feasid.applications.excitation.space import find_rest_posture, posture_constraints
 from feasid.applications.excitation.trajectory import Trajectory, sample_times
-from feasid.robot.formats.fit_robot import with_fit_terms
-from feasid.parameters.identifiability.base import BaseParameters, base_parameters
+from feasid.core.arrays import Array
+from feasid.errors import InputError, did_you_mean
 from feasid.identification.regression.reduce import restrict_terms
 from feasid.identification.regression.triangle import Reduced, fingerprint_of
+from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.robot.description import Robot
+from feasid.robot.formats.fit_robot import with_fit_terms
 
 Given: TypeAlias = Reduced | Trajectory | Sequence[Reduced | Trajectory] | None
 

@@ -9,10 +9,6 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from feasid.core.arguments import Count, Natural, NonNegative, Positive, Rate, checked, number
-from feasid.core.arrays import Array
-from feasid.core.threads import one_thread
-from feasid.errors import ExcitationError
 from feasid.applications.excitation.certificate import certify_motion, value_per_joint
 from feasid.applications.excitation.constraint_check import (
     ExcitationProblem,
@@ -45,6 +41,10 @@ from feasid.applications.excitation.parallel_search import (
 from feasid.applications.excitation.problem import Problem
 from feasid.applications.excitation.search import Family, Progress, SearchClock
 from feasid.applications.excitation.trajectory import Trajectory, sample_times
+from feasid.core.arguments import Count, Natural, NonNegative, Positive, Rate, checked, number
+from feasid.core.arrays import Array
+from feasid.core.threads import one_thread
+from feasid.errors import ExcitationError
 from feasid.robot.description import Robot
 
 

@@ -1,8 +1,9 @@
 """Several searches with different random numbers, one per process.
 
 The caller's process makes the first search, where it reports progress and may be interrupted;
-others are plain Python processes (`feasid.identification.regression.parallel`), so that a script needs no
-``if __name__ == "__main__"``. The result of a process that died is lost, and a note reports it.
+others are plain Python processes (`feasid.identification.regression.parallel`), so that a script
+needs no ``if __name__ == "__main__"``. The result of a process that died is lost, and a note
+reports it.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from threading import Thread
 
 import numpy as np
 
-from feasid.core.arrays import Array
-from feasid.core.threads import one_thread
 from feasid.applications.excitation.design import random_motion
 from feasid.applications.excitation.problem import Problem
 from feasid.applications.excitation.search import Family, Progress, Search, SearchClock
+from feasid.core.arrays import Array
+from feasid.core.threads import one_thread
 from feasid.identification.regression.parallel import start_worker
 
 PROCESS_GRACE = 60.0

@@ -15,11 +15,16 @@ from typing import Protocol
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from feasid.core.arrays import Array, Mask
-from feasid.applications.excitation.basis import Basis, constant_coefficients, rest_basis, times_within_period
+from feasid.applications.excitation.basis import (
+    Basis,
+    constant_coefficients,
+    rest_basis,
+    times_within_period,
+)
 from feasid.applications.excitation.bounds import Bounds
 from feasid.applications.excitation.drives import MotionGradient, Places
 from feasid.applications.excitation.regressor_gradient import MotionRegressor, RegressorEvaluation
+from feasid.core.arrays import Array, Mask
 
 MIN_RELATIVE_EIGENVALUE = 1e-15
 """Eigenvalues below this share of the largest are rounding: directions that the motion does not

@@ -29,11 +29,11 @@ from functools import cached_property
 
 import numpy as np
 
-from feasid.core.arrays import Array
-from feasid.robot.dynamics.kinematics import Node, nodes
-from feasid.errors import InputError, UnsupportedJointError
 from feasid.applications.excitation.drives import DriveColumns, DriveSignals, MotionGradient, Places
+from feasid.core.arrays import Array
+from feasid.errors import InputError, UnsupportedJointError
 from feasid.robot.description import Robot
+from feasid.robot.dynamics.kinematics import Node, nodes
 from feasid.robot.inertia import UPPER
 
 

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
-from feasid.core.arrays import Array
 from feasid.applications.excitation.problem import LimitBarrier, Objective, Problem
+from feasid.core.arrays import Array
 
 Draw = Callable[[np.random.Generator], Array]
 """A random start from a generator."""

@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from feasid.core.arrays import Array
-from feasid.errors import InputError, did_you_mean
 from feasid.applications.excitation.bounds import Bounds
 from feasid.applications.excitation.drives import MotionGradient, Places
 from feasid.applications.excitation.problem import MarginPullback, PostureConstraint, limit_margins
@@ -26,10 +24,17 @@ from feasid.applications.excitation.regressor_gradient import (
     cross,
     dot_product,
 )
-from feasid.robot.formats.registry import collision_meshes, collision_shapes
-from feasid.robot.formats.shapes import Polytope, enclosing_capsule, enclosing_polytope, hull_corners
+from feasid.core.arrays import Array
+from feasid.errors import InputError, did_you_mean
 from feasid.robot.bodies import Member
 from feasid.robot.description import Robot
+from feasid.robot.formats.registry import collision_meshes, collision_shapes
+from feasid.robot.formats.shapes import (
+    Polytope,
+    enclosing_capsule,
+    enclosing_polytope,
+    hull_corners,
+)
 
 CONTAINMENT_TOLERANCE = 1e-9
 """A capsule within another of the same body up to this [m] is left out."""

@@ -17,20 +17,20 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from feasid.core.arguments import Rate, array, checked_methods, number
-from feasid.core.arrays import Array, require_finite
-from feasid.core.display import Display, Displayed, Measure
-from feasid.core.files import document_output, write_atomically
-from feasid.core.text import escape_controls, quote
-from feasid.robot.dynamics.regressor import inverse_dynamics
-from feasid.errors import InputError, missing_extra
 from feasid.applications.excitation.basis import Basis
 from feasid.applications.excitation.bounds import Bounds
 from feasid.applications.excitation.certificate import ExcitationCertificate
 from feasid.applications.excitation.constraint_check import smallest_margins_of_motion
 from feasid.applications.excitation.problem import PostureConstraint
 from feasid.applications.excitation.regressor_gradient import MotionRegressor
+from feasid.core.arguments import Rate, array, checked_methods, number
+from feasid.core.arrays import Array, require_finite
+from feasid.core.display import Display, Displayed, Measure
+from feasid.core.files import document_output, write_atomically
+from feasid.core.text import escape_controls, quote
+from feasid.errors import InputError, missing_extra
 from feasid.robot.description import Robot
+from feasid.robot.dynamics.regressor import inverse_dynamics
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,6 +9,15 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from feasid.applications.fleet.page import draw, page
+from feasid.applications.fleet.record import save
+from feasid.applications.fleet.type_model import (
+    TypeEquations,
+    TypeModel,
+    description_prior,
+    deviation_of,
+    find_type,
+)
 from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
@@ -18,20 +27,11 @@ from feasid.core.threads import one_thread
 from feasid.errors import FeasidError, InputError, NotEnoughDataError
 from feasid.identification.estimation.noise import Noise
 from feasid.identification.estimation.priors import GaussianPrior
-from feasid.applications.fleet.page import draw, page
-from feasid.applications.fleet.type_model import (
-    TypeEquations,
-    TypeModel,
-    description_prior,
-    deviation_of,
-    find_type,
-)
-from feasid.robot.formats.fit_robot import resolve_robot
-from feasid.identification.fit import fit
-from feasid.identification.result import Fit
-from feasid.core.options.tables import FitOptions
 from feasid.identification.regression.triangle import Reduced
+from feasid.options.tables import FitOptions
+from feasid.results.fit import Fit, fit
 from feasid.robot.description import Robot
+from feasid.robot.formats.fit_robot import resolve_robot
 from feasid.robot.joint_terms import FRICTION
 
 if TYPE_CHECKING:
@@ -95,8 +95,6 @@ class Fleet(Displayed):
     @document_output
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Save the type and the table, without fits, in a small file that `feasid.load` reads."""
-        from feasid.applications.archive.fleet import save
-
         save(self, path, overwrite=overwrite)
 
     def plot(self) -> Figure:

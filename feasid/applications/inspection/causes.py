@@ -1,7 +1,7 @@
 """Why a link looks wrong: the mistakes that people make, each named with its evidence.
 
-These are hints in floating point; the exact verdicts are those of `feasid.applications.inspection.judge`. A
-hint is given only with numbers that speak for it.
+These are hints in floating point; the exact verdicts are those of
+`feasid.applications.inspection.judge`. A hint is given only with numbers that speak for it.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from feasid.applications.inspection.judge import FEASIBLE, INFEASIBLE, LinkVerdict
 from feasid.core.arrays import Array
 from feasid.core.exact.poses import is_possible_inertia
+from feasid.robot import inertia
 from feasid.robot.formats.description import MOMENTS, Description, Link
 from feasid.robot.formats.shapes import Shape, bounding_box, farthest_distance
-from feasid.applications.inspection.judge import FEASIBLE, INFEASIBLE, LinkVerdict
-from feasid.robot import inertia
 
 DENSITIES = (50.0, 25_000.0)
 """Plausible mean densities of a link [kg/m^3]: from hollow shells to tungsten."""

@@ -6,19 +6,19 @@ import os
 from collections.abc import Collection, Iterable
 from typing import Any, Literal, overload
 
+from feasid.applications.inspection.file_check import FileCheck, check_file
+from feasid.applications.inspection.file_correction import FileCorrection, correct_file
 from feasid.core.arguments import checked
 from feasid.core.files import check_writable
 from feasid.errors import InputError
+from feasid.options.complete import document_options
+from feasid.options.tables import CorrectOptions
 from feasid.parameters.feasibility.check import Verdict
 from feasid.parameters.feasibility.check import check as check_parameters
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet
 from feasid.parameters.feasibility.correct import Correction
 from feasid.parameters.feasibility.correct import correct as correct_parameters
 from feasid.robot.formats.load import load_robot
-from feasid.applications.inspection.file_check import FileCheck, check_file
-from feasid.applications.inspection.file_correction import FileCorrection, correct_file
-from feasid.core.options.complete import document_options
-from feasid.core.options.tables import CorrectOptions
 
 
 @overload
@@ -40,7 +40,8 @@ def check(
     subject : path, Robot, Fit, or array_like of shape (nb,)
         For a file, every link is checked from its own decimals, as ``feasid check`` does, and the
         result is a `FileCheck`. For a robot (its moving bodies), a fit (its parameters) or an array
-        (base parameters of `base`) the result is a `Verdict`, see `feasid.parameters.feasibility.check.check`.
+        (base parameters of `base`) the result is a `Verdict`, see
+        `feasid.parameters.feasibility.check.check`.
     base : BaseParameters, optional
         The base parameters that the entries of an array are values of.
     bodies : bool

@@ -18,13 +18,13 @@ import numpy as np
 from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
-from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError
-from feasid.robot.formats.load import load_robot
-from feasid.robot.formats.terms import sum_drives
 from feasid.parameters.identifiability.base import base_parameters
 from feasid.robot.description import Robot
 from feasid.robot.drives import Drive
+from feasid.robot.dynamics.regressor import inverse_dynamics
+from feasid.robot.formats.load import load_robot
+from feasid.robot.formats.terms import sum_drives
 from feasid.robot.joint_terms import DRIVE_SYMBOLS
 from feasid.robot.layout import random_configurations
 

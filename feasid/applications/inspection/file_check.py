@@ -10,14 +10,6 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from feasid.core.arguments import checked_methods
-from feasid.core.display import Display, Displayed, Measure
-from feasid.core.text import escape_controls
-from feasid.errors import FeasidError
-from feasid.robot.formats.description import Description, Link
-from feasid.robot.formats.registry import read_description
-from feasid.robot.formats.terms import negative_notes
-from feasid.robot.formats.xml import LIMITS, ReadLimits, parse_xml, read_bytes
 from feasid.applications.inspection.causes import Cause, causes
 from feasid.applications.inspection.judge import (
     FEASIBLE,
@@ -35,6 +27,14 @@ from feasid.applications.inspection.judge import (
     judge_link,
     principal_moments,
 )
+from feasid.core.arguments import checked_methods
+from feasid.core.display import Display, Displayed, Measure
+from feasid.core.text import escape_controls
+from feasid.errors import FeasidError
+from feasid.robot.formats.description import Description, Link
+from feasid.robot.formats.registry import read_description
+from feasid.robot.formats.terms import negative_notes
+from feasid.robot.formats.xml import LIMITS, ReadLimits, parse_xml, read_bytes
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,13 +9,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from feasid.core.arguments import checked_methods
-from feasid.core.display import Display, Displayed, Measure
-from feasid.core.files import document_output, write_atomically
-from feasid.errors import InputError, OutputError
-from feasid.robot.formats.description import Changes, Description, Link, NewInertial
-from feasid.robot.formats.registry import format_of_text
-from feasid.robot.formats.xml import LIMITS, ReadLimits, parse_xml, read_bytes
 from feasid.applications.inspection.file_check import FileCheck, LinkReport, check_description
 from feasid.applications.inspection.judge import (
     MARGIN,
@@ -24,6 +17,13 @@ from feasid.applications.inspection.judge import (
     check_distance,
     closest_inertia,
 )
+from feasid.core.arguments import checked_methods
+from feasid.core.display import Display, Displayed, Measure
+from feasid.core.files import document_output, write_atomically
+from feasid.errors import InputError, OutputError
+from feasid.robot.formats.description import Changes, Description, Link, NewInertial
+from feasid.robot.formats.registry import format_of_text
+from feasid.robot.formats.xml import LIMITS, ReadLimits, parse_xml, read_bytes
 
 FILL_MASS = 1e-6
 """Mass [kg] given to a moving link that has none, on request."""

@@ -1,9 +1,9 @@
 """Exact verdicts on whether the inertia of a link or a moving body is physically consistent.
 
-A link is judged by its decimals alone (see `feasid.core.exact.poses`). A moving body is the sum of its
-links' pseudo-inertias, each turned and placed in the body's frame. A sum of positive semidefinite
-matrices with one positive definite among them is positive definite, so bodies of possible links
-need no arithmetic. Otherwise the sum is enclosed to 40 digits, and the body is
+A link is judged by its decimals alone (see `feasid.core.exact.poses`). A moving body is the sum of
+its links' pseudo-inertias, each turned and placed in the body's frame. A sum of positive
+semidefinite matrices with one positive definite among them is positive definite, so bodies of
+possible links need no arithmetic. Otherwise the sum is enclosed to 40 digits, and the body is
 called infeasible or feasible only where the enclosure decides.
 
 The closest physically consistent inertia of one link, in closed form.
@@ -33,7 +33,6 @@ import numpy as np
 
 from feasid.certificate import definiteness
 from feasid.core.arrays import Array
-from feasid.errors import InputError, OutputError, did_you_mean
 from feasid.core.exact.poses import (
     PrecisePose,
     compose,
@@ -44,8 +43,15 @@ from feasid.core.exact.poses import (
     sum_matrices,
     symmetric_matrix,
 )
-from feasid.robot.formats.description import Description, ExactPose, Link, NewInertial, pose_of_floats
+from feasid.errors import InputError, OutputError, did_you_mean
 from feasid.robot import inertia
+from feasid.robot.formats.description import (
+    Description,
+    ExactPose,
+    Link,
+    NewInertial,
+    pose_of_floats,
+)
 
 FEASIBLE = "feasible"
 SINGULAR = "singular"

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.parameters.feasibility.check import Verdict
 from feasid.parameters.feasibility.check import check as check_parameters
+from feasid.robot.description import Robot
+from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.robot.formats.load import load_robot
 from feasid.robot.formats.terms import EFFECTS
-from feasid.robot.description import Robot
 from feasid.robot.layout import random_configurations
 
 SAMPLES = 64

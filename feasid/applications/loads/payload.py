@@ -31,33 +31,32 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
+from feasid.applications.loads.controllers import ControllerPayload, Load, controller_payload
 from feasid.core.arguments import array, checked, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.notes import Note, as_notes
 from feasid.core.threads import one_thread
-from feasid.robot.dynamics.kinematics import nodes, propagate
-from feasid.robot.dynamics.newton_euler import WrenchRegressor
 from feasid.errors import InputError, LogError
 from feasid.identification.estimation import noise
 from feasid.identification.estimation.torque_scale import scale_note
-from feasid.parameters.feasibility.constraints.sets import feasible_set
-from feasid.parameters.feasibility.least_squares import FeasibleFit, feasible_least_squares
-from feasid.robot.formats.fit_robot import resolve_robot
-from feasid.parameters.identifiability.base import BaseParameters, load_columns
-from feasid.identification.fit import fit
 from feasid.identification.prediction import reduce_as_fitted
-from feasid.identification.result import Fit
-from feasid.applications.loads.controllers import ControllerPayload, Load, controller_payload
+from feasid.identification.regression.reduce import Log, open_sources
+from feasid.identification.regression.triangle import Reduced
 from feasid.logs.columns import read_numbers
 from feasid.logs.filters import low_pass
 from feasid.logs.motion import Run
 from feasid.logs.recording import Recording
-from feasid.core.options.complete import document_options
-from feasid.core.options.tables import LoadOptions, LogOptions
-from feasid.identification.regression.reduce import Log, open_sources
-from feasid.identification.regression.triangle import Reduced
+from feasid.options.complete import document_options
+from feasid.options.tables import LoadOptions, LogOptions
+from feasid.parameters.feasibility.constraints.sets import feasible_set
+from feasid.parameters.feasibility.least_squares import FeasibleFit, feasible_least_squares
+from feasid.parameters.identifiability.base import BaseParameters, load_columns
+from feasid.results.fit import Fit, fit
 from feasid.robot.bodies import Body
 from feasid.robot.description import Robot, find_link
+from feasid.robot.dynamics.kinematics import nodes, propagate
+from feasid.robot.dynamics.newton_euler import WrenchRegressor
+from feasid.robot.formats.fit_robot import resolve_robot
 from feasid.robot.inertia import change_frame, to_mass_com_inertia
 
 if TYPE_CHECKING:
@@ -156,8 +155,9 @@ class Payload:
         Parameters
         ----------
         maker : {"franka", "ur", "kuka", "kinova", "ros2"}
-            Conventions and their sources: `feasid.applications.loads.controllers`. All makers use the frame of
-            the flange, so identify the load with ``body=`` set to the link of the flange.
+            Conventions and their sources: `feasid.applications.loads.controllers`. All makers use
+            the frame of the flange, so identify the load with ``body=`` set to the link of the
+            flange.
 
         Returns
         -------

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import least_squares
 
+from feasid.applications.loads.payload import Payload
 from feasid.core.arguments import array, checked, checked_methods, one_per
 from feasid.core.arrays import Array
 from feasid.core.threads import one_thread
@@ -34,14 +35,13 @@ from feasid.identification.estimation.torque_scale import (
     where_determined,
     whitened_joint_equations,
 )
-from feasid.parameters.identifiability.base import BaseParameters, load_parameters
-from feasid.applications.loads.payload import Payload
-from feasid.logs.recording import Recording
-from feasid.logs.units import unit_factor
-from feasid.core.options.complete import document_options, select_options
-from feasid.core.options.tables import LoadOptions, ReadOptions
 from feasid.identification.regression.reduce import Log, open_sources, reduce_groups
 from feasid.identification.regression.triangle import Reduced
+from feasid.logs.recording import Recording
+from feasid.logs.units import unit_factor
+from feasid.options.complete import document_options, select_options
+from feasid.options.tables import LoadOptions, ReadOptions
+from feasid.parameters.identifiability.base import BaseParameters, load_parameters
 from feasid.robot.description import Robot
 
 

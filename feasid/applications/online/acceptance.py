@@ -43,8 +43,8 @@ class AcceptanceRules:
     #: Share of unusable samples, of the last second, above which it closes at once.
     bad: float = 0.1
     #: Share of the directions of parameter space that the log has to determine before the gate
-    #: opens, see `feasid.applications.online.problem.FeasibleProblem.determined_share`. Moving arms of 4 and 7
-    #: joints reach 0.97 within two seconds, the same arms at rest 0.3 (tests/online).
+    #: opens, see `feasid.applications.online.problem.FeasibleProblem.determined_share`. Moving arms
+    #: of 4 and 7 joints reach 0.97 within two seconds, the same arms at rest 0.3 (tests/online).
     known: float = 0.7
 
     def __post_init__(self) -> None:

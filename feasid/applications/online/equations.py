@@ -20,10 +20,10 @@ import numpy as np
 from scipy import signal
 
 from feasid.core.arrays import Array
-from feasid.robot.dynamics.regressor import RegressorPlan
 from feasid.errors import InputError
-from feasid.parameters.identifiability.base import BaseParameters
 from feasid.identification.regression.folds import absorb_rows, stack_triangles
+from feasid.parameters.identifiability.base import BaseParameters
+from feasid.robot.dynamics.regressor import RegressorPlan
 
 FILTER_ORDER = 2
 """Order of the Butterworth low-pass."""

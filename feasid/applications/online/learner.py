@@ -17,17 +17,27 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from feasid.results.codegen.compiled import CompiledDynamics
-from feasid.core.arrays import Array
-from feasid.core.threads import thread_limiter
-from feasid.robot.dynamics.regressor import mass_matrix
-from feasid.errors import InputError, SolverError
 from feasid.applications.online.acceptance import Decision, Evidence, ModelGate, OnlineEstimate
-from feasid.applications.online.buffering import EvenGrid, SampleBlock, SampleChecks, usable_stretches
-from feasid.applications.online.changes import ChangeDetector, InvariantEquations, ModelChange, PossibleChanges
+from feasid.applications.online.buffering import (
+    EvenGrid,
+    SampleBlock,
+    SampleChecks,
+    usable_stretches,
+)
+from feasid.applications.online.changes import (
+    ChangeDetector,
+    InvariantEquations,
+    ModelChange,
+    PossibleChanges,
+)
 from feasid.applications.online.equations import CausalEquations, EquationStore
 from feasid.applications.online.problem import FeasibleProblem, row_deviations
+from feasid.core.arrays import Array
+from feasid.core.threads import thread_limiter
+from feasid.errors import InputError, SolverError
 from feasid.identification.regression.triangle import Reduced, fingerprint_of
+from feasid.results.codegen.compiled import CompiledDynamics
+from feasid.robot.dynamics.regressor import mass_matrix
 
 Result = TypeVar("Result")
 

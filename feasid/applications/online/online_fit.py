@@ -9,23 +9,24 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from feasid.core.arguments import Measured, Natural, Positive, Rate, array, checked, count, number
-from feasid.core.arrays import Array
-from feasid.core.files import document_output
-from feasid.core.notes import Note
-from feasid.errors import InputError
-from feasid.identification.estimation.priors import WEIGHT
-from feasid.parameters.feasibility.constraints.sets import FeasibleSet, feasible_set
-from feasid.robot.formats.fit_robot import with_fit_terms
-from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.applications.online.acceptance import AcceptanceRules, ModelGate, OnlineEstimate
 from feasid.applications.online.buffering import SampleBuffer, choose_block
 from feasid.applications.online.changes import InvariantEquations, PossibleChanges
 from feasid.applications.online.equations import CausalEquations, make_store
 from feasid.applications.online.learner import JobQueue, Learner
 from feasid.applications.online.problem import FeasibleProblem
+from feasid.applications.online.record import save
+from feasid.core.arguments import Measured, Natural, Positive, Rate, array, checked, count, number
+from feasid.core.arrays import Array
+from feasid.core.files import document_output
+from feasid.core.notes import Note
+from feasid.errors import InputError
+from feasid.identification.estimation.priors import WEIGHT
 from feasid.identification.regression.triangle import Reduced
+from feasid.parameters.feasibility.constraints.sets import FeasibleSet, feasible_set
+from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.robot.description import Robot
+from feasid.robot.formats.fit_robot import with_fit_terms
 
 Recorded: TypeAlias = Annotated[Array, array("samples", "dof", finite=False)]
 Stamps: TypeAlias = Annotated[Array, array("samples", finite=False)]
@@ -231,8 +232,6 @@ class OnlineFit(Learner):
 
         The filters restart after loading, and the samples of an unfinished block are lost.
         """
-        from feasid.applications.archive.online import save
-
         with self._jobs.lock:  # no samples meanwhile, and no jobs but this one
             self._jobs.call(partial(save, self, path, overwrite=overwrite))
 

@@ -3,9 +3,9 @@
     minimise  |R K delta - rho|^2 / 2 + sum over joint terms (delta / size)^2 / 2
               + weight * divergence(delta, nominal)      over the feasible set
 
-as `feasid.fit` does (`feasid.identification.estimation.estimate`), but units, sizes and the nominal model
-are fixed before the first sample, from random motions of the description, so that only R and rho
-change. Each answer is verified in exact arithmetic before it is returned.
+as `feasid.fit` does (`feasid.identification.estimation.estimate`), but units, sizes and the nominal
+model are fixed before the first sample, from random motions of the description, so that only R and
+rho change. Each answer is verified in exact arithmetic before it is returned.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.robot.dynamics.regressor import inverse_dynamics, mass_matrix
 from feasid.errors import SolverError
 from feasid.identification.estimation.estimator import NEGLIGIBLE_TERM, Estimator
 from feasid.identification.estimation.newton import EntropicProblem
 from feasid.identification.estimation.problem import EstimationProblem
+from feasid.identification.regression.folds import stack_triangles
+from feasid.identification.regression.triangle import Reduced
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet
 from feasid.parameters.feasibility.constraints.units import problem_units
 from feasid.parameters.feasibility.reference import reference_model
 from feasid.parameters.identifiability.base import BaseParameters
-from feasid.identification.regression.folds import stack_triangles
-from feasid.identification.regression.triangle import Reduced
 from feasid.robot.description import Robot
+from feasid.robot.dynamics.regressor import inverse_dynamics, mass_matrix
 from feasid.robot.joint_terms import NONNEGATIVE
 from feasid.robot.layout import random_configurations
 

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from feasid.applications.online.acceptance import OnlineEstimate
+from feasid.applications.online.online_fit import OnlineFit
 from feasid.core.arguments import checked, checked_methods
 from feasid.core.display import new_figure
 from feasid.core.files import write_atomically
 from feasid.core.text import quote
 from feasid.errors import InputError, OutputError, did_you_mean
-from feasid.robot.formats.load import load_robot
 from feasid.logs.recording import Recording
-from feasid.applications.online.acceptance import OnlineEstimate
-from feasid.applications.online.online_fit import OnlineFit
-from feasid.core.options.complete import check_options
-from feasid.core.options.tables import ReadOptions
+from feasid.options.complete import check_options
+from feasid.options.tables import ReadOptions
 from feasid.robot.description import Robot
+from feasid.robot.formats.load import load_robot
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
-from feasid.identification.assessment.evidence import FitEvidence, GravityComparison
 from feasid.core.notes import Note
+from feasid.identification.assessment.evidence import FitEvidence, GravityComparison
 
 GRAVITY, FEED_FORWARD, CONTACT, WEIGHING = GRADED = (
     "gravity compensation",

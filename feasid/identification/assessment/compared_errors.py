@@ -18,8 +18,8 @@ from feasid.core.arguments import array
 from feasid.core.arrays import Array
 from feasid.identification.estimation.held_out import CrossValidation, relative_error
 from feasid.identification.estimation.noise import TINY, least_squares
-from feasid.parameters.identifiability.base import BaseParameters
 from feasid.identification.regression.reduce import measured_rows
+from feasid.parameters.identifiability.base import BaseParameters
 from feasid.robot.joint_terms import NONNEGATIVE
 from feasid.robot.layout import squares_in_common_unit
 

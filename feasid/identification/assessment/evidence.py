@@ -12,19 +12,19 @@ from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
-from feasid.identification.assessment.compared_errors import ComparedErrors, PerJoint
-from feasid.identification.assessment.residuals import Structure, unexplained_structure
-from feasid.identification.assessment.rows import HeldOutRows, Parts
 from feasid.core.arguments import array, one_per
 from feasid.core.arrays import Array, Mask
 from feasid.core.codec import TRANSIENT
 from feasid.core.notes import Note
-from feasid.robot.dynamics.regressor import regressor
 from feasid.errors import FeasidError, SolverError
+from feasid.identification.assessment.compared_errors import ComparedErrors, PerJoint
+from feasid.identification.assessment.residuals import Structure, unexplained_structure
+from feasid.identification.assessment.rows import HeldOutRows, Parts
 from feasid.identification.estimation.held_out import CrossValidation
 from feasid.identification.estimation.noise import TINY
 from feasid.identification.regression.triangle import Reduced
 from feasid.robot.description import Robot
+from feasid.robot.dynamics.regressor import regressor
 from feasid.robot.joint_terms import JOINT_TERMS
 from feasid.robot.layout import squares_in_common_unit
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from feasid.core.arrays import Array
+from feasid.core.notes import Note
 from feasid.identification.assessment.checks import (
     CARE,
     CONTACT,
@@ -32,15 +34,13 @@ from feasid.identification.assessment.checks import (
 from feasid.identification.assessment.compared_errors import ComparedErrors
 from feasid.identification.assessment.evidence import FitEvidence
 from feasid.identification.assessment.rows import PARTS
-from feasid.core.arrays import Array
-from feasid.core.notes import Note
-from feasid.robot.dynamics.floating import frame_jacobian
 from feasid.robot.description import Robot
+from feasid.robot.dynamics.floating import frame_jacobian
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from feasid.applications.control.external_torque import ErrorLaw
+    from feasid.identification.assessment.contact_errors import ErrorLaw
 
 LEVELS = ("good", "doubtful", "useless")
 

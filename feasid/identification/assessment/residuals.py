@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from feasid.identification.assessment.rows import HeldOutRows
 from feasid.core.arrays import Array, Mask
-from feasid.logs.motion import Run
+from feasid.identification.assessment.rows import HeldOutRows
 from feasid.identification.regression.equations import GaussianLowPass
 from feasid.identification.regression.folds import FOLDS, seconds_of_folds
+from feasid.logs.motion import Run
 
 RIDGE = 0.02
 """Ridge on functions of deviation 1, as a share of their rows: there are more of them than a short

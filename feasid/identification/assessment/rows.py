@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array, Mask
-from feasid.robot.dynamics.regressor import CHUNK, RegressorPlan
-from feasid.robot.dynamics.spatial import as_samples_last
 from feasid.identification.estimation.held_out import CrossValidation
-from feasid.logs.motion import Run
 from feasid.identification.regression.equations import DENSITY, Equations
 from feasid.identification.regression.reduce import measured_rows
+from feasid.logs.motion import Run
+from feasid.robot.dynamics.regressor import CHUNK, RegressorPlan
+from feasid.robot.dynamics.spatial import as_samples_last
 
 PARTS = 5
 """Contiguous parts of a log, each of which is predicted by the model of the others."""

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from feasid.identification.assessment.compared_errors import fit_joint_terms
 from feasid.core.arguments import array, checked, checked_methods, count, one_per
 from feasid.core.arrays import Array
 from feasid.core.display import (
@@ -38,20 +37,21 @@ from feasid.core.display import (
 )
 from feasid.core.notes import Note
 from feasid.core.threads import one_thread
-from feasid.robot.dynamics.forward import Feedback, ForwardModel
-from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError, NotEnoughDataError
+from feasid.identification.assessment.compared_errors import fit_joint_terms
 from feasid.identification.estimation.noise import estimate_noise
-from feasid.robot.formats.load import load_robot
-from feasid.parameters.identifiability.base import BaseParameters
+from feasid.identification.regression.equations import low_pass_motion
+from feasid.identification.regression.triangle import Reduced
 from feasid.logs.motion import Motion, Run
 from feasid.logs.recording import Recording
 from feasid.logs.servo import Servo, delay_commands
-from feasid.core.options.complete import select_options
-from feasid.core.options.tables import ReadOptions
-from feasid.identification.regression.equations import low_pass_motion
-from feasid.identification.regression.triangle import Reduced
+from feasid.options.complete import select_options
+from feasid.options.tables import ReadOptions
+from feasid.parameters.identifiability.base import BaseParameters
 from feasid.robot.description import Robot
+from feasid.robot.dynamics.forward import Feedback, ForwardModel
+from feasid.robot.dynamics.regressor import inverse_dynamics
+from feasid.robot.formats.load import load_robot
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -329,7 +329,7 @@ def simulate(
     name : str
         Name of the model in the output.
     **options
-        `feasid.core.options.tables.LogOptions`.
+        `feasid.options.tables.LogOptions`.
 
     Returns
     -------

@@ -1,8 +1,8 @@
 """Errors of a log that its fit corrects, and those that it allows for where it cannot see them.
 
-Effects that the search (`feasid.identification.effects.search`) added are fitted by Gauss-Newton together with the
-feasible model. Small errors that everybody makes and that a log does not determine widen the
-covariance, by their deviations before and after the log was seen.
+Effects that the search (`feasid.identification.effects.search`) added are fitted by Gauss-Newton
+together with the feasible model. Small errors that everybody makes and that a log does not
+determine widen the covariance, by their deviations before and after the log was seen.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed
 from feasid.core.notes import Note
 from feasid.identification.effects.corrected_log import CorrectedLog, UncorrectedLog
-from feasid.identification.effects.corrections import NOTHING, LogCorrection, usual_widths, wide_widths
+from feasid.identification.effects.corrections import (
+    NOTHING,
+    LogCorrection,
+    usual_widths,
+    wide_widths,
+)
 from feasid.identification.effects.joint_terms import friction_by_drive
 from feasid.identification.effects.table import EFFECTS, Mistake, size_of
 from feasid.identification.estimation.estimate import Estimate

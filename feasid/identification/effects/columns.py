@@ -17,13 +17,18 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array
-from feasid.robot.dynamics.regressor import inverse_dynamics
-from feasid.logs.motion import Run
-from feasid.identification.regression.equations import EquationReducer, EquationRows, Equations, GaussianLowPass
+from feasid.identification.regression.equations import (
+    EquationReducer,
+    EquationRows,
+    Equations,
+    GaussianLowPass,
+)
 from feasid.identification.regression.folds import EDGES, FOLDS, seconds_of_folds
 from feasid.identification.regression.reduce import without_rows
 from feasid.identification.regression.triangle import Reduced
+from feasid.logs.motion import Run
 from feasid.robot.description import Robot
+from feasid.robot.dynamics.regressor import inverse_dynamics
 
 HARMONICS = range(6, 201)
 """Periods per 2 pi rad of ripple that are searched. Fewer waves do not count as ripple: smooth

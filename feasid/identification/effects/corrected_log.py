@@ -24,16 +24,16 @@ from feasid.identification.effects.score import ScoreTests
 from feasid.identification.estimation.estimator import Estimator
 from feasid.identification.estimation.held_out import HeldOut
 from feasid.identification.estimation.noise import Noise
-from feasid.robot.formats.fit_robot import with_abrupt_friction
-from feasid.parameters.identifiability.base import BaseParameters, base_parameters
-from feasid.logs.floating import robot_floats
-from feasid.logs.motion import Run
-from feasid.logs.recording import Recording, blur_recording
 from feasid.identification.regression.folds import FOLDS
 from feasid.identification.regression.parallel import LogTask
 from feasid.identification.regression.reduce import independent_columns, reduce_tasks
 from feasid.identification.regression.triangle import Reduced
+from feasid.logs.floating import robot_floats
+from feasid.logs.motion import Run
+from feasid.logs.recording import Recording, blur_recording
+from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.robot.description import Robot
+from feasid.robot.formats.fit_robot import with_abrupt_friction
 
 MOST_SAMPLES = 10**6
 """Samples beyond which logs are not searched: all their rows would be held in memory."""
@@ -44,7 +44,7 @@ class UncorrectedLog:
     """A log and a robot before anything was corrected."""
 
     base: BaseParameters
-    chosen: Mapping[str, Any]  #: `feasid.core.options.tables.FitOptions`, completed.
+    chosen: Mapping[str, Any]  #: `feasid.options.tables.FitOptions`, completed.
     runs: tuple[Run, ...]
     cutoff: float
     reduced: Reduced  #: the log as it was reduced.

@@ -9,8 +9,15 @@ from typing import Any
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.identification.effects.table import EFFECTS, USUAL, Mistake, cold_friction, horizontal_axes, size_of
 from feasid.errors import InputError, did_you_mean
+from feasid.identification.effects.table import (
+    EFFECTS,
+    USUAL,
+    Mistake,
+    cold_friction,
+    horizontal_axes,
+    size_of,
+)
 from feasid.logs.motion import Run
 from feasid.logs.units import unit_factor
 from feasid.robot.bodies import Body

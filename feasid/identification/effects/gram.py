@@ -21,9 +21,9 @@ from feasid.identification.effects.columns import LogRows
 from feasid.identification.effects.corrected_log import CorrectedLog
 from feasid.identification.effects.table import EFFECTS, Mistake, Place
 from feasid.identification.estimation.noise import Noise
-from feasid.parameters.identifiability.base import BaseParameters
 from feasid.identification.regression.folds import FOLDS
 from feasid.identification.regression.triangle import Reduced
+from feasid.parameters.identifiability.base import BaseParameters
 from feasid.robot.joint_terms import SEARCHED
 
 Places = npt.NDArray[np.intp]

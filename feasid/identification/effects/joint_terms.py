@@ -10,9 +10,9 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
 from feasid.identification.effects.table import EFFECTS
-from feasid.robot.formats.fit_robot import FIT_TRANSITION_SPEED
 from feasid.robot.description import Robot
 from feasid.robot.drives import Drive
+from feasid.robot.formats.fit_robot import FIT_TRANSITION_SPEED
 from feasid.robot.joint_terms import FRICTION, JOINT_TERMS, RIPPLE, SEARCHED
 
 LEAST_COULOMB, LEAST_VISCOUS = 0.2, 0.01

@@ -16,15 +16,21 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
+from feasid.errors import FeasidError
 from feasid.identification.effects.log_findings import check_columns, in_log_columns
 from feasid.identification.effects.preparations import DecimatedLog, JudgedLog, find_large_mistakes
-from feasid.errors import FeasidError
 from feasid.identification.estimation.estimator import Estimator
 from feasid.identification.estimation.held_out import RULES, CrossValidation
 from feasid.identification.estimation.noise import find_delay
 from feasid.identification.estimation.torque_scale import scale_note
-from feasid.parameters.feasibility.constraints.sets import feasible_set
-from feasid.robot.formats.fit_robot import CandidateTerms
+from feasid.identification.regression.equations import low_pass_motion
+from feasid.identification.regression.parallel import LogTask
+from feasid.identification.regression.reduce import (
+    base_with_terms,
+    complete_filter_options,
+    reduce_tasks,
+)
+from feasid.identification.regression.triangle import Reduced
 from feasid.logs.checks.findings import (
     Diagnosis,
     Finding,
@@ -36,13 +42,11 @@ from feasid.logs.checks.velocity import WAYS
 from feasid.logs.floating import robot_floats
 from feasid.logs.recording import Recording
 from feasid.logs.table import HEADER_UNITS, join_header_units
-from feasid.core.options.complete import select_options
-from feasid.core.options.tables import LogOptions, ReadOptions
-from feasid.identification.regression.equations import low_pass_motion
-from feasid.identification.regression.parallel import LogTask
-from feasid.identification.regression.reduce import base_with_terms, complete_filter_options, reduce_tasks
-from feasid.identification.regression.triangle import Reduced
+from feasid.options.complete import select_options
+from feasid.options.tables import LogOptions, ReadOptions
+from feasid.parameters.feasibility.constraints.sets import feasible_set
 from feasid.robot.description import Robot
+from feasid.robot.formats.fit_robot import CandidateTerms
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,7 +106,7 @@ def check_log(
 ) -> LogCheck:
     """Check the columns of a log, then try large mistakes.
 
-    `robot`: with all motors that were asked for; `asked`: `feasid.core.options.tables.DiagnoseOptions`
+    `robot`: with all motors that were asked for; `asked`: `feasid.options.tables.DiagnoseOptions`
     that were given; `thorough`: whether large mistakes are tried in any case, or, units of torques
     apart, only if consistent bodies predict a joint worse than inconsistent ones.
     """

@@ -19,9 +19,9 @@ from feasid.core.arrays import Array
 from feasid.core.notes import Note
 from feasid.identification.estimation.held_out import RULES, HeldOut
 from feasid.identification.estimation.noise import Noise, estimate_noise
-from feasid.parameters.identifiability.base import BaseParameters
 from feasid.identification.regression.folds import FOLDS
 from feasid.identification.regression.triangle import Reduced, relative_errors
+from feasid.parameters.identifiability.base import BaseParameters
 from feasid.robot.joint_terms import FRICTION
 
 if TYPE_CHECKING:

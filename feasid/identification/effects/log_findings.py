@@ -10,7 +10,7 @@ import numpy as np
 
 from feasid.core.arrays import Array, Mask
 from feasid.errors import FeasidError, LogError
-from feasid.parameters.identifiability.base import base_parameters
+from feasid.identification.regression.triangle import Reducer
 from feasid.logs.checks.findings import Diagnosis, Finding
 from feasid.logs.checks.signals import check_period, check_signals
 from feasid.logs.checks.velocity import WAYS, check_velocities
@@ -21,9 +21,9 @@ from feasid.logs.motion import Motion, Rows
 from feasid.logs.raw import Signals, unwrap_angles
 from feasid.logs.recording import Recording
 from feasid.logs.units import unit_factor
-from feasid.core.options.complete import select_options
-from feasid.core.options.tables import LogOptions, ReadOptions
-from feasid.identification.regression.triangle import Reducer
+from feasid.options.complete import select_options
+from feasid.options.tables import LogOptions, ReadOptions
+from feasid.parameters.identifiability.base import base_parameters
 from feasid.robot.description import Robot
 from feasid.robot.layout import random_configurations
 
@@ -36,7 +36,7 @@ def check_columns(recording: Recording, robot: Robot, asked: Mapping[str, Any]) 
 
     Options of findings are suspicions that nobody has tried.
 
-    `asked`: `feasid.core.options.tables.DiagnoseOptions` that were given.
+    `asked`: `feasid.options.tables.DiagnoseOptions` that were given.
     """
     df = recording.table(robot, asked.get("topic"))
     try:

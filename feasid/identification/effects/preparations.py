@@ -21,17 +21,17 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment, nnls
 
 from feasid.core.arrays import Array, Mask
-from feasid.robot.dynamics.regressor import inverse_dynamics, regressor
 from feasid.errors import FeasidError, NotEnoughDataError
 from feasid.identification.estimation.estimator import Estimator
 from feasid.identification.estimation.priors import WEIGHT
-from feasid.parameters.feasibility.constraints.sets import feasible_set
-from feasid.parameters.identifiability.base import BaseParameters, base_parameters
+from feasid.identification.regression.triangle import Reducer
 from feasid.logs.checks.findings import Finding
 from feasid.logs.checks.signals import DEGREE, degrees_finding
 from feasid.logs.motion import Motion
-from feasid.identification.regression.triangle import Reducer
+from feasid.parameters.feasibility.constraints.sets import feasible_set
+from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.robot.description import Robot
+from feasid.robot.dynamics.regressor import inverse_dynamics, regressor
 
 SAMPLES = 400
 """Number of samples that are used. With 100 an exchange of two wrist torques was missed, with 4000

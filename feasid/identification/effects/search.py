@@ -2,10 +2,11 @@
 
 In each round every effect, at each joint alone and at all joints at once, is ranked by the
 reduction of the loss of held-out folds, computed in linear algebra on Gram matrices
-(`feasid.identification.effects.gram`). The first that passes the rule of `feasid.identification.estimation.held_out.RULES`
-enters; an effect that is only reported enters the search, so that no other effect replaces it, but
-not the fit. So does a feature whose sign is impossible: something unknown is in the log, for which
-a spring stood on a double pendulum, whose faster motion the fit then missed by 78 % instead of 43.
+(`feasid.identification.effects.gram`). The first that passes the rule of
+`feasid.identification.estimation.held_out.RULES` enters; an effect that is only reported enters the
+search, so that no other effect replaces it, but not the fit. So does a feature whose sign is
+impossible: something unknown is in the log, for which a spring stood on a double pendulum, whose
+faster motion the fit then missed by 78 % instead of 43.
 """
 
 from __future__ import annotations

@@ -33,9 +33,9 @@ from feasid.identification.estimation.estimate import Estimate
 from feasid.identification.estimation.estimator import Estimator
 from feasid.identification.estimation.held_out import RULES
 from feasid.identification.estimation.noise import Delay, find_delay
-from feasid.parameters.identifiability.base import BaseParameters
 from feasid.identification.regression.reduce import restrict_terms
 from feasid.identification.regression.triangle import Reduced
+from feasid.parameters.identifiability.base import BaseParameters
 from feasid.robot.joint_terms import RIPPLE
 
 MOST_DELAYS = 3

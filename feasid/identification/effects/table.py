@@ -18,10 +18,10 @@ from typing import Literal
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.identification.effects.columns import LogRows, RunRows, harmonic_columns
 from feasid.logs.motion import Run
 from feasid.robot.description import Robot
+from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.robot.joint_terms import FRICTION, SEARCHED, TERMS, JointState
 
 SOFT = 0.05

@@ -26,8 +26,8 @@ from feasid.parameters.feasibility.constraints.sets import FeasibleSet
 from feasid.parameters.feasibility.constraints.units import usable_inertials
 from feasid.parameters.feasibility.least_squares import feasible_least_squares
 from feasid.parameters.feasibility.reference import feasible_start
-from feasid.robot.formats.registry import shape_boxes_by_body
 from feasid.robot.description import Robot
+from feasid.robot.formats.registry import shape_boxes_by_body
 
 Index = npt.NDArray[np.intp]
 

@@ -2,7 +2,8 @@
 
 `Estimator` is the one place where equations of a log are solved: a fit, its cross-validation, the
 choice of joint terms and the search for errors of a log all use one, or a clone with fixed
-decisions (`Estimator.keep`). Decisions about the signals are in `feasid.identification.effects.calibration`.
+decisions (`Estimator.keep`). Decisions about the signals are in
+`feasid.identification.effects.calibration`.
 """
 
 from __future__ import annotations
@@ -23,21 +24,40 @@ from feasid.identification.estimation.bounds import (
     select_bounds,
     with_bounds,
 )
-from feasid.identification.estimation.estimate import Estimate, Triangle, estimate_notes, uncertified_notes
+from feasid.identification.estimation.estimate import (
+    Estimate,
+    Triangle,
+    estimate_notes,
+    uncertified_notes,
+)
 from feasid.identification.estimation.held_out import CrossValidation, FoldSolver
 from feasid.identification.estimation.noise import Noise, estimate_noise, standard_deviations
-from feasid.identification.estimation.priors import COVARIANCE_WEIGHT, PRIORS, WEIGHT, Prior, find_prior
-from feasid.identification.estimation.problem import EstimationProblem, Minimiser, require_consistent_reference
+from feasid.identification.estimation.priors import (
+    COVARIANCE_WEIGHT,
+    PRIORS,
+    WEIGHT,
+    Prior,
+    find_prior,
+)
+from feasid.identification.estimation.problem import (
+    EstimationProblem,
+    Minimiser,
+    require_consistent_reference,
+)
+from feasid.identification.regression.reduce import measured_rows
+from feasid.identification.regression.triangle import Reduced
+from feasid.options.complete import select_options
+from feasid.options.tables import SetOptions
 from feasid.parameters.feasibility import solve
 from feasid.parameters.feasibility.cone import Minimum
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet, feasible_set
-from feasid.parameters.feasibility.least_squares import FeasibleFit, feasible_least_squares, regularise
+from feasid.parameters.feasibility.least_squares import (
+    FeasibleFit,
+    feasible_least_squares,
+    regularise,
+)
 from feasid.parameters.feasibility.reference import feasible_start
 from feasid.parameters.identifiability.base import BaseParameters
-from feasid.core.options.complete import select_options
-from feasid.core.options.tables import SetOptions
-from feasid.identification.regression.reduce import measured_rows
-from feasid.identification.regression.triangle import Reduced
 from feasid.robot.description import Robot
 
 WEIGHT_FLOOR = 1e-3
@@ -74,7 +94,7 @@ class Estimator:
 
     @classmethod
     def from_options(cls, base: BaseParameters, options: Mapping[str, Any]) -> Estimator:
-        """The estimator of these completed `feasid.core.options.tables.FitOptions`."""
+        """The estimator of these completed `feasid.options.tables.FitOptions`."""
         limits = dict(select_options(SetOptions, options))
         prior, robot = find_prior(options["prior"]), base.robot
         feasible = feasible_set(robot, **limits)

@@ -18,9 +18,9 @@ import numpy.typing as npt
 from feasid.core.arrays import Array, Mask
 from feasid.errors import SolverError
 from feasid.identification.estimation.noise import Noise, squared_residuals
-from feasid.parameters.identifiability.base import BaseParameters
 from feasid.identification.regression.folds import FOLDS
 from feasid.identification.regression.triangle import Reduced
+from feasid.parameters.identifiability.base import BaseParameters
 
 Places = npt.NDArray[np.intp]
 

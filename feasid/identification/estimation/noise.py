@@ -6,8 +6,9 @@ the other unknowns,
 
     Var = a + b c^2,    a, b >= 0,
 
-c the row's slowness (`feasid.identification.regression.folds`), alternating with weighted least squares. Rows that
-follow one another err alike: the variance of a sum is larger by the autocorrelation time.
+c the row's slowness (`feasid.identification.regression.folds`), alternating with weighted least
+squares. Rows that follow one another err alike: the variance of a sum is larger by the
+autocorrelation time.
 
 Torques may also lag behind the motion they belong to by part of a sample: a controller reads
 encoders and currents one after the other within a period, and which of them a row of the log

@@ -3,10 +3,10 @@
     minimise  |R K delta - rho|^2 / 2 + sum over joint terms (delta / size)^2 / 2
               + weight * divergence(delta, reference)      over the feasible set
 
-R and rho are whitened by the noise of the log (`feasid.identification.estimation.noise`), the divergence is that
-of `feasid.identification.estimation.priors`. A joint term's size is the value with which it would explain its
-joint's torque alone: one unit of prior, so that Coulomb friction and offset of a joint that moves
-one way only do not cancel each other by the hundred.
+R and rho are whitened by the noise of the log (`feasid.identification.estimation.noise`), the
+divergence is that of `feasid.identification.estimation.priors`. A joint term's size is the value
+with which it would explain its joint's torque alone: one unit of prior, so that Coulomb friction
+and offset of a joint that moves one way only do not cancel each other by the hundred.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from feasid.errors import InputError
 from feasid.identification.estimation.newton import BARRIERS, EntropicProblem
 from feasid.identification.estimation.noise import Noise, estimate_noise
 from feasid.identification.estimation.priors import PRIORS, Prior
+from feasid.identification.regression.triangle import Reduced
 from feasid.parameters.feasibility import problems, solve
 from feasid.parameters.feasibility.cone import Minimum, project_by_divergence
 from feasid.parameters.feasibility.constraints.affine import Linear
@@ -32,7 +33,6 @@ from feasid.parameters.feasibility.constraints.units import Units, constraint_un
 from feasid.parameters.feasibility.problems import Program
 from feasid.parameters.feasibility.reference import interior_point, nearest_inside, reference_model
 from feasid.parameters.identifiability.base import BaseParameters
-from feasid.identification.regression.triangle import Reduced
 
 ENTROPIC = PRIORS["entropic"]
 

@@ -15,8 +15,8 @@ from feasid.core.arrays import Array
 from feasid.core.notes import Note
 from feasid.errors import InputError
 from feasid.identification.estimation import noise
-from feasid.parameters.identifiability.base import BaseParameters
 from feasid.identification.regression.triangle import Reduced
+from feasid.parameters.identifiability.base import BaseParameters
 
 INERTIAL_SHARE = 0.3
 """Standard deviation of the description's inertials from a common factor, as a share."""

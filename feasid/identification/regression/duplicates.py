@@ -13,10 +13,10 @@ import numpy.typing as npt
 from feasid.core.arrays import Array
 from feasid.core.files import is_regular
 from feasid.errors import InputError
-from feasid.logs.recording import Recording, content_digest, quick_fingerprint
-from feasid.core.options.complete import select_options
-from feasid.core.options.tables import ReadOptions
 from feasid.identification.regression.triangle import Reduced
+from feasid.logs.recording import Recording, content_digest, quick_fingerprint
+from feasid.options.complete import select_options
+from feasid.options.tables import ReadOptions
 from feasid.robot.description import Robot
 
 

@@ -23,15 +23,15 @@ from scipy.signal import oaconvolve
 from feasid.core.arrays import Array, Mask
 from feasid.core.notes import as_notes
 from feasid.core.threads import one_thread
+from feasid.errors import NotEnoughDataError
+from feasid.identification.regression.folds import FOLDS, SLOW, StrataBuilder, seconds_of_folds
+from feasid.identification.regression.triangle import Reduced, fingerprint_of
+from feasid.logs.filters import check_cutoff
+from feasid.logs.motion import Motion, Run
+from feasid.robot.description import Robot
 from feasid.robot.dynamics.kinematics import CoordinateMap, coordinate_map
 from feasid.robot.dynamics.regressor import CHUNK, RegressorPlan
 from feasid.robot.dynamics.spatial import as_samples_last
-from feasid.errors import NotEnoughDataError
-from feasid.logs.filters import check_cutoff
-from feasid.logs.motion import Motion, Run
-from feasid.identification.regression.folds import FOLDS, SLOW, StrataBuilder, seconds_of_folds
-from feasid.identification.regression.triangle import Reduced, fingerprint_of
-from feasid.robot.description import Robot
 
 HALF_GAIN = np.sqrt(np.log(2) / 2) / np.pi
 """cut-off * standard deviation in time, where the gain is 1/2."""

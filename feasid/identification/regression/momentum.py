@@ -20,13 +20,18 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
+from feasid.errors import InputError, NotEnoughDataError
+from feasid.identification.regression.equations import (
+    EquationReducer,
+    EquationRows,
+    friction_speeds,
+    slowness,
+)
+from feasid.identification.regression.triangle import Reduced
+from feasid.logs.motion import Motion, MotionTally, Run
+from feasid.robot.description import Robot
 from feasid.robot.dynamics.regressor import RegressorPlan
 from feasid.robot.dynamics.spatial import as_samples_last
-from feasid.errors import InputError, NotEnoughDataError
-from feasid.logs.motion import Motion, MotionTally, Run
-from feasid.identification.regression.equations import EquationReducer, EquationRows, friction_speeds, slowness
-from feasid.identification.regression.triangle import Reduced
-from feasid.robot.description import Robot
 from feasid.robot.joint_terms import DRIVE_SYMBOLS
 
 WINDOW = 0.1

@@ -36,10 +36,10 @@ from feasid.core.files import is_folder, is_regular, write_atomically
 from feasid.core.notes import Note
 from feasid.core.threads import VARIABLES
 from feasid.errors import FeasidError, LogError, NotEnoughDataError, OutputError
-from feasid.logs.motion import Motion, MotionTally
-from feasid.logs.recording import Recording, content_digest, hashable_key
 from feasid.identification.regression.equations import EquationReducer
 from feasid.identification.regression.triangle import FILE_VERSION, Reduced, Reducer, fingerprint_of
+from feasid.logs.motion import Motion, MotionTally
+from feasid.logs.recording import Recording, content_digest, hashable_key
 from feasid.robot.description import Robot
 
 BOOT = (

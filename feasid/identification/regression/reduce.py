@@ -19,19 +19,21 @@ from feasid.core.arrays import Array, Mask
 from feasid.core.notes import Note
 from feasid.core.threads import one_thread
 from feasid.errors import FeasidError, InputError, NotEnoughDataError
-from feasid.robot.formats.fit_robot import (
-    CandidateTerms,
-    resolve_robot,
-    with_fit_terms,
-    with_shared_motors,
-    without_unmeasured_terms,
+from feasid.identification.regression.duplicates import refuse_repeated_logs
+from feasid.identification.regression.folds import Strata, triangularise
+from feasid.identification.regression.parallel import (
+    LogTask,
+    Progress,
+    Source,
+    reduce_all,
+    reduce_task,
 )
-from feasid.parameters.identifiability.base import BaseParameters, base_parameters
+from feasid.identification.regression.triangle import Reduced, fingerprint_of
 from feasid.logs.read.arrays import is_tuple_of_arrays
 from feasid.logs.read.formats import is_reduced
 from feasid.logs.recording import Recording, find_missing_torques
-from feasid.core.options.complete import check_options, document_options, select_options
-from feasid.core.options.tables import (
+from feasid.options.complete import check_options, document_options, select_options
+from feasid.options.tables import (
     FitOptions,
     LoadOptions,
     LogOptions,
@@ -39,11 +41,15 @@ from feasid.core.options.tables import (
     ReduceOptions,
     TermOptions,
 )
-from feasid.identification.regression.duplicates import refuse_repeated_logs
-from feasid.identification.regression.folds import Strata, triangularise
-from feasid.identification.regression.parallel import LogTask, Progress, Source, reduce_all, reduce_task
-from feasid.identification.regression.triangle import Reduced, fingerprint_of
+from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.robot.description import Robot
+from feasid.robot.formats.fit_robot import (
+    CandidateTerms,
+    resolve_robot,
+    with_fit_terms,
+    with_shared_motors,
+    without_unmeasured_terms,
+)
 
 if TYPE_CHECKING:
     import pandas as pd

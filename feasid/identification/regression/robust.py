@@ -17,11 +17,11 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
 from feasid.errors import InputError
-from feasid.logs.derivatives import EQUATION_CUTOFF
-from feasid.logs.motion import Motion
 from feasid.identification.regression.equations import EquationReducer, Equations, GaussianLowPass
 from feasid.identification.regression.folds import sum_strata, triangularise
 from feasid.identification.regression.triangle import Reduced, Reducer
+from feasid.logs.derivatives import EQUATION_CUTOFF
+from feasid.logs.motion import Motion
 from feasid.robot.description import Robot
 
 SECONDS = 0.5

@@ -39,12 +39,17 @@ from feasid.core.codec import TRANSIENT, decode, encode, kinds
 from feasid.core.files import document_output, open_for_reading, write_atomically
 from feasid.core.notes import Note, as_notes
 from feasid.core.threads import one_thread
+from feasid.errors import FeasidError, InputError, LogError, SecurityError
+from feasid.identification.regression.folds import (
+    Strata,
+    absorb_rows,
+    stack_triangles,
+    triangularise,
+)
+from feasid.parameters.identifiability.base import base_parameters
+from feasid.robot.description import Robot
 from feasid.robot.dynamics.regressor import CHUNK, RegressorPlan
 from feasid.robot.dynamics.spatial import as_samples_last
-from feasid.errors import FeasidError, InputError, LogError, SecurityError
-from feasid.parameters.identifiability.base import base_parameters
-from feasid.identification.regression.folds import Strata, absorb_rows, stack_triangles, triangularise
-from feasid.robot.description import Robot
 from feasid.robot.layout import squares_in_common_unit
 
 

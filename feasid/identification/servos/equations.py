@@ -17,10 +17,10 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 
 from feasid.core.arrays import Array
-from feasid.logs.servo import TorqueLimits
 from feasid.identification.regression.equations import WHITE_CORRELATION
 from feasid.identification.servos.evidence import JointBlock
 from feasid.identification.servos.rows import LAGS, ServoRows
+from feasid.logs.servo import TorqueLimits
 
 LONGEST_DELAY = 0.2
 """Delays are sought up to here [s]: six frames of a camera."""

@@ -23,15 +23,24 @@ from feasid.core.arrays import Array
 from feasid.core.notes import Note
 from feasid.errors import InputError, LogError
 from feasid.identification.estimation.torque_scale import FACTOR_SHARE
-from feasid.robot.formats.fit_robot import with_fit_terms
-from feasid.parameters.identifiability.base import base_parameters, load_parameters, servo_scale_groups
-from feasid.logs.servo import Servo
 from feasid.identification.regression.reduce import open_sources
-from feasid.robot.description import Robot
 from feasid.identification.servos.equations import EARLIEST, LONGEST_DELAY
 from feasid.identification.servos.laws import GainProblem, LawFit, find_rival
-from feasid.identification.servos.prior import DESCRIPTION, FILE_SHARE, gain_prior, weighing_instructions
+from feasid.identification.servos.prior import (
+    DESCRIPTION,
+    FILE_SHARE,
+    gain_prior,
+    weighing_instructions,
+)
 from feasid.identification.servos.rows import CUTOFF, ServoRows, find_limits
+from feasid.logs.servo import Servo
+from feasid.parameters.identifiability.base import (
+    base_parameters,
+    load_parameters,
+    servo_scale_groups,
+)
+from feasid.robot.description import Robot
+from feasid.robot.formats.fit_robot import with_fit_terms
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -228,7 +237,7 @@ class ServoFit:
 def identify_servo(logs: Sequence[Any], robot: Robot, chosen: Mapping[str, Any]) -> ServoFit:
     """Gains and delay of the servos behind logs of positions and commands.
 
-    `chosen`: `feasid.core.options.tables.FitOptions`, completed. Raises InputError, LogError,
+    `chosen`: `feasid.options.tables.FitOptions`, completed. Raises InputError, LogError,
     NotEnoughDataError: what is wrong with the log, or that a servo does more than is modelled, by
     name.
     """

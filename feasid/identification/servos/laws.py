@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.parameters.identifiability.base import BaseParameters
-from feasid.logs.servo import TorqueLimits
 from feasid.identification.servos.equations import LawEquations, ServoLaw
 from feasid.identification.servos.evidence import WIDTH, GainEvidence, GainPosterior, GainPrior
 from feasid.identification.servos.rows import ServoRows
+from feasid.logs.servo import TorqueLimits
+from feasid.parameters.identifiability.base import BaseParameters
 
 NATS = 20.0
 """Logarithm of the evidence that a further term must gain for each of its coefficients, besides

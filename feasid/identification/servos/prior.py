@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.robot.dynamics.regressor import inverse_dynamics, regressor
 from feasid.errors import InputError
 from feasid.identification.estimation.torque_scale import FACTOR_SHARE
-from feasid.robot.formats.load import describe_mjmodel
-from feasid.robot.formats.registry import reread_description
+from feasid.identification.servos.evidence import GainPrior
 from feasid.parameters.identifiability.base import BaseParameters, servo_scale_groups
 from feasid.robot.description import Robot
-from feasid.identification.servos.evidence import GainPrior
+from feasid.robot.dynamics.regressor import inverse_dynamics, regressor
+from feasid.robot.formats.load import describe_mjmodel
+from feasid.robot.formats.registry import reread_description
 
 DESCRIPTION = "the description"
 """Source of the common factor if nothing was weighed."""

@@ -22,15 +22,20 @@ from scipy.signal import oaconvolve
 
 from feasid.core.arrays import Array, Mask
 from feasid.errors import InputError, NotEnoughDataError
-from feasid.parameters.identifiability.base import BaseParameters
+from feasid.identification.regression.equations import (
+    DecimatingFilter,
+    EquationRows,
+    Equations,
+    GaussianLowPass,
+)
+from feasid.identification.regression.triangle import Reduced
 from feasid.logs.filters import low_pass
 from feasid.logs.motion import Run
 from feasid.logs.recording import Recording
 from feasid.logs.servo import Servo, TorqueLimits, delay_commands, servo_term_signals
-from feasid.core.options.complete import select_options
-from feasid.core.options.tables import LogOptions, ReadOptions
-from feasid.identification.regression.equations import DecimatingFilter, EquationRows, Equations, GaussianLowPass
-from feasid.identification.regression.triangle import Reduced
+from feasid.options.complete import select_options
+from feasid.options.tables import LogOptions, ReadOptions
+from feasid.parameters.identifiability.base import BaseParameters
 from feasid.robot.description import Robot
 
 CUTOFF = 5.0

@@ -25,14 +25,14 @@ from feasid.core.display import Display, Displayed, Measure
 from feasid.core.notes import Note
 from feasid.core.threads import one_thread
 from feasid.errors import InputError, SolverError, did_you_mean
+from feasid.options.complete import complete_options
+from feasid.options.tables import RangeOptions
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet
 from feasid.parameters.feasibility.constraints.units import problem_units
 from feasid.parameters.feasibility.least_squares import feasible_least_squares
 from feasid.parameters.identifiability.base import BaseParameters
 from feasid.parameters.identifiability.parameters import parameter_label
 from feasid.parameters.identifiability.views import Wanted
-from feasid.core.options.complete import complete_options
-from feasid.core.options.tables import RangeOptions
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:

@@ -17,14 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.robot.dynamics.floating import (
-    FloatingMotion,
-    base_index,
-    frame_jacobian,
-    rotation_matrices,
-    rotation_vectors,
-)
-from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.logs.checks.findings import Finding
 from feasid.logs.filters import choose_cutoff, low_pass, settling_samples
 from feasid.logs.floating import (
@@ -39,6 +31,14 @@ from feasid.logs.floating import (
 )
 from feasid.logs.motion import Rows
 from feasid.robot.description import Robot
+from feasid.robot.dynamics.floating import (
+    FloatingMotion,
+    base_index,
+    frame_jacobian,
+    rotation_matrices,
+    rotation_vectors,
+)
+from feasid.robot.dynamics.regressor import inverse_dynamics
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,19 +16,24 @@ from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
 from feasid.core.display import BLUE, RED, Display, Displayed, Measure, new_figure, truncate
 from feasid.errors import InputError
+from feasid.options.complete import complete_options, document_options, select_options
+from feasid.options.tables import BoundOptions, CheckOptions
 from feasid.parameters.feasibility.constraints.affine import Consistency
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet, feasible_set
 from feasid.parameters.feasibility.constraints.units import Units, problem_units
 from feasid.parameters.feasibility.proof.claim import Certificate
-from feasid.parameters.feasibility.proof.decide import NEARLY, ProvedAnswer, decide, minimal_conflict
+from feasid.parameters.feasibility.proof.decide import (
+    NEARLY,
+    ProvedAnswer,
+    decide,
+    minimal_conflict,
+)
 from feasid.parameters.feasibility.proof.question import HEAVIEST, Question
 from feasid.parameters.feasibility.reference import reference_model
 from feasid.parameters.feasibility.solve import Attempt
-from feasid.robot.formats.load import load_robot
 from feasid.parameters.identifiability.base import resolve_base
-from feasid.core.options.complete import complete_options, document_options, select_options
-from feasid.core.options.tables import BoundOptions, CheckOptions
 from feasid.robot.description import Robot
+from feasid.robot.formats.load import load_robot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,7 +14,12 @@ from feasid.parameters.feasibility.constraints.elimination import Elimination
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet
 from feasid.parameters.feasibility.constraints.units import Units
 from feasid.parameters.feasibility.problems import Program, margins, normalise_constraints
-from feasid.parameters.feasibility.reference import Anchor, NoInteriorError, Reference, contradiction
+from feasid.parameters.feasibility.reference import (
+    Anchor,
+    NoInteriorError,
+    Reference,
+    contradiction,
+)
 from feasid.parameters.feasibility.solve import Attempt, ConeArrays, SolverAnswer, lower_bound
 
 UNSEEN = 1e-10
@@ -152,16 +157,17 @@ def closest(
     """Minimise ``|rows delta - target|`` over the feasible set, then choose one full model.
 
     `rows` (r, n) and `target` (r,); `reference`: where to go along directions that the rows do not
-    see; `margin`: absolute in SI numbers, None for `feasid.parameters.feasibility.problems.MARGIN` in units;
-    `refine`: weaken the pull on faint directions and take the closest answer, as distances that are
-    small compared with the target come out a little too large otherwise; `generic`: units and
-    reference that do not depend on the description's inertials, tried first with weak pulls, as
-    margins and the pull towards `reference` are felt in the residual where described masses are
-    absurd. The full model is the one nearest to `reference` in any case.
+    see; `margin`: absolute in SI numbers, None for `feasid.parameters.feasibility.problems.MARGIN`
+    in units; `refine`: weaken the pull on faint directions and take the closest answer, as
+    distances that are small compared with the target come out a little too large otherwise;
+    `generic`: units and reference that do not depend on the description's inertials, tried first
+    with weak pulls, as margins and the pull towards `reference` are felt in the residual where
+    described masses are absurd. The full model is the one nearest to `reference` in any case.
 
     An answer is judged by the gap between its cost and a lower bound that we evaluate ourselves
     from the solver's multipliers, for the program as it was given to it: with the margin and the
-    pull. What is proved of the problem itself is said by `feasid.parameters.feasibility.proof.optimality`.
+    pull. What is proved of the problem itself is said by
+    `feasid.parameters.feasibility.proof.optimality`.
 
     Raises InputError: the constraints contradict each other. Raises SolverError: no answer passed.
     """

@@ -10,11 +10,12 @@ units or body frames, and rises to infinity at the boundary, so that minimisers 
 feasible. Without the traces it is the logarithmic barrier.
 
 `minimise` follows Newton's method over a weighted sum of such terms and of quadratics: the entropic
-estimate (`feasid.identification.estimation.priors`), the choice of a full model (`project_by_divergence`), its
-trade against the residual (`feasid.parameters.feasibility.least_squares`), ends of ranges
-(`feasid.parameters.feasibility.region`) and bounds on the residual (`feasid.parameters.feasibility.proof.optimality`).
-The latter two need multipliers: on the central path these are inverses of the matrices, strictly
-inside their cones.
+estimate (`feasid.identification.estimation.priors`), the choice of a full model
+(`project_by_divergence`), its trade against the residual
+(`feasid.parameters.feasibility.least_squares`), ends of ranges
+(`feasid.parameters.feasibility.region`) and bounds on the residual
+(`feasid.parameters.feasibility.proof.optimality`). The latter two need multipliers: on the central
+path these are inverses of the matrices, strictly inside their cones.
 """
 
 from __future__ import annotations

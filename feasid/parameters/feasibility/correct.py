@@ -14,6 +14,9 @@ from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array, Mask
 from feasid.core.display import Display, Displayed, Measure
 from feasid.errors import InputError
+from feasid.options.complete import complete_options, document_options, select_options
+from feasid.options.forms import arrays_to_lists, is_number
+from feasid.options.tables import BoundOptions, Bounds, CorrectOptions
 from feasid.parameters.feasibility.check import check_base_values, feasible_set_from_options
 from feasid.parameters.feasibility.closest import Closest, closest
 from feasid.parameters.feasibility.constraints.elimination import Elimination, restrict
@@ -25,14 +28,11 @@ from feasid.parameters.feasibility.proof.optimality import Optimum, prove_optimu
 from feasid.parameters.feasibility.proof.question import Question
 from feasid.parameters.feasibility.reference import Reference, generic_body, reference_model
 from feasid.parameters.feasibility.solve import Attempt
-from feasid.robot.formats.load import load_robot
 from feasid.parameters.identifiability.base import resolve_base
 from feasid.parameters.identifiability.frames import LENGTH_POWER
-from feasid.core.options.complete import complete_options, document_options, select_options
-from feasid.core.options.forms import arrays_to_lists, is_number
-from feasid.core.options.tables import BoundOptions, Bounds, CorrectOptions
 from feasid.robot import inertia
 from feasid.robot.description import Robot
+from feasid.robot.formats.load import load_robot
 
 SMALLEST_SIZE = 1e-3
 """Size of a body, as a fraction of its unit of length, below which its own inertia says nothing."""

@@ -12,6 +12,8 @@ import numpy.typing as npt
 from feasid.core.arguments import checked
 from feasid.core.arrays import Array
 from feasid.errors import InputError, SolverError
+from feasid.options.complete import complete_options
+from feasid.options.tables import SolverOptions
 from feasid.parameters.feasibility import problems
 from feasid.parameters.feasibility.closest import closest
 from feasid.parameters.feasibility.cone import ConvexFunction, LogBarrier, Quadratic, minimise
@@ -22,8 +24,6 @@ from feasid.parameters.feasibility.problems import LARGEST, Program
 from feasid.parameters.feasibility.reference import Reference, reference_model
 from feasid.parameters.feasibility.solve import Attempt
 from feasid.parameters.identifiability.base import resolve_base
-from feasid.core.options.complete import complete_options
-from feasid.core.options.tables import SolverOptions
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -338,10 +338,11 @@ def regularise(solution: FeasibleFit, residual: float, slack: float) -> Feasible
 
     for the largest weight that keeps the bound; every such minimiser is strictly feasible.
 
-    `solution`: the optimum, from `feasid.parameters.feasibility.least_squares.feasible_least_squares`;
-    `residual`: its squared residual is ``|R K delta - rho|^2 + residual^2``; `slack`: relative
-    increase of the residual that is given up at most; 0 returns `solution`. Returns: verified in
-    exact arithmetic like `solution`.
+    `solution`: the optimum, from
+    `feasid.parameters.feasibility.least_squares.feasible_least_squares`; `residual`: its squared
+    residual is ``|R K delta - rho|^2 + residual^2``; `slack`: relative increase of the residual
+    that is given up at most; 0 returns `solution`. Returns: verified in exact arithmetic like
+    `solution`.
     """
     problem, feasible = solution.problem, solution.problem.feasible
     optimum = solution.objective + residual**2

@@ -94,7 +94,8 @@ class Program:
 class ScaledParameters:
     """Standard parameters as expressions of a program's unknowns."""
 
-    feasible: FeasibleSet  #: Without equalities: see `feasid.parameters.feasibility.constraints.elimination`.
+    #: Without equalities: see `feasid.parameters.feasibility.constraints.elimination`.
+    feasible: FeasibleSet
     scale: Units
     x: Any  #: Cvxpy.Variable.
     scaled: Any  #: Cvxpy.Expression, shape (n,): the standard parameters in units.

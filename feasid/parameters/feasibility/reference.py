@@ -5,7 +5,8 @@ Where no point is inside, the constraints that contradict each other.
 Towards the reference the part that data cannot see is chosen.
 
 Bodies whose own inertials are usable keep them. The others get a generic one: the unit mass and
-length of `feasid.parameters.feasibility.constraints.units`, spread like a ball about the body frame's origin.
+length of `feasid.parameters.feasibility.constraints.units`, spread like a ball about the body
+frame's origin.
 """
 
 from __future__ import annotations

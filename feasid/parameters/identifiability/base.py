@@ -16,9 +16,7 @@ from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
 from feasid.core.threads import one_thread
-from feasid.robot.dynamics.regressor import regressor
 from feasid.errors import InputError, did_you_mean
-from feasid.robot.formats.load import load_robot
 from feasid.parameters.identifiability.coefficients import Coefficients
 from feasid.parameters.identifiability.echelon import Echelon
 from feasid.parameters.identifiability.exact import RankCheck
@@ -29,7 +27,12 @@ from feasid.parameters.identifiability.experiment import (
     ReorderedCoefficients,
     RestrictedCoefficients,
 )
-from feasid.parameters.identifiability.parameters import ALONE, COMBINED, NEVER, IdentifiedParameters
+from feasid.parameters.identifiability.parameters import (
+    ALONE,
+    COMBINED,
+    NEVER,
+    IdentifiedParameters,
+)
 from feasid.parameters.identifiability.recursion import Recursion
 from feasid.parameters.identifiability.rounding import RoundedNumber, choose_rounding
 from feasid.parameters.identifiability.rounding import with_exact_geometry as with_exact_geometry
@@ -43,6 +46,8 @@ from feasid.parameters.identifiability.views import (
     symbol_table,
 )
 from feasid.robot.description import Robot, find_link
+from feasid.robot.dynamics.regressor import regressor
+from feasid.robot.formats.load import load_robot
 from feasid.robot.inertia import SYMBOLS, change_frame
 from feasid.robot.known import Equality, Index, Known, Unknowns, equalities
 

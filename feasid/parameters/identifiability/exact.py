@@ -3,8 +3,8 @@
 Rank decisions in floating point need a tolerance. When rotations are orthogonal matrices of
 rationals (right angles, or 3-4-5 triangles) and lengths are decimals, the recursion of Wensing et
 al. (2024), Alg. 1 and 2, can be run as it is written, with powers and without tolerances. That
-certifies a result of `feasid.parameters.identifiability.recursion`. Numbers are ``fractions.Fraction``, or
-python-flint's when it is installed, which is faster.
+certifies a result of `feasid.parameters.identifiability.recursion`. Numbers are
+``fractions.Fraction``, or python-flint's when it is installed, which is faster.
 """
 
 from __future__ import annotations

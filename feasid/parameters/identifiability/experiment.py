@@ -26,7 +26,11 @@ from scipy import sparse
 from feasid.core.arrays import Array, Mask
 from feasid.errors import InputError, did_you_mean
 from feasid.parameters.identifiability.coefficients import UNIT_ROUNDOFF, Coefficients
-from feasid.parameters.identifiability.echelon import NOISE_SAFETY_FACTOR, pivots_from_right, round_to_integers
+from feasid.parameters.identifiability.echelon import (
+    NOISE_SAFETY_FACTOR,
+    pivots_from_right,
+    round_to_integers,
+)
 from feasid.parameters.identifiability.exact import RankCheck
 from feasid.parameters.identifiability.recursion import Recursion
 from feasid.parameters.identifiability.sampling import SampleCheck, energy_rows

@@ -22,10 +22,10 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError
-from feasid.robot.formats.description import Description, Link
-from feasid.robot.formats.registry import reread_description
 from feasid.robot.bodies import Body
 from feasid.robot.description import Robot
+from feasid.robot.formats.description import Description, Link
+from feasid.robot.formats.registry import reread_description
 from feasid.robot.inertia import skew
 from feasid.robot.rotations import compose
 

@@ -24,15 +24,15 @@ from time import perf_counter
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.robot.dynamics.kinematics import coordinate_map
-from feasid.robot.dynamics.newton_euler import energy_regressors
-from feasid.robot.dynamics.spatial import exponential
 from feasid.errors import InputError, RankError
 from feasid.parameters.identifiability.echelon import JointNullspace
 from feasid.parameters.identifiability.frames import ScaledExperiment, motion_transform
 from feasid.parameters.identifiability.invariant_subspaces import MOMENTUM as PER_ROOT
 from feasid.parameters.identifiability.invariant_subspaces import ROOT2, cross_matrix
 from feasid.robot.description import Robot
+from feasid.robot.dynamics.kinematics import coordinate_map
+from feasid.robot.dynamics.newton_euler import energy_regressors
+from feasid.robot.dynamics.spatial import exponential
 from feasid.robot.known import Index
 from feasid.robot.layout import coordinate_units, random_configurations
 

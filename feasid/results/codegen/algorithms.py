@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from feasid.core.arrays import Array
+from feasid.errors import InputError
 from feasid.results.codegen.expression import Expression, Graph
 from feasid.results.codegen.recursion import (
     Expressions,
@@ -25,10 +27,8 @@ from feasid.results.codegen.recursion import (
     node_motions,
     symmetric_matrix,
 )
-from feasid.core.arrays import Array
-from feasid.robot.dynamics.kinematics import Node, nodes
-from feasid.errors import InputError
 from feasid.robot.description import Robot
+from feasid.robot.dynamics.kinematics import Node, nodes
 from feasid.robot.joint_terms import AT_REST, TERMS, JointState, deflections
 
 Composite = tuple[Expressions, Expressions, Expression]

@@ -20,6 +20,12 @@ from string import ascii_letters, digits
 import numpy as np
 
 import feasid
+from feasid.core.arguments import checked
+from feasid.core.arrays import Array
+from feasid.core.files import check_writable, write_together
+from feasid.core.text import quote
+from feasid.errors import InputError
+from feasid.parameters.identifiability.base import BaseParameters
 from feasid.results.codegen.routine import (
     MOTION,
     ROUTINES,
@@ -30,12 +36,6 @@ from feasid.results.codegen.routine import (
     python_function,
     statements,
 )
-from feasid.core.arguments import checked
-from feasid.core.arrays import Array
-from feasid.core.files import check_writable, write_together
-from feasid.core.text import quote
-from feasid.errors import InputError
-from feasid.parameters.identifiability.base import BaseParameters
 from feasid.robot.description import Robot
 
 C_HELPERS = {

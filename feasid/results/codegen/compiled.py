@@ -13,6 +13,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from feasid.core.arguments import Measured, Vector, checked, kind_from_annotation
+from feasid.core.arrays import Array
+from feasid.errors import InputError
+from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.results.codegen.c import compile_routines, find_compiler
 from feasid.results.codegen.routine import (
     FORWARD,
@@ -20,12 +24,8 @@ from feasid.results.codegen.routine import (
     StandardParameterModel,
     python_function,
 )
-from feasid.core.arguments import Measured, Vector, checked, kind_from_annotation
-from feasid.core.arrays import Array
-from feasid.robot.dynamics.regressor import require_values
-from feasid.errors import InputError
-from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.robot.description import Robot
+from feasid.robot.dynamics.regressor import require_values
 
 KINDS = ("inverse_dynamics", "gravity", "friction", "mass_matrix")
 """Routines that are generated immediately; the others are generated at their first use."""

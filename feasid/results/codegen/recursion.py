@@ -3,8 +3,9 @@
 Vectors and matrices are NumPy arrays of expressions, in the node's own frame. A joint's axis passes
 through a point that is fixed in both bodies (sliding along the axis apart), so that the
 acceleration of the node's origin, and the moment about the parent's, take two constant lever arms:
-``a = E (a_p + U_p p) + U c``, with U = S(alpha) + S(omega)^2. `feasid.robot.dynamics.kinematics` is the
-same recursion for batches of numbers; `tests/codegen/test_code.py` compares them on random trees.
+``a = E (a_p + U_p p) + U c``, with U = S(alpha) + S(omega)^2. `feasid.robot.dynamics.kinematics` is
+the same recursion for batches of numbers; `tests/codegen/test_code.py` compares them on random
+trees.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from feasid.results.codegen.expression import Expression, Graph
 from feasid.core.arrays import Array
+from feasid.results.codegen.expression import Expression, Graph
 from feasid.robot.dynamics.kinematics import Node
 from feasid.robot.dynamics.spatial import ROUNDING_TOLERANCE
 

@@ -12,6 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from feasid.core.arrays import Array
+from feasid.errors import InputError, did_you_mean
+from feasid.parameters.identifiability.base import BaseParameters, base_parameters
+from feasid.parameters.identifiability.rounding import with_exact_geometry
 from feasid.results.codegen.algorithms import Algorithms
 from feasid.results.codegen.expression import (
     FUNCTIONS,
@@ -21,12 +25,8 @@ from feasid.results.codegen.expression import (
     count_operations,
     dependencies,
 )
-from feasid.core.arrays import Array
-from feasid.robot.dynamics.regressor import require_values
-from feasid.errors import InputError, did_you_mean
-from feasid.parameters.identifiability.base import BaseParameters, base_parameters
-from feasid.parameters.identifiability.rounding import with_exact_geometry
 from feasid.robot.description import Robot
+from feasid.robot.dynamics.regressor import require_values
 
 ROUTINES = ("inverse_dynamics", "gravity", "friction", "mass_matrix", "regressor")
 """Names of the generated routines."""

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.robot.dynamics.regressor import CHUNK, inverse_dynamics, mass_matrix
 from feasid.errors import InputError, did_you_mean, missing_extra
-from feasid.logs.motion import Motion, Run
-from feasid.logs.recording import Recording
 from feasid.identification.regression.equations import GaussianLowPass
 from feasid.identification.regression.triangle import relative_errors
+from feasid.logs.motion import Motion, Run
+from feasid.logs.recording import Recording
 from feasid.robot.description import Robot
+from feasid.robot.dynamics.regressor import CHUNK, inverse_dynamics, mass_matrix
 
 if TYPE_CHECKING:
     import pandas as pd

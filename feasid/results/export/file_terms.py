@@ -12,24 +12,24 @@ import pandas as pd
 from scipy.optimize import lsq_linear
 
 from feasid.core.arrays import Array
-from feasid.robot.dynamics.regressor import inverse_dynamics, mass_matrix
-from feasid.identification.effects.joint_terms import SPRINGS, remove_terms
 from feasid.errors import InputError, did_you_mean
+from feasid.identification.effects.joint_terms import SPRINGS, remove_terms
+from feasid.identification.regression.reduce import restrict_terms
+from feasid.parameters.identifiability.base import base_parameters
+from feasid.robot.description import Robot
+from feasid.robot.dynamics.regressor import inverse_dynamics, mass_matrix
 from feasid.robot.formats.description import Extras, JointServo
 from feasid.robot.formats.mjcf.write import HOLDING
 from feasid.robot.formats.urdf.write import extension_lines
 from feasid.robot.formats.write import format_of
 from feasid.robot.formats.xml import decimals, markup
-from feasid.parameters.identifiability.base import base_parameters
-from feasid.identification.regression.reduce import restrict_terms
-from feasid.robot.description import Robot
 from feasid.robot.joint_terms import TERMS
 
 if TYPE_CHECKING:
     from feasid.identification.fitted import FittedModel
+    from feasid.identification.uncertainty.ranges import ResidualRegion
     from feasid.logs.motion import Motion, Run
     from feasid.logs.servo import Servo
-    from feasid.identification.uncertainty.ranges import ResidualRegion
 
 
 ORIGINS = ("sensor", "joint")

@@ -2,10 +2,11 @@
 
 The file holds the fitted bodies: masses, first moments and inertias are those of the fit. Joint
 terms that its format has a place for have their fitted values; viscous and Coulomb friction also
-approximate friction that no format holds, see `feasid.results.export.file_terms`. What the format cannot
-hold (offsets, drive inertia in URDF) is left out of the file, listed in `Export`, and kept in a
-sidecar that `feasid.load_robot` reads with the file. No other parameter is estimated again, because
-bodies would absorb a missing term; but where a search added springs the file is fitted without.
+approximate friction that no format holds, see `feasid.results.export.file_terms`. What the format
+cannot hold (offsets, drive inertia in URDF) is left out of the file, listed in `Export`, and kept
+in a sidecar that `feasid.load_robot` reads with the file. No other parameter is estimated again,
+because bodies would absorb a missing term; but where a search added springs the file is fitted
+without.
 
 Errors of the file are those of its clients, by the laws of `feasid.results.export.clients`.
 """
@@ -19,9 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from feasid.identification.assessment.quality import Quality
 from feasid.core.arrays import Array
 from feasid.errors import OutputError, UselessFitError
+from feasid.identification.assessment.quality import Quality
+from feasid.identification.fitted import FittedModel
+from feasid.identification.regression.reduce import reduce
+from feasid.identification.regression.triangle import Reduced
+from feasid.logs.recording import Recording
 from feasid.results.export.clients import LAWS, ClientRows, client_errors, iterate_prepared_runs
 from feasid.results.export.file_terms import (
     Offset,
@@ -35,6 +40,7 @@ from feasid.results.export.file_terms import (
     servo_damping,
     servos_to_write,
 )
+from feasid.robot.description import Robot
 from feasid.robot.formats.description import Extras
 from feasid.robot.formats.load import load_robot
 from feasid.robot.formats.registry import FORMATS
@@ -46,11 +52,6 @@ from feasid.robot.formats.write import (
     unrepresentable_terms,
     write,
 )
-from feasid.identification.fitted import FittedModel
-from feasid.logs.recording import Recording
-from feasid.identification.regression.reduce import reduce
-from feasid.identification.regression.triangle import Reduced
-from feasid.robot.description import Robot
 from feasid.robot.inertia import change_frame
 from feasid.robot.joint_terms import RIPPLE, TERMS
 from feasid.robot.layout import random_configurations

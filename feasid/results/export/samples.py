@@ -16,25 +16,25 @@ from feasid.core.arrays import Array
 from feasid.core.files import check_writable
 from feasid.core.text import quote
 from feasid.errors import InputError, OutputError
+from feasid.identification.uncertainty.posterior import verify_draws
+from feasid.parameters.feasibility.constraints.sets import feasible_set
+from feasid.parameters.feasibility.constraints.units import usable_inertials
 from feasid.results.export.file_terms import (
     friction_as_files_hold,
     joint_values,
     servo_damping,
     servos_to_write,
 )
-from feasid.parameters.feasibility.constraints.sets import feasible_set
-from feasid.parameters.feasibility.constraints.units import usable_inertials
+from feasid.robot.description import Robot
 from feasid.robot.formats.description import Extras
 from feasid.robot.formats.write import format_of, representable_part, write
-from feasid.robot.description import Robot
 from feasid.robot.inertia import from_pseudo_inertia, pseudo_inertia, to_mass_com_inertia
 from feasid.robot.joint_terms import TERMS
-from feasid.identification.uncertainty.posterior import verify_draws
 
 if TYPE_CHECKING:
     from feasid.identification.fitted import FittedModel
-    from feasid.logs.servo import Servo
     from feasid.identification.uncertainty.ranges import ResidualRegion
+    from feasid.logs.servo import Servo
 
 WIDEST = 0.7
 """Largest relative deviation of masses: a Wishart density of a body has four degrees of freedom."""

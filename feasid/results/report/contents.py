@@ -18,21 +18,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.signal import fftconvolve
 
-from feasid.identification.assessment.quality import remarks
 from feasid.core.arrays import Array
 from feasid.core.notes import as_json
-from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError
-from feasid.identification.fitted import provenance
-from feasid.identification.result import Fit
-from feasid.logs.motion import Motion, Run
-from feasid.logs.recording import Recording
+from feasid.identification.assessment.quality import remarks
+from feasid.identification.fitted import FittedModel, provenance
 from feasid.identification.regression.equations import GaussianLowPass
 from feasid.identification.regression.parallel import Source
 from feasid.identification.regression.reduce import measured_rows
+from feasid.logs.motion import Motion, Run
+from feasid.logs.recording import Recording
 from feasid.results.report.robots import robot_views
 from feasid.results.report.summary import SURE
 from feasid.robot.description import Robot
+from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.robot.joint_terms import TERMS
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ class PredictedLog:
     motion: Motion  #: The log, prepared as the fitted one was.
 
     @classmethod
-    def from_fit(cls, fit: Fit, log: Any = None) -> PredictedLog:
+    def from_fit(cls, fit: FittedModel, log: Any = None) -> PredictedLog:
         """Predict the torques of a log, or of the first fitted one; see `Fit.plot` for errors."""
         if not measured_rows(fit.reduced).all():
             raise InputError(
@@ -119,7 +118,7 @@ class PredictedLog:
         return tuple(out)
 
 
-def select_recording(fit: Fit, log: Any) -> Recording:
+def select_recording(fit: FittedModel, log: Any) -> Recording:
     """The given log, or the first one of the fit."""
     if log is not None:
         return Recording.from_source(log)
@@ -141,7 +140,7 @@ DIGITS = 5
 
 
 def report_contents(
-    fit: Fit,
+    fit: FittedModel,
     tested: pd.Series[float] | None = None,
     tests: Sequence[Source] = (),
     fitted: Sequence[Source] = (),
@@ -184,7 +183,7 @@ def report_contents(
     return told
 
 
-def _feasibility(fit: Fit) -> dict[str, Any]:
+def _feasibility(fit: FittedModel) -> dict[str, Any]:
     solution = fit.solution
     where, margin = min(solution.margins.items(), key=lambda item: item[1])
     return {
@@ -199,7 +198,7 @@ def _feasibility(fit: Fit) -> dict[str, Any]:
     }
 
 
-def _prediction(fit: Fit, tested: pd.Series[float] | None) -> dict[str, Any]:
+def _prediction(fit: FittedModel, tested: pd.Series[float] | None) -> dict[str, Any]:
     quality, errors, graded = fit.quality, fit.quality.errors, fit.uses_by_joint
     rows = []
     for k, joint in enumerate(graded.index):
@@ -228,7 +227,7 @@ def _prediction(fit: Fit, tested: pd.Series[float] | None) -> dict[str, Any]:
     }
 
 
-def _evidence_entries(fit: Fit, tested: pd.Series[float] | None) -> list[dict[str, str]]:
+def _evidence_entries(fit: FittedModel, tested: pd.Series[float] | None) -> list[dict[str, str]]:
     """Evidence for the results, and how to check it."""
     quality = fit.quality
     missed = 100 * quality.errors.overall_error(quality.errors.model)
@@ -290,7 +289,7 @@ def _table_to_data(frame: pd.DataFrame) -> dict[str, Any]:
 
 
 def _log_curves(
-    fit: Fit, tests: Sequence[Source], fitted: Sequence[Source]
+    fit: FittedModel, tests: Sequence[Source], fitted: Sequence[Source]
 ) -> list[dict[str, Any]]:
     """Measured and predicted torques of every log that has samples; reduced data have none.
 

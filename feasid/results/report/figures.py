@@ -14,7 +14,8 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.core.display import BLUE, GREY, RED, YELLOW, add_legend, new_figure, truncate
 from feasid.errors import InputError
-from feasid.identification.result import Fit
+from feasid.identification.fitted import FittedModel
+from feasid.identification.prediction import errors_on_log
 from feasid.results.report.contents import PredictedLog, select_recording
 from feasid.results.report.robots import bounding_ball, robot_views
 from feasid.results.report.summary import linear_form_table
@@ -160,7 +161,7 @@ class Plots:
     has no torques; all raise `MissingExtraError` without matplotlib.
     """
 
-    fit: Fit
+    fit: FittedModel
 
     def __call__(self, log: Any = None) -> Figure:
         """Measured and predicted torque and their difference [N m or N] over time [s].
@@ -169,7 +170,11 @@ class Plots:
         """
         fit, prediction = self.fit, PredictedLog.from_fit(self.fit, log)
         names = prediction.joints
-        errors = fit.relative_error if log is None else fit.errors(select_recording(fit, log))
+        errors = (
+            fit.relative_error
+            if log is None
+            else errors_on_log(fit, select_recording(fit, log), fit.test_options())
+        )
         figure, axes = panels(
             names,
             "measured and predicted torque over time, and their difference; relative error "

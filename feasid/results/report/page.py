@@ -23,9 +23,10 @@ from feasid import __version__
 from feasid.core.display import plain
 from feasid.core.files import check_writable, with_ending, write_atomically, write_together
 from feasid.errors import InputError, missing_extra
-from feasid.identification.result import Fit
-from feasid.logs.recording import Recording
+from feasid.identification.fitted import FittedModel
+from feasid.identification.prediction import errors_on_log, simulate_fit
 from feasid.identification.regression.reduce import measured_rows, open_sources
+from feasid.logs.recording import Recording
 from feasid.results.report.contents import SCHEMA, VERSION, report_contents
 from feasid.results.report.figures import SKINS, Plots
 from feasid.results.report.robots import HALF_WIDTH, robot_drawings
@@ -105,7 +106,7 @@ REPORT_WINDOWS = 24
 
 
 def write_report(
-    fit: Fit,
+    fit: FittedModel,
     path: str | Path,
     *,
     test: Any = None,
@@ -121,7 +122,13 @@ def write_report(
         check_writable(target, overwrite=overwrite)
     template = _template_environment()
     tests = [] if test is None or isinstance(test, pd.Series) else open_sources(test)
-    tested = test if isinstance(test, pd.Series) else fit.errors(tests) if tests else None
+    tested = (
+        test
+        if isinstance(test, pd.Series)
+        else errors_on_log(fit, tests, fit.test_options())
+        if tests
+        else None
+    )
     fitted = open_sources(log) if log is not None else fit.recordings
     simulation = _simulate(fit, [*tests, *fitted])
     told = report_contents(fit, tested, tests, fitted, command, simulation)
@@ -134,13 +141,20 @@ def write_report(
     write_together({path: page.encode(), numbers: data}, overwrite=overwrite)
 
 
-def _simulate(fit: Fit, logs: Sequence[Any]) -> Simulation | str:
+def _simulate(fit: FittedModel, logs: Sequence[Any]) -> Simulation | str:
     """Windows of the first log that has samples, or why none can be simulated."""
     log = next((log for log in logs if isinstance(log, Recording)), None)
     if log is None:
         return "reduced data hold no samples to simulate"
     try:
-        return fit.simulate(log, windows=REPORT_WINDOWS)
+        return simulate_fit(
+            fit,
+            log,
+            (0.1, 0.3),
+            None,
+            dict.fromkeys(("command", "kp", "kd")),
+            {"windows": REPORT_WINDOWS},
+        )
     except InputError as error:
         return str(error)
 
@@ -232,7 +246,7 @@ def _render(
     )
 
 
-def _encode_figures(fit: Fit, fitted: Sequence[Any]) -> list[dict[str, str]]:
+def _encode_figures(fit: FittedModel, fitted: Sequence[Any]) -> list[dict[str, str]]:
     """Plots as data for image tags."""
     plots = Plots(fit)
     out = [_encode_figure(getattr(plots, name)(), caption) for name, caption in PICTURES.items()]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.identification.result import Fit
+from feasid.identification.fitted import FittedModel
 from feasid.robot.description import Robot
 from feasid.robot.inertia import to_mass_com_inertia
 
@@ -34,7 +34,7 @@ class RobotView:
     impossible: Sequence[Mapping[str, Any]]  #: The same where there is none: imaginary axes are 0.
 
 
-def robot_views(fit: Fit, pose: Mapping[str, float] | None = None) -> list[RobotView]:
+def robot_views(fit: FittedModel, pose: Mapping[str, float] | None = None) -> list[RobotView]:
     """The description, the fit and least squares; of its parameters those closest to the fit."""
     away = fit.base_table["ols"].to_numpy() - fit.beta
     least = fit.delta + np.linalg.lstsq(np.asarray(fit.base.K, float), away, rcond=None)[0]

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from feasid.identification.assessment.checks import NO, is_strong
-from feasid.identification.assessment.quality import Quality, remarks
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Measure, Summary, plain
+from feasid.identification.assessment.checks import NO, is_strong
+from feasid.identification.assessment.quality import Quality, remarks
 from feasid.identification.estimation.noise import least_squares
-from feasid.identification.result import Fit
+from feasid.identification.fitted import FittedModel
+from feasid.identification.prediction import errors_on_log
 from feasid.robot.joint_terms import TERMS
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ SURE = 30.0
 """Relative standard deviation [%] below which a base parameter counts as identified."""
 
 
-def summary(fit: Fit, test: Any = None) -> Summary:
+def summary(fit: FittedModel, test: Any = None) -> Summary:
     """The fit as text and tables: data, errors, verdict, coefficients, and what was assumed."""
     import pandas as pd
 
@@ -56,20 +57,20 @@ def summary(fit: Fit, test: Any = None) -> Summary:
     return Summary("\n\n".join(map(str, sections)), tables)
 
 
-def _uses_text(fit: Fit) -> str:
+def _uses_text(fit: FittedModel) -> str:
     """Every use with its grade, and remarks."""
     lines = [f"{m.name:<10} {m.value}" for m in _use_measures(fit)]
     return "\n".join(["what it is good for", *(f"  {x}" for x in [*lines, *_remarks(fit)])])
 
 
-def test_errors(fit: Fit, test: Any) -> pd.Series[float]:
+def test_errors(fit: FittedModel, test: Any) -> pd.Series[float]:
     """Errors on a test log, computed unless they are given as a Series."""
     import pandas as pd
 
-    return test if isinstance(test, pd.Series) else fit.errors(test)
+    return test if isinstance(test, pd.Series) else errors_on_log(fit, test, fit.test_options())
 
 
-def _headline(fit: Fit) -> str:
+def _headline(fit: FittedModel) -> str:
     size, base = fit.unknowns.unknowns, fit.unknowns.size
     total = "standard" if fit.unknowns is fit.base else "unknown standard"
     reduced = f"\n{fit.robot.constraint_summary}" if fit.robot.constraint_summary else ""
@@ -83,7 +84,7 @@ def _headline(fit: Fit) -> str:
     )
 
 
-def _verdict_text(fit: Fit) -> str:
+def _verdict_text(fit: FittedModel) -> str:
     solution = fit.solution
     name, margin = min(solution.margins.items(), key=lambda item: item[1])
     towards = {
@@ -124,7 +125,7 @@ def _error_table(errors: dict[str, pd.Series[float]]) -> str:
     return "\n".join([*lines, *(f"  note: {w}" for w in warned)])
 
 
-def _bodies_text(fit: Fit) -> str:
+def _bodies_text(fit: FittedModel) -> str:
     frame = fit.bodies[["mass", "com_x", "com_y", "com_z", "Ixx", "Iyy", "Izz"]]
     text = frame.to_string(float_format=lambda x: f"{x:.4g}")
     terms = fit.joint_terms
@@ -141,7 +142,7 @@ QUANTILE = 1.96
 """Standard errors on each side of a 95 % interval of a normal distribution."""
 
 
-def linear_form_table(fit: Fit, rows: Array, names: Sequence[str]) -> pd.DataFrame:
+def linear_form_table(fit: FittedModel, rows: Array, names: Sequence[str]) -> pd.DataFrame:
     """Linear forms of the standard parameters: value, precision, and where the value comes from.
 
     `rows` (m, n): a form's coefficients of the n standard parameters. Returns: columns ``value``;
@@ -189,7 +190,7 @@ def linear_form_table(fit: Fit, rows: Array, names: Sequence[str]) -> pd.DataFra
     )
 
 
-def _nonnegative_columns(fit: Fit) -> list[int]:
+def _nonnegative_columns(fit: FittedModel) -> list[int]:
     """Parameters that cannot be negative: masses, moments of inertia, and terms that dissipate."""
     inertial = fit.robot.inertial_columns[:, [0, 3, 5, 9]].ravel()
     names = enumerate(fit.robot.parameter_names)
@@ -240,7 +241,7 @@ def _coefficient_text(frame: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def _coefficient_tables(fit: Fit) -> dict[str, pd.DataFrame]:
+def _coefficient_tables(fit: FittedModel) -> dict[str, pd.DataFrame]:
     K = np.asarray(fit.base.K, dtype=np.float64)
     names = [".".join(name) for name in fit.robot.names]
     return {
@@ -249,7 +250,7 @@ def _coefficient_tables(fit: Fit) -> dict[str, pd.DataFrame]:
     }
 
 
-def estimates_table(fit: Fit) -> pd.DataFrame:
+def estimates_table(fit: FittedModel) -> pd.DataFrame:
     """Base parameters by ordinary, weighted and feasible least squares, with standard errors.
 
     All use the same filtered equations. Ordinary least squares takes all rows as equally certain
@@ -273,7 +274,7 @@ def estimates_table(fit: Fit) -> pd.DataFrame:
     return pd.DataFrame(columns, index=pd.Index(names, name="parameter"))
 
 
-def _precision_text(fit: Fit, tables: Mapping[str, pd.DataFrame]) -> str:
+def _precision_text(fit: FittedModel, tables: Mapping[str, pd.DataFrame]) -> str:
     """The base parameters, then joint terms and masses, with what each value comes from."""
     base, standard = tables["base parameters"], tables["standard parameters"]
     inertial = np.delete(fit.robot.inertial_columns, -1, axis=1)  # all but the masses
@@ -294,7 +295,7 @@ def _precision_text(fit: Fit, tables: Mapping[str, pd.DataFrame]) -> str:
     return "\n".join(lines)
 
 
-def _symbol_legend(fit: Fit) -> str:
+def _symbol_legend(fit: FittedModel) -> str:
     """The meaning of the symbols of the parameters."""
     symbols = dict.fromkeys(symbol for _, symbol in fit.robot.names)
     words = {k: TERMS[k].name for k in symbols if k in TERMS}
@@ -302,7 +303,7 @@ def _symbol_legend(fit: Fit) -> str:
     return f"Lxx..Lzz inertia about the joint frame, lx ly lz mass times centre, m mass; {terms}"
 
 
-def _count_precise(fit: Fit) -> str:
+def _count_precise(fit: FittedModel) -> str:
     """How many base parameters have a small relative standard error."""
     table = fit.base_table
     sure = int((table["relative_std_percent"] < SURE).sum())
@@ -315,7 +316,7 @@ UNGRADED = "-"
 """Text in place of a missing grade."""
 
 
-def display(fit: Fit, test: Any = None) -> Display:
+def display(fit: FittedModel, test: Any = None) -> Display:
     """The display of a fit; `test` is a log that was not fitted, or its `errors`."""
     base, bodies = len(fit.beta), len(fit.robot.bodies)
     refused = any(map(is_strong, fit.quality.reasons))
@@ -339,7 +340,7 @@ def display(fit: Fit, test: Any = None) -> Display:
     )
 
 
-def _use_measures(fit: Fit) -> list[Measure]:
+def _use_measures(fit: FittedModel) -> list[Measure]:
     """A line for each use: its grade and a sentence."""
     return [
         Measure(
@@ -352,7 +353,7 @@ def _use_measures(fit: Fit) -> list[Measure]:
     ]
 
 
-def _remarks(fit: Fit) -> list[str]:
+def _remarks(fit: FittedModel) -> list[str]:
     """Remarks that lower no grade."""
     blind = int(np.isinf(fit.base_table["std"]).sum())
     unseen = [f"{blind} base parameters that this log does not determine"] if blind else []
@@ -361,7 +362,7 @@ def _remarks(fit: Fit) -> list[str]:
     return [*remarks(fit.evidence), *unseen, *(w for w in warned if w not in shown)]
 
 
-def _consistency_measure(fit: Fit) -> Measure:
+def _consistency_measure(fit: FittedModel) -> Measure:
     """Whether the model is physically consistent, and with which margin."""
     margin = min(fit.solution.margins.values())
     meaning = {"full": "", "semi": ", semi-consistent only"}[fit.solution.consistency]
@@ -401,7 +402,7 @@ def _range_text(values: pd.Series[float]) -> str:
     return f" ({' to '.join(ends)})"
 
 
-def _main_warnings(fit: Fit) -> list[str]:
+def _main_warnings(fit: FittedModel) -> list[str]:
     """Findings that contradict the fit, and mistakes of the log."""
     graded = {"gravity compensation", "feed-forward"}  # their lines say it
     said = [str(n) for n in fit.notes if n.code in REJECTED]

@@ -28,10 +28,10 @@ import numpy.typing as npt
 
 from feasid.core.arguments import checked
 from feasid.core.arrays import Array, require_finite
-from feasid.robot.dynamics.kinematics import nodes, propagate
-from feasid.robot.dynamics.spatial import as_samples_last
 from feasid.errors import InputError
 from feasid.robot.description import Robot, find_link
+from feasid.robot.dynamics.kinematics import nodes, propagate
+from feasid.robot.dynamics.spatial import as_samples_last
 
 UNIT = 1e-3
 """Largest difference of a logged quaternion's norm from 1; four decimals lose less."""

@@ -22,12 +22,12 @@ from typing import NamedTuple
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.robot.dynamics.kinematics import Node, nodes
-from feasid.robot.dynamics.newton_euler import load_of, load_torques, newton_euler
-from feasid.robot.dynamics.regressor import CHUNK
 from feasid.errors import InputError
 from feasid.robot.description import Robot
 from feasid.robot.drives import Drive
+from feasid.robot.dynamics.kinematics import Node, nodes
+from feasid.robot.dynamics.newton_euler import load_of, load_torques, newton_euler
+from feasid.robot.dynamics.regressor import CHUNK
 from feasid.robot.joint_terms import TERMS
 
 MAX_SPEED = 100.0

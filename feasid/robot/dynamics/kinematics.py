@@ -20,8 +20,8 @@ from functools import cached_property
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.robot.dynamics.spatial import Entry, Pose, ScrewPose, cross, is_zero, multi_dof_pose
 from feasid.robot.description import Robot
+from feasid.robot.dynamics.spatial import Entry, Pose, ScrewPose, cross, is_zero, multi_dof_pose
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.robot.dynamics.kinematics import Node, NodeState, nodes, propagate
-from feasid.robot.dynamics.spatial import Entry, cross
 from feasid.errors import InputError
 from feasid.robot.description import Robot
 from feasid.robot.drives import Drive
+from feasid.robot.dynamics.kinematics import Node, NodeState, nodes, propagate
+from feasid.robot.dynamics.spatial import Entry, cross
 from feasid.robot.inertia import rotational_inertia
 from feasid.robot.joint_terms import AT_REST, RIPPLE, TERMS
 

@@ -23,11 +23,11 @@ import numpy.typing as npt
 
 from feasid.core.arguments import Measured, checked
 from feasid.core.arrays import Array
+from feasid.errors import InputError
+from feasid.robot.description import Robot
 from feasid.robot.dynamics.kinematics import CoordinateMap, Node, coordinate_map, nodes, propagate
 from feasid.robot.dynamics.newton_euler import WrenchRegressor, drive_factors, newton_euler
 from feasid.robot.dynamics.spatial import as_samples_last
-from feasid.errors import InputError
-from feasid.robot.description import Robot
 
 CHUNK = 1700
 """Samples handled at a time (measured): fewer pay for more calls; with more, arrays of ten rows

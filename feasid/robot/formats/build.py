@@ -15,12 +15,18 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.errors import DescriptionError, InputError, missing_extra
-from feasid.robot.formats.description import Bond, Description, Joint, Link, NeedsCompilerError
-from feasid.robot.formats.terms import LeftOut, check_ignored, left_out_notes, refuse_effects, term_notes
 from feasid.robot.bodies import Body, Member, lumped_parameters
 from feasid.robot.couplings import Coupling, Loop
 from feasid.robot.description import GRAVITY, Robot, Source
 from feasid.robot.drives import Drive
+from feasid.robot.formats.description import Bond, Description, Joint, Link, NeedsCompilerError
+from feasid.robot.formats.terms import (
+    LeftOut,
+    check_ignored,
+    left_out_notes,
+    refuse_effects,
+    term_notes,
+)
 from feasid.robot.rotations import compose, exponential
 
 FLOATING_JOINT = "floating_base"

@@ -3,8 +3,9 @@
 A reader turns a file, or a model in memory, into a `Description`: links with their places, joints
 and inertial parameters, and whatever else the file says. Everything else works on it:
 `feasid.robot.formats.build` makes a `Robot`, `feasid.applications.inspection` judges the links,
-`feasid.parameters.identifiability.rounding` recovers exact geometry, and `feasid.robot.formats.rewrite` puts numbers
-back. Numbers of links are kept as the exact rationals that the file's decimals are.
+`feasid.parameters.identifiability.rounding` recovers exact geometry, and
+`feasid.robot.formats.rewrite` puts numbers back. Numbers of links are kept as the exact rationals
+that the file's decimals are.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from feasid.core.arrays import Array
 from feasid.core.exact import poses
 from feasid.core.exact.numbers import Number
 from feasid.core.exact.poses import PrecisePose, is_possible_inertia
+from feasid.robot import inertia
+from feasid.robot.bodies import Limits
 from feasid.robot.formats.shapes import Mesh, Shape
 from feasid.robot.formats.terms import NO_TERMS, JointTerms, LeftOut, UnmodelledEffect
 from feasid.robot.formats.xml import Element, ReadLimits, XmlText, shortest_decimal
-from feasid.robot import inertia
-from feasid.robot.bodies import Limits
 from feasid.robot.rotations import from_rpy
 
 if TYPE_CHECKING:

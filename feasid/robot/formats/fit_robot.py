@@ -11,9 +11,9 @@ import numpy as np
 
 from feasid.core.notes import Note, as_notes
 from feasid.errors import InputError, did_you_mean
-from feasid.robot.formats.load import load_robot
 from feasid.robot.description import Robot
 from feasid.robot.drives import Drive
+from feasid.robot.formats.load import load_robot
 from feasid.robot.joint_terms import FRICTION, USUAL_FRICTION
 
 GEAR_FRICTION = ("sqrt", "load")

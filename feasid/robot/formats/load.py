@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from feasid.core.arguments import checked
 from feasid.errors import DescriptionError, InputError, did_you_mean, missing_extra
+from feasid.robot.description import Robot, Source
 from feasid.robot.formats.build import build_robot
 from feasid.robot.formats.description import import_when_called
 from feasid.robot.formats.pinocchio import is_pinocchio, robot_from_pinocchio
@@ -20,7 +21,6 @@ from feasid.robot.formats.registry import format_of_text, remember_description
 from feasid.robot.formats.sidecar import with_loop_table, with_sidecar
 from feasid.robot.formats.terms import check_ignored
 from feasid.robot.formats.xml import LIMITS, TEXT, ReadLimits, XmlText, parse_xml, read_bytes
-from feasid.robot.description import Robot, Source
 
 describe_mjmodel = import_when_called("feasid.robot.formats.mjcf.compiled:describe_mjmodel")
 

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.errors import UnsupportedJointError
-from feasid.robot.formats.terms import JointTerms, term_notes
 from feasid.robot import inertia
 from feasid.robot.bodies import Body, Limits
 from feasid.robot.description import Robot, Source
 from feasid.robot.drives import Drive
+from feasid.robot.formats.terms import JointTerms, term_notes
 
 CONSTANT = ("R", "P", "FreeFlyer", "Spherical", "Planar", "Translation", "H")
 """Prefixes, after "JointModel", of names of joints with a constant motion subspace."""

@@ -1,7 +1,7 @@
 """The formats of description files, and the descriptions of robots that were read from them.
 
-Every package in ``feasid/formats`` with a `feasid.robot.formats.description.Format` named ``FORMAT`` is a
-format; nothing else names it.
+Every package in ``feasid/formats`` with a `feasid.robot.formats.description.Format` named
+``FORMAT`` is a format; nothing else names it.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import numpy as np
 import feasid.robot.formats
 from feasid.core.arrays import Array
 from feasid.errors import FeasidError, InputError
+from feasid.robot.bodies import Member
 from feasid.robot.formats.description import Description, Format, Link
 from feasid.robot.formats.shapes import Mesh, Shape
 from feasid.robot.formats.xml import LIMITS, ReadLimits, XmlText, parse_xml
-from feasid.robot.bodies import Member
 
 if TYPE_CHECKING:
     from feasid.robot.description import Robot, Source

@@ -18,6 +18,10 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError, OutputError, UnsupportedJointError
+from feasid.robot import inertia
+from feasid.robot.bodies import Body, Member, lumped_parameters, parameters_in_body
+from feasid.robot.couplings import Coupling
+from feasid.robot.description import GRAVITY, Robot, Source
 from feasid.robot.formats.build import build_robot
 from feasid.robot.formats.description import (
     NO_EXTRAS,
@@ -31,10 +35,6 @@ from feasid.robot.formats.description import (
 )
 from feasid.robot.formats.terms import TERM_FIELDS, JointTerms, sum_drives
 from feasid.robot.formats.xml import LIMITS, flush_to_zero, parse_xml
-from feasid.robot import inertia
-from feasid.robot.bodies import Body, Member, lumped_parameters, parameters_in_body
-from feasid.robot.couplings import Coupling
-from feasid.robot.description import GRAVITY, Robot, Source
 from feasid.robot.joint_terms import TERMS
 from feasid.robot.rotations import is_signed_permutation
 from feasid.robot.variants import SCREW_TOLERANCE

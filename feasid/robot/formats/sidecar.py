@@ -33,11 +33,11 @@ import numpy.typing as npt
 from feasid.core.arrays import Array
 from feasid.core.files import is_regular, read_whole
 from feasid.errors import DescriptionError, FeasidError, InputError, did_you_mean
-from feasid.robot.formats.build import link_places
 from feasid.robot.bodies import Body, Rotor, read_only_array
 from feasid.robot.couplings import Coupling, Loop
 from feasid.robot.description import Robot
 from feasid.robot.drives import Drive
+from feasid.robot.formats.build import link_places
 from feasid.robot.rotations import compose
 from feasid.robot.variants import parallelogram
 

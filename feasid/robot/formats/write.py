@@ -12,12 +12,17 @@ import numpy.typing as npt
 from feasid.core.arguments import checked
 from feasid.core.files import check_writable, write_together
 from feasid.errors import InputError, OutputError, did_you_mean
+from feasid.robot.description import GRAVITY, Robot, Source
 from feasid.robot.formats.description import NO_EXTRAS, Extras, Format
 from feasid.robot.formats.registry import format_of_path, read_description
 from feasid.robot.formats.rewrite import generate_file, patch_source
-from feasid.robot.formats.sidecar import loop_table_bytes, loop_table_path, sidecar_bytes, sidecar_path
+from feasid.robot.formats.sidecar import (
+    loop_table_bytes,
+    loop_table_path,
+    sidecar_bytes,
+    sidecar_path,
+)
 from feasid.robot.formats.xml import parse_xml
-from feasid.robot.description import GRAVITY, Robot, Source
 
 DRY = 0.01
 """Transition [rad/s or m/s] up to which friction is written as dry friction: readers of the file

@@ -1,6 +1,6 @@
 """The constraints that a caller can ask for, by the name of their option.
 
-`CONSTRAINTS` holds one builder per option of `feasid.core.options.tables.BoundOptions`. A builder takes
+`CONSTRAINTS` holds one builder per option of `feasid.options.tables.BoundOptions`. A builder takes
 the robot and the option's value, and returns blocks, rows and equalities over the robot's standard
 parameters. To add a constraint, write a builder here, decorate it with the option's name, and add
 the option to the table.
@@ -21,8 +21,13 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError
-from feasid.parameters.feasibility.constraints.affine import Block, Linear, bound_constraints, com_box
-from feasid.core.options.forms import arrays_to_lists, is_number
+from feasid.options.forms import arrays_to_lists, is_number
+from feasid.parameters.feasibility.constraints.affine import (
+    Block,
+    Linear,
+    bound_constraints,
+    com_box,
+)
 from feasid.robot import inertia
 from feasid.robot.description import Robot
 from feasid.robot.known import Equality, Index, body_index, equalities, parameter_index

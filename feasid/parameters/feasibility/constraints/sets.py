@@ -14,7 +14,6 @@ import numpy.typing as npt
 from feasid.certificate import definiteness
 from feasid.core.arguments import Measured, checked, checked_methods
 from feasid.core.arrays import Array, require_finite
-from feasid.errors import InputError
 from feasid.core.exact.numbers import (
     Exact,
     Integers,
@@ -23,11 +22,17 @@ from feasid.core.exact.numbers import (
     dot,
     printed_decimal,
 )
-from feasid.parameters.feasibility.constraints.affine import Block, Consistency, Linear, inertia_block
+from feasid.errors import InputError
+from feasid.options.complete import complete_options, document_options
+from feasid.options.tables import BoundOptions
+from feasid.parameters.feasibility.constraints.affine import (
+    Block,
+    Consistency,
+    Linear,
+    inertia_block,
+)
 from feasid.parameters.feasibility.constraints.limits import CONSTRAINTS
 from feasid.parameters.feasibility.constraints.user_constraints import ConvexConstraint
-from feasid.core.options.complete import complete_options, document_options
-from feasid.core.options.tables import BoundOptions
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import NONNEGATIVE, TERMS
 from feasid.robot.known import Equality
@@ -263,7 +268,7 @@ def feasible_set(
         mass distribution. "semi": the weaker 6x6 condition of Sousa and Cortesao (2014)
         eq. (17), which accepts impossible inertias such as diag(1, 1, 5).
     **bounds
-        See `feasid.core.options.tables.BoundOptions`.
+        See `feasid.options.tables.BoundOptions`.
 
     Returns
     -------

@@ -64,8 +64,8 @@ def decide(
     """Decide whether some feasible delta has ``K delta = beta``, with an exact proof.
 
     `scale`: of the question's constraints; `reference` (n,): dependent parameters are counted from
-    here; `solver`: see `feasid.parameters.feasibility.solve.solver_attempts`; `again`: equations that others
-    say, too, have been left out already.
+    here; `solver`: see `feasid.parameters.feasibility.solve.solver_attempts`; `again`: equations
+    that others say, too, have been left out already.
     """
     problem = PresolvedQuestion.from_question(question)
     refuted = problem.refute()

@@ -17,7 +17,6 @@ import numpy as np
 import scipy.linalg
 
 from feasid.core.arrays import Array
-from feasid.robot.dynamics.kinematics import coordinate_map, nodes, propagate
 from feasid.core.exact.numbers import (
     Equation,
     Exact,
@@ -32,6 +31,7 @@ from feasid.core.exact.numbers import (
 from feasid.parameters.feasibility.constraints.affine import Block
 from feasid.parameters.feasibility.constraints.units import body_lengths
 from feasid.robot.description import Robot
+from feasid.robot.dynamics.kinematics import coordinate_map, nodes, propagate
 from feasid.robot.inertia import pseudo_inertia, skew
 from feasid.robot.known import Row
 from feasid.robot.layout import random_configurations

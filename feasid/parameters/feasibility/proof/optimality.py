@@ -12,8 +12,8 @@ For a form c and ``c + sum_k C_k*(Z_k) = K'R'w`` every feasible delta with
 
 The primal is the one that the caller stated: without the ridge, the pull towards a reference and
 the margin of our own. Points of its central path have multipliers strictly inside their cones, with
-room for their rounding (`feasid.parameters.feasibility.proof.rounding`), and the remaining rounding of K is
-covered by a limit on masses. Bounds that are far from active at the answer are left out.
+room for their rounding (`feasid.parameters.feasibility.proof.rounding`), and the remaining rounding
+of K is covered by a limit on masses. Bounds that are far from active at the answer are left out.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ import numpy as np
 from scipy import linalg
 
 from feasid.core.arrays import Array
+from feasid.core.exact.numbers import dot, printed_decimal
 from feasid.core.threads import one_thread
 from feasid.errors import SolverError
-from feasid.core.exact.numbers import dot, printed_decimal
 from feasid.parameters.feasibility.cone import (
     CENTRED,
     PATH_FACTOR,
@@ -43,8 +43,18 @@ from feasid.parameters.feasibility.constraints.affine import Block, Linear
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet
 from feasid.parameters.feasibility.constraints.units import Units
 from feasid.parameters.feasibility.proof.claim import Certificate
-from feasid.parameters.feasibility.proof.facial_reduction import ROUNDED_ZERO, Face, kinetic_energy_multipliers
-from feasid.parameters.feasibility.proof.question import HEAVIEST, DualPoint, ExactData, ExactRows, Question
+from feasid.parameters.feasibility.proof.facial_reduction import (
+    ROUNDED_ZERO,
+    Face,
+    kinetic_energy_multipliers,
+)
+from feasid.parameters.feasibility.proof.question import (
+    HEAVIEST,
+    DualPoint,
+    ExactData,
+    ExactRows,
+    Question,
+)
 from feasid.parameters.feasibility.proof.rounding import round_dual
 
 RELATIVE_GAP = 1e-5

@@ -17,7 +17,14 @@ import numpy.typing as npt
 
 from feasid.certificate import definiteness
 from feasid.core.arrays import Array
-from feasid.core.exact.numbers import Exact, combine, dot, printed_decimal, simplest_number, solve_near
+from feasid.core.exact.numbers import (
+    Exact,
+    combine,
+    dot,
+    printed_decimal,
+    simplest_number,
+    solve_near,
+)
 from feasid.parameters.feasibility.constraints.affine import Linear
 from feasid.parameters.feasibility.constraints.elimination import Elimination
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet, block_value, linear_value

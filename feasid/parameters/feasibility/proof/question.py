@@ -33,7 +33,11 @@ from feasid.parameters.feasibility.constraints.affine import Block, Linear
 from feasid.parameters.feasibility.constraints.elimination import Elimination
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet
 from feasid.parameters.feasibility.constraints.units import body_lengths
-from feasid.parameters.feasibility.proof.claim import Certificate, certificate_name, robot_fingerprint
+from feasid.parameters.feasibility.proof.claim import (
+    Certificate,
+    certificate_name,
+    robot_fingerprint,
+)
 from feasid.parameters.feasibility.proof.facial_reduction import FaceRelations
 from feasid.robot.description import Robot
 from feasid.robot.known import Row

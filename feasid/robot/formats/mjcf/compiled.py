@@ -10,12 +10,19 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.errors import DescriptionError, SecurityError, missing_extra
-from feasid.robot.formats.description import Bond, Description, ExactPose, Joint, Link, pose_of_floats
+from feasid.robot.bodies import Limits
+from feasid.robot.description import Robot
+from feasid.robot.formats.description import (
+    Bond,
+    Description,
+    ExactPose,
+    Joint,
+    Link,
+    pose_of_floats,
+)
 from feasid.robot.formats.mjcf.model import ACTUATOR_TERMS, TENDON_TERMS
 from feasid.robot.formats.terms import NO_TERMS, JointTerms, LeftOut, UnmodelledEffect
 from feasid.robot.formats.xml import TEXT, XmlText, parse_xml
-from feasid.robot.bodies import Limits
-from feasid.robot.description import Robot
 from feasid.robot.rotations import from_quaternion
 
 KINDS = ("floating", "spherical", "prismatic", "revolute")

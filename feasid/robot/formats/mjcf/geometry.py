@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
 
-from feasid.core.exact.poses import CONTEXT, PI, Rotation, axis_rotation, cos_sin, identity, multiply
+from feasid.core.exact.poses import (
+    CONTEXT,
+    PI,
+    Rotation,
+    axis_rotation,
+    cos_sin,
+    identity,
+    multiply,
+)
 
 ORIENTATIONS = {"quat": 4, "axisangle": 4, "xyaxes": 6, "zaxis": 3, "euler": 3}
 """Attributes of an element's orientation, and their number of values; at most one is given."""

@@ -18,7 +18,15 @@ from feasid.core.files import is_regular
 from feasid.errors import InputError, LimitError, SecurityError
 from feasid.robot.formats.description import ExactPose, Joint
 from feasid.robot.formats.terms import LeftOut, UnmodelledEffect
-from feasid.robot.formats.xml import LIMITS, TEXT, Element, ReadLimits, XmlText, parse_xml, read_bytes
+from feasid.robot.formats.xml import (
+    LIMITS,
+    TEXT,
+    Element,
+    ReadLimits,
+    XmlText,
+    parse_xml,
+    read_bytes,
+)
 
 
 class MjcfFiles:

@@ -13,9 +13,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import DescriptionError, did_you_mean
 from feasid.core.exact.numbers import Number, quote
 from feasid.core.exact.poses import PrecisePose, compose, identity, to_decimal
+from feasid.errors import DescriptionError, did_you_mean
+from feasid.robot.bodies import Limits
 from feasid.robot.formats.description import (
     MAX_NAME,
     Bond,
@@ -46,7 +47,6 @@ from feasid.robot.formats.mjcf.model import (
 )
 from feasid.robot.formats.terms import NO_TERMS, JointTerms, UnmodelledEffect
 from feasid.robot.formats.xml import LIMITS, Element, ReadLimits, XmlText
-from feasid.robot.bodies import Limits
 from feasid.robot.rotations import from_quaternion
 
 WORLD = "world"

@@ -17,14 +17,18 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError
-from feasid.robot.formats.description import Changes, Description, Extras, JointServo, NewInertial
-from feasid.robot.formats.mjcf.model import TERMS, Mjcf, MjcfBody, MjcfJoint
-from feasid.robot.formats.rewrite import inertial_in_body_axes, joint_kind_axis_position, single_leader
-from feasid.robot.formats.terms import NO_TERMS, JointTerms
-from feasid.robot.formats.xml import Element, Patch, decimals, markup
 from feasid.robot import inertia
 from feasid.robot.bodies import Body
 from feasid.robot.description import GRAVITY, Robot
+from feasid.robot.formats.description import Changes, Description, Extras, JointServo, NewInertial
+from feasid.robot.formats.mjcf.model import TERMS, Mjcf, MjcfBody, MjcfJoint
+from feasid.robot.formats.rewrite import (
+    inertial_in_body_axes,
+    joint_kind_axis_position,
+    single_leader,
+)
+from feasid.robot.formats.terms import NO_TERMS, JointTerms
+from feasid.robot.formats.xml import Element, Patch, decimals, markup
 from feasid.robot.rotations import to_quaternion
 
 HOLDING = {"solreffriction": (0.002, 1.0), "solimpfriction": (0.999, 0.9999, 0.001)}

@@ -17,9 +17,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import UnsupportedJointError, did_you_mean
 from feasid.core.exact import poses
 from feasid.core.exact.numbers import Number, quote
+from feasid.errors import UnsupportedJointError, did_you_mean
+from feasid.robot.bodies import Limits
 from feasid.robot.formats.description import (
     MAX_NAME,
     MOMENTS,
@@ -35,7 +36,6 @@ from feasid.robot.formats.description import (
 from feasid.robot.formats.shapes import NUMBERS_OF_SIZE, Shape, primitive_shape
 from feasid.robot.formats.terms import JointTerms, LeftOut, UnmodelledEffect
 from feasid.robot.formats.xml import LIMITS, Element, ReadLimits, XmlText
-from feasid.robot.bodies import Limits
 from feasid.robot.rotations import from_rpy
 
 MODEL, WORLD = "__model__", "world"

@@ -10,9 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from feasid.errors import InputError, UnsupportedJointError
 from feasid.core.exact.numbers import Number
-from feasid.robot.formats.description import DRAKE, MOMENTS, Changes, Description, Extras, NewInertial
+from feasid.errors import InputError, UnsupportedJointError
+from feasid.robot.bodies import Body
+from feasid.robot.couplings import Coupling
+from feasid.robot.description import Robot
+from feasid.robot.formats.description import (
+    DRAKE,
+    MOMENTS,
+    Changes,
+    Description,
+    Extras,
+    NewInertial,
+)
 from feasid.robot.formats.rewrite import (
     inertial_in_body_axes,
     joint_kind_axis_position,
@@ -21,9 +31,6 @@ from feasid.robot.formats.rewrite import (
 )
 from feasid.robot.formats.terms import NO_TERMS, JointTerms
 from feasid.robot.formats.xml import Element, Patch, markup
-from feasid.robot.bodies import Body
-from feasid.robot.couplings import Coupling
-from feasid.robot.description import Robot
 
 DYNAMICS = {
     "damping": "viscous",

@@ -14,8 +14,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import UnsupportedJointError, did_you_mean
 from feasid.core.exact.numbers import Number, quote
+from feasid.errors import UnsupportedJointError, did_you_mean
+from feasid.robot.bodies import Limits
 from feasid.robot.formats.description import (
     MAX_NAME,
     MOMENTS,
@@ -31,7 +32,6 @@ from feasid.robot.formats.description import (
 from feasid.robot.formats.shapes import Mesh, Shape, primitive_shape
 from feasid.robot.formats.terms import JointTerms, LeftOut
 from feasid.robot.formats.xml import LIMITS, Element, ReadLimits, XmlText
-from feasid.robot.bodies import Limits
 from feasid.robot.rotations import from_rpy
 
 KINDS = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic", "fixed": "",

@@ -20,6 +20,9 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.errors import UnsupportedJointError
+from feasid.robot.bodies import Body
+from feasid.robot.couplings import Coupling
+from feasid.robot.description import Robot
 from feasid.robot.formats.description import (
     DRAKE,
     MOMENTS,
@@ -37,9 +40,6 @@ from feasid.robot.formats.rewrite import (
 )
 from feasid.robot.formats.terms import NO_TERMS, JointTerms
 from feasid.robot.formats.xml import Element, Patch, markup
-from feasid.robot.bodies import Body
-from feasid.robot.couplings import Coupling
-from feasid.robot.description import Robot
 
 DYNAMICS = {"damping": "viscous", "friction": "coulomb"}
 """Field of `JointTerms` per attribute of ``<dynamics>``; URDF has no place for the others."""

@@ -18,9 +18,12 @@ from typing import Any
 import numpy as np
 
 from feasid.core.arrays import Array
+from feasid.core.exact.poses import is_possible_inertia
 from feasid.core.files import read_whole
 from feasid.errors import InputError, OutputError, UnsupportedJointError
-from feasid.core.exact.poses import is_possible_inertia
+from feasid.robot import inertia
+from feasid.robot.bodies import Body
+from feasid.robot.description import Robot
 from feasid.robot.formats.description import Changes, Description, Extras, NewInertial
 from feasid.robot.formats.rewrite import (
     inertial_in_body_axes,
@@ -38,9 +41,6 @@ from feasid.robot.formats.usd.read import (
     term_attributes,
     usd_module,
 )
-from feasid.robot import inertia
-from feasid.robot.bodies import Body
-from feasid.robot.description import Robot
 from feasid.robot.rotations import to_quaternion
 
 MASS_API = "PhysicsMassAPI"

@@ -7,18 +7,22 @@ does not need them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
 
-from feasid.core.arguments import Count, Natural, checked_methods, number
+from feasid.core.arguments import Count, Natural, checked, checked_methods, number
 from feasid.core.display import Display, Displayed, Page, Summary
 from feasid.core.files import document_output
-from feasid.parameters.identifiability.views import Wanted
+from feasid.core.threads import one_thread
+from feasid.identification.fit import identify
 from feasid.identification.fitted import FittedModel
 from feasid.identification.prediction import errors_on_log, predict_torques, simulate_fit
-from feasid.core.options.complete import document_options
-from feasid.core.options.tables import LogOptions, RangeOptions
+from feasid.identification.regression.reduce import Log
+from feasid.identification.regression.triangle import Reduced
+from feasid.options.complete import document_options
+from feasid.options.tables import FitOptions, LogOptions, RangeOptions
+from feasid.parameters.identifiability.views import Wanted
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -27,12 +31,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from feasid.identification.assessment.simulation import Simulation
+    from feasid.identification.uncertainty.ranges import ParameterRanges, Range
     from feasid.results.codegen.c import CCode
     from feasid.results.export.file_terms import Actuators
     from feasid.results.export.robot_file import Export
     from feasid.results.export.samples import Samples
     from feasid.results.report.figures import Plots
-    from feasid.identification.uncertainty.ranges import ParameterRanges, Range
 
 MAX_WIDENING = 1e3
 """Largest factor on the log's deviations of robots that are drawn."""
@@ -46,6 +50,13 @@ class Fit(Displayed, FittedModel):
     Made by `feasid.fit`. Parameters are ``delta`` (standard, in the order of ``robot.names``) and
     ``beta`` (base parameters); ``robot`` is the robot with these values.
     """
+
+    @classmethod
+    def of(cls, model: FittedModel) -> Fit:
+        """The fit with these values, and what was already computed of them."""
+        fit = cls(**{f.name: getattr(model, f.name) for f in fields(model)})
+        vars(fit).update(vars(model))
+        return fit
 
     # -- other logs ----------------------------------------------------------------------------
 
@@ -69,8 +80,8 @@ class Fit(Displayed, FittedModel):
             and prediction are filtered alike; ``attrs["raw"]`` is the error of all joints before
             any low-pass, None where the log's signals were filtered, ``attrs["predicted"]`` the
             error expected for this motion without its torques, None without a prior; see
-            `feasid.identification.assessment.evidence.expected_errors`. ``attrs["leakage"]`` is a sentence if the
-            log holds fitted rows or repeats the fitted motion.
+            `feasid.identification.assessment.evidence.expected_errors`. ``attrs["leakage"]`` is a
+            sentence if the log holds fitted rows or repeats the fitted motion.
 
         Raises
         ------
@@ -159,7 +170,7 @@ class Fit(Displayed, FittedModel):
             ``"forearm.m"``, ``("forearm", "m")``, ``"m3"``, ``"forearm.m + 2 hand.m"``, a base
             parameter's expression, ``{"forearm.m": 1, "hand.m": 2}``.
         **options
-            See `feasid.core.options.tables.RangeOptions`.
+            See `feasid.options.tables.RangeOptions`.
 
         Returns
         -------
@@ -185,7 +196,7 @@ class Fit(Displayed, FittedModel):
         ----------
         wanted : iterable, optional
         **options
-            See `feasid.core.options.tables.RangeOptions`.
+            See `feasid.options.tables.RangeOptions`.
 
         Returns
         -------
@@ -213,8 +224,8 @@ class Fit(Displayed, FittedModel):
         """Draw robots that the log and the prior leave possible, to train and test controllers on.
 
         They are drawn from the posterior density of all standard parameters on the feasible set, by
-        Hamiltonian Monte Carlo; see `feasid.identification.uncertainty.posterior`. Every robot is verified in
-        exact arithmetic.
+        Hamiltonian Monte Carlo; see `feasid.identification.uncertainty.posterior`. Every robot is
+        verified in exact arithmetic.
 
         Parameters
         ----------
@@ -392,7 +403,7 @@ class Fit(Displayed, FittedModel):
         Text and plain arrays in a ZIP archive: parameters, covariance, certificate, options,
         notes, the reduced log, versions, and hashes of the description and the logs.
         """
-        from feasid.applications.archive.fit import save
+        from feasid.results.archive.fit import save
 
         save(self, path, overwrite=overwrite)
 
@@ -499,3 +510,36 @@ class Fit(Displayed, FittedModel):
         """Date and package version of the saved fit; empty if it was not saved."""
         made = [self.made.get(key, "unknown") for key in ("created", "feasid")]
         return f"saved {made[0]} by feasid {made[1]}" if self.made else ""
+
+
+@checked
+@document_options(FitOptions)
+@one_thread()
+def fit(
+    data: Log | Reduced | Sequence[Log | Reduced],
+    robot: Robot | str | Path | None = None,
+    **options: Unpack[FitOptions],
+) -> Fit:
+    """Identify the parameters of a robot from its log, among those that a real robot can have.
+
+    Parameters
+    ----------
+    data : DataFrame, mapping of arrays, path, Reduced, or a sequence of these
+        The log: ``q_<joint>`` and ``tau_<joint>`` per joint, time ``t``, see
+        `feasid.logs.frame`. Several logs are fitted together.
+    robot : Robot or path, optional
+        Default ``data.attrs["robot"]``, or the robot of the reduced data.
+    **options
+        See `feasid.options.tables.FitOptions`.
+
+    Returns
+    -------
+    Fit
+
+    Raises
+    ------
+    LogError, NotEnoughDataError, DescriptionError, InputError
+        The input is not usable; the message names what is wrong.
+    SolverError No solution passed verification; nothing unverified is returned.
+    """
+    return Fit.of(identify(data, robot, options))

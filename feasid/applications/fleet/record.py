@@ -7,10 +7,9 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from feasid.applications.archive.members import MODEL_KINDS, read_record, savable_options, write_record
 from feasid.core.codec import kinds
 from feasid.identification.estimation.priors import GaussianPrior
-from feasid.applications.fleet.fleet import Fleet
+from feasid.results.archive.members import MODEL_KINDS, read_record, savable_options, write_record
 from feasid.robot.description import Robot
 
 FORMAT, VERSION = "feasid fleet", 1
@@ -32,7 +31,7 @@ class FleetRecord:
 KNOWN = MODEL_KINDS | kinds(FleetRecord, GaussianPrior)
 
 
-def save(fleet: Fleet, path: str | Path, *, overwrite: bool = False) -> None:
+def save(fleet: Any, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a fleet; see `feasid.Fleet.save`."""
     parts = {f.name: getattr(fleet, f.name) for f in fields(FleetRecord)}
     parts["robot"] = replace(fleet.robot, source=None)
@@ -42,7 +41,6 @@ def save(fleet: Fleet, path: str | Path, *, overwrite: bool = False) -> None:
     )
 
 
-def read_fleet(path: str, content: Mapping[str, bytes]) -> Fleet:
+def read_fleet(path: str, content: Mapping[str, bytes]) -> FleetRecord:
     """The fleet that the members of an archive hold; see `feasid.load`."""
-    record = read_record(path, content, FleetRecord, KNOWN, VERSION, "a fleet; fit it again")
-    return Fleet(**vars(record))
+    return read_record(path, content, FleetRecord, KNOWN, VERSION, "a fleet; fit it again")

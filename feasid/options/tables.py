@@ -9,8 +9,8 @@ exactly these keywords for a type checker and an editor.
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypedDict
 
-from feasid.core.options import forms
-from feasid.core.options.option import Option
+from feasid.options import forms
+from feasid.options.option import Option
 from feasid.robot.joint_terms import FRICTION, FURTHER_FRICTION
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Fits kept in files, from which they are made again without their logs.
 
-Besides the record (`feasid.applications.archive.members`), a file holds ``reduced.npz`` (the log, reduced),
-``certificate.json`` (for ``feasid verify``) and the description as it was.
+Besides the record (`feasid.results.archive.members`), a file holds ``reduced.npz`` (the log,
+reduced), ``certificate.json`` (for ``feasid verify``) and the description as it was.
 """
 
 from __future__ import annotations
@@ -14,39 +14,38 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from feasid.applications.archive.members import MODEL_KINDS, read_record, savable_options, write_record
-from feasid.identification.assessment.compared_errors import ComparedErrors
-from feasid.identification.assessment.evidence import FitEvidence, GravityComparison
-from feasid.identification.assessment.residuals import Structure
-from feasid.applications.control.external_torque import GAIN, LEVELS, ErrorLaw
 from feasid.core.arguments import array, number
 from feasid.core.arrays import Array, DamagedError
 from feasid.core.codec import kinds
 from feasid.core.notes import Note
+from feasid.errors import CertificateError, FeasidError, InputError, OutputError
+from feasid.identification.assessment.compared_errors import ComparedErrors
+from feasid.identification.assessment.contact_errors import GAIN, LEVELS, ErrorLaw
+from feasid.identification.assessment.evidence import FitEvidence, GravityComparison
+from feasid.identification.assessment.residuals import Structure
 from feasid.identification.effects.calibration import Calibrated, Calibration
 from feasid.identification.effects.log_differences import Difference, LogComparison
 from feasid.identification.effects.selection import SelectionEntry
 from feasid.identification.effects.table import Mistake
-from feasid.errors import CertificateError, FeasidError, InputError, OutputError
 from feasid.identification.estimation.bounds import BoundsTest, PlausibleBound
 from feasid.identification.estimation.estimate import Estimate
 from feasid.identification.estimation.estimator import Estimator
 from feasid.identification.estimation.noise import Noise
 from feasid.identification.estimation.priors import PRIORS, GaussianPrior, find_prior
+from feasid.identification.fitted import FittedModel, LogEvidence, provenance
+from feasid.identification.regression.reduce import independent_columns
+from feasid.identification.regression.triangle import Reduced, fingerprint_of
+from feasid.identification.servos.gains import ServoFit
+from feasid.logs.servo import Servo
 from feasid.parameters.feasibility.constraints.sets import UserConstraints
 from feasid.parameters.feasibility.constraints.units import problem_units
 from feasid.parameters.feasibility.least_squares import FeasibleFit, LeastSquares
 from feasid.parameters.feasibility.proof.claim import Certificate
+from feasid.parameters.identifiability.base import BaseParameters, base_parameters
+from feasid.results.archive.members import MODEL_KINDS, read_record, savable_options, write_record
+from feasid.robot.description import Robot, Source
 from feasid.robot.formats.mjcf.model import inline_includes
 from feasid.robot.formats.xml import TEXT, parse_xml
-from feasid.parameters.identifiability.base import BaseParameters, base_parameters
-from feasid.identification.fitted import FittedModel, LogEvidence, provenance
-from feasid.identification.result import Fit
-from feasid.logs.servo import Servo
-from feasid.identification.regression.reduce import independent_columns
-from feasid.identification.regression.triangle import Reduced, fingerprint_of
-from feasid.robot.description import Robot, Source
-from feasid.identification.servos.gains import ServoFit
 
 FORMAT, VERSION = "feasid model", 7
 
@@ -223,7 +222,7 @@ def _source_record(source: Source) -> SourceRecord:
     return SourceRecord(source.format, **reading)
 
 
-def read_fit(path: str, content: Mapping[str, bytes]) -> Fit:
+def read_fit(path: str, content: Mapping[str, bytes]) -> FittedModel:
     """The fit that the members of an archive hold."""
     if missing := [m for m in MEMBERS if m not in content]:
         raise DamagedError(f"it lacks {', '.join(missing)}")
@@ -260,7 +259,9 @@ def _require_log_of(base: BaseParameters, reduced: Reduced) -> None:
         raise DamagedError("its log was reduced for another robot")
 
 
-def _fit(record: FitRecord, source: Source | None, reduced: Reduced, equations: Reduced) -> Fit:
+def _fit(
+    record: FitRecord, source: Source | None, reduced: Reduced, equations: Reduced
+) -> FittedModel:
     """The fit of a record, its shapes and its feasibility checked."""
     robot = replace(record.robot, source=source)
     base = base_parameters(robot, measured=record.measured)
@@ -284,7 +285,7 @@ def _fit(record: FitRecord, source: Source | None, reduced: Reduced, equations: 
         noise=record.noise,
         **_attributes(record, OF_ESTIMATOR),
     )
-    return Fit(
+    return FittedModel(
         robot,
         estimator,
         estimate,

@@ -11,7 +11,13 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from feasid.applications.archive.members import MODEL_KINDS, read_record, write_record
+from feasid.applications.online.acceptance import (
+    AcceptanceRules,
+    Decision,
+    Evidence,
+    OnlineEstimate,
+)
+from feasid.applications.online.changes import REMEMBERED_BATCHES, ModelChange
 from feasid.core.arguments import (
     ArgumentKind,
     Count,
@@ -26,9 +32,7 @@ from feasid.core.arguments import (
 from feasid.core.arrays import Array, DamagedError, require_finite
 from feasid.core.codec import construct, kinds
 from feasid.parameters.feasibility.constraints.sets import UserConstraints
-from feasid.applications.online.acceptance import AcceptanceRules, Decision, Evidence, OnlineEstimate
-from feasid.applications.online.changes import REMEMBERED_BATCHES, ModelChange
-from feasid.applications.online.online_fit import OnlineFit
+from feasid.results.archive.members import MODEL_KINDS, read_record, write_record
 from feasid.robot.description import Robot
 
 FORMAT, VERSION = "feasid online", 4
@@ -54,7 +58,7 @@ KNOWN = MODEL_KINDS | kinds(OnlineRecord, AcceptanceRules, ModelChange, Decision
 Time = Annotated[float, number(finite=False)]
 
 
-def _state_kinds(fit: OnlineFit) -> dict[str, dict[str, Any]]:
+def _state_kinds(fit: Any) -> dict[str, dict[str, Any]]:
     """Attributes that are saved, by the part of the fit that has them, with their kinds."""
     dof, size, changes = fit.robot.dof, fit.base.size, len(fit._possible.names)
 
@@ -105,7 +109,7 @@ def _state_kinds(fit: OnlineFit) -> dict[str, dict[str, Any]]:
     }
 
 
-def save(fit: OnlineFit, path: str | Path, *, overwrite: bool = False) -> None:
+def save(fit: Any, path: str | Path, *, overwrite: bool = False) -> None:
     """Write what an online fit has learnt; see `feasid.OnlineFit.save`."""
     last = fit._last
     record = OnlineRecord(
@@ -125,14 +129,13 @@ def save(fit: OnlineFit, path: str | Path, *, overwrite: bool = False) -> None:
     write_record(path, record, KNOWN, {"format": FORMAT, "version": VERSION}, {}, overwrite)
 
 
-def read_online(path: str, content: Mapping[str, bytes]) -> OnlineFit:
-    """The online fit that the members of an archive hold; see `feasid.load`."""
-    what = "an online fit; learn again"
-    record = read_record(path, content, OnlineRecord, KNOWN, VERSION, what)
-    feasible = record.constraints.on(record.robot)
-    fit = OnlineFit(
-        record.robot, record.rate, rules=record.rules, feasible=feasible, **record.options
-    )
+def read(path: str, content: Mapping[str, bytes]) -> OnlineRecord:
+    """The record that the members of an archive hold."""
+    return read_record(path, content, OnlineRecord, KNOWN, VERSION, "an online fit; learn again")
+
+
+def restore(fit: Any, record: OnlineRecord) -> None:
+    """Give a new online fit what another had learnt."""
     for part, expected in _state_kinds(fit).items():
         owner, values = getattr(fit, part, fit), record.state[part]
         if set(values) != set(expected):
@@ -144,7 +147,6 @@ def read_online(path: str, content: Mapping[str, bytes]) -> OnlineFit:
     fit.changes = record.changes
     if record.last is not None:
         fit._last = fit._latest = fit._unsuited = _estimate(fit, record.last)
-    return fit
 
 
 def _as_asked(name: str, value: Any, kind: ArgumentKind) -> Any:
@@ -164,7 +166,7 @@ def _as_before(value: Any, before: Any) -> Any:
     return list(value) if isinstance(before, list) else value
 
 
-def _estimate(fit: OnlineFit, values: Mapping[str, Any]) -> OnlineEstimate:
+def _estimate(fit: Any, values: Mapping[str, Any]) -> OnlineEstimate:
     """The last estimate, once more verified."""
     estimate: OnlineEstimate = construct(OnlineEstimate, {"base": fit.base, **values})
     evidence, size, dof = estimate.decision.evidence, fit.base.size, fit.robot.dof

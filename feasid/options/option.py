@@ -12,7 +12,7 @@ from typing import Any
 from feasid.core.arguments import FLAG, MOST, ArgumentKind, UnfitError, count, number
 from feasid.core.text import quote
 from feasid.errors import InputError, did_you_mean
-from feasid.core.options.forms import Form
+from feasid.options.forms import Form
 
 TRUE = ("true", "yes", "on", "1")
 FALSE = ("false", "no", "off", "0")

@@ -12,8 +12,8 @@ from typing import Any, TypeVar, get_type_hints
 
 from feasid.core.text import quote
 from feasid.errors import InputError, did_you_mean
-from feasid.core.options.option import Option
-from feasid.core.options.tables import GROUPS
+from feasid.options.option import Option
+from feasid.options.tables import GROUPS
 
 OPTIONS_ENTRY = re.compile(r"\*\*(?:options|bounds)\n(?:(?: .*)?(?:\n|\Z))*")
 """A docstring's line ``**options``, whatever it calls them, with its indented text."""
@@ -29,7 +29,7 @@ def option_table(options: type) -> dict[str, Option]:
 
 
 def option_groups(options: type) -> dict[str, dict[str, Option]]:
-    """The options of a typed dictionary by the groups of `feasid.core.options.tables.GROUPS`."""
+    """The options of a typed dictionary by the groups of `feasid.options.tables.GROUPS`."""
     groups: dict[str, dict[str, Option]] = {"estimate": {}, **{title: {} for title in GROUPS}}
     for name, option in option_table(options).items():
         homes = (t for t, parts in GROUPS.items() if any(name in option_table(p) for p in parts))

@@ -1,0 +1,233 @@
+"""Errors of a momentum observer without contact: their law, from held-out segments of a log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+from scipy.optimize import nnls
+from scipy.signal import lfilter
+
+from feasid.core.arrays import Array, Mask
+from feasid.errors import InputError
+from feasid.identification.regression.folds import SLOW
+from feasid.logs.motion import Run
+
+SETTLED = 5.0
+"""Number of time constants after which the observer has forgotten its start: 0.7 % remain."""
+
+
+LEVELS = 200
+"""Levels whose crossings are counted, up to the largest error."""
+
+
+TAIL = 10
+"""Number of crossings of a level; rarer crossings are extrapolated from it. With 100, hardly any
+level has enough crossings, and on logs of seconds larger errors are three times as frequent as
+Gaussian ones; one crossing is too few to extrapolate from."""
+
+
+GAUSSIAN = 2.0
+"""Mean excess u^2 - u_0^2 of Gaussian errors; those of a model are bounded on one motion only."""
+
+
+PARTS, CONFIDENCE = 5, 0.95
+"""Parts of a log, and probability that errors on another motion are smaller than is assumed."""
+
+
+FEWEST = 5
+"""A joint whose errors cross every level less often has no known threshold."""
+
+
+REWEIGHTING_STEPS, SMALLEST = 4, 1e-3
+"""Steps towards the variance's own weights; least share that does not depend on the motion."""
+
+
+GAIN = 30.0
+"""Default gain of the observer [1/s], for which a saved fit keeps the errors."""
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorLaw:
+    """Distribution of the observer's errors without contact, measured on held-out segments.
+
+    A joint's error behind the observer's low-pass has the variance
+
+        c_0 + c_1 s^2 + c_2 w + c_3 W^2:
+
+    of sensors and everything that does not depend on speed, of friction near standstill, of what
+    grows with the joint's own speed, and of inertias, whose torques grow with the square of all
+    speeds. s is the joint's slowness, w the square of its speed as a share of its fastest in the
+    log, W the sum of w over the joints; all behind the observer's low-pass. If W is larger than
+    anywhere in the log, nothing was measured there, and the standard deviation is extrapolated in
+    proportion to W.
+
+    We count how often a joint's error, in units of its standard deviation, rises above a level u.
+    Above the level u_0 that n of these crossings reach, the excess ``u^2 - u_0^2`` of a crossing's
+    peak is exponential if errors are Gaussian (Rice 1945). Its mean is estimated from the n, so
+    that the rate to expect beyond is
+
+        n / T (1 + (u^2 - u_0^2) / sum of excesses)^-n.
+
+    On another motion the model has other errors. How much their size varies is estimated from five
+    parts of the log: with the standard deviation d of the logarithms of their root mean squares,
+    95 % of sizes are below exp(t d sqrt(1 + 1/5)) times that of the log, where t is Student's
+    quantile for four degrees of freedom. Levels are raised by this factor.
+    """
+
+    gain: float  #: Of the observer [1/s].
+    coefficients: Array  #: Shape (dof, 4): c [(N m)^2 or N^2].
+    fastest: Array  #: Shape (dof,): largest speeds of the log [rad/s or m/s].
+    most: float  #: The largest W.
+    #: Shape (dof, k): levels up to the largest error, and how often they or a higher one were
+    #: crossed.
+    levels: Array
+    crossings: Array  #: See `levels`.
+    excesses: Array  #: Shape (dof,): sums of excesses over u_0.
+    seconds: float  #: T.
+    widening: Array  #: Shape (dof,): factor on levels for the errors of another motion.
+
+    @classmethod
+    def from_errors(
+        cls, parts: Iterable[tuple[Run, Array]], gain: float, delay: float, joints: Sequence[str]
+    ) -> ErrorLaw:
+        """Identify the law from runs with the errors of their torques, shape (N, dof) each.
+
+        `parts`: iterable of (Run, ndarray); `gain`: of the observer [1/s]; `delay`: by which the
+        runs' torques are behind the motion [s]. Raises InputError: the log is too short.
+        """
+        runs = [(run, e) for run, e in parts if len(run) > SETTLED / gain * run.rate]
+        if not runs:
+            raise InputError(
+                f"thresholds need a log in memory with runs of more than {SETTLED / gain:.2g} s"
+            )
+        fastest = np.max([np.abs(run.dq).max(axis=0) for run, _ in runs], axis=0)
+        fastest = np.where(fastest > 0, fastest, 1.0)
+        observed = [observer_errors(run, e, gain, delay, fastest) for run, e in runs]
+        errors, features = (np.concatenate(x) for x in zip(*observed, strict=True))
+        columns = zip(errors.T, features.transpose(1, 0, 2), strict=True)
+        variances = np.array([_fit_variance(f, e**2) for e, f in columns])
+        scaled = [np.abs(e) / _deviations(variances, f) for e, f in observed]
+        reach = np.max([z.max(axis=0) for z in scaled], axis=0)
+        levels = np.linspace(0.0, reach, LEVELS, axis=1)
+        counts = np.array([sum(_crossings(z, u).sum(axis=0) for z in scaled) for u in levels.T]).T
+        counts = np.maximum.accumulate(counts[:, ::-1], axis=1)[:, ::-1].astype(np.float64)
+        if counts[:, 0].min() < FEWEST:
+            joint = joints[int(np.argmin(counts[:, 0]))]
+            raise InputError(
+                f"the error of joint {joint} on held-out segments of the log crosses "
+                f"every level less than {FEWEST} times: record a longer log",
+                joint=joint,
+            )
+        tails = np.arange(len(levels)), _tail_ends(counts)
+        excesses = [
+            sum(float(np.sum(_stretch_maxima(z[:, j], u) ** 2 - u**2)) for z in scaled)
+            for j, u in enumerate(levels[tails])
+        ]
+        return cls(
+            gain,
+            variances,
+            fastest,
+            float(np.sqrt(features[:, 0, 3].max())),
+            levels,
+            counts,
+            np.maximum(excesses, GAUSSIAN * counts[tails]),
+            float(sum(len(e) / run.rate for (e, _), (run, _) in zip(observed, runs, strict=True))),
+            _widening(np.concatenate(scaled)),
+        )
+
+    def crossing_levels(self, rate: float) -> Array:
+        """Levels (dof,), in deviations, that errors of all joints together cross at `rate` [1/s].
+
+        Every joint crosses its level equally often, if it crosses any level so often.
+
+        Raises InputError: no levels are crossed so often.
+        """
+        most = float(self.crossings[:, 0].sum()) / self.seconds
+        if rate > most:
+            raise InputError(
+                f"false_alarms of {rate:.3g} per second are more than errors cross any level "
+                f"({most:.3g} per second): ask for fewer",
+                option="false_alarms",
+            )
+        share, out = rate * self.seconds / len(self.levels), []
+        rows = zip(
+            self.levels, self.crossings, _tail_ends(self.crossings), self.excesses, strict=True
+        )
+        for levels, crossings, tail, excess in rows:
+            remaining = crossings[tail]
+            if share >= remaining:
+                out.append(levels[np.flatnonzero(crossings >= min(share, crossings[0]))[-1]])
+            else:
+                beyond = excess * ((remaining / share) ** (1.0 / remaining) - 1.0)
+                out.append(np.sqrt(levels[tail] ** 2 + beyond))
+        return np.array(out) * self.widening
+
+
+def delayed_errors(run: Run, errors: Array, delay: float) -> tuple[Run, Array]:
+    """A run whose torques come later by `delay` [s], and its torques' errors then, (N, dof)."""
+    if not delay:
+        return run, errors
+    tau = np.stack([np.interp(run.t - delay, run.t, x) for x in run.tau.T], axis=1)
+    return replace(run, tau=tau), errors + tau - run.tau
+
+
+def observer_errors(
+    run: Run, errors: Array, gain: float, delay: float, fastest: Array
+) -> tuple[Array, Array]:
+    """Observed errors (N, dof), and the regressors of their variance (N, dof, 4)."""
+    step = gain / run.rate / (1.0 + 0.5 * gain / run.rate)
+    decay = [1.0, step - 1.0]
+    observed = lfilter([0.5 * step, 0.5 * step], decay, errors, axis=0)
+    observed += lfilter([step, -step], decay, delay * run.rate * (run.tau - run.tau[0]), axis=0)
+    slow = lfilter([step], decay, np.exp(-((run.dq / SLOW) ** 2)), axis=0)
+    speed = lfilter([step], decay, (run.dq / fastest) ** 2, axis=0)
+    every = np.repeat(speed.sum(axis=1)[:, None], speed.shape[1], axis=1)
+    features = np.stack([np.ones_like(slow), slow**2, speed, every**2], axis=2)
+    begin = round(SETTLED / gain * run.rate)
+    return observed[begin:], features[begin:]
+
+
+def _fit_variance(features: Array, squares: Array) -> Array:
+    """Coefficients >= 0 with which features (N, 4) explain squares (N,), in relative error."""
+    unit = max(float(squares.mean()), np.finfo(np.float64).tiny)
+    coefficients, size = np.array([unit, 0.0, 0.0, 0.0]), np.full(len(squares), unit)
+    for _ in range(REWEIGHTING_STEPS):
+        coefficients = nnls(features * (unit / size)[:, None], squares / size)[0] * unit
+        size = np.maximum(features @ coefficients, SMALLEST * unit)
+    coefficients[0] = max(coefficients[0], SMALLEST * unit)
+    return np.asarray(coefficients)
+
+
+def _deviations(coefficients: Array, features: Array) -> Array:
+    """Standard deviations (N, dof) of features (N, dof, 4)."""
+    return np.asarray(np.sqrt(np.einsum("nkf,kf->nk", features, coefficients)))
+
+
+def _widening(errors: Array) -> Array:
+    """How many times larger errors (N, dof) may be on another motion, (dof,); see `ErrorLaw`."""
+    sizes = [np.sqrt(np.mean(part**2, axis=0)) for part in np.array_split(errors, PARTS)]
+    deviation = np.std(np.log(np.maximum(sizes, SMALLEST)), axis=0, ddof=1)
+    quantile = stats.t.ppf(CONFIDENCE, PARTS - 1)
+    return np.asarray(np.exp(quantile * np.sqrt(1.0 + 1.0 / PARTS) * deviation))
+
+
+def _crossings(sizes: Array, level: Array | float) -> Mask:
+    """Where sizes (N, ...) rise beyond a level, shape (N - 1, ...)."""
+    beyond = sizes > level
+    return np.asarray(beyond[1:] & ~beyond[:-1])
+
+
+def _stretch_maxima(sizes: Array, level: float) -> Array:
+    """The maxima of all intervals above a level that begin below it."""
+    begins = np.flatnonzero(_crossings(sizes, level)) + 1
+    return np.asarray(np.maximum.reduceat(sizes, begins) if len(begins) else np.zeros(0))
+
+
+def _tail_ends(crossings: Array) -> npt.NDArray[np.intp]:
+    """Place of the last level with `TAIL` crossings, or half of the most, per row."""
+    enough = crossings >= np.minimum(TAIL, 0.5 * crossings[:, :1])
+    return np.asarray(enough.shape[1] - 1 - np.argmax(enough[:, ::-1], axis=1))
