@@ -48,12 +48,13 @@ LAST = 40.0
 """Of the costlier ones, for what none of these notices [s]."""
 
 TESTS = (
-    "tests/test_structure.py", "tests/test_archives.py", "tests/test_display.py",
-    "tests/test_files.py", "tests/test_saved_files.py", "tests/cli", "tests/codegen",
+    "tests/test_structure.py", "tests/core/test_archives.py", "tests/core/test_display.py",
+    "tests/core/test_files.py", "tests/applications/test_saved_files.py", "tests/cli",
+    "tests/codegen",
     "tests/control", "tests/datasets", "tests/diagnosis", "tests/dynamics", "tests/estimation",
     "tests/excitation", "tests/feasibility", "tests/formats", "tests/identifiability",
     "tests/identification", "tests/inspection", "tests/logs", "tests/online", "tests/options",
-    "tests/reduction", "tests/robot", "tests/security",
+    "tests/regression", "tests/robot", "tests/security",
 )  # fmt: skip
 """The default suite without documentation, papers and campaigns: a lower bound is found."""
 

@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 
 import feasid
-from feasid.errors import FeasidError
+from feasid.core.errors import FeasidError
 from feasid.robot.bodies import Limits
 from feasid.robot.inertia import from_mass_com_inertia
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from feasid.applications.inspection.file_check import FileCheck, check_file
-from feasid.errors import FeasidError
+from feasid.core.errors import FeasidError
 
 
 class Row(NamedTuple):

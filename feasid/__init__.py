@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from feasid import datasets as datasets
-    from feasid import errors as errors
-    from feasid import floating as floating
+    from feasid.applications import floating as floating
     from feasid.applications.control.computed_torque import ComputedTorque as ComputedTorque
     from feasid.applications.control.external_torque import ContactEstimate as ContactEstimate
     from feasid.applications.control.external_torque import ExternalTorque as ExternalTorque
@@ -44,8 +43,9 @@ if TYPE_CHECKING:
     from feasid.applications.online.online_fit import OnlineFit as OnlineFit
     from feasid.applications.online.replay import Replay as Replay
     from feasid.applications.online.replay import replay as replay
+    from feasid.core import errors as errors
+    from feasid.core.errors import FeasidError as FeasidError
     from feasid.core.notes import Note as Note
-    from feasid.errors import FeasidError as FeasidError
     from feasid.identification.assessment.simulation import Simulation as Simulation
     from feasid.identification.assessment.simulation import simulate as simulate
     from feasid.identification.estimation.priors import GaussianPrior as GaussianPrior
@@ -113,7 +113,7 @@ _HOME = {
     "Body": "robot.bodies",
     "Drive": "robot.drives",
     "diagnose": "applications.diagnosis.advice",
-    "FeasidError": "errors",
+    "FeasidError": "core.errors",
     "excite": "applications.excitation.excite",
     "ExcitationProblem": "applications.excitation.constraint_check",
     "Trajectory": "applications.excitation.trajectory",
@@ -166,8 +166,8 @@ _HOME = {
 
 _MODULES = {
     "datasets": "datasets",
-    "errors": "errors",
-    "floating": "floating",
+    "errors": "core.errors",
+    "floating": "applications.floating",
     "problems": "parameters.feasibility.problems",
 }
 
@@ -180,7 +180,7 @@ if not TYPE_CHECKING:  # a checker knows the names above and refuses all others
         if name in _MODULES:
             return import_module(f"feasid.{_MODULES[name]}")
         if name not in _HOME:
-            hint = import_module("feasid.errors").did_you_mean(name, __all__)
+            hint = import_module("feasid.core.errors").did_you_mean(name, __all__)
             raise AttributeError(f"module 'feasid' has no attribute {name!r}{hint}")
         value = getattr(import_module(f"feasid.{_HOME[name]}"), name)
         globals()[name] = value

@@ -21,8 +21,8 @@ from second_checker import holds
 
 import feasid
 from feasid.certificate import digest
+from feasid.core.errors import FeasidError
 from feasid.core.exact.numbers import shortest_text
-from feasid.errors import FeasidError
 from feasid.parameters.feasibility.check import _check_equations
 from feasid.parameters.feasibility.constraints.sets import feasible_set
 from feasid.parameters.feasibility.correct import correct

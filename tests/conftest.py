@@ -39,7 +39,7 @@ QUICK = (
     *("feasibility/test_cone.py", "feasibility/test_problems.py", "feasibility/test_sets.py"),
     *("formats/test_sources.py", "formats/test_urdf.py", "identifiability/test_nullspace.py"),
     *("identification/test_bad_input.py", "identification/test_statistics.py"),
-    *("logs/test_frame.py", "logs/test_readers.py", "reduction/test_reduction.py"),
+    *("logs/test_frame.py", "read/test_readers.py", "regression/test_regression.py"),
 )
 """Folders and files of tests that are quick: the mark needs nothing more."""
 

@@ -9,7 +9,7 @@ from logs import simulate
 from robots import ARM
 
 import feasid
-from feasid.errors import FeasidError
+from feasid.core.errors import FeasidError
 
 LINKS = ("base", "upper", "plate", "rod", "wheel")
 JOINTS = ("shoulder", "plate_joint", "slide", "wheel_joint")

@@ -39,7 +39,7 @@ sys.exit(pytest.main(["-q", "--co", "-p", "no:cacheprovider", *sys.argv[2:]]))
 )
 def test_without_a_wheel_its_tests_are_skipped(wheel, modules):
     tests = Path(__file__).parent
-    others = "test_archives.py"
+    others = "core/test_archives.py"
     paths = [str(tests / module) for module in [*modules, others]]
     done = subprocess.run(
         [sys.executable, "-c", HIDE, wheel, *paths],

@@ -24,8 +24,6 @@ LAZY = {
     "feasid.applications.online.problem": "corrections, when a description cannot exist",
     "feasid.results.fit": "what writes, draws, samples and saves, when it is asked for",
     "feasid.applications.load": "what a file turns out to hold",
-    "feasid.applications.online.online_fit": "what writes, when it is asked for",
-    "feasid.applications.fleet.fleet": "what writes, when it is asked for",
 }
 """Modules that import ours inside functions, and why; besides them only the command line."""
 
@@ -210,42 +208,21 @@ def test_a_type_checker_knows_exactly_the_public_names():
     assert seen == set(feasid.__all__) - {"__version__"}
 
 
-VAGUE = {
-    "found", "own", "told", "said", "whole", "kept", "left", "given", "known", "seen", "taken",
-    "moved", "asked", "wanted", "chosen", "near", "wide", "rest", "others", "touched", "lost",
-}  # fmt: skip
-"""Adjectives and participles that say nothing of what a local variable holds."""
-
-NAMED_ROOMS = (
-    "codegen", "core", "dynamics", "exact", "excitation", "feasibility", "formats",
-    "identifiability", "inspection", "options", "robot",
-)  # fmt: skip
+MOST_ENTRIES = 14
+"""What a visitor reads in one look."""
 
 
-@cache
-def long_lived_locals():
-    """Function and name of locals that are used over more than two lines."""
-    out = []
-    for name, tree in modules().items():
-        for function in (
-            ast.walk(tree) if name.split(".")[1:2] in [[r] for r in NAMED_ROOMS] else ()
-        ):
-            if isinstance(function, ast.FunctionDef):
-                lines = {}
-                for node in ast.walk(function):
-                    if isinstance(node, ast.Name):
-                        lines.setdefault(node.id, []).append((node.lineno, node.ctx))
-                for local, uses in lines.items():
-                    stored = any(isinstance(context, ast.Store) for _, context in uses)
-                    numbers = [line for line, _ in uses]
-                    if stored and max(numbers) - min(numbers) >= 2:
-                        out.append((f"{name}.{function.name}", local))
-    return out
+def test_the_package_has_few_entries():
+    entries = {p.name for p in SOURCE.iterdir() if not p.name.startswith((".", "__pycache__"))}
+    assert len(entries) <= MOST_ENTRIES, sorted(entries)
 
 
-@pytest.mark.parametrize("room", NAMED_ROOMS)
-def test_locals_that_live_for_long_are_nouns(room):
-    """In rooms whose names were revised, two of a hundred may be others."""
-    names = [x for x in long_lived_locals() if x[0].startswith(f"feasid.{room}.")]
-    vague = [(where, local) for where, local in names if local in VAGUE]
-    assert len(vague) <= 0.02 * len(names), vague
+def rooms():
+    """Packages that hold modules of their own, by the folder that tests them."""
+    folders = {p.parent for p in SOURCE.rglob("*.py") if p.name != "__init__.py"}
+    return sorted({p.relative_to(SOURCE).parts[:2][-1] for p in folders - {SOURCE}})
+
+
+@pytest.mark.parametrize("room", rooms())
+def test_every_room_has_a_folder_of_tests(room):
+    assert [*(Path(__file__).parent / room).glob("test_*.py")]

@@ -61,7 +61,7 @@ def report() -> None:
 
 def loads() -> None:
     """Masses with 95 % intervals and centres of loads, found from logs with and without them."""
-    from identification.test_payload import arm, load_logs
+    from loads.test_payload import arm, load_logs
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
     for k, (name, masses) in enumerate({"ur5": (0.5, 1, 2, 4), "panda": (0.3, 0.6, 1, 2)}.items()):

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 from feasid import __version__
 from feasid.cli.terminal import discard_output, escape_streams
+from feasid.core.errors import FeasidError, did_you_mean
 from feasid.core.files import Journal, record_written_files
 from feasid.core.threads import limit_before_numpy
-from feasid.errors import FeasidError, did_you_mean
 
 GROUPS = {
     "identify": {

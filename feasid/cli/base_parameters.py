@@ -10,7 +10,7 @@ from textwrap import fill
 
 from feasid.cli.options import parse_locks, parse_vector
 from feasid.cli.output import add_output, print_json, spell_as_arguments
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.parameters.identifiability.experiment import Experiment
 from feasid.parameters.identifiability.views import as_csv, as_dict, as_latex

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from feasid.cli.options import add_robot_arguments, read_robot, refuse_robot
+from feasid.core.errors import InputError
 from feasid.core.files import read_whole
-from feasid.errors import InputError
 from feasid.robot.joint_terms import FRICTION
 
 if TYPE_CHECKING:

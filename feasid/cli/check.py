@@ -19,8 +19,8 @@ from feasid.cli import beta
 from feasid.cli.options import robot_words
 from feasid.cli.output import add_output, print_json, redirect_sentences
 from feasid.cli.terminal import report_step
+from feasid.core.errors import FeasidError, InputError
 from feasid.core.files import check_outputs
-from feasid.errors import FeasidError, InputError
 
 if TYPE_CHECKING:
     from feasid.applications.inspection.comparison import Comparison

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from feasid.cli.options import Parser
-from feasid.errors import missing_extra
+from feasid.core.errors import missing_extra
 
 SHELLS = ("bash", "zsh", "fish")
 

@@ -18,8 +18,8 @@ from feasid.applications.inspection.judge import MARGIN, METRICS, principal_mome
 from feasid.cli import beta
 from feasid.cli.output import add_output, print_json, redirect_sentences
 from feasid.cli.terminal import report_step
+from feasid.core.errors import InputError
 from feasid.core.files import check_outputs, check_writable, write_atomically
-from feasid.errors import InputError
 from feasid.robot import inertia
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from feasid.cli.options import parse_locks, parse_vector
 from feasid.cli.output import add_output, print_json, redirect_sentences
+from feasid.core.errors import InputError, require
 from feasid.core.files import check_outputs, write_atomically
-from feasid.errors import InputError, require
 from feasid.robot.joint_terms import FRICTION
 
 LIMITS = ("position", "velocity", "acceleration", "jerk", "torque")

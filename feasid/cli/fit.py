@@ -22,8 +22,8 @@ from feasid.cli.output import (
 )
 from feasid.cli.saved_fits import ranges_as_data
 from feasid.cli.terminal import report_step
+from feasid.core.errors import InputError, require
 from feasid.core.files import check_outputs, with_ending, write_atomically
-from feasid.errors import InputError, require
 from feasid.options.tables import FitOptions, ReduceOptions
 from feasid.robot.formats.sidecar import sidecar_path
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from feasid.cli.options import add_options, add_robot_arguments, read_options, read_robot
 from feasid.cli.output import add_output, print_display, print_json, redirect_sentences
 from feasid.cli.terminal import report_step
+from feasid.core.errors import InputError
 from feasid.core.files import check_outputs
-from feasid.errors import InputError
 from feasid.options.tables import FitOptions
 
 

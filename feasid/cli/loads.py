@@ -12,8 +12,8 @@ from feasid.cli.options import add_options, add_robot_arguments, read_options, r
 from feasid.cli.output import add_output, print_json, redirect_sentences, spell_as_arguments
 from feasid.cli.terminal import report_step
 from feasid.core.arrays import Array
+from feasid.core.errors import InputError
 from feasid.core.files import check_outputs, read_whole, write_atomically
-from feasid.errors import InputError
 from feasid.options.tables import LoadOptions, LogOptions
 from feasid.robot.inertia import from_mass_com_inertia
 

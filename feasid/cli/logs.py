@@ -21,8 +21,8 @@ from feasid.cli.options import (
 )
 from feasid.cli.output import add_output, print_json, redirect_sentences, spell_as_arguments
 from feasid.cli.terminal import progress_bar, report_step
+from feasid.core.errors import InputError, LogError
 from feasid.core.files import check_outputs, check_writable, is_folder, is_regular
-from feasid.errors import InputError, LogError
 from feasid.options.tables import DiagnoseOptions, ReduceOptions, ReplayOptions
 from feasid.robot.description import Robot
 from feasid.robot.formats.fit_robot import with_shared_motors

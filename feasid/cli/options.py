@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from feasid.core.errors import InputError, did_you_mean
 from feasid.core.files import read_whole
-from feasid.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from feasid.options.option import Option

@@ -19,8 +19,8 @@ from feasid.cli.output import (
     spell_as_arguments,
 )
 from feasid.cli.terminal import report_step
+from feasid.core.errors import InputError
 from feasid.core.files import check_outputs, with_ending, write_atomically
-from feasid.errors import InputError
 from feasid.options.tables import RangeOptions
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from feasid.cli.options import (
     refuse_robot,
 )
 from feasid.cli.output import add_output, print_json
+from feasid.core.errors import CertificateError, InputError
 from feasid.core.files import open_for_reading
-from feasid.errors import CertificateError, InputError
 from feasid.options.complete import select_options
 from feasid.options.tables import BoundOptions, FitOptions, SetOptions
 from feasid.parameters.feasibility.check import check_base_values, feasible_set_from_options

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from feasid.core.errors import FeasidError, InputError
 from feasid.core.kinds import (
     ANYTHING,
     FLAG,
@@ -43,7 +44,6 @@ from feasid.core.kinds import (
     one_per,
 )
 from feasid.core.text import escape_controls, quote
-from feasid.errors import FeasidError, InputError
 
 __all__ = [
     "FLAG", "MOST", "ArgumentKind", "Count", "Matrix3", "Measured",

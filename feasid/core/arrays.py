@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arguments import UnfitError, as_numbers
+from feasid.core.errors import InputError, LimitError, SecurityError
 from feasid.core.text import quote
-from feasid.errors import InputError, LimitError, SecurityError
 
 if TYPE_CHECKING:
     import zipfile

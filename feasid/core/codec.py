@@ -17,8 +17,8 @@ import numpy as np
 
 from feasid.core.arguments import UnfitError, require_kinds
 from feasid.core.arrays import DamagedError
+from feasid.core.errors import OutputError
 from feasid.core.notes import Note
-from feasid.errors import OutputError
 
 KIND = "is"
 """Key under which plain data name their kind."""

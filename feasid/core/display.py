@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from feasid.core.arguments import checked_methods
+from feasid.core.errors import InputError, missing_extra
 from feasid.core.text import escape_controls
-from feasid.errors import InputError, missing_extra
 
 if TYPE_CHECKING:
     import pandas as pd

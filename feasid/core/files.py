@@ -23,7 +23,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any, BinaryIO, TypeVar
 
-from feasid.errors import InputError, LimitError, OutputError, did_you_mean
+from feasid.core.errors import InputError, LimitError, OutputError, did_you_mean
 
 STDIN = "-"
 """Stands for standard input where a file is read."""

@@ -24,8 +24,8 @@ from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_orig
 import numpy as np
 import numpy.typing as npt
 
+from feasid.core.errors import InputError, did_you_mean
 from feasid.core.text import quote
-from feasid.errors import InputError, did_you_mean
 
 OWN_BUSINESS = {"Log": Any, "Self": Any}
 """Names of annotations that the function itself checks more strictly."""

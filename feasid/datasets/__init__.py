@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feasid.core.arguments import checked
-from feasid.errors import InputError, did_you_mean
+from feasid.core.errors import InputError, did_you_mean
 from feasid.logs.read.formats import read_log
 from feasid.robot.drives import Drive
 from feasid.robot.formats.load import load_robot

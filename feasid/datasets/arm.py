@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from feasid.errors import MissingExtraError
+from feasid.core.errors import MissingExtraError
 from feasid.robot.description import Robot
 from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.robot.formats.load import load_robot

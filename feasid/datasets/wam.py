@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from feasid.core.arrays import Array
+from feasid.core.errors import InputError
 from feasid.core.files import is_regular, open_for_reading, read_whole
-from feasid.errors import InputError
 from feasid.identification.regression.triangle import Reduced
 from feasid.parameters.identifiability.base import base_parameters
 from feasid.robot import inertia

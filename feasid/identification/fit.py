@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from feasid.core.errors import InputError, NotEnoughDataError
 from feasid.core.notes import Note, as_notes
-from feasid.errors import InputError, NotEnoughDataError
 from feasid.identification.effects.calibration import Calibration, allow
 from feasid.identification.effects.corrected_log import (
     NO_BIAS,

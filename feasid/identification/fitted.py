@@ -17,9 +17,9 @@ import numpy as np
 import feasid
 from feasid.core.arguments import Positive, checked_methods
 from feasid.core.arrays import Array
+from feasid.core.errors import CertificateError, FeasidError, InputError
 from feasid.core.notes import Note
 from feasid.core.threads import one_thread
-from feasid.errors import CertificateError, FeasidError, InputError
 from feasid.identification.effects.calibration import Calibration
 from feasid.identification.effects.selection import SelectionEntry
 from feasid.identification.estimation.estimate import Estimate

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.identification.fitted import FittedModel, raw_error
 from feasid.identification.regression.duplicates import find_leakage, find_shared_rows
 from feasid.identification.regression.reduce import open_sources, reduce, restrict_terms

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array, Mask
+from feasid.core.errors import LogError
 from feasid.core.notes import Note
-from feasid.errors import LogError
 from feasid.logs.columns import find_growing_column, read_numbers
 from feasid.logs.motion import Rows
 from feasid.logs.units import unit_factor

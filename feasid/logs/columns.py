@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array
-from feasid.errors import LogError, did_you_mean
+from feasid.core.errors import LogError, did_you_mean
 from feasid.logs.table import HEADER_UNITS, plain_header
 from feasid.logs.units import (
     COMMAND,

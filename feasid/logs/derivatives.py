@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from feasid.core.arrays import Array, Mask
+from feasid.core.errors import LogError
 from feasid.core.notes import Note
-from feasid.errors import LogError
 from feasid.logs import filters as signals
 from feasid.logs.clock import Stretch, even_grid
 from feasid.logs.filters import smooth_and_differentiate

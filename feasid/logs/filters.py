@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 
 ORDER = 3
 """Order of the Butterworth filter, as in section 5.2.2 of Sousa and Cortesao (2014)."""

@@ -18,8 +18,8 @@ import numpy as np
 
 from feasid.core.arguments import Matrix3, Vector3, checked
 from feasid.core.arrays import Array
+from feasid.core.errors import InputError, LogError, did_you_mean
 from feasid.core.notes import Note
-from feasid.errors import InputError, LogError, did_you_mean
 from feasid.logs.clock import Stretch, check_order, read_time, run_labels, split_at_gaps
 from feasid.logs.columns import read_numbers, time_column
 from feasid.logs.derivatives import DERIVATIVE_CUTOFF, DERIVATIVE_SHARE, equation_cutoff

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from feasid.core.arrays import Array, Mask
+from feasid.core.errors import InputError, LogError, NotEnoughDataError
 from feasid.core.notes import Note, as_notes
-from feasid.errors import InputError, LogError, NotEnoughDataError
 from feasid.logs.clock import Stretch, check_order, run_labels, split_at_gaps
 from feasid.logs.columns import UNMEASURED
 from feasid.logs.derivatives import (

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from scipy.interpolate import CubicSpline
 
 from feasid.core.arrays import Array, Mask
+from feasid.core.errors import LogError, NotEnoughDataError
 from feasid.core.notes import Note, as_notes
-from feasid.errors import LogError, NotEnoughDataError
 from feasid.logs.clock import read_time
 from feasid.logs.columns import (
     CONTROL,

@@ -15,8 +15,8 @@ import numpy as np
 
 from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
+from feasid.core.errors import InputError, LogError, did_you_mean
 from feasid.core.files import is_folder, is_regular, open_for_reading
-from feasid.errors import InputError, LogError, did_you_mean
 from feasid.logs.columns import check_column_mapping, find_column, find_columns
 from feasid.logs.floating import floating_runs, is_floating_log, robot_floats
 from feasid.logs.frame import motion_from_signals

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.signal import lfilter
 
 from feasid.core.arrays import Array, Mask
-from feasid.errors import InputError, did_you_mean
+from feasid.core.errors import InputError, did_you_mean
 from feasid.logs.filters import smooth_and_differentiate
 from feasid.options.tables import LAWS, SERVO_TERMS
 from feasid.robot.description import Robot

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from feasid.core.errors import FeasidError, InputError, NotEnoughDataError
 from feasid.core.files import open_for_reading
-from feasid.errors import FeasidError, InputError, NotEnoughDataError
 from feasid.logs.frame import prepare
 from feasid.logs.lerobot import scales_of
 from feasid.logs.motion import ExcludedRows, Motion, Run

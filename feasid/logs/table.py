@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from feasid.core.errors import LogError
 from feasid.core.notes import Note
-from feasid.errors import LogError
 from feasid.logs.lerobot import EncoderScale, name_lists
 from feasid.logs.units import (
     COMMAND,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from feasid.errors import LogError, did_you_mean
+from feasid.core.errors import LogError, did_you_mean
 
 KINDS = ("q", "dq", "ddq", "tau")
 """Position, velocity, acceleration, torque; a column is ``<kind>_<joint>``."""

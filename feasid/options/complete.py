@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, TypeVar, get_type_hints
 
+from feasid.core.errors import InputError, did_you_mean
 from feasid.core.text import quote
-from feasid.errors import InputError, did_you_mean
 from feasid.options.option import Option
 from feasid.options.tables import GROUPS
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from feasid.core.arguments import FLAG, MOST, ArgumentKind, UnfitError, count, number
+from feasid.core.errors import InputError, did_you_mean
 from feasid.core.text import quote
-from feasid.errors import InputError, did_you_mean
 from feasid.options.forms import Form
 
 TRUE = ("true", "yes", "on", "1")

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from feasid.core.arguments import Numbers, checked
 from feasid.core.arrays import Array, require_finite
-from feasid.errors import DescriptionError, did_you_mean
+from feasid.core.errors import DescriptionError, did_you_mean
 from feasid.robot import inertia
 from feasid.robot.rotations import axis_rotation, compose
 

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array
-from feasid.errors import DescriptionError, InputError, did_you_mean
+from feasid.core.errors import DescriptionError, InputError, did_you_mean
 from feasid.robot.couplings import LOOP_KINDS, Index, Loop
 from feasid.robot.inertia import skew
 from feasid.robot.tree import KinematicTree

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from feasid.core.arguments import checked
 from feasid.core.arrays import Array
-from feasid.errors import DescriptionError, did_you_mean
+from feasid.core.errors import DescriptionError, did_you_mean
 from feasid.robot.bodies import read_only_array
 
 Index = npt.NDArray[np.intp]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from feasid.core.arguments import Measured, Numbers, checked
 from feasid.core.arrays import Array
 from feasid.core.codec import TRANSIENT
-from feasid.errors import DescriptionError, InputError, did_you_mean
+from feasid.core.errors import DescriptionError, InputError, did_you_mean
 from feasid.robot.bodies import (
     Body,
     Member,

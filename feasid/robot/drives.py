@@ -9,7 +9,7 @@ import numpy as np
 
 from feasid.core.arguments import NonNegative, call_user_function, checked
 from feasid.core.arrays import Array
-from feasid.errors import DescriptionError, InputError
+from feasid.core.errors import DescriptionError, InputError
 from feasid.robot.bodies import Body, read_only_array
 from feasid.robot.joint_terms import (
     DRIVE_SYMBOLS,

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from feasid.core.arguments import Measured
 from feasid.core.arrays import Array
+from feasid.core.errors import InputError, did_you_mean
 from feasid.core.exact.numbers import printed_decimal
-from feasid.errors import InputError, did_you_mean
 from feasid.robot.description import Robot
 from feasid.robot.inertia import SYMBOLS
 

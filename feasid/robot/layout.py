@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from feasid.core.arguments import Measured, checked_methods
 from feasid.core.arrays import Array, Mask
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.robot import inertia
 from feasid.robot.bodies import Body
 from feasid.robot.closure import Closure

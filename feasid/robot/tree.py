@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array, require_finite
-from feasid.errors import DescriptionError, InputError, did_you_mean
+from feasid.core.errors import DescriptionError, InputError, did_you_mean
 from feasid.robot.bodies import Body
 from feasid.robot.couplings import Coupling, CouplingMap, Loop, resolve_couplings
 from feasid.robot.rotations import compose, exponential

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from feasid.core.arguments import checked
 from feasid.core.arrays import Array, require_finite
-from feasid.errors import InputError, UnsupportedJointError, did_you_mean
+from feasid.core.errors import InputError, UnsupportedJointError, did_you_mean
 from feasid.robot.bodies import Body
 from feasid.robot.couplings import Coupling
 from feasid.robot.description import Robot

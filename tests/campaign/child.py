@@ -13,7 +13,7 @@ import traceback
 import warnings
 from pathlib import Path
 
-from feasid.errors import FeasidError
+from feasid.core.errors import FeasidError
 
 from . import mutators
 from .registry import KINDS

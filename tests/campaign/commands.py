@@ -13,7 +13,7 @@ from robots import ARM
 
 import feasid
 from feasid.cli import COMMANDS, main
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 
 from .kinds import Kind, fitted, log
 

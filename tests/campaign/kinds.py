@@ -19,8 +19,8 @@ from feasid.applications.inspection.file_check import check_file
 from feasid.applications.online.changes import ModelChange
 from feasid.certificate import digest
 from feasid.core.arrays import read_arrays, unpack_archive
+from feasid.core.errors import InputError
 from feasid.core.files import open_for_reading, read_whole
-from feasid.errors import InputError
 from feasid.identification.regression.triangle import Reduced
 from feasid.logs.frame import prepare
 from feasid.logs.read import arrays

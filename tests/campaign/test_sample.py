@@ -12,7 +12,7 @@ pytest.importorskip("rosbags")
 
 from campaign import mutators  # noqa: E402
 from campaign.registry import KINDS  # noqa: E402
-from feasid.errors import FeasidError  # noqa: E402
+from feasid.core.errors import FeasidError  # noqa: E402
 
 
 @pytest.mark.sampled(0.4)

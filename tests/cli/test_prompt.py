@@ -151,7 +151,7 @@ def test_outputs_are_checked_before_anything_is_read(tmp_path, capsys, monkeypat
 
 def test_a_report_without_its_extra_is_refused_before_the_fit(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("feasid.errors.find_spec", lambda name: None)
+    monkeypatch.setattr("feasid.core.errors.find_spec", lambda name: None)
     assert main(["fit", "log.csv", "--robot", "arm.urdf", "--report", "x.html"]) == 2
     assert 'pip install "feasid[report]"' in capsys.readouterr().err
 

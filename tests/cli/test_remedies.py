@@ -18,7 +18,7 @@ from robots import ARM
 import feasid
 from feasid.cli import main
 from feasid.cli.output import _leading_literal, option_names, option_pattern
-from feasid.errors import FeasidError
+from feasid.core.errors import FeasidError
 
 ROWS = 700
 

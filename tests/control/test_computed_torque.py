@@ -8,7 +8,7 @@ import pytest
 from arms import panda, path_of, ur5
 
 import feasid
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 
 BACKENDS = ["python", pytest.param("c", marks=pytest.mark.skipif(
     shutil.which("cc") is None, reason="no C compiler"))]  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 from scipy.signal import lfilter
 
 from feasid.applications.control.external_torque import alarm_rate
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.identification.assessment.contact_errors import (
     SLOW,
     TAIL,

@@ -11,7 +11,7 @@ from logs import arm_parameters, simulate, values_for
 from robots import ARM
 
 import feasid
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.identification.assessment.contact_errors import GAIN, ErrorLaw, observer_errors
 from feasid.logs.motion import Run
 from feasid.results.codegen.algorithms import Algorithms

@@ -14,7 +14,7 @@ import pytest
 import feasid
 from feasid import datasets
 from feasid.cli import main
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.logs.frame import prepare
 
 RECORDED = ["unitree_z1", "kuka_lwr4", "staubli_tx40", "kinova_gen3", "double_pendulum", "so101"]

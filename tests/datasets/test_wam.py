@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from feasid import datasets
+from feasid.core.errors import InputError
 from feasid.datasets import wam
-from feasid.errors import InputError
 from feasid.robot import inertia
 
 ATOL = 1e-12

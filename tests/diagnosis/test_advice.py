@@ -13,7 +13,7 @@ import pytest
 from faults import KINDS, WHOLE, changed, clean, halves, inject, recorded, resample
 
 import feasid
-from feasid.errors import FeasidError
+from feasid.core.errors import FeasidError
 from feasid.logs.checks import findings
 from feasid.logs.frame import prepare
 from feasid.logs.recording import Recording

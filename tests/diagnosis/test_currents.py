@@ -15,7 +15,7 @@ from robots import ARM
 import feasid
 from feasid import datasets
 from feasid.cli import main
-from feasid.errors import InputError, UselessFitError
+from feasid.core.errors import InputError, UselessFitError
 from feasid.identification.effects.log_findings import check_columns
 from feasid.identification.estimation.torque_scale import scale_note
 from feasid.identification.regression.reduce import reduce_groups

@@ -16,7 +16,7 @@ from logs import arm_and_log
 import feasid
 from feasid import inverse_dynamics
 from feasid.cli import main
-from feasid.errors import DescriptionError, InputError
+from feasid.core.errors import DescriptionError, InputError
 from feasid.identification.effects.log_findings import check_columns, check_excitation
 from feasid.identification.regression.duplicates import find_leakage
 from feasid.logs.checks.findings import Finding, merge_options, sort_findings

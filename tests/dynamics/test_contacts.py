@@ -6,7 +6,7 @@ from floating import loaded, random_motion
 from pinocchio_side import PinocchioModel
 
 import feasid
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.robot.dynamics.floating import (
     Contact,
     contact_nullspace,

@@ -6,7 +6,7 @@ from pinocchio_side import PinocchioModel
 from robots import clear_rank, example_urdfs, random_robot
 
 import feasid
-from feasid.errors import DescriptionError, InputError
+from feasid.core.errors import DescriptionError, InputError
 from feasid.identification.regression.triangle import Reduced
 from feasid.parameters.identifiability.base import base_parameters
 from feasid.robot.bodies import Body

@@ -10,7 +10,7 @@ from robots import relative
 from scipy.spatial.transform import Rotation
 
 import feasid
-from feasid.errors import FeasidError, InputError
+from feasid.core.errors import FeasidError, InputError
 from feasid.robot.dynamics.floating import base_rows, floating_motion, imu_motion, rotation_matrices
 
 EQUAL = 1e-10  # relative; both sides are double precision

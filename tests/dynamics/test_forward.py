@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 
 import feasid
 from feasid import Body, Robot
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.robot import inertia
 from feasid.robot.couplings import Coupling
 from feasid.robot.drives import Drive

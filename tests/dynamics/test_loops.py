@@ -24,7 +24,7 @@ from robots import clear_rank, singular_values
 from thorough import some
 
 import feasid
-from feasid.errors import DescriptionError, InputError
+from feasid.core.errors import DescriptionError, InputError
 from feasid.parameters.identifiability.base import base_parameters
 from feasid.robot.couplings import Loop
 from feasid.robot.dynamics.kinematics import coordinate_map

@@ -10,7 +10,7 @@ from thorough import some
 
 import feasid
 from feasid.cli import main
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.identification.regression.triangle import Reduced
 from feasid.logs.floating import Imu
 from feasid.robot.dynamics.floating import contact_free_projector

@@ -5,7 +5,7 @@ import pytest
 from robots import RTOL, random_robot, random_rotation, relative
 
 import feasid
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.robot import inertia
 from feasid.robot.bodies import Body
 

@@ -8,7 +8,7 @@ from pinocchio_side import PinocchioModel
 from robots import RTOL, example_urdfs, relative
 
 import feasid
-from feasid.errors import FeasidError
+from feasid.core.errors import FeasidError
 from feasid.results.codegen.c import find_compiler
 
 pin = pytest.importorskip("pinocchio")

@@ -11,7 +11,7 @@ from feasid.identification.estimation.held_out import RULES, Gain, HeldOut, Rule
 
 RNG = np.random.default_rng(0)
 SOURCE = Path(feasid.__file__).parent
-DECIDING = ("effects", "diagnosis", "identification")
+DECIDING = ("identification/effects", "applications/diagnosis", "identification")
 
 
 def errors(scale, blocks=30, joints=3):

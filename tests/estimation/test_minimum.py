@@ -9,7 +9,7 @@ from logs import arm_parameters, simulate
 from robots import ARM
 
 import feasid
-from feasid.errors import InfeasibleConstraintsError, SolverError
+from feasid.core.errors import InfeasibleConstraintsError, SolverError
 from feasid.identification.estimation import priors, problem
 from feasid.identification.estimation.newton import EntropicProblem
 from feasid.identification.regression.triangle import Reduced

@@ -8,7 +8,7 @@ from robots import ARM
 
 import feasid
 from feasid.applications.excitation.bounds import resolve_bounds
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 
 inf = np.inf
 

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 import feasid
 from feasid.applications.excitation.design import random_motion
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 
 FAST = {"rest": False, "starts": 1, "rounds": 0, "harmonics": 2, "time_limit": 300.0}
 """Results do not depend on time: one start and no kicks."""

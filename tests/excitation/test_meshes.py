@@ -20,7 +20,7 @@ from feasid.applications.excitation.space import (
     link_frames,
     posture_constraints,
 )
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.robot.formats.registry import collision_meshes
 from feasid.robot.formats.shapes import (
     RECORD,

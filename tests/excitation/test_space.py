@@ -53,7 +53,7 @@ from feasid.applications.excitation.trajectory import (
     largest_values,
     quintic_segments,
 )
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 
 ROUNDING = 1e-12
 SEARCHED = 1e-4

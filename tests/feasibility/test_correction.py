@@ -5,7 +5,7 @@ import pytest
 from feasibility_problems import base_of, random_parameters, random_robot, triangle
 
 import feasid
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.robot import inertia
 
 MARGIN = 1e-9

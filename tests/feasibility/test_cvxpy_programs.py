@@ -8,7 +8,7 @@ from logs import arm_and_log
 from thorough import some
 
 import feasid
-from feasid.errors import InputError, SolverError
+from feasid.core.errors import InputError, SolverError
 from feasid.parameters.feasibility import closest, problems, solve
 from feasid.parameters.feasibility.constraints.sets import feasible_set
 from feasid.parameters.feasibility.constraints.units import problem_units

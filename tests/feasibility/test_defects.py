@@ -10,7 +10,7 @@ from second_checker import holds
 
 import feasid
 from feasid import Body, Robot
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.parameters.feasibility import problems, solve
 from feasid.parameters.feasibility.check import check
 from feasid.parameters.feasibility.constraints.elimination import Elimination

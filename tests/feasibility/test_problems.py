@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from feasibility_problems import base_of, random_parameters, random_robot, triangle, with_noise
 
-from feasid.errors import InputError, SolverError
+from feasid.core.errors import InputError, SolverError
 from feasid.parameters.feasibility.constraints.sets import feasible_set
 from feasid.parameters.feasibility.least_squares import feasible_least_squares
 from feasid.parameters.feasibility.solve import SolverAnswer

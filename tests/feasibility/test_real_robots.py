@@ -7,7 +7,7 @@ import pytest
 from robots import example_urdfs
 
 import feasid
-from feasid.errors import FeasidError
+from feasid.core.errors import FeasidError
 
 OWN = Path(feasid.__file__).parents[1]
 

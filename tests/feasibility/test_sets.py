@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import feasid
 from feasid import Body, Robot, Rotor, certificate
 from feasid.core.codec import decode, encode
+from feasid.core.errors import InputError
 from feasid.core.exact.numbers import printed_decimal
-from feasid.errors import InputError
 from feasid.parameters.feasibility.constraints.affine import Block
 from feasid.parameters.feasibility.constraints.sets import UserConstraints, feasible_set
 from feasid.parameters.feasibility.constraints.units import constraint_units, problem_units

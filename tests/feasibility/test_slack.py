@@ -11,7 +11,7 @@ from robots import read_arm
 
 import feasid
 from feasid.certificate import definiteness
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.parameters.feasibility.constraints.sets import feasible_set
 from feasid.parameters.feasibility.least_squares import feasible_least_squares, regularise
 from feasid.robot import inertia

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from feasid.certificate import definiteness
+from feasid.core.errors import SolverError
 from feasid.core.exact.numbers import (
     independent_rows,
     shortest_text,
@@ -18,7 +19,6 @@ from feasid.core.exact.numbers import (
     solve_near,
     solve_square,
 )
-from feasid.errors import SolverError
 from feasid.parameters.feasibility import closest, solve
 from feasid.parameters.feasibility.constraints.sets import feasible_set
 from feasid.parameters.feasibility.constraints.units import problem_units

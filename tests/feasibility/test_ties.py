@@ -5,7 +5,7 @@ import pytest
 from feasibility_problems import base_of, random_parameters, random_robot, triangle, with_noise
 
 import feasid
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.parameters.feasibility.constraints.sets import feasible_set
 from feasid.parameters.feasibility.least_squares import feasible_least_squares
 from feasid.robot import inertia

@@ -16,7 +16,7 @@ from feasibility_problems import base_of, random_parameters, random_robot
 import feasid
 from feasid import certificate
 from feasid.cli import main
-from feasid.errors import CertificateError, InputError, OutputError
+from feasid.core.errors import CertificateError, InputError, OutputError
 from feasid.parameters.feasibility.proof.claim import Certificate
 from feasid.parameters.feasibility.solve import SolverAnswer
 from feasid.robot import inertia

@@ -12,7 +12,7 @@ from sdf_files import FRAMES
 from feasid.applications.inspection import file_check as reports
 from feasid.applications.inspection.file_check import check_description
 from feasid.applications.inspection.file_correction import correct_file
-from feasid.errors import FeasidError
+from feasid.core.errors import FeasidError
 from feasid.robot.formats.load import load_robot
 from feasid.robot.formats.registry import read_description
 from feasid.robot.formats.xml import parse_xml

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import feasid
-from feasid.errors import FeasidError, OutputError
+from feasid.core.errors import FeasidError, OutputError
 from feasid.robot.formats.sidecar import loop_table_path
 from feasid.robot.formats.write import write
 

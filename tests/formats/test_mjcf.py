@@ -13,7 +13,7 @@ from feasid import load_robot
 from feasid.applications.inspection.file_check import check_file
 from feasid.applications.inspection.file_correction import correct_file
 from feasid.cli import main
-from feasid.errors import (
+from feasid.core.errors import (
     DescriptionError,
     FeasidError,
     InputError,

@@ -7,7 +7,7 @@ from written import changed_lines, own_text, random_parameters
 
 import feasid
 from feasid import load_robot
-from feasid.errors import DescriptionError, FeasidError, InputError, OutputError
+from feasid.core.errors import DescriptionError, FeasidError, InputError, OutputError
 from feasid.robot.formats.rewrite import relative_difference
 from feasid.robot.formats.terms import EFFECTS
 

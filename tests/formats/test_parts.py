@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import feasid
-from feasid.errors import DescriptionError, InputError
+from feasid.core.errors import DescriptionError, InputError
 from feasid.robot.bodies import Body
 from feasid.robot.couplings import Coupling
 from feasid.robot.drives import Drive

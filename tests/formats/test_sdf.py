@@ -10,7 +10,7 @@ from sdf_files import FRAMES, LOCAL, OLD, axis, deep_frames, inertial, joint, li
 from written import changed_lines, own_text, random_parameters
 
 import feasid
-from feasid.errors import DescriptionError, FeasidError, InputError, UnsupportedJointError
+from feasid.core.errors import DescriptionError, FeasidError, InputError, UnsupportedJointError
 from feasid.robot.formats.load import load_robot
 
 

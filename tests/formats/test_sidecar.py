@@ -9,7 +9,7 @@ from robots import ARM
 from written import torque_difference
 
 import feasid
-from feasid.errors import DescriptionError, InputError
+from feasid.core.errors import DescriptionError, InputError
 from feasid.robot.bodies import Rotor
 from feasid.robot.formats.sidecar import sidecar_bytes, sidecar_path
 from feasid.robot.rotations import from_rpy

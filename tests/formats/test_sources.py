@@ -11,7 +11,12 @@ from robots import ARM, example_urdfs
 
 import feasid
 from feasid import inverse_dynamics, load_robot
-from feasid.errors import DescriptionError, InputError, MissingExtraError, UnsupportedJointError
+from feasid.core.errors import (
+    DescriptionError,
+    InputError,
+    MissingExtraError,
+    UnsupportedJointError,
+)
 
 RTOL = 1e-10
 """Two recursive Newton-Euler algorithms in double precision, relative to the largest torque."""

@@ -10,7 +10,7 @@ from robots import ARM, example_urdfs
 from written import robot_of_text
 
 from feasid import load_robot
-from feasid.errors import (
+from feasid.core.errors import (
     DescriptionError,
     FeasidError,
     InputError,

@@ -12,7 +12,7 @@ from written import torque_difference, with_random_inertia
 
 import feasid
 from feasid import Body, Coupling, Robot, load_robot
-from feasid.errors import InputError, UnsupportedJointError
+from feasid.core.errors import InputError, UnsupportedJointError
 
 SAME = 1e-10
 """Relative difference of torques with other frames but the same motion."""

@@ -13,8 +13,8 @@ from robots import ARM, example_urdfs
 from written import changed_lines, own_text, random_parameters, robot_of_text, with_random_inertia
 
 from feasid import load_robot
+from feasid.core.errors import FeasidError, InputError, OutputError
 from feasid.core.exact.poses import is_possible_inertia
-from feasid.errors import FeasidError, InputError, OutputError
 from feasid.robot import inertia
 from feasid.robot.formats.registry import read_description
 from feasid.robot.formats.rewrite import relative_difference

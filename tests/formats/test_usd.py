@@ -17,7 +17,7 @@ from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics
 from robots import example_urdfs
 
 import feasid
-from feasid.errors import DescriptionError, InputError
+from feasid.core.errors import DescriptionError, InputError
 from feasid.robot import inertia
 from feasid.robot.rotations import from_quaternion, from_rpy, to_quaternion
 

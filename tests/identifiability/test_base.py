@@ -8,7 +8,7 @@ from robots import PUBLISHED, wam, yoshida
 
 import feasid
 from feasid.cli import main
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.parameters.identifiability.base import ALONE, COMBINED, NEVER, base_parameters
 
 COEFFICIENT = 1e-12  # published coefficients are short decimals, ours carry rounding only

@@ -13,7 +13,7 @@ from robots import wam, yoshida
 
 import feasid
 from feasid.cli import main
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.parameters.identifiability import exact
 from feasid.parameters.identifiability.base import base_parameters
 from feasid.parameters.identifiability.exact import Subspace, certify, exact_blocks

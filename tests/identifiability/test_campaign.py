@@ -22,7 +22,7 @@ from mechanisms import (
     turned_by_45_degrees,
 )
 
-from feasid.errors import FeasidError, RankError
+from feasid.core.errors import FeasidError, RankError
 from feasid.parameters.identifiability.base import base_parameters
 from feasid.parameters.identifiability.parameters import ALONE, COMBINED, NEVER
 

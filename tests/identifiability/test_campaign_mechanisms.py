@@ -17,7 +17,7 @@ from proof_campaign import mechanism
 from robots import clear_rank, singular_values
 
 import feasid
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.parameters.identifiability.base import base_parameters
 from feasid.robot.dynamics.kinematics import coordinate_map
 from feasid.robot.formats.terms import EFFECTS

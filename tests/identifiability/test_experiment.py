@@ -10,7 +10,7 @@ from robots import wam
 
 import feasid
 from feasid.cli import main
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.parameters.identifiability.base import base_parameters
 from feasid.parameters.identifiability.experiment import Experiment
 from feasid.parameters.identifiability.views import as_csv, as_dict, as_latex

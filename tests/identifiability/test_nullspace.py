@@ -23,7 +23,7 @@ from mechanisms import (
 from robots import wam
 
 import feasid
-from feasid.errors import RankError, UnsupportedJointError
+from feasid.core.errors import RankError, UnsupportedJointError
 from feasid.parameters.identifiability.base import ALONE, COMBINED, NEVER, base_parameters
 from feasid.parameters.identifiability.frames import Frames
 from feasid.parameters.identifiability.invariant_subspaces import momentum_map, parameter_rate

@@ -9,7 +9,7 @@ import pytest
 from robots import clear_rank, example_urdfs
 
 import feasid
-from feasid.errors import FeasidError
+from feasid.core.errors import FeasidError
 from feasid.parameters.identifiability.base import base_parameters
 
 pin = pytest.importorskip("pinocchio")

@@ -8,7 +8,7 @@ from mechanisms import exact_count, random_mechanism
 from robots import example_urdfs, wam
 
 import feasid
-from feasid.errors import FeasidError, RankError
+from feasid.core.errors import FeasidError, RankError
 from feasid.parameters.identifiability.base import base_parameters
 from feasid.parameters.identifiability.coefficients import Coefficients
 from feasid.parameters.identifiability.sampling import (

@@ -8,7 +8,7 @@ from logs import arm_and_log
 from thorough import some
 
 import feasid
-from feasid.errors import InputError, LogError, NotEnoughDataError
+from feasid.core.errors import InputError, LogError, NotEnoughDataError
 
 RATE = 200.0
 ROUND = (1, 0, 0, 1, 0, 1, 0, 0, 0, 1.0)

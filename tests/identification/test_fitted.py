@@ -11,7 +11,7 @@ from second_checker import holds
 
 import feasid
 from feasid.certificate import exact
-from feasid.errors import CertificateError, UselessFitError
+from feasid.core.errors import CertificateError, UselessFitError
 from feasid.identification.assessment.compared_errors import held_out_errors
 from feasid.identification.assessment.quality import judge
 

@@ -9,7 +9,7 @@ from robots import ARM, read_arm
 
 import feasid
 from feasid.cli import main
-from feasid.errors import InputError, LogError
+from feasid.core.errors import InputError, LogError
 
 MEASURED = ("slide", "wheel_joint")
 TERMS = {"friction": ("viscous", "coulomb", "offset"), "drive_inertia": False}

@@ -8,7 +8,7 @@ import pytest
 
 import feasid
 from feasid.cli import main
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.robot.formats.sidecar import loop_table_path
 from feasid.robot.inertia import change_frame
 

@@ -21,7 +21,7 @@ from feasid.applications.inspection.file_check import check_description, check_f
 from feasid.applications.inspection.judge import judge_link
 from feasid.applications.inspection.whole_robot import check_whole_robot_of_file
 from feasid.cli import main
-from feasid.errors import FeasidError, InputError
+from feasid.core.errors import FeasidError, InputError
 from feasid.robot import inertia
 from feasid.robot.formats.registry import read_description
 from feasid.robot.formats.xml import parse_xml

@@ -12,7 +12,7 @@ import feasid
 from feasid import load_robot
 from feasid.applications.inspection.comparison import compare, compare_robots
 from feasid.cli import main
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.parameters.identifiability.base import base_parameters
 
 WHEEL = """<link name="wheel"><inertial><mass value="0.4"/>

@@ -16,8 +16,8 @@ from feasid.applications.inspection.file_check import check_file
 from feasid.applications.inspection.file_correction import FILL_MASS, FILL_RADIUS, correct_file
 from feasid.applications.inspection.judge import MARGIN, METRICS, check_distance, closest_inertia
 from feasid.cli import main
+from feasid.core.errors import FeasidError, InputError, OutputError
 from feasid.core.exact.poses import is_possible_inertia
-from feasid.errors import FeasidError, InputError, OutputError
 from feasid.robot import inertia
 
 ROD = '<inertia ixx="0.001" ixy="0" ixz="0" iyy="0.001" iyz="0" izz="0.0001"/>'

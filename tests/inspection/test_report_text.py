@@ -24,7 +24,7 @@ from feasid.applications.inspection.judge import (
     judge_link,
 )
 from feasid.applications.inspection.whole_robot import MassMatrix, WholeRobotVerdict
-from feasid.errors import InputError, OutputError
+from feasid.core.errors import InputError, OutputError
 from feasid.robot.formats.registry import read_description
 from feasid.robot.formats.xml import parse_xml
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from feasid.errors import LogError
+from feasid.core.errors import LogError
 from feasid.logs.clock import check_order, read_time, run_labels, split_at_gaps
 
 ROUNDING = 1e-9

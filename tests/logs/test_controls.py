@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import feasid
-from feasid.errors import DescriptionError, LogError
+from feasid.core.errors import DescriptionError, LogError
 from feasid.identification.effects.log_findings import check_columns
 
 pytest.importorskip("mujoco")

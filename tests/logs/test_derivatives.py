@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.signal import butter, sosfiltfilt
 
-from feasid.errors import InputError, LogError
+from feasid.core.errors import InputError, LogError
 from feasid.logs import derivatives, filters
 from feasid.logs.clock import Stretch, even_grid
 from feasid.logs.derivatives import SignalProcessing, process_stretch

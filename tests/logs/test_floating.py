@@ -7,7 +7,7 @@ from robots import example_urdfs
 from scipy.spatial.transform import Rotation
 
 import feasid
-from feasid.errors import InputError, LogError
+from feasid.core.errors import InputError, LogError
 from feasid.logs.floating import ContactSensor, Imu, floating_log
 from feasid.robot.dynamics.floating import base_rows
 

@@ -7,7 +7,7 @@ from closed import FIVE_BAR, GRIPPER
 
 import feasid
 import feasid.robot.couplings
-from feasid.errors import LogError
+from feasid.core.errors import LogError
 from feasid.logs.raw import read_raw
 from feasid.robot.dynamics.kinematics import coordinate_map
 

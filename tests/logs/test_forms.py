@@ -22,7 +22,7 @@ import scipy.io
 from logs import simulate
 
 import feasid
-from feasid.errors import LimitError, LogError
+from feasid.core.errors import LimitError, LogError
 from feasid.logs.table import standard_table
 from feasid.logs.units import standard_unit_spelling
 from feasid.robot import inertia

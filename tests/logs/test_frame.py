@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from feasid import Body, Robot
-from feasid.errors import InputError, LogError, NotEnoughDataError
+from feasid.core.errors import InputError, LogError, NotEnoughDataError
 from feasid.logs.clock import read_time
 from feasid.logs.frame import prepare
 

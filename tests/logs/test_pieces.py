@@ -9,7 +9,7 @@ import pytest
 from robots import ARM
 
 import feasid
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.logs.motion import (
     ExcludedRows,
     Motion,

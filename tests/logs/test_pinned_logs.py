@@ -7,7 +7,7 @@ from floating import FOOT, LEVER, smooth_log
 from logs import arm_log
 from pinned import assert_pinned
 
-from feasid.errors import FeasidError
+from feasid.core.errors import FeasidError
 from feasid.identification.effects.log_findings import check_columns
 from feasid.logs.filters import choose_cutoff
 from feasid.logs.floating import Imu, floating_log

@@ -5,7 +5,7 @@ import pytest
 from logs import arm_and_log
 
 import feasid
-from feasid.errors import InputError, LogError
+from feasid.core.errors import InputError, LogError
 from feasid.identification.effects.log_findings import check_columns
 from feasid.logs import recording as recordings
 from feasid.logs.recording import Recording, hashable_key

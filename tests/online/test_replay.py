@@ -10,7 +10,7 @@ from scipy.signal import savgol_filter
 
 import feasid
 from feasid.cli import main
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from public_calls import Subjects, bad_values, calls, parameters, public_callables, spoilt
 
-from feasid.errors import FeasidError
+from feasid.core.errors import FeasidError
 
 TIMERS = {signal.SIGPROF: (signal.ITIMER_PROF, 60), signal.SIGALRM: (signal.ITIMER_REAL, 600)}
 """Seconds of processor time after which a call counts as hanging, and on the clock; none takes a

@@ -28,8 +28,8 @@ from feasid.core.arguments import (
 )
 from feasid.core.arrays import require_finite
 from feasid.core.display import _cells, _fit_parts, _wrap_lines, truncate
+from feasid.core.errors import InputError
 from feasid.core.text import quote
-from feasid.errors import InputError
 
 
 class Table(TypedDict, total=False):

@@ -10,7 +10,7 @@ from logs import arm_and_log
 import feasid
 from feasid.cli import main
 from feasid.cli.options import argument_name
-from feasid.errors import FeasidError, InputError
+from feasid.core.errors import FeasidError, InputError
 from feasid.options import forms, tables
 from feasid.options.complete import (
     check_options,

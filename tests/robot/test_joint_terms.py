@@ -9,7 +9,7 @@ from mjcf_files import FULL, model, wheel_models, write
 
 import feasid
 from feasid import inverse_dynamics, load_robot
-from feasid.errors import DescriptionError, InputError, MissingExtraError
+from feasid.core.errors import DescriptionError, InputError, MissingExtraError
 from feasid.robot.formats.terms import EFFECTS
 
 mujoco = pytest.importorskip("mujoco")

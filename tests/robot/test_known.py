@@ -11,7 +11,7 @@ from mjcf_files import FULL, model, write
 from robots import ARM, clear_rank, random_robot, singular_values
 
 import feasid
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.parameters.identifiability.base import base_parameters
 from feasid.robot.bodies import Body
 from feasid.robot.formats.load import load_robot

@@ -13,7 +13,7 @@ import feasid
 from feasid import Body, Robot, Rotor
 from feasid.core.arrays import DamagedError
 from feasid.core.codec import decode, encode
-from feasid.errors import DescriptionError, InputError
+from feasid.core.errors import DescriptionError, InputError
 from feasid.results.archive.members import ROBOT_KINDS
 from feasid.robot import inertia
 from feasid.robot.bodies import (

@@ -9,7 +9,7 @@ from robots import wam
 from scipy.spatial.transform import Rotation
 
 import feasid
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.parameters.identifiability.base import base_parameters
 from feasid.robot.bodies import Rotor
 from feasid.robot.variants import with_force_sensor

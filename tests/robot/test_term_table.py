@@ -11,7 +11,7 @@ import pytest
 import feasid
 from feasid import certificate
 from feasid.applications.excitation.drives import DriveColumns, DriveSignals, MotionGradient
-from feasid.errors import DescriptionError, InputError
+from feasid.core.errors import DescriptionError, InputError
 from feasid.options.complete import option_table
 from feasid.options.tables import FitOptions
 from feasid.parameters.feasibility.constraints.sets import feasible_set

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import feasid
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 
 pytest.importorskip("rosbags")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from robots import ARM, read_arm
 
 import feasid
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.results.codegen.c import escape_comment, find_compiler
 
 HOSTILE = [

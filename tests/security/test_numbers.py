@@ -6,7 +6,7 @@ from logs import arm_parameters, simulate
 from robots import ARM
 
 import feasid
-from feasid.errors import FeasidError, InputError
+from feasid.core.errors import FeasidError, InputError
 from feasid.parameters.feasibility.constraints.affine import Block, Linear
 from feasid.parameters.feasibility.constraints.sets import feasible_set
 

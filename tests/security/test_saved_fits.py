@@ -11,7 +11,7 @@ from logs import arm_parameters, simulate
 from robots import read_arm
 
 import feasid
-from feasid.errors import SecurityError
+from feasid.core.errors import SecurityError
 from feasid.robot.description import Source
 
 pytest.importorskip("mujoco")

@@ -14,7 +14,7 @@ from robots import ARM
 
 import feasid
 from feasid.core.arrays import read_array
-from feasid.errors import FeasidError, InputError
+from feasid.core.errors import FeasidError, InputError
 
 KINDS = ["|S0", "<U0", "<M8[0s]", "<M8[999999999s]", "<m8[7s]"]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import feasid
-from feasid.errors import LogError
+from feasid.core.errors import LogError
 from feasid.logs.read.csv import LONGEST_LINE, LONGEST_NAME, MOST_COLUMNS, read_csv
 from feasid.logs.table import standard_table
 

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from feasid.errors import FeasidError
+from feasid.core.errors import FeasidError
 
 TIMES = 3.0
 """True errors on new motion are at most this many times what is reported."""

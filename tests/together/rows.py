@@ -10,7 +10,7 @@ from itertools import combinations, cycle
 from pathlib import Path
 
 import feasid
-from feasid.errors import FeasidError
+from feasid.core.errors import FeasidError
 
 from .acts import ACTS
 from .arms import LOGS, ROBOTS, World, world

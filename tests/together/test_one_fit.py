@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import feasid
-from feasid.errors import FeasidError
+from feasid.core.errors import FeasidError
 
 from .acts import contact, verdict
 from .arms import described_bodies, load, world

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from feasid.core.arguments import Measured, Vector, checked
 from feasid.core.arrays import Array
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.results.codegen.compiled import CompiledDynamics
 from feasid.robot.description import Robot

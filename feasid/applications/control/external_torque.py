@@ -25,8 +25,8 @@ import numpy as np
 from feasid.applications.control.live_signals import LiveSignals
 from feasid.core.arguments import Measured, Positive, Rate, checked, checked_methods
 from feasid.core.arrays import Array, Mask
+from feasid.core.errors import InputError
 from feasid.core.text import quote
-from feasid.errors import InputError
 from feasid.identification.assessment.contact_errors import GAIN, ErrorLaw
 from feasid.identification.regression.folds import SLOW
 from feasid.results.codegen.algorithms import Algorithms

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.logs.units import unit_factor
 
 KINDS = ("q", "dq", "tau")

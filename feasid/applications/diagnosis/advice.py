@@ -17,8 +17,8 @@ from typing import Any, Unpack
 import numpy as np
 
 from feasid.core.arguments import checked
+from feasid.core.errors import FeasidError
 from feasid.core.threads import one_thread
-from feasid.errors import FeasidError
 from feasid.identification.assessment.checks import unexplained_joints
 from feasid.identification.assessment.quality import joints_that_follow
 from feasid.identification.effects.corrected_log import CorrectedLog, UncorrectedLog

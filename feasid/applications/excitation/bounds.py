@@ -10,8 +10,8 @@ import numpy as np
 
 from feasid.core.arguments import as_numbers
 from feasid.core.arrays import Array
+from feasid.core.errors import InputError
 from feasid.core.text import quote
-from feasid.errors import InputError
 from feasid.robot.description import Robot
 
 LARGEST_LIMIT = 1e9

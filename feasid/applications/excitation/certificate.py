@@ -12,8 +12,8 @@ from feasid.applications.excitation.constraint_check import Margin
 from feasid.applications.excitation.problem import add_gain_columns
 from feasid.core.arguments import as_numbers
 from feasid.core.arrays import Array
+from feasid.core.errors import InputError
 from feasid.core.threads import one_thread
-from feasid.errors import InputError
 from feasid.robot.description import Robot
 from feasid.robot.dynamics.regressor import regressor
 

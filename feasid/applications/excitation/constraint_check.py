@@ -23,7 +23,7 @@ from feasid.applications.excitation.problem import (
 from feasid.applications.excitation.regressor_gradient import MotionRegressor
 from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 
 CHECK_REFINEMENT = 20
 """Motions are checked at this many times between any two at which they were designed."""

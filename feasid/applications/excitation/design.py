@@ -34,7 +34,7 @@ from feasid.applications.excitation.search import Family
 from feasid.applications.excitation.space import find_rest_posture, posture_constraints
 from feasid.applications.excitation.trajectory import Trajectory, sample_times
 from feasid.core.arrays import Array
-from feasid.errors import InputError, did_you_mean
+from feasid.core.errors import InputError, did_you_mean
 from feasid.identification.regression.reduce import restrict_terms
 from feasid.identification.regression.triangle import Reduced, fingerprint_of
 from feasid.parameters.identifiability.base import BaseParameters, base_parameters

@@ -43,8 +43,8 @@ from feasid.applications.excitation.search import Family, Progress, SearchClock
 from feasid.applications.excitation.trajectory import Trajectory, sample_times
 from feasid.core.arguments import Count, Natural, NonNegative, Positive, Rate, checked, number
 from feasid.core.arrays import Array
+from feasid.core.errors import ExcitationError
 from feasid.core.threads import one_thread
-from feasid.errors import ExcitationError
 from feasid.robot.description import Robot
 
 

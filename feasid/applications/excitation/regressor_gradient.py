@@ -31,7 +31,7 @@ import numpy as np
 
 from feasid.applications.excitation.drives import DriveColumns, DriveSignals, MotionGradient, Places
 from feasid.core.arrays import Array
-from feasid.errors import InputError, UnsupportedJointError
+from feasid.core.errors import InputError, UnsupportedJointError
 from feasid.robot.description import Robot
 from feasid.robot.dynamics.kinematics import Node, nodes
 from feasid.robot.inertia import UPPER

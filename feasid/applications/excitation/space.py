@@ -25,7 +25,7 @@ from feasid.applications.excitation.regressor_gradient import (
     dot_product,
 )
 from feasid.core.arrays import Array
-from feasid.errors import InputError, did_you_mean
+from feasid.core.errors import InputError, did_you_mean
 from feasid.robot.bodies import Member
 from feasid.robot.description import Robot
 from feasid.robot.formats.registry import collision_meshes, collision_shapes

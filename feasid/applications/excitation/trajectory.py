@@ -26,9 +26,9 @@ from feasid.applications.excitation.regressor_gradient import MotionRegressor
 from feasid.core.arguments import Rate, array, checked_methods, number
 from feasid.core.arrays import Array, require_finite
 from feasid.core.display import Display, Displayed, Measure
+from feasid.core.errors import InputError, missing_extra
 from feasid.core.files import document_output, write_atomically
 from feasid.core.text import escape_controls, quote
-from feasid.errors import InputError, missing_extra
 from feasid.robot.description import Robot
 from feasid.robot.dynamics.regressor import inverse_dynamics
 

@@ -21,10 +21,10 @@ from feasid.applications.fleet.type_model import (
 from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
+from feasid.core.errors import FeasidError, InputError, NotEnoughDataError
 from feasid.core.files import document_output, write_atomically
 from feasid.core.notes import Note
 from feasid.core.threads import one_thread
-from feasid.errors import FeasidError, InputError, NotEnoughDataError
 from feasid.identification.estimation.noise import Noise
 from feasid.identification.estimation.priors import GaussianPrior
 from feasid.identification.regression.triangle import Reduced

@@ -9,8 +9,8 @@ from typing import Any, Literal, overload
 from feasid.applications.inspection.file_check import FileCheck, check_file
 from feasid.applications.inspection.file_correction import FileCorrection, correct_file
 from feasid.core.arguments import checked
+from feasid.core.errors import InputError
 from feasid.core.files import check_writable
-from feasid.errors import InputError
 from feasid.options.complete import document_options
 from feasid.options.tables import CorrectOptions
 from feasid.parameters.feasibility.check import Verdict

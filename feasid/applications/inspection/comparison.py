@@ -18,7 +18,7 @@ import numpy as np
 from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.parameters.identifiability.base import base_parameters
 from feasid.robot.description import Robot
 from feasid.robot.drives import Drive

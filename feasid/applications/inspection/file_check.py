@@ -29,8 +29,8 @@ from feasid.applications.inspection.judge import (
 )
 from feasid.core.arguments import checked_methods
 from feasid.core.display import Display, Displayed, Measure
+from feasid.core.errors import FeasidError
 from feasid.core.text import escape_controls
-from feasid.errors import FeasidError
 from feasid.robot.formats.description import Description, Link
 from feasid.robot.formats.registry import read_description
 from feasid.robot.formats.terms import negative_notes

@@ -19,8 +19,8 @@ from feasid.applications.inspection.judge import (
 )
 from feasid.core.arguments import checked_methods
 from feasid.core.display import Display, Displayed, Measure
+from feasid.core.errors import InputError, OutputError
 from feasid.core.files import document_output, write_atomically
-from feasid.errors import InputError, OutputError
 from feasid.robot.formats.description import Changes, Description, Link, NewInertial
 from feasid.robot.formats.registry import format_of_text
 from feasid.robot.formats.xml import LIMITS, ReadLimits, parse_xml, read_bytes

@@ -33,6 +33,7 @@ import numpy as np
 
 from feasid.certificate import definiteness
 from feasid.core.arrays import Array
+from feasid.core.errors import InputError, OutputError, did_you_mean
 from feasid.core.exact.poses import (
     PrecisePose,
     compose,
@@ -43,7 +44,6 @@ from feasid.core.exact.poses import (
     sum_matrices,
     symmetric_matrix,
 )
-from feasid.errors import InputError, OutputError, did_you_mean
 from feasid.robot import inertia
 from feasid.robot.formats.description import (
     Description,

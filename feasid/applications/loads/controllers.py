@@ -37,8 +37,8 @@ from scipy.spatial.transform import Rotation
 
 from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
+from feasid.core.errors import InputError, did_you_mean
 from feasid.core.text import quote_attribute
-from feasid.errors import InputError, did_you_mean
 
 UR_LARGEST_INERTIA = 133.0
 """Largest absolute value of an inertia component in ``set_target_payload`` [kg m^2] (manual)."""

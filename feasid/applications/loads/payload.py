@@ -34,9 +34,9 @@ import numpy.typing as npt
 from feasid.applications.loads.controllers import ControllerPayload, Load, controller_payload
 from feasid.core.arguments import array, checked, checked_methods
 from feasid.core.arrays import Array
+from feasid.core.errors import InputError, LogError
 from feasid.core.notes import Note, as_notes
 from feasid.core.threads import one_thread
-from feasid.errors import InputError, LogError
 from feasid.identification.estimation import noise
 from feasid.identification.estimation.torque_scale import scale_note
 from feasid.identification.prediction import reduce_as_fitted

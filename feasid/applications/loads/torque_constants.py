@@ -25,8 +25,8 @@ from scipy.optimize import least_squares
 from feasid.applications.loads.payload import Payload
 from feasid.core.arguments import array, checked, checked_methods, one_per
 from feasid.core.arrays import Array
+from feasid.core.errors import InputError
 from feasid.core.threads import one_thread
-from feasid.errors import InputError
 from feasid.identification.estimation.torque_scale import (
     FACTOR_SHARE,
     INERTIAL_SHARE,

@@ -17,7 +17,7 @@ import numpy as np
 
 from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.parameters.identifiability.base import BaseParameters
 from feasid.robot.description import Robot
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array, Mask
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 
 MIN_STALE_SAMPLES = 10
 """Number of consecutive samples that are bit-identical, from which they are repetitions of an old

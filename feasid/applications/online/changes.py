@@ -36,7 +36,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError, did_you_mean
+from feasid.core.errors import InputError, did_you_mean
 from feasid.parameters.identifiability.base import BaseParameters
 from feasid.robot.inertia import from_mass_com_inertia
 from feasid.robot.joint_terms import TERMS

@@ -20,7 +20,7 @@ import numpy as np
 from scipy import signal
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.identification.regression.folds import absorb_rows, stack_triangles
 from feasid.parameters.identifiability.base import BaseParameters
 from feasid.robot.dynamics.regressor import RegressorPlan

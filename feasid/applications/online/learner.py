@@ -33,8 +33,8 @@ from feasid.applications.online.changes import (
 from feasid.applications.online.equations import CausalEquations, EquationStore
 from feasid.applications.online.problem import FeasibleProblem, row_deviations
 from feasid.core.arrays import Array
+from feasid.core.errors import InputError, SolverError
 from feasid.core.threads import thread_limiter
-from feasid.errors import InputError, SolverError
 from feasid.identification.regression.triangle import Reduced, fingerprint_of
 from feasid.results.codegen.compiled import CompiledDynamics
 from feasid.robot.dynamics.regressor import mass_matrix

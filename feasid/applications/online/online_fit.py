@@ -18,9 +18,9 @@ from feasid.applications.online.problem import FeasibleProblem
 from feasid.applications.online.record import save
 from feasid.core.arguments import Measured, Natural, Positive, Rate, array, checked, count, number
 from feasid.core.arrays import Array
+from feasid.core.errors import InputError
 from feasid.core.files import document_output
 from feasid.core.notes import Note
-from feasid.errors import InputError
 from feasid.identification.estimation.priors import WEIGHT
 from feasid.identification.regression.triangle import Reduced
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet, feasible_set

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import SolverError
+from feasid.core.errors import SolverError
 from feasid.identification.estimation.estimator import NEGLIGIBLE_TERM, Estimator
 from feasid.identification.estimation.newton import EntropicProblem
 from feasid.identification.estimation.problem import EstimationProblem

@@ -15,9 +15,9 @@ from feasid.applications.online.acceptance import OnlineEstimate
 from feasid.applications.online.online_fit import OnlineFit
 from feasid.core.arguments import checked, checked_methods
 from feasid.core.display import new_figure
+from feasid.core.errors import InputError, OutputError, did_you_mean
 from feasid.core.files import write_atomically
 from feasid.core.text import quote
-from feasid.errors import InputError, OutputError, did_you_mean
 from feasid.logs.recording import Recording
 from feasid.options.complete import check_options
 from feasid.options.tables import ReadOptions

@@ -12,7 +12,7 @@ from scipy.optimize import nnls
 from scipy.signal import lfilter
 
 from feasid.core.arrays import Array, Mask
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.identification.regression.folds import SLOW
 from feasid.logs.motion import Run
 

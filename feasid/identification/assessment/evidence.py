@@ -15,8 +15,8 @@ import numpy as np
 from feasid.core.arguments import array, one_per
 from feasid.core.arrays import Array, Mask
 from feasid.core.codec import TRANSIENT
+from feasid.core.errors import FeasidError, SolverError
 from feasid.core.notes import Note
-from feasid.errors import FeasidError, SolverError
 from feasid.identification.assessment.compared_errors import ComparedErrors, PerJoint
 from feasid.identification.assessment.residuals import Structure, unexplained_structure
 from feasid.identification.assessment.rows import HeldOutRows, Parts

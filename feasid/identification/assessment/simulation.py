@@ -35,9 +35,9 @@ from feasid.core.display import (
     plain,
     truncate,
 )
+from feasid.core.errors import InputError, NotEnoughDataError
 from feasid.core.notes import Note
 from feasid.core.threads import one_thread
-from feasid.errors import InputError, NotEnoughDataError
 from feasid.identification.assessment.compared_errors import fit_joint_terms
 from feasid.identification.estimation.noise import estimate_noise
 from feasid.identification.regression.equations import low_pass_motion

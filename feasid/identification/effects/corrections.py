@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError, did_you_mean
+from feasid.core.errors import InputError, did_you_mean
 from feasid.identification.effects.table import (
     EFFECTS,
     USUAL,

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from feasid.core.arrays import Array
+from feasid.core.errors import FeasidError
 from feasid.core.notes import Note
-from feasid.errors import FeasidError
 from feasid.identification.effects.log_findings import check_columns, in_log_columns
 from feasid.identification.effects.preparations import DecimatedLog, JudgedLog, find_large_mistakes
 from feasid.identification.estimation.estimator import Estimator

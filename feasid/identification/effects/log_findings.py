@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from feasid.core.arrays import Array, Mask
-from feasid.errors import FeasidError, LogError
+from feasid.core.errors import FeasidError, LogError
 from feasid.identification.regression.triangle import Reducer
 from feasid.logs.checks.findings import Diagnosis, Finding
 from feasid.logs.checks.signals import check_period, check_signals

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment, nnls
 
 from feasid.core.arrays import Array, Mask
-from feasid.errors import FeasidError, NotEnoughDataError
+from feasid.core.errors import FeasidError, NotEnoughDataError
 from feasid.identification.estimation.estimator import Estimator
 from feasid.identification.estimation.priors import WEIGHT
 from feasid.identification.regression.triangle import Reducer

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy.stats import chi2
 
 from feasid.core.arrays import Array
-from feasid.errors import InfeasibleConstraintsError, SolverError
+from feasid.core.errors import InfeasibleConstraintsError, SolverError
 from feasid.identification.estimation.problem import EstimationProblem, Minimiser
 from feasid.parameters.feasibility.cone import Minimum
 from feasid.parameters.feasibility.constraints.affine import Linear, bound_constraints, com_box

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from feasid.core.arrays import Array
+from feasid.core.errors import InputError, did_you_mean
 from feasid.core.notes import Note
-from feasid.errors import InputError, did_you_mean
 from feasid.identification.estimation.bounds import (
     BoundsTest,
     PlausibleBound,

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array, Mask
-from feasid.errors import SolverError
+from feasid.core.errors import SolverError
 from feasid.identification.estimation.noise import Noise, squared_residuals
 from feasid.identification.regression.folds import FOLDS
 from feasid.identification.regression.triangle import Reduced

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import multigammaln
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.parameters.feasibility.cone import (
     MAX_NEWTON_STEPS,
     OTHER_WEIGHT,

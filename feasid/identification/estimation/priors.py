@@ -18,7 +18,7 @@ import numpy as np
 
 from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array
-from feasid.errors import InputError, did_you_mean
+from feasid.core.errors import InputError, did_you_mean
 from feasid.identification.estimation.newton import EntropicProblem
 from feasid.parameters.feasibility.constraints.units import Units
 from feasid.robot.description import Robot

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.identification.estimation.newton import BARRIERS, EntropicProblem
 from feasid.identification.estimation.noise import Noise, estimate_noise
 from feasid.identification.estimation.priors import PRIORS, Prior

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from feasid.core.arrays import Array
+from feasid.core.errors import InputError
 from feasid.core.notes import Note
-from feasid.errors import InputError
 from feasid.identification.estimation import noise
 from feasid.identification.regression.triangle import Reduced
 from feasid.parameters.identifiability.base import BaseParameters

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array
+from feasid.core.errors import InputError
 from feasid.core.files import is_regular
-from feasid.errors import InputError
 from feasid.identification.regression.triangle import Reduced
 from feasid.logs.recording import Recording, content_digest, quick_fingerprint
 from feasid.options.complete import select_options

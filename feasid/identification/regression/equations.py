@@ -21,9 +21,9 @@ import numpy.typing as npt
 from scipy.signal import oaconvolve
 
 from feasid.core.arrays import Array, Mask
+from feasid.core.errors import NotEnoughDataError
 from feasid.core.notes import as_notes
 from feasid.core.threads import one_thread
-from feasid.errors import NotEnoughDataError
 from feasid.identification.regression.folds import FOLDS, SLOW, StrataBuilder, seconds_of_folds
 from feasid.identification.regression.triangle import Reduced, fingerprint_of
 from feasid.logs.filters import check_cutoff

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from scipy.linalg.lapack import dtpqrt  # here: a library loaded later escapes `one_thread`
 
 from feasid.core.arrays import Array
+from feasid.core.errors import LogError
 from feasid.core.threads import is_limited
-from feasid.errors import LogError
 
 PANEL_WORK = 2**19
 """Largest samples x columns x panel of a Householder update where BLAS has threads. Beyond it the

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array
+from feasid.core.errors import InputError, NotEnoughDataError
 from feasid.core.notes import Note
-from feasid.errors import InputError, NotEnoughDataError
 from feasid.identification.regression.equations import (
     EquationReducer,
     EquationRows,

@@ -32,10 +32,10 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 
 import feasid
+from feasid.core.errors import FeasidError, LogError, NotEnoughDataError, OutputError
 from feasid.core.files import is_folder, is_regular, write_atomically
 from feasid.core.notes import Note
 from feasid.core.threads import VARIABLES
-from feasid.errors import FeasidError, LogError, NotEnoughDataError, OutputError
 from feasid.identification.regression.equations import EquationReducer
 from feasid.identification.regression.triangle import FILE_VERSION, Reduced, Reducer, fingerprint_of
 from feasid.logs.motion import Motion, MotionTally

@@ -16,9 +16,9 @@ import numpy as np
 
 from feasid.core.arguments import checked
 from feasid.core.arrays import Array, Mask
+from feasid.core.errors import FeasidError, InputError, NotEnoughDataError
 from feasid.core.notes import Note
 from feasid.core.threads import one_thread
-from feasid.errors import FeasidError, InputError, NotEnoughDataError
 from feasid.identification.regression.duplicates import refuse_repeated_logs
 from feasid.identification.regression.folds import Strata, triangularise
 from feasid.identification.regression.parallel import (

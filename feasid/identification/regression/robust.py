@@ -15,8 +15,8 @@ from functools import partial
 import numpy as np
 
 from feasid.core.arrays import Array
+from feasid.core.errors import InputError
 from feasid.core.notes import Note
-from feasid.errors import InputError
 from feasid.identification.regression.equations import EquationReducer, Equations, GaussianLowPass
 from feasid.identification.regression.folds import sum_strata, triangularise
 from feasid.identification.regression.triangle import Reduced, Reducer

@@ -36,10 +36,10 @@ from feasid.core.arrays import (
     unpack_archive,
 )
 from feasid.core.codec import TRANSIENT, decode, encode, kinds
+from feasid.core.errors import FeasidError, InputError, LogError, SecurityError
 from feasid.core.files import document_output, open_for_reading, write_atomically
 from feasid.core.notes import Note, as_notes
 from feasid.core.threads import one_thread
-from feasid.errors import FeasidError, InputError, LogError, SecurityError
 from feasid.identification.regression.folds import (
     Strata,
     absorb_rows,

@@ -18,7 +18,7 @@ from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 
 from feasid.core.arrays import Array
-from feasid.errors import LogError
+from feasid.core.errors import LogError
 
 WIDTH, WIDTH_SPREAD = 0.2, 0.4
 """Deviation of the masses of a description, as a share, and that of its logarithm: descriptions

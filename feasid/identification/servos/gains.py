@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from feasid.core.arrays import Array
+from feasid.core.errors import InputError, LogError
 from feasid.core.notes import Note
-from feasid.errors import InputError, LogError
 from feasid.identification.estimation.torque_scale import FACTOR_SHARE
 from feasid.identification.regression.reduce import open_sources
 from feasid.identification.servos.equations import EARLIEST, LONGEST_DELAY

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.identification.estimation.torque_scale import FACTOR_SHARE
 from feasid.identification.servos.evidence import GainPrior
 from feasid.parameters.identifiability.base import BaseParameters, servo_scale_groups

@@ -21,7 +21,7 @@ from scipy.optimize import minimize
 from scipy.signal import oaconvolve
 
 from feasid.core.arrays import Array, Mask
-from feasid.errors import InputError, NotEnoughDataError
+from feasid.core.errors import InputError, NotEnoughDataError
 from feasid.identification.regression.equations import (
     DecimatingFilter,
     EquationRows,

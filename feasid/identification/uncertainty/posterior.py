@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from feasid.core.arrays import Array, Mask
-from feasid.errors import InputError, SolverError
+from feasid.core.errors import InputError, SolverError
 from feasid.identification.estimation.priors import COVARIANCE_WEIGHT
 from feasid.parameters.feasibility.cone import minimise
 from feasid.parameters.feasibility.constraints.affine import Block

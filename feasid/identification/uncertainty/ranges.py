@@ -22,9 +22,9 @@ from scipy.stats import chi2
 from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
+from feasid.core.errors import InputError, SolverError, did_you_mean
 from feasid.core.notes import Note
 from feasid.core.threads import one_thread
-from feasid.errors import InputError, SolverError, did_you_mean
 from feasid.options.complete import complete_options
 from feasid.options.tables import RangeOptions
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet

@@ -19,10 +19,10 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from feasid.core.arrays import DamagedError, read_arrays, unpack_archive
+from feasid.core.errors import InputError, LimitError, LogError, SecurityError, missing_extra
 from feasid.core.files import file_size, open_for_reading
 from feasid.core.notes import Note
 from feasid.core.text import quote
-from feasid.errors import InputError, LimitError, LogError, SecurityError, missing_extra
 from feasid.logs.read.formats import (
     MAX_EXPANSION,
     LogFormat,

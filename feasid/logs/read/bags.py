@@ -17,8 +17,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from feasid.core.arrays import Array
+from feasid.core.errors import (
+    FeasidError,
+    InputError,
+    LimitError,
+    LogError,
+    did_you_mean,
+    missing_extra,
+)
 from feasid.core.files import is_regular
-from feasid.errors import FeasidError, InputError, LimitError, LogError, did_you_mean, missing_extra
 from feasid.logs.read.formats import LogFormat, register_format
 from feasid.logs.read.messages import BagReader
 

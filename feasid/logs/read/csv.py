@@ -21,8 +21,8 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from feasid.core.errors import InputError, LogError
 from feasid.core.files import open_for_reading, read_rest
-from feasid.errors import InputError, LogError
 from feasid.logs.columns import cells_to_numbers
 from feasid.logs.read.formats import (
     LogFormat,

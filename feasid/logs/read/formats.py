@@ -18,9 +18,9 @@ from pkgutil import iter_modules
 from typing import IO, TYPE_CHECKING, Any
 
 from feasid.core.arguments import checked
+from feasid.core.errors import InputError, LimitError, LogError, SecurityError
 from feasid.core.files import MOST_BYTES, STDIN, file_size, is_folder, missing_file_error
 from feasid.core.notes import Note, as_notes
-from feasid.errors import InputError, LimitError, LogError, SecurityError
 from feasid.logs.table import HEADER_UNITS, join_header_units, standard_table
 
 if TYPE_CHECKING:

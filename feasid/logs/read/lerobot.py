@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from feasid.core.errors import LimitError, LogError
 from feasid.core.files import is_regular, read_whole
-from feasid.errors import LimitError, LogError
 from feasid.logs.lerobot import LISTS
 from feasid.logs.read.arrays import read_parquet
 from feasid.logs.read.formats import LogFormat, LogReading, register_format

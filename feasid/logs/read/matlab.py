@@ -14,9 +14,9 @@ from math import prod
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from feasid.core.errors import FeasidError, LimitError, LogError, missing_extra
 from feasid.core.files import file_size, open_for_reading
 from feasid.core.notes import Note
-from feasid.errors import FeasidError, LimitError, LogError, missing_extra
 from feasid.logs.read.arrays import frame_of_arrays
 from feasid.logs.read.formats import (
     LogFormat,

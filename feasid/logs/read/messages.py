@@ -18,8 +18,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
+from feasid.core.errors import InputError, LimitError, LogError
 from feasid.core.files import is_folder, open_for_reading
-from feasid.errors import InputError, LimitError, LogError
 
 MOST_CHUNK = 2**28
 """Bytes that one record of an MCAP file may have, and that a chunk may unpack to."""

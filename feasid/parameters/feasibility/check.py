@@ -15,7 +15,7 @@ from feasid.certificate import exact
 from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
 from feasid.core.display import BLUE, RED, Display, Displayed, Measure, new_figure, truncate
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.options.complete import complete_options, document_options, select_options
 from feasid.options.tables import BoundOptions, CheckOptions
 from feasid.parameters.feasibility.constraints.affine import Consistency

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array, Mask
 from feasid.core.display import Display, Displayed, Measure
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.options.complete import complete_options, document_options, select_options
 from feasid.options.forms import arrays_to_lists, is_number
 from feasid.options.tables import BoundOptions, Bounds, CorrectOptions

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from feasid.core.arguments import checked
 from feasid.core.arrays import Array
-from feasid.errors import InputError, SolverError
+from feasid.core.errors import InputError, SolverError
 from feasid.options.complete import complete_options
 from feasid.options.tables import SolverOptions
 from feasid.parameters.feasibility import problems

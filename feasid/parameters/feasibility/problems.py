@@ -30,7 +30,7 @@ from scipy import sparse
 
 from feasid.core.arguments import checked
 from feasid.core.arrays import Array, require_finite
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet, feasible_set
 from feasid.parameters.feasibility.constraints.units import Units, problem_units
 from feasid.parameters.feasibility.constraints.user_constraints import ConvexConstraint, cp

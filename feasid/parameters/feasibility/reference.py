@@ -19,7 +19,7 @@ import numpy as np
 
 from feasid.certificate import SIGNED
 from feasid.core.arrays import Array, Mask
-from feasid.errors import InfeasibleConstraintsError, InputError, SolverError
+from feasid.core.errors import InfeasibleConstraintsError, InputError, SolverError
 from feasid.parameters.feasibility import problems, solve
 from feasid.parameters.feasibility.constraints.elimination import Elimination
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet

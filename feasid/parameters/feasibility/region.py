@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError, SolverError
+from feasid.core.errors import InputError, SolverError
 from feasid.parameters.feasibility.cone import (
     CENTRED,
     PATH_FACTOR,

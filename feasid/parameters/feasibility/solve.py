@@ -21,7 +21,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError, SolverError, did_you_mean
+from feasid.core.errors import InputError, SolverError, did_you_mean
 from feasid.parameters.feasibility.problems import Program
 
 SECONDS = 60.0

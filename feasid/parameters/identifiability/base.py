@@ -15,8 +15,8 @@ import numpy.typing as npt
 from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
+from feasid.core.errors import InputError, did_you_mean
 from feasid.core.threads import one_thread
-from feasid.errors import InputError, did_you_mean
 from feasid.parameters.identifiability.coefficients import Coefficients
 from feasid.parameters.identifiability.echelon import Echelon
 from feasid.parameters.identifiability.exact import RankCheck

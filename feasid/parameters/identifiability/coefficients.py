@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from feasid.core.arrays import Array
-from feasid.errors import RankError
+from feasid.core.errors import RankError
 from feasid.parameters.identifiability.degeneracy import find_near_degeneracies
 from feasid.parameters.identifiability.echelon import (
     NOISE_SAFETY_FACTOR,

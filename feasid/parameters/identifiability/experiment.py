@@ -24,7 +24,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from feasid.core.arrays import Array, Mask
-from feasid.errors import InputError, did_you_mean
+from feasid.core.errors import InputError, did_you_mean
 from feasid.parameters.identifiability.coefficients import UNIT_ROUNDOFF, Coefficients
 from feasid.parameters.identifiability.echelon import (
     NOISE_SAFETY_FACTOR,

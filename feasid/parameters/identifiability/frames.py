@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import UnsupportedJointError
+from feasid.core.errors import UnsupportedJointError
 from feasid.parameters.identifiability.invariant_subspaces import (
     ROOT2,
     TOLERANCE,

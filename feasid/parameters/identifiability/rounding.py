@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.robot.bodies import Body
 from feasid.robot.description import Robot
 from feasid.robot.formats.description import Description, Link

@@ -24,7 +24,7 @@ from time import perf_counter
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError, RankError
+from feasid.core.errors import InputError, RankError
 from feasid.parameters.identifiability.echelon import JointNullspace
 from feasid.parameters.identifiability.frames import ScaledExperiment, motion_transform
 from feasid.parameters.identifiability.invariant_subspaces import MOMENTUM as PER_ROOT

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from feasid.core.display import BLUE, CYAN, GREEN, GREY, add_legend, new_figure, truncate
-from feasid.errors import InputError, did_you_mean
+from feasid.core.errors import InputError, did_you_mean
 from feasid.parameters.identifiability.invariant_subspaces import column_basis
 from feasid.parameters.identifiability.parameters import (
     ALONE,

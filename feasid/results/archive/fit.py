@@ -17,8 +17,8 @@ from typing import Annotated, Any
 from feasid.core.arguments import array, number
 from feasid.core.arrays import Array, DamagedError
 from feasid.core.codec import kinds
+from feasid.core.errors import CertificateError, FeasidError, InputError, OutputError
 from feasid.core.notes import Note
-from feasid.errors import CertificateError, FeasidError, InputError, OutputError
 from feasid.identification.assessment.compared_errors import ComparedErrors
 from feasid.identification.assessment.contact_errors import GAIN, LEVELS, ErrorLaw
 from feasid.identification.assessment.evidence import FitEvidence, GravityComparison

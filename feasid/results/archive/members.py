@@ -26,8 +26,8 @@ from feasid.core.arrays import (
     unpack_archive,
 )
 from feasid.core.codec import Kinds, decode, encode, kinds
+from feasid.core.errors import FeasidError, InputError, OutputError
 from feasid.core.files import open_for_reading, write_atomically
-from feasid.errors import FeasidError, InputError, OutputError
 from feasid.parameters.feasibility.constraints.affine import Block, Linear
 from feasid.parameters.feasibility.constraints.sets import UserConstraints
 from feasid.robot.bodies import Body, Limits, Member, Rotor

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.results.codegen.expression import Expression, Graph
 from feasid.results.codegen.recursion import (
     Expressions,

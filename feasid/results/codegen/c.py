@@ -22,9 +22,9 @@ import numpy as np
 import feasid
 from feasid.core.arguments import checked
 from feasid.core.arrays import Array
+from feasid.core.errors import InputError
 from feasid.core.files import check_writable, write_together
 from feasid.core.text import quote
-from feasid.errors import InputError
 from feasid.parameters.identifiability.base import BaseParameters
 from feasid.results.codegen.routine import (
     MOTION,

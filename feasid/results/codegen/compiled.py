@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from feasid.core.arguments import Measured, Vector, checked, kind_from_annotation
 from feasid.core.arrays import Array
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.results.codegen.c import compile_routines, find_compiler
 from feasid.results.codegen.routine import (

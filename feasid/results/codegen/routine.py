@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError, did_you_mean
+from feasid.core.errors import InputError, did_you_mean
 from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.parameters.identifiability.rounding import with_exact_geometry
 from feasid.results.codegen.algorithms import Algorithms

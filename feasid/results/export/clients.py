@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError, did_you_mean, missing_extra
+from feasid.core.errors import InputError, did_you_mean, missing_extra
 from feasid.identification.regression.equations import GaussianLowPass
 from feasid.identification.regression.triangle import relative_errors
 from feasid.logs.motion import Motion, Run

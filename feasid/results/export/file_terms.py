@@ -12,7 +12,7 @@ import pandas as pd
 from scipy.optimize import lsq_linear
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError, did_you_mean
+from feasid.core.errors import InputError, did_you_mean
 from feasid.identification.effects.joint_terms import SPRINGS, remove_terms
 from feasid.identification.regression.reduce import restrict_terms
 from feasid.parameters.identifiability.base import base_parameters

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import OutputError, UselessFitError
+from feasid.core.errors import OutputError, UselessFitError
 from feasid.identification.assessment.quality import Quality
 from feasid.identification.fitted import FittedModel
 from feasid.identification.regression.reduce import reduce

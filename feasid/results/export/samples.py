@@ -13,9 +13,9 @@ from scipy.spatial.transform import Rotation
 
 from feasid.core.arguments import Count, Natural, array, checked, checked_methods, number
 from feasid.core.arrays import Array
+from feasid.core.errors import InputError, OutputError
 from feasid.core.files import check_writable
 from feasid.core.text import quote
-from feasid.errors import InputError, OutputError
 from feasid.identification.uncertainty.posterior import verify_draws
 from feasid.parameters.feasibility.constraints.sets import feasible_set
 from feasid.parameters.feasibility.constraints.units import usable_inertials

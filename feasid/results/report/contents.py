@@ -19,8 +19,8 @@ import numpy as np
 from scipy.signal import fftconvolve
 
 from feasid.core.arrays import Array
+from feasid.core.errors import InputError
 from feasid.core.notes import as_json
-from feasid.errors import InputError
 from feasid.identification.assessment.quality import remarks
 from feasid.identification.fitted import FittedModel, provenance
 from feasid.identification.regression.equations import GaussianLowPass

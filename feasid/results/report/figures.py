@@ -13,7 +13,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.display import BLUE, GREY, RED, YELLOW, add_legend, new_figure, truncate
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.identification.fitted import FittedModel
 from feasid.identification.prediction import errors_on_log
 from feasid.results.report.contents import PredictedLog, select_recording

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from feasid import __version__
 from feasid.core.display import plain
+from feasid.core.errors import InputError, missing_extra
 from feasid.core.files import check_writable, with_ending, write_atomically, write_together
-from feasid.errors import InputError, missing_extra
 from feasid.identification.fitted import FittedModel
 from feasid.identification.prediction import errors_on_log, simulate_fit
 from feasid.identification.regression.reduce import measured_rows, open_sources

@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from feasid.core.arguments import checked
 from feasid.core.arrays import Array, require_finite
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.robot.description import Robot, find_link
 from feasid.robot.dynamics.kinematics import nodes, propagate
 from feasid.robot.dynamics.spatial import as_samples_last

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.robot.description import Robot
 from feasid.robot.drives import Drive
 from feasid.robot.dynamics.kinematics import Node, nodes

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.robot.description import Robot
 from feasid.robot.drives import Drive
 from feasid.robot.dynamics.kinematics import Node, NodeState, nodes, propagate

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from feasid.core.arguments import Measured, checked
 from feasid.core.arrays import Array
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.robot.description import Robot
 from feasid.robot.dynamics.kinematics import CoordinateMap, Node, coordinate_map, nodes, propagate
 from feasid.robot.dynamics.newton_euler import WrenchRegressor, drive_factors, newton_euler

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array
-from feasid.errors import DescriptionError, InputError, missing_extra
+from feasid.core.errors import DescriptionError, InputError, missing_extra
 from feasid.robot.bodies import Body, Member, lumped_parameters
 from feasid.robot.couplings import Coupling, Loop
 from feasid.robot.description import GRAVITY, Robot, Source

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from feasid.core.errors import InputError, did_you_mean
 from feasid.core.notes import Note, as_notes
-from feasid.errors import InputError, did_you_mean
 from feasid.robot.description import Robot
 from feasid.robot.drives import Drive
 from feasid.robot.formats.load import load_robot

@@ -12,7 +12,7 @@ from typing import Any
 import numpy.typing as npt
 
 from feasid.core.arguments import checked
-from feasid.errors import DescriptionError, InputError, did_you_mean, missing_extra
+from feasid.core.errors import DescriptionError, InputError, did_you_mean, missing_extra
 from feasid.robot.description import Robot, Source
 from feasid.robot.formats.build import build_robot
 from feasid.robot.formats.description import import_when_called

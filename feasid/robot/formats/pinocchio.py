@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from feasid.errors import UnsupportedJointError
+from feasid.core.errors import UnsupportedJointError
 from feasid.robot import inertia
 from feasid.robot.bodies import Body, Limits
 from feasid.robot.description import Robot, Source

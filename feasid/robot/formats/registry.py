@@ -18,7 +18,7 @@ import numpy as np
 
 import feasid.robot.formats
 from feasid.core.arrays import Array
-from feasid.errors import FeasidError, InputError
+from feasid.core.errors import FeasidError, InputError
 from feasid.robot.bodies import Member
 from feasid.robot.formats.description import Description, Format, Link
 from feasid.robot.formats.shapes import Mesh, Shape

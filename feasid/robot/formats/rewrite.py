@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError, OutputError, UnsupportedJointError
+from feasid.core.errors import InputError, OutputError, UnsupportedJointError
 from feasid.robot import inertia
 from feasid.robot.bodies import Body, Member, lumped_parameters, parameters_in_body
 from feasid.robot.couplings import Coupling

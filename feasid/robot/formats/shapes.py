@@ -16,9 +16,9 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from feasid.core.arrays import Array
+from feasid.core.errors import InputError
 from feasid.core.files import is_regular, read_whole
 from feasid.core.text import quote
-from feasid.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,8 +31,8 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array
+from feasid.core.errors import DescriptionError, FeasidError, InputError, did_you_mean
 from feasid.core.files import is_regular, read_whole
-from feasid.errors import DescriptionError, FeasidError, InputError, did_you_mean
 from feasid.robot.bodies import Body, Rotor, read_only_array
 from feasid.robot.couplings import Coupling, Loop
 from feasid.robot.description import Robot

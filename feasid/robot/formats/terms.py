@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from feasid.errors import DescriptionError, InputError, did_you_mean
+from feasid.core.errors import DescriptionError, InputError, did_you_mean
 from feasid.robot.drives import Drive
 from feasid.robot.joint_terms import JOINT_TERMS, NONNEGATIVE, TERMS
 

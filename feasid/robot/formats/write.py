@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arguments import checked
+from feasid.core.errors import InputError, OutputError, did_you_mean
 from feasid.core.files import check_writable, write_together
-from feasid.errors import InputError, OutputError, did_you_mean
 from feasid.robot.description import GRAVITY, Robot, Source
 from feasid.robot.formats.description import NO_EXTRAS, Extras, Format
 from feasid.robot.formats.registry import format_of_path, read_description

@@ -21,10 +21,10 @@ from xml.parsers import expat
 
 import numpy as np
 
+from feasid.core.errors import DescriptionError, InputError, LimitError, SecurityError
 from feasid.core.exact.numbers import SMALLEST
 from feasid.core.files import read_whole
 from feasid.core.text import escape_markup, quote_attribute
-from feasid.errors import DescriptionError, InputError, LimitError, SecurityError
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.robot import inertia
 
 Consistency: TypeAlias = Literal["full", "semi"]

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from feasid.certificate import definiteness
 from feasid.core.arrays import Array, Mask
+from feasid.core.errors import InputError
 from feasid.core.exact.numbers import printed_decimal
-from feasid.errors import InputError
 from feasid.parameters.feasibility.constraints.affine import Block, Linear
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet, filter_constraints
 from feasid.parameters.feasibility.constraints.units import Units, constraint_units

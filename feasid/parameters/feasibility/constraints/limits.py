@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.options.forms import arrays_to_lists, is_number
 from feasid.parameters.feasibility.constraints.affine import (
     Block,

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from feasid.certificate import definiteness
 from feasid.core.arguments import Measured, checked, checked_methods
 from feasid.core.arrays import Array, require_finite
+from feasid.core.errors import InputError
 from feasid.core.exact.numbers import (
     Exact,
     Integers,
@@ -22,7 +23,6 @@ from feasid.core.exact.numbers import (
     dot,
     printed_decimal,
 )
-from feasid.errors import InputError
 from feasid.options.complete import complete_options, document_options
 from feasid.options.tables import BoundOptions
 from feasid.parameters.feasibility.constraints.affine import (

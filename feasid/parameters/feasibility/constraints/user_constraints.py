@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from feasid.core.arguments import call_user_function
 from feasid.core.arrays import Array
-from feasid.errors import InputError, did_you_mean
+from feasid.core.errors import InputError, did_you_mean
 from feasid.parameters.feasibility.constraints.affine import Block, Linear
 from feasid.parameters.feasibility.constraints.limits import AffineConstraints, constraint
 from feasid.parameters.identifiability.base import base_parameters

@@ -15,7 +15,7 @@ from feasid import certificate as checker
 from feasid.core import files
 from feasid.core.arguments import checked
 from feasid.core.arrays import Array
-from feasid.errors import CertificateError, InputError
+from feasid.core.errors import CertificateError, InputError
 from feasid.robot.description import Robot
 
 

@@ -27,9 +27,9 @@ import numpy as np
 from scipy import linalg
 
 from feasid.core.arrays import Array
+from feasid.core.errors import SolverError
 from feasid.core.exact.numbers import dot, printed_decimal
 from feasid.core.threads import one_thread
-from feasid.errors import SolverError
 from feasid.parameters.feasibility.cone import (
     CENTRED,
     PATH_FACTOR,

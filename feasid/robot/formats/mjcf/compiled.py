@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import DescriptionError, SecurityError, missing_extra
+from feasid.core.errors import DescriptionError, SecurityError, missing_extra
 from feasid.robot.bodies import Limits
 from feasid.robot.description import Robot
 from feasid.robot.formats.description import (

@@ -9,9 +9,9 @@ from typing import NoReturn
 import numpy as np
 
 from feasid.core.arrays import Array
+from feasid.core.errors import DescriptionError
 from feasid.core.exact.numbers import Number
 from feasid.core.exact.poses import to_decimal
-from feasid.errors import DescriptionError
 from feasid.robot.formats.description import Link, NeedsCompilerError
 from feasid.robot.formats.mjcf.geometry import (
     DENSITY,

@@ -14,8 +14,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
+from feasid.core.errors import InputError, LimitError, SecurityError
 from feasid.core.files import is_regular
-from feasid.errors import InputError, LimitError, SecurityError
 from feasid.robot.formats.description import ExactPose, Joint
 from feasid.robot.formats.terms import LeftOut, UnmodelledEffect
 from feasid.robot.formats.xml import (

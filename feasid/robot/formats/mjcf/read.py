@@ -13,9 +13,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from feasid.core.arrays import Array
+from feasid.core.errors import DescriptionError, did_you_mean
 from feasid.core.exact.numbers import Number, quote
 from feasid.core.exact.poses import PrecisePose, compose, identity, to_decimal
-from feasid.errors import DescriptionError, did_you_mean
 from feasid.robot.bodies import Limits
 from feasid.robot.formats.description import (
     MAX_NAME,

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError
+from feasid.core.errors import InputError
 from feasid.robot import inertia
 from feasid.robot.bodies import Body
 from feasid.robot.description import GRAVITY, Robot

@@ -17,9 +17,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from feasid.core.arrays import Array
+from feasid.core.errors import UnsupportedJointError, did_you_mean
 from feasid.core.exact import poses
 from feasid.core.exact.numbers import Number, quote
-from feasid.errors import UnsupportedJointError, did_you_mean
 from feasid.robot.bodies import Limits
 from feasid.robot.formats.description import (
     MAX_NAME,

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from feasid.core.errors import InputError, UnsupportedJointError
 from feasid.core.exact.numbers import Number
-from feasid.errors import InputError, UnsupportedJointError
 from feasid.robot.bodies import Body
 from feasid.robot.couplings import Coupling
 from feasid.robot.description import Robot

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import UnsupportedJointError
+from feasid.core.errors import UnsupportedJointError
 from feasid.robot.bodies import Body
 from feasid.robot.couplings import Coupling
 from feasid.robot.description import Robot

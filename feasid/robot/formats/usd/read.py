@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from feasid.core.arrays import Array
+from feasid.core.errors import DescriptionError, InputError, UnsupportedJointError, missing_extra
 from feasid.core.files import write_atomically
-from feasid.errors import DescriptionError, InputError, UnsupportedJointError, missing_extra
 from feasid.robot.bodies import Limits
 from feasid.robot.formats.description import Description, ExactPose, Joint, Link, pose_of_floats
 from feasid.robot.formats.terms import NO_TERMS, JointTerms, LeftOut

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from feasid.core.arrays import Array
+from feasid.core.errors import InputError, OutputError, UnsupportedJointError
 from feasid.core.exact.poses import is_possible_inertia
 from feasid.core.files import read_whole
-from feasid.errors import InputError, OutputError, UnsupportedJointError
 from feasid.robot import inertia
 from feasid.robot.bodies import Body
 from feasid.robot.description import Robot

@@ -1,0 +1,309 @@
+"""Streams, many files, many processes and a Dask cluster give the triangle of one piece."""
+
+import functools
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from logs import arm_parameters, simulate
+from robots import read_arm
+
+import feasid
+from feasid.cli import main
+from feasid.core.errors import InputError, LogError, NotEnoughDataError
+from feasid.identification.regression import parallel as fleet
+from feasid.identification.regression.parallel import reduce_motions
+from feasid.identification.regression.triangle import Reduced
+from feasid.logs.stream import stream_log
+
+pytest.importorskip("pyarrow")
+
+EXACT = 1e-12  # sums of some thousand products in another order
+FILTERED = 1e-10  # the filter has forgotten a cut after ten periods: exp(-10 pi)
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fleet")
+    robot = read_arm(folder).with_joint_terms()
+    log = simulate(robot, arm_parameters(robot), 1, samples=6000, noise=0.02)
+    return folder, robot, log
+
+
+def gram(reduced):
+    r, rho, residual = reduced.triangle()
+    full = np.zeros((len(rho) + 1,) * 2)
+    full[:-1, :-1], full[:-1, -1], full[-1, -1] = r, rho, residual
+    return full.T @ full
+
+
+def distance(a, b):
+    scale = np.sqrt(np.diag(gram(b)))
+    return np.abs((gram(a) - gram(b)) / np.outer(scale, scale)).max()
+
+
+def bare(log):
+    return log[[c for c in log if not c.startswith(("dq_", "ddq_"))]]
+
+
+def streamed(path, robot, rows, **options):
+    columns = [int(c) for c in feasid.base_parameters(robot).independent]
+    return reduce_motions(stream_log(path, robot, options, rows=rows), robot, columns)
+
+
+@pytest.mark.parametrize("rows", [700, 1999, 6000, 10**6])
+@pytest.mark.parametrize("filtering", ["signals", "equations"])
+@pytest.mark.parametrize(("derived", "tolerance"), [(False, EXACT), (True, FILTERED)])
+def test_streamed_parquet_is_one_piece(case, rows, derived, tolerance, filtering):
+    folder, robot, log = case
+    log = bare(log) if derived else log
+    path = folder / f"log_{derived}_{rows}_{filtering}.parquet"
+    log.to_parquet(path, row_group_size=500)
+    base = feasid.base_parameters(robot)
+    options = {"cutoff": 6.0 if derived else None, "filtering": filtering}
+    whole = feasid.reduce(log, base=base, **options)
+    piecewise = streamed(path, robot, rows, **options)
+    assert piecewise.samples == whole.samples
+    assert piecewise.rows == whole.rows
+    assert distance(piecewise, whole) < tolerance
+    for a, b in zip(piecewise.strata, whole.strata, strict=True):
+        np.testing.assert_allclose(a.counts.sum(axis=0), b.counts.sum(axis=0))
+
+
+def test_stream_keeps_runs_and_gaps_apart(case):
+    folder, robot, log = case
+    log = bare(log).drop(index=range(2000, 2100)).reset_index(drop=True)
+    log["run"] = np.where(np.arange(len(log)) < 4000, "a", "b")
+    path = folder / "gaps.parquet"
+    log.to_parquet(path)
+    piecewise = streamed(path, robot, 900, cutoff=6.0, filtering="signals")
+    whole = feasid.reduce(log, robot, cutoff=6.0, filtering="signals")
+    assert piecewise.samples == whole.samples
+    assert distance(piecewise, whole) < FILTERED
+    assert any("rows are not used" in n for n in piecewise.notes)
+
+
+def test_stream_errors_name_the_file_and_where_rows_are_counted(case):
+    folder, robot, log = case
+    log = log.copy()
+    log.loc[4321, "q_slide"] = np.nan
+    path = folder / "holes.parquet"
+    log.to_parquet(path)
+    with pytest.raises(LogError, match=r"q_slide.*from row 3984 of the file"):
+        streamed(path, robot, 1000)
+    log.iloc[:0].to_parquet(folder / "empty.parquet")
+    with pytest.raises(NotEnoughDataError, match="no rows"):
+        streamed(folder / "empty.parquet", robot, 1000)
+
+
+@pytest.fixture(scope="module")
+def files(case):
+    folder, _, log = case
+    paths = []
+    for k in range(4):
+        paths.append(folder / f"part_{k}.csv")
+        log.iloc[1500 * k : 1500 * (k + 1)].to_csv(paths[-1], index=False)
+    return paths
+
+
+@pytest.mark.slow
+def test_processes_give_what_one_gives(case, files):
+    _, robot, _ = case
+    alone = feasid.reduce(files, robot)
+    calls = []
+    shared = feasid.reduce(files, robot, workers=2, progress=lambda *a: calls.append(a))
+    for a, b in zip(alone.triangles, shared.triangles, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert calls[-1] == (4, 4)
+    assert shared.sources == tuple(p.name for p in files)
+
+
+def test_one_bad_file_does_not_lose_the_rest(case, files, tmp_path):
+    _, robot, _ = case
+    bad = tmp_path / "bad.csv"
+    bad.write_text("t,q_shoulder\n0,1\n")
+    worse = tmp_path / "worse.csv"
+    worse.write_text("t\n0\n")
+    good = feasid.reduce([*files[:2], *files[2:]], robot)
+    with pytest.raises(LogError, match=r"1 log\(s\) failed .*bad\.csv") as caught:
+        feasid.reduce([*files[:2], bad, *files[2:]], robot)
+    assert caught.value.partial.samples == good.samples
+    skipped = feasid.reduce([*files[:2], bad, *files[2:]], robot, on_error="skip")
+    assert skipped.samples == good.samples
+    assert any("bad.csv" in note for note in skipped.notes)
+    with pytest.raises(LogError, match="failed"):
+        feasid.reduce([bad, worse], robot, on_error="skip")
+    with pytest.raises(InputError, match="on_error"):
+        feasid.reduce(files, robot, on_error="ignore")
+
+
+def test_all_logs_get_one_cutoff(case, tmp_path):
+    _, robot, log = case
+    paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for path, part in zip(paths, (log.iloc[:3000], log.iloc[3000:]), strict=True):
+        bare(part).to_csv(path, index=False)
+    total = feasid.reduce(paths, robot)
+    assert total.cutoff is not None
+    assert total.cutoff == feasid.reduce(paths[0], robot).cutoff
+
+
+@functools.cache
+def numbered():
+    return [small(k) for k in range(11)]
+
+
+@given(st.permutations(range(11)), st.sets(st.integers(0, 10), max_size=3))
+def test_addition_is_a_tree_in_the_order_given(order, failed):
+    """The same bits whatever arrives first; what comes in turn waits once per level at most."""
+    parts = [None if k in failed else numbered()[k] for k in range(len(order))]
+    tree, turn = fleet._Tree(len(order)), fleet._Tree(len(order))
+    for k, p in enumerate(parts):
+        tree.add(order[k], parts[order[k]])
+        turn.add(k, p)
+        assert len(turn.waiting) <= 4  # levels of eleven logs
+    added = functools.reduce(Reduced.__add__, [p for p in parts if p is not None])
+    assert distance(tree.total, added) < EXACT
+    for a, b in zip(tree.total.triangles, turn.total.triangles, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert not tree.waiting
+
+
+def test_reduce_command_resumes_and_reports_what_failed(case, files, monkeypatch, capsys):
+    folder, _, _ = case
+    monkeypatch.chdir(folder)
+    (folder / "bad.csv").write_text("t,q_shoulder\n0,1\n")
+    names = [f.name for f in files]
+    arguments = ["--robot", "arm.urdf", "--out", "all.reduced"]
+    assert main(["reduce", *names[:2], "bad.csv", *arguments]) == 4
+    assert "left out bad.csv" in capsys.readouterr().err
+    assert main(["reduce", *names, *arguments]) == 2
+    assert "exists" in capsys.readouterr().err
+    assert main(["reduce", *names, *arguments, "--resume"]) == 0
+    resumed = Reduced.load("all.reduced")
+    assert sorted(resumed.sources) == names
+    assert resumed.samples == 6000
+    assert main(["fit", "all.reduced", "--robot", "arm.urdf", "--out", "from_reduced.urdf"]) == 0
+    assert "from_reduced.urdf" in capsys.readouterr().out
+
+
+def small(log):
+    """A job for logs that are numbers, or functions that make them."""
+    seed = log() if callable(log) else log
+    if seed < 0:
+        raise InputError(f"no log {seed}")
+    robot = feasid.Robot.from_dh([(0, 0.3, 0, 0)])
+    return Reduced.from_samples(robot, *np.random.default_rng(seed).normal(size=(4, 3, 1)))
+
+
+class Cluster:
+    """What a Dask client does with jobs: equal ones that are pure are one, the last ends first."""
+
+    submitted = 0
+
+    def nthreads(self):
+        return {"first": 1, "second": 1}
+
+    def submit(self, function, job, log, pure=True):
+        self.submitted += 1
+        return SimpleNamespace(
+            key=log if pure else self.submitted,
+            status="error" if log == 13 else "finished",
+            result=lambda: function(job, log),
+            exception=lambda: "killed",
+        )
+
+
+class Backwards(list):
+    """Completed futures, the last first."""
+
+    most = 0
+
+    def add(self, future):
+        self.append(future)
+        type(self).most = max(self.most, len(self))
+
+    def __iter__(self):
+        while self:
+            yield self.pop()
+
+
+def test_a_cluster_says_which_logs_failed_in_the_order_given(monkeypatch):
+    backwards = SimpleNamespace(as_completed=Backwards)
+    monkeypatch.setitem(sys.modules, "distributed", backwards)
+    logs, told = [5, 13, 5, -2, 6], []
+    found = fleet.reduce_all(small, logs, client=Cluster(), progress=lambda *x: told.append(x))
+    assert Backwards.most == 2 * fleet.AHEAD  # so many may be lost with the workers
+    assert told == [(k, 5) for k in range(1, 6)]
+    assert [f.log for f in found.failed] == ["log 2", "log 4"]
+    assert [f.message for f in found.failed] == ["its worker died: killed", "no log -2"]
+    assert distance(found.total, small(5) + small(5) + small(6)) < EXACT
+    skipped = found.require_total("skip")
+    note = skipped.notes[-1]
+    assert (note.code, note.values) == ("failed", {"logs": ["log 2", "log 4"]})
+    with pytest.raises(LogError, match=r"^2 log.s. failed .error.partial holds .*log 4: no") as one:
+        found.require_total("raise")
+    assert (one.value.failed, one.value.partial) == (found.failed, found.total)
+    with pytest.raises(LogError, match=r"^1 log.s. failed: log 1: no log -3$") as none:
+        fleet.reduce_all(small, [-3]).require_total("skip")
+    assert none.value.partial is None
+    whole = fleet.reduce_all(small, [5])
+    assert whole.require_total("raise") is whole.total
+
+
+@pytest.mark.parametrize(("logs", "workers", "sent"), [(1, 2, False), (2, 1, False), (2, 2, True)])
+def test_processes_are_used_where_there_is_something_to_share(logs, workers, sent):
+    """What cannot be pickled is no matter where nothing is sent."""
+    found = fleet.reduce_all(small, [lambda: 3] * logs, workers=workers)
+    assert len(found.failed) == (logs if sent else 0)
+    assert all("cannot be given to a worker process" in f.message for f in found.failed)
+
+
+@pytest.mark.slow
+def test_dask_cluster_gives_what_one_process_gives_even_when_a_worker_dies(case, files):
+    distributed = pytest.importorskip("distributed")
+    dask_frame = pytest.importorskip("dask.dataframe")
+    _, robot, log = case
+    alone = feasid.reduce(files, robot)
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as c,
+        distributed.Client(c) as client,
+    ):
+        shared = feasid.reduce(files, robot, client=client)
+        assert distance(shared, alone) < EXACT
+        table = dask_frame.from_pandas(log, npartitions=4, sort=False)
+        assert distance(feasid.reduce(table, robot, client=client), alone) < EXACT
+        killed = []
+
+        def kill(done, _):
+            if done == 1 and not killed:
+                killed.append(next(iter(c.workers.values())))
+                client.run(lambda: __import__("os")._exit(1), workers=[killed[0].worker_address],
+                           on_error="ignore")  # fmt: skip
+
+        many = [files[0].with_name(f"many_{k}.csv") for k in range(40)]
+        for k, path in enumerate(many):
+            log.iloc[k : k + 1500].to_csv(path, index=False)
+        again = feasid.reduce(many, robot, client=client, progress=kill)
+        assert killed
+        assert again.samples == 40 * 1500
+
+
+def test_fit_takes_a_dask_frame(case):
+    dask_frame = pytest.importorskip("dask.dataframe")
+    _, robot, log = case
+    # Each partition is prepared by itself, and equations' windows end where it ends.
+    fit = feasid.fit(
+        dask_frame.from_pandas(log, npartitions=3, sort=False), robot, filtering="signals"
+    )
+    whole = feasid.fit(log, robot, filtering="signals")
+    np.testing.assert_allclose(fit.beta, whole.beta, rtol=1e-5, atol=1e-8)
+
+
+def test_fit_takes_pandas_with_runs(case):
+    _, robot, log = case
+    runs = pd.concat([log.assign(run="a"), log.assign(run="b")])
+    assert feasid.fit(runs, robot).reduced.samples == 2 * len(log)
