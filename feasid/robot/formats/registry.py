@@ -1,6 +1,6 @@
 """The formats of description files, and the descriptions of robots that were read from them.
 
-Every package in ``feasid/formats`` with a `feasid.robot.formats.description.Format` named
+Every package in ``feasid/robot/formats`` with a `feasid.robot.formats.description.Format` named
 ``FORMAT`` is a format; nothing else names it.
 """
 
