@@ -48,9 +48,9 @@ def _read(path: str, content: Mapping[str, bytes]) -> Any:
 
 def _read_fit(path: str, content: Mapping[str, bytes]) -> Any:
     from feasid.results.archive.fit import read_fit
-    from feasid.results.fit import Fit
+    from feasid.results.fit import fit_of_model
 
-    return Fit.of(read_fit(path, content))
+    return fit_of_model(read_fit(path, content))
 
 
 def _read_fleet(path: str, content: Mapping[str, bytes]) -> Any:

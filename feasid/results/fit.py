@@ -51,13 +51,6 @@ class Fit(Displayed, FittedModel):
     ``beta`` (base parameters); ``robot`` is the robot with these values.
     """
 
-    @classmethod
-    def of(cls, model: FittedModel) -> Fit:
-        """The fit with these values, and what was already computed of them."""
-        fit = cls(**{f.name: getattr(model, f.name) for f in fields(model)})
-        vars(fit).update(vars(model))
-        return fit
-
     # -- other logs ----------------------------------------------------------------------------
 
     def errors(self, other: Any, **options: Unpack[LogOptions]) -> pd.Series[float]:
@@ -542,4 +535,11 @@ def fit(
         The input is not usable; the message names what is wrong.
     SolverError No solution passed verification; nothing unverified is returned.
     """
-    return Fit.of(identify(data, robot, options))
+    return fit_of_model(identify(data, robot, options))
+
+
+def fit_of_model(model: FittedModel) -> Fit:
+    """The fit with these values, and with what was already computed of them."""
+    whole = Fit(**{f.name: getattr(model, f.name) for f in fields(model)})
+    vars(whole).update(vars(model))
+    return whole
