@@ -1,6 +1,7 @@
 """SDF: read as the equivalent URDF and MJCF are, judged, corrected, fitted and written back."""
 
 import re
+import xml.etree.ElementTree as ET
 from dataclasses import replace
 
 import numpy as np
@@ -21,16 +22,19 @@ def torques(robot, seed=0):
     return feasid.inverse_dynamics(robot, q, dq, ddq, parameters=values)
 
 
-def with_wheel(robot):
-    """With the same parameters of the wheel, of which the files say nothing."""
-    ten = random_parameters(np.random.default_rng(3), 1)[0]
+SDF_DEFAULT = np.array([1.0, 0, 0, 1, 0, 1, 0, 0, 0, 1])
+"""1 kg and 1 kg m^2 of a link that states none: sdformat.org/spec, and measured in Drake 1.51."""
+
+
+def with_wheel(robot, ten=SDF_DEFAULT):
+    """With these parameters of the wheel, of which the files say nothing."""
     last = replace(robot.bodies[-1], inertial=ten)
     return replace(robot, bodies=(*robot.bodies[:-1], last))
 
 
 @pytest.mark.parametrize("text", [LOCAL, OLD], ids=["local", "1.4"])
 def test_the_same_robot_as_from_urdf(text):
-    ours, theirs = load_robot(text), load_robot(ARM)
+    ours, theirs = load_robot(text), with_wheel(load_robot(ARM))
     assert ours.joints == theirs.joints
     for a, b in zip(ours.bodies, theirs.bodies, strict=True):
         np.testing.assert_allclose(a.rotation, b.rotation, atol=1e-15)
@@ -39,11 +43,11 @@ def test_the_same_robot_as_from_urdf(text):
         assert vars(a.limits) == vars(b.limits)
         assert [m.name for m in a.members] == [m.name for m in b.members]
     np.testing.assert_allclose(ours.values, theirs.values, atol=1e-15)
-    np.testing.assert_allclose(torques(with_wheel(ours)), torques(with_wheel(theirs)), atol=1e-12)
+    np.testing.assert_allclose(torques(ours), torques(theirs), atol=1e-12)
 
 
 def test_frames_poses_of_joints_and_degrees_place_the_same_joints():
-    ours, theirs = load_robot(FRAMES), load_robot(ARM)
+    ours, theirs = load_robot(FRAMES), with_wheel(load_robot(ARM))
     np.testing.assert_allclose(torques(ours)[:, :2], torques(theirs)[:, :2], atol=1e-12)
     for a, b in zip(ours.bodies[:2], theirs.bodies[:2], strict=True):
         np.testing.assert_allclose(a.motion, b.motion, atol=1e-15)
@@ -79,7 +83,7 @@ def test_what_the_file_says_besides_is_noted():
     text = LOCAL.replace("</model>", '<plugin name="p" filename="x"/></model>')
     notes = load_robot(text).source.notes
     assert any(
-        "link 'wheel' has no <inertial>: SDF's default of 1 kg is not used" in n for n in notes
+        "link 'wheel' states no mass, ixx, iyy, izz: SDF's defaults, 1 kg and" in n for n in notes
     )
     assert any("not attached to the world: root link 'base' is held" in n for n in notes)
     assert any("<plugin> ('p')" in n for n in notes)
@@ -129,8 +133,6 @@ REFUSED = {
     "no parent": (LOCAL.replace("<parent>base", "<parent>bass"), "no link 'bass'"),
     "nan": (LOCAL.replace("<mass>2.5", "<mass>nan"), "'base': <mass> 'nan' is not a finite"),
     "five numbers": (LOCAL.replace("0 0 0.3 0 0.4 0", "0 0 0.3 0 0.4"), "has 5 numbers"),
-    "no mass": (LOCAL.replace("<mass>2.5</mass>", ""), "'base': <inertial> needs a <mass>"),
-    "no moment": (LOCAL.replace("<ixx>0.01</ixx>", ""), "needs a <ixx>"),
     "two roots": (LOCAL.replace("</model>", '<link name="x"/></model>'), "float apart"),
     "version": (LOCAL.replace("1.9", "nine"), "version 'nine'"),
     "gravity off": (LOCAL.replace('<link name="base">',
@@ -248,7 +250,8 @@ def test_a_spring_and_a_gear_are_kept():
 def test_a_log_is_fitted_with_an_sdf_file(tmp_path):
     path = tmp_path / "arm.sdf"
     path.write_text(LOCAL)
-    truth = with_wheel(load_robot(LOCAL))
+    wheel = random_parameters(np.random.default_rng(3), 1)[0]
+    truth = with_wheel(load_robot(LOCAL), wheel)
     t = np.arange(0, 10, 0.01)
     q = np.column_stack([0.5 * np.sin((1 + k) * t + k) for k in range(3)])
     dq = np.column_stack([0.5 * (1 + k) * np.cos((1 + k) * t + k) for k in range(3)])
@@ -265,6 +268,54 @@ def test_a_log_is_fitted_with_an_sdf_file(tmp_path):
     done = fit.write(tmp_path / "fitted.sdf", force=True)
     assert done.written.format == "sdf"
     assert feasid.check(tmp_path / "fitted.sdf").feasible
+
+
+HINGE = sdf(joint("j", "revolute", "world", "l", axis("0 1 0")), '<link name="l">%s</link>%s')
+TOOL = (
+    '<link name="tool"><pose relative_to="l">0.3 0 0 0 0 0</pose></link>'
+    "<joint name='t' type='fixed'><parent>l</parent><child>tool</child></joint>"
+)
+STATED = (
+    "<pose>.1 0 0 0 0 0</pose><mass>1</mass>"
+    "<inertia><ixx>.01</ixx><iyy>.01</iyy><izz>.01</izz></inertia>"
+)
+
+
+@pytest.mark.parametrize(
+    ("inertial", "tool", "weight", "moment"),
+    [
+        ("", "", 0.0, 1.0),
+        ("<inertial><mass>3</mass></inertial>", "", 0.0, 1.0),
+        ("<inertial><pose>.1 0 0 0 0 0</pose></inertial>", "", -0.981, 1.01),
+        ("<inertial><inertia><iyy>2</iyy></inertia></inertial>", "", 0.0, 2.0),
+        (f"<inertial>{STATED}</inertial>", "", -0.981, 0.02),
+        (f"<inertial>{STATED}</inertial>", TOOL, -3.924, 1.11),
+    ],
+)
+def test_what_a_link_does_not_state_is_what_drake_gives_it(inertial, tool, weight, moment):
+    """Torques at rest and under 1 rad/s^2 are those measured in Drake 1.51."""
+    text = HINGE % (inertial, tool)
+    robot = load_robot(text)
+    torque = feasid.inverse_dynamics(robot, [[0.0]] * 2, [[0.0]] * 2, [[0.0], [1.0]])[:, 0]
+    np.testing.assert_allclose(torque, [weight, weight + moment], atol=1e-12)
+    assert own_text(robot) == text.strip().encode()
+    assert ("SDF's defaults" in str(robot.source.notes)) == (STATED not in inertial or bool(tool))
+    own_text(fitted_like(robot))  # verified there: the new numbers read back
+
+
+@pytest.mark.parametrize("seed", [2, *np.random.default_rng().integers(1000, 10**6, 2).tolist()])
+def test_a_tool_without_inertial_adds_no_mass_to_a_written_file(seed):
+    """By sdformat.org: a link that states no mass has 1 kg, and one of no mass is an error."""
+    robot = load_robot(HINGE % (f"<inertial>{STATED}</inertial>", TOOL))
+    ten = random_parameters(np.random.default_rng(seed), 1)[0] / 100  # smaller than 1 kg m^2
+    root = ET.fromstring(own_text(replace(robot, bodies=(replace(robot.bodies[0], inertial=ten),))))
+    inertials = [link.find("inertial") for link in root.iter("link")]
+    masses = [float(i.find("mass").text) for i in inertials]
+    places = [float(i.find("pose").text.split()[0]) for i in inertials]
+    assert min(masses) > 0
+    assert sum(masses) == pytest.approx(ten[9], rel=1e-12)
+    moment = masses[0] * places[0] + masses[1] * (0.3 + places[1])
+    assert moment == pytest.approx(ten[6], rel=1e-9)
 
 
 # -- hostile files --------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -238,6 +239,31 @@ def test_a_robot_from_elsewhere_is_written_with_its_joint_terms(tmp_path, suffix
     np.testing.assert_allclose(
         feasid.inverse_dynamics(robot, q, 0 * q, 0 * q), same, atol=1e-5 * np.abs(same).max()
     )
+
+
+@pytest.mark.parametrize("suffix", ["usda", "sdf"])
+def test_a_moving_link_without_mass_is_refused_where_programs_would_give_it_one(tmp_path, suffix):
+    tip = '<inertial><mass value="%g"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+    joint = '<joint name="%s" type="%s"><parent link="%s"/><child link="%s"/></joint>'
+    moves = (joint % ("x", "prismatic", "base", "mid"), joint % ("y", "continuous", "mid", "tip"))
+    links = '<link name="base"/><link name="mid"/><link name="tip">'
+    text = f"<robot>{links}{tip % 1.5}</inertial></link>{''.join(moves)}</robot>"
+    robot = feasid.load_robot(text)
+    with pytest.raises(InputError, match=r"'mid' has no mass, which U?SDF? would read as 1 kg"):
+        feasid.write(robot, tmp_path / f"arm.{suffix}")
+    assert not list(tmp_path.iterdir())
+
+
+def test_every_fixed_link_of_a_written_file_states_its_mass(tmp_path):
+    """PhysX would give a link without one 1 kg, or the mass of its shapes."""
+    path, out = tmp_path / "robot.usda", tmp_path / "fitted.usda"
+    stage_of_urdf(urdf("panda")).Export(str(path))
+    robot = feasid.load_robot(path, lock=locks("panda"))
+    assert body_tree(path)["panda_link8"][0] == 0.0  # UsdPhysics: as if not stated
+    heavier = [replace(b, inertial=1.1 * b.inertial) for b in robot.bodies]
+    feasid.write(replace(robot, bodies=tuple(heavier)), out)
+    assert 0 < body_tree(out)["panda_link8"][0] < 1e-5
+    check_masses(replace(robot, bodies=tuple(heavier)), out)
 
 
 def test_a_body_that_floats_beside_a_robot_is_refused(tmp_path):

@@ -403,6 +403,8 @@ class Format:
     holds_gravity: bool = False  #: See `holds_loops`.
     holds_forces: bool = False  #: See `holds_loops`.
     holds_servos: bool = False  #: See `holds_loops`.
+    #: What programs give a link that states no mass; empty where it has none.
+    default_mass: str = ""
     #: Programs for whose extension elements the format has a place.
     extensions: tuple[str, ...] = ()
     #: ``prepare(robot)`` returns the robot with the frames or names that a new file needs; q means

@@ -2,10 +2,10 @@
 
 Links that move as one body share one set of parameters that only make sense together: the moving
 link gets the body's parameters minus those of the links fixed to it. If the remainder or a fixed
-link would be infeasible, the fixed links' mass and inertia become zero, and the moving link gets
-everything. Links on joints that are only held (``lock=``) still move for other programs, which
-refuse moving links without mass: these keep their inertial, or a share of it where the whole is
-more than the body has.
+link would be infeasible, the fixed links' mass and inertia become zero, or a speck where programs
+give a link without mass one of their own, and the moving link gets everything. Links on joints that
+are only held (``lock=``) still move for other programs, which refuse moving links without mass:
+these keep their inertial, or a share of it where the whole is more than the body has.
 """
 
 from __future__ import annotations
@@ -45,6 +45,10 @@ UNCHANGED = 1e-14
 EMPTIED = NewInertial(0.0, (0.0,) * 6)
 """Inertial of a fixed link if the moving one has everything."""
 
+SPECK = 1e-9
+"""Share of a body's mass and inertia for a link that is fixed to it, where programs would give a
+link that states none more."""
+
 HELD_SHARES = (*(0.5**k for k in range(20)), 1e-9)
 """Shares of the inertials of held links that are tried until the body's own link is consistent."""
 
@@ -52,7 +56,9 @@ _LIFTS = (0.0, 1e-16, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10)
 """Multiples of tr(I) that may be added to the diagonal to make the decimals exactly definite."""
 
 
-def inertials_to_write(description: Description, body: Body) -> dict[str, NewInertial]:
+def inertials_to_write(
+    description: Description, body: Body, form: Format
+) -> dict[str, NewInertial]:
     """Inertials to write for the links of one body; empty when its parameters are the file's.
 
     Raises InputError: the body's parameters are infeasible, or the file has no link of its name;
@@ -79,12 +85,19 @@ def inertials_to_write(description: Description, body: Body) -> dict[str, NewIne
     if before is not None and relative_difference(before, target) <= UNCHANGED:
         return {}
     link, children = links[0], [m for m in links[1:] if m.inertial is not None]
+    size = float(target[0] + target[3] + target[5])
+    speck = SPECK * inertia.from_mass_com_inertia(target[9], np.zeros(3), size * np.eye(3))
+    light = [replace(m, inertial=speck) for m in links[1:] if m.inertial is None]
+    light = light if form.default_mass else []
     if all(is_harmless(m.name) for m in children):
-        rest = target - sum((parameters_in_body(m) for m in children), start=np.zeros(10))
-        new = exact_inertial(rest, inertial_axes(link.name))
+        others = sum((parameters_in_body(m) for m in (*children, *light)), start=np.zeros(10))
+        new = exact_inertial(target - others, inertial_axes(link.name))
         if new is not None:
-            return {link.name: new}
+            return {link.name: new} | _scaled_inertials(light, 1.0, inertial_axes)
     carried = [m for m in children if m.name in jointed]
+    fixed = [m for m in children if m.name not in jointed]
+    light += [replace(m, inertial=speck) for m in fixed] if form.default_mass else []
+    remainder = target - sum((parameters_in_body(m) for m in light), start=np.zeros(10))
     for member in carried:
         if not is_harmless(member.name):
             raise InputError(
@@ -93,9 +106,10 @@ def inertials_to_write(description: Description, body: Body) -> dict[str, NewIne
             )
     carried_parameters = sum((parameters_in_body(m) for m in carried), start=np.zeros(10))
     for share in HELD_SHARES if carried else (1.0,):
-        new = exact_inertial(target - share * carried_parameters, inertial_axes(link.name))
+        new = exact_inertial(remainder - share * carried_parameters, inertial_axes(link.name))
         if new is not None:
-            out = {link.name: new} | {m.name: EMPTIED for m in children if m not in carried}
+            out = {link.name: new} | {m.name: EMPTIED for m in fixed}
+            out |= _scaled_inertials(light, 1.0, inertial_axes)
             return out if share == 1 else out | _scaled_inertials(carried, share, inertial_axes)
     raise InputError(
         f"body {body.name!r} is infeasible: no mass distribution has its inertia, and no simulator "
@@ -197,7 +211,7 @@ def patch_source(robot: Robot, source: Source, form: Format, extras: Extras = NO
     old_description = form.read(text, LIMITS)
     inertials: dict[str, NewInertial] = {}
     for body in robot.bodies:
-        inertials.update(inertials_to_write(old_description, body))
+        inertials.update(inertials_to_write(old_description, body, form))
     terms = joint_terms_to_write(robot, form.holds)
     gravity = robot.gravity if form.holds_gravity else None
     data = form.patch(old_description, Changes(inertials, terms, gravity, extras))
@@ -282,6 +296,13 @@ def generate_file(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> byt
             f"robot {robot.name!r} has closed loops, which are not written to a new {form.title} "
             f"file; write the format it came from"
         )
+    for body in robot.bodies:
+        if form.default_mass and body.inertial is not None and not body.inertial.any():
+            raise InputError(
+                f"body {body.name!r} has no mass, which {form.title} would read as "
+                f"{form.default_mass}: give it a small one, as feasid correct --fill does",
+                body=body.name,
+            )
     data = form.generate(robot, joint_terms_to_write(robot, form.holds), extras)
     again = form.read(parse_xml(data), LIMITS)
     bodies_by_joint = {b.joint: b for b in build_robot(again, Source("", form.name, data)).bodies}

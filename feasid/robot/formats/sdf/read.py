@@ -47,6 +47,9 @@ KINDS = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismat
 UNLIMITED = 1e16
 """Limits of this size or larger count as no limit: SDF's default."""
 
+DEFAULTS = {"mass": "1", **{k: "1" if k[1] == k[2] else "0" for k in MOMENTS}}
+"""What a link has that does not state it, by sdformat.org/spec: [kg] and [kg m^2]."""
+
 NEAR = 8
 """Frames between a link and its parent that are composed without a detour over the model."""
 
@@ -92,6 +95,7 @@ class _SdfReader:
         self.text = text
         self.frames: dict[str, _Frame] = {}
         self.absolute: dict[str, Rigid] = {}
+        self.notes: list[str] = []
         self.model = self.find_model()
         version = text.root.attributes.get("version", "")
         parts = version.split(".")
@@ -133,12 +137,7 @@ class _SdfReader:
             hanging = ", ".join(map(repr, roots[:6]))
             self.text.fail(f"no joint carries links {hanging}: they would float apart", model)
         read = {n: self.link(n, e, above.get(n), joints) for n, e in links.items()}
-        notes = [
-            f"{self.text.path}:{e.line}: link {n!r} has no <inertial>: SDF's default of 1 kg is "
-            "not used"
-            for n, e in links.items()
-            if e.find("inertial") is None
-        ]
+        notes = self.notes
         if not (static or to_world):
             notes.append(
                 f"{self.text.path}: the model is not attached to the world: root link "
@@ -189,14 +188,10 @@ class _SdfReader:
         except ValueError as error:
             self.fail(owner, str(error), element)
 
-    def child_number(
-        self, parent: Element | None, tag: str, owner: str, default: str = ""
-    ) -> Number:
+    def child_number(self, parent: Element | None, tag: str, owner: str, default: str) -> Number:
         element = None if parent is None else self.single_child(parent, tag, owner)
         if element is not None:
             return self.numbers(element, 1, owner)[0]
-        if not default and parent is not None:
-            self.fail(owner, f"needs a <{tag}>", parent)
         return Number.parse(default)
 
     def single_child(self, parent: Element, tag: str, owner: str) -> Element | None:
@@ -364,23 +359,30 @@ class _SdfReader:
         home = absolute if parent == WORLD else self.relative_pose(parent, name)
         moves = (self.joint(joint, joints[joint], name),) if joint and self.kinds[joint] else ()
         inertial = self.single_child(element, "inertial", owner)
-        mass, moments, place = None, None, None
-        if inertial is not None:
-            if inertial.attributes.get("auto", "false") in ("1", "true"):
-                self.fail(owner, "auto= is not read: state mass and inertia", inertial)
-            mass = self.child_number(inertial, "mass", owner).exact
-            matrix = self.single_child(inertial, "inertia", owner)
-            if matrix is None:
-                self.fail(owner, "needs an <inertia>", inertial)
-            six_moments = (
-                self.child_number(matrix, k, owner, "" if k[1] == k[2] else "0") for k in MOMENTS
+        stated = element if inertial is None else inertial
+        if stated.attributes.get("auto", "false") in ("1", "true"):
+            self.fail(owner, "auto= is not read: state mass and inertia", stated)
+        matrix = None if inertial is None else self.single_child(inertial, "inertia", owner)
+        holders = {"mass": inertial, **dict.fromkeys(MOMENTS, matrix)}
+        mass, *moments = (
+            self.child_number(holder, k, owner, DEFAULTS[k]).exact for k, holder in holders.items()
+        )
+        absent = [
+            k
+            for k, holder in holders.items()
+            if DEFAULTS[k] != "0" and (holder is None or holder.find(k) is None)
+        ]
+        if absent:
+            self.notes.append(
+                f"{self.text.path}:{stated.line}: link {name!r} states no {', '.join(absent)}: "
+                "SDF's defaults, 1 kg and 1 kg m^2, count as in Gazebo and Drake; state its own"
             )
-            moments = tuple(n.exact for n in six_moments)
+        place = ExactPose()
+        if inertial is not None:
             pose, angles, base = self.pose(inertial, owner)
             if base and base != name:
                 self.fail(owner, "takes no relative_to", inertial)
             place = pose_of_decimals(pose, angles, from_rpy)
-        stated = element if inertial is None else inertial
         return Link(
             name,
             self.text.path,
@@ -390,7 +392,7 @@ class _SdfReader:
             home,
             moves,
             mass,
-            moments,
+            tuple(moments),
             place,
             collisions=partial(self.shapes, element, "collision"),
             visuals=partial(self.shapes, element, "visual"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from feasid.core.errors import InputError, UnsupportedJointError
+from feasid.core.errors import UnsupportedJointError
 from feasid.core.exact.numbers import Number
 from feasid.robot.bodies import Body
 from feasid.robot.couplings import Coupling
@@ -29,6 +29,7 @@ from feasid.robot.formats.rewrite import (
     mimicked_joint,
     to_rpy,
 )
+from feasid.robot.formats.sdf.read import DEFAULTS
 from feasid.robot.formats.terms import NO_TERMS, JointTerms
 from feasid.robot.formats.xml import Element, Patch, markup
 
@@ -67,30 +68,36 @@ def _set_inertial(patch: Patch, link: Element, new: NewInertial) -> None:
     if old is None:
         patch.insert_first(link, _inertial_lines(new))
         return
-    pose = old.find("pose")
-    for child in old.children:
-        if child.tag == "mass":
-            patch.content(child, [new.mass])
-        elif child.tag == "inertia":
-            _set_child_numbers(patch, child, dict(zip(MOMENTS, new.moments, strict=True)))
-    if new.com is None:
-        return
-    if pose is None:
-        if any(new.com):
-            patch.insert_first(old, markup("pose", (*new.com, *ZEROS)))
-        return
-    angles = [Number.parse(t).value for t in patch.text.content(pose).split()[3:]]
-    patch.content(pose, [*new.com, *([0.0] * 3 if new.reset_axes else angles)])
+    pose, mass, matrix = (old.find(tag) for tag in ("pose", "mass", "inertia"))
+    moments = dict(zip(MOMENTS, new.moments, strict=True))
+    lines: list[str] = []
+    if pose is None and new.com is not None and any(new.com):
+        lines += markup("pose", (*new.com, *ZEROS))
+    elif pose is not None and new.com is not None:
+        angles = [Number.parse(t).value for t in patch.text.content(pose).split()[3:]]
+        patch.content(pose, [*new.com, *([0.0] * 3 if new.reset_axes else angles)])
+    if mass is None:
+        lines += markup("mass", new.mass)
+    else:
+        patch.content(mass, [new.mass])
+    if matrix is None:
+        lines += markup("inertia", _element_lines(moments))
+    else:
+        _set_child_numbers(patch, matrix, moments)
+    if lines:
+        patch.insert_first(old, lines)
 
 
 def _set_child_numbers(patch: Patch, parent: Element, values: Mapping[str, float]) -> None:
-    """Numbers of an element's children; children that are not there are zero until inserted."""
+    """Numbers of an element's children; those that are not there have SDF's defaults until
+    inserted.
+    """
     missing: list[str] = []
     for tag, value in values.items():
         child = parent.find(tag)
         if child is not None:
             patch.content(child, [value])
-        elif value:
+        elif value != float(DEFAULTS.get(tag, "0")):
             missing += markup(tag, value)
     if missing:
         patch.insert_first(parent, missing)
@@ -165,8 +172,8 @@ def generate_sdf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras) 
     """The robot as SDF, with its frames, joint positions and axes.
 
     Raises UnsupportedJointError: a joint that SDF does not have: helical, planar or floating.
-    Raises InputError: a body without mass, without parameters, or with infeasible ones; a
-    joint that follows several.
+    Raises InputError: a body without parameters, or with infeasible ones; a joint that follows
+    several.
     """
     follow = {c.joint: c for c in robot.couplings}
     space = DRAKE if any(t.inertia for t in terms.values()) else {}
@@ -181,13 +188,9 @@ def generate_sdf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras) 
 
 def _link_lines(body: Body) -> list[str]:
     new = inertial_in_body_axes(body)
-    if new is None:
-        raise InputError(
-            f"body {body.name!r} has no mass, which SDF would read as 1 kg", body=body.name
-        )
     base = "__model__" if body.parent is None else body.parent
     pose = markup("pose", (*body.position, *to_rpy(body.rotation)), relative_to=base)
-    return markup("link", pose, _inertial_lines(new), name=body.name)
+    return markup("link", pose, [] if new is None else _inertial_lines(new), name=body.name)
 
 
 def _joint_lines(body: Body, terms: JointTerms, follows: Coupling | None) -> list[str]:
