@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -100,6 +101,41 @@ def test_what_a_format_cannot_hold_is_in_the_sidecar(arm, fitted, tmp_path, name
         seen = fitted.verify(path, "mujoco", test)["mujoco"]
         wanted = export.errors["file, MuJoCo's law on the test"]
         np.testing.assert_allclose(seen, wanted, rtol=RTOL_MUJOCO)
+
+
+@pytest.mark.parametrize("seed", [3, *np.random.default_rng().integers(1000, 10**6, 2).tolist()])
+def test_a_file_says_what_each_program_does_not_read(arm, tmp_path, seed):
+    """Gazebo reads no drive inertia of an SDF file, as all programs of URDF; Drake no dry friction.
+
+    What a new file leaves out is counted by hand in the text of `ARM`.
+    """
+    truth = arm[0].with_joint_terms(("viscous", "coulomb"), drive_inertia=True)
+    log = simulate(truth, arm_parameters(truth), seed, noise=0.02)
+    fit = feasid.fit(log, arm[0], friction=("viscous", "coulomb"), drive_inertia=True, **SHARP)
+    sdf, urdf, *others = (
+        fit.write(tmp_path / f"out.{kind}", force=True) for kind in ("sdf", "urdf", "xml", "usda")
+    )
+    joints = ", ".join(arm[0].joints)
+    advice = urdf.missing[0].split("; ", 1)[1]
+    assert "accelerates" in advice
+    lines = str(sdf).splitlines()
+    assert (
+        f"not in {tmp_path}/out.sdf for Gazebo: drive inertia (Ia) of {joints}; {advice}" in lines
+    )
+    assert f"for Drake: Coulomb friction (fc) of {joints}; a client has to add it" in sdf.missing
+    gazebo, alone = sdf.errors["file in Gazebo"], urdf.errors["file, hard sign"]
+    np.testing.assert_allclose(gazebo, alone, rtol=RTOL_CLIENT)
+    frictionless = tmp_path / "frictionless.xml"
+    text = (tmp_path / "out.xml").read_text()
+    frictionless.write_text(re.sub(' frictionloss="[^"]*"', "", text))
+    drake = fit.verify(frictionless, "mujoco")["mujoco"]
+    np.testing.assert_allclose(sdf.errors["file in Drake"], drake, rtol=RTOL_CLIENT)
+    assert urdf.written.left_out == ""
+    for export in others:
+        assert not any("Gazebo" in line for line in export.missing)
+        assert "2 x fixed link ('base', 'plate'); " in export.written.left_out
+        assert "2 x velocity limit ('shoulder', 'slide')" in export.written.left_out
+        assert f"not in {export.written.path}: {export.written.left_out}" in str(export)
 
 
 def test_offsets_of_sensors_do_not_change_the_bodies_in_the_file(arm, tmp_path):

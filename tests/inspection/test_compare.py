@@ -49,6 +49,18 @@ def test_mass_moved_along_the_nullspace_is_not_seen(tmp_path):
     assert max(found.torques.values()) < 1e-9
 
 
+@pytest.mark.parametrize("text", [FULL_ARM, FULL_ARM.replace("1.25", "1.33333333333")])
+@pytest.mark.parametrize("factor", [1.0, 1.0001])
+def test_a_file_of_32_bits_equals_its_own_robot_and_no_other(tmp_path, text, factor):
+    a, b = write(tmp_path, "a.urdf", text=text), tmp_path / "b.usda"
+    robot = load_robot(a)
+    feasid.write(robot.with_values(robot.values * factor), b)
+    for found in (compare(a, b), compare(b, a)):
+        assert found.equivalent == (factor == 1.0)
+        assert found.kinematics == ()
+    assert main(["compare", str(a), str(b)]) == int(factor != 1.0)
+
+
 def test_a_heavier_link_shows_in_its_base_parameters_and_torques(tmp_path, capsys):
     a = write(tmp_path, "a.urdf")
     b = write(tmp_path, "b.urdf", ('<mass value="0.3"/>', '<mass value="0.33"/>'))

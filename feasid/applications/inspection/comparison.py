@@ -24,6 +24,7 @@ from feasid.robot.description import Robot
 from feasid.robot.drives import Drive
 from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.robot.formats.load import load_robot
+from feasid.robot.formats.registry import FORMATS
 from feasid.robot.formats.terms import sum_drives
 from feasid.robot.joint_terms import DRIVE_SYMBOLS
 from feasid.robot.layout import random_configurations
@@ -32,7 +33,8 @@ TOLERANCE = 1e-9
 """Relative difference up to which numbers count as equal by default."""
 
 POSE_TOLERANCE = 1e-9
-"""Largest difference of axes and positions [m] up to which kinematics count as equal."""
+"""Largest difference of axes and positions [m] up to which kinematics count as equal, but for
+formats of short numbers, see `Format.agreement`."""
 
 TORQUE_TOLERANCE = 1e-6
 """Torque difference that equivalent models may show: rounded angles taken for exact ones."""
@@ -126,7 +128,8 @@ def compare(
     a, b : Robot or path
         Two robots, or two description files.
     tolerance : float
-        Relative difference of base parameters up to which they count as equal.
+        Relative difference of base parameters up to which they count as equal; at least 3e-6 where
+        one comes from USD, whose numbers have 32 bits.
 
     Returns
     -------
@@ -152,6 +155,9 @@ def compare_robots(a: Robot, b: Robot, tolerance: float = TOLERANCE) -> Comparis
     """
     if not 0 < tolerance < 1:
         raise InputError(f"tolerance {tolerance} must lie between 0 and 1", tolerance=tolerance)
+    forms = [FORMATS[r.source.format] for r in (a, b) if r.source and r.source.format in FORMATS]
+    coarse = max([POSE_TOLERANCE, *(form.agreement for form in forms)])
+    tolerance = max(tolerance, coarse) if coarse > POSE_TOLERANCE else tolerance
     names = a.name, b.name
     joints = tuple(_joint_differences(a, b))
     if joints:
@@ -160,7 +166,7 @@ def compare_robots(a: Robot, b: Robot, tolerance: float = TOLERANCE) -> Comparis
     ties = tuple(_tie_differences(a, b))
     if ties:
         return Comparison(names, ties, (), {}, False, tolerance)
-    places = tuple(_place_differences(a, b))
+    places = tuple(_place_differences(a, b, coarse))
     values = tuple(np.where(np.isnan(r.values), 0.0, r.values) for r in (a, b))
     torques = _torque_differences(a, b, *values)
     if places:
@@ -234,20 +240,20 @@ def _tie_differences(a: Robot, b: Robot) -> Iterator[str]:
         yield "the closed loops differ"
 
 
-def _place_differences(a: Robot, b: Robot) -> Iterator[str]:
+def _place_differences(a: Robot, b: Robot, tolerance: float) -> Iterator[str]:
     """Joints whose frame or axis is placed otherwise."""
     for one, counterpart in zip(a.bodies, b.bodies, strict=True):
         shift = float(np.linalg.norm(one.position - counterpart.position))
         turn = float(np.linalg.norm(one.rotation - counterpart.rotation))
         motion = float(np.abs(one.motion - counterpart.motion).max())
-        if shift > POSE_TOLERANCE:
+        if shift > tolerance:
             yield f"joint {one.joint!r} is placed {shift:.3g} m apart"
-        if turn > POSE_TOLERANCE:
+        if turn > tolerance:
             angle = 2 * np.arcsin(min(turn / np.sqrt(8), 1.0))
             yield f"joint {one.joint!r} has frames turned by {angle:.3g} rad"
-        if motion > POSE_TOLERANCE:
+        if motion > tolerance:
             yield f"joint {one.joint!r} has another axis"
-    if np.abs(a.gravity - b.gravity).max() > POSE_TOLERANCE:
+    if np.abs(a.gravity - b.gravity).max() > tolerance:
         yield f"gravity is {a.gravity.tolist()} against {b.gravity.tolist()}"
 
 

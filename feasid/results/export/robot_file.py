@@ -60,11 +60,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-GEOMETRY_TOLERANCE = 1e-9
-"""Difference of axes and positions [m] up to which a file read back has the robot's geometry."""
-
 MAX_LISTED_JOINTS = 8
 """Joints that a line on missing terms names; the others are counted."""
+
+FOR = "for "
+"""Beginning of a line on what one program does not read, although the file has it."""
 
 STANDS_FOR = "viscous and Coulomb friction in the file stand for it"
 
@@ -103,8 +103,9 @@ class Export:
     #: Relative torque errors, joints and "all" by row: of the fit, and of the file as clients read
     #: it that change the sign of dry friction at once ("file, hard sign") and as MuJoCo does
     #: ("file, MuJoCo's law"), offsets of sensors subtracted; where drive inertia is lacking also
-    #: with `feasid.Fit.actuators` beside it ("with actuators, ..."); on the fitted log and on the
-    #: test. Where no rows of a log are kept, "file" changes signs as the fit does.
+    #: with `feasid.Fit.actuators` beside it ("with actuators, ..."), and as a program reads it that
+    #: ignores a term ("file in Gazebo"); on the fitted log and on the test. Where no rows of a log
+    #: are kept, "file" changes signs as the fit does.
     errors: pd.DataFrame
     offsets: tuple[Offset, ...] = ()  #: Joints with torque offsets, and the origin of each offset.
 
@@ -114,7 +115,9 @@ class Export:
         if w.lost:
             kept = f"the fitted bodies and the joint terms that {w.format.upper()} holds"
         lines = [f"wrote {w.path}: {kept}; read back and verified in exact arithmetic"]
-        lines += [f"not in {w.path}: {line}" for line in self.missing]
+        lines += [
+            f"not in {w.path}{'' if line.startswith(FOR) else ':'} {line}" for line in self.missing
+        ]
         lines += describe_offsets(self.offsets, FORMATS[w.format].holds_forces)
         if w.sidecar is not None:
             lines.append(f"the whole model is in {w.sidecar}, which feasid reads with the file")
@@ -174,7 +177,13 @@ def write_fit(
     robot = robot.with_values(robot.values - damping)
     part = representable_part(robot, form)
     written = write(part, path, overwrite=overwrite, complete=whole, extras=extras)
-    lines = missing_lines(plain, lost, _armature_advice(robot, postures))
+    advice = _armature_advice(robot, postures)
+    lines = missing_lines(plain, lost, advice)
+    for program, symbols in form.ignored.items():
+        values = zip(part.parameter_names, part.values, strict=True)
+        unread = [".".join(name) for name, value in values if value and name[1] in symbols]
+        lines += missing_lines(part, unread, advice, f"{FOR}{program}: ")
+    lines += (written.left_out,) if written.left_out else ()
     if any(drive.spring_range for drive in fitted.drives):
         lines += ("springs that the log shows: bodies and friction of the file are fitted without",)
     if model.calibration.correction.values_by_joint("zero"):
@@ -271,14 +280,19 @@ def _errors_by_law(
     if not np.allclose(alone["Ia"], armature):
         beside = alone | {"Ia": armature}
         out |= {f"with actuators, {law}{where}": rows.errors(beside, law) for law in LAWS}
+    for program, symbols in format_of(robot, path).ignored.items():
+        read = alone | dict.fromkeys(symbols, np.zeros(len(armature)))
+        out[f"file in {program}{where}"] = rows.errors(read, "hard sign")
     return out
 
 
-def missing_lines(whole: Robot, lost: Sequence[str], armature: str) -> tuple[str, ...]:
+def missing_lines(
+    whole: Robot, lost: Sequence[str], armature: str, program: str = ""
+) -> tuple[str, ...]:
     """One line for each kind of the terms ("shoulder.fo") that a file of a model lacks.
 
     Drive inertia comes first, with the remark in `armature`. Offsets have lines of their own,
-    see `describe_offsets`.
+    see `describe_offsets`. `program`: beginning of lines on terms that a program ignores.
     """
     joints = {body.name: body.joint for body in whole.bodies}
     joints |= {drive.name: " with ".join(drive.coupling) for drive in whole.drives}
@@ -295,6 +309,8 @@ def missing_lines(whole: Robot, lost: Sequence[str], armature: str) -> tuple[str
     found.pop("fo", None)
     for kind, names in sorted(found.items(), key=lambda item: item[0] != "Ia"):
         term, advice = _missing_term(kind)
+        if program:
+            term, advice = f"{program}{TERMS[kind].name} ({kind})", "a client has to add it"
         advice = armature if kind == "Ia" else advice
         more = len(names) - MAX_LISTED_JOINTS
         listed = names[:MAX_LISTED_JOINTS] + ([f"{more} more"] if more > 0 else [])
@@ -368,7 +384,7 @@ def _inertials_in_robot_frames(
         angular = rotation @ other.motion[:3]
         linear = rotation @ other.motion[3:] + np.cross(position, angular.T).T
         motion = np.vstack([angular, linear])
-        if np.abs(motion - body.motion).max() > GEOMETRY_TOLERANCE:
+        if np.abs(motion - body.motion).max() > format_of(robot, path).agreement:
             raise OutputError(
                 f"{path} was written, but joint {body.joint!r} is read back elsewhere: it moves by "
                 f"{motion.tolist()}, not {body.motion.tolist()}"

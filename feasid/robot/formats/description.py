@@ -266,6 +266,7 @@ class Description:
     total_mass: float = 0.0
     #: Links without mass and shape between joints are mere frames in this format.
     has_frames: bool = False
+    frames: tuple[str, ...] = ()  #: Names of places that are no links.
     #: Data that the format's reader keeps for patches of the text.
     document: Any = field(default=None, repr=False)
 
@@ -405,6 +406,8 @@ class Format:
     holds_servos: bool = False  #: See `holds_loops`.
     #: What programs give a link that states no mass; empty where it has none.
     default_mass: str = ""
+    #: Symbols of joint terms that a program does not read, of those that the format holds.
+    ignored: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     #: Programs for whose extension elements the format has a place.
     extensions: tuple[str, ...] = ()
     #: ``prepare(robot)`` returns the robot with the frames or names that a new file needs; q means

@@ -112,19 +112,25 @@ class LeftOut:
     name: str
 
 
-def left_out_notes(things: Iterable[LeftOut]) -> Iterator[str]:
-    """One line with everything that was left out, by kind and name."""
+def count_by_kind(things: Iterable[LeftOut]) -> str:
+    """Things by kind, with their number and names."""
     kinds: dict[str, list[str]] = {}
     for thing in things:
         kinds.setdefault(thing.kind, []).append(thing.name)
     parts = []
-    for kind, names in kinds.items():
+    for kind, every in kinds.items():
+        names = [*dict.fromkeys(name for name in every if name)]
         more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-        quoted = ", ".join(repr(n) for n in names[:SHOWN] if n)
-        count = f"{len(names)} x " if len(names) > 1 else ""
+        quoted = ", ".join(map(repr, names[:SHOWN]))
+        count = f"{len(every)} x " if len(every) > 1 else ""
         parts.append(f"{count}{kind}{f' ({quoted}{more})' if quoted else ''}")
-    if parts:
-        yield f"in the file, but not in the model: {'; '.join(parts)}"
+    return "; ".join(parts)
+
+
+def left_out_notes(things: Iterable[LeftOut]) -> Iterator[str]:
+    """One line with everything that was left out, by kind and name."""
+    if parts := count_by_kind(things):
+        yield f"in the file, but not in the model: {parts}"
 
 
 # -- what changes the dynamics and is not modelled -------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from feasid.core.errors import InputError, OutputError, did_you_mean
 from feasid.core.files import check_writable, write_together
 from feasid.robot.description import GRAVITY, Robot, Source
 from feasid.robot.formats.description import NO_EXTRAS, Extras, Format
-from feasid.robot.formats.registry import format_of_path, read_description
+from feasid.robot.formats.registry import format_of_path, read_description, reread_description
 from feasid.robot.formats.rewrite import generate_file, patch_source
 from feasid.robot.formats.sidecar import (
     loop_table_bytes,
@@ -22,6 +23,7 @@ from feasid.robot.formats.sidecar import (
     sidecar_bytes,
     sidecar_path,
 )
+from feasid.robot.formats.terms import LeftOut, count_by_kind
 from feasid.robot.formats.xml import parse_xml
 
 DRY = 0.01
@@ -38,6 +40,9 @@ class Written:
     #: Path of what holds the terms that the file cannot; `load_robot` reads it with the file.
     sidecar: str | None = None
     lost: tuple[str, ...] = ()  #: Terms that clients of the file do not see, as "shoulder.fo".
+    #: What a file in another format lacks of the robot's own file besides terms: visuals,
+    #: collisions, fixed links, limits and other elements, by number and name.
+    left_out: str = ""
 
 
 @checked
@@ -85,7 +90,7 @@ def write(
     OutputError
         The file exists, cannot be written, or does not read back as the robot. No file is written.
     """
-    target, form = Path(path), format_of(robot, path)
+    target, form, described = Path(path), format_of(robot, path), robot
     robot = _with_frames_of_format(robot, form)
     complete = complete and _with_frames_of_format(complete, form)
     beside = sidecar_path(target)
@@ -112,7 +117,33 @@ def write(
     write_together(files, overwrite=overwrite)
     for stale in {beside, loop_table_path(target)} - {*files}:
         stale.unlink(missing_ok=True)
-    return Written(str(target), form.name, str(beside) if beside_is_needed else None, lost_terms)
+    parts = () if _own_source(robot, form) else _parts_left_out(described, content)
+    sidecar = str(beside) if beside_is_needed else None
+    return Written(str(target), form.name, sidecar, lost_terms, count_by_kind(parts))
+
+
+def _parts_left_out(robot: Robot, content: bytes) -> Iterator[LeftOut]:
+    """Parts of the robot's own file that new content does not have; nothing without a file."""
+    own, new = reread_description(robot), read_description(parse_xml(content))
+    if own is None:
+        return
+    for kind in ("visual", "collision"):
+        shapes, written = (
+            [link.name for link in d.links for _ in getattr(link, f"{kind}s")()] for d in (own, new)
+        )
+        if len(written) < len(shapes):
+            yield from (LeftOut(kind, name) for name in shapes)
+    names = {*new.by_name, *new.frames, own.world, "world"}
+    yield from (LeftOut("fixed link", name) for name in own.by_name if name not in names)
+    joints = {joint.name: joint for joint in new.joints}
+    for joint in own.joints:
+        if joint.name not in joints:
+            yield LeftOut("joint that is held", joint.name)
+            continue
+        for name, value in vars(joint.limits).items():
+            if value is not None and getattr(joints[joint.name].limits, name) is None:
+                yield LeftOut(f"{name} limit", joint.name)
+    yield from own.left_out
 
 
 def _loop_table(robot: Robot, form: Format, target: Path, content: bytes) -> bytes | None:

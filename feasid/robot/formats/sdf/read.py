@@ -158,6 +158,7 @@ class _SdfReader:
             effects=tuple(self.unmodelled_effects(links)),
             left_out=tuple(self.unread_elements()),
             has_frames=True,
+            frames=tuple(name for name, f in self.frames.items() if f.element.tag == "frame"),
             document=NamedElements(self.text, links, joints),
         )
 
