@@ -99,14 +99,25 @@ class Member:
     inertial: Array | None = None
 
 
+UNLIMITED = 1e16
+"""Limits of this size or larger count as no limit: SDF's default, below what others print."""
+
+
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Range of a one-degree-of-freedom joint; None where the description does not say."""
+    """Range of a one-degree-of-freedom joint; None where the description does not say, or where
+    its number is `UNLIMITED`, larger or none.
+    """
 
     lower: float | None = None
     upper: float | None = None
     velocity: float | None = None
     effort: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if value is not None and not abs(value) < UNLIMITED:
+                object.__setattr__(self, name, None)
 
 
 @checked

@@ -38,6 +38,54 @@ from feasid.robot.rotations import from_rpy
 ROUNDING = 1e-12
 
 
+HINGE = """<robot name="r"><!-- one --><link name="b"/><joint name="j" type="revolute">
+<parent link="b"/><child link="l"/><axis xyz="0 1 0"/><limit lower="-1" upper="%s" effort="%s"
+velocity="3"/></joint><link name="l"><inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0"
+iyy="1" iyz="0" izz="1"/></inertial></link></robot>"""
+SLIDE = """<mujoco><worldbody><body><joint type="slide" name="j" range="-1 %s"/>
+<geom size="1"/></body></worldbody></mujoco>"""
+SDF_HINGE = """<sdf version="1.9"><model name="r"><link name="l"/><joint name="j" type="revolute">
+<parent>world</parent><child>l</child><axis><limit><lower>-1</lower><upper>%s</upper>
+<velocity>3</velocity><effort>%s</effort></limit></axis></joint></model></sdf>"""
+
+
+@pytest.mark.parametrize("text", [HINGE, SLIDE, SDF_HINGE], ids=["urdf", "mjcf", "sdf"])
+@pytest.mark.parametrize(
+    "number", ["1.7976931348623157e+308", "1e999", "9" * 309, "inf", "-INF", "nan", "1e16"]
+)
+def test_a_limit_of_any_size_is_none_and_refuses_nothing(text, number):
+    robot = feasid.load_robot(text % ((number,) * text.count("%s")))
+    limits = robot.bodies[0].limits
+    assert (limits.lower, limits.upper, limits.effort) == (-1.0, None, None)
+    for wrong in ("${x}", "1,5", "one"):
+        with pytest.raises(DescriptionError, match=r"not a number|xacro"):
+            feasid.load_robot(text % ((wrong,) * text.count("%s")))
+
+
+@pytest.mark.parametrize(
+    "comment", ["gz --msgtype x", "--", "a - -- - b -", "------", " -->\n<!--a--b"]
+)
+def test_dashes_in_a_comment_are_read_as_other_programs_read_them(comment, tmp_path):
+    """Pinocchio and MuJoCo, and so their tinyxml2, take what XML forbids."""
+    pinocchio = pytest.importorskip("pinocchio")
+    text = (HINGE % (1, 2)).replace("<!-- one -->", f"\n<!--{comment}-->")
+    assert pinocchio.buildModelFromXML(text).nq == 1
+    (tmp_path / "arm.urdf").write_text(text)
+    robot = feasid.load_robot(tmp_path / "arm.urdf")
+    (note,) = (n for n in robot.source.notes if "a comment holds '--'" in n)
+    assert re.search(r"arm.urdf:[23]: ", note)
+    heavier = robot.with_values(2 * robot.values)
+    feasid.write(heavier, tmp_path / "heavier.urdf")
+    assert f"<!--{comment}-->" in (tmp_path / "heavier.urdf").read_text()
+    np.testing.assert_array_equal(
+        feasid.load_robot(tmp_path / "heavier.urdf").values, heavier.values
+    )
+    with pytest.raises(DescriptionError, match="not well-formed"):
+        feasid.load_robot(text.replace("</robot>", ""))
+    inside = SDF_HINGE.replace("<effort>", f"<effort><!--{comment}-->") % (1, 2)
+    assert feasid.load_robot(inside).bodies[0].limits.effort == 2.0
+
+
 def test_terms_that_are_zero_are_none():
     terms = JointTerms(inertia=0.1, coulomb=0.3, rest=2.0)
     assert terms.values == {"Ia": 0.1, "fc": 0.3}

@@ -96,6 +96,11 @@ def decimals_to_integers(numbers: Array) -> tuple[Integers, int]:
 
 _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE]([+-]?\d+))?", re.ASCII)
 
+_INFINITE = re.compile(r"[+-]?(?:inf|infinity|nan)", re.ASCII | re.IGNORECASE)
+
+LONGEST_LIMIT = 512
+"""Largest number of characters of a limit: the largest double has 309 digits."""
+
 MAX_LENGTH = 256
 """Largest number of characters of a number; it also keeps the exact fraction small."""
 
@@ -123,6 +128,18 @@ class Number:
         """The number that `shortest_text` writes; ``ValueError`` says what is wrong with it."""
         token = text.strip(" \t\r\n")
         return cls(token, parse(token))
+
+    @classmethod
+    def limit(cls, text: str) -> Number:
+        """A number on which no dynamics depend: of any size, as programs print what is unlimited.
+
+        >>> Number.limit("-1.79769e+308").value, Number.limit("inf").value
+        (-1.79769e+308, inf)
+        """
+        token = text.strip(" \t\r\n")
+        if _INFINITE.fullmatch(token) or (_DECIMAL.fullmatch(token) and len(token) < LONGEST_LIMIT):
+            return cls(token, float(token))
+        return cls.parse(token)
 
     @cached_property
     def exact(self) -> Fraction:

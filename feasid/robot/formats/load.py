@@ -107,7 +107,7 @@ def load_robot(
         "limits": limits,
         "ignore": tuple(ignore),
     }
-    source = Source(text.path, form.name, text.data, reading=reading)
+    source = Source(text.path, form.name, text.data, text.notes, reading)
     if use_mujoco:
         if form.compiled is None:
             raise InputError(f"{text.path}: use_mujoco=True is not for {form.title}")

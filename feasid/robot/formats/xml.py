@@ -106,6 +106,7 @@ class XmlText:
     encoding: str  #: How `data` was encoded.
     bom: bytes  #: See `encoding`.
     root: Element
+    notes: tuple[str, ...] = ()  #: What is not XML and was read as other programs read it.
 
     def spans(self, element: Element) -> tuple[dict[str, tuple[int, int]], int]:
         """Spans of the attribute values in `utf8`, and the offset behind the start tag's ``>``."""
@@ -137,7 +138,7 @@ class XmlText:
         parts: list[str] = []
         parser = expat.ParserCreate("utf-8")
         parser.CharacterDataHandler = parts.append
-        parser.Parse(b"<text>" + raw + b"</text>", True)
+        parser.Parse(b"<text>" + _comments_without_dashes(raw) + b"</text>", True)
         return "".join(parts)
 
     def place(self, element: Element, attribute: str | None = None) -> tuple[int, int]:
@@ -211,9 +212,29 @@ def parse_xml(data: bytes, path: str = TEXT, limits: ReadLimits = LIMITS) -> Xml
         if data.startswith(beginning):
             return XmlText(path, data, b"", "utf-8", b"", Element(tag, {}, None, 0, 1))
     utf8, encoding, bom = _decode(data, path)
+    notes: tuple[str, ...] = ()
     with _pause_garbage_collection():
-        root = _Builder(path, limits).parse(utf8)
-    return XmlText(path, data, utf8, encoding, bom, root)
+        try:
+            root = _Builder(path, limits).parse(utf8)
+        except DescriptionError as error:
+            legal = _comments_without_dashes(utf8)
+            if legal == utf8:
+                raise
+            root = _Builder(path, limits).parse(legal)
+            notes = (
+                f"{path}:{error.data.get('line')}: a comment holds '--', which XML forbids; it is "
+                "read as other programs read it",
+            )
+    return XmlText(path, data, utf8, encoding, bom, root, notes)
+
+
+def _comments_without_dashes(utf8: bytes) -> bytes:
+    """The text with a space for each dash inside a comment, where other readers take ``--``."""
+    parts, at = [], 0
+    while (start := utf8.find(b"<!--", at)) >= 0 and (end := utf8.find(b"-->", start + 4)) >= 0:
+        parts += [utf8[at : start + 4], utf8[start + 4 : end].replace(b"-", b" ")]
+        at = end
+    return b"".join([*parts, utf8[at:]])
 
 
 @contextmanager

@@ -7,7 +7,7 @@ tree of links has, quaternions in poses, and inertias that Gazebo computes itsel
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -43,9 +43,6 @@ MODEL, WORLD = "__model__", "world"
 KINDS = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic",
          "ball": "spherical", "fixed": ""}  # fmt: skip
 """Kind of joint per type of SDF; the other types are refused by name."""
-
-UNLIMITED = 1e16
-"""Limits of this size or larger count as no limit: SDF's default."""
 
 DEFAULTS = {"mass": "1", **{k: "1" if k[1] == k[2] else "0" for k in MOMENTS}}
 """What a link has that does not state it, by sdformat.org/spec: [kg] and [kg m^2]."""
@@ -180,12 +177,18 @@ class _SdfReader:
         data[kind] = name
         self.text.fail(f"{kind} {name!r}: <{element.tag}> {message}", element, **data)
 
-    def numbers(self, element: Element, count: int, owner: str) -> tuple[Number, ...]:
+    def numbers(
+        self,
+        element: Element,
+        count: int,
+        owner: str,
+        parse: Callable[[str], Number] = Number.parse,
+    ) -> tuple[Number, ...]:
         tokens = self.text.content(element).split() if not element.children else []
         if len(tokens) != count:
             self.fail(owner, f"has {len(tokens)} numbers, expected {count}", element)
         try:
-            return tuple(Number.parse(token) for token in tokens)
+            return tuple(parse(token) for token in tokens)
         except ValueError as error:
             self.fail(owner, str(error), element)
 
@@ -431,10 +434,7 @@ class _SdfReader:
 
     def read_limit(self, limit: Element | None, tag: str, owner: str) -> float | None:
         element = None if limit is None else self.single_child(limit, tag, owner)
-        if element is None or self.text.content(element).strip().lstrip("+-") in ("inf", "INF"):
-            return None
-        value = self.numbers(element, 1, owner)[0].value
-        return None if abs(value) >= UNLIMITED else value
+        return None if element is None else self.numbers(element, 1, owner, Number.limit)[0].value
 
     def axis(
         self, axis: Element | None, name: str, frame: ExactPose, child: str, owner: str

@@ -6,7 +6,7 @@ Transmissions and simulator tags are left alone, meshes are never opened.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NoReturn
@@ -152,7 +152,13 @@ class _UrdfReader:
     # -- numbers ------------------------------------------------------------------------------
 
     def numbers(
-        self, element: Element, attribute: str, count: int, owner: Owner, default: str = ""
+        self,
+        element: Element,
+        attribute: str,
+        count: int,
+        owner: Owner,
+        default: str = "",
+        parse: Callable[[str], Number] = Number.parse,
     ) -> tuple[Number, ...]:
         """`count` numbers of an attribute."""
         text = element.attributes.get(attribute, default)
@@ -163,7 +169,7 @@ class _UrdfReader:
             what = f"{attribute}={quote(text)} has {len(tokens)} numbers, expected {count}"
             self.fail(what, element, attribute, owner)
         try:
-            return tuple(Number.parse(token) for token in tokens)
+            return tuple(parse(token) for token in tokens)
         except ValueError as error:
             self.fail(f"{attribute}: {error}", element, attribute, owner)
 
@@ -204,7 +210,8 @@ class _UrdfReader:
         if element is None:
             return {}
         present = [name for name in NUMBERS[tag] if name in element.attributes]
-        return {name: self.numbers(element, name, 1, owner)[0].value for name in present}
+        parse = Number.limit if tag == "limit" else Number.parse
+        return {n: self.numbers(element, n, 1, owner, parse=parse)[0].value for n in present}
 
     # -- links --------------------------------------------------------------------------------
 

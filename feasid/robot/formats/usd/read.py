@@ -331,8 +331,7 @@ class _Reader:
 
         def number(name: str, factor: float) -> float | None:
             value = prim.GetAttribute(name).Get() if prim.HasAttribute(name) else None
-            known = value is not None and math.isfinite(value)
-            return shortest(value) * factor if known else None
+            return None if value is None else shortest(value) * factor
 
         lower, upper = number("physics:lowerLimit", turn), number("physics:upperLimit", turn)
         instance = INSTANCES[kind]
