@@ -19,8 +19,8 @@ import feasid
 PACKAGE = Path(feasid.__file__).parent
 
 COUNTED = {
-    "rows of the equations": ("form", "run_rows", "rows_of"),
-    "triangles of logs": ("reduce_task",),
+    "rows of the equations of a run": ("form_whole",),
+    "triangles of logs": ("reduce_motions",),
     "base parameters": ("base_parameters",),
     "noise of a log": ("estimate_noise",),
     "minima by Newton's method": ("minimise",),

@@ -38,6 +38,7 @@ from feasid.identification.regression.reduce import (
     reduce_tasks,
     restrict_terms,
 )
+from feasid.identification.regression.rows import RunRows
 from feasid.identification.regression.triangle import Reduced
 from feasid.identification.request import FitRequest
 from feasid.logs.motion import Motion
@@ -82,6 +83,7 @@ def _fit_torques(request: FitRequest) -> FittedModel:
         calibration=answer.calibration,
         selected=answer.selection.entries,
         servo=request.servo,
+        rows=tuple(solved.rows),
     )
     compared = compare_sources(fitted, request.logs)
     if compared is None:
@@ -99,6 +101,7 @@ class _Solution:
     equations: Reduced
     notes: Sequence[Note]
     estimate: Estimate
+    rows: Sequence[RunRows] = ()  #: The log's, where a search read them.
 
     @property
     def base(self) -> BaseParameters:
@@ -127,7 +130,7 @@ class _Answer:
 def _identify(request: FitRequest) -> _Answer:
     """The plain fit, the search for further effects, and the fit with these."""
     if has_rows(request.tasks, request.wide.robot, request.options):
-        reduced = _reduce_logs(request, request.plain)
+        reduced = _reduce_logs(request, request.plain, keep=True)
         delay = request.find_delay(reduced)
         aligned = reduced.with_shifted_torques(delay.value) if reduced.strata else reduced
         plain = _solve(request, request.plain, aligned, delay, by_torques=True)
@@ -176,7 +179,8 @@ def _fit_with_effects(request: FitRequest, setup: UncorrectedLog, plain: _Soluti
     counted = request.options["calibration"] is not None
     bias = resolution_bias(trial) if counted else NO_BIAS
     estimate = estimate.with_systematic(bias.spread)
-    solved = replace(solved, estimate=estimate, notes=[*bias.notes, *solved.notes])
+    notes, rows = [*bias.notes, *solved.notes], trial.rows.parts
+    solved = replace(solved, estimate=estimate, notes=notes, rows=rows)
     notes = [*entered.notes, *selection.notes]
     return _Answer(solved, allowance.calibration, selection, notes)
 
@@ -249,9 +253,9 @@ def _correct_motions(task: LogTask, robot: Robot, correction: LogCorrection) -> 
         yield replace(motion, runs=runs)
 
 
-def _reduce_logs(request: FitRequest, base: BaseParameters) -> Reduced:
+def _reduce_logs(request: FitRequest, base: BaseParameters, keep: bool = False) -> Reduced:
     """All logs reduced to one triangle per joint; raises where they have too few rows."""
-    reduced = reduce_tasks(request.tasks, base)
+    reduced = reduce_tasks(request.tasks, base, keep=keep)
     unknowns = len(base.independent)
     if reduced.samples * len(reduced.triangles) < unknowns:
         raise NotEnoughDataError(

@@ -27,6 +27,7 @@ from feasid.identification.estimation.estimator import Estimator
 from feasid.identification.estimation.held_out import CrossValidation
 from feasid.identification.estimation.noise import condition_number
 from feasid.identification.estimation.priors import GaussianPrior
+from feasid.identification.regression.rows import RowFormer, RunRows
 from feasid.identification.regression.triangle import Reduced, relative_errors
 from feasid.identification.tables import base_table, bodies_table, joint_terms_table
 from feasid.logs.floating import robot_floats
@@ -92,6 +93,8 @@ class FittedModel:
     saved: LogEvidence | None = None  #: in place of the recordings, after `load`
     logs: LogComparison | None = None  #: contributions of several logs; None for one log
     made: Mapping[str, Any] = field(default_factory=dict)  #: versions, time and hashes of a file
+    #: the log's equations without the errors that were corrected; empty where it has none in memory
+    rows: tuple[RunRows, ...] = field(default=(), repr=False)
 
     @property
     def selection(self) -> pd.DataFrame:
@@ -281,7 +284,12 @@ class FittedModel:
             return None
         from feasid.identification.assessment.rows import HeldOutRows
 
-        return HeldOutRows.from_runs(self._cross_validation, [*self._runs()], self.delay)
+        rows, cutoff = self.rows, self.reduced.cutoff
+        if not rows and cutoff:
+            columns = [int(c) for c in self.base.independent]
+            former = RowFormer(self.base.robot, columns, cutoff)
+            rows = tuple(x for run in self._runs() if (x := former.rows_of(run)) is not None)
+        return HeldOutRows.from_rows(self._cross_validation, rows, self.delay)
 
     @cached_property
     def quality(self) -> Quality:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +43,8 @@ class Run:
     #: Shape (N, dof): forces that a model is to predict where `tau` holds more: of joints what
     #: their motors apply, without what contacts add. None when `tau` is that.
     applied: Array | None = None
+    #: What was computed of the run and stays with it, such as its equations; of no other run.
+    derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.t)

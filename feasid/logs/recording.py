@@ -122,6 +122,8 @@ class Recording:
         self._tables: dict[Hashable, pd.DataFrame] = {}
         self._raws: dict[Hashable, tuple[Robot, Signals]] = {}
         self._motions: dict[Hashable, tuple[Robot, Motion]] = {}
+        #: What was computed of the log and stays with it, such as its sum for a robot.
+        self.derived: dict[Hashable, Any] = {}
 
     @classmethod
     def from_source(cls, source: Any) -> Recording:

@@ -9,8 +9,8 @@ from simulated import hidden
 
 import feasid
 from feasid.identification.estimation import noise
-from feasid.identification.regression.equations import WHITE_CORRELATION, GaussianLowPass
 from feasid.identification.regression.folds import StrataBuilder
+from feasid.identification.regression.low_pass import WHITE_CORRELATION, GaussianLowPass
 from feasid.identification.regression.triangle import Reduced
 from feasid.parameters.identifiability.base import base_parameters
 

@@ -13,8 +13,9 @@ from simulated import hidden
 import feasid
 from feasid.datasets import wam
 from feasid.identification.estimation.noise import least_squares
-from feasid.identification.regression.equations import EquationReducer, GaussianLowPass
+from feasid.identification.regression.equations import EquationReducer
 from feasid.identification.regression.folds import LAGS, StrataBuilder
+from feasid.identification.regression.low_pass import GaussianLowPass
 from feasid.identification.regression.triangle import Reduced
 from feasid.logs.frame import prepare
 from feasid.parameters.identifiability.base import base_parameters

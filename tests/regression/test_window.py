@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from feasid.core.errors import InputError
-from feasid.identification.regression.equations import DENSITY, GaussianLowPass
+from feasid.identification.regression.low_pass import DENSITY, GaussianLowPass
 
 
 def test_gain_is_half_at_the_cutoff():

@@ -9,7 +9,7 @@ from robots import ARM
 
 import feasid
 from feasid.core.errors import InputError, MissingExtraError
-from feasid.identification.regression.equations import GaussianLowPass
+from feasid.identification.regression.low_pass import GaussianLowPass
 from feasid.results.report.contents import PredictedLog
 from feasid.results.report.figures import Plots
 from feasid.results.report.robots import semi_axes

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array, Mask
 from feasid.identification.assessment.rows import HeldOutRows
-from feasid.identification.regression.equations import GaussianLowPass
 from feasid.identification.regression.folds import FOLDS, seconds_of_folds
+from feasid.identification.regression.low_pass import GaussianLowPass
 from feasid.logs.motion import Run
 
 RIDGE = 0.02

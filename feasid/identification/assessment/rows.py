@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array, Mask
 from feasid.identification.estimation.held_out import CrossValidation
-from feasid.identification.regression.equations import DENSITY, Equations
+from feasid.identification.regression.low_pass import DENSITY
 from feasid.identification.regression.reduce import measured_rows
+from feasid.identification.regression.rows import RunRows
 from feasid.logs.motion import Run
 from feasid.robot.dynamics.regressor import CHUNK, RegressorPlan
 from feasid.robot.dynamics.spatial import as_samples_last
@@ -67,43 +67,29 @@ class HeldOutRows:
     step: int  #: number of rows that each kept row represents
 
     @classmethod
-    def from_runs(
-        cls, models: CrossValidation, runs: Sequence[Run], delay: float
+    def from_rows(
+        cls, models: CrossValidation, rows: Sequence[RunRows], delay: float
     ) -> HeldOutRows | None:
-        """Form the equations again; None where there are too few."""
-        base, cutoff = models.base, float(models.reduced.cutoff or 0.0)
-        if not runs or not cutoff or not models.reduced.strata:
+        """Rows of a log, with torques taken `delay` [s] later; None where there are too few."""
+        reduced, runs = models.reduced, tuple(part.run for part in rows)
+        if not reduced.strata:
             return None
-        equations = Equations(base.robot, [*map(int, base.independent)], cutoff)
-        place = {c: k for k, c in enumerate(equations.plan.columns)}
-        supports = [[place[c] for c in s] for s in equations.support]
-        step = max(1, int(-(-sum(len(r) / r.rate for r in runs) * DENSITY * cutoff // MOST_ROWS)))
-        parts: list[tuple[Any, ...]] = []
-        for number, run in enumerate(runs):
-            formed = equations.rows_of(run)
-            if formed is None:
-                continue
-            every, (_, samples, rows) = slice(number % step, None, step), formed
-            centres = samples[: len(rows.t)][every]
-            late = [f[-1] + delay * s for f, s in zip(rows.filtered, rows.slope, strict=True)]
-            parts.append(
-                (
-                    [f[:-1, every].T for f in rows.filtered],
-                    np.array(late)[:, every].T,
-                    np.array(rows.slope)[:, every].T,
-                    np.array(rows.slowness)[:, every].T,
-                    rows.t[every] - run.t[0],
-                    np.full(len(centres), number, dtype=np.intp),
-                    run.q[centres],
-                    run.dq[centres],
-                )
-            )
-        if sum(len(p[4]) for p in parts) < FEWEST_ROWS:
+        most = sum(len(run) / run.rate for run in runs) * DENSITY * (reduced.cutoff or 0.0)
+        step = max(1, int(-(-most // MOST_ROWS)))
+        parts = [part.select(slice(k % step, None, step)) for k, part in enumerate(rows)]
+        counts = [len(part.samples) for part in parts]
+        if sum(counts) < FEWEST_ROWS:
             return None
-        blocks, *arrays = zip(*parts, strict=True)
-        torque, slope, slow, t, which, q, dq = (np.concatenate(x) for x in arrays)
-        w = [np.concatenate(x) for x in zip(*blocks, strict=True)]
-        return cls(models, tuple(runs), supports, w, torque, slope, slow, t, which, q, dq, step)
+        slope, slow = (
+            np.concatenate([getattr(p, k) for p in parts], axis=1).T for k in ("slope", "slowness")
+        )
+        torque = np.concatenate([p.torque for p in parts], axis=1).T + delay * slope
+        t = np.concatenate([p.t - p.run.t[0] for p in parts])
+        q, dq = (np.concatenate([getattr(p.run, k)[p.samples] for p in parts]) for k in ("q", "dq"))
+        regressors = [np.concatenate([x[:-1].T for x in every])
+                      for every in zip(*(p.filtered for p in parts), strict=True)]  # fmt: skip
+        supports, which = [*map(list, reduced.supports)], np.repeat(np.arange(len(parts)), counts)
+        return cls(models, runs, supports, regressors, torque, slope, slow, t, which, q, dq, step)
 
     def __len__(self) -> int:
         return len(self.t)

@@ -40,7 +40,7 @@ from feasid.core.notes import Note
 from feasid.core.threads import one_thread
 from feasid.identification.assessment.compared_errors import fit_joint_terms
 from feasid.identification.estimation.noise import estimate_noise
-from feasid.identification.regression.equations import low_pass_motion
+from feasid.identification.regression.low_pass import low_pass_motion
 from feasid.identification.regression.triangle import Reduced
 from feasid.logs.motion import Motion, Run
 from feasid.logs.recording import Recording

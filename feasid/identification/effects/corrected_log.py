@@ -18,15 +18,16 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
-from feasid.identification.effects.columns import LogRows
 from feasid.identification.effects.corrections import LogCorrection
 from feasid.identification.effects.score import ScoreTests
 from feasid.identification.estimation.estimator import Estimator
 from feasid.identification.estimation.held_out import HeldOut
 from feasid.identification.estimation.noise import Noise
+from feasid.identification.regression.equations import reduce_rows
 from feasid.identification.regression.folds import FOLDS
 from feasid.identification.regression.parallel import LogTask
 from feasid.identification.regression.reduce import independent_columns, reduce_tasks
+from feasid.identification.regression.rows import Rows
 from feasid.identification.regression.triangle import Reduced
 from feasid.logs.floating import robot_floats
 from feasid.logs.motion import Run
@@ -70,7 +71,7 @@ class UncorrectedLog:
     def with_robot(self, robot: Robot) -> UncorrectedLog:
         """The log, reduced anew for a robot with other joint terms."""
         base = base_parameters(robot, measured=self.chosen["measured"])
-        reduced = reduce_tasks(self.tasks, base).with_shifted_torques(self.delay)
+        reduced = reduce_tasks(self.tasks, base, keep=True).with_shifted_torques(self.delay)
         return replace(self, base=base, reduced=reduced, estimator=self.estimator.on(base))
 
     @property
@@ -94,7 +95,7 @@ class UncorrectedLog:
 
 def corrected_equations(
     setup: UncorrectedLog, correction: LogCorrection, before: CorrectedLog | None = None
-) -> tuple[BaseParameters, LogRows, Array, Reduced]:
+) -> tuple[BaseParameters, Rows, Array, Reduced]:
     """Base parameters, rows, filtered torques and equations of a log with a correction.
 
     `before`: the log with another correction, or the same, whose rows are used where they hold.
@@ -107,12 +108,12 @@ def corrected_equations(
     if robot is not base.robot:
         base = base_parameters(robot, measured=setup.chosen["measured"])
     if before is not None and base is before.base:
-        rows = before.rows.with_torques(runs)
+        rows = before.rows.of_runs(runs)
     else:
-        rows = LogRows(robot, independent_columns(base), setup.cutoff, runs, setup.joints)
+        rows = Rows(robot, independent_columns(base), setup.cutoff, runs, setup.joints)
     torque = rows.torque if correction.shifts_torques else rows.torque + setup.delay * rows.slope
     same = not correction.values
-    return base, rows, torque, setup.reduced if same else rows.reduced(torque, setup.reduced)
+    return base, rows, torque, setup.reduced if same else reduce_rows(rows, torque, setup.reduced)
 
 
 class CorrectedLog:
@@ -264,7 +265,7 @@ def resolution_bias(trial: CorrectedLog) -> ResolutionBias:
         return NO_BIAS
     runs: list[Run] = [trial.correction.correct_run(run, robot) for run in setup.blurred]
     known = trial.rows
-    rows = LogRows(robot, known.base_columns, known.cutoff, runs, known.joints)
+    rows = Rows(robot, known.base_columns, known.cutoff, runs, known.joints)
     change = (rows.regressor - known.regressor) / trial.row_deviations[:, None]
     missed = change @ trial.beta
     K = np.asarray(trial.base.K, dtype=np.float64)

@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array
-from feasid.identification.effects.columns import LogRows
 from feasid.identification.effects.corrected_log import CorrectedLog
 from feasid.identification.effects.table import EFFECTS, Mistake, Place
 from feasid.identification.estimation.noise import Noise
 from feasid.identification.regression.folds import FOLDS
+from feasid.identification.regression.rows import Rows
 from feasid.identification.regression.triangle import Reduced
 from feasid.parameters.identifiability.base import BaseParameters
 from feasid.robot.joint_terms import SEARCHED
@@ -230,18 +230,17 @@ class _EffectColumns:
         return self._places[joint]
 
 
-def blocks_of(rows: LogRows) -> tuple[Places, int]:
+def blocks_of(rows: Rows) -> tuple[Places, int]:
     """The block of every row and their number: of equal length in time, or in the phase of a
     motion that repeats, so that no block was seen in another.
     """
     runs = [p.run for p in rows.parts]
     seconds = sum(len(run) / run.rate for run in runs)
     period = repeat_period(runs[0].q, 1.0 / runs[0].rate) if len(runs) == 1 else None
-    number = np.repeat(range(len(runs)), [len(p.t) * len(rows.joints) for p in rows.parts])
     if period is not None:
         seconds, when = period, np.mod(rows.t - rows.t[0], period)
     else:
-        when = rows.t + (1e6 * number)
+        when = rows.t + 1e6 * rows.run
     count = int(np.clip(seconds / BLOCK_SECONDS // FOLDS, 1, BLOCKS // FOLDS)) * FOLDS
     every = np.sort(when[rows.joint == rows.joints[0]])
     place = np.searchsorted(every, when - 1e-9)

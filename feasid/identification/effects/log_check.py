@@ -23,7 +23,7 @@ from feasid.identification.estimation.estimator import Estimator
 from feasid.identification.estimation.held_out import RULES, CrossValidation
 from feasid.identification.estimation.noise import find_delay
 from feasid.identification.estimation.torque_scale import scale_note
-from feasid.identification.regression.equations import low_pass_motion
+from feasid.identification.regression.low_pass import low_pass_motion
 from feasid.identification.regression.parallel import LogTask
 from feasid.identification.regression.reduce import (
     base_with_terms,
@@ -307,7 +307,7 @@ def _prepare_trial(
     try:
         base, _ = base_with_terms(robot, [log], offer=CandidateTerms(()))
         work = LogTask(log, {**reading, "filtering": "equations"})
-        reduced = reduce_tasks([work], base)
+        reduced = reduce_tasks([work], base, keep=True)
         reduced = reduced.with_shifted_torques(find_delay(reduced).value)
         estimator = Estimator(base, feasible_set(base.robot)).for_comparison()
         trial = estimator.cross_validate(reduced)

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.identification.effects.columns import LogRows
 from feasid.identification.effects.table import Mistake, columns_of
+from feasid.identification.regression.rows import Rows
 from feasid.robot.description import Robot
 
 SMALLEST_COLUMN = 1e-9
@@ -36,13 +36,7 @@ class ScoreTests:
     """
 
     def __init__(
-        self,
-        rows: LogRows,
-        torque: Array,
-        model: Robot,
-        beta: Array,
-        spread: Array,
-        deviations: Array,
+        self, rows: Rows, torque: Array, model: Robot, beta: Array, spread: Array, deviations: Array
     ) -> None:
         self.rows, self.model, self.beta, self.deviations = rows, model, beta, deviations
         unit = np.sqrt(np.maximum(np.diag(spread), 1e-300))

@@ -15,6 +15,7 @@ from feasid.identification.effects.calibration import (
     gauss_newton,
     uncorrected_trial,
 )
+from feasid.identification.effects.columns import strongest_harmonics
 from feasid.identification.effects.corrected_log import CorrectedLog, UncorrectedLog
 from feasid.identification.effects.corrections import usual_widths
 from feasid.identification.effects.gram import BlockGrams, grams_of_reduced
@@ -264,7 +265,7 @@ def offered_effects(trial: CorrectedLog, words: Sequence[str]) -> list[Mistake]:
             lacking = [j for j in joints if not effect.known(have[robot.joints[j]])]
             out += [Mistake(effect.name, j) for j in lacking]
     turning = [j for j in joints if robot.bodies[j].motion[:3].any()]
-    strongest = {n for j in turning for n in trial.rows.strongest_harmonics(j, trial.beta, WAVES)}
+    strongest = {n for j in turning for n in strongest_harmonics(trial.rows, j, trial.beta, WAVES)}
     for j in (j for j in turning if not have[robot.joints[j]] & {*RIPPLE}):
         out += [Mistake("ripple", j, float(n)) for n in sorted(strongest)]
     if len(joints) <= MOST_FEATURES:

@@ -18,7 +18,13 @@ from typing import Literal
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.identification.effects.columns import LogRows, RunRows, harmonic_columns
+from feasid.identification.effects.columns import (
+    body_torque,
+    decimated_rigid_torque,
+    harmonic_columns,
+    rigid_torque,
+)
+from feasid.identification.regression.rows import Rows, RunRows
 from feasid.logs.motion import Run
 from feasid.robot.description import Robot
 from feasid.robot.dynamics.regressor import inverse_dynamics
@@ -47,7 +53,7 @@ class Mistake:
 class Place:
     """An effect in one run of a log, around a feasible model."""
 
-    rows: LogRows
+    rows: Rows
     part: RunRows
     mistake: Mistake
     model: Robot  #: With the fitted values.
@@ -128,7 +134,7 @@ def delay_columns(at: Place) -> Array:
 def gain_columns(at: Place) -> Array:
     """The torque of a joint itself."""
     out, j = np.zeros((1, *at.part.slope.shape)), at.mistake.joint
-    out[0, j] = at.part.regressor[j] @ at.beta[at.rows.supports[j]]
+    out[0, j] = at.beta[at.rows.supports[j]] @ at.part.filtered[j][:-1]
     return out
 
 
@@ -154,7 +160,7 @@ def term_columns(word: str) -> ColumnsOf:
         for term in (TERMS[symbol] for symbol in FRICTION[word]):
             load = None
             if term.needs_load:
-                load = at.rows.load(at.part, at.model, at_rest=term.at_rest)[:, j]
+                load = body_torque(at.rows, at.part, at.model, at_rest=term.at_rest)[:, j]
             sign = sign_of_speed(v, at.model)
             state = JointState(q, q - rest, q - rest, (), v, a, sign, load, np)
             yield np.asarray(term.factor(state))
@@ -215,7 +221,7 @@ def zero_columns(at: Place) -> Array:
         return inverse_dynamics(rigid, q + step, dq, ddq).T
 
     after = at.part.filter_smooth_function(moved, run.q, run.dq, run.ddq)
-    return np.asarray(after - at.rows.rigid_torque(at.part, at.model))[None] / STEP
+    return np.asarray(after - rigid_torque(at.rows, at.part, at.model))[None] / STEP
 
 
 def compliance_columns(at: Place) -> Array:
@@ -226,7 +232,7 @@ def compliance_columns(at: Place) -> Array:
     period = at.part.smooth_spacing / run.rate
 
     def softened(q: Array, dq: Array, ddq: Array) -> Array:
-        stiff = at.rows.unfiltered_torque(at.part, at.model)
+        stiff = decimated_rigid_torque(at.rows, at.part, at.model)
         tau = stiff[:, j]
         if at.mistake.kind == "backlash":
             tau = np.tanh(tau / max(SOFT * float(np.abs(tau).max()), 1e-300))
@@ -247,7 +253,7 @@ def coupling_columns(at: Place) -> Array:
     run, j, k = at.part.run, at.mistake.joint, at.mistake.other
     v, a = (x[:, j] + at.mistake.number * x[:, k] for x in (run.dq, run.ddq))
     own = at.part.filter_signal(np.stack([a, v, sign_of_speed(v, at.rows.robot)]))
-    out = np.zeros((3, at.rows.robot.dof, len(at.part.t)))
+    out = np.zeros((3, at.rows.robot.dof, len(at.part.samples)))
     out[:, j], out[:, k] = own, at.mistake.number * own
     return out
 
@@ -348,7 +354,7 @@ def size_of(mistake: Mistake) -> int:
     return EFFECTS[mistake.kind].size
 
 
-def columns_of(rows: LogRows, mistake: Mistake, model: Robot, beta: Array) -> Array:
+def columns_of(rows: Rows, mistake: Mistake, model: Robot, beta: Array) -> Array:
     """Columns of an effect around a fitted model with base parameters beta, (rows, size)."""
     places = (Place(rows, part, mistake, model, beta) for part in rows.parts)
-    return rows.stack_rows([EFFECTS[mistake.kind].columns(place) for place in places])
+    return rows.stack([EFFECTS[mistake.kind].columns(place) for place in places])

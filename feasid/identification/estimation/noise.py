@@ -31,7 +31,7 @@ from scipy.optimize import nnls
 
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
-from feasid.identification.regression.equations import WHITE_CORRELATION
+from feasid.identification.regression.low_pass import WHITE_CORRELATION
 from feasid.identification.regression.triangle import Reduced
 
 NOISE_ROUNDS = 4

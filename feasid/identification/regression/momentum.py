@@ -21,12 +21,8 @@ import numpy.typing as npt
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError, NotEnoughDataError
 from feasid.core.notes import Note
-from feasid.identification.regression.equations import (
-    EquationReducer,
-    EquationRows,
-    friction_speeds,
-    slowness,
-)
+from feasid.identification.regression.equations import EquationReducer
+from feasid.identification.regression.rows import RunRows, friction_speeds, slowness
 from feasid.identification.regression.triangle import Reduced
 from feasid.logs.motion import Motion, MotionTally, Run
 from feasid.robot.description import Robot
@@ -98,7 +94,7 @@ def _window_rows(
     run: Run,
     edges: npt.NDArray[np.intp],
     half: int,
-) -> EquationRows:
+) -> RunRows:
     """The windows' equations; without a low-pass of another kind they are their own raw ones."""
     part = slice(int(edges[0]), int(edges[-1]) + 1)
     q, dq, tau = (as_samples_last(x[part]) for x in (run.q, run.dq, run.tau))
@@ -124,10 +120,9 @@ def _window_rows(
     ]
     right = divide_change(integrate(tau))
     rows = [np.vstack([block, tau_j]) for block, tau_j in zip(blocks, right, strict=True)]
-    still = [divide_change(integrate(slowness(s, dq)[None]))[0] for s in slow]
-    t = np.asarray(run.t[edges[1:-1]])
-    slope = [np.zeros(len(t))] * len(rows)  # no delay is asked for
-    return EquationRows(rows, rows, slope, still, t)
+    still = np.array([divide_change(integrate(slowness(s, dq)[None]))[0] for s in slow])
+    # Delays are those that torques show: here no slope is needed.
+    return RunRows(run, edges[1:-1], rows, rows, np.zeros(still.shape), still)
 
 
 def _momentum_regressor(free: RegressorPlan, q: Array, dq: Array) -> list[Array]:

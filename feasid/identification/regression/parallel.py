@@ -34,12 +34,15 @@ import numpy as np
 import feasid
 from feasid.core.errors import FeasidError, LogError, NotEnoughDataError, OutputError
 from feasid.core.files import is_folder, is_regular, write_atomically
+from feasid.core.memo import compute_once
 from feasid.core.notes import Note
 from feasid.core.threads import VARIABLES
 from feasid.identification.regression.equations import EquationReducer
 from feasid.identification.regression.triangle import FILE_VERSION, Reduced, Reducer, fingerprint_of
 from feasid.logs.motion import Motion, MotionTally
 from feasid.logs.recording import Recording, content_digest, hashable_key
+from feasid.options.complete import complete_options
+from feasid.options.tables import LogOptions
 from feasid.robot.description import Robot
 
 BOOT = (
@@ -216,17 +219,38 @@ def reduce_task(
     columns: Sequence[int],
     measured: Sequence[str] | None = None,
     folder: Path | None = None,
+    keep: bool = False,
 ) -> Reduced:
     """Reduce one log, or read what it gave before with this robot and these options.
 
-    The torques of joints that are not `measured` are not read; `folder`: of checkpoints.
+    The torques of joints that are not `measured` are not read; `folder`: of checkpoints; `keep`:
+    whether the result and its rows stay with a log in memory.
     """
     if isinstance(task.source, Reduced):
         return task.source
+    log, options = task.source, task.options
+    if not keep or log.streamed:
+        return _reduce_log(log, options, robot, columns, measured, folder)
+    reading = complete_options(LogOptions, options, "a log")
+    key = fingerprint_of(robot, columns), hashable_key({**reading, "measured": measured})
+    job = partial(_reduce_log, log, options, robot, columns, measured, folder, keep=True)
+    return replace(compute_once(log.derived, key, job), robot=robot)
+
+
+def _reduce_log(
+    log: Recording,
+    reading: Mapping[str, Any],
+    robot: Robot,
+    columns: Sequence[int],
+    measured: Sequence[str] | None,
+    folder: Path | None,
+    keep: bool = False,
+) -> Reduced:
+    """Reduce a log, or read its checkpoint."""
     checkpoint = None
-    if folder is not None and not hasattr(task.source.source, "dask"):
-        options = hashable_key({**task.options, "measured": measured})
-        digest = content_digest(task.source)
+    if folder is not None and not hasattr(log.source, "dask"):
+        options = hashable_key({**reading, "measured": measured})
+        digest = content_digest(log)
         meaning = FILE_VERSION, fingerprint_of(robot, columns), digest, options
         name = hashlib.sha256(repr(meaning).encode()).hexdigest()
         checkpoint = folder / f"{name}{CHECKPOINT_SUFFIX}"
@@ -234,23 +258,25 @@ def reduce_task(
             with suppress(FeasidError):  # damaged: it is made again
                 return Reduced.load(checkpoint)
     torque = True if measured is None else measured
-    motions = task.source.motions(robot, torque=torque, **task.options)
-    reduced = reduce_motions(motions, robot, columns)
-    if source := Path(task.name).name:
-        reduced = replace(reduced, sources=(source,), digests=(content_digest(task.source),))
+    motions = log.motions(robot, torque=torque, **reading)
+    reduced = reduce_motions(motions, robot, columns, keep)
+    if source := Path(log.name).name:
+        reduced = replace(reduced, sources=(source,), digests=(content_digest(log),))
     if checkpoint is not None:
         write_atomically(checkpoint, reduced.to_bytes(), overwrite=True, noted=False)
     return reduced
 
 
-def reduce_motions(motions: Iterable[Motion], robot: Robot, columns: Sequence[int]) -> Reduced:
-    """Reduce prepared runs, a whole log or piece after piece."""
+def reduce_motions(
+    motions: Iterable[Motion], robot: Robot, columns: Sequence[int], keep: bool = False
+) -> Reduced:
+    """Reduce prepared runs, a whole log or piece after piece; `keep`: rows stay with their runs."""
     reducer: Reducer | EquationReducer = Reducer(robot, columns)
     tally, power = MotionTally(), np.zeros(robot.dof)
     for motion in motions:
         if motion.filtering == "equations" and motion.cutoff and isinstance(reducer, Reducer):
             free = any(run.free is not None for run in motion.runs)
-            reducer = EquationReducer(robot, columns, motion.cutoff, free)
+            reducer = EquationReducer(robot, columns, motion.cutoff, free, keep)
         for run in motion.runs:
             if isinstance(reducer, EquationReducer):
                 reducer.add(run)

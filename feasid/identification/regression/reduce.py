@@ -1,11 +1,11 @@
 """From logs of any kind to reduced data: each log is read once and added to triangles.
 
-`restrict_terms` and `without_rows` change reduced data without reading a log again.
+`restrict_terms` changes reduced data without reading a log again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -28,7 +28,7 @@ from feasid.identification.regression.parallel import (
     reduce_all,
     reduce_task,
 )
-from feasid.identification.regression.triangle import Reduced, fingerprint_of
+from feasid.identification.regression.triangle import Reduced, fingerprint_of, without_rows
 from feasid.logs.read.arrays import is_tuple_of_arrays
 from feasid.logs.read.formats import is_reduced
 from feasid.logs.recording import Recording, find_missing_torques
@@ -293,12 +293,18 @@ def reduce_tasks(
     progress: Progress | None = None,
     on_error: str = "raise",
     checkpoints: str | Path | None = None,
+    keep: bool = False,
 ) -> Reduced:
-    """The sum of all logs, verified to belong to the base parameters."""
+    """The sum of all logs, verified to belong to the base parameters.
+
+    `keep`: whether a log's rows and their sum stay with it, for a search or a check that follows.
+    """
     robot, columns = base.robot, independent_columns(base)
     measured = base.experiment.measured_joints
     folder = None if checkpoints is None else Path(checkpoints)
-    job = partial(reduce_task, robot=robot, columns=columns, measured=measured, folder=folder)
+    job = partial(
+        reduce_task, robot=robot, columns=columns, measured=measured, folder=folder, keep=keep
+    )
     if len(tasks) == 1 and client is None:
         total = job(tasks[0])
     else:
@@ -335,13 +341,6 @@ def restrict_terms(reduced: Reduced, wide: Robot, base: BaseParameters) -> Reduc
         strata=tuple(_transform_strata(s, m) for s, m in zip(reduced.strata, maps, strict=False)),
         robot=base.robot,
     )
-
-
-def without_rows(reduced: Reduced, rows: Collection[int]) -> Reduced:
-    """The same data with 0 = 0 in place of the equations of these coordinates."""
-    triangles = tuple(0.0 * t if r in rows else t for r, t in enumerate(reduced.triangles))
-    strata = tuple(s.with_zero_rows() if r in rows else s for r, s in enumerate(reduced.strata))
-    return replace(reduced, triangles=triangles, strata=strata)
 
 
 def measured_rows(reduced: Reduced) -> Mask:

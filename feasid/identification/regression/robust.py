@@ -17,8 +17,10 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError
 from feasid.core.notes import Note
-from feasid.identification.regression.equations import EquationReducer, Equations, GaussianLowPass
+from feasid.identification.regression.equations import EquationReducer
 from feasid.identification.regression.folds import sum_strata, triangularise
+from feasid.identification.regression.low_pass import GaussianLowPass
+from feasid.identification.regression.rows import RowFormer
 from feasid.identification.regression.triangle import Reduced, Reducer
 from feasid.logs.derivatives import EQUATION_CUTOFF
 from feasid.logs.motion import Motion
@@ -105,18 +107,20 @@ def _equation_blocks(
     """Blocks of equations behind their low-pass, each of the kept rows of its own time."""
     blocks = []
     for motion in motions:
-        equations = Equations(robot, columns, motion.cutoff or EQUATION_CUTOFF)
-        new_reducer = partial(EquationReducer, robot, columns, equations.cutoff)
+        former = RowFormer(robot, columns, motion.cutoff or EQUATION_CUTOFF)
+        new_reducer = partial(EquationReducer, robot, columns, former.cutoff)
         for run in motion.runs:
-            window = GaussianLowPass(equations.cutoff, run.rate)
-            _check_length(seconds, (2 * window.half_width + 1) / run.rate, equations.cutoff)
+            window = GaussianLowPass(former.cutoff, run.rate)
+            _check_length(seconds, (2 * window.half_width + 1) / run.rate, former.cutoff)
             parts = defaultdict[int, EquationReducer](new_reducer)
             length = max(seconds, 1.0 / run.rate)
-            for rows in equations.run_rows(run):
-                number = np.floor(rows.t / length).astype(np.int64)
-                for k in dict.fromkeys(number.tolist()):
-                    own = rows.select(number == k)
-                    parts[k].add_rows(own, round(len(own.t) * len(run) / max(len(rows.t), 1)))
+            rows = former.rows_of(run)
+            if rows is None:
+                continue
+            number = np.floor(rows.t / length).astype(np.int64)
+            for k in dict.fromkeys(number.tolist()):
+                own = rows.select(number == k)
+                parts[k].add_rows(own, round(len(own.samples) * len(run) / len(number)))
             blocks += [
                 TimeBlock(run.label, k * length, (k + 1) * length, part.result(motion.notes))
                 for k, part in parts.items()

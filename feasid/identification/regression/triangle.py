@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
@@ -441,3 +441,10 @@ def _require_shapes(what: str, arrays: Mapping[str, Any], like: Mapping[str, Arr
     for name, expected in like.items():
         if arrays[name].shape != expected.shape or not np.isfinite(arrays[name]).all():
             raise ValueError(f"{name} of {what} is damaged")
+
+
+def without_rows(reduced: Reduced, rows: Collection[int]) -> Reduced:
+    """The same data with 0 = 0 in place of the equations of these coordinates."""
+    triangles = tuple(0.0 * t if r in rows else t for r, t in enumerate(reduced.triangles))
+    strata = tuple(s.with_zero_rows() if r in rows else s for r, s in enumerate(reduced.strata))
+    return replace(reduced, triangles=triangles, strata=strata)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 
 from feasid.core.arrays import Array
-from feasid.identification.regression.equations import WHITE_CORRELATION
+from feasid.identification.regression.low_pass import WHITE_CORRELATION
 from feasid.identification.servos.evidence import JointBlock
 from feasid.identification.servos.rows import LAGS, ServoRows
 from feasid.logs.servo import TorqueLimits

@@ -22,12 +22,8 @@ from scipy.signal import oaconvolve
 
 from feasid.core.arrays import Array, Mask
 from feasid.core.errors import InputError, NotEnoughDataError
-from feasid.identification.regression.equations import (
-    DecimatingFilter,
-    EquationRows,
-    Equations,
-    GaussianLowPass,
-)
+from feasid.identification.regression.low_pass import DecimatingFilter, GaussianLowPass
+from feasid.identification.regression.rows import RowFormer
 from feasid.identification.regression.triangle import Reduced
 from feasid.logs.filters import low_pass
 from feasid.logs.motion import Run
@@ -272,22 +268,21 @@ def _motion_regressors(
 ) -> MotionRegressors:
     """Filtered regressors of these runs, of all and of inertial parameters at rest."""
     columns = [int(c) for c in base.independent]
-    equations = Equations(base.robot, columns, cutoff)
+    former = RowFormer(base.robot, columns, cutoff)
     at_rest = [replace(r, dq=np.zeros_like(r.q), ddq=np.zeros_like(r.q)) for r in runs]
     inertial = np.isin(columns, base.robot.inertial_columns)
-    weight = (W * inertial for W in _form_rows(equations, at_rest))
-    return MotionRegressors(_form_rows(equations, runs), tuple(weight))
+    weight = (W * inertial for W in _form_regressors(former, at_rest))
+    return MotionRegressors(_form_regressors(former, runs), tuple(weight))
 
 
-def _form_rows(equations: Equations, runs: Sequence[Run]) -> tuple[Array, ...]:
+def _form_regressors(former: RowFormer, runs: Sequence[Run]) -> tuple[Array, ...]:
     """Per joint the filtered regressor of these runs, (rows, nb)."""
-    place = {c: k for k, c in enumerate(equations.plan.columns)}
+    every = [rows for run in runs if (rows := former.rows_of(run)) is not None]
     out = []
-    filtered = EquationRows.concat([g for run in runs for g in equations.run_rows(run)]).filtered
-    for support, block in zip(equations.support, filtered, strict=True):
-        rows = block[:-1].T
-        wide = np.zeros((len(rows), len(place)))
-        wide[:, [place[c] for c in support]] = rows
+    for j, support in enumerate(former.supports):
+        columns = np.concatenate([rows.filtered[j][:-1] for rows in every], axis=1)
+        wide = np.zeros((columns.shape[1], len(former.plan.columns)))
+        wide[:, support] = columns.T
         out.append(wide)
     return tuple(out)
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError, did_you_mean, missing_extra
-from feasid.identification.regression.equations import GaussianLowPass
+from feasid.identification.regression.low_pass import GaussianLowPass
 from feasid.identification.regression.triangle import relative_errors
 from feasid.logs.motion import Motion, Run
 from feasid.logs.recording import Recording

@@ -23,7 +23,7 @@ from feasid.core.errors import InputError
 from feasid.core.notes import as_json
 from feasid.identification.assessment.quality import remarks
 from feasid.identification.fitted import FittedModel, provenance
-from feasid.identification.regression.equations import GaussianLowPass
+from feasid.identification.regression.low_pass import GaussianLowPass
 from feasid.identification.regression.parallel import Source
 from feasid.identification.regression.reduce import measured_rows
 from feasid.logs.motion import Motion, Run

@@ -1,0 +1,405 @@
+"""The filtered, decimated equations of a log, row by row: formed once per robot, read by all.
+
+A reduction sums them into triangles; the search, the check, verdicts and servos read them as they
+are. Rows of a log in memory stay with its runs, so that nobody forms them a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.core.arrays import Array, Mask
+from feasid.core.memo import compute_once
+from feasid.identification.regression.folds import EDGES, FOLDS, SLOW, seconds_of_folds
+from feasid.identification.regression.low_pass import DecimatingFilter, GaussianLowPass
+from feasid.identification.regression.triangle import fingerprint_of
+from feasid.logs.motion import Run
+from feasid.robot.description import Robot
+from feasid.robot.dynamics.kinematics import CoordinateMap, coordinate_map
+from feasid.robot.dynamics.regressor import CHUNK, RegressorPlan
+from feasid.robot.dynamics.spatial import as_samples_last
+
+Places = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class RunRows:
+    """Equations of one run, one entry per generalised coordinate."""
+
+    run: Run
+    samples: Places  #: Shape (M,): the samples of the run that are kept.
+    filtered: list[Array]  #: Shape (k + 1, M): [w | tau] behind the low-pass, and without it.
+    raw: list[Array]  #: See `filtered`.
+    slope: Array  #: Shape (dof, M): time derivative of the filtered torque.
+    slowness: Array  #: Shape (dof, M).
+    window: GaussianLowPass | None = None  #: None for equations of windows of momentum.
+
+    @classmethod
+    def concat(cls, groups: Sequence[RunRows]) -> RunRows:
+        """All rows of several groups of a run that follow on each other."""
+        if len(groups) == 1:
+            return groups[0]
+        filtered, raw = (
+            [np.concatenate(x, axis=-1) for x in zip(*(getattr(g, k) for g in groups), strict=True)]
+            for k in ("filtered", "raw")
+        )
+        samples, slope, slow = (
+            np.concatenate([getattr(g, k) for g in groups], axis=-1)
+            for k in ("samples", "slope", "slowness")
+        )
+        return replace(
+            groups[0], samples=samples, filtered=filtered, raw=raw, slope=slope, slowness=slow
+        )
+
+    @property
+    def t(self) -> Array:
+        """Times, shape (M,) [s]."""
+        return np.asarray(self.run.t[self.samples])
+
+    @property
+    def torque(self) -> Array:
+        """Filtered torques, shape (dof, M)."""
+        return np.array([x[-1] for x in self.filtered])
+
+    def select(self, rows: Mask | slice) -> RunRows:
+        """Some of the rows."""
+        filtered, raw = ([x[:, rows] for x in part] for part in (self.filtered, self.raw))
+        slope, slowness = self.slope[:, rows], self.slowness[:, rows]
+        return RunRows(self.run, self.samples[rows], filtered, raw, slope, slowness, self.window)
+
+    def with_torques(self, filtered: Array, raw: Array) -> RunRows:
+        """The same with other torques, behind the low-pass and without it, (dof, M)."""
+        through, before = (
+            [np.vstack([x[:-1], tau]) for x, tau in zip(rows, torques, strict=True)]
+            for rows, torques in ((self.filtered, filtered), (self.raw, raw))
+        )
+        return replace(self, filtered=through, raw=before)
+
+    def of_run(self, run: Run) -> RunRows:
+        """The rows of a run with the same motion and other torques."""
+        if run is self.run:
+            return self
+        tau = np.ascontiguousarray(run.tau.T)
+        rows = self.with_torques(self.filter_signal(tau), tau[:, self.samples])
+        part = tau[:, self.sample_slice]
+        slope = self._low_pass.derivative_filter.filter_rows(part, len(self.samples))
+        return replace(rows, run=run, slope=slope)
+
+    # -- further signals of the run, at the same rows ------------------------------------------
+
+    @property
+    def _low_pass(self) -> GaussianLowPass:
+        assert self.window is not None  # momentum has no further signals
+        return self.window
+
+    @property
+    def sample_slice(self) -> slice:
+        """Range of samples on which the rows depend."""
+        half = self._low_pass.half_width
+        return slice(int(self.samples[0]) - half, int(self.samples[-1]) + half + 1)
+
+    @property
+    def smooth_spacing(self) -> int:
+        """Samples from one to the next at which columns that are smooth are computed.
+
+        The low-pass leaves little of what lies beyond its cut-off, and a column's own error
+        changes an effect's size by as much.
+        """
+        return self._low_pass.largest_decimation(self._low_pass.cutoff)
+
+    def filter_signal(self, signal: Array) -> Array:
+        """Rows of a signal (k, N) that is given at all samples, shape (k, M)."""
+        part = np.ascontiguousarray(signal[:, self.sample_slice])
+        return self._low_pass.decimating_filter().filter_rows(part, len(self.samples))
+
+    def filter_smooth_function(self, function: Callable[..., Array], *signals: Array) -> Array:
+        """Rows of a function (k, n) of signals (n, dof) that is as smooth as the motion."""
+        values = function(*map(self.decimate, signals))
+        return self._low_pass.decimating_filter(self.smooth_spacing).filter_rows(
+            np.ascontiguousarray(values), len(self.samples)
+        )
+
+    def decimate(self, signal: Array) -> Array:
+        """The samples of a signal (N, dof) at which smooth functions are computed."""
+        first = self._low_pass.half_width % self.smooth_spacing
+        return signal[self.sample_slice][first :: self.smooth_spacing]
+
+
+@dataclass(frozen=True, eq=False)
+class FilterPair:
+    """The same low-pass for signals at all samples and at each `largest_decimation`-th one.
+
+    Torques of bodies are as smooth as the motion, so few samples determine their filtered values;
+    friction jumps, and measured torques are noisy.
+    """
+
+    window: GaussianLowPass
+    every: int
+
+    @cached_property
+    def full(self) -> DecimatingFilter:
+        """Of all samples."""
+        return self.window.decimating_filter()
+
+    @cached_property
+    def thin(self) -> DecimatingFilter:
+        """Of each `every`-th sample."""
+        return self.window.decimating_filter(self.every)
+
+
+class RowFormer:
+    """Forms the equations of runs at the rows that are kept.
+
+    `columns`: ``base.independent``; `cutoff`: where the window's gain is 1/2 [Hz]; `free`: whether
+    runs have projectors, with which every equation has all columns.
+    """
+
+    def __init__(
+        self, robot: Robot, columns: Sequence[int], cutoff: float, free: bool = False
+    ) -> None:
+        self.plan = RegressorPlan.from_robot(robot, columns)
+        self.support = (self.plan.columns,) * robot.dof if free else self.plan.nonzero_columns
+        self.cutoff = cutoff
+        self._carried = coordinate_map(robot) if robot.dof != robot.axes else None
+        self._slow = friction_speeds(robot, self._carried)
+        smooth = [np.array(s, dtype=np.intp) for s in self.plan.smooth_columns]
+        rest = zip(smooth, self.plan.nonzero_columns, strict=True)
+        self._parts = [(s, np.setdiff1d(np.arange(len(own) + 2), s)) for s, own in rest]
+
+    @property
+    def supports(self) -> list[list[int]]:
+        """Places of every coordinate's columns among all."""
+        place = {c: k for k, c in enumerate(self.plan.columns)}
+        return [[place[c] for c in own] for own in self.support]
+
+    @cached_property
+    def _key(self) -> tuple[str, float]:
+        return fingerprint_of(self.plan.robot, self.plan.columns), self.cutoff
+
+    def rows_of(self, run: Run) -> RunRows | None:
+        """The equations of one run, which stay with it; None where the window is longer."""
+
+        def form_whole() -> RunRows | None:
+            groups = [*self.form(run)]
+            return RunRows.concat(groups) if groups else None
+
+        return compute_once(run.derived, self._key, form_whole)
+
+    def form(self, run: Run) -> Iterator[RunRows]:
+        """The equations of one run of unfiltered torques; none when the window is longer."""
+        window = GaussianLowPass(self.cutoff, run.rate)
+        if window.half_width > len(run):
+            return
+        every = window.largest_decimation(run.band) if run.free is None else 1
+        filters = FilterPair(window, every)
+        signals = [as_samples_last(x) for x in (run.q, run.dq, run.ddq, run.tau)]
+        for samples in window.row_groups(len(run), every * CHUNK, run.anchor, run.own):
+            part = slice(
+                int(samples[0]) - window.half_width, int(samples[-1]) + window.half_width + 1
+            )
+            motion = [x[:, part] for x in signals]
+            free = None if run.free is None else run.free[part]
+            yield self._rows_at(filters, run, samples, samples - part.start, motion, free)
+
+    def squared_norms(self, run: Run) -> Array:
+        """Sum of squares of the predicted quantities at the kept rows, shape (dof,)."""
+        window = GaussianLowPass(self.cutoff, run.rate)
+        centres = window.kept_rows(len(run), run.anchor, run.own)
+        if run.applied is None or not len(centres):
+            return np.zeros(self.plan.robot.dof)
+        applied = (
+            run.applied if run.free is None else np.einsum("nij,nj->ni", run.free, run.applied)
+        )
+        first = int(centres[0]) - window.half_width
+        rows = window.decimating_filter().filter_rows(
+            as_samples_last(applied[first:]), len(centres)
+        )
+        return np.asarray(np.sum(rows**2, axis=1))
+
+    def _rows_at(
+        self,
+        filters: FilterPair,
+        run: Run,
+        samples: Places,
+        own: Places,
+        signals: list[Array],
+        free: Array | None,
+    ) -> RunRows:
+        """Rows at `own` of these signals, which are `samples` of the run."""
+        q, dq, ddq, tau = signals
+        joints = dq if self._carried is None else self._carried.motion(q, dq, ddq)[1]
+        blocks = [np.empty((len(s) + 2, q.shape[1])) for s in self.plan.nonzero_columns]
+        for j, block in enumerate(blocks):
+            block[-2] = tau[j]
+            block[-1] = slowness(self._slow[j], joints)
+        if free is None:
+            parts = [*self._filter_rows(filters, own, (q, dq, ddq), blocks)]
+        else:
+            self.plan.fill(q, dq, ddq, blocks)
+            mixed = self._project_equations(blocks, free)
+            parts = [(filters.full.filter_rows(x, len(own)), x[:, own]) for x in mixed]
+        slope = filters.window.derivative_filter.filter_rows(tau, len(own))
+        slow = np.array([through[-1] for through, _ in parts])
+        filtered, raw = [f[:-1] for f, _ in parts], [r[:-1] for _, r in parts]
+        return RunRows(run, samples, filtered, raw, slope, slow, filters.window)
+
+    def _filter_rows(
+        self,
+        filters: FilterPair,
+        own: Places,
+        motion: tuple[Array, Array, Array],
+        blocks: list[Array],
+    ) -> Iterator[tuple[Array, Array]]:
+        """Per coordinate filtered and raw rows; the smooth ones from some of the samples."""
+        start = int(own[0]) % filters.every
+        q, dq, ddq = (np.ascontiguousarray(x[:, start :: filters.every]) for x in motion)
+        bodies = [np.zeros((len(s), q.shape[1])) for s in self.plan.nonzero_columns]
+        self.plan.fill_bodies(q, dq, ddq, bodies)
+        self.plan.fill_drives(*motion, blocks)
+        for body, block, (smooth, projection) in zip(bodies, blocks, self._parts, strict=True):
+            through, raw = np.empty((2, len(block), len(own)))
+            through[smooth] = filters.thin.filter_rows(body, len(own))[smooth]
+            raw[smooth] = body[:, (own - start) // filters.every][smooth]
+            through[projection] = filters.full.filter_rows(block[projection], len(own))
+            raw[projection] = block[np.ix_(projection, own)]
+            yield through, raw
+
+    def _project_equations(self, blocks: list[Array], free: Array) -> list[Array]:
+        """The equations multiplied with projectors (N, dof, dof); each has all columns then."""
+        place = {c: k for k, c in enumerate(self.plan.columns)}
+        wide = np.zeros((len(blocks), len(place) + 2, free.shape[0]))
+        for row, (block, support) in enumerate(zip(blocks, self.plan.nonzero_columns, strict=True)):
+            wide[row, [place[c] for c in support]] = block[:-2]
+            wide[row, -2:] = block[-2:]
+        mixed = free @ wide[:, :-1].transpose(2, 0, 1)
+        wide[:, :-1] = mixed.transpose(1, 2, 0)
+        return list(wide)
+
+
+def slowness(drives: Sequence[Array], dq: Array) -> Array:
+    """exp(-(v / SLOW)^2) of the slowest of these drives, shape (N,)."""
+    speeds = [np.abs(c @ dq) for c in drives]
+    if not speeds:
+        return np.zeros(dq.shape[1])
+    return np.asarray(np.exp(-((np.min(speeds, axis=0) / SLOW) ** 2)))
+
+
+def friction_speeds(robot: Robot, whole: CoordinateMap | None = None) -> list[list[Array]]:
+    """Per coordinate, combinations of joint velocities with Coulomb friction that it moves."""
+    rubbing = [robot.coupling(k) for k, d in enumerate(robot.drives) if "fc" in d.symbols]
+    moved = [(j,) for j in range(robot.dof)] if whole is None else whole.rows
+    return [[c for c in rubbing if c[list(joints)].any()] for joints in moved]
+
+
+class Rows:
+    """All rows of a log for one robot: joint by joint those of all runs, one after the other.
+
+    `robot`: with the joint terms that are fitted; `columns`: independent columns of its base
+    parameters; `cutoff`: of the low-pass [Hz]; `joints`: joints whose torques were measured.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        columns: Sequence[int],
+        cutoff: float,
+        runs: Sequence[Run],
+        joints: Sequence[int],
+    ) -> None:
+        self.robot, self.base_columns, self.cutoff = robot, tuple(columns), cutoff
+        self.joints = tuple(joints)
+        former = RowFormer(robot, columns, cutoff)
+        self.supports = former.supports
+        self._set_parts([rows for run in runs if (rows := former.rows_of(run)) is not None])
+
+    def _set_parts(self, parts: Sequence[RunRows]) -> None:
+        """Rows of these runs; what was computed of others goes."""
+        self.parts = [*parts]
+        #: What was computed of the rows, by whom and of what.
+        self.derived: dict[Any, Array] = {}
+        self.torque = self.stack([p.torque for p in parts])
+        self.slope = self.stack([p.slope for p in parts])
+        self.slowness = self.stack([p.slowness for p in parts])
+
+    def of_runs(self, runs: Sequence[Run]) -> Rows:
+        """The rows of runs with the same motion and other torques."""
+        out = copy(self)
+        by_place = {(r.label, r.anchor, len(r)): r for r in runs}
+        places = [(p.run.label, p.run.anchor, len(p.run)) for p in self.parts]
+        out._set_parts([p.of_run(by_place[k]) for p, k in zip(self.parts, places, strict=True)])
+        return out
+
+    def __len__(self) -> int:
+        return len(self.torque)
+
+    def stack(self, parts: Sequence[Array]) -> Array:
+        """Rows of arrays (..., dof, M) per run, shape (rows, ...)."""
+        every = np.concatenate([p[..., list(self.joints), :] for p in parts], axis=-1)
+        return np.moveaxis(every.reshape(*every.shape[:-2], -1), -1, 0)
+
+    @cached_property
+    def t(self) -> Array:
+        """Time of every row, shape (rows,) [s]."""
+        return np.tile(np.concatenate([p.t for p in self.parts]), len(self.joints))
+
+    @cached_property
+    def joint(self) -> Places:
+        """Joint of every row, shape (rows,)."""
+        return np.repeat(self.joints, len(self) // len(self.joints))
+
+    @cached_property
+    def run(self) -> Places:
+        """Place of every row's run in `parts`, shape (rows,)."""
+        number = np.repeat(np.arange(len(self.parts)), [len(p.samples) for p in self.parts])
+        return np.tile(number, len(self.joints))
+
+    @cached_property
+    def fold(self) -> Places:
+        """Fold of every row, shape (rows,)."""
+        return seconds_of_folds(self.t) % FOLDS
+
+    @cached_property
+    def block(self) -> Places:
+        """Number of every row's second of its run, shape (rows,)."""
+        pairs = np.stack([self.run, seconds_of_folds(self.t)])
+        return np.unique(pairs, axis=1, return_inverse=True)[1].ravel()
+
+    @cached_property
+    def regressor(self) -> Array:
+        """All columns, shape (rows, nb)."""
+        out = np.zeros((len(self), len(self.base_columns)))
+        # A view: rows of joint k follow those of joint k - 1.
+        by_joint = out.reshape(len(self.joints), -1, out.shape[1])
+        for k, j in enumerate(self.joints):
+            columns = np.concatenate([p.filtered[j][:-1] for p in self.parts], axis=1)
+            by_joint[k][:, self.supports[j]] = columns.T
+        return out
+
+    @cached_property
+    def squared_slowness(self) -> Array:
+        """Mean squared slowness of every row's class, as the noise knows it, shape (rows,)."""
+        level = np.searchsorted(EDGES, self.slowness)
+        out = np.empty(len(self))
+        for j in self.joints:
+            for c in range(len(EDGES) + 1):
+                own = (self.joint == j) & (level == c)
+                if own.any():
+                    out[own] = np.mean(self.slowness[own] ** 2)
+        return out
+
+    def with_filtered_torques(self, torque: Array) -> Iterator[RunRows]:
+        """Rows of every run with other filtered torques, shape (rows,); raw ones change alike."""
+        by_joint = torque.reshape(len(self.joints), -1)
+        ends = np.cumsum([len(p.samples) for p in self.parts])
+        for part, mine in zip(self.parts, np.split(by_joint, ends[:-1], axis=1), strict=True):
+            before, filtered = part.torque, part.torque
+            filtered[list(self.joints)] = mine
+            raw = np.array([x[-1] for x in part.raw]) + filtered - before
+            yield part.with_torques(filtered, raw)
