@@ -314,7 +314,7 @@ URDF = """<robot name="r"><link name="base"/><link name="a">
 def test_shapes_that_a_urdf_gives(collision, kind):
     text = URDF.format(more=f"<collision>{collision}</collision>")
     description = read_description(parse_xml(text.encode()))
-    (found,) = description.link("a").collisions()
+    (found,) = description.link("a").primitives("collision")
     assert (found and found.kind) == kind
     if kind == "sphere":
         assert found.position.tolist() == [1, 2, 3]

@@ -270,6 +270,97 @@ def test_a_log_is_fitted_with_an_sdf_file(tmp_path):
     assert feasid.check(tmp_path / "fitted.sdf").feasible
 
 
+def drawn(shape, place):
+    own = f"<origin {place}/><geometry><{shape}/></geometry>"
+    colour = '<material name="red"><color rgba="1 0 0 0.5"/></material>'
+    return f"<visual>{own}{colour}</visual><collision>{own}{colour}</collision>"
+
+
+SHAPES = {
+    "base": drawn('sphere radius="0.2"', 'xyz="0 {x} 0"'),
+    "plate": drawn('box size="0.1 0.2 0.3"', 'rpy="{x} 0.2 0"'),
+    "wheel": '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/>'
+    "</inertial>" + drawn('cylinder radius="0.1" length="0.3"', 'xyz="{x} 0 0.1" rpy="0 1.5 {x}"'),
+}
+DRAWN = ARM.replace('<link name="wheel"/>', '<link name="wheel"></link>')
+for name, inside in SHAPES.items():
+    DRAWN = DRAWN.replace(f'<link name="{name}">', f'<link name="{name}">{inside}')
+GEOMS = """<mujoco><compiler angle="radian"/><worldbody>
+<body name="base" pos="0 0 1"><geom size="0.2"/>
+<body name="upper" pos="0 0 {x}"><joint name="j"/>
+<geom type="capsule" size="0.1 0.2" euler="{x} 1 0"/>
+<body name="plate" pos="0.1 0 0" euler="0 0 {x}">
+<geom type="ellipsoid" size="0.1 0.2 0.3" pos="0 {x} 0"/>
+<geom type="cylinder" size="0.1 0.3" contype="0" conaffinity="0"/>
+</body></body></body></worldbody></mujoco>"""
+SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
+
+
+def shapes_by_mujoco(text):
+    """Kind, size, place and axes of every geom in the world; places of bodies."""
+    mujoco = pytest.importorskip("mujoco")
+    compiler = '<mujoco><compiler discardvisual="false" fusestatic="false"/></mujoco></robot>'
+    model = mujoco.MjModel.from_xml_string(text.replace("</robot>", compiler))
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    kinds = [mujoco.mjtGeom(t).name[7:].lower() for t in model.geom_type]
+    shapes = {
+        (kind, *np.round([*size[: SIZES[kind]], *place, *turn], 9) + 0.0)
+        for kind, size, place, turn in zip(
+            kinds, model.geom_size, data.geom_xpos, data.geom_xmat, strict=True
+        )
+    }
+    return shapes, {model.body(i).name: data.xpos[i] for i in range(1, model.nbody)}
+
+
+def shapes_of_sdf(root):
+    """The same of an SDF file, composed here alone; half lengths as MuJoCo has them."""
+    from scipy.spatial.transform import Rotation
+
+    places, shapes = {"__model__": (np.eye(3), np.zeros(3))}, set()
+
+    def compose(base, pose):
+        six = np.array(pose.text.split(), float)
+        return base[0] @ Rotation.from_euler("xyz", six[3:]).as_matrix(), base[0] @ six[:3] + base[
+            1
+        ]
+
+    for element in root.find("model"):
+        pose = element.find("pose")
+        if element.tag != "joint":
+            base = element.get("attached_to") or pose.get("relative_to")
+            places[element.get("name")] = compose(places[base], pose)
+        for drawing in [*element.iter("visual"), *element.iter("collision")]:
+            turn, place = compose(places[element.get("name")], drawing.find("pose"))
+            (shape,) = drawing.find("geometry")
+            size = np.array(" ".join(x.text for x in shape).split(), float)
+            size[1 if shape.tag in ("capsule", "cylinder") else 0 :] /= (
+                1 if shape.tag in ("sphere", "ellipsoid") else 2
+            )
+            shapes.add((shape.tag, *np.round([*size, *place, *turn.ravel()], 9) + 0.0))
+    return shapes, {name: place for name, (_, place) in places.items()}
+
+
+@pytest.mark.parametrize("seed", [5, *np.random.default_rng().integers(1000, 10**6, 2).tolist()])
+@pytest.mark.parametrize("text", [DRAWN, GEOMS], ids=["urdf", "mjcf"])
+def test_shapes_and_fixed_links_of_another_format_stay_where_they_are(text, seed, tmp_path):
+    text = text.replace("{x}", str(np.random.default_rng(seed).uniform(0.1, 1)))
+    source, path = tmp_path / "arm.xml", tmp_path / "arm.sdf"
+    source.write_text(text)
+    written = feasid.write(load_robot(source), path)
+    root = ET.parse(path).getroot()
+    (theirs, bodies), (ours, places) = shapes_by_mujoco(text), shapes_of_sdf(root)
+    assert ours == theirs
+    for name, place in bodies.items():
+        np.testing.assert_allclose(places[name], place, atol=1e-12)
+    assert written.left_out == ""
+    assert {c.text for c in root.iter("diffuse")} == (
+        {"1.0 0.0 0.0 0.5"} if text[1] == "?" else set()
+    )
+    assert not [*root.iterfind(".//collision/material")]  # Drake rejects these
+    assert "SDF's defaults" not in str(load_robot(path).source.notes)
+
+
 HINGE = sdf(joint("j", "revolute", "world", "l", axis("0 1 0")), '<link name="l">%s</link>%s')
 TOOL = (
     '<link name="tool"><pose relative_to="l">0.3 0 0 0 0 0</pose></link>'

@@ -254,6 +254,30 @@ def test_a_moving_link_without_mass_is_refused_where_programs_would_give_it_one(
     assert not list(tmp_path.iterdir())
 
 
+FREE = """<mujoco><worldbody><body name="base" pos="0.1 0.2 1" quat="0.6 0 0.8 0"><freejoint/>
+<geom size="0.2" mass="6"/><body name="leg" pos="0 0 0.3"><joint name="hip" axis="0 1 0"/>
+<geom type="box" size="0.1 0.2 0.3" pos="0.1 0 0" mass="1.5"/></body></body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize("suffix", ["usda", "sdf"])
+@pytest.mark.parametrize("source", ["g1", "free"])
+def test_a_robot_that_floats_is_written_and_floats(tmp_path, suffix, source):
+    robot = feasid.load_robot(FREE if source == "free" else urdf("g1"), floating=source != "free")
+    robot = robot.without_joint_terms()
+    feasid.write(robot, tmp_path / f"robot.{suffix}")
+    options = {"floating": True} if suffix == "sdf" else {}
+    again = feasid.load_robot(tmp_path / f"robot.{suffix}", **options)
+    bodies = {body.name: body for body in again.bodies}
+    assert bodies.keys() == {body.name for body in robot.bodies}
+    for body in robot.bodies:
+        other = bodies[body.name]
+        assert other.floats == body.floats
+        scale = SIZE * np.abs(body.inertial).max()
+        np.testing.assert_allclose(other.inertial, body.inertial, atol=scale)
+        np.testing.assert_allclose(other.position, body.position, atol=SIZE)
+        np.testing.assert_allclose(other.rotation, body.rotation, atol=SIZE)
+
+
 def test_every_fixed_link_of_a_written_file_states_its_mass(tmp_path):
     """PhysX would give a link without one 1 kg, or the mass of its shapes."""
     path, out = tmp_path / "robot.usda", tmp_path / "fitted.usda"

@@ -27,7 +27,7 @@ from feasid.core.exact.numbers import Number
 from feasid.core.exact.poses import PrecisePose, is_possible_inertia
 from feasid.robot import inertia
 from feasid.robot.bodies import Limits
-from feasid.robot.formats.shapes import Mesh, Shape
+from feasid.robot.formats.shapes import Drawing, Shape
 from feasid.robot.formats.terms import NO_TERMS, JointTerms, LeftOut, UnmodelledEffect
 from feasid.robot.formats.xml import Element, ReadLimits, XmlText, shortest_decimal
 from feasid.robot.rotations import from_rpy
@@ -162,13 +162,8 @@ class Link:
     #: Six numbers xx xy xz yy yz zz about the centre of mass [kg m^2].
     moments: tuple[Fraction, ...] | None = None
     place: ExactPose | None = None  #: Centre of mass and axes of `moments`, in the link's frame.
-    #: Shapes in the link's frame that collide and that are drawn; None stands for one that is no
-    #: known primitive, such as a mesh.
-    collisions: Callable[[], Sequence[Shape | None]] = field(default=tuple, repr=False)
-    #: See `collisions`.
-    visuals: Callable[[], Sequence[Shape | None]] = field(default=tuple, repr=False)
-    #: Meshes that collide, by name, in the link's frame; empty where a format does not tell.
-    meshes: Callable[[], Sequence[Mesh]] = field(default=tuple, repr=False)
+    #: Shapes that collide and that are drawn; empty where a format does not tell.
+    drawings: Callable[[], Sequence[Drawing]] = field(default=tuple, repr=False)
     has_geometry: bool = False  #: Whether the link has any shape, known or not.
     #: The link's inertia is that of all that is drawn, not only of what collides.
     solid_visuals: bool = False
@@ -183,10 +178,15 @@ class Link:
         """Column of the link's inertia, or of the link, from 1."""
         return self.locate()[1]
 
+    def primitives(self, tag: str) -> list[Shape | None]:
+        """Shapes with this tag; None stands for one that is no known primitive, such as a mesh."""
+        shapes = (d.shape for d in self.drawings() if d.tag == tag)
+        return [shape if isinstance(shape, Shape) else None for shape in shapes]
+
     @cached_property
     def shapes(self) -> tuple[Shape, ...] | None:
         """Shapes with which the inertia is compared; None unless there are some, all known."""
-        shapes = self.visuals() if self.solid_visuals else self.collisions()
+        shapes = self.primitives("visual" if self.solid_visuals else "collision")
         known = tuple(shape for shape in shapes if shape is not None)
         return known if known and len(known) == len(shapes) else None
 
@@ -349,6 +349,8 @@ class Extras:
     extensions: tuple[str, ...] = ()
     #: Position servos of joints, in formats that have a place for them.
     servos: Mapping[str, JointServo] = field(default_factory=dict)
+    #: Shapes of links, in formats whose new files have them.
+    drawings: Mapping[str, Sequence[Drawing]] = field(default_factory=dict)
 
 
 NO_EXTRAS = Extras()

@@ -128,12 +128,17 @@ def collision_shapes(robot: Robot) -> dict[str, list[Shape | None]]:
 
     Links without geometry are left out; for a robot that no file describes, the result is empty.
     """
-    return {link.name: found for link in _links(robot) if (found := [*link.collisions()])}
+    return {link.name: found for link in _links(robot) if (found := link.primitives("collision"))}
 
 
 def collision_meshes(robot: Robot) -> dict[str, list[Mesh]]:
     """Collision meshes per link, if the format of the robot's file gives them."""
-    return {link.name: found for link in _links(robot) if (found := [*link.meshes()])}
+    collisions = {
+        link.name: [d.shape for d in link.drawings() if d.tag == "collision"]
+        for link in _links(robot)
+    }
+    meshes = {name: [s for s in x if isinstance(s, Mesh)] for name, x in collisions.items()}
+    return {name: found for name, found in meshes.items() if found}
 
 
 def shape_boxes_by_body(robot: Robot) -> dict[int, tuple[Array, Array, float]]:
@@ -143,7 +148,8 @@ def shape_boxes_by_body(robot: Robot) -> dict[int, tuple[Array, Array, float]]:
     has a mesh or no shape.
     """
     shapes_by_link = {
-        link.name: [*link.collisions()] or [*link.visuals()] for link in _links(robot)
+        link.name: link.primitives("collision") or link.primitives("visual")
+        for link in _links(robot)
     }
     out = {}
     for i, body in enumerate(robot.bodies):

@@ -305,9 +305,11 @@ def generate_file(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> byt
             )
     data = form.generate(robot, joint_terms_to_write(robot, form.holds), extras)
     again = form.read(parse_xml(data), LIMITS)
-    bodies_by_joint = {b.joint: b for b in build_robot(again, Source("", form.name, data)).bodies}
+    floating = not again.world and any(body.floats for body in robot.bodies)
+    bodies = build_robot(again, Source("", form.name, data), floating or None).bodies
+    bodies_by_joint = {b.name if b.floats else b.joint: b for b in bodies}
     for body in robot.bodies:
-        written_body = bodies_by_joint.get(body.joint)
+        written_body = bodies_by_joint.get(body.name if body.floats else body.joint)
         if written_body is None:
             raise verification_error(f"body {body.name!r} is not read back")
         for name in ("rotation", "position", "motion", "inertial"):

@@ -44,6 +44,19 @@ class Shape:
     rotation: Array
     position: Array
 
+    @property
+    def size(self) -> Array:
+        """The numbers of which `primitive_shape` makes it."""
+        radius, length = self.half[0], 2 * self.half[2]
+        sizes = {
+            "box": 2 * self.half,
+            "sphere": self.half[:1],
+            "ellipsoid": self.half,
+            "cylinder": np.array([radius, length]),
+            "capsule": np.array([radius, length - 2 * radius]),
+        }
+        return sizes[self.kind]
+
     def half_extents(self) -> Array:
         """Half extents of the bounding box along the link's axes, shape (3,)."""
         if self.kind == "sphere":
@@ -70,6 +83,15 @@ class Shape:
         half = reach if self.kind in ("box", "cylinder") else reach - radius
         along = half * self.rotation[:, longest]
         return self.position - along, self.position + along, radius
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """One shape of a link: what is drawn of it, or what collides."""
+
+    tag: str  #: "visual" or "collision".
+    shape: Shape | Mesh | None  #: In the link's frame; None for one that is not known.
+    colour: tuple[float, ...] = ()  #: Red, green, blue and opacity, if the file says them.
 
 
 NUMBERS_OF_SIZE = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}

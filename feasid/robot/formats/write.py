@@ -14,7 +14,7 @@ from feasid.core.arguments import checked
 from feasid.core.errors import InputError, OutputError, did_you_mean
 from feasid.core.files import check_writable, write_together
 from feasid.robot.description import GRAVITY, Robot, Source
-from feasid.robot.formats.description import NO_EXTRAS, Extras, Format
+from feasid.robot.formats.description import NO_EXTRAS, Description, Extras, Format
 from feasid.robot.formats.registry import format_of_path, read_description, reread_description
 from feasid.robot.formats.rewrite import generate_file, patch_source
 from feasid.robot.formats.sidecar import (
@@ -103,6 +103,9 @@ def write(
             f"feature {coded[0]} is code, which cannot be saved in a file: write a model fitted "
             "without it"
         )
+    own = None if _own_source(described, form) else reread_description(described)
+    if own is not None:
+        extras = replace(extras, drawings={link.name: link.drawings() for link in own.links})
     content = file_bytes(robot, form, extras)
     if form.encode is not None:
         content = form.encode(content, target.suffix.lower())
@@ -117,19 +120,17 @@ def write(
     write_together(files, overwrite=overwrite)
     for stale in {beside, loop_table_path(target)} - {*files}:
         stale.unlink(missing_ok=True)
-    parts = () if _own_source(robot, form) else _parts_left_out(described, content)
+    parts = () if own is None else _parts_left_out(own, content)
     sidecar = str(beside) if beside_is_needed else None
     return Written(str(target), form.name, sidecar, lost_terms, count_by_kind(parts))
 
 
-def _parts_left_out(robot: Robot, content: bytes) -> Iterator[LeftOut]:
-    """Parts of the robot's own file that new content does not have; nothing without a file."""
-    own, new = reread_description(robot), read_description(parse_xml(content))
-    if own is None:
-        return
+def _parts_left_out(own: Description, content: bytes) -> Iterator[LeftOut]:
+    """Parts of the robot's own file that new content does not have."""
+    new = read_description(parse_xml(content))
     for kind in ("visual", "collision"):
         shapes, written = (
-            [link.name for link in d.links for _ in getattr(link, f"{kind}s")()] for d in (own, new)
+            [link.name for link in d.links for _ in link.primitives(kind)] for d in (own, new)
         )
         if len(written) < len(shapes):
             yield from (LeftOut(kind, name) for name in shapes)

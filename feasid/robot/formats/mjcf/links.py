@@ -20,7 +20,7 @@ from feasid.robot.formats.mjcf.geometry import (
     rotation_from_attribute,
 )
 from feasid.robot.formats.mjcf.model import Geom, Mjcf, MjcfBody
-from feasid.robot.formats.shapes import NUMBERS_OF_SIZE, Shape, primitive_shape
+from feasid.robot.formats.shapes import NUMBERS_OF_SIZE, Drawing, Shape, primitive_shape
 from feasid.robot.inertia import from_mass_com_inertia
 
 
@@ -38,8 +38,7 @@ def link_of_body(mjcf: Mjcf, body: MjcfBody) -> Link:
         body.parent,
         body.home,
         tuple(body.joints),
-        collisions=partial(_collision_shapes, mjcf, body),
-        visuals=lambda: [_geom_shape(mjcf, body, geom) for geom in body.geoms],
+        drawings=partial(_geom_drawings, mjcf, body),
         has_geometry=bool(body.geoms),
         solid_visuals=True,
     )
@@ -145,19 +144,16 @@ def _fail(mjcf: Mjcf, body: MjcfBody, geom: Geom, message: str) -> NoReturn:
 # -- shapes ---------------------------------------------------------------------------------------
 
 
-def _geom_shape(mjcf: Mjcf, body: MjcfBody, geom: Geom) -> Shape | None:
-    """A geom's shape in its body's frame; None for an unknown shape."""
-    try:
-        primitive = _geom_primitive(mjcf, body, geom)
-    except DescriptionError:
-        return None
-    return None if primitive is None else primitive[1]
-
-
-def _collision_shapes(mjcf: Mjcf, body: MjcfBody) -> list[Shape | None]:
-    """A body's geoms that collide, None for each unknown shape."""
-    return [
-        _geom_shape(mjcf, body, geom)
-        for geom in body.geoms
-        if not (geom.attributes.get("contype") == "0" and geom.attributes.get("conaffinity") == "0")
-    ]
+def _geom_drawings(mjcf: Mjcf, body: MjcfBody) -> list[Drawing]:
+    """A body's geoms in its frame: all are drawn, and most collide."""
+    out = []
+    for geom in body.geoms:
+        try:
+            primitive = _geom_primitive(mjcf, body, geom)
+        except DescriptionError:
+            primitive = None
+        shape = None if primitive is None else primitive[1]
+        out.append(Drawing("visual", shape))
+        if not geom.attributes.get("contype") == geom.attributes.get("conaffinity") == "0":
+            out.append(Drawing("collision", shape))
+    return out

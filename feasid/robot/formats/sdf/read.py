@@ -33,7 +33,7 @@ from feasid.robot.formats.description import (
     depth_first,
     pose_of_decimals,
 )
-from feasid.robot.formats.shapes import NUMBERS_OF_SIZE, Shape, primitive_shape
+from feasid.robot.formats.shapes import NUMBERS_OF_SIZE, Drawing, Mesh, Shape, primitive_shape
 from feasid.robot.formats.terms import JointTerms, LeftOut, UnmodelledEffect
 from feasid.robot.formats.xml import LIMITS, Element, ReadLimits, XmlText
 from feasid.robot.rotations import from_rpy
@@ -54,7 +54,7 @@ MODEL_FRAME_AXES, EXPRESSED_AXES = (1, 5), (1, 7)
 """Versions before which axes are in the model's frame; from which ``expressed_in`` says so."""
 
 SIZES = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length"),
-         "capsule": ("radius", "length"), "ellipsoid": ("radii",)}  # fmt: skip
+         "capsule": ("radius", "length"), "ellipsoid": ("radii",), "mesh": ("scale",)}  # fmt: skip
 """Elements of a shape's size."""
 
 KNOWN = {
@@ -133,6 +133,11 @@ class _SdfReader:
         if len(roots) > (0 if to_world and not static else 1):
             hanging = ", ".join(map(repr, roots[:6]))
             self.text.fail(f"no joint carries links {hanging}: they would float apart", model)
+        self.moving = {name for name in roots if not static}
+        for name in order:  # parents first
+            parent, joint = above.get(name, (WORLD, ""))
+            if parent in self.moving or (joint and self.kinds[joint]):
+                self.moving.add(name)
         read = {n: self.link(n, e, above.get(n), joints) for n, e in links.items()}
         notes = self.notes
         if not (static or to_world):
@@ -376,7 +381,7 @@ class _SdfReader:
             for k, holder in holders.items()
             if DEFAULTS[k] != "0" and (holder is None or holder.find(k) is None)
         ]
-        if absent:
+        if absent and name in self.moving:
             self.notes.append(
                 f"{self.text.path}:{stated.line}: link {name!r} states no {', '.join(absent)}: "
                 "SDF's defaults, 1 kg and 1 kg m^2, count as in Gazebo and Drake; state its own"
@@ -398,8 +403,7 @@ class _SdfReader:
             mass,
             tuple(moments),
             place,
-            collisions=partial(self.shapes, element, "collision"),
-            visuals=partial(self.shapes, element, "visual"),
+            drawings=partial(self.drawings, element),
             has_geometry=any(c.tag in ("visual", "collision") for c in element.children),
         )
 
@@ -504,11 +508,16 @@ class _SdfReader:
                     owner = element.attributes.get("name", "")
                     yield LeftOut(f"<{child.tag}>", child.attributes.get("name", owner))
 
-    def shapes(self, link: Element, tag: str) -> list[Shape | None]:
-        """A link's shapes under this tag, None for an unknown shape."""
-        return [self.shape(element) for element in link.all(tag)]
+    def drawings(self, link: Element) -> list[Drawing]:
+        """A link's visuals and collisions."""
+        return [
+            Drawing(element.tag, self.shape(element))
+            for element in link.children
+            if element.tag in ("visual", "collision")
+        ]
 
-    def shape(self, element: Element) -> Shape | None:
+    def shape(self, element: Element) -> Shape | Mesh | None:
+        """A shape in its link's frame, None for an unknown one."""
         geometry = element.find("geometry")
         solid = geometry.children[0] if geometry is not None and geometry.children else None
         if solid is None or solid.tag not in SIZES:
@@ -521,7 +530,13 @@ class _SdfReader:
                     for x in self.text.content(part).split()]  # fmt: skip
         except ValueError:
             return None
-        if base or len(size) != NUMBERS_OF_SIZE[solid.tag]:
+        if base:
             return None
         placed = pose_of_decimals(pose)
+        if solid.tag == "mesh":
+            uri, scale = self.child_text(solid, "uri", owner), np.array(size or [1.0] * 3)
+            named = uri if scale.shape == (3,) and solid.find("submesh") is None else ""
+            return Mesh(named, np.resize(scale, 3), placed.rotation, placed.position)
+        if len(size) != NUMBERS_OF_SIZE[solid.tag]:
+            return None
         return primitive_shape(solid.tag, size, placed.rotation, placed.position)

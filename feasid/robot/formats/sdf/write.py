@@ -7,12 +7,13 @@ read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from feasid.core.errors import UnsupportedJointError
+from feasid.core.arrays import Array
 from feasid.core.exact.numbers import Number
-from feasid.robot.bodies import Body
+from feasid.robot.bodies import Body, Member, lumped_parameters, place_member
 from feasid.robot.couplings import Coupling
 from feasid.robot.description import Robot
 from feasid.robot.formats.description import (
@@ -24,14 +25,17 @@ from feasid.robot.formats.description import (
     NewInertial,
 )
 from feasid.robot.formats.rewrite import (
+    exact_inertial,
     inertial_in_body_axes,
     joint_kind_axis_position,
     mimicked_joint,
     to_rpy,
 )
-from feasid.robot.formats.sdf.read import DEFAULTS
+from feasid.robot.formats.sdf.read import DEFAULTS, MODEL, SIZES, WORLD
+from feasid.robot.formats.shapes import Drawing, Shape
 from feasid.robot.formats.terms import NO_TERMS, JointTerms
 from feasid.robot.formats.xml import Element, Patch, markup
+from feasid.robot.rotations import compose
 
 DYNAMICS = {
     "damping": "viscous",
@@ -150,18 +154,24 @@ def _inertial_lines(new: NewInertial) -> list[str]:
 
 
 def with_distinct_names(robot: Robot) -> Robot:
-    """The robot with other names for bodies that are called like a joint, which SDF forbids."""
-    names = {*robot.joints, *(b.name for b in robot.bodies)}
+    """The robot with other names for bodies called like a joint or the world, which SDF forbids."""
+    reserved = {WORLD, *(b.joint for b in robot.bodies if not b.floats)}
+    names = {*reserved, *(b.name for b in robot.bodies)}
     new = {}
     for body in robot.bodies:
-        if body.name in robot.joints:
+        if body.name in reserved:
             name = f"{body.name}_link"
             while name in names:
                 name += "_"
             names.add(name)
             new[body.name] = name
     bodies = (
-        replace(b, name=new.get(b.name, b.name), parent=new.get(b.parent or "", b.parent))
+        replace(
+            b,
+            name=new.get(b.name, b.name),
+            parent=new.get(b.parent or "", b.parent),
+            members=b.members or (Member(b.name, inertial=b.inertial),),
+        )
         for b in robot.bodies
     )
     drives = (replace(d, name=new.get(d.name, d.name)) for d in robot.drives)
@@ -171,34 +181,94 @@ def with_distinct_names(robot: Robot) -> Robot:
 def generate_sdf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras) -> bytes:
     """The robot as SDF, with its frames, joint positions and axes.
 
-    Raises UnsupportedJointError: a joint that SDF does not have: helical, planar or floating.
+    Links that are fixed to another become frames of it, and their shapes its own, as Gazebo's
+    conversion of URDF does. The base's first link is fixed to the world.
+
+    Raises UnsupportedJointError: a joint that SDF does not have: helical or planar.
     Raises InputError: a body without parameters, or with infeasible ones; a joint that follows
     several.
     """
     follow = {c.joint: c for c in robot.couplings}
     space = DRAKE if any(t.inertia for t in terms.values()) else {}
-    parts = []
+    base = next((m for m in robot.fixed if m.name not in {WORLD, *robot.joints}), None)
+    parts: list[list[str]] = []
+    if base is not None:
+        back = base.rotation.T, -base.rotation.T @ base.position
+        members = tuple(place_member(m, *back) for m in robot.fixed)
+        delta = lumped_parameters(members)
+        new = None if delta is None else exact_inertial(delta)
+        ends = markup("parent", WORLD), markup("child", base.name)
+        parts += [
+            _link_lines(base, MODEL, new, members, robot, extras),
+            markup("joint", *ends, name=f"{WORLD}_to_{base.name}", type="fixed"),
+        ]
     for body in robot.bodies:
-        given = terms.get(body.joint, NO_TERMS)
-        parts += [_link_lines(body), _joint_lines(body, given, follow.get(body.joint))]
+        given, new = terms.get(body.joint, NO_TERMS), inertial_in_body_axes(body)
+        members = body.members or (Member(body.name),)
+        place = Member(body.name, body.rotation, body.position)
+        parent = body.parent or (base.name if base else WORLD)
+        parts += [
+            _link_lines(place, body.parent or MODEL, new, members, robot, extras),
+            _joint_lines(body, parent, given, follow.get(body.joint)),
+        ]
     model = markup("model", *parts, name=robot.name)
     lines = markup("sdf", model, version="1.11" if follow else "1.9", **space)
     return "\n".join([*lines, ""]).encode()
 
 
-def _link_lines(body: Body) -> list[str]:
-    new = inertial_in_body_axes(body)
-    base = "__model__" if body.parent is None else body.parent
-    pose = markup("pose", (*body.position, *to_rpy(body.rotation)), relative_to=base)
-    return markup("link", pose, [] if new is None else _inertial_lines(new), name=body.name)
+def _link_lines(
+    place: Member,
+    base: str,
+    new: NewInertial | None,
+    members: Sequence[Member],
+    robot: Robot,
+    extras: Extras,
+) -> list[str]:
+    """A link with the shapes of all that are fixed to it, and the frames of these."""
+    shapes: list[str] = []
+    frames: list[str] = []
+    others = {WORLD, place.name, *robot.joints, *(b.name for b in robot.bodies)}
+    for member in members:
+        for k, drawing in enumerate(extras.drawings.get(member.name, ())):
+            shapes += _drawing_lines(drawing, member, f"{member.name}_{drawing.tag}_{k}")
+        if member.name not in others:
+            pose = _pose_lines(member.rotation, member.position)
+            frames += markup("frame", pose, name=member.name, attached_to=place.name)
+    pose = _pose_lines(place.rotation, place.position, relative_to=base)
+    inertial = [] if new is None else _inertial_lines(new)
+    return [*markup("link", pose, inertial, shapes, name=place.name), *frames]
 
 
-def _joint_lines(body: Body, terms: JointTerms, follows: Coupling | None) -> list[str]:
+def _pose_lines(rotation: Array, position: Array, **attributes: str) -> list[str]:
+    return markup("pose", (*position, *to_rpy(rotation)), **attributes)
+
+
+def _drawing_lines(drawing: Drawing, member: Member, name: str) -> list[str]:
+    """A visual or collision of a link; nothing for a shape that is not known."""
+    shape = drawing.shape
+    if isinstance(shape, Shape):
+        tags = SIZES[shape.kind]
+        numbers = shape.size if len(tags) > 1 else [shape.size]
+        sizes = (markup(tag, x) for tag, x in zip(tags, numbers, strict=True))
+        geometry = markup(shape.kind, *sizes)
+    elif shape is not None and shape.name:
+        # Gazebo finds packages of ROS under the other name, and Drake under either.
+        uri = re.sub("^package://", "model://", shape.name)
+        geometry = markup("mesh", markup("uri", uri), markup("scale", shape.scale))
+    else:
+        return []
+    placed = compose(member.rotation, member.position, shape.rotation, shape.position)
+    shown = drawing.colour and drawing.tag == "visual"
+    colour = markup("material", markup("diffuse", drawing.colour)) if shown else []
+    return markup(
+        drawing.tag, _pose_lines(*placed), markup("geometry", geometry), colour, name=name
+    )
+
+
+def _joint_lines(body: Body, parent: str, terms: JointTerms, follows: Coupling | None) -> list[str]:
     kind, axis, position = joint_kind_axis_position(body, "SDF")
     if kind == "floating":
-        raise UnsupportedJointError(
-            f"joint {body.joint!r} floats, which is not written to SDF", joint=body.joint
-        )
+        return []
     bounds = {k: getattr(body.limits, k) for k in ("lower", "upper", "effort", "velocity")}
     limits = _element_lines(bounds)
     dynamics = _element_lines(
@@ -213,7 +283,7 @@ def _joint_lines(body: Body, terms: JointTerms, follows: Coupling | None) -> lis
     )
     return markup(
         "joint",
-        markup("parent", body.parent or "world"),
+        markup("parent", parent),
         markup("child", body.name),
         markup("pose", (*position, *ZEROS)) if position.any() else [],
         markup("drake:rotor_inertia", terms.inertia) if terms.inertia else [],

@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from feasid.core.arrays import Array
 from feasid.core.errors import UnsupportedJointError, did_you_mean
 from feasid.core.exact.numbers import Number, quote
 from feasid.robot.bodies import Limits
@@ -29,7 +28,7 @@ from feasid.robot.formats.description import (
     depth_first,
     pose_of_numbers,
 )
-from feasid.robot.formats.shapes import Mesh, Shape, primitive_shape
+from feasid.robot.formats.shapes import Drawing, Mesh, Shape, primitive_shape
 from feasid.robot.formats.terms import JointTerms, LeftOut
 from feasid.robot.formats.xml import LIMITS, Element, ReadLimits, XmlText
 from feasid.robot.rotations import from_rpy
@@ -224,9 +223,7 @@ class _UrdfReader:
             self.text.path,
             stated.line,
             partial(self.text.place, stated),
-            collisions=partial(_shapes, element, "collision"),
-            visuals=partial(_shapes, element, "visual"),
-            meshes=partial(_meshes, element),
+            drawings=partial(_drawings, element),
             has_geometry=any(c.tag in ("visual", "collision") for c in element.children),
         )
         if inertial is None:
@@ -437,62 +434,66 @@ SIZES = {
     "sphere": {"radius": 1},
     "cylinder": {"radius": 1, "length": 1},
     "capsule": {"radius": 1, "length": 1},
+    "mesh": {"scale": 3},
 }
 """Attributes of a shape's size, and how many numbers each has."""
 
-
-def _shapes(link: Element, tag: str) -> list[Shape | None]:
-    """A link's geometries under this tag in its frame, None for each unknown shape."""
-    return [_primitive_shape(element) for element in link.all(tag)]
+DEFAULT_SIZES = {"scale": "1 1 1"}
 
 
-def _primitive_shape(collision: Element) -> Shape | None:
-    element, place = _read_geometry(collision)
-    if element is None or place is None or element.tag not in SIZES:
+def _drawings(link: Element) -> list[Drawing]:
+    """A link's visuals and collisions."""
+    return [
+        Drawing(x.tag, _shape(x), _colour(x))
+        for x in link.children
+        if x.tag in ("visual", "collision")
+    ]
+
+
+def _shape(drawing: Element) -> Shape | Mesh | None:
+    """A geometry in its link's frame, None for an unknown one; a mesh whose place or scale cannot
+    be read has no name.
+    """
+    geometry, origin = drawing.find("geometry"), drawing.find("origin")
+    if geometry is None or len(geometry.children) != 1:
         return None
+    (element,) = geometry.children
     size: list[float] = []
     try:
-        for attribute, count in SIZES[element.tag].items():
-            numbers = _parse_floats(element, attribute, "")
-            if len(numbers) != count:
-                return None
-            size += numbers
-    except ValueError:
-        return None
-    return primitive_shape(element.tag, size, *place)
-
-
-def _read_geometry(collision: Element) -> tuple[Element | None, tuple[Array, Array] | None]:
-    """A geometry's shape, rotation and position; None if it cannot be read."""
-    geometry, origin = collision.find("geometry"), collision.find("origin")
-    one = geometry is not None and len(geometry.children) == 1
-    element = geometry.children[0] if geometry is not None and one else None
-    try:
         xyz, rpy = (
-            [0.0] * 3 if origin is None else _parse_floats(origin, name) for name in ("xyz", "rpy")
+            [0.0] * 3 if origin is None else _parse_floats(origin, name, 3, "0 0 0")
+            for name in ("xyz", "rpy")
         )
+        for attribute, count in SIZES.get(element.tag, {}).items():
+            size += _parse_floats(element, attribute, count, DEFAULT_SIZES.get(attribute, ""))
     except ValueError:
-        return element, None
-    return element, None if len(xyz) != 3 or len(rpy) != 3 else (from_rpy(rpy), np.array(xyz))
+        broken = Mesh("", np.ones(3), np.eye(3), np.zeros(3))
+        return broken if element.tag == "mesh" else None
+    place = from_rpy(rpy), np.array(xyz)
+    if element.tag == "mesh":
+        return Mesh(element.attributes.get("filename", ""), np.array(size), *place)
+    return primitive_shape(element.tag, size, *place) if size else None
 
 
-def _meshes(link: Element) -> list[Mesh]:
-    """The meshes that collide of a link; those whose place or scale cannot be read have no name."""
-    out = []
-    for element, place in map(_read_geometry, link.all("collision")):
-        if element is None or element.tag != "mesh":
-            continue
-        try:
-            scale = _parse_floats(element, "scale", "1 1 1")
-        except ValueError:
-            scale = []
-        rotation, position = place or (np.eye(3), np.zeros(3))
-        readable = place is not None and len(scale) == 3
-        name = element.attributes.get("filename", "") if readable else ""
-        out.append(Mesh(name, np.array(scale if readable else [1.0] * 3), rotation, position))
-    return out
+def _colour(drawing: Element) -> tuple[float, ...]:
+    """The colour of a visual, by its own material or the robot's of that name."""
+    root = drawing
+    while root.parent is not None:
+        root = root.parent
+    own = drawing.find("material")
+    name = "" if own is None else own.attributes.get("name", "")
+    named = [m for m in root.all("material") if m.attributes.get("name") == name]
+    for material in ([] if own is None else [own]) + named:
+        if (colour := material.find("color")) is not None:
+            try:
+                return tuple(_parse_floats(colour, "rgba", 4, ""))
+            except ValueError:
+                return ()
+    return ()
 
 
-def _parse_floats(element: Element, attribute: str, default: str = "0 0 0") -> list[float]:
-    text = element.attributes.get(attribute, default)
-    return [Number.parse(token).value for token in text.split()]
+def _parse_floats(element: Element, attribute: str, count: int, default: str) -> list[float]:
+    tokens = element.attributes.get(attribute, default).split()
+    if len(tokens) != count:
+        raise ValueError(f"{attribute} has {len(tokens)} numbers, not {count}")
+    return [Number.parse(token).value for token in tokens]
