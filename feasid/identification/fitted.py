@@ -365,7 +365,11 @@ class FittedModel:
         InputError
             Parts of the log that were not fitted do not show it.
         """
-        from feasid.identification.assessment.contact_errors import ErrorLaw, delayed_errors
+        from feasid.identification.assessment.contact_errors import (
+            ErrorLaw,
+            delayed_errors,
+            live_velocity_errors,
+        )
         from feasid.identification.assessment.rows import sample_errors
 
         if robot_floats(self.robot):
@@ -392,7 +396,8 @@ class FittedModel:
         errors = [] if self._rows is None else sample_errors(self._rows)
         # An observer's torques are as late as the log's, which were moved ahead for the fit.
         late = -float(self.log_options.get("delay") or 0.0)
-        observed = (delayed_errors(run, e, late) for run, e in errors)
+        live = ((run, e, *live_velocity_errors(self.robot, run)) for run, e in errors)
+        observed = ((*delayed_errors(run, e + f, late), p) for run, e, f, p in live)
         return ErrorLaw.from_errors(observed, gain, self.delay + late, self.robot.coordinates)
 
     @property

@@ -140,6 +140,7 @@ def process_stretch(
         return [], excluded_blocks(
             stretch.rows, "segment too short for the filter and its trimmed ends"
         )
+    part["live_dq"] = _live_velocity(values, rows, part["q"], rate)
     _differentiate(part, how, cutoff, rate)
     if cutoff is not None and how.rest:
         part["dq"][_find_rest(part["dq"], how.rest, rate)] = 0.0
@@ -160,6 +161,14 @@ def process_stretch(
         band = usual if _is_smooth(part, usual, rate) else None
     runs = _split_kept_rows(part, Stretch(stretch.label, rows, rate), times, keep, how.decimate)
     return [replace(run, band=band) for run in runs], left_out
+
+
+def _live_velocity(values: Mapping[str, Array], rows: Rows, q: Array, rate: float) -> Array:
+    """Velocities as a controller has them: with their noise, or differences of positions."""
+    if "dq" in values:
+        return values["dq"][rows]
+    before = 2 * q[:1] - q[1:2]  # the first sample has none: its velocity is that of the second
+    return np.asarray(np.diff(q, axis=0, prepend=before) * (rate if np.isfinite(rate) else 0.0))
 
 
 def _is_smooth(part: Mapping[str, Array], frequency: float, rate: float) -> bool:
@@ -252,8 +261,10 @@ def _split_kept_rows(
     for a, b in zip(edges[::2], edges[1::2], strict=True):
         take = slice(int(a), int(b), decimate)
         rows = stretch.rows[take]
-        q, dq, ddq, tau = (np.ascontiguousarray(part[k][take]) for k in ("q", "dq", "ddq", "tau"))
+        names = ("q", "dq", "ddq", "tau", "live_dq")
+        q, dq, ddq, tau, live = (np.ascontiguousarray(part[k][take]) for k in names)
         times = np.ascontiguousarray(t[take])
         rate, anchor = stretch.rate / decimate, int(rows[0]) // int(decimate)
-        runs.append(Run(stretch.label, rate, rows, times, q, dq, ddq, tau, anchor))
+        run = Run(stretch.label, rate, rows, times, q, dq, ddq, tau, anchor, live_dq=live)
+        runs.append(run)
     return runs

@@ -85,20 +85,20 @@ def run(seed=0, n=4000, rate=200.0):
     t = np.arange(n) / rate
     q, dq = (f(np.outer(t, [1.0, 2.0])) for f in (np.sin, np.cos))
     tau = t[:, None] * [1, 2]
-    return Run("log", rate, np.arange(n), t, q, dq, 0 * q, tau), rng.normal(size=(n, 2))
+    return Run("log", rate, np.arange(n), t, q, dq, 0 * q, tau), rng.normal(size=(n, 2)), 0 * q
 
 
 def test_errors_pass_the_observers_low_pass():
     """A constant stays, a late torque leaves its rate times the delay; features follow speeds."""
-    one, _ = run()
+    one, _, none = run()
     gain, delay = 30.0, 0.02
     fastest = np.array([2.0, 1.0])
-    errors, features = observer_errors(one, np.full((4000, 2), 0.7), gain, 0.0, fastest)
+    errors, features = observer_errors(one, np.full((4000, 2), 0.7), none, gain, 0.0, fastest)
     np.testing.assert_allclose(errors[20:], 0.7, atol=1e-3)
-    late, _ = observer_errors(one, np.zeros((4000, 2)), gain, delay, fastest)
+    late, _ = observer_errors(one, none, none, gain, delay, fastest)
     np.testing.assert_allclose(late, np.full(late.shape, delay) * [1, 2], rtol=1e-2)
     held = replace(one, tau=one.tau + 50.0)  # the same errors: the first torque is no jump
-    again, _ = observer_errors(held, np.zeros((4000, 2)), gain, delay, fastest)
+    again, _ = observer_errors(held, none, none, gain, delay, fastest)
     np.testing.assert_allclose(again, late, atol=1e-12)  # rounding of 50 N m
     follow = gain / 200.0 / (1 + 0.5 * gain / 200.0)
     begin = 4000 - len(errors)
@@ -122,7 +122,7 @@ def law():
 def test_levels_are_crossed_as_often_as_asked(law):
     """Counted where a log is long enough; higher beyond."""
     parts = [run(k) for k in range(3)]
-    seen = [observer_errors(r, e, 30.0, 0.0, law.fastest) for r, e in parts]
+    seen = [observer_errors(r, e, p, 30.0, 0.0, law.fastest) for r, e, p in parts]
     scaled = [np.abs(e) / _deviations(law.coefficients, f) for e, f in seen]
     for rate in (1.0, 3.0):
         level = law.crossing_levels(rate) / law.widening
@@ -165,20 +165,20 @@ def test_levels_are_raised_by_how_much_parts_of_the_log_differ():
 
 def test_errors_that_one_motion_bounds_have_a_gaussian_tail_on_others():
     """A sine's errors have no tail; at most as many crossings as its own are believed."""
-    one, errors = run()
+    one, errors, none = run()
     bounded = np.sqrt(2.0) * np.sin(np.arange(len(errors)) / [[7.0], [11.0]]).T
-    law = ErrorLaw.from_errors([(one, bounded)], 30.0, 0.0, ("a", "b"))
+    law = ErrorLaw.from_errors([(one, bounded, none)], 30.0, 0.0, ("a", "b"))
     rows, tail = np.arange(2), _tail_ends(law.crossings)
     np.testing.assert_array_less(2.0 * law.crossings[rows, tail] - 1e-9, law.excesses)
 
 
 def test_logs_that_are_too_short():
-    short, errors = run(n=20)
+    short, errors, none = run(n=20)
     with pytest.raises(InputError, match=re.escape("thresholds need a log in memory with runs of")):
-        ErrorLaw.from_errors([(short, errors)], 30.0, 0.0, ("a", "b"))
-    long, errors = run()
+        ErrorLaw.from_errors([(short, errors, none)], 30.0, 0.0, ("a", "b"))
+    long, errors, none = run()
     still = errors.copy()
     still[:, 1] = 1.0
     with pytest.raises(InputError, match="the error of joint b on held-out segments") as error:
-        ErrorLaw.from_errors([(long, still)], 30.0, 0.0, ("a", "b"))
+        ErrorLaw.from_errors([(long, still, none)], 30.0, 0.0, ("a", "b"))
     assert error.value.data["joint"] == "b"

@@ -149,7 +149,7 @@ def white_run(seconds, seed):
     rows = np.arange(round(seconds * RATE))
     still, errors = np.zeros((len(rows), 2)), rng.standard_normal((len(rows), 2))
     speed = 0.1 + 0.01 * rng.standard_normal(still.shape)
-    return Run("", RATE, rows, rows / RATE, still, speed, still, still), errors
+    return Run("", RATE, rows, rows / RATE, still, speed, still, still), errors, still
 
 
 def test_rates_that_a_log_is_too_short_for_follow_from_its_tail():
@@ -247,7 +247,9 @@ def test_the_running_observer_has_the_errors_and_deviations_of_its_law(fit, late
     run = Run("", RATE, np.arange(len(t)), t, q, dq, ddq, tau)
     law = observer.model.law
     off = tau - feasid.inverse_dynamics(fit.robot, q, dq, ddq)
-    errors, features = (x[-250:] for x in observer_errors(run, off, GAIN, late, law.fastest))
+    errors, features = (
+        x[-250:] for x in observer_errors(run, off, 0 * off, GAIN, late, law.fastest)
+    )
     torque, threshold = (
         np.array([getattr(f, name) for f in found])[-250:] for name in ("torque", "threshold")
     )

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,7 +28,7 @@ from feasid.core.arguments import Measured, Positive, Rate, checked, checked_met
 from feasid.core.arrays import Array, Mask
 from feasid.core.errors import InputError
 from feasid.core.text import quote
-from feasid.identification.assessment.contact_errors import GAIN, ErrorLaw
+from feasid.identification.assessment.contact_errors import GAIN, ErrorLaw, delayed_errors
 from feasid.identification.regression.folds import SLOW
 from feasid.results.codegen.algorithms import Algorithms
 from feasid.results.codegen.c import CCode, compile_routines, find_compiler, write_code
@@ -42,6 +43,15 @@ SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 LONGEST_DELAY = 3.0
 """Longest delay [samples] at which a torque may be used for an earlier sample."""
 
+
+SAME_RATE = 0.05
+"""Share by which the rate of a log that is played may differ from the observer's."""
+
+PLAYED = {"c": 100_000, "python": 2_000}
+"""Samples of a run that are played, by backend: about a second each."""
+
+CHANCE = 3.0
+"""Standard deviations of a Poisson count by which contacts may exceed what is promised."""
 
 GAP = 2.5
 """Gap between two samples, in periods, after which the observer restarts."""
@@ -180,8 +190,9 @@ class ExternalTorque:
     false_alarms : str or float
         How often all joints together may report contact where there is none: "1/hour", or a number
         per second. Thresholds follow from errors on held-out parts of the fitted log, at its
-        sampling rate, and from how much these parts differ; on a motion that is very different
-        from the log's, alarms can be more frequent.
+        sampling rate and with the noise of its velocities (of a log without velocities: of
+        differences of its positions), and from how much these parts differ; on a motion that is
+        very different from the log's, alarms can be more frequent.
     gain : float
         Gain of the observer [1/s]: after 1 / gain seconds, the estimate of a constant push has
         reached two thirds of it.
@@ -194,7 +205,8 @@ class ExternalTorque:
     Attributes
     ----------
     notes : tuple of str
-        Joints whose threshold exceeds their rated torque, so that contact is not detected there.
+        Joints whose threshold exceeds their rated torque, so that contact is not detected there;
+        contacts that the observer reports while it takes the fitted log, in which nobody pushes.
     restarts : int
         Number of restarts after missing samples.
 
@@ -227,7 +239,9 @@ class ExternalTorque:
         if not hasattr(fit, "log_options"):
             raise InputError(f"fit must be a Fit or what feasid.load read, not {quote(fit)}")
         self.robot: Robot = fit.robot
-        levels = (law := fit.error_law(gain)).crossing_levels(alarm_rate(false_alarms))
+        law, logged = fit.error_law(gain), 1.0 / fit.reduced.period
+        # Noise that changes from sample to sample crosses a level more often at a higher rate.
+        levels = law.crossing_levels(alarm_rate(false_alarms) / max(1.0, rate / logged))
         plain = BaseParameterModel.from_robot(self.robot, fit.base)
         self.signals = LiveSignals.from_fit(fit, delay)
         late = self.signals.delay
@@ -239,7 +253,6 @@ class ExternalTorque:
         parts = plain.robot, plain.base, plain.beta
         self.model = ObserverModel(*parts, period=1.0 / rate, delay=late, law=law, levels=levels)
         self.gain, self.rate, self.false_alarms = gain, rate, false_alarms
-        self.restarts = 0
         self._variances = v = law.coefficients * levels[:, None] ** 2
         widest = np.sqrt(v[:, 0] + np.maximum(v[:, 1], v[:, 2] + v[:, 3] * law.most**2))
         efforts = {body.joint: body.limits.effort for body in self.robot.bodies}
@@ -250,8 +263,38 @@ class ExternalTorque:
             if (effort := efforts.get(joint)) is not None and wide > effort
         )
         self._step, self.backend = self._compile_step(backend)
+        self._restart()
+        self.notes += self._play_log(fit, alarm_rate(false_alarms))
+        self._restart()
+
+    def _restart(self) -> None:
+        """Forget everything."""
         self._state = np.zeros(3 * self.robot.dof)
         self._last: float | None = None
+        self.restarts = 0
+
+    def _play_log(self, fit: Any, promised: float) -> tuple[str, ...]:
+        """Notes on what the observer reports while it takes the fitted log, in which nobody pushes.
+
+        The signals are those that a controller has: velocities with their noise, torques as late as
+        they are logged.
+        """
+        seconds, alarms, before = 0.0, 0, False
+        runs = [part.run for part in fit.rows if part.run.live_dq is not None]
+        for run in (r for r in runs if abs(r.rate / self.rate - 1.0) < SAME_RATE):
+            late = delayed_errors(run, np.zeros_like(run.tau), self.signals.delay)[0]
+            samples = zip(run.t, run.q, run.live_dq, late.tau, strict=True)
+            for t, *arrays in islice(samples, PLAYED[self.backend]):
+                contact = self._take(t, arrays).contact
+                alarms, before = alarms + (contact and not before), contact
+                seconds += 1.0 / run.rate
+        if alarms <= promised * seconds + CHANCE * np.sqrt(promised * seconds) + 1.0:
+            return ()
+        return (
+            f"the fitted log, played through this observer, gives {alarms} contacts in "
+            f"{seconds:.3g} s, where {promised * seconds:.2g} are promised: do not use it to "
+            "detect contact",
+        )
 
     def _compile_step(self, backend: str) -> tuple[Callable[..., Sequence[float] | Array], str]:
         if backend == "c" or (backend == "auto" and find_compiler() is not None):
@@ -283,7 +326,11 @@ class ExternalTorque:
         InputError
             An input has another shape, or a number of a joint is not finite.
         """
-        dof, arrays = self.robot.dof, self.signals.read(q, dq, tau)
+        return self._take(t, self.signals.read(q, dq, tau))
+
+    def _take(self, t: float, arrays: Sequence[Array]) -> ContactEstimate:
+        """`update` by signals as the model has them."""
+        dof = self.robot.dof
         gap = self._last is not None and not 0.0 < (t - self._last) * self.rate < GAP
         self.restarts += gap
         begins, self._last = gap or self._last is None, t

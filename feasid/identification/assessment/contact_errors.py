@@ -15,6 +15,8 @@ from feasid.core.arrays import Array, Mask
 from feasid.core.errors import InputError
 from feasid.identification.regression.folds import SLOW
 from feasid.logs.motion import Run
+from feasid.robot.description import Robot
+from feasid.robot.dynamics.regressor import inverse_dynamics
 
 SETTLED = 5.0
 """Number of time constants after which the observer has forgotten its start: 0.7 % remain."""
@@ -92,21 +94,25 @@ class ErrorLaw:
 
     @classmethod
     def from_errors(
-        cls, parts: Iterable[tuple[Run, Array]], gain: float, delay: float, joints: Sequence[str]
+        cls,
+        parts: Iterable[tuple[Run, Array, Array]],
+        gain: float,
+        delay: float,
+        joints: Sequence[str],
     ) -> ErrorLaw:
-        """Identify the law from runs with the errors of their torques, shape (N, dof) each.
+        """Identify the law from runs with the errors of their torques and momenta.
 
-        `parts`: iterable of (Run, ndarray); `gain`: of the observer [1/s]; `delay`: by which the
+        `parts`: of (Run, (N, dof), (N, dof)); `gain`: of the observer [1/s]; `delay`: by which the
         runs' torques are behind the motion [s]. Raises InputError: the log is too short.
         """
-        runs = [(run, e) for run, e in parts if len(run) > SETTLED / gain * run.rate]
+        runs = [(run, e, p) for run, e, p in parts if len(run) > SETTLED / gain * run.rate]
         if not runs:
             raise InputError(
                 f"thresholds need a log in memory with runs of more than {SETTLED / gain:.2g} s"
             )
-        fastest = np.max([np.abs(run.dq).max(axis=0) for run, _ in runs], axis=0)
+        fastest = np.max([np.abs(run.dq).max(axis=0) for run, *_ in runs], axis=0)
         fastest = np.where(fastest > 0, fastest, 1.0)
-        observed = [observer_errors(run, e, gain, delay, fastest) for run, e in runs]
+        observed = [observer_errors(run, e, p, gain, delay, fastest) for run, e, p in runs]
         errors, features = (np.concatenate(x) for x in zip(*observed, strict=True))
         columns = zip(errors.T, features.transpose(1, 0, 2), strict=True)
         variances = np.array([_fit_variance(f, e**2) for e, f in columns])
@@ -135,7 +141,7 @@ class ErrorLaw:
             levels,
             counts,
             np.maximum(excesses, GAUSSIAN * counts[tails]),
-            float(sum(len(e) / run.rate for (e, _), (run, _) in zip(observed, runs, strict=True))),
+            float(sum(len(e) / run.rate for (e, _), (run, *_) in zip(observed, runs, strict=True))),
             _widening(np.concatenate(scaled)),
         )
 
@@ -175,13 +181,38 @@ def delayed_errors(run: Run, errors: Array, delay: float) -> tuple[Run, Array]:
     return replace(run, tau=tau), errors + tau - run.tau
 
 
+def live_velocity_errors(robot: Robot, run: Run) -> tuple[Array, Array]:
+    """What the velocities that a controller has add to torques and momenta, (N, dof) each.
+
+    A fit differentiates behind a low-pass; an observer takes every sample as it comes. Noise n of
+    velocities makes friction(dq) - friction(dq + n) of torque and M n of momentum, which the
+    observer multiplies by its gain.
+    """
+    if run.live_dq is None:
+        return np.zeros(run.q.shape), np.zeros(run.q.shape)
+    still, noise = np.zeros_like(run.q), run.live_dq - run.dq
+    at_rest = inverse_dynamics(robot, run.q, still, still)
+    momentum = inverse_dynamics(robot, run.q, still, noise) - at_rest
+    bodies = robot.without_joint_terms()
+    rubbing = [
+        inverse_dynamics(robot, run.q, v, still) - inverse_dynamics(bodies, run.q, v, still)
+        for v in (run.dq, run.live_dq)
+    ]
+    return rubbing[0] - rubbing[1], momentum
+
+
 def observer_errors(
-    run: Run, errors: Array, gain: float, delay: float, fastest: Array
+    run: Run, errors: Array, momentum: Array, gain: float, delay: float, fastest: Array
 ) -> tuple[Array, Array]:
-    """Observed errors (N, dof), and the regressors of their variance (N, dof, 4)."""
+    """Observed errors (N, dof), and the regressors of their variance (N, dof, 4).
+
+    `errors`, `momentum`: (N, dof), of the torques and of the momentum, which the observer
+    differentiates behind its low-pass.
+    """
     step = gain / run.rate / (1.0 + 0.5 * gain / run.rate)
     decay = [1.0, step - 1.0]
     observed = lfilter([0.5 * step, 0.5 * step], decay, errors, axis=0)
+    observed -= lfilter([step, -step], decay, momentum * run.rate, axis=0)
     observed += lfilter([step, -step], decay, delay * run.rate * (run.tau - run.tau[0]), axis=0)
     slow = lfilter([step], decay, np.exp(-((run.dq / SLOW) ** 2)), axis=0)
     speed = lfilter([step], decay, (run.dq / fastest) ** 2, axis=0)

@@ -174,5 +174,7 @@ def low_pass_motion(motion: Motion) -> Motion:
             if getattr(run, kind) is not None
         }
         inside = slice(half, len(run) - half)
-        runs.append(replace(run, rows=run.rows[inside], t=run.t[inside], **signals, own=None))
+        runs.append(
+            replace(run, rows=run.rows[inside], t=run.t[inside], **signals, own=None, live_dq=None)
+        )
     return replace(motion, runs=tuple(runs), filtering="signals")

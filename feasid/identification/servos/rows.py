@@ -260,7 +260,7 @@ def with_derivatives(run: Run, q: Array) -> Run:
     """
     t = np.arange(len(q)) / run.rate
     spline = make_interp_spline(t, q, k=5)
-    return replace(run, q=q, dq=spline(t, 1), ddq=spline(t, 2))
+    return replace(run, q=q, dq=spline(t, 1), ddq=spline(t, 2), live_dq=None)
 
 
 def _motion_regressors(
