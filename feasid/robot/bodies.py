@@ -105,9 +105,7 @@ UNLIMITED = 1e16
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Range of a one-degree-of-freedom joint; None where the description does not say, or where
-    its number is `UNLIMITED`, larger or none.
-    """
+    """Range of a one-degree-of-freedom joint; None where it is not stated below `UNLIMITED`."""
 
     lower: float | None = None
     upper: float | None = None

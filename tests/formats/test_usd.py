@@ -252,6 +252,12 @@ def test_a_moving_link_without_mass_is_refused_where_programs_would_give_it_one(
     with pytest.raises(InputError, match=r"'mid' has no mass, which U?SDF? would read as 1 kg"):
         feasid.write(robot, tmp_path / f"arm.{suffix}")
     assert not list(tmp_path.iterdir())
+    for other in (robot, replace(robot, source=None)):
+        written = feasid.write(other, tmp_path / "arm.urdf", overwrite=True)
+        assert "MuJoCo rejects the file and Gazebo omits it ('mid')" in written.left_out
+    mujoco = pytest.importorskip("mujoco")
+    with pytest.raises(ValueError, match="mass and inertia of moving bodies must be larger"):
+        mujoco.MjModel.from_xml_path(str(tmp_path / "arm.urdf"))
 
 
 FREE = """<mujoco><worldbody><body name="base" pos="0.1 0.2 1" quat="0.6 0 0.8 0"><freejoint/>

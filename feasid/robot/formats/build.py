@@ -182,7 +182,7 @@ def _make_frames_massless(
     for body in bodies:
         members = tree.members.get(body.name, ())
         heavy = any(m.inertial is not None and m.inertial.any() for m in members)
-        frame = not heavy and not any(description.link(m.name).has_geometry for m in members)
+        frame = not heavy and not any(description.link(m.name).drawings() for m in members)
         yield replace(body, massless=weighed and body.name in carrying and frame)
 
 

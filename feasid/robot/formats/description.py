@@ -164,7 +164,6 @@ class Link:
     place: ExactPose | None = None  #: Centre of mass and axes of `moments`, in the link's frame.
     #: Shapes that collide and that are drawn; empty where a format does not tell.
     drawings: Callable[[], Sequence[Drawing]] = field(default=tuple, repr=False)
-    has_geometry: bool = False  #: Whether the link has any shape, known or not.
     #: The link's inertia is that of all that is drawn, not only of what collides.
     solid_visuals: bool = False
     #: The format derives the inertia from geometry: there are no decimals to judge.
@@ -408,6 +407,8 @@ class Format:
     holds_servos: bool = False  #: See `holds_loops`.
     #: What programs give a link that states no mass; empty where it has none.
     default_mass: str = ""
+    #: What programs do with a moving link without mass, of a file that may have one.
+    massless: str = ""
     #: Symbols of joint terms that a program does not read, of those that the format holds.
     ignored: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     #: Programs for whose extension elements the format has a place.

@@ -74,9 +74,6 @@ def inertials_to_write(
     links = body.members or (replace(alone, inertial=_stated_parameters(description, alone)),)
     jointed = {m.name for m in links[1:] if description.link(m.name).joints}
 
-    def is_harmless(name: str) -> bool:
-        return description.link(name).is_harmless
-
     def inertial_axes(name: str) -> Array | None:
         place = description.link(name).place
         return None if place is None else place.rotation
@@ -87,9 +84,9 @@ def inertials_to_write(
     link, children = links[0], [m for m in links[1:] if m.inertial is not None]
     size = float(target[0] + target[3] + target[5])
     speck = SPECK * inertia.from_mass_com_inertia(target[9], np.zeros(3), size * np.eye(3))
-    light = [replace(m, inertial=speck) for m in links[1:] if m.inertial is None]
-    light = light if form.default_mass else []
-    if all(is_harmless(m.name) for m in children):
+    bare = [m for m in links[1:] if m.inertial is None] if form.default_mass else []
+    light = [replace(m, inertial=speck) for m in bare]
+    if all(description.link(m.name).is_harmless for m in children):
         others = sum((parameters_in_body(m) for m in (*children, *light)), start=np.zeros(10))
         new = exact_inertial(target - others, inertial_axes(link.name))
         if new is not None:
@@ -99,7 +96,7 @@ def inertials_to_write(
     light += [replace(m, inertial=speck) for m in fixed] if form.default_mass else []
     remainder = target - sum((parameters_in_body(m) for m in light), start=np.zeros(10))
     for member in carried:
-        if not is_harmless(member.name):
+        if not description.link(member.name).is_harmless:
             raise InputError(
                 f"link {member.name!r}, whose joint is held, is infeasible: correct them first",
                 link=member.name,

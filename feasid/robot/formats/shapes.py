@@ -47,15 +47,10 @@ class Shape:
     @property
     def size(self) -> Array:
         """The numbers of which `primitive_shape` makes it."""
-        radius, length = self.half[0], 2 * self.half[2]
-        sizes = {
-            "box": 2 * self.half,
-            "sphere": self.half[:1],
-            "ellipsoid": self.half,
-            "cylinder": np.array([radius, length]),
-            "capsule": np.array([radius, length - 2 * radius]),
-        }
-        return sizes[self.kind]
+        ends = 2 * self.half[0] if self.kind == "capsule" else 0.0
+        long = np.array([self.half[0], 2 * self.half[2] - ends])
+        sizes = {"box": 2 * self.half, "sphere": self.half[:1], "ellipsoid": self.half}
+        return sizes.get(self.kind, long)
 
     def half_extents(self) -> Array:
         """Half extents of the bounding box along the link's axes, shape (3,)."""
@@ -85,11 +80,14 @@ class Shape:
         return self.position - along, self.position + along, radius
 
 
+DRAWN = ("visual", "collision")
+
+
 @dataclass(frozen=True, eq=False)
 class Drawing:
     """One shape of a link: what is drawn of it, or what collides."""
 
-    tag: str  #: "visual" or "collision".
+    tag: str  #: One of `DRAWN`.
     shape: Shape | Mesh | None  #: In the link's frame; None for one that is not known.
     colour: tuple[float, ...] = ()  #: Red, green, blue and opacity, if the file says them.
 

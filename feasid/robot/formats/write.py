@@ -17,6 +17,7 @@ from feasid.robot.description import GRAVITY, Robot, Source
 from feasid.robot.formats.description import NO_EXTRAS, Description, Extras, Format
 from feasid.robot.formats.registry import format_of_path, read_description, reread_description
 from feasid.robot.formats.rewrite import generate_file, patch_source
+from feasid.robot.formats.shapes import DRAWN
 from feasid.robot.formats.sidecar import (
     loop_table_bytes,
     loop_table_path,
@@ -40,8 +41,8 @@ class Written:
     #: Path of what holds the terms that the file cannot; `load_robot` reads it with the file.
     sidecar: str | None = None
     lost: tuple[str, ...] = ()  #: Terms that clients of the file do not see, as "shoulder.fo".
-    #: What a file in another format lacks of the robot's own file besides terms: visuals,
-    #: collisions, fixed links, limits and other elements, by number and name.
+    #: What a file in another format lacks of the robot's own file besides terms, by number and
+    #: name: shapes, fixed links, limits and others; and moving links that programs would omit.
     left_out: str = ""
 
 
@@ -120,7 +121,9 @@ def write(
     write_together(files, overwrite=overwrite)
     for stale in {beside, loop_table_path(target)} - {*files}:
         stale.unlink(missing_ok=True)
-    parts = () if own is None else _parts_left_out(own, content)
+    parts = [] if own is None else [*_parts_left_out(own, content)]
+    bare = [b.name for b in robot.bodies if b.inertial is not None and not b.inertial.any()]
+    parts += [LeftOut(form.massless, name) for name in bare if form.massless]
     sidecar = str(beside) if beside_is_needed else None
     return Written(str(target), form.name, sidecar, lost_terms, count_by_kind(parts))
 
@@ -128,7 +131,7 @@ def write(
 def _parts_left_out(own: Description, content: bytes) -> Iterator[LeftOut]:
     """Parts of the robot's own file that new content does not have."""
     new = read_description(parse_xml(content))
-    for kind in ("visual", "collision"):
+    for kind in DRAWN:
         shapes, written = (
             [link.name for link in d.links for _ in link.primitives(kind)] for d in (own, new)
         )

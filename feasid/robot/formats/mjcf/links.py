@@ -39,7 +39,6 @@ def link_of_body(mjcf: Mjcf, body: MjcfBody) -> Link:
         body.home,
         tuple(body.joints),
         drawings=partial(_geom_drawings, mjcf, body),
-        has_geometry=bool(body.geoms),
         solid_visuals=True,
     )
     if inertial is not None:

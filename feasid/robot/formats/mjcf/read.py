@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -341,7 +341,7 @@ class _MjcfReader:
         turn, shift = scope.frame.rotation, scope.frame.position
         unit = math.radians(1.0) if self.compiler.degrees and kind in ("hinge", "ball") else 1.0
         reference = self.parse_numbers(element, "ref", 1, values, scope)
-        limits = self.parse_numbers(element, "range", 2, values, scope, Number.limit)
+        limits = self.parse_numbers(element, "range", 2, values, scope)
         joint = Joint(
             name,
             KINDS[kind],
@@ -454,7 +454,6 @@ class _MjcfReader:
         count: int,
         values: dict[str, str],
         scope: _Scope | None = None,
-        parse: Callable[[str], Number] = Number.parse,
     ) -> tuple[Number, ...]:
         """`count` numbers of an attribute, or none when it is absent."""
         if name not in values:
@@ -468,6 +467,7 @@ class _MjcfReader:
                 scope,
                 name,
             )
+        parse = Number.limit if name == "range" else Number.parse
         try:
             return tuple(parse(token) for token in tokens)
         except ValueError as error:

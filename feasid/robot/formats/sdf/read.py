@@ -7,7 +7,7 @@ tree of links has, quaternions in poses, and inertias that Gazebo computes itsel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -33,7 +33,14 @@ from feasid.robot.formats.description import (
     depth_first,
     pose_of_decimals,
 )
-from feasid.robot.formats.shapes import NUMBERS_OF_SIZE, Drawing, Mesh, Shape, primitive_shape
+from feasid.robot.formats.shapes import (
+    DRAWN,
+    NUMBERS_OF_SIZE,
+    Drawing,
+    Mesh,
+    Shape,
+    primitive_shape,
+)
 from feasid.robot.formats.terms import JointTerms, LeftOut, UnmodelledEffect
 from feasid.robot.formats.xml import LIMITS, Element, ReadLimits, XmlText
 from feasid.robot.rotations import from_rpy
@@ -43,6 +50,8 @@ MODEL, WORLD = "__model__", "world"
 KINDS = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic",
          "ball": "spherical", "fixed": ""}  # fmt: skip
 """Kind of joint per type of SDF; the other types are refused by name."""
+
+LIMITED = ("lower", "upper", "velocity", "effort")
 
 DEFAULTS = {"mass": "1", **{k: "1" if k[1] == k[2] else "0" for k in MOMENTS}}
 """What a link has that does not state it, by sdformat.org/spec: [kg] and [kg m^2]."""
@@ -139,9 +148,8 @@ class _SdfReader:
             if parent in self.moving or (joint and self.kinds[joint]):
                 self.moving.add(name)
         read = {n: self.link(n, e, above.get(n), joints) for n, e in links.items()}
-        notes = self.notes
         if not (static or to_world):
-            notes.append(
+            self.notes.append(
                 f"{self.text.path}: the model is not attached to the world: root link "
                 f"{roots[0]!r} is held (floating=True lets it float)"
             )
@@ -156,7 +164,7 @@ class _SdfReader:
             world=WORLD if to_world else "",
             gravity=None if vector is None else tuple(n.value for n in vector),
             bonds=tuple(self.mimic_bonds(joints)),
-            notes=tuple(notes),
+            notes=tuple(self.notes),
             effects=tuple(self.unmodelled_effects(links)),
             left_out=tuple(self.unread_elements()),
             has_frames=True,
@@ -182,16 +190,11 @@ class _SdfReader:
         data[kind] = name
         self.text.fail(f"{kind} {name!r}: <{element.tag}> {message}", element, **data)
 
-    def numbers(
-        self,
-        element: Element,
-        count: int,
-        owner: str,
-        parse: Callable[[str], Number] = Number.parse,
-    ) -> tuple[Number, ...]:
+    def numbers(self, element: Element, count: int, owner: str) -> tuple[Number, ...]:
         tokens = self.text.content(element).split() if not element.children else []
         if len(tokens) != count:
             self.fail(owner, f"has {len(tokens)} numbers, expected {count}", element)
+        parse = Number.limit if element.tag in LIMITED else Number.parse
         try:
             return tuple(parse(token) for token in tokens)
         except ValueError as error:
@@ -376,11 +379,8 @@ class _SdfReader:
         mass, *moments = (
             self.child_number(holder, k, owner, DEFAULTS[k]).exact for k, holder in holders.items()
         )
-        absent = [
-            k
-            for k, holder in holders.items()
-            if DEFAULTS[k] != "0" and (holder is None or holder.find(k) is None)
-        ]
+        stated_tags = {k for k, holder in holders.items() if holder and holder.find(k)}
+        absent = [k for k, value in DEFAULTS.items() if value != "0" and k not in stated_tags]
         if absent and name in self.moving:
             self.notes.append(
                 f"{self.text.path}:{stated.line}: link {name!r} states no {', '.join(absent)}: "
@@ -403,8 +403,9 @@ class _SdfReader:
             mass,
             tuple(moments),
             place,
-            drawings=partial(self.drawings, element),
-            has_geometry=any(c.tag in ("visual", "collision") for c in element.children),
+            drawings=lambda: [
+                Drawing(x.tag, self.shape(x)) for x in element.children if x.tag in DRAWN
+            ],
         )
 
     def joint(self, name: str, element: Element, child: str) -> Joint:
@@ -419,9 +420,8 @@ class _SdfReader:
             self.child_number(dynamics, tag, owner, "0").value
             for tag in ("damping", "friction", "spring_stiffness", "spring_reference")
         )
-        bounds = [
-            self.read_limit(limit, tag, owner) for tag in ("lower", "upper", "velocity", "effort")
-        ]
+        ends = [None if limit is None else self.single_child(limit, k, owner) for k in LIMITED]
+        bounds = [None if end is None else self.numbers(end, 1, owner)[0].value for end in ends]
         if element.attributes["type"] == "continuous":
             bounds[:2] = None, None
         bounds[2:] = (None if b is None or b < 0 else b for b in bounds[2:])
@@ -435,10 +435,6 @@ class _SdfReader:
             terms=JointTerms(rotor * gear**2, damping, friction, stiffness, spring_reference),
             place=f"{self.text.path}:{element.line}",
         )
-
-    def read_limit(self, limit: Element | None, tag: str, owner: str) -> float | None:
-        element = None if limit is None else self.single_child(limit, tag, owner)
-        return None if element is None else self.numbers(element, 1, owner, Number.limit)[0].value
 
     def axis(
         self, axis: Element | None, name: str, frame: ExactPose, child: str, owner: str
@@ -507,14 +503,6 @@ class _SdfReader:
                 if child.tag not in KNOWN[element.tag]:
                     owner = element.attributes.get("name", "")
                     yield LeftOut(f"<{child.tag}>", child.attributes.get("name", owner))
-
-    def drawings(self, link: Element) -> list[Drawing]:
-        """A link's visuals and collisions."""
-        return [
-            Drawing(element.tag, self.shape(element))
-            for element in link.children
-            if element.tag in ("visual", "collision")
-        ]
 
     def shape(self, element: Element) -> Shape | Mesh | None:
         """A shape in its link's frame, None for an unknown one."""

@@ -93,9 +93,7 @@ def _set_inertial(patch: Patch, link: Element, new: NewInertial) -> None:
 
 
 def _set_child_numbers(patch: Patch, parent: Element, values: Mapping[str, float]) -> None:
-    """Numbers of an element's children; those that are not there have SDF's defaults until
-    inserted.
-    """
+    """Numbers of an element's children; absent ones have SDF's defaults until inserted."""
     missing: list[str] = []
     for tag, value in values.items():
         child = parent.find(tag)

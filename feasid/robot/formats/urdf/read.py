@@ -6,7 +6,7 @@ Transmissions and simulator tags are left alone, meshes are never opened.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NoReturn
@@ -28,7 +28,7 @@ from feasid.robot.formats.description import (
     depth_first,
     pose_of_numbers,
 )
-from feasid.robot.formats.shapes import Drawing, Mesh, Shape, primitive_shape
+from feasid.robot.formats.shapes import DRAWN, Drawing, Mesh, Shape, primitive_shape
 from feasid.robot.formats.terms import JointTerms, LeftOut
 from feasid.robot.formats.xml import LIMITS, Element, ReadLimits, XmlText
 from feasid.robot.rotations import from_rpy
@@ -151,13 +151,7 @@ class _UrdfReader:
     # -- numbers ------------------------------------------------------------------------------
 
     def numbers(
-        self,
-        element: Element,
-        attribute: str,
-        count: int,
-        owner: Owner,
-        default: str = "",
-        parse: Callable[[str], Number] = Number.parse,
+        self, element: Element, attribute: str, count: int, owner: Owner, default: str = ""
     ) -> tuple[Number, ...]:
         """`count` numbers of an attribute."""
         text = element.attributes.get(attribute, default)
@@ -167,6 +161,7 @@ class _UrdfReader:
         if len(tokens) != count:
             what = f"{attribute}={quote(text)} has {len(tokens)} numbers, expected {count}"
             self.fail(what, element, attribute, owner)
+        parse = Number.limit if element.tag == "limit" else Number.parse
         try:
             return tuple(parse(token) for token in tokens)
         except ValueError as error:
@@ -209,8 +204,7 @@ class _UrdfReader:
         if element is None:
             return {}
         present = [name for name in NUMBERS[tag] if name in element.attributes]
-        parse = Number.limit if tag == "limit" else Number.parse
-        return {n: self.numbers(element, n, 1, owner, parse=parse)[0].value for n in present}
+        return {name: self.numbers(element, name, 1, owner)[0].value for name in present}
 
     # -- links --------------------------------------------------------------------------------
 
@@ -224,7 +218,6 @@ class _UrdfReader:
             stated.line,
             partial(self.text.place, stated),
             drawings=partial(_drawings, element),
-            has_geometry=any(c.tag in ("visual", "collision") for c in element.children),
         )
         if inertial is None:
             return out
@@ -438,16 +431,12 @@ SIZES = {
 }
 """Attributes of a shape's size, and how many numbers each has."""
 
-DEFAULT_SIZES = {"scale": "1 1 1"}
-
 
 def _drawings(link: Element) -> list[Drawing]:
     """A link's visuals and collisions."""
-    return [
-        Drawing(x.tag, _shape(x), _colour(x))
-        for x in link.children
-        if x.tag in ("visual", "collision")
-    ]
+    materials = [] if link.parent is None else link.parent.all("material")
+    named = {m.attributes.get("name", ""): c for m in materials if (c := m.find("color"))}
+    return [Drawing(x.tag, _shape(x), _colour(x, named)) for x in link.children if x.tag in DRAWN]
 
 
 def _shape(drawing: Element) -> Shape | Mesh | None:
@@ -465,7 +454,8 @@ def _shape(drawing: Element) -> Shape | Mesh | None:
             for name in ("xyz", "rpy")
         )
         for attribute, count in SIZES.get(element.tag, {}).items():
-            size += _parse_floats(element, attribute, count, DEFAULT_SIZES.get(attribute, ""))
+            default = "1 1 1" if attribute == "scale" else ""
+            size += _parse_floats(element, attribute, count, default)
     except ValueError:
         broken = Mesh("", np.ones(3), np.eye(3), np.zeros(3))
         return broken if element.tag == "mesh" else None
@@ -475,21 +465,16 @@ def _shape(drawing: Element) -> Shape | Mesh | None:
     return primitive_shape(element.tag, size, *place) if size else None
 
 
-def _colour(drawing: Element) -> tuple[float, ...]:
+def _colour(drawing: Element, named: dict[str, Element]) -> tuple[float, ...]:
     """The colour of a visual, by its own material or the robot's of that name."""
-    root = drawing
-    while root.parent is not None:
-        root = root.parent
     own = drawing.find("material")
-    name = "" if own is None else own.attributes.get("name", "")
-    named = [m for m in root.all("material") if m.attributes.get("name") == name]
-    for material in ([] if own is None else [own]) + named:
-        if (colour := material.find("color")) is not None:
-            try:
-                return tuple(_parse_floats(colour, "rgba", 4, ""))
-            except ValueError:
-                return ()
-    return ()
+    if own is None:
+        return ()
+    material = own.find("color") or named.get(own.attributes.get("name", ""))
+    try:
+        return () if material is None else tuple(_parse_floats(material, "rgba", 4, ""))
+    except ValueError:
+        return ()
 
 
 def _parse_floats(element: Element, attribute: str, count: int, default: str) -> list[float]:

@@ -50,8 +50,6 @@ LIFTS = (0.0, *(2.0**k * 1e-8 for k in range(8)))
 """Multiples of the trace that are added to principal moments until their 32 bits are exactly those
 of a body with volume."""
 
-TYPES = {"revolute": "PhysicsRevoluteJoint", "prismatic": "PhysicsPrismaticJoint"}
-
 
 @dataclass(frozen=True)
 class Edit:
