@@ -392,6 +392,10 @@ def test_what_a_link_does_not_state_is_what_drake_gives_it(inertial, tool, weigh
     assert own_text(robot) == text.strip().encode()
     assert ("SDF's defaults" in str(robot.source.notes)) == (STATED not in inertial or bool(tool))
     own_text(fitted_like(robot))  # verified there: the new numbers read back
+    held = load_robot((HINGE % (f"<inertial>{STATED}</inertial>", "")).replace("</model>", (
+        f'<link name="b">{inertial}</link>' + joint("w", "fixed", "world", "b") + "</model>"
+    )))  # fmt: skip
+    assert ("link 'b'" in str(held.source.notes)) == (inertial != "" and STATED not in inertial)
 
 
 @pytest.mark.parametrize("seed", [2, *np.random.default_rng().integers(1000, 10**6, 2).tolist()])

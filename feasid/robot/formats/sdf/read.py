@@ -381,7 +381,7 @@ class _SdfReader:
         )
         stated_tags = {k for k, holder in holders.items() if holder and holder.find(k)}
         absent = [k for k, value in DEFAULTS.items() if value != "0" and k not in stated_tags]
-        if absent and name in self.moving:
+        if absent and (inertial or name in self.moving):
             self.notes.append(
                 f"{self.text.path}:{stated.line}: link {name!r} states no {', '.join(absent)}: "
                 "SDF's defaults, 1 kg and 1 kg m^2, count as in Gazebo and Drake; state its own"
