@@ -108,7 +108,7 @@ def test_a_confirmed_mistake_leaves_care_and_currents_leave_nothing():
         return judge(evidence(notes=(note,))).level
 
     assert level(Note("late", "lag", level="warning")) == "good"
-    assert level(Note("wrong sign", "sign", level="error", confirmed=True)) == "doubtful"
+    assert level(Note("wrong sign", "sign", level="error", confirmed=True)) == "useless"
     assert level(Note("amperes", "currents", confirmed=True)) == "useless"
 
 

@@ -95,11 +95,10 @@ def findings(evidence: FitEvidence) -> tuple[Note, ...]:
         for code, (look, grades) in CHECKS.items()
         if (sentence := look(evidence))
     ]
-    notes += [
-        Note(str(n), n.code, **{**n.values, "grades": NO_USE if n.code in REFUSED else WITH_CARE})
-        for n in evidence.notes
-        if n.values.get("confirmed")
-    ]
+    for n in (n for n in evidence.notes if n.values.get("confirmed")):
+        # What is wrong with a log and stays in it is in the model, whatever the held-out error.
+        wrong = n.code in REFUSED or n.values.get("level") == "error"
+        notes.append(Note(str(n), n.code, **{**n.values, "grades": NO_USE if wrong else WITH_CARE}))
     return tuple(sorted(notes, key=lambda n: -sum(map(GRADES.index, n.values["grades"].values()))))
 
 

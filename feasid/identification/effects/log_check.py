@@ -181,9 +181,15 @@ def confirm_advice(findings: list[Finding], robot: Robot, search: AdviceSearch) 
 
     They are tried in the order in which they were found, each in addition to those that helped.
     Those that did not help are tried again after others did, and finally all remaining ones
-    together.
+    together. Joints in degrees are one finding with one remedy: beside the others', the unit of a
+    single joint improves little.
     """
-    left = [k for k, f in enumerate(findings) if f.level != "note" and _has_effect(f, robot)]
+    in_degrees = [f for f in findings if f.code == "degrees"]
+    if len(in_degrees) > 1 and search.accept(in_degrees):
+        others = [f for f in findings if f.code != "degrees"]
+        findings = [_join_units(in_degrees, search.gain), *others]
+    left = [k for k, f in enumerate(findings)
+            if f.level != "note" and f.gain is None and _has_effect(f, robot)]  # fmt: skip
     taken = True
     while left and taken:
         taken = False
@@ -200,6 +206,20 @@ def confirm_advice(findings: list[Finding], robot: Robot, search: AdviceSearch) 
     for k in left:
         findings[k] = _without_advice(findings[k], search)
     return findings
+
+
+def _join_units(findings: Sequence[Finding], gain: float) -> Finding:
+    """One finding about the units of several joints."""
+    units = merge_options([f.options for f in findings])["units"]
+    return replace(
+        findings[0],
+        message="positions go far beyond what the description allows: degrees",
+        remedy=f"units={units}",
+        joints=tuple(j for f in findings for j in f.joints),
+        columns=tuple(c for f in findings for c in f.columns),
+        options={"units": units},
+        gain=gain,
+    )
 
 
 def _has_effect(finding: Finding, robot: Robot) -> bool:

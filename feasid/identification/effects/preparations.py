@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations, product
 from typing import Any
 
 import numpy as np
@@ -233,13 +233,16 @@ class JudgedLog:
 def find_large_mistakes(judged: JudgedLog, *, units_only: bool = False) -> list[Finding]:
     """Suspicions that lower J, the best first; none of them was tried on the whole log.
 
-    With `units_only`, torques that are a large multiple of the description's, and nothing else. A
-    factor of all torques hardly changes what a model explains: it need not lower J by much.
+    With `units_only`, torques that are a large multiple of the description's, and gravity along
+    another direction, which inconsistent bodies do not explain better. A factor of all torques
+    hardly changes what a model explains: it need not lower J by much.
     """
     floor = len(judged.base.robot.coordinates) * np.log(SMALLEST_ERROR) + LEAST_FALL
-    units_only = units_only or judged.cost < floor  # nothing else can lower J by so much
     found = []
-    suspects = _factor_mistakes(judged.samples) if units_only else _tried_mistakes(judged)
+    suspects = _factor_mistakes(judged.samples)
+    if judged.cost >= floor:  # else nothing but a factor can lower J by so much
+        gravity = chain(suspects, _gravity_mistakes(judged.samples))
+        suspects = gravity if units_only else _tried_mistakes(judged)
     for finding, samples in suspects:
         try:
             other = JudgedLog(samples, judged)
@@ -442,10 +445,17 @@ def _revolute_coordinates(robot: Robot) -> list[int]:
 
 
 def _gravity_mistakes(samples: DecimatedLog) -> Iterator[tuple[Finding, DecimatedLog]]:
-    """Gravity along another axis of the base frame; only `load_robot` can change it."""
+    """Gravity along an axis of the base frame or between axes; only `load_robot` can change it.
+
+    A base on a wall, on a ceiling or on a slope of 45 degrees. What is left of another slope is
+    small enough to be found as a tilt.
+    """
     size = float(np.linalg.norm(samples.robot.gravity))
-    for axis in (*np.eye(3), *-np.eye(3)) if size else ():
-        gravity = tuple(round(float(x), 2) + 0.0 for x in size * axis)
+    for axis in product((-1.0, 0.0, 1.0), repeat=3) if size else ():
+        if not any(axis):
+            continue
+        direction = size * np.array(axis) / np.linalg.norm(axis)
+        gravity = tuple(round(float(x), 2) + 0.0 for x in direction)
         if np.allclose(gravity, samples.robot.gravity, atol=0.1 * size):
             continue
         message = (
