@@ -65,7 +65,11 @@ TABLE = {
     "x1.5": ({"comparison": compared([1.5, 1.45])}, "doubtful", ["torque-constant"]),
     "as a load": ({"comparison": replace(compared([1.5, 1.5], 5.0, 0.93), common=0.999)},
                   "doubtful", ["torque-constant"]),
-    "placeholders": ({"comparison": compared([1.5, 1.45], placeholder=True)}, "good", []),
+    "placeholders": ({"comparison": compared([1.2, 1.1], placeholder=True)}, "good", []),
+    "times 1.5": ({"comparison": compared([1.5, 1.45], placeholder=True)}, "doubtful",
+                  ["torque-constant"]),
+    "times 1.5 or a load": ({"comparison": compared([1.5, 1.45], 2.0, 0.98),
+                             "described": np.ones(2)}, "doubtful", ["torque-constant"]),
     "a load": ({"comparison": compared([1.5, 2.5], 2.0, 0.98), "described": np.ones(2)}, "good",
                []),
     "another robot": (
@@ -117,7 +121,7 @@ def test_structure_placeholders_and_light_joints_are_remarks():
                  leverage=30.0, comparison=compared([1, 1], placeholder=True))  # fmt: skip
     said = " ".join(remarks(e))
     assert judge(e).level == "good"
-    for part in ("a (position)", "carry little", "placeholders", "Near the logged motion"):
+    for part in ("a (position)", "carry little", "placeholders are", "Near the logged motion"):
         assert part in said
 
 

@@ -340,7 +340,8 @@ def remarks(e: FitEvidence) -> list[str]:
         out.append("Near the logged motion only: far from its postures expect larger errors.")
     if c is not None and c.placeholder:
         out.append(
-            "Masses of the description are placeholders: the unit of the torques was not checked."
+            "Centres of mass of the description are at the joints, as placeholders are: only one "
+            "factor of all torques was compared with it."
         )
     follow = [f"{j} ({kind})" for j, kind in joints_that_follow(e).items()]
     if follow:
