@@ -38,6 +38,7 @@ def add_payload_arguments(parser: argparse.ArgumentParser) -> None:
     add("--out", metavar="JSON", help="write the load's parameters here")
     add_output(parser)
     add("--overwrite", action="store_true", help="replace an existing output file")
+    add("--force", action="store_true", help="print --controller also for a doubtful load")
     add_options(parser, LoadOptions)
 
 
@@ -74,15 +75,18 @@ def run_payload(arguments: argparse.Namespace) -> int:
         "mass": found.mass,
         "centre": found.centre.tolist(),
         "inertia": found.inertia.tolist(),
-        "mass_std": found.mass_std,
-        "centre_std": found.centre_std.tolist(),
+        "mass_std": _or_null(found.mass_std),
+        "centre_std": _or_null(found.centre_std),
+        "inertia_std": _or_null(found.inertia_std),
+        "residual": list(found.residual),
+        "level": found.level,
+        "reasons": list(found.reasons),
     }
-    converted = found.to(arguments.controller) if arguments.controller else None
-    if converted:
-        values["controller"] = dict(converted.values)
     with redirect_sentences(arguments.json):
-        print(found)
-        if converted:
+        print(found)  # also where a controller does not get it
+        if arguments.controller:
+            converted = found.to(arguments.controller, force=arguments.force)
+            values["controller"] = dict(converted.values)
             print(converted)
         if arguments.out:
             text = json.dumps(values, indent=1).encode()
@@ -91,6 +95,13 @@ def run_payload(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json("payload", values)
     return 0
+
+
+def _or_null(numbers: Any) -> Any:
+    """Numbers as lists, None where they are not finite, which JSON does not have."""
+    array = np.asarray(numbers, dtype=object)
+    array[~np.isfinite(array.astype(np.float64))] = None
+    return array.tolist()
 
 
 SHAPES = {"mass": (), "centre": (3,), "inertia": (3, 3)}

@@ -39,6 +39,7 @@ def load(seed: int, mass: float = 1.3) -> Payload:
         centre=centre,
         centre_std=np.zeros(3),
         inertia=about,
+        inertia_std=np.zeros((3, 3)),
         parameters=ten,
         residual=(1.0, 0.0),
         verified="",

@@ -34,7 +34,7 @@ import numpy.typing as npt
 from feasid.applications.loads.controllers import ControllerPayload, Load, controller_payload
 from feasid.core.arguments import array, checked, checked_methods
 from feasid.core.arrays import Array
-from feasid.core.errors import InputError, LogError
+from feasid.core.errors import InputError, LogError, UselessFitError
 from feasid.core.notes import Note, as_notes
 from feasid.core.threads import one_thread
 from feasid.identification.estimation import noise
@@ -71,6 +71,26 @@ NO_TORQUES = ("currents", "scale")
 SEEN = 1e-8
 """Singular values of the load's scaled columns below this share are not seen."""
 
+UNSEEN, UNKNOWN = 1e16, 1e2
+"""Variance of directions that are not seen, in units of their columns' sizes, and the deviation
+[kg, m, kg m^2] from which a number counts as not determined."""
+
+STEP = 1e-6
+"""Relative step of differences by which deviations of centre and inertia follow."""
+
+KNOWN_INERTIA = 0.5
+"""Deviation of a moment of inertia over the largest one, from which it is not determined."""
+
+WATER = 1000.0
+"""Density of the ball whose inertia a controller gets where the log shows none [kg/m^3]."""
+
+UNLIKE, SMALL_ERROR = 2.0, 0.01
+"""Factor on the error of the log without the load, and more of the torque, beyond which the log
+with it differs in something else; with one motion logged twice the errors are alike."""
+
+WRENCH_LIMITS = {"useless": 0.5, "doubtful": 0.1}
+"""Share of a wrist sensor's variation that the load leaves unexplained, by the level from there."""
+
 
 @checked_methods
 @dataclass(frozen=True, eq=False)
@@ -83,12 +103,18 @@ class Payload:
     centre: Annotated[Array, array(3)]  #: Centre of mass [m].
     centre_std: Annotated[Array, array(3, finite=False)]  #: See `centre`.
     inertia: Annotated[Array, array(3, 3)]  #: About the centre of mass [kg m^2].
+    #: Standard deviations of its entries; infinite where the motion does not show them.
+    inertia_std: Annotated[Array, array(3, 3, finite=False)]
     #: lxx .. Lzz, lx, ly, lz, m about the body frame's origin.
     parameters: Annotated[Array, array(10)]
     #: Relative torque error on the log with the load: without the load in the model, and with it.
     residual: tuple[float, float]
     verified: str  #: Conditions that were checked in exact arithmetic.
     notes: tuple[Note, ...] = ()  #: Assumptions and warnings.
+    #: "good", "doubtful" or "useless": that of the fit of the log without the load, lowered where
+    #: the log with the load contradicts it.
+    level: str = "good"
+    reasons: tuple[str, ...] = ()  #: Why it is not good, the gravest first.
 
     @classmethod
     def from_fit(
@@ -111,14 +137,21 @@ class Payload:
         Payload
         """
         mass, centre, inertia = to_mass_com_inertia(fit.delta)
-        slope = np.c_[np.zeros((3, 6)), np.eye(3), -centre] / mass
+        steps = STEP * np.maximum(np.abs(fit.delta), STEP * mass)
+        pairs = [[to_mass_com_inertia(fit.delta + s) for s in (e, -e)] for e in np.diag(steps)]
+        slopes = [[(a - b) / (2 * h) for a, b in zip(*pair, strict=True)]
+                  for pair, h in zip(pairs, steps, strict=True)]  # fmt: skip
+        mass_std, centre_std, inertia_std = (
+            _deviation(np.array(slope), covariance) for slope in zip(*slopes, strict=True)
+        )
         return cls(
             body=body,
             mass=float(mass),
-            mass_std=float(np.sqrt(covariance[9, 9])),
+            mass_std=float(mass_std),
             centre=centre,
-            centre_std=np.sqrt(np.diag(slope @ covariance @ slope.T)),
+            centre_std=centre_std,
             inertia=inertia,
+            inertia_std=inertia_std,
             parameters=fit.delta,
             residual=residual,
             verified=fit.verified,
@@ -149,7 +182,13 @@ class Payload:
         heavy = replace(body, inertial=body.inertial + added)
         return replace(robot, bodies=(*robot.bodies[:k], heavy, *robot.bodies[k + 1 :]))
 
-    def to(self, maker: str) -> ControllerPayload:
+    @property
+    def shows_inertia(self) -> bool:
+        """Whether the log determines the inertia: to half of its largest moment."""
+        largest = float(np.linalg.eigvalsh(self.inertia)[-1])
+        return bool(np.diag(self.inertia_std).max() < KNOWN_INERTIA * largest)
+
+    def to(self, maker: str, *, force: bool = False) -> ControllerPayload:
         """The load in the form, order and units of a robot maker, in the frame of `body`.
 
         Parameters
@@ -158,37 +197,61 @@ class Payload:
             Conventions and their sources: `feasid.applications.loads.controllers`. All makers use
             the frame of the flange, so identify the load with ``body=`` set to the link of the
             flange.
+        force : bool
+            Also for a load whose `level` is not "good".
 
         Returns
         -------
         ControllerPayload
-            Text to paste, values to send, and what the maker's model leaves out.
+            Text to paste, values to send, and what the maker's model leaves out. Where the log
+            does not determine the inertia, it is that of a ball of water of this mass, and a note
+            says so.
 
         Raises
         ------
         InputError
             The maker is unknown, the load exceeds the limits of its interface, or the torques were
             currents or a multiple of the description's, so that the mass is wrong.
+        UselessFitError
+            The load is doubtful or useless, with the reason, and `force` is False.
         """
         wrong = [n for code in NO_TORQUES for n in self.notes if n.code == code]
         if wrong:
             raise InputError(
                 f"this load cannot be given to a controller: {wrong[0]}", code=wrong[0].code
             )
-        return controller_payload(Load(self.body, self.mass, self.centre, self.inertia), maker)
+        if self.level != "good" and not force:
+            raise UselessFitError(
+                f"this load is {self.level}: {self.reasons[0]} It is not given to a controller: "
+                "fix the log or the description, or ask for it nevertheless with force=True"
+            )
+        inertia, notes = self.inertia, list[str]()
+        if not self.shows_inertia:
+            radius = (self.mass / (4 / 3 * np.pi * WATER)) ** (1 / 3)
+            inertia = 0.4 * self.mass * radius**2 * np.eye(3)
+            notes = ["The log does not determine the inertia: it is that of a ball of water."]
+        load = Load(self.body, self.mass, self.centre, inertia)
+        card = controller_payload(load, maker)
+        return replace(card, notes=(*notes, *card.notes))
 
     def __repr__(self) -> str:
         centre = ", ".join(f"{x:.4f}" for x in self.centre)
         spread = ", ".join(f"{x:.4f}" for x in self.centre_std)
-        moments = ", ".join(f"{x:.3g}" for x in np.linalg.eigvalsh(self.inertia))
+        moments, deviations = (
+            ", ".join(f"{x:.3g}" for x in np.diag(m)) for m in (self.inertia, self.inertia_std)
+        )
+        known = f"{moments} kg m^2, +- ({deviations})"
+        inertia = known if self.shows_inertia else "not determined by this log"
         before, after = (f"{100 * r:.2f} %" for r in self.residual)
-        warnings = "".join(f"\n!! {n}" for n in self.notes if n.code in NO_TORQUES)
+        share = 1.0 - (self.residual[1] / max(self.residual[0], 1e-300)) ** 2
+        warnings = [*self.reasons, *(n for n in self.notes if n.code in NO_TORQUES)]
         return (
-            f"load at {self.body!r}: {self.mass:.4g} kg (+- {self.mass_std:.2g})\n"
+            f"load at {self.body!r}: {self.mass:.4g} kg (+- {self.mass_std:.2g}), {self.level}\n"
             f"  centre of mass  ({centre}) m, +- ({spread})\n"
-            f"  principal moments  {moments} kg m^2\n"
-            f"  torque error of the loaded log  {before} without the load, {after} with it\n"
-            f"  {self.verified}{warnings}"
+            f"  Ixx, Iyy, Izz about it  {inertia}\n"
+            f"  error of the loaded log  {before} without the load, {after} with it: the load "
+            f"explains {100 * share:.0f} %\n"
+            f"  {self.verified}" + "".join(f"\n!! {text}" for text in warnings)
         )
 
 
@@ -239,8 +302,17 @@ def payload(
     base, reduced = without.base, sum(parts[1:], parts[0])
     load = _with_unsure_zeros(load_from_reduced(reduced, without.reduced, base, body), without)
     scale = scale_note(without.reduced, base, without.options["units"])
-    said = [n for n in (*without.notes, *reduced.notes) if n.code != "scale"]
-    return replace(load, notes=as_notes([*([scale] if scale else []), *said]))
+    notes = [n for n in (*without.notes, *reduced.notes) if n.code != "scale"]
+    level, reasons = without.quality.level, [str(r) for r in without.quality.reasons]
+    error = float(without.relative_error["all"])
+    if load.residual[1] > UNLIKE * error + SMALL_ERROR:
+        level = "doubtful" if level == "good" else level
+        reasons.append(
+            f"The log with the load is missed by {100 * load.residual[1]:.2g} %, that without it "
+            f"by {100 * error:.2g} %: something else than the load differs between them."
+        )
+    notes = [*([scale] if scale else []), *notes]
+    return replace(load, notes=as_notes(notes), level=level, reasons=tuple(reasons))
 
 
 def _fit_unloaded(loaded: Any, unloaded: Any, robot: Any, options: LoadOptions) -> Fit:
@@ -321,10 +393,16 @@ def least_squares_covariance(r: Array, rho: Array) -> tuple[Array, Array]:
     norms = np.linalg.norm(r, axis=0)
     scale = np.where(norms > 0, norms, 1.0)
     U, singular, V = np.linalg.svd(r / scale)
-    observable = singular > SEEN * max(float(singular[0]), 1e-300)
-    inverse = V[observable].T / singular[observable]
-    covariance = inverse @ inverse.T / np.outer(scale, scale)
-    return covariance, inverse @ (U[:, observable].T @ rho) / scale
+    rank = int(np.sum(singular > SEEN * max(float(singular[0]), 1e-300)))
+    inverse, unseen = V[:rank].T / singular[:rank], V[rank:].T
+    covariance = (inverse @ inverse.T + UNSEEN * unseen @ unseen.T) / np.outer(scale, scale)
+    return covariance, inverse @ (U[:, :rank].T @ rho) / scale
+
+
+def _deviation(slopes: Array, covariance: Array) -> Array:
+    """Deviations of numbers (...) with slopes (10, ...); infinite where nothing shows them."""
+    deviations = np.sqrt(np.einsum("i...,ij,j...->...", slopes, covariance, slopes))
+    return np.asarray(np.where(deviations < UNKNOWN, deviations, np.inf))
 
 
 @dataclass(frozen=True, eq=False)
@@ -475,5 +553,13 @@ def _solve_payload(columns: Array, felt: Array, body: str) -> Payload:
     residuals = felt - columns @ fit.delta
     residuals = residuals - residuals.mean(axis=0)
     size = float(np.linalg.norm(varying * weight))
-    residual = (1.0, float(np.linalg.norm(residuals * weight)) / max(size, 1e-300))
-    return Payload.from_fit(body, fit, covariance, residual)
+    missed = float(np.linalg.norm(residuals * weight)) / max(size, 1e-300)
+    load = Payload.from_fit(body, fit, covariance, (1.0, missed))
+    level = next((k for k, least in WRENCH_LIMITS.items() if missed > least), "good")
+    if level == "good":
+        return load
+    reason = (
+        f"The load explains all but {100 * missed:.0f} % of what the sensor's channels vary by: "
+        "check its pose, its units and the order of the channels."
+    )
+    return replace(load, level=level, reasons=(reason,))
