@@ -20,6 +20,7 @@ from feasid.robot.formats.rewrite import (
     single_leader,
     to_rpy,
 )
+from feasid.robot.formats.shapes import primitives
 from feasid.robot.formats.terms import (
     EFFECTS,
     JointTerms,
@@ -314,7 +315,7 @@ URDF = """<robot name="r"><link name="base"/><link name="a">
 def test_shapes_that_a_urdf_gives(collision, kind):
     text = URDF.format(more=f"<collision>{collision}</collision>")
     description = read_description(parse_xml(text.encode()))
-    (found,) = description.link("a").primitives("collision")
+    (found,) = primitives(description.link("a").drawings(), "collision")
     assert (found and found.kind) == kind
     if kind == "sphere":
         assert found.position.tolist() == [1, 2, 3]

@@ -27,7 +27,7 @@ from feasid.core.exact.numbers import Number
 from feasid.core.exact.poses import PrecisePose, is_possible_inertia
 from feasid.robot import inertia
 from feasid.robot.bodies import Limits
-from feasid.robot.formats.shapes import Drawing, Shape
+from feasid.robot.formats.shapes import Drawing, Shape, primitives
 from feasid.robot.formats.terms import NO_TERMS, JointTerms, LeftOut, UnmodelledEffect
 from feasid.robot.formats.xml import Element, ReadLimits, XmlText, shortest_decimal
 from feasid.robot.rotations import from_rpy
@@ -177,15 +177,10 @@ class Link:
         """Column of the link's inertia, or of the link, from 1."""
         return self.locate()[1]
 
-    def primitives(self, tag: str) -> list[Shape | None]:
-        """Shapes with this tag; None stands for one that is no known primitive, such as a mesh."""
-        shapes = (d.shape for d in self.drawings() if d.tag == tag)
-        return [shape if isinstance(shape, Shape) else None for shape in shapes]
-
     @cached_property
     def shapes(self) -> tuple[Shape, ...] | None:
         """Shapes with which the inertia is compared; None unless there are some, all known."""
-        shapes = self.primitives("visual" if self.solid_visuals else "collision")
+        shapes = primitives(self.drawings(), "visual" if self.solid_visuals else "collision")
         known = tuple(shape for shape in shapes if shape is not None)
         return known if known and len(known) == len(shapes) else None
 

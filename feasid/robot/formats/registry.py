@@ -20,8 +20,8 @@ import feasid.robot.formats
 from feasid.core.arrays import Array
 from feasid.core.errors import FeasidError, InputError
 from feasid.robot.bodies import Member
-from feasid.robot.formats.description import Description, Format, Link
-from feasid.robot.formats.shapes import Mesh, Shape
+from feasid.robot.formats.description import Description, Format
+from feasid.robot.formats.shapes import Drawing, Mesh, Shape, primitives
 from feasid.robot.formats.xml import LIMITS, ReadLimits, XmlText, parse_xml
 
 if TYPE_CHECKING:
@@ -117,10 +117,10 @@ def reread_description(robot: Robot) -> Description | None:
 # -- shapes of links -----------------------------------------------------------------------------
 
 
-def _links(robot: Robot) -> tuple[Link, ...]:
-    """The links of the file from which a robot was read."""
+def _drawings(robot: Robot) -> dict[str, Sequence[Drawing]]:
+    """Shapes of the links of the file from which a robot was read."""
     description = reread_description(robot)
-    return () if description is None else description.links
+    return {} if description is None else {x.name: x.drawings() for x in description.links}
 
 
 def collision_shapes(robot: Robot) -> dict[str, list[Shape | None]]:
@@ -128,17 +128,17 @@ def collision_shapes(robot: Robot) -> dict[str, list[Shape | None]]:
 
     Links without geometry are left out; for a robot that no file describes, the result is empty.
     """
-    return {link.name: found for link in _links(robot) if (found := link.primitives("collision"))}
+    shapes = {name: primitives(x, "collision") for name, x in _drawings(robot).items()}
+    return {name: several for name, several in shapes.items() if several}
 
 
 def collision_meshes(robot: Robot) -> dict[str, list[Mesh]]:
     """Collision meshes per link, if the format of the robot's file gives them."""
-    collisions = {
-        link.name: [d.shape for d in link.drawings() if d.tag == "collision"]
-        for link in _links(robot)
+    meshes = {
+        name: [x.shape for x in drawings if x.tag == "collision" and isinstance(x.shape, Mesh)]
+        for name, drawings in _drawings(robot).items()
     }
-    meshes = {name: [s for s in x if isinstance(s, Mesh)] for name, x in collisions.items()}
-    return {name: found for name, found in meshes.items() if found}
+    return {name: several for name, several in meshes.items() if several}
 
 
 def shape_boxes_by_body(robot: Robot) -> dict[int, tuple[Array, Array, float]]:
@@ -148,8 +148,8 @@ def shape_boxes_by_body(robot: Robot) -> dict[int, tuple[Array, Array, float]]:
     has a mesh or no shape.
     """
     shapes_by_link = {
-        link.name: link.primitives("collision") or link.primitives("visual")
-        for link in _links(robot)
+        name: primitives(x, "collision") or primitives(x, "visual")
+        for name, x in _drawings(robot).items()
     }
     out = {}
     for i, body in enumerate(robot.bodies):

@@ -46,8 +46,7 @@ EMPTIED = NewInertial(0.0, (0.0,) * 6)
 """Inertial of a fixed link if the moving one has everything."""
 
 SPECK = 1e-9
-"""Share of a body's mass and inertia for a link that is fixed to it, where programs would give a
-link that states none more."""
+"""Share of a body for a link fixed to it, where programs would give one without mass more."""
 
 HELD_SHARES = (*(0.5**k for k in range(20)), 1e-9)
 """Shares of the inertials of held links that are tried until the body's own link is consistent."""
@@ -61,8 +60,7 @@ def inertials_to_write(
 ) -> dict[str, NewInertial]:
     """Inertials to write for the links of one body; empty when its parameters are the file's.
 
-    Raises InputError: the body's parameters are infeasible, or the file has no link of its name;
-    names it.
+    Raises InputError: the body is infeasible, or the file has no link of its name; names it.
     """
     if body.inertial is None or body.massless:
         return {}

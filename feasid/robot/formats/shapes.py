@@ -92,6 +92,12 @@ class Drawing:
     colour: tuple[float, ...] = ()  #: Red, green, blue and opacity, if the file says them.
 
 
+def primitives(drawings: Sequence[Drawing], tag: str) -> list[Shape | None]:
+    """Shapes with this tag; None stands for one that is no known primitive, such as a mesh."""
+    shapes = (drawing.shape for drawing in drawings if drawing.tag == tag)
+    return [shape if isinstance(shape, Shape) else None for shape in shapes]
+
+
 NUMBERS_OF_SIZE = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
 """Kinds of primitives, and how many numbers say their size."""
 

@@ -17,7 +17,7 @@ from feasid.robot.description import GRAVITY, Robot, Source
 from feasid.robot.formats.description import NO_EXTRAS, Description, Extras, Format
 from feasid.robot.formats.registry import format_of_path, read_description, reread_description
 from feasid.robot.formats.rewrite import generate_file, patch_source
-from feasid.robot.formats.shapes import DRAWN
+from feasid.robot.formats.shapes import DRAWN, primitives
 from feasid.robot.formats.sidecar import (
     loop_table_bytes,
     loop_table_path,
@@ -133,7 +133,8 @@ def _parts_left_out(own: Description, content: bytes) -> Iterator[LeftOut]:
     new = read_description(parse_xml(content))
     for kind in DRAWN:
         shapes, written = (
-            [link.name for link in d.links for _ in link.primitives(kind)] for d in (own, new)
+            [link.name for link in d.links for _ in primitives(link.drawings(), kind)]
+            for d in (own, new)
         )
         if len(written) < len(shapes):
             yield from (LeftOut(kind, name) for name in shapes)
