@@ -204,7 +204,7 @@ def main(folder: str | None = None) -> dict[str, object]:
         ),
     }
     published = ("infeasible", "feasible", "infeasible", "feasible")
-    print(f"\n{'BPFT':28}{'ours':>14} | published (inconclusive: no exact proof either way)")
+    print(f"\n{'BPFT':28}{'ours':>14} | published")
     for (name, verdict), theirs in zip(verdicts.items(), published, strict=True):
         print(f"{name:28}{verdict.status:>14} | {theirs:12} margin {verdict.margin:.2g}")
     print(f"{'parameters':28}{study.robot.size:>14} | 98\n{'base parameters':28}"

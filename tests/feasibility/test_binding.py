@@ -196,6 +196,46 @@ def test_limits_that_the_robot_does_not_imply_are_refused():
         assert "a limit of masses up to" in refusal(forged, reader.values(beta))
 
 
+@pytest.mark.parametrize("consistency", ["full", "semi"])
+def test_a_proof_by_a_bound_on_masses_needs_that_bound(consistency):
+    """Rounding leaves room for the largest limit on sizes; without the multiplier, or with a looser
+    bound, nothing is proved, and a tighter bound is none that the reader named.
+    """
+    reader = Reader()
+    bounds = {"total_mass": 0.05 * float(reader.delta[reader.robot.inertial_columns[:, 9]].sum())}
+    certificate = proved(reader.robot, reader.K, reader.beta, consistency=consistency, **bounds)
+    data = certificate.data
+    assert (data["claim"], data["limit"]["mass"]) == ("infeasible", str(10**12))
+    named = [item["name"] for item in data["constraints"]]
+    assert named == ["total mass upper"]
+    others = [item for item in data["multipliers"] if item[0] != ["asked", "0"]]
+    assert len(others) == len(data["multipliers"]) - 1
+    assert not changed(certificate, multipliers=others).holds()
+    assert not holds(changed(certificate, multipliers=others).data)
+
+    def bounded(factor):
+        (item,) = data["constraints"]
+        ((row, column, terms, _),) = item["entries"]
+        number = shortest_text(Fraction(str(bounds["total_mass"])) * factor)
+        return changed(
+            certificate, constraints=[{**item, "entries": [[row, column, terms, number]]}]
+        )
+
+    for looser in (20, 10**9):
+        assert not bounded(looser).holds()
+        assert not holds(bounded(looser).data)
+    held = HeldStatement(
+        Question.from_doubles(
+            reader.robot, feasible_set(reader.robot, consistency, **bounds), reader.K, reader.beta
+        ),
+        "beta.csv",
+    )
+    assert not bind(certificate, [held]).refused
+    assert "total mass upper" in refusal(bounded(Fraction(1, 10)), held)
+    limit = {"mass": "27", "length": "1", "terms": "100000000"}
+    assert not changed(certificate, limit=limit).holds()  # a limit is never a robot's own size
+
+
 def test_contradicting_ties_are_refused():
     reader = Reader()
     statement = reader.values().question

@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
+from fractions import Fraction
 from functools import reduce
 from operator import getitem
 from pathlib import Path
@@ -17,6 +19,7 @@ import feasid
 from feasid import certificate
 from feasid.cli import main
 from feasid.core.errors import CertificateError, InputError, OutputError
+from feasid.core.exact.numbers import shortest_text
 from feasid.parameters.feasibility.proof.claim import Certificate
 from feasid.parameters.feasibility.solve import SolverAnswer
 from feasid.robot import inertia
@@ -45,6 +48,29 @@ def test_diag_115_is_feasible_under_semi_and_infeasible_under_full():
     assert verdict.feasible is False
     assert verdict.bodies == ("link",)
     assert "infeasible (full" in verdict.certificate.verify()
+
+
+def test_multipliers_that_exceed_doubles_have_the_same_weights():
+    """A proof may be multiplied by any number; common denominators have hundreds of digits."""
+    _, base, truth, rng = arm(0)
+    verdict = feasid.check(infeasible_beta(base, truth, rng), base)
+    data, huge = verdict.certificate.data, 10**400
+    larger = {
+        "multipliers": [
+            [rule, [shortest_text(huge * Fraction(x)) for x in triangle]]
+            for rule, triangle in data["multipliers"]
+        ],
+        **{
+            k: [shortest_text(huge * Fraction(x)) for x in data[k]] for k in ("tied", "combination")
+        },
+    }
+    outcome = replace(verdict.outcome, certificate=Certificate(signed({**data, **larger})))
+    same = replace(verdict, outcome=outcome)
+    assert same.certificate.holds()
+    assert same.weights == verdict.weights
+    assert sum(same.weights.values()) == pytest.approx(1.0, rel=1e-14)  # rounding of a sum
+    assert same.parameters == verdict.parameters
+    assert same.clash == verdict.clash
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -49,9 +49,7 @@ def test_wam7(capsys):
     done = run("wam7")
     printed = capsys.readouterr().out
     published = ["infeasible", "feasible", "infeasible", "feasible"]
-    ours = [*done["verdicts"].values()]
-    assert ours[2] in ("infeasible", "inconclusive")  # its margin is negative, the proof delicate
-    assert ours[:2] + ours[3:] == published[:2] + published[3:]
+    assert [*done["verdicts"].values()] == published
     counts = done["counts"]
     assert counts["OLS to four digits"] == counts["rows"] == 69
     assert {k: counts[k] for k in AGREEMENT} == AGREEMENT

@@ -2,8 +2,10 @@
 
 from functools import cache
 
+import cvxpy as cp
 import numpy as np
 import pytest
+from second_checker import holds
 
 import feasid
 from feasid import base_parameters, regressor
@@ -139,6 +141,69 @@ def test_the_published_feasible_estimate_is_proved_feasible():
             answer = verdict("feasible_bounded", margin=margin, **more)
             assert answer.feasible is True
             answer.certificate.verify()
+
+
+def plain_program(beta, com_box, total_mass=np.inf):
+    """Section 5.2.4's test in plain CVXPY: the status of a search for standard parameters."""
+    arm, base, _ = identification()
+    delta = cp.Variable(arm.size)
+    constraints, masses = [base.K @ delta == beta], 0
+    for body, columns in zip(arm.bodies, arm.inertial_columns, strict=True):
+        xx, xy, xz, yy, yz, zz, x, y, z, m = (delta[int(j)] for j in columns)
+        L = cp.bmat([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        S = cp.bmat([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+        D = cp.bmat([[L, S.T], [S, m * np.eye(3)]])  # eq. (17)
+        low, high = np.array(com_box[body.name])
+        first = cp.hstack([x, y, z])
+        constraints += [D >> EPSILON * np.eye(6), first >= low * m, first <= high * m]  # eq. (26)
+        masses += m
+    symbols = [symbol for _, symbol in arm.parameter_names]
+    signed = [j for j, symbol in enumerate(symbols) if symbol in ("Ia", "fv", "fc")]
+    constraints += [delta[signed] >= EPSILON]
+    constraints += [masses <= total_mass] if np.isfinite(total_mass) else []
+    problem = cp.Problem(cp.Minimize(0), constraints)
+    problem.solve(solver="CLARABEL")
+    return problem.status
+
+
+@cache
+def free_estimate():
+    """FBPE-OLS without bounds."""
+    arm, base, R = identification()
+    rho, semi = R @ wam.estimate("ols"), feasible_set(arm, "semi")
+    return feasible_least_squares(R, rho, base, semi, margin=EPSILON, friction_ridge=0.0).beta
+
+
+def assert_bounds_refute(beta, **limits):
+    """Infeasible by a plain program, and by a proof that needs no limit on sizes."""
+    _, base, _ = identification()
+    answer = feasid.check(beta, base, consistency="semi", margin=EPSILON, **limits)
+    assert plain_program(beta, **limits) == "infeasible"
+    assert answer.status == "infeasible"
+    assert answer.certificate.limit is None
+    assert holds(answer.certificate.data)
+    assert answer.conflict
+
+
+def test_the_estimate_without_bounds_is_infeasible_within_them():
+    """Section 5.2.4: beta* passes the test, and fails it with the bounds of Table 7."""
+    _, base, _ = identification()
+    assert feasid.check(free_estimate(), base, consistency="semi", margin=EPSILON).feasible
+    assert_bounds_refute(free_estimate(), **bounds())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_proofs_use_bounds_on_masses_and_on_centres_of_mass(seed):
+    share = np.random.default_rng(seed).uniform(0.4, 0.6)
+    boxes, total = bounds()["com_box"], share * bounds()["total_mass"]
+    assert_bounds_refute(wam.estimate("feasible_bounded"), com_box=boxes, total_mass=total)
+    boxes = {k: share * np.array(box) for k, box in boxes.items()}
+    assert_bounds_refute(free_estimate(), com_box=boxes, total_mass=total)
+
+
+def test_boxes_alone_refute_the_estimate_without_bounds():
+    """Nothing bounds masses from above here."""
+    assert_bounds_refute(free_estimate(), com_box=bounds()["com_box"])
 
 
 def test_full_consistency_finds_the_published_feasible_estimate_impossible():

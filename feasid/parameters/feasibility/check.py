@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -306,25 +307,25 @@ class Verdict(Displayed):
 
     @cached_property
     def weights(self) -> dict[str, float]:
-        """Weight of each constraint in a proof of infeasibility."""
+        """Weight of each constraint in a proof of infeasibility, as a share of their sum."""
         feasible = self.question.feasible
         units = [*self.scale.blocks, *(np.sqrt(np.array([u])) for u in self.scale.linear)]
         place = {label: k for k, label in enumerate(self.question.labels)}
-        out = {}
+        traces = dict[str, Fraction]()  # of integers that may be larger than any double
         for label, triangle in self._proof.get("multipliers", ()):
             k = place[tuple(label)]
             corners = np.cumsum([0, *range(len(units[k]), 1, -1)])
-            pairs = zip(corners, units[k], strict=True)
-            trace = sum(float(exact(triangle[i])) * u**2 for i, u in pairs)
-            out[feasible.constraints[k].name] = trace
-        return out
+            pairs = zip(corners, units[k].tolist(), strict=True)
+            trace = sum((exact(triangle[i]) * Fraction(u) ** 2 for i, u in pairs), Fraction(0))
+            traces[feasible.constraints[k].name] = trace
+        total = sum(traces.values()) or 1
+        return {name: float(trace / total) for name, trace in traces.items()}
 
     @cached_property
     def clash(self) -> tuple[str, ...]:
         """Names of the constraints that contradict each other, the largest weight first."""
-        total = sum(self.weights.values())
         heavy = sorted(self.weights, key=lambda name: -self.weights[name])
-        named = [n for n in heavy if self.weights[n] > SHARE * total]
+        named = [n for n in heavy if self.weights[n] > SHARE]
         return tuple(dict.fromkeys([*self._describe_ties, *named]))
 
     @cached_property
@@ -340,12 +341,14 @@ class Verdict(Displayed):
         """Given values that take part in the contradiction, the largest weight first."""
         if "combination" not in self._proof:
             return ()
-        values = [float(exact(v)) for v in self._proof["values"]]
+        values = [exact(v) for v in self._proof["values"]]
         pairs = zip(self._proof["combination"], values, strict=True)
-        shares = np.abs([float(exact(y)) * v for y, v in pairs])
-        order = [int(i) for i in np.argsort(-shares) if shares[i] > SHARE * shares.sum()]
+        terms = [abs(exact(y) * v) for y, v in pairs]
+        total = sum(terms) or 1
+        shares = np.array([float(term / total) for term in terms])
+        order = [int(i) for i in np.argsort(-shares) if shares[i] > SHARE]
         labels = [x for i, x in enumerate(self.labels) if i not in self.outcome.dropped]
-        return tuple(f"{labels[i]} = {values[i]:.6g}" for i in order)
+        return tuple(f"{labels[i]} = {float(values[i]):.6g}" for i in order)
 
     @cached_property
     def disagreement(self) -> float:
@@ -384,8 +387,8 @@ class Verdict(Displayed):
             return "no solver gave an answer, or given equations contradict each other too little"
         if abs(self.margin) < NEARLY:
             return (
-                f"the margin found, {self.margin:.0e}, is less than solvers resolve; some body is "
-                "too small compared with the others, or nearly flat"
+                f"the margin found, {self.margin:.0e}, is less than solvers resolve, {NEARLY:.0e}; "
+                "some body is too small compared with the others, or nearly flat"
             )
         return (
             f"with a margin of {self.margin:.2g} values seem impossible, but the rounding of K "

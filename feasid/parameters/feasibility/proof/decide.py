@@ -159,9 +159,12 @@ def _solve_and_prove(
 
     def judge(raw: SolverAnswer) -> solve.Judgement:
         s, z = float(raw.x[-1]), scale.parameters * (start + directions @ raw.x[:-1])
-        certificate = _prove_answer(problem, prover, raw, s, z)
+        certificate, rounding = _prove_answer(problem, prover, raw, s, z)
         if certificate is None:
-            return solve.Judgement(False, True, abs(s), f"margin {s:.2e}, nothing proved")
+            why = (
+                f"rounding is {rounding:.1e} times the contradiction, " if rounding < np.inf else ""
+            )
+            return solve.Judgement(False, True, abs(s), f"margin {s:.2e}, {why}nothing proved")
         proved[id(raw)] = certificate
         return solve.Judgement(True, True, -s, f"margin {s:.2e}, {certificate.claim} proved")
 
@@ -179,31 +182,35 @@ def _solve_and_prove(
 
 def _prove_answer(
     problem: PresolvedQuestion, prover: InfeasibilityProver, raw: SolverAnswer, s: float, z: Array
-) -> Certificate | None:
-    """The statement that a solver's answer proves, if any."""
+) -> tuple[Certificate | None, float]:
+    """The statement that a solver's answer proves, if any.
+
+    Else also what rounding costs for the lightest limit, in units of the contradiction.
+    """
     question, certificate = problem.question, None
     if problem.singular:
         certificate = prove_boundary(problem, problem.lift_multipliers({}, problem.singular), z)
     elif problem.feasible.contains_strictly(z):
         exact = problem.complete_point(problem.elimination.expand(z))
         certificate = None if exact is None else question.certify_feasible(exact)
-    if certificate is not None:
-        return certificate
-    if not s < NEARLY:
-        return None
-    best: Certificate | None = None
+    if certificate is not None or not s < NEARLY:
+        return certificate, np.inf
+    best, least = None, np.inf
     for proof in prover.from_solver(raw.multipliers, raw.prices):
         certificate = None
         if s > -NEARLY and proof.proof_value == 0:
             certificate = prove_boundary(problem, proof, z)
         certificate = certificate or question.certify_infeasible(proof)
         if certificate is None:
+            if proof.proof_value < 0:
+                cost = proof.remainder_cost(question.size_limits(HEAVIEST[-1]))
+                least = min(least, float(-cost / proof.proof_value))
             continue
         if certificate.limit is None or certificate.limit["mass"] == HEAVIEST[0]:
-            return certificate
+            return certificate, 0.0
         if best is None or certificate.limit["mass"] > (best.limit or {"mass": 0.0})["mass"]:
             best = certificate
-    return best
+    return best, least
 
 
 def solutions_of_equations(

@@ -106,6 +106,26 @@ class Face:
         span, _ = np.linalg.qr(self.unit[:, None] * self._basis_doubles)
         return np.asarray(span @ span.T)
 
+    def with_masses(self, block: Block) -> Face | None:
+        """The smallest face with this one and the directions of a block's masses, exactly.
+
+        None when that is the whole cone.
+        """
+        masses = [r for r, power in enumerate(block.powers) if not power]
+        others = [r for r in range(len(self.V)) if r not in masses]
+        units = self.unit[others, None] * self._basis_doubles[others]
+        order = [others[k] for k in scipy.linalg.qr(units.T, mode="r", pivoting=True)[-1]]
+        places, relations = independent_rows([self.V[r] for r in order])
+        lead = sorted([*(order[k] for k in places), *masses])
+        if len(lead) == len(self.V):
+            return None
+        V = [[Fraction(r == other) for other in lead] for r in range(len(self.V))]
+        dependent = [k for k in range(len(order)) if k not in places]
+        for k, relation in zip(dependent, relations, strict=True):
+            for other in (j for j in relation if j != k):
+                V[order[k]][lead.index(order[other])] = -relation[other] / relation[k]
+        return Face(V, tuple(lead), self.unit)
+
     @property
     def index_pairs(self) -> list[tuple[int, int]]:
         """Index pairs of W, the upper triangle."""
@@ -141,6 +161,12 @@ class Face:
         forms = map(self.linear_form, basis)
         return [[form.get(pair, Fraction(0)) for pair in self.index_pairs] for form in forms]
 
+    def relations(self, block: Block) -> tuple[Row, ...]:
+        """Combinations of the block's parameters that no multiplier on the face pulls at."""
+        columns = block.columns.tolist()
+        _, rows = independent_rows(self.linear_forms(block.basis))
+        return tuple({columns[k]: c for k, c in row.items()} for row in rows)
+
     def exact_matrix(self, W: Mapping[tuple[int, int], Fraction]) -> Exact:
         """``V W V'`` exactly."""
         count = range(len(self.lead))
@@ -169,6 +195,15 @@ class Face:
         return [[x + y for x, y in zip(a, b, strict=True)] for a, b in pairs]
 
 
+def pull_matrix(block: Block, weights: Array) -> Array:
+    """The smallest matrix Z with ``<B_j, Z>`` nearest to `weights` (c,), shape (s, s)."""
+    if not weights.any():
+        return np.zeros((block.size, block.size))
+    flat = block.basis.reshape(len(block.columns), -1)
+    nearest = np.linalg.lstsq(flat, weights, rcond=None)[0]
+    return np.asarray(nearest.reshape(block.size, block.size), dtype=np.float64)
+
+
 # -- what holds on faces exactly -------------------------------------------------------------------
 
 
@@ -183,24 +218,26 @@ class FaceRelations:
     #: Tuple of (columns, relations): per body on a face: its columns, and the c by column.
     bodies: tuple[tuple[frozenset[int], tuple[Row, ...]], ...]
     faces: Mapping[frozenset[int], Face]  #: Of these bodies.
+    #: Relations of the faces with all directions of masses: potential energies pull within those.
+    wide_relations: Mapping[frozenset[int], tuple[Row, ...]]
 
     @classmethod
     def from_blocks(cls, robot: Robot, blocks: Sequence[Block]) -> FaceRelations:
         """Faces of these bodies and rotors, by how they can move."""
         own = body_lengths(robot)
         units = [own[block.body] ** np.array(block.powers, dtype=np.float64) for block in blocks]
-        out, faces = [], {}
+        out, faces, wide_relations = [], {}, {}
         energies = kinetic_energy_multipliers(robot, blocks, units)
         for block, unit, energy in zip(blocks, units, energies, strict=True):
             face = Face.from_energy(energy, unit) if energy.any() else None
             if face is None:
                 continue
-            _, rows = independent_rows(face.linear_forms(block.basis))
-            columns = block.columns.tolist()
-            named = tuple({columns[k]: c for k, c in row.items()} for row in rows)
-            out.append((frozenset(columns), named))
-            faces[frozenset(columns)] = face
-        return cls(tuple(out), faces)
+            columns = frozenset(block.columns.tolist())
+            out.append((columns, face.relations(block)))
+            faces[columns] = face
+            wide = face.with_masses(block)
+            wide_relations[columns] = () if wide is None else wide.relations(block)
+        return cls(tuple(out), faces, wide_relations)
 
     def make_rows_consistent(self, rows: Sequence[Row]) -> list[Row]:
         """Rows of K within the rounding of doubles that satisfy the relations to `DIGITS` digits.
@@ -215,7 +252,8 @@ class FaceRelations:
         for row in rows:
             new = dict(row)
             for columns, relations in self.bodies:
-                new.update(_make_row_consistent(row, columns, relations, leads))
+                for some in (relations, self.wide_relations[columns]):
+                    new.update(_make_row_consistent(new, columns, some, leads))
             out.append({j: c for j, c in new.items() if c})
         return out
 
@@ -289,7 +327,7 @@ def kinetic_energy_multipliers(
             out.append(_symmetrise_rotor(square, block))
         else:  # semi consistency has the first moment's sign turned
             twist = np.concatenate([turn, -shift], axis=1)
-            out.append(_largest_span_multiplier(twist.T @ twist))
+            out.append(largest_span_multiplier(twist.T @ twist))
     sizes = [np.abs(E * np.outer(unit, unit)).max() for E, unit in zip(out, units, strict=True)]
     largest = max(sizes, default=0.0) or 1.0
     return [np.where(np.abs(E) < ROUNDED_ZERO * np.abs(E).max(), 0.0, E) / largest for E in out]
@@ -303,7 +341,7 @@ def _symmetrise_rotor(square: Array, block: Block) -> Array:
     return out
 
 
-def _largest_span_multiplier(E: Array) -> Array:
+def largest_span_multiplier(E: Array) -> Array:
     """The multiplier of a semi-consistent body with the same energy and the largest span.
 
     Only the trace of the lower right 3x3 matrix matters, and only X - X' of the upper right X.

@@ -2,12 +2,13 @@
 
 Three attempts, in this order. Multipliers projected on the faces of the cone on which they seem to
 lie: most of them vanish, and exact cancellation needs no limit. Mixed with a little kinetic energy
-of random motions, which is positive definite exactly where K'y can be, on the faces of bodies that
-cannot move in every way. The multipliers unchanged, and mixed with others, without faces. Columns
-that belong to no body are solved exactly, and the multipliers of bodies take the remainder
-(`rounding.complete_multipliers`). Where even the rounding of K is in the way (joint axes that are
-not decimal numbers), the proof needs a limit: it covers all parameters below an enormous size
-instead of all parameters.
+of random motions, which is positive definite exactly where K'y can be, and with the caller's bounds
+on masses, on the faces of bodies that cannot move in every way; bounds on masses and centres of
+mass widen a face by the directions of masses. The multipliers unchanged, and mixed with others,
+without faces. Columns that belong to no body are solved exactly, and the multipliers of bodies take
+the remainder (`rounding.complete_multipliers`). Where even the rounding of K is in the way (joint
+axes that are not decimal numbers), the proof needs a limit: it covers all parameters below an
+enormous size instead of all parameters.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from feasid.core.exact.numbers import (
     printed_decimal,
     solve_near,
 )
-from feasid.parameters.feasibility.constraints.affine import Block, Linear
+from feasid.parameters.feasibility.constraints.affine import SEMI_POWERS, Block, Linear
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet
 from feasid.parameters.feasibility.constraints.units import Units
 from feasid.parameters.feasibility.proof.claim import Certificate
@@ -38,6 +39,8 @@ from feasid.parameters.feasibility.proof.facial_reduction import (
     VISIBLE,
     Face,
     kinetic_energy_multipliers,
+    largest_span_multiplier,
+    pull_matrix,
 )
 from feasid.parameters.feasibility.proof.presolve import PresolvedQuestion
 from feasid.parameters.feasibility.proof.question import DualPoint
@@ -49,9 +52,9 @@ from feasid.parameters.feasibility.proof.rounding import (
 )
 from feasid.robot.known import Row
 
-ENERGY_SHARE = 0.3
-"""Kinetic energy that is mixed in, as a fraction of what the proof can afford: 0.01 proves the same
-of 137 random infeasible problems."""
+INNER_SHARE = 0.3
+"""Kinetic energy, and bounds of sizes, that are mixed in, each as a fraction of what the proof can
+afford: 0.01 proves the same of 137 random infeasible problems."""
 
 NEGLIGIBLE_PRICE = 1e-7
 """Multipliers of bounds below this fraction of the largest are a solver's zeros."""
@@ -88,18 +91,25 @@ class InfeasibilityProver:
         if not (all(np.isfinite(Z).all() for Z in blocks) and np.isfinite(si).all()):
             return
         energy, nothing = self._energy_multipliers, np.zeros_like(si)
-        afforded = ENERGY_SHARE * abs(self._proof_value(blocks, si))
-        share = afforded / (abs(self._proof_value(energy, nothing)) or 1.0)
-        mixed = [Z + share * E for Z, E in zip(blocks, energy, strict=True)]
-        faces = self._motion_faces(si)
+        afforded = INNER_SHARE * abs(self._proof_value(blocks, si))
+        mixed, mixed_prices = blocks, si
+        for inner, bounds in ((energy, nothing), self._size_multipliers):
+            share = afforded / (abs(self._proof_value(inner, bounds)) or 1.0)
+            mixed = [Z + share * E for Z, E in zip(mixed, inner, strict=True)]
+            mixed_prices = mixed_prices + share * bounds
+        mixed = [
+            largest_span_multiplier(Z) if block.inertial and block.powers == SEMI_POWERS else Z
+            for Z, block in zip(mixed, self.feasible.blocks, strict=True)
+        ]
+        faces = self._motion_faces(mixed_prices)
         projected = [
             faces[k].project_multiplier(Z) if k in faces else Z for k, Z in enumerate(mixed)
         ]
         attempts = [
             (blocks, si, self._visible_faces(blocks, si)),
-            (projected, si, faces),
+            (projected, mixed_prices, faces),
             (blocks, si, {}),
-            (mixed, si, {}),
+            (mixed, mixed_prices, {}),
         ]
         if self._proof_value(energy, nothing) < 0:  # motions whose energy would be negative
             attempts.append((energy, nothing, {}))
@@ -116,6 +126,28 @@ class InfeasibilityProver:
         question, count = self.problem.question, len(self.feasible.blocks)
         blocks = [question.feasible.blocks[k] for k in self.problem.places[:count]]
         return kinetic_energy_multipliers(question.robot, blocks, self.scale.blocks)
+
+    @cached_property
+    def _size_multipliers(self) -> tuple[list[Array], Array]:
+        """Of the caller's bounds on sizes (largest masses) and of bodies, which cancel each other.
+
+        A bound limits sizes from above where positive semidefinite matrices of bodies pull at
+        every parameter as the bound does, in the other direction.
+        """
+        blocks = [np.zeros((b.size, b.size)) for b in self.feasible.blocks]
+        prices, units = np.zeros(len(self.feasible.linear)), self.scale.blocks
+        for i, row in enumerate(self.feasible.linear):
+            weights, pulls = -self.feasible.linear_matrix[i], list[Array]()
+            for block in self.feasible.blocks:
+                pulls.append(pull_matrix(block, weights[block.columns] * block.inertial))
+                weights[block.columns] -= np.einsum("cij,ij->c", block.basis, pulls[-1])
+            if np.abs(weights).max() > ROUNDED_ZERO * np.abs(row.coefficients).max():
+                continue  # of joint terms, or of none that remains
+            scaled = (Z * np.outer(u, u) for Z, u in zip(pulls, units, strict=True) if Z.any())
+            if all(np.linalg.eigvalsh(Z)[0] >= -ROUNDED_ZERO * np.abs(Z).max() for Z in scaled):
+                prices[i] = 1.0 / self.scale.linear[i]
+                blocks = [a + prices[i] * Z for a, Z in zip(blocks, pulls, strict=True)]
+        return blocks, prices
 
     def _priced_constraints(self, prices: Array) -> list[int]:
         """Linear constraints of the proof on several parameters."""
@@ -194,20 +226,26 @@ class InfeasibilityProver:
     def _motion_faces(self, prices: Array) -> dict[int, Face]:
         """The faces of bodies that cannot move in every way: K'y is inside of them.
 
-        A constraint of the proof involves directions of its bodies that no motion shows, so their
-        multipliers are not restricted.
+        A constraint of the proof on masses and first moments adds the directions of masses; one
+        on second moments may need every direction, so their multipliers are not restricted.
         """
         # Without these faces the published estimates of the WAM (tests/papers) are not refuted, and
         # 2 of 137 random problems: first bodies turn about one or two axes only, and rounding
         # leaves more outside of their faces than the contradiction is worth.
-        rows = [self.feasible.linear[i] for i in self._priced_constraints(prices)]
-        block_columns = {int(j) for row in rows for j in row.columns}
+        rows = self.feasible.linear_matrix[self._priced_constraints(prices)]
+        body_faces, faces = self.problem.question.face_relations.faces, dict[int, Face]()
         constraints = self.problem.question.feasible.constraints
-        body_faces, faces = self.problem.question.face_relations.faces, {}
-        for k, place in enumerate(self.problem.places[: len(self.feasible.blocks)]):
-            face = body_faces.get(frozenset(constraints[place].columns.tolist()))
-            if face is not None:  # the one to which K is corrected: not a digit may differ
-                faces[k] = replace(face, unit=self.scale.blocks[k])
+        for k, block in enumerate(self.feasible.blocks):
+            face = body_faces.get(frozenset(constraints[self.problem.places[k]].columns.tolist()))
+            masses = np.array(block.powers) == 0
+            bounded = block.basis[rows[:, block.columns].any(axis=0)]
+            if face is None or bounded[:, ~masses][:, :, ~masses].any():
+                continue
+            face = replace(face, unit=self.scale.blocks[k])  # K is corrected to it: no other digits
+            if len(bounded):
+                face = face.with_masses(block)
+            if face is not None:
+                faces[k] = face
         body_columns = {
             j
             for k, block in enumerate(self.feasible.blocks)
@@ -217,7 +255,7 @@ class InfeasibilityProver:
         return {
             k: face
             for k, face in faces.items()
-            if (block_columns | body_columns).isdisjoint(self.feasible.blocks[k].columns.tolist())
+            if body_columns.isdisjoint(self.feasible.blocks[k].columns.tolist())
         }
 
     def _solve_on_faces(

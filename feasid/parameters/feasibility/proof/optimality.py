@@ -47,6 +47,7 @@ from feasid.parameters.feasibility.proof.facial_reduction import (
     ROUNDED_ZERO,
     Face,
     kinetic_energy_multipliers,
+    pull_matrix,
 )
 from feasid.parameters.feasibility.proof.question import (
     HEAVIEST,
@@ -298,7 +299,9 @@ def _blocks_on_faces(
     face_columns = {
         int(j) for (_, block), t in zip(pairs, tight, strict=True) if t for j in block.columns
     }
-    user_rows = [row for row in rows if row.role == "asked"]
+    bounds = np.zeros((len(rows), len(x)))
+    for line, row in zip(bounds, rows, strict=True):
+        line[row.columns] = row.coefficients if row.role == "asked" else 0.0
     out = []
     for (place, block), unit, E, close in zip(pairs, units, energy, tight, strict=True):
         if block.role == "asked" and not close:
@@ -309,8 +312,8 @@ def _blocks_on_faces(
         if face is not None:
             pushes = [
                 push * np.outer(unit, unit)
-                for row in user_rows
-                if (push := _bound_gradient_matrix(block, row)).any()
+                for line in bounds[:, block.columns]
+                if (push := pull_matrix(block, line)).any()
             ]
             left, singular, _ = np.linalg.svd(np.hstack([face.projector, *pushes]))
             Q = left[:, : int((singular > SPANNED * singular[0]).sum())]
@@ -347,15 +350,6 @@ def _determined_directions(feasible: FeasibleSet, A: Array, unit: Array) -> Arra
     unfelt = right[int((singular > UNFELT * singular.max(initial=0.0)).sum()) :]
     _, _, pivots = linalg.qr(unfelt, mode="economic", pivoting=True)
     return np.delete(np.diag(unit), pivots[: len(unfelt)], axis=1)
-
-
-def _bound_gradient_matrix(block: Block, row: Linear) -> Array:
-    """The matrix by which a bound pushes a body; zero where it does not touch it."""
-    weights = np.zeros(len(block.columns))
-    for j, c in zip(row.columns.tolist(), row.coefficients, strict=True):
-        weights[block.columns == j] = c
-    gram = np.einsum("aij,bij->ab", block.basis, block.basis)
-    return np.asarray(np.einsum("a,aij->ij", np.linalg.solve(gram, weights), block.basis))
 
 
 # -- ranges of linear forms ------------------------------------------------------------------------
