@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from logs import arm_parameters, simulate
 from robots import ARM
+from simulated import exact_log
 
 import feasid
 from feasid.core.errors import InfeasibleConstraintsError, SolverError
-from feasid.identification.estimation import priors, problem
+from feasid.identification.estimation import newton, priors, problem
 from feasid.identification.estimation.newton import EntropicProblem
 from feasid.identification.regression.triangle import Reduced
 from feasid.parameters.feasibility.cone import Minimum, optimality_gap
@@ -156,3 +157,27 @@ def test_contradictions_are_minimal_and_have_the_callers_names(robot, log):
     assert "Clarabel" not in str(caught.value)
     with pytest.raises(InfeasibleConstraintsError, match="known"):
         feasid.fit(log, robot, total_mass=(0.1, 0.5), known={f"{body}.m": 2.0}, **OPTIONS)
+
+
+EVALUATIONS = 25
+"""Newton steps of a solve, on average: quadratic convergence from a start that is not far."""
+
+
+@pytest.mark.parametrize("name", ["unitree_z1", "kuka_lwr4", "panda"])
+def test_no_solve_of_a_fit_is_unfinished(name, monkeypatch):
+    """But for rough ones, which have few steps; rounding at a large weight is no reason."""
+    solves, exactly = [], newton.minimise
+
+    def noted(*problem, steps):
+        minimum = exactly(*problem, steps=steps)
+        solves.append((minimum.steps, minimum.status if steps >= newton.FAR else "rough"))
+        return minimum
+
+    monkeypatch.setattr(newton, "minimise", noted)
+    if name == "panda":
+        robot, _, log, _ = exact_log(name, 0, 6000)
+        feasid.fit(log, robot)
+    else:
+        feasid.fit(feasid.datasets.load(name))
+    assert {status for _, status in solves} <= {"converged", "stalled", "rough"}
+    assert np.mean([steps for steps, _ in solves]) <= EVALUATIONS

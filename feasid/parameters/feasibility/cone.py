@@ -52,6 +52,10 @@ DECREMENT = 1e-9
 CENTRED = 0.05
 """Newton decrement at which a point counts as central: half its square is lost at most."""
 
+ROUNDED = 1e-12
+"""Share of the sum below which a decrement that a step does not halve is rounding: close to a
+minimum each exact step squares it."""
+
 PATH_FACTOR = 8.0
 """Factor between one mu of the central path and the next: fewer, longer steps need more Newton
 steps."""
@@ -352,7 +356,7 @@ def minimise(
         total = sum(weight * term.value(at) for weight, term in terms)
         return float(total if tilt is None else total - float(tilt @ at))
 
-    current, gap = value(delta), np.inf
+    current, gap, before = value(delta), np.inf, np.inf
     for count in range(steps if np.isfinite(current) else 0):  # from outside there is no step
         parts = [(weight, *term.derivatives(delta)) for weight, term in terms]
         gradient = sum(weight * g for weight, g, _ in parts)
@@ -363,6 +367,8 @@ def minimise(
         gap = optimality_gap(0.5 * decrease, concordance)
         if not decrease > 2 * decrement:
             return Minimum(delta, gap, count, "converged")
+        if 0.5 * before < decrease < ROUNDED * abs(current):
+            return Minimum(delta, gap, count, "stalled")
         move, length = directions @ step, 1.0
         while length > SHORTEST_STEP:
             trial = delta + length * move
@@ -372,7 +378,7 @@ def minimise(
             length *= 0.5
         else:
             return Minimum(delta, gap, count, "stalled")
-        delta, current = trial, new
+        delta, current, before = trial, new, decrease
     return Minimum(delta, gap, steps, "unfinished")
 
 
