@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 
 CHECKOUT = HERE.parents[1] / "datasets"
-"""Datasets whose licence keeps them out of the wheel are in a checkout of the repository."""
+"""Datasets whose licence keeps them out of the wheel are in a checkout of the repository: around
+this file, or around the working directory where the package is installed elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -45,16 +46,23 @@ class Recorded:
 
     def __call__(self) -> pd.DataFrame:
         """Read the log and its robot."""
-        if not self.folder.is_dir():
+        working = Path.cwd()
+        checkouts = (
+            place / "datasets" / self.folder.name
+            for place in (working, *working.parents)
+            if (place / "feasid" / "datasets" / "__init__.py").is_file()
+        )
+        folder = next((each for each in (self.folder, *checkouts) if each.is_dir()), None)
+        if folder is None:
             raise InputError(
                 f"dataset {self.folder.name!r} ({self.licence}) is not part of the installed "
-                "package: clone feasid's repository and install from there (pip install -e .), "
-                f"in datasets/{self.folder.name}",
+                "package: clone feasid's repository, where it is in "
+                f"datasets/{self.folder.name}, and run inside the clone",
                 path=str(self.folder),
             )
-        paths = [self.folder / log for log in self.logs]
+        paths = [folder / log for log in self.logs]
         df = read_log(paths[0] if len(paths) == 1 else paths)
-        robot = load_robot(self.folder / self.robot, lock=self.lock)
+        robot = load_robot(folder / self.robot, lock=self.lock)
         df.attrs["robot"] = replace(robot, drives=(*robot.drives, *self.couplings))
         df.attrs["options"] = dict(self.options)
         df.attrs["origin"] = self.origin
@@ -163,7 +171,7 @@ def load(name: str, *, folder: str | Path | None = None) -> pd.DataFrame:
     ----------
     name : str
         One of `names`: "unitree_z1", "arm" (simulated, three joints) and "wam7" come with the
-        package, the others with a checkout of the repository.
+        package, the others with a checkout of the repository, inside which you run.
     folder : path, optional
         Of "wam7": a download of the authors' recorded logs, instead of the log that is
         reconstructed from the published tables; see `feasid.datasets.wam.recorded`.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -77,6 +79,33 @@ def test_what_is_in_the_wheel_is_small_and_free():
     for p in files:
         if p.name.startswith("LICENSE"):
             assert "BSD" in p.read_text()
+
+
+LOAD = "import feasid; print(feasid.__file__); print(len(feasid.datasets.load('double_pendulum')))"
+
+
+def test_an_installed_package_has_the_data_of_the_clone_that_it_runs_in(tmp_path):
+    """As after `pip install .`; beside it lies another package that is named datasets."""
+    site, script = tmp_path / "site", tmp_path / "script.py"
+    shutil.copytree(datasets.HERE.parent, site / "feasid", ignore=lambda *_: ["__pycache__"])
+    (site / "datasets").mkdir()
+    script.write_text(LOAD)
+
+    def run(folder):
+        return subprocess.run(
+            [sys.executable, str(script)],
+            cwd=folder, env={**os.environ, "PYTHONPATH": str(site)},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    for folder in (ROOT, ROOT / "examples"):
+        place, rows = run(folder).stdout.split()
+        assert Path(place).is_relative_to(site)
+        assert int(rows) == len(datasets.load("double_pendulum"))
+    elsewhere = run(tmp_path)
+    assert elsewhere.returncode == 1
+    assert "clone feasid's repository" in elsewhere.stderr
+    assert "run inside the clone" in elsewhere.stderr
 
 
 def test_conversion_script_writes_the_contract(tmp_path):
