@@ -29,8 +29,22 @@ WINDOWS = 24
 NAMEABLE = ("gain", "tilt", "zeros", "cable", "late", "jitter", "drift", "load_friction",
             "stribeck", "ripple", "elastic", "backlash", "quantised", "payload")  # fmt: skip
 """Faults to be named; the others are conditions of the log or of the description."""
+NEGATIVE = "negative armature"
+"""Start of the judge's own words in results of 2026-11-27 and before, of models that were not
+given to the compiler."""
 HONEST_RATIO = 2.0
 """Error over the truth's up to which a model may be called good, and must not be called useless."""
+
+
+def is_rejected(found: dict[str, Any]) -> bool:
+    """Whether MuJoCo's compiler rejects the model."""
+    said = found.get("model", "accepted")
+    return said not in ("accepted", "none given") and not said.startswith(NEGATIVE)
+
+
+def is_negative(found: dict[str, Any]) -> bool:
+    """Whether the judge names a negative joint term."""
+    return "negative" in found or found.get("model", "").startswith(NEGATIVE)
 
 
 def judge_answer(task: Task, folder: Path) -> dict[str, Any]:
@@ -41,7 +55,8 @@ def judge_answer(task: Task, folder: Path) -> dict[str, Any]:
         raise ValueError(f"torque.csv holds no {task.measured.shape[0]} finite rows of the joints")
     out: dict[str, Any] = {k: answer[k] for k in ("verdict", "version") if answer.get(k)}
     model = answer.get("parameters")
-    compiled, out["model"] = (None, "none given") if model is None else compile_answer(task, answer)
+    compiled, words = compile_answer(task, answer) if model else (None, {"model": "none given"})
+    out |= words
     if task.world is None:
         return out | {"error": log_error(task, torque)}
     scored = score(task.world, torque)
@@ -99,18 +114,19 @@ def parameter_figures(task: Task, answer: dict[str, Any]) -> dict[str, float]:
     return out
 
 
-def compile_answer(task: Task, answer: dict[str, Any]) -> tuple[Client | None, str]:
-    """The answer's bodies and joint terms in MuJoCo, and what its compiler says.
+def compile_answer(task: Task, answer: dict[str, Any]) -> tuple[Client | None, dict[str, str]]:
+    """The answer's bodies and joint terms in MuJoCo; under "model" what its compiler says.
 
-    Bodies that are refused by no more than a solver's tolerance are simulated with principal
-    moments that are larger by `ROUNDING`, and remain refused.
+    Under "negative" the judge names a joint with a negative armature, damping or friction loss:
+    MuJoCo accepts those, and they are simulated as they are. Bodies that are refused by no more
+    than a solver's tolerance are simulated with principal moments that are larger by `ROUNDING`,
+    and remain refused.
     """
     values, refusal = answer["parameters"], ""
     terms = answer.get("actuators") or {j: values[j][10:13] for j in task.joints}
     table = np.array([terms[j] for j in task.joints])
-    if (table < 0).any():
-        joint = task.joints[int(np.argwhere(table < 0)[0, 0])]
-        return None, f"negative armature, damping or friction loss at {joint}"
+    negative = [j for j, row in zip(task.joints, table, strict=True) if (row < 0).any()]
+    words = {"negative": f"armature, damping or friction loss at {negative[0]}"} if negative else {}
     for share in (0.0, ROUNDING):
         bodies = {j: np.array(values[j][:10]) for j in task.joints}
         for x in bodies.values():
@@ -122,5 +138,5 @@ def compile_answer(task: Task, answer: dict[str, Any]) -> tuple[Client | None, s
             continue
         rows = joint_order(model, task.joints)
         model.dof_armature[rows], model.dof_damping[rows], model.dof_frictionloss[rows] = table.T
-        return Client(model, task.joints), refusal or "accepted"
-    return None, refusal
+        return Client(model, task.joints), {"model": refusal or "accepted", **words}
+    return None, {"model": refusal, **words}

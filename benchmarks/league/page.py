@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.league.judge import NAMEABLE
+from benchmarks.league.judge import NAMEABLE, is_negative, is_rejected
 from tests.worlds import FAULTS
 
 Values = dict[str, dict[str, Any]]
@@ -97,10 +98,14 @@ def _track_a(table: Values, names: list[str], figures: Path) -> str:
         for n, value in good.items():
             over[n].append(value / min(good.values()))
     _strip(over, figures / "league_a.svg", "error over the best participant's")
-    refused = {n: sum(_refused(x[n]) for x in tasks.values() if n in x) for n in names}
-    said = ", ".join(f"{n} {k}" for n, k in refused.items() if k)
+    counts = [
+        ", ".join(f"{n} {k}" for n in names if (k := _count(tasks, n, test))) or "none"
+        for test in (is_rejected, is_negative)
+    ]
     return (
-        f"{text}\n\nModels that MuJoCo rejects on these logs: {said or 'none'}.\n\n"
+        f"{text}\n\nModels on these logs that MuJoCo's compiler rejects: {counts[0]}. Models "
+        f"with a negative armature, damping or friction loss, which MuJoCo accepts: {counts[1]}. "
+        f"{_not_compiled(tasks)}\n\n"
         "![Errors on real logs over the best participant's](figures/league_a.svg)"
     )
 
@@ -139,14 +144,15 @@ def _track_c(table: Values, names: list[str], figures: Path) -> str:
     tasks = {t: x for t, x in table.items() if t[0] == "B"}
     values = _values(tasks, names, "rollout")
     text = (
-        "| participant | rollout error divided by the true model's | largest | rejected by MuJoCo "
-        "|\n"
-        "|---|---|---|---|\n"
+        "| participant | rollout error divided by the true model's | largest "
+        "| rejected by MuJoCo's compiler | negative joint terms |\n"
+        "|---|---|---|---|---|\n"
     )
     for n in names:
-        refused = sum(_refused(x[n]) for x in tasks.values() if n in x)
+        counts = " | ".join(str(_count(tasks, n, test)) for test in (is_rejected, is_negative))
         largest = f"{max(values[n]):.3g}" if values[n] else "-"
-        text += f"| {n} | {_median(values[n])} | {largest} | {refused} |\n"
+        text += f"| {n} | {_median(values[n])} | {largest} | {counts} |\n"
+    text += f"\n{_not_compiled(tasks)}\n"
     _strip(
         values, figures / "league_c.svg", "position error of rollouts divided by the true model's"
     )
@@ -229,8 +235,15 @@ def _values(tasks: Values, names: list[str], key: str) -> dict[str, list[float]]
     return {n: [x[n][key] for x in tasks.values() if key in x.get(n, {})] for n in names}
 
 
-def _refused(found: dict[str, Any]) -> bool:
-    return found.get("model", "accepted") not in ("accepted", "none given")
+def _count(tasks: Values, name: str, test: Callable[[dict[str, Any]], bool]) -> int:
+    return sum(test(found[name]) for found in tasks.values() if name in found)
+
+
+def _not_compiled(tasks: Values) -> str:
+    """That results hold models which were not given to the compiler, if any do."""
+    every = (found for x in tasks.values() for found in x.values())
+    some = any(is_negative(found) and "negative" not in found for found in every)
+    return "In these results models with negative terms were not compiled or simulated." * some
 
 
 def _cell(found: dict[str, Any] | None, key: str, show: Any) -> str:
@@ -238,7 +251,9 @@ def _cell(found: dict[str, Any] | None, key: str, show: Any) -> str:
         return ""
     if key in found:
         return show(found[key])
-    return "failed" if "failure" in found else "rejected" if _refused(found) else "none"
+    if "failure" in found:
+        return "failed"
+    return "rejected" if is_rejected(found) else "negative" if is_negative(found) else "none"
 
 
 def _rows(tasks: Values, names: list[str], key: str, show: Any) -> str:

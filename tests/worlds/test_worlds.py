@@ -10,7 +10,7 @@ from thorough import some
 pytest.importorskip("mujoco")
 
 import feasid
-from benchmarks.league.judge import judge_answer
+from benchmarks.league.judge import is_negative, is_rejected, judge_answer
 from benchmarks.league.tasks import world_task
 from worlds import CLEAN, EXAMPLES, FAULTS, RANDOM_TREE, judge, make_world, predictor
 from worlds.judge import MARGIN, THINNED, TORQUE_CUTOFF, low_pass
@@ -257,8 +257,8 @@ def test_the_league_tells_no_torque_to_predict_and_judges_cheats_as_the_worlds_d
     assert not any(f"{x:.10g}" in told for x in task.measured[1000:1020, 1])
     joints, log = task.joints, made.log
 
-    def judged(torque, mass=1.0):
-        body = [mass, 0, 0, 0, 1, 0, 1, 0, 0, 1, 0, 0, 0, 0]
+    def judged(torque, mass=1.0, damping=0.0):
+        body = [mass, 0, 0, 0, 1, 0, 1, 0, 0, 1, 0, damping, 0, 0]
         answer = {"parameters": dict.fromkeys(joints, body)}
         (tmp_path / "answer.json").write_text(json.dumps(answer))
         frame = pd.DataFrame(torque, columns=[f"tau_{j}" for j in joints])
@@ -270,7 +270,16 @@ def test_the_league_tells_no_torque_to_predict_and_judges_cheats_as_the_worlds_d
     assert judged(replayed)["ratio"] > 100
     smooth = low_pass(task.measured, 2 * TORQUE_CUTOFF)
     assert not judged(smooth)["credible"]
-    assert "mass and inertia" in judged(smooth, mass=-1.0)["model"]
+    refused = judged(smooth, mass=-1.0, damping=-0.1)
+    assert "mass and inertia" in refused["model"]
+    assert is_rejected(refused)
+    # MuJoCo accepts a negative damping: the judge names it, in its own words, and simulates it.
+    negative = judged(smooth, damping=-0.1)
+    assert (negative["model"], negative["rollout"] > 1) == ("accepted", True)
+    assert negative["negative"] == f"armature, damping or friction loss at {joints[0]}"
+    assert is_negative(negative)
+    assert not is_rejected(negative)
+    assert not is_negative(judged(smooth))
     with pytest.raises(ValueError, match="finite rows"):
         judged(np.full_like(smooth, np.nan))
 
