@@ -54,9 +54,9 @@ def test_what_is_taken_out_differs_from_none_and_can_be(kind, value, deviation, 
     assert not is_credible(trial, [mistake], covariance, np.array([-1.5 * deviation]))
 
 
-@pytest.fixture(scope="module")
-def tilted():
-    world = make_world("ur5", "tilt", draw_seed())
+@pytest.fixture(scope="module", params=["tilt", "tilt_y"])
+def tilted(request):
+    world = make_world("ur5", request.param, draw_seed())
     plain = feasid.fit(world.log, world.robot, calibration=None, diagnose=False)
     return world, plain, feasid.fit(world.log, world.robot, diagnose=False)
 

@@ -1,5 +1,7 @@
 """What is taken out of a log is what a log with that mistake has too much."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from robots import random_robot
@@ -8,7 +10,7 @@ import feasid
 from feasid.identification.effects.corrections import LogCorrection, corrected_options
 from feasid.identification.effects.log_findings import in_log_columns
 from feasid.identification.effects.score import without_negative_part
-from feasid.identification.effects.table import EFFECTS, Mistake, horizontal_axes
+from feasid.identification.effects.table import EFFECTS, Mistake, Place, horizontal_axes
 from feasid.logs.checks.findings import Finding
 from feasid.logs.motion import Run
 from feasid.robot.joint_terms import FURTHER_FRICTION
@@ -17,6 +19,11 @@ RNG = np.random.default_rng(0)
 ROBOT = random_robot(RNG, 4)
 Q, DQ, DDQ = RNG.normal(size=(3, 5, 4))
 ROUNDING = 1e-12
+STEP = 1e-5
+
+FIRST_ORDER = 0.05
+"""Share by which columns of a tilt may differ from its derivatives: they turn with half the angle,
+which is .05 rad at most here."""
 
 
 def correction(**values):
@@ -49,6 +56,26 @@ def test_a_tilt_turns_gravity_about_horizontal_axes(gravity):
     assert found @ gravity == pytest.approx(np.cos(0.5) * size**2)
     moved = np.cross([0.3, -0.4] @ axes, gravity) * np.sin(0.5) / 0.5
     np.testing.assert_allclose(found - found @ gravity / size**2 * np.array(gravity), moved)
+
+
+@pytest.mark.parametrize("gravity", [(0, 0, -9.81), (0, 9.81, 0), (-6.94, 0, -6.94)])
+@pytest.mark.parametrize("angles", [(0.05, -0.01), (0.01, -0.05), (-0.03, 0.03)])
+def test_columns_of_a_tilt_are_its_derivatives_at_any_tilt(gravity, angles):
+    """Horizontal axes of a gravity that is tilted already are exchanged in half of all cases."""
+    robot = ROBOT.with_values(np.random.default_rng(1).normal(size=ROBOT.size))
+    upright, rigid = robot.with_gravity(gravity), robot.without_joint_terms()
+
+    def weight(tilt):
+        down = correction(tilt=tilt).correct_robot(upright).gravity
+        return feasid.inverse_dynamics(rigid.with_gravity(down), Q, 0 * Q, 0 * Q)
+
+    moves = STEP * np.eye(2)
+    wanted = [(weight(angles + m) - weight(angles - m)).T / (2 * STEP) for m in moves]
+    down = correction(tilt=angles).correct_robot(upright).gravity
+    part = SimpleNamespace(run=SimpleNamespace(q=Q), filter_smooth_function=lambda f, *x: f(*x))
+    place = Place(None, part, Mistake("tilt"), robot.with_gravity(down), None, upright.gravity)
+    columns = EFFECTS["tilt"].columns(place)
+    assert np.linalg.norm(columns - wanted) < FIRST_ORDER * np.linalg.norm(wanted)
 
 
 def test_torques_are_put_on_time_and_in_their_unit():

@@ -28,6 +28,7 @@ CLEAN_LOGS = (CLEAN, "all_rows", "half_lost", "exact", "no_inertials")
 NAMES = {
     "gain": ("gain",),
     "tilt": ("tilt", "gravity"),
+    "tilt_y": ("tilt", "gravity"),
     "zeros": ("zero",),
     "late": ("delay", "joint-delay"),
     "cable": ("position", "k"),

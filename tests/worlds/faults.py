@@ -31,6 +31,8 @@ class Fault:
     """Each joint's logged position is off by plus or minus this [rad, m], in both logs."""
     tilt: float = 0.0
     """Angle between the base's z axis and the vertical [rad]."""
+    tilt_axis: tuple[float, float, float] = (3.0, -1.0, 0.0)
+    """The base's axis about which gravity is turned, of any length."""
     cable: float = 0.0
     """Force of a hardening spring at the end of the joint's range, plus 0.3 of it everywhere."""
     ripple: float = 0.0
@@ -61,6 +63,11 @@ FAULTS: dict[str, Fault] = {
     CLEAN: Fault(text="nothing is wrong besides the description's inertials"),
     "gain": Fault(text="torque gains off by 5 %", torque_gain=0.05),
     "tilt": Fault(text="base tilted by 3 degrees", tilt=0.05235987755982988),
+    "tilt_y": Fault(
+        text="base tilted by 3 degrees, mostly about its y axis",
+        tilt=0.05235987755982988,
+        tilt_axis=(1.0, 3.0, 0.0),
+    ),
     "zeros": Fault(text="joint zeros off by 1 degree", joint_zeros=0.017453292519943295),
     "cable": Fault(text="a cable that pulls", cable=0.08),
     "late": Fault(text="torques 2.5 ms late", delay=2.5e-3),

@@ -71,8 +71,8 @@ class Physics:
 
     @property
     def gravity(self) -> Array:
-        """Gravity in the base's frame; a tilt turns it about the base's axis (3, -1, 0)."""
-        axis = np.array([3.0, -1.0, 0.0]) / np.sqrt(10.0)
+        """Gravity in the base's frame; a tilt turns it about the fault's axis."""
+        axis = np.array(self.fault.tilt_axis) / np.linalg.norm(self.fault.tilt_axis)
         turned = np.cos(self.fault.tilt) * GRAVITY + np.sin(self.fault.tilt) * np.cross(
             axis, GRAVITY
         )

@@ -67,7 +67,7 @@ def test_the_clean_ur5_is_judged_at_the_noise_floor():
     assert score.passes(1.01)
 
 
-LAWS = ("tilt", "cable", "drift", "load_friction", "stribeck", "ripple", "payload")
+LAWS = ("tilt", "tilt_y", "cable", "drift", "load_friction", "stribeck", "ripple", "payload")
 
 
 @pytest.mark.parametrize("fault", some(LAWS, "tilt"))

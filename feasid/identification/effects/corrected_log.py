@@ -170,7 +170,8 @@ class CorrectedLog:
         K = np.asarray(self.base.K, dtype=np.float64)
         model = self.base.robot.with_values(self.delta)
         spread = K @ self.unit_covariance @ K.T
-        return ScoreTests(self.rows, self.torque, model, self.beta, spread, self.row_deviations)
+        around, gravity = (model, self.beta, spread), self.setup.base.robot.gravity
+        return ScoreTests(self.rows, self.torque, *around, self.row_deviations, gravity)
 
     @property
     def held_out(self) -> HeldOut:

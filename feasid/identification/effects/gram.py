@@ -201,9 +201,8 @@ class _EffectColumns:
     def add(self, mistake: Mistake, at: int) -> Array | None:
         """Form columns of an effect from place `at` on; its natural sizes, None if it has none."""
         effect, trial = EFFECTS[mistake.kind], self.trial
-        places = (
-            Place(self.rows, part, mistake, self.model, trial.beta) for part in self.rows.parts
-        )
+        around = self.model, trial.beta, trial.setup.base.robot.gravity
+        places = (Place(self.rows, part, mistake, *around) for part in self.rows.parts)
         columns = np.concatenate([effect.columns(p) for p in places], axis=2)  # (k, dof, M)
         joints = [mistake.joint] if mistake.joint >= 0 else list(self.rows.joints)
         size = np.sqrt(np.mean(columns[:, joints] ** 2, axis=(1, 2)))

@@ -32,13 +32,21 @@ class ScoreTests:
 
     `torque`: (rows,), filtered torques after what was taken out already; `model`: with the fitted
     values; `beta`: (nb,); `spread`: (nb, nb), covariance of the base parameters under data and
-    prior, were the noise of unit variance; `deviations`: (rows,).
+    prior, were the noise of unit variance; `deviations`: (rows,); `gravity`: (3,), of the
+    description.
     """
 
     def __init__(
-        self, rows: Rows, torque: Array, model: Robot, beta: Array, spread: Array, deviations: Array
+        self,
+        rows: Rows,
+        torque: Array,
+        model: Robot,
+        beta: Array,
+        spread: Array,
+        deviations: Array,
+        gravity: Array,
     ) -> None:
-        self.rows, self.model, self.beta, self.deviations = rows, model, beta, deviations
+        self.rows, self.deviations, self._around = rows, deviations, (model, beta, gravity)
         unit = np.sqrt(np.maximum(np.diag(spread), 1e-300))
         self.unit = unit
         self.W = rows.regressor * (unit / deviations[:, None])
@@ -49,13 +57,13 @@ class ScoreTests:
     def whitened_columns(self, mistake: Mistake) -> Array:
         """Whitened columns of a mistake, shape (rows, size)."""
         if mistake not in self._columns:
-            found = columns_of(self.rows, mistake, self.model, self.beta)
+            found = columns_of(self.rows, mistake, *self._around)
             self._columns[mistake] = found / self.deviations[:, None]
         return self._columns[mistake]
 
     def joint_statistic(self, mistakes: Sequence[Mistake]) -> float:
         """chi2 of all these mistakes at once; their columns are not kept."""
-        found = [columns_of(self.rows, m, self.model, self.beta) for m in mistakes]
+        found = [columns_of(self.rows, m, *self._around) for m in mistakes]
         X = np.hstack(found) / self.deviations[:, None]
         scale = np.linalg.norm(X, axis=0)
         X = X[:, scale > SMALLEST_COLUMN] / scale[scale > SMALLEST_COLUMN]

@@ -58,6 +58,7 @@ class Place:
     mistake: Mistake
     model: Robot  #: With the fitted values.
     beta: Array  #: Its base parameters, (nb,).
+    gravity: Array  #: Of the description: a tilt turns it about its horizontal axes [m / s^2].
 
 
 ColumnsOf = Callable[[Place], Array]
@@ -199,10 +200,13 @@ def ripple_of(at: Place) -> Iterable[Array]:
 
 
 def tilt_columns(at: Place) -> Array:
-    """Gravity that turns about two horizontal axes."""
+    """Gravity that turns about two horizontal axes.
+
+    Axes of the corrected gravity are others: a tilt of any size exchanges those of an upright base.
+    """
     rigid = at.model.without_joint_terms()
     out = []
-    for axis in horizontal_axes(at.rows.robot.gravity):
+    for axis in horizontal_axes(at.gravity):
         change = rigid.with_gravity(np.cross(axis, at.model.gravity))
         out.append(
             at.part.filter_smooth_function(
@@ -354,7 +358,10 @@ def size_of(mistake: Mistake) -> int:
     return EFFECTS[mistake.kind].size
 
 
-def columns_of(rows: Rows, mistake: Mistake, model: Robot, beta: Array) -> Array:
-    """Columns of an effect around a fitted model with base parameters beta, (rows, size)."""
-    places = (Place(rows, part, mistake, model, beta) for part in rows.parts)
+def columns_of(rows: Rows, mistake: Mistake, model: Robot, beta: Array, gravity: Array) -> Array:
+    """Columns of an effect around a fitted model with base parameters beta, (rows, size).
+
+    `gravity`: of the description, (3,).
+    """
+    places = (Place(rows, part, mistake, model, beta, gravity) for part in rows.parts)
     return rows.stack([EFFECTS[mistake.kind].columns(place) for place in places])
