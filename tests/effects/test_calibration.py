@@ -7,6 +7,7 @@ import pytest
 
 import feasid
 from feasid.core.errors import InputError
+from feasid.identification.effects import calibration
 from feasid.identification.effects.calibration import is_credible
 from feasid.identification.effects.corrections import LogCorrection
 from feasid.identification.effects.table import Mistake
@@ -160,3 +161,19 @@ def test_clean_logs_are_left_as_they_are(robot):
     fit = feasid.fit(world.log, world.robot, diagnose=False)
     before, after = (judge(world, predictor(f.robot)).error for f in (plain, fit))
     assert after < WORSE * before, world
+
+
+def test_a_large_error_of_the_log_that_no_fit_confirms_leaves_a_doubt(monkeypatch):
+    """What entered beside it is searched again without it, and the verdict is not good."""
+    world = make_world("xarm7", "tilt", draw_seed())
+
+    def without_tilt(trial, group, covariance, step):
+        return group[0].kind != "tilt" and is_credible(trial, group, covariance, step)
+
+    monkeypatch.setattr(calibration, "is_credible", without_tilt)
+    fit = feasid.fit(world.log, world.robot, diagnose=False)
+    (note,) = (n for n in fit.notes if n.code == "unconfirmed")
+    assert "the base is tilted by" in note, world
+    assert fit.quality.level != "good", world
+    (tilt,) = fit.selection[fit.selection["effect"] == "tilt"].itertuples()
+    assert not tilt.entered, world

@@ -14,7 +14,7 @@ from __future__ import annotations
 from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -175,10 +175,30 @@ class EffectSearch:
             self.grams.weigh(self.chosen)
             if EFFECTS[best.mistakes[0].kind].name == stop_at:
                 break
-        values, deviations = self.grams.values(self.chosen)
+        values, deviations = self._remove_impossible()
         rest = (t for key, t in self.tried.items() if not {*key} & {*self.chosen})
         entered, unknown = (tuple(t for t in self.entered if t.entered == x) for x in (True, False))
         return EffectSearchResult(entered, (*unknown, *rest), values, deviations)
+
+    def _remove_impossible(self) -> tuple[dict[Mistake, Array], dict[Mistake, Array]]:
+        """Values and deviations of all that entered, without signs that later entries turned."""
+        while True:
+            values, deviations = self.grams.values(self.chosen)
+            turned = {
+                m
+                for t in self.entered
+                for m in t.mistakes
+                if t.entered and EFFECTS[m.kind].positive and values[m].sum() <= 0
+            }
+            if not turned:
+                return values, deviations
+            why = "its sign is impossible together with later entries"
+            for t in self.entered:
+                if gone := tuple(m for m in t.mistakes if m in turned):
+                    self.tried[gone] = replace(t, mistakes=gone, entered=False, why=why)
+            left = ((t, tuple(m for m in t.mistakes if m not in turned)) for t in self.entered)
+            self.entered = [replace(t, mistakes=own) for t, own in left if own]
+            self.chosen = [m for t in self.entered for m in t.mistakes]
 
     def _candidates(self) -> Iterator[tuple[Mistake, ...]]:
         """Every effect that may still enter, at each joint and at all joints at once."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -210,6 +210,30 @@ class Selection:
         result = replace(self.result, entered=left, tried=(*gone, *self.result.tried))
         return replace(self, result=result)
 
+    @property
+    def refused(self) -> list[Tried]:
+        """Large errors of the log that the search selected and no feasible fit confirms."""
+        return [
+            t
+            for t in self.result.tried
+            if t.mistakes[0] in self.result.values
+            and EFFECTS[t.mistakes[0].kind].kind == "sensor"
+            and self.enters(t)
+            and RULES["refused"].accepts(t.gain)
+        ]
+
+    def again(self, selection: Selection) -> Selection:
+        """Another search of the log, with the errors that this one's fit refused."""
+        values = {m: self.result.values[m] for t in self.refused for m in t.mistakes}
+        deviations = {m: self.result.deviations[m] for m in values}
+        result = replace(
+            selection.result,
+            tried=(*self.refused, *selection.result.tried),
+            values={**values, **selection.result.values},
+            deviations={**deviations, **selection.result.deviations},
+        )
+        return replace(selection, result=result)
+
     def term_notes(self, terms: Terms) -> list[Note]:
         """The selected joint terms that the fit has."""
         refused = [drive for drive, words in self.terms.items() if words != terms[drive]]
@@ -239,6 +263,19 @@ class Selection:
             numbers |= {"sizes": [v.tolist() for v in values]}
             numbers |= {"numbers": [m.number for m in tried.mistakes]}
             out.append(Note(f"{text}{self._remedy(tried)}", "lacking", **numbers))
+        for tried in self.refused:
+            effect = EFFECTS[tried.mistakes[0].kind]
+            values = [effect.factor * self.result.values[m] for m in tried.mistakes]
+            sizes = ", ".join(
+                f"{j} {np.linalg.norm(v):.3g} {effect.unit}".strip()
+                for j, v in zip(self.joints_of(tried) or ("",), values, strict=True)
+            )
+            text = (
+                f"{effect.sentence(tried.mistakes[0], sizes)}: with it the cross-validation error "
+                f"falls by {tried.gain.share:.0%}, and no feasible fit confirms it; bodies and "
+                "friction of this fit stand for it. Check this, or record another motion"
+            )
+            out.append(Note(text, "unconfirmed", kind=effect.name, confirmed=True))
         return out
 
     def _remedy(self, tried: Tried) -> str:
@@ -291,18 +328,24 @@ class Entered:
 
 def enter_effects(setup: UncorrectedLog, estimate: Estimate, words: Sequence[str]) -> Entered:
     """Search a log around its plain fit; what feasible fits predict better with enters."""
-    selection = select_effects(setup, estimate, words)
-    assert selection.plain is not None
-    plain = Entered(selection, Corrected(selection.plain))
-    if not (selection.sensors or selection.terms or selection.abrupt):
-        return plain
-    corrected, terms = correct_selection(setup, selection, estimate)
+    selection, barred = select_effects(setup, estimate, words), frozenset[str]()
+    while True:
+        assert selection.plain is not None
+        plain = Entered(selection, Corrected(selection.plain))
+        if not (selection.sensors or selection.terms or selection.abrupt):
+            return plain
+        corrected, terms = correct_selection(setup, selection, estimate)
+        fitted = selection.drop_rejected(corrected.active, terms)
+        if {t.mistakes[0].kind for t in fitted.refused} <= barred:
+            break
+        # What entered after a large effect was judged with it: the search goes back.
+        barred |= {t.mistakes[0].kind for t in fitted.refused}
+        selection = fitted.again(select_effects(setup, estimate, words, barred))
     gain = corrected.trial.held_out_in(selection.plain).gain(over=selection.plain.held_out)
     if not RULES["fit"].accepts(gain):
         why = "feasible fits with all of it predict no better"
         return replace(plain, selection=selection.without(lambda m: False, why))
-    notes = selection.term_notes(terms)
-    return Entered(selection.drop_rejected(corrected.active, terms), corrected, notes)
+    return Entered(fitted, corrected, selection.term_notes(terms))
 
 
 def correct_selection(
@@ -327,14 +370,17 @@ def correct_selection(
         terms = fewer
 
 
-def select_effects(setup: UncorrectedLog, estimate: Estimate, words: Sequence[str]) -> Selection:
-    """Search a log around its plain fit for everything that may enter."""
+def select_effects(
+    setup: UncorrectedLog, estimate: Estimate, words: Sequence[str], barred: Set[str] = frozenset()
+) -> Selection:
+    """Search a log around its plain fit for everything that may enter, without `barred` kinds."""
     plain, delays = uncorrected_trial(setup, estimate), list[Tried]()
     trial = plain
     asked = setup.chosen["calibration"]
     gains = isinstance(asked, Mapping) and bool(asked.get("gain"))
     while True:
-        grams = BlockGrams.from_log(trial, offered_effects(trial, words))
+        offered = [m for m in offered_effects(trial, words) if m.kind not in barred]
+        grams = BlockGrams.from_log(trial, offered)
         stop = "delay" if len(delays) < MOST_DELAYS else ""
         result = EffectSearch(grams).run(stop_at=stop)
         if not stop or not result.entered or result.entered[-1].mistakes[0].kind != "delay":
