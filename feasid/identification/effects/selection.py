@@ -262,6 +262,8 @@ class Selection:
             numbers = {"kind": effect.name, "joints": [*joints], "gain": tried.gain.share}
             numbers |= {"sizes": [v.tolist() for v in values]}
             numbers |= {"numbers": [m.number for m in tried.mistakes]}
+            # An error that stays in the log is in the model; a law that is lacking may be small.
+            numbers |= {"confirmed": True} if effect.kind == "sensor" else {}
             out.append(Note(f"{text}{self._remedy(tried)}", "lacking", **numbers))
         for tried in self.refused:
             effect = EFFECTS[tried.mistakes[0].kind]
