@@ -278,6 +278,20 @@ class Selection:
                 "friction of this fit stand for it. Check this, or record another motion"
             )
             out.append(Note(text, "unconfirmed", kind=effect.name, confirmed=True))
+        likely = [
+            t
+            for t in self.result.tried
+            if (t.mistakes[0].kind, len(t.mistakes)) == ("gain", 1)
+            and RULES["effect"].accepts(t.gain)
+            and not RULES["gain"].accepts(t.gain)
+        ]
+        for tried in sorted(likely, key=lambda t: -t.gain.share)[:1]:
+            text = (
+                f"the torque of {self.joints_of(tried)[0]} may be too large or too small: with a "
+                f"gain the cross-validation error falls by {tried.gain.share:.0%}, too little to "
+                "correct it. Compare this joint with a known load (feasid.torque_constants)"
+            )
+            out.append(Note(text, "unconfirmed", kind="gain", confirmed=True))
         return out
 
     def _remedy(self, tried: Tried) -> str:
