@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -82,10 +81,8 @@ class UncorrectedLog:
 
     @property
     def seconds(self) -> float:
-        """Length of the log [s]; 0 where runs begin anew, so that their times do not compare."""
-        ends = sorted((run.t[0], run.t[-1]) for run in self.runs)
-        apart = all(a[1] < b[0] for a, b in pairwise(ends))
-        return float(ends[-1][1]) if apart else 0.0
+        """Length of the longest log [s]: times of runs count from the start of their own log."""
+        return max(float(run.t[-1]) for run in self.runs)
 
     @property
     def sample_time(self) -> float:

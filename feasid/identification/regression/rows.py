@@ -331,9 +331,10 @@ class Rows:
     def of_runs(self, runs: Sequence[Run]) -> Rows:
         """The rows of runs with the same motion and other torques."""
         out = copy(self)
-        by_place = {(r.label, r.anchor, len(r)): r for r in runs}
-        places = [(p.run.label, p.run.anchor, len(p.run)) for p in self.parts]
-        out._set_parts([p.of_run(by_place[k]) for p, k in zip(self.parts, places, strict=True)])
+        # Runs that are shorter than the low-pass have no rows; logs may have equal labels.
+        long = {(p.run.label, p.run.anchor, len(p.run)) for p in self.parts}
+        every = (run for run in runs if (run.label, run.anchor, len(run)) in long)
+        out._set_parts([p.of_run(run) for p, run in zip(self.parts, every, strict=True)])
         return out
 
     def __len__(self) -> int:
