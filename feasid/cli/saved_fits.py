@@ -97,9 +97,8 @@ def run_errors(arguments: argparse.Namespace) -> int:
         from feasid.identification.prediction import compare_sources
         from feasid.identification.regression.reduce import open_sources
 
-        compared = compare_sources(model, open_sources(arguments.logs))
-        if compared is not None:
-            print("\n".join(["", str(compared), *map(str, compared.notes)]))
+        compared, notes = compare_sources(model, open_sources(arguments.logs))
+        print("\n".join(["", *([] if compared is None else [str(compared)]), *map(str, notes)]))
     return 0
 
 

@@ -85,10 +85,12 @@ def _fit_torques(request: FitRequest) -> FittedModel:
         servo=request.servo,
         rows=tuple(solved.rows),
     )
-    compared = compare_sources(fitted, request.logs)
-    if compared is None:
-        return fitted
-    return replace(fitted, logs=compared, notes=as_notes([*compared.notes, *notes]))
+    # A reduced log from a file has no robot; it was verified to belong to this one.
+    wide = request.wide.robot
+    logs = [replace(log, robot=wide) if isinstance(log, Reduced) and log.robot is None else log
+            for log in request.logs]  # fmt: skip
+    compared, more = compare_sources(fitted, logs)
+    return replace(fitted, logs=compared, notes=as_notes([*more, *notes]))
 
 
 @dataclass(frozen=True, eq=False)

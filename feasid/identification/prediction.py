@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feasid.core.errors import InputError
+from feasid.core.notes import Note
 from feasid.identification.fitted import FittedModel, raw_error
 from feasid.identification.regression.duplicates import find_leakage, find_shared_rows
 from feasid.identification.regression.reduce import open_sources, reduce, restrict_terms
@@ -47,28 +48,37 @@ def reduce_as_fitted(fit: FittedModel, source: Any) -> Reduced:
     return part.with_shifted_torques(fit.delay) if fit.delay else part
 
 
-def compare_sources(fit: FittedModel, sources: Sequence[Any]) -> LogComparison | None:
+def compare_sources(
+    fit: FittedModel, sources: Sequence[Any]
+) -> tuple[LogComparison | None, list[Note]]:
     """Estimates from each of several logs, and how one differs from the others.
 
-    None if it is not known: for one log, more than `MOST_LOGS`, signals that were filtered
-    (filtering="signals"), floating bases, commands, and reduced logs of another preparation.
+    None for one log, and where several cannot be compared, with a note that says why.
     """
-    cannot = robot_floats(fit.base.robot) or fit.servo is not None or not fit.reduced.strata
-    if cannot or len(sources) < 2 or len(fit.reduced.columns) != fit.base.size:
-        return None
+    if len(sources) < 2:
+        return None, []
     from feasid.identification.effects.log_differences import MOST_LOGS, compare_reduced
 
-    reduced = [s for s in sources if isinstance(s, Reduced)]
-    unlike = any(s.robot is None for s in reduced) or (reduced and fit.calibration.confirmed)
-    if unlike or len(sources) > MOST_LOGS:
-        return None
+    reduced = any(isinstance(s, Reduced) for s in sources)
+    reasons = {
+        "the robot has a floating base": robot_floats(fit.base.robot),
+        "the logs have commands in place of torques": fit.servo is not None,
+        "their signals were filtered (filtering='signals')": not fit.reduced.strata,
+        "their equations have columns of their own": len(fit.reduced.columns) != fit.base.size,
+        f"there are more than {MOST_LOGS}": len(sources) > MOST_LOGS,
+        "errors were corrected, and reduced logs hold them": reduced and fit.calibration.confirmed,
+    }
+    if why := next((text for text, holds in reasons.items() if holds), ""):
+        text = f"the {len(sources)} logs were not compared with each other: {why}"
+        return None, [Note(text, "not-compared", logs=len(sources))]
     parts = [reduce_as_fitted(fit, source) for source in sources]
     names = [
         (Path(getattr(s, "name", "")).name or (s.sources[0] if getattr(s, "sources", ()) else ""))
         or f"log {k}"
         for k, s in enumerate(sources, start=1)
     ]
-    return compare_reduced(names, parts, fit.base, fit.delta)
+    compared = compare_reduced(names, parts, fit.base, fit.delta)
+    return compared, compared.notes
 
 
 def predict_torques(fit: FittedModel, log: Any, options: Mapping[str, Any]) -> pd.DataFrame:

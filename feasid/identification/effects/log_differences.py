@@ -155,16 +155,15 @@ class LogComparison:
         worst = int(np.nanargmax(self.left_out[k, :-1]))
         others = np.delete(self.left_out[:, worst], [d.log for d in self.differences])
         low, high = 100 * others.min(initial=np.inf), 100 * others.max(initial=0.0)
-        text = f"{name} differs from the other logs in {difference}; left out of the fit, errors "
-        text += f"on it are {100 * self.left_out[k, worst]:.2g} % at {self.joints[worst]}"
+        rest = self.names[1 - k] if len(self.names) == 2 else "the other logs"
+        text = f"{name} differs from {rest} in {difference}; left out of the fit, errors on it "
+        text += f"are {100 * self.left_out[k, worst]:.2g} % at {self.joints[worst]}"
         text += f", on the others {low:.2g} to {high:.2g} %" if len(others) else ""
-        if len(self.names) == 2:
-            text = f"{self.names[0]} and {text.replace('the other logs', 'each other', 1)}"
         text += f"; fit the others alone (feasid.fit without it; command line: --without {name})"
         if difference.kind == "load":
             text += ", or identify the load from logs without and with it (feasid.payload)"
-        return Note(text, "log-differs", level="warning", log=name, kind=difference.kind,
-                    place=difference.place, size=difference.size)  # fmt: skip
+        return Note(text, "log-differs", level="warning", confirmed=True, log=name,
+                    kind=difference.kind, place=difference.place, size=difference.size)  # fmt: skip
 
 
 def compare_reduced(
