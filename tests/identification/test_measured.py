@@ -64,7 +64,7 @@ def test_it_is_said_and_counts_nowhere(log, fit):
     assert "shoulder" in note
     assert fit.weights[0] == 0
     assert fit.uses_by_joint["feed-forward"].iloc[0] == "not known"
-    assert fit.quality.level == "good"
+    assert fit.quality.level == "good", fit.quality
     errors = fit.errors(log)
     assert np.isnan(errors["shoulder"])
     assert errors.drop("shoulder").max() < EXACT

@@ -26,6 +26,10 @@ GRAVITY, FEED_FORWARD, CONTACT, WEIGHING = GRADED = (
 YES, CARE, NO, UNKNOWN = GRADES = ("yes", "with care", "no", "not known")
 """Grades from the best to the worst, and the one without a measurement."""
 
+NOISELESS = 1e-3
+"""Error over torque below which nothing can be wrong that no fit confirms: a log without noise, of
+which the search sees the fit's own approximations."""
+
 NO_USE = dict.fromkeys(GRADED, NO)
 WITH_CARE = dict.fromkeys(GRADED, CARE)
 
@@ -102,7 +106,10 @@ def findings(evidence: FitEvidence) -> tuple[Note, ...]:
         for code, (look, grades) in CHECKS.items()
         if (sentence := look(evidence))
     ]
+    exact = evidence.relative(evidence.error) < NOISELESS
     for n in (n for n in evidence.notes if n.values.get("confirmed")):
+        if exact and n.code == "unconfirmed":
+            continue
         # What is wrong with a log and stays in it is in the model, whatever the held-out error.
         wrong = n.code in REFUSED or n.values.get("level") == "error"
         notes.append(Note(str(n), n.code, **{**n.values, "grades": NO_USE if wrong else WITH_CARE}))
