@@ -369,6 +369,7 @@ class FittedModel:
             ErrorLaw,
             delayed_errors,
             live_velocity_errors,
+            unseen_friction,
         )
         from feasid.identification.assessment.rows import sample_errors
 
@@ -398,7 +399,9 @@ class FittedModel:
         late = -float(self.log_options.get("delay") or 0.0)
         live = ((run, e, *live_velocity_errors(self.robot, run)) for run, e in errors)
         observed = ((*delayed_errors(run, e + f, late), p) for run, e, f, p in live)
-        return ErrorLaw.from_errors(observed, gain, self.delay + late, self.robot.coordinates)
+        law = ErrorLaw.from_errors(observed, gain, self.delay + late, self.robot.coordinates)
+        runs = () if self._rows is None else self._rows.runs
+        return law.with_unseen_signs(unseen_friction(runs, self.evidence.friction))
 
     @property
     def prediction_covariance(self) -> Array | None:

@@ -74,7 +74,7 @@ def test_free_motion_gives_no_contact_and_the_push_that_is_told_is_felt(measured
     with warnings.catch_warnings():
         fit = feasid.fit(arm.log(measured)[0], arm.robot, diagnose=False)
     observer = feasid.ExternalTorque(fit, RATE)
-    assert observer.notes == (), seed
+    assert not [n for n in observer.notes if "played" in n], seed
     _, free = arm.log(measured)
     contacts = [observer.update(*row).contact for row in zip(*free, strict=True)]
     assert not any(contacts), seed

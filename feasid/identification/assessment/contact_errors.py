@@ -44,6 +44,13 @@ FEWEST = 5
 """A joint whose errors cross every level less often has no known threshold."""
 
 
+NOISY = 0.05
+"""Noise of velocities, as a share of the speed below which friction is uncertain, from which their
+sign is not known there."""
+
+FEWEST_DEVIATIONS = 3.0
+"""Least level of a threshold, in deviations: alarms rarer than one per second have more."""
+
 REWEIGHTING_STEPS, SMALLEST = 4, 1e-3
 """Steps towards the variance's own weights; least share that does not depend on the motion."""
 
@@ -145,6 +152,16 @@ class ErrorLaw:
             _widening(np.concatenate(scaled)),
         )
 
+    def with_unseen_signs(self, friction: Array) -> ErrorLaw:
+        """The law where velocities do not show which way a joint moves slowly.
+
+        Dry friction [N m or N], (dof,), is then unknown near standstill, for as long as a motion
+        stays there, which may be longer than in the log; zero where velocities show it.
+        """
+        coefficients = self.coefficients.copy()
+        coefficients[:, 1] = np.maximum(coefficients[:, 1], (friction / FEWEST_DEVIATIONS) ** 2)
+        return replace(self, coefficients=coefficients)
+
     def crossing_levels(self, rate: float) -> Array:
         """Levels (dof,), in deviations, that errors of all joints together cross at `rate` [1/s].
 
@@ -199,6 +216,16 @@ def live_velocity_errors(robot: Robot, run: Run) -> tuple[Array, Array]:
         for v in (run.dq, run.live_dq)
     ]
     return rubbing[0] - rubbing[1], momentum
+
+
+def unseen_friction(runs: Sequence[Run], friction: Array) -> Array:
+    """Dry friction (dof,) of joints whose velocities, of slow motion, are mostly noise."""
+    live = [(r.live_dq - r.dq, r.dq) for r in runs if r.live_dq is not None]
+    if not live:
+        return np.zeros(len(friction))
+    noise, speed = (np.concatenate(x) for x in zip(*live, strict=True))
+    unseen = np.sqrt(np.mean(noise**2, axis=0)) > NOISY * SLOW
+    return np.where(unseen & (np.abs(speed) < SLOW).any(axis=0), friction, 0.0)
 
 
 def observer_errors(
