@@ -63,11 +63,17 @@ def _read_fleet(path: str, content: Mapping[str, bytes]) -> Any:
 def _read_online(path: str, content: Mapping[str, bytes]) -> Any:
     from feasid.applications.online.online_fit import OnlineFit
     from feasid.applications.online.record import read, restore
+    from feasid.parameters.identifiability.base import base_parameters
 
     record = read(path, content)
-    feasible = record.constraints.on(record.robot)
+    robot = record.robot
     fit = OnlineFit(
-        record.robot, record.rate, rules=record.rules, feasible=feasible, **record.options
+        robot,
+        record.rate,
+        rules=record.rules,
+        feasible=record.constraints.on(robot),
+        base=base_parameters(robot),  # it has its joint terms, or none: nothing is added
+        **record.options,
     )
     restore(fit, record)
     return fit

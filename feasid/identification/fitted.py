@@ -378,6 +378,12 @@ class FittedModel:
                 f"external torques are observed of robots with a fixed base: {self.robot.name!r} "
                 "has a floating base"
             )
+        if self.log_options.get("filtering") == "signals":
+            raise InputError(
+                "thresholds follow from held-out segments, which a fit with filtering='signals' or "
+                "cutoff=False does not have: fit again without them",
+                option="filtering",
+            )
         models = self._cross_validation
         if len(models.folds) < 2 or self.base.experiment.measured_joints is not None:
             raise InputError(

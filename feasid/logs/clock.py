@@ -94,7 +94,8 @@ def read_time(
     else:
         t = read_numbers(series.to_frame("t"), "t") if column is None else read_numbers(df, column)
         _refuse_missing_stamps(~np.isfinite(t), where, column)
-        t = t - t[0] if len(t) else t
+        # Whole nanoseconds (of seconds): where a clock started leaves no trace in the last digits.
+        t = np.round(t - t[0], 9) if len(t) else t
     if units is not None and "t" in units:
         return t * unit_factor(units, "t", header=header), []
     if header:
@@ -295,7 +296,9 @@ def even_grid(t: Array) -> ResamplingGrid:
     steps = np.diff(t)
     median = float(np.median(steps))
     places = np.concatenate([[0], np.cumsum(np.maximum(1, np.rint(steps / median)))])
-    slope, start = _fit_line(places, t)
+    u = places - places.mean()
+    slope = float(u @ (t - t.mean()) / (u @ u))  # the line through the stamps
+    start = float(t.mean() - slope * places.mean())
     off = float(np.abs(t - start - slope * places).max())
     if off <= max(EVEN * slope, _stamp_resolution(steps)):
         even = np.asarray(start + slope * np.arange(int(places[-1]) + 1), dtype=np.float64)
@@ -308,13 +311,6 @@ def even_grid(t: Array) -> ResamplingGrid:
     nearest = right - (even - stamps[right - 1] < stamps[right] - even)
     bridged = max(0, len(even) - n)
     return ResamplingGrid(even, nearest.astype(np.intp), bridged, uneven, stamps)
-
-
-def _fit_line(x: Array, y: Array) -> tuple[float, float]:
-    """Slope and intercept of the least-squares line."""
-    u = x - x.mean()
-    slope = float(u @ (y - y.mean()) / (u @ u))
-    return slope, float(y.mean() - slope * x.mean())
 
 
 def _stamp_resolution(steps: Array) -> float:

@@ -152,7 +152,10 @@ def process_stretch(
     keep[ends : len(rows) - ends] = True
     left_out = excluded_blocks(np.unique(rows[~keep]), "end of a segment, trimmed") if ends else []
     smear = 0 if cutoff is None else signals.settling_samples(cutoff, rate)
-    unwanted = keep & _dilate(mask[rows], smear)
+    excluded = mask[rows]
+    if smear and excluded.any():
+        excluded = np.convolve(excluded, np.ones(2 * smear + 1), "same") > 0.5
+    unwanted = keep & excluded
     left_out += excluded_blocks(np.unique(rows[unwanted]), "excluded by hand")
     keep &= ~unwanted
     band = cutoff
@@ -244,12 +247,6 @@ def _trim_length(how: SignalProcessing, rate: float, derived: bool) -> int:
         return max(least, int(np.ceil(how.trim * rate - signals.WHOLE)))
     cutoff = how.low_pass_cutoff(rate)
     return least if cutoff is None else max(least, signals.settling_samples(cutoff, rate))
-
-
-def _dilate(mask: Mask, by: int) -> Mask:
-    if not by or not mask.any():
-        return mask
-    return np.asarray(np.convolve(mask, np.ones(2 * by + 1), "same") > 0.5)
 
 
 def _split_kept_rows(

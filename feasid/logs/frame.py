@@ -241,17 +241,19 @@ def _exclusion_mask(df: pd.DataFrame, t: Array, exclude: Any) -> Mask:
 
 def _derivation_notes(raw: Signals, how: SignalProcessing) -> list[Note]:
     notes = []
+    derived = how.cutoff is not None or not how.complete
+    biased = {"biased": True} if how.filtering == "signals" and derived else {}
     if how.filtering == "equations":
         text = f"both sides of the equations through one Gaussian low-pass at {how.cutoff:g} Hz" + (
             "" if how.complete else f"; {FILTER} before derivatives only"
         )
         notes.append(Note(text, "filter", cutoff=how.cutoff))
     elif how.cutoff is None:
-        notes.append(Note("nothing was filtered", "filter"))
+        notes.append(Note("nothing was filtered", "filter", **biased))
     else:
         side = "all signals" if how.filter_torque else "all signals but the torques"
         text = f"{FILTER} at {how.cutoff:g} Hz on {side}"
-        notes.append(Note(text, "filter", cutoff=how.cutoff))
+        notes.append(Note(text, "filter", cutoff=how.cutoff, **biased))
     if how.delay:
         notes.append(Note(f"torques are delayed by {how.delay:g} s", "delay", delay=how.delay))
     measured = "measured" if "dq" in raw.values else "central differences of the positions"

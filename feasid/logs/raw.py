@@ -213,7 +213,11 @@ def read_raw(
         kind: _read_kind(df, layout, kind, units, effort) for kind in WORDS if layout.columns[kind]
     }
     if law is not None and law.law == "position" and not several:
-        notes += _drop_logged_speeds(values)
+        # The noise of logged speeds would bias ratios of servo gains.
+        logged = [kind for kind in ("dq", "ddq") if values.pop(kind, None) is not None]
+        text = f"columns {' and '.join(logged)} are not used: speeds follow from the positions"
+        text += ", whose noise and lag carry over to the gains of servos"
+        notes += [Note(text, "speeds-derived")] if logged else []
     wrong = _find_corrupt_rows(values, t) if corrupt == "drop" else ()
     if not wrong:
         _refuse_absurd(values, layout)
@@ -253,14 +257,6 @@ def _column_of_joint(
         return None
     factor = unit_factor(units, kind, joint, layout.units.get(name, ""))
     return read_numbers(df, name, joint) * factor
-
-
-def _drop_logged_speeds(values: dict[str, Array]) -> list[Note]:
-    """Remove speeds and accelerations in place: their noise would bias ratios of servo gains."""
-    logged = [kind for kind in ("dq", "ddq") if values.pop(kind, None) is not None]
-    text = f"columns {' and '.join(logged)} are not used: speeds follow from the positions"
-    note = Note(f"{text}, whose noise and lag carry over to the gains of servos", "speeds-derived")
-    return [note] if logged else []
 
 
 def _notes_on_columns(

@@ -110,7 +110,9 @@ class Recording:
     def __init__(self, source: Any) -> None:
         if isinstance(source, Path | str):
             self.name = str(source)
-            self.streamed = _is_streamed(source)
+            in_batches = not is_reduced(source) and format_of(source).batches is not None
+            small = is_regular(source) and os.stat(source).st_size <= STREAMED_BYTES
+            self.streamed = in_batches and not small
         else:
             self.name, self.streamed = "", False
             if not _is_log(source):
@@ -280,13 +282,6 @@ class Recording:
             yield from stream_log(self.source, robot, options, torque=torque)
         else:
             yield self.motion(robot, torque=torque, **options)
-
-
-def _is_streamed(path: Path | str) -> bool:
-    """Whether a file is large, and of a format that is read in batches."""
-    if is_reduced(path) or format_of(path).batches is None:
-        return False
-    return not is_regular(path) or os.stat(path).st_size > STREAMED_BYTES
 
 
 def _is_log(source: Any) -> bool:

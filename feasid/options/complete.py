@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sized
 from functools import cache
 from typing import Any, TypeVar, get_type_hints
 
@@ -51,7 +51,8 @@ def check_options(options: type, given: Mapping[str, Any], function: str) -> dic
     values = {name: table[name].check(name, value) for name, value in given.items()}
     for name, value in values.items():
         needs = table[name].needs
-        if needs is None or value is None or _is_default(value, table[name].default):
+        asks_nothing = value is None or (isinstance(value, Sized) and not len(value))
+        if needs is None or asks_nothing or _is_default(value, table[name].default):
             continue
         needed_option, those = needs
         has = values.get(needed_option, table[needed_option].default)

@@ -9,7 +9,7 @@ from robots import example_urdfs
 from simulated import fourier
 
 import feasid
-from feasid.core.errors import UselessFitError
+from feasid.core.errors import InputError, UselessFitError
 from feasid.core.notes import Note
 
 pin = pytest.importorskip("pinocchio")
@@ -51,13 +51,19 @@ def logs(seed, gravity, speed=1.5):
 def test_a_base_that_is_not_upright_is_named_and_its_load_refused(gravity):
     seed = np.random.SeedSequence().entropy
     loaded, unloaded, robot = logs(seed, gravity)
-    load = feasid.payload(loaded, unloaded, robot)
-    assert load.level != "good", seed
-    assert "gravity seems to point along" in "".join(load.reasons), seed
-    assert load.reasons[0] in str(load)
-    with pytest.raises(UselessFitError, match="force=True"):
-        load.to("ur")
-    assert load.to("ur", force=True).text
+    refusal, load = "", None
+    try:
+        load = feasid.payload(loaded, unloaded, robot)
+    except InputError as error:  # of some seeds the load's mass comes out negative
+        refusal = str(error)
+    reasons = refusal if load is None else "".join(load.reasons)
+    assert "gravity seems to point along" in reasons, seed
+    if load is not None:
+        assert load.level != "good", seed
+        assert load.reasons[0] in str(load)
+        with pytest.raises(UselessFitError, match="force=True"):
+            load.to("ur")
+        assert load.to("ur", force=True).text
     right = feasid.payload(loaded, unloaded, feasid.load_robot(ur5(), gravity=gravity))
     assert right.level == "good", (seed, right.reasons)
     assert abs(right.mass - MASS) < SURE * right.mass_std, seed

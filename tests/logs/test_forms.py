@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import struct
 from functools import cache
 
 import h5py
@@ -23,6 +24,7 @@ from logs import simulate
 
 import feasid
 from feasid.core.errors import LimitError, LogError
+from feasid.logs.read.matlab import HEADER_BYTES
 from feasid.logs.table import standard_table
 from feasid.logs.units import standard_unit_spelling
 from feasid.robot import inertia
@@ -374,6 +376,23 @@ def test_a_matlab_file_that_expands_beyond_reason_is_refused(tmp_path):
         file.create_dataset("q", (10_000_000,), "f8", chunks=(1000,))
     with pytest.raises(LimitError, match="need more than the limit"):
         feasid.read_log(tmp_path / "log.h5")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_matlab_file_that_is_cut_off_is_refused(packed, tmp_path):
+    """SciPy reads the whole variables of what is left, without a word."""
+    names = {f"q_j{k}": np.random.default_rng(k).normal(size=(300, 1)) for k in range(4)}
+    scipy.io.savemat(tmp_path / "log.mat", names, do_compression=packed)
+    whole = (tmp_path / "log.mat").read_bytes()
+    for cut in (whole[:-1], whole[: len(whole) // 2], whole[: len(whole) // 3], whole + b"\0"):
+        (tmp_path / "cut.mat").write_bytes(cut)
+        with pytest.raises(LogError, match=r"cut\.mat: damaged MATLAB file"):
+            feasid.read_log(tmp_path / "cut.mat")
+    length = bytearray(whole)
+    length[HEADER_BYTES + 4 : HEADER_BYTES + 8] = struct.pack("<I", 2**31 - 1)
+    (tmp_path / "cut.mat").write_bytes(length)
+    with pytest.raises(LogError, match=r"cut\.mat: damaged MATLAB file"):
+        feasid.read_log(tmp_path / "cut.mat")
 
 
 def test_structures_of_matlab_are_told_with_their_remedy(tmp_path):

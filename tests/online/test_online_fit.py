@@ -188,6 +188,21 @@ def test_a_fit_that_was_saved_or_pickled_goes_on(memory, tmp_path):
         fit.save(tmp_path / "online.feasid")
 
 
+@pytest.mark.parametrize("friction", [None, (), ("viscous",)])
+@pytest.mark.parametrize("drive_inertia", [None, True, False])
+def test_a_saved_fit_has_the_joint_terms_that_it_learnt(friction, drive_inertia, tmp_path):
+    """Also none: nothing is added by default when it is loaded."""
+    q, tau = log(400)
+    terms = {"friction": friction, "drive_inertia": drive_inertia}
+    fit = feasid.OnlineFit(robot(), RATE, cutoff=CUTOFF, **terms)
+    fit.extend(q, tau)
+    expected = fit.estimate()
+    fit.save(tmp_path / "online.feasid")
+    loaded = feasid.load(tmp_path / "online.feasid")
+    assert loaded.robot.parameter_names == fit.robot.parameter_names
+    assert loaded.estimate().delta.tolist() == expected.delta.tolist()
+
+
 def test_a_damaged_file_is_refused(tmp_path):
     source = tmp_path / "a.feasid"
     online(window=800).save(source)

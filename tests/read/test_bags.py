@@ -69,6 +69,38 @@ def test_joints_that_pause_leave_holes_and_a_note(case, tmp_path):
     assert any("no message near 100 of 400" in n for n in frame.attrs["notes"])
 
 
+@pytest.mark.parametrize("shift", [0, 3_000_000])
+def test_a_clock_that_goes_back_is_refused(shift, case, tmp_path):
+    """Two passes in one bag, on the same stamps or between them: sorted, they would be mixed."""
+    _, robot, log = case
+    one = [*batches(log.iloc[:300], robot.joints)]
+    two = [(when + shift, *rest) for when, *rest in batches(log.iloc[:200], robot.joints)]
+    path = write(tmp_path / "bag", [*one, *two])
+    with pytest.raises(LogError, match=r"clock goes back: message 301 about joint") as caught:
+        feasid.read_log(path)
+    assert caught.value.data["joint"] in robot.joints
+    assert caught.value.data["row"] == 300
+
+
+def test_a_bag_with_a_part_missing_is_refused(case, tmp_path):
+    _, robot, log = case
+    path = write(tmp_path / "bag", batches(log.iloc[:50], robot.joints))
+    (part,) = path.glob("*.mcap")
+    part.rename(part.with_name("a part of it.mcap"))
+    with pytest.raises(LogError, match=r"metadata\.yaml lists .*bag\.mcap, not in this folder"):
+        read_bag(path)
+    assert len(read_bag(path / "a part of it.mcap")) == 50
+
+
+def test_a_database_that_lost_its_last_byte_is_refused(case, tmp_path):
+    _, robot, log = case
+    path = write(tmp_path / "bag", batches(log.iloc[:200], robot.joints), StoragePlugin.SQLITE3)
+    (part,) = path.glob("*.db3")
+    part.write_bytes(part.read_bytes()[:-1])
+    with pytest.raises(LogError, match="damaged: it has"):
+        read_bag(part)
+
+
 def test_empty_effort_is_said(case, tmp_path):
     _, robot, log = case
     path = write(tmp_path / "bag", batches(log.iloc[:100], robot.joints, effort=False))

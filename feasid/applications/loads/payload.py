@@ -300,7 +300,15 @@ def payload(
     without = _fit_unloaded(loaded, unloaded, robot, options)
     parts = [reduce_as_fitted(without, source) for source in open_sources(loaded)]
     base, reduced = without.base, sum(parts[1:], parts[0])
-    load = _with_unsure_zeros(load_from_reduced(reduced, without.reduced, base, body), without)
+    try:
+        load = load_from_reduced(reduced, without.reduced, base, body)
+    except InputError as refusal:
+        if "mass" not in refusal.data or without.quality.level == "good":
+            raise
+        why = " ".join(map(str, without.quality.reasons))
+        text = f"{refusal} The fit without the load is {without.quality.level}: {why}"
+        raise InputError(text, **refusal.data) from refusal
+    load = _with_unsure_zeros(load, without)
     scale = scale_note(without.reduced, base, without.options["units"])
     notes = [n for n in (*without.notes, *reduced.notes) if n.code != "scale"]
     level, reasons = without.quality.level, [str(r) for r in without.quality.reasons]

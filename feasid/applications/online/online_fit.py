@@ -96,7 +96,8 @@ class OnlineFit(Learner):
     feasible : FeasibleSet, optional
         Default `feasid.feasible_set(robot)`.
     base : BaseParameters, optional
-        Base parameters of the robot with its joint terms.
+        Base parameters of the robot with its joint terms; with those of this very `robot`, its
+        joint terms stay as they are where none are asked for.
     friction, drive_inertia
         Joint terms, as `feasid.fit` takes and adds them.
     worker : bool
@@ -152,7 +153,8 @@ class OnlineFit(Learner):
         self.options = {k: v for k, v in locals().items() if k in LEARNING_OPTIONS}
         if window is not None and forgetting is not None:
             raise InputError("window and forgetting are two ways to forget: give one of them")
-        robot, _ = with_fit_terms(robot, friction, drive_inertia)
+        if base is None or base.robot is not robot or (friction, drive_inertia) != (None, None):
+            robot, _ = with_fit_terms(robot, friction, drive_inertia)
         base = base_parameters(robot) if base is None else base
         if base.robot.parameter_names != robot.parameter_names:
             raise InputError("base must be of the robot with the joint terms that are asked for")

@@ -458,8 +458,14 @@ class _SimulationWindows:
         )
         off = simulated - np.tile(self._measured_positions(), (many, 1, 1))
         groups = [off[k * count : (k + 1) * count] for k in range(many)]
-        rms = np.array([self._median_rms(g) for g in groups])
-        return rms[0], rms[1:].mean(axis=0), self._count_lost(groups[0])
+        ends, rms = self._horizon_ends(), []
+        for group in groups:
+            # The median over windows; a window that is lost counts as infinitely wrong.
+            squared = np.where(np.isfinite(group), group, np.inf) ** 2
+            rms.append(np.sqrt(np.median([squared[:, 1:e].mean(axis=1) for e in ends], axis=1)))
+        astray = ~(np.abs(groups[0]) < LOST)
+        lost = np.array([astray[:, :e].any(axis=1).sum(axis=0) for e in ends])
+        return rms[0], np.mean(rms[1:], axis=0), lost
 
     def _driving_torques(self, r: int, noise: Robot) -> tuple[Array, Array]:
         """A run's driving torques without the feedback, and the fit's residual."""
@@ -522,16 +528,6 @@ class _SimulationWindows:
 
     def _horizon_ends(self) -> list[int]:
         return [1 + max(1, round(h / self.step)) for h in self.horizons]
-
-    def _median_rms(self, off: Array) -> Array:
-        """Median over windows; a window that is lost counts as infinitely wrong."""
-        squared = np.where(np.isfinite(off), off, np.inf) ** 2
-        means = [squared[:, 1:end].mean(axis=1) for end in self._horizon_ends()]
-        return np.asarray(np.sqrt(np.median(means, axis=1)))
-
-    def _count_lost(self, off: Array) -> npt.NDArray[np.int64]:
-        strayed = ~(np.abs(off) < LOST)
-        return np.array([strayed[:, :e].any(axis=1).sum(axis=0) for e in self._horizon_ends()])
 
     def inertia_share(self, robot: Robot, noise: Robot) -> Array:
         """rms(M a) by a model over rms(residual) of the fit behind the low-pass, per joint."""

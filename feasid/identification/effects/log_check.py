@@ -189,7 +189,9 @@ def confirm_advice(findings: list[Finding], robot: Robot, search: AdviceSearch) 
         others = [f for f in findings if f.code != "degrees"]
         findings = [_join_units(in_degrees, search.gain), *others]
     left = [k for k, f in enumerate(findings)
-            if f.level != "note" and f.gain is None and _has_effect(f, robot)]  # fmt: skip
+            if f.level != "note" and f.gain is None
+            and f.code != "dead"  # its joint is left out, which no fit of all joints can try
+            and (f.options or f.values.get(WAYS) or f.code == "gravity")]  # fmt: skip
     taken = True
     while left and taken:
         taken = False
@@ -220,12 +222,6 @@ def _join_units(findings: Sequence[Finding], gain: float) -> Finding:
         options={"units": units},
         gain=gain,
     )
-
-
-def _has_effect(finding: Finding, robot: Robot) -> bool:
-    if finding.code == "dead":  # its joint is left out, which no fit of all joints can try
-        return False
-    return bool(finding.options or finding.values.get(WAYS)) or finding.code == "gravity"
 
 
 def _without_advice(finding: Finding, search: AdviceSearch) -> Finding:

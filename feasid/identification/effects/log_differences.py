@@ -170,7 +170,10 @@ def compare_reduced(
     names: Sequence[str], logs: Sequence[Reduced], base: BaseParameters, delta: Array
 ) -> LogComparison:
     """Compare logs that are reduced for `base`, around the standard parameters of all (n,)."""
-    comparison = _Comparison(logs, base, delta, _usual_noise(logs))
+    # The usual noise: the median over logs of that around parameters of their own.
+    each = [estimate_noise(log)[0] for log in logs]
+    noise = Noise(*(np.median([getattr(n, f.name) for n in each], axis=0) for f in fields(Noise)))
+    comparison = _Comparison(logs, base, delta, noise)
     values = comparison.solve([], comparison.grams)[1]
     differences = tuple(comparison.search())
     named, without = {d.log for d in differences}, []
@@ -267,13 +270,6 @@ def _fold_grams(log: Reduced, beta: Array, noise: Noise) -> Array:
             wide[:, -1] = stacked[:, -1] - wide[:, size + j]
             out[f, j] = wide.T @ wide
     return out
-
-
-def _usual_noise(logs: Sequence[Reduced]) -> Noise:
-    """The median over logs of the noise around parameters of their own."""
-    each = [estimate_noise(log)[0] for log in logs]
-    median = [np.median([getattr(n, f.name) for n in each], axis=0) for f in fields(Noise)]
-    return Noise(*median)
 
 
 class _Comparison:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from feasid.core.arrays import Array, Mask
+from feasid.core.arrays import Array
 from feasid.core.errors import FeasidError, LogError
 from feasid.identification.regression.triangle import Reducer
 from feasid.logs.checks.findings import Diagnosis, Finding
@@ -42,12 +42,20 @@ def check_columns(recording: Recording, robot: Robot, asked: Mapping[str, Any]) 
     try:
         if is_floating_log(df, robot):
             return _check_floating(recording, robot, asked)
-        raw = _mark_missing_cells(recording.raw(robot, **select_options(ReadOptions, asked)))
+        raw = recording.raw(robot, **select_options(ReadOptions, asked))
     except LogError as error:
         return Diagnosis((_finding_of_error("columns", error),), len(df))
+    numbers = {kind: np.where(np.isfinite(x), x, np.nan) for kind, x in raw.values.items()}
+    raw = replace(raw, values=numbers)
     findings, runs = _sort_rows_by_time(df, raw)
     if not any(f.level == "error" and f.code == "time" for f in findings):
-        findings += _reader_findings(raw, unwrap_angles(raw.values["q"], robot, runs))
+        findings += [
+            Finding(n.code, SAID[n.code], n, joints=tuple(n.values.get("joints", ())))
+            for n in raw.notes
+            if n.code in SAID
+        ]
+        unwrapped = unwrap_angles(raw.values["q"], robot, runs)
+        findings += [Finding("wrapped", "note", note) for note in unwrapped]
         if len(df) >= MIN_SAMPLES:
             findings += check_signals(raw, robot, runs)
             findings += check_period(raw, runs)
@@ -70,12 +78,6 @@ def _check_floating(recording: Recording, robot: Robot, asked: Mapping[str, Any]
 
     found = find_floating_mistakes(df, robot, imu_from_option(asked.get("imu")), contacts)
     return Diagnosis(tuple(found), motion.rows, float(np.ptp(t)), motion.runs[0].rate, motion.notes)
-
-
-def _mark_missing_cells(raw: Signals) -> Signals:
-    """A copy in which every cell that is not a number is NaN."""
-    values = {kind: np.where(np.isfinite(x), x, np.nan) for kind, x in raw.values.items()}
-    return replace(raw, values=values)
 
 
 def _finding_of_error(code: str, error: LogError) -> Finding:
@@ -103,7 +105,9 @@ def _sort_rows_by_time(df: pd.DataFrame, raw: Signals) -> tuple[list[Finding], l
         doubled = int((steps == 0).sum())
         if doubled:
             own = np.flatnonzero(codes == code)
-            same = all(_repeats_values(x[own], steps == 0) for x in raw.values.values())
+            at = own[np.flatnonzero(steps == 0)]
+            after = own[np.flatnonzero(steps == 0) + 1]
+            same = all(np.array_equal(x[after], x[at], equal_nan=True) for x in raw.values.values())
             findings.append(
                 Finding(
                     "doubled",
@@ -120,24 +124,8 @@ def _sort_rows_by_time(df: pd.DataFrame, raw: Signals) -> tuple[list[Finding], l
     return findings, runs
 
 
-def _repeats_values(values: Array, at: Mask) -> bool:
-    """Whether rows whose time repeats repeat the values as well."""
-    where = np.flatnonzero(at)
-    return np.array_equal(values[where + 1], values[where], equal_nan=True)
-
-
 SAID = {"ticks": "warning", "currents": "warning", "numbered": "note", "extra": "note"}
 """Codes of the reader's notes that are worth a finding, and its level."""
-
-
-def _reader_findings(raw: Signals, unwrapped: Sequence[str]) -> list[Finding]:
-    """Findings from the notes of the log reader, and from unwrapped positions."""
-    found = [
-        Finding(note.code, SAID[note.code], note, joints=tuple(note.values.get("joints", ())))
-        for note in raw.notes
-        if note.code in SAID
-    ]
-    return found + [Finding("wrapped", "note", note) for note in unwrapped]
 
 
 def in_log_columns(finding: Finding, raw: Signals, options: Mapping[str, Any]) -> Finding:
@@ -158,7 +146,11 @@ def _combine_with_options(
 ) -> dict[str, Any]:
     out = dict(mend)
     if "units" in out:
-        out["units"] = {k: _combine_factor(k, v, options) for k, v in out["units"].items()}
+        # A factor is on top of the unit in which a column is read already.
+        out["units"] = {
+            k: v if isinstance(v, str) else v * unit_factor(options.get("units"), *k.split("_", 1))
+            for k, v in out["units"].items()
+        }
     if "offsets" in out:
         given = options.get("offsets") or {}
         out["offsets"] = {j: given.get(j, 0.0) + v for j, v in out["offsets"].items()}
@@ -176,14 +168,6 @@ def _log_columns(exchanged: Mapping[str, str], raw: Signals) -> dict[str, str]:
         if columns:
             out[ours] = str(columns[place[theirs.split("_", 1)[1]]])
     return out
-
-
-def _combine_factor(key: str, factor: Any, options: Mapping[str, Any]) -> Any:
-    """A factor on top of the unit in which a column is read already."""
-    if isinstance(factor, str):
-        return factor
-    kind, joint = key.split("_", 1)
-    return factor * unit_factor(options.get("units"), kind, joint)
 
 
 UNSEEN = 1e-4
@@ -237,13 +221,8 @@ def check_excitation(motion: Motion, robot: Robot) -> list[Finding]:
 
 def _dominant_expressions(vector: Array, expressions: tuple[str, ...]) -> str:
     large = np.argsort(-np.abs(vector))[:3]
-    return ", ".join(_leading_term(expressions[k]) for k in large if abs(vector[k]) > DOMINANT)
-
-
-def _leading_term(expression: str) -> str:
-    """The leading term of a base parameter's expression."""
-    head = expression.split(" ")[0]
-    return head + (" ..." if head != expression else "")
+    parts = [expressions[k].split(" ", 1) for k in large if abs(vector[k]) > DOMINANT]
+    return ", ".join(head + (" ..." if rest else "") for head, *rest in parts)
 
 
 def _weakest_direction_finding(

@@ -187,17 +187,12 @@ class JudgedLog:
         out = np.ones((tau.shape[1], tau.shape[1]))
         size = np.maximum(np.linalg.norm(tau, axis=0), 1e-300)
         for j, support in enumerate(self.reduced.supports):
-            left, singular, _ = np.linalg.svd(
-                self._columns_of_joint(j, support), full_matrices=False
-            )
+            columns, s = [self.reduced.columns[k] for k in support], self.samples
+            joint = np.asarray(regressor(s.robot, s.q, s.dq, s.ddq, columns=columns)[:, j])
+            left, singular, _ = np.linalg.svd(joint, full_matrices=False)
             basis = left[:, singular > 1e-8 * max(singular.max(initial=0.0), 1e-300)]
             out[j] = np.linalg.norm(tau - basis @ (basis.T @ tau), axis=0) / size
         return np.maximum(out, SMALLEST_ERROR)
-
-    def _columns_of_joint(self, j: int, support: Sequence[int]) -> Array:
-        columns = [self.reduced.columns[k] for k in support]
-        s = self.samples
-        return np.asarray(regressor(s.robot, s.q, s.dq, s.ddq, columns=columns)[:, j])
 
     def predictability(self) -> tuple[Array, Array]:
         """Held-out relative errors of the feasible model and of least squares, shape (dof,) each.
@@ -261,8 +256,9 @@ def _tried_mistakes(judged: JudgedLog) -> Iterator[tuple[Finding, DecimatedLog]]
     yield from _factor_mistakes(samples)
     if samples.robot.dof > MOST_JOINTS:
         return
-    for j in _revolute_coordinates(samples.robot):
-        yield from _position_mistakes(samples, j)
+    for body, rows in samples.robot.moving_bodies:
+        if body.dof == 1 and body.motion[:3].any():  # angles
+            yield from _position_mistakes(samples, rows.start)
     for pair in combinations(range(samples.robot.dof), 2):
         order = _exchange_order(samples.robot.dof, pair)
         yield _order_finding("q", order, samples), samples.with_joint_order(MOTION, order)
@@ -436,12 +432,6 @@ def _position_mistakes(samples: DecimatedLog, j: int) -> Iterator[tuple[Finding,
             ),
             samples.with_scaled_signals(("q",), j, 1.0, zero),
         )
-
-
-def _revolute_coordinates(robot: Robot) -> list[int]:
-    return [
-        rows.start for body, rows in robot.moving_bodies if body.dof == 1 and body.motion[:3].any()
-    ]
 
 
 def _gravity_mistakes(samples: DecimatedLog) -> Iterator[tuple[Finding, DecimatedLog]]:

@@ -361,14 +361,10 @@ def _servo_fit(problem: GainProblem, best: LawFit, rival: LawFit | None) -> Serv
         " ".join(steps) if described else "",
         shape,
         {robot.joints[j]: kp for j, (kp, _) in prior.stated.items()},
-        "" if rival is None else _compared(best, rival),
-    )
-
-
-def _compared(best: LawFit, rival: LawFit) -> str:
-    """Gains by another law."""
-    times = np.exp(rival.mean_log - best.mean_log)
-    return f"{rival.law} is about as likely as {best.law}, with gains {times:.2g} times these"
+        "" if rival is None else
+        f"{rival.law} is about as likely as {best.law}, with gains "
+        f"{np.exp(rival.mean_log - best.mean_log):.2g} times these",
+    )  # fmt: skip
 
 
 def _standard_parameters(problem: GainProblem, values: Array) -> Array:

@@ -90,7 +90,9 @@ def read_bag(
     if len(tracks_by_topic) > 1:
         notes.append(f"joint states on {len(tracks_by_topic)} topics: {topic_of_joints} is read")
     notes.append(f"time: {' and '.join(sorted(clocks[topic_of_joints]))}")
-    frame = _merge_tracks(tracks_by_topic[topic_of_joints], notes)
+    tracks = tracks_by_topic[topic_of_joints]
+    _check_clocks(tracks, str(path))
+    frame = _merge_tracks(tracks, notes)
     frame.attrs |= {"notes": notes, "topic": topic_of_joints}
     return frame
 
@@ -182,13 +184,31 @@ def _append_message(
     return "the messages' header stamps" if stamped else "when messages were received (no stamps)"
 
 
+def _check_clocks(tracks: Mapping[str, JointTrack], path: str) -> None:
+    """Refuse stamps of a joint that go back: sorted, two passes would be mixed sample by sample."""
+    for name, track in tracks.items():
+        stamps = np.array(track.stamps, dtype=np.int64)
+        back = np.flatnonzero(np.diff(stamps) < 0)
+        if back.size:
+            k = int(back[0])
+            raise LogError(
+                f"{path}: the clock goes back: message {k + 2} about joint {name!r} is stamped "
+                f"{stamps[k + 1] * 1e-9:.9f} s after {stamps[k] * 1e-9:.9f} s ({back.size} such "
+                "message(s)). A simulation was reset, a bag was played in a loop, or two nodes "
+                "publish this joint: record a bag for each pass and node, and give them as a list "
+                "of logs",
+                path=path,
+                joint=name,
+                row=k + 1,
+            )
+
+
 def _merge_tracks(tracks: dict[str, JointTrack], notes: list[str]) -> pd.DataFrame:
     """One table on the stamps of the joint that was seen most often."""
     import pandas as pd
 
     leader = max(tracks, key=lambda name: len(tracks[name].stamps))
-    order = np.argsort(np.array(tracks[leader].stamps, dtype=np.int64), kind="stable")
-    stamps = np.array(tracks[leader].stamps, dtype=np.int64)[order]
+    stamps = np.array(tracks[leader].stamps, dtype=np.int64)
     period = float(np.median(np.diff(stamps))) if len(stamps) > 1 else 0.0
     columns: dict[str, Array] = {"t": (stamps - stamps[0]) * 1e-9}
     absent: dict[str, list[str]] = {}
@@ -209,14 +229,12 @@ def _merge_tracks(tracks: dict[str, JointTrack], notes: list[str]) -> pd.DataFra
 
 def _nearest_messages(own: Any, wanted: Any, period: float) -> tuple[Any, int]:
     """Index of the message nearest to each wanted time within half a period, else -1."""
-    order = np.argsort(own, kind="stable")
-    ordered = own[order]
-    right = np.clip(np.searchsorted(ordered, wanted), 1, max(1, len(own) - 1))
+    right = np.clip(np.searchsorted(own, wanted), 1, max(1, len(own) - 1))
     earlier = right - 1
     right = np.minimum(right, len(own) - 1)
-    closer = np.where(wanted - ordered[earlier] <= ordered[right] - wanted, earlier, right)
-    far = np.abs(ordered[closer] - wanted) > period / 2
-    return np.where(far, -1, order[closer]), int(far.sum())
+    closer = np.where(wanted - own[earlier] <= own[right] - wanted, earlier, right)
+    far = np.abs(own[closer] - wanted) > period / 2
+    return np.where(far, -1, closer), int(far.sum())
 
 
 register_format(

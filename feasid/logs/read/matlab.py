@@ -138,6 +138,12 @@ def _check_packed_size(file: IO[bytes], path: Path, most: int) -> None:
         if total > most:
             raise expansion_error(path, most)
         at += 8 + length
+    if at != end:  # the library reads the whole variables of such a file, in silence
+        raise LogError(
+            f"{path}: damaged MATLAB file: its last variable ends at byte {at}, the file at {end}; "
+            "save or copy it again",
+            path=str(path),
+        )
 
 
 def _frame_of_hdf5(file: IO[bytes], path: Path, how: LogReading) -> pd.DataFrame:

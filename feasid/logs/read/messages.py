@@ -8,6 +8,7 @@ follows from the sizes of the files.
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import struct
 import sys
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
 from feasid.core.errors import InputError, LimitError, LogError
-from feasid.core.files import is_folder, open_for_reading
+from feasid.core.files import is_folder, is_regular, open_for_reading, read_whole
 
 MOST_CHUNK = 2**28
 """Bytes that one record of an MCAP file may have, and that a chunk may unpack to."""
@@ -34,6 +35,10 @@ MAGIC = b"\x89MCAP0\r\n"
 SCHEMA, CHANNEL, MESSAGE, CHUNK = 3, 4, 5, 6
 
 SQLITE_MAGIC = b"SQLite format 3\0"
+
+METADATA = "metadata.yaml"
+LISTED = re.compile(r"^\s*(?:-|path:) *['\"]?(?:.*/)?(.+\.(?:mcap|db3))['\"]?\s*$", re.MULTILINE)
+"""File of a bag's folder that names its parts, and such a line."""
 
 CHECKED_EVERY, FREE_STEPS, STEPS_PER_BYTE = 100_000, 10**7, 10
 """Steps of SQLite's machine between two checks, and the largest number for a query: damaged trees
@@ -131,6 +136,13 @@ class BagReader:
         with closing(sqlite3.connect(address, uri=True)) as database:
             database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(size, MOST_CHUNK))
             database.set_progress_handler(_step_limit(size), CHECKED_EVERY)
+            (pages,), (each,) = (database.execute(f"PRAGMA page_{x}").fetchone()
+                                 for x in ("count", "size"))  # fmt: skip
+            if pages * each > size:
+                raise LogError(
+                    f"{path}: damaged: it has {size} bytes of {pages * each}; copy it again",
+                    path=str(path),
+                )
             for table in ("topics", "messages"):
                 _check_plain_table(database, table, path)
             channels = {}
@@ -168,6 +180,14 @@ def storage_files(path: Path) -> list[Path]:
     if len(kinds) != 1:
         what = "both .mcap and .db3 files: name the one to read" if kinds else "no .mcap or .db3"
         raise LogError(f"{path}: there are {what}", path=str(path))
+    if is_regular(path / METADATA):
+        listed = LISTED.findall(read_whole(path / METADATA, MOST_CHUNK).decode(errors="replace"))
+        if missing := sorted({*listed} - {f.name for f in storages}):
+            raise LogError(
+                f"{path}: {METADATA} lists {', '.join(missing[:8])}, not in this folder: a part of "
+                "the recording is missing; put it there, or give the files that are to be read",
+                path=str(path),
+            )
     return storages
 
 
