@@ -1,6 +1,6 @@
 """What fits make of one effect at a time: errors on new motion over those of the clean log's fit.
 
-Arms, motions and effects are drawn at run time (`tests/worlds`, MuJoCo). Run::
+Arms, motions and effects are drawn at run time (`benchmarks/worlds`, MuJoCo). Run::
 
     python benchmarks/effects.py [--seeds 2] [--robots ur5 panda] [--column NAME]
 
@@ -27,10 +27,9 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from worlds import FAULTS, World, draw_seed, judge, make_world, predictor
-from worlds.judge import MARGIN, TORQUE_CUTOFF, Predictor, given_motion, low_pass
-
 import feasid
+from benchmarks.worlds import FAULTS, World, draw_seed, judge, make_world, predictor
+from benchmarks.worlds.judge import MARGIN, TORQUE_CUTOFF, Predictor, given_motion, low_pass
 
 RESULTS = Path(__file__).parent / "league" / "effects.json"
 PLAIN = {"candidates": (), "calibration": None, "diagnose": False}
@@ -44,7 +43,7 @@ EFFECTS = (
     "none", "tilt", "zeros", "late", LATE, "gain", LARGE_GAIN, "drift", "cable", "stribeck",
     "load_friction", "ripple", "elastic", "backlash",
 )  # fmt: skip
-"""Names of `tests.worlds.FAULTS` and `LARGER`; "drift" is friction that falls as joints warm up."""
+"""Names of `benchmarks.worlds.FAULTS` and `LARGER`; with "drift" joints warm up."""
 
 
 def timed_fit(world: World, **options: Any) -> tuple[feasid.Fit, float]:

@@ -15,7 +15,7 @@ the same with `feasid.SOUSA_2014`. "descriptions": masses of the description wro
 placeholders. "samples": an exact model with white noise, from 2 500 to 250 000 samples. "real":
 logs of the repository; torques and prediction filtered by a zero-phase third-order Butterworth at
 the cut-off named, derivatives at four times it. "verdicts": logs without a mistake of the six
-robots of `tests/worlds`, with seeds drawn at run time: error over the truth's, error of base
+robots of `benchmarks/worlds`, with seeds drawn at run time: error over the truth's, error of base
 parameters, coverage of their intervals and the share of fits called good; and real logs split in
 two: the real error of the part that was not fitted, over what the fit predicted of it.
 """
@@ -194,8 +194,16 @@ def on_real_logs() -> None:
 
 
 def verdicts(seeds: int) -> None:
-    from worlds import CLEAN, EXAMPLES, RANDOM_TREE, coverage, draw_seed, judge, make_world
-    from worlds import predictor as predictions
+    from benchmarks.worlds import (
+        CLEAN,
+        EXAMPLES,
+        RANDOM_TREE,
+        coverage,
+        draw_seed,
+        judge,
+        make_world,
+    )
+    from benchmarks.worlds import predictor as predictions
 
     for name in (*EXAMPLES, RANDOM_TREE):
         rows = []

@@ -3,8 +3,8 @@
     python benchmarks/files.py [--only rollouts|masses|failures|creep] [--robots panda ...]
                                [--seeds 100 101] [--windows 24]
 
-*Rollouts*: hidden arms of `tests.worlds` (their truth, noise and logs come from MuJoCo). Each log
-is fitted; the fit's own numbers, the written MJCF as MuJoCo compiles it, the written URDF as it
+*Rollouts*: hidden arms of `benchmarks.worlds` (truth, noise and logs are MuJoCo's). Each log is
+fitted; the fit's own numbers, the written MJCF as MuJoCo compiles it, the written URDF as it
 compiles that, and the URDF with ``fit.actuators()`` are driven by the measured torques of the test
 log from its noisy states for .3 s; files by these less the sensors' offsets, as `fit.write` says.
 Printed are medians over windows of the rms of position errors over the joints, over that of the
@@ -31,8 +31,8 @@ import feasid
 from feasid import datasets
 
 sys.path[:0] = [str(Path(__file__).parents[1])]
-worlds = import_module("tests.worlds")
-simulation = import_module("tests.worlds.simulation")
+worlds = import_module("benchmarks.worlds")
+simulation = import_module("benchmarks.worlds.simulation")
 RATE, STEP = simulation.RATE, simulation.STEP
 
 ROBOTS = ("panda", "ur5", "z1", "random")

@@ -7,8 +7,8 @@
     python benchmarks/servo.py design [--seeds 1] [--robots so101]
     python benchmarks/servo.py recordings --files RECORDING.json ...
 
-"arms": hidden truth behind MuJoCo's position actuators (`tests/worlds/servos.py`): masses off by
-15 %, axes by 15 %, centres by 10 %, all 10 % heavier; gains, armature and friction off by 30 %;
+"arms": hidden truth behind MuJoCo's position actuators (`benchmarks/worlds/servos.py`): masses off
+by 15 %, axes by 15 %, centres by 10 %, all 10 % heavier; gains, armature and friction off by 30 %;
 a delay of 4 ms, of which MuJoCo's step takes back a quarter of a millisecond; 30 s. Ratios of
 gains (the joint that is most off) and their rms pull, delay, RMS of positions along other
 commands in closed loop, over that of the nominal model; torques of the links with armature on that
@@ -54,7 +54,7 @@ from feasid.options.tables import FitOptions
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from worlds.servos import (
+from benchmarks.worlds.servos import (
     COMMAND_RATE,
     SERVOS,
     STEP,

@@ -258,8 +258,8 @@ def judge_simulated(seed: int, mistake: str = "") -> dict[str, Any] | None:
 def worlds(count: int, seed: int) -> Iterator[Pair]:
     """Arms with hidden parameters that MuJoCo simulates, and a faster log of each."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-    from worlds.description import EXAMPLES
-    from worlds.world import make_world
+    from benchmarks.worlds.description import EXAMPLES
+    from benchmarks.worlds.world import make_world
 
     for k in range(count):
         name = [*EXAMPLES, "random"][k % (len(EXAMPLES) + 1)]

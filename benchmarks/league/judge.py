@@ -15,9 +15,9 @@ import feasid
 from benchmarks.files import Client, rms, truth_client, windows_of
 from benchmarks.league.participants.entry import PER_JOINT, TERMS, urdf_with
 from benchmarks.league.tasks import Task
-from tests.worlds import World, efficiency
-from tests.worlds.judge import COVERAGE_DEVIATIONS, TORQUE_CUTOFF, low_pass, score
-from tests.worlds.simulation import compile_model, joint_order
+from benchmarks.worlds import World, efficiency
+from benchmarks.worlds.judge import COVERAGE_DEVIATIONS, TORQUE_CUTOFF, low_pass, score
+from benchmarks.worlds.simulation import compile_model, joint_order
 
 SYMBOLS = ("m", "lx", "ly", "lz", "Lxx", "Lxy", "Lyy", "Lxz", "Lyz", "Lzz", *TERMS)
 MARGIN = 0.2

@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks.league.judge import NAMEABLE, is_negative, is_rejected
-from tests.worlds import FAULTS
+from benchmarks.worlds import FAULTS
 
 Values = dict[str, dict[str, Any]]
 """Results by task and participant."""

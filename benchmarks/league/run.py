@@ -27,7 +27,7 @@ from typing import Any
 from benchmarks.league import page
 from benchmarks.league.judge import judge_answer
 from benchmarks.league.tasks import GIGABYTES, LOGS, SECONDS, SPLITS, Task, log_task, world_task
-from tests.worlds import FAULTS, RANDOM_TREE, draw_seed, make_world
+from benchmarks.worlds import FAULTS, RANDOM_TREE, draw_seed, make_world
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[1]

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from benchmarks.worlds import World
+from benchmarks.worlds.description import _remove, _rotation, _text
+from benchmarks.worlds.judge import differentiated, given_motion
 from feasid import datasets
-from tests.worlds import World
-from tests.worlds.description import _remove, _rotation, _text
-from tests.worlds.judge import differentiated, given_motion
 
 SCHEMA = 1
 LOGS = ("unitree_z1", "kuka_lwr4", "staubli_tx40", "kinova_gen3", "double_pendulum")

@@ -22,9 +22,9 @@ from feasid.robot.dynamics.forward import Feedback, ForwardModel
 
 mujoco = pytest.importorskip("mujoco")
 
-from worlds import CLEAN, FAULTS, make_world  # noqa: E402
-from worlds.description import make_description, to_text, with_other_inertials  # noqa: E402
-from worlds.simulation import Physics, compile_model, joint_order  # noqa: E402
+from benchmarks.worlds import CLEAN, FAULTS, make_world  # noqa: E402
+from benchmarks.worlds.description import make_description, to_text, with_other_inertials  # noqa: E402
+from benchmarks.worlds.simulation import Physics, compile_model, joint_order  # noqa: E402
 
 pytestmark = pytest.mark.slow  # a minute of simulations and searches
 

@@ -1,4 +1,4 @@
-"""A small sample of the campaign: the whole of it is ``python -m tests.campaign``."""
+"""A small sample of the campaign: the whole of it is ``python -m benchmarks.campaign``."""
 
 import random
 import warnings
@@ -10,8 +10,8 @@ INPUTS = 40
 pytest.importorskip("pyarrow")
 pytest.importorskip("rosbags")
 
-from campaign import mutators  # noqa: E402
-from campaign.registry import KINDS  # noqa: E402
+from benchmarks.campaign import mutators  # noqa: E402
+from benchmarks.campaign.registry import KINDS  # noqa: E402
 from feasid.core.errors import FeasidError  # noqa: E402
 
 
@@ -37,8 +37,8 @@ def test_changed_inputs_end_in_values_or_feasid_errors(name, tmp_path):
 
 @pytest.mark.slow
 def test_a_campaign_goes_on_from_its_counts(tmp_path, capsys):
-    from campaign import totals
-    from campaign.__main__ import main
+    from benchmarks.campaign import totals
+    from benchmarks.campaign.__main__ import main
 
     file = tmp_path / "counts.json"
     before = totals.Count(1000, totals.Counter({"json": 7}), totals.Counter({"older": 7}))

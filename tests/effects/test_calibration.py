@@ -15,7 +15,7 @@ from feasid.robot.joint_terms import FRICTION
 
 pytest.importorskip("mujoco")
 
-from worlds import draw_seed, judge, make_world, predictor
+from benchmarks.worlds import draw_seed, judge, make_world, predictor
 
 LEAST_TILT_GAIN = 0.6
 """Share of the distance to the truth that a tilt of three degrees costs; 0.7 to 0.95 were seen."""

@@ -17,9 +17,9 @@ KINDS = (
 @pytest.mark.parametrize("kind", KINDS)
 def test_changed_files_end_in_values_or_feasid_errors(kind, pytestconfig, tmp_path, capsys):
     """As many as ``--inputs`` says, by the campaign's processes, which see what is opened."""
-    from campaign import totals
-    from campaign.__main__ import main
-    from campaign.child import SECONDS
+    from benchmarks.campaign import totals
+    from benchmarks.campaign.__main__ import main
+    from benchmarks.campaign.child import SECONDS
 
     count = pytestconfig.getoption("inputs", None) or INPUTS
     counts, first = tmp_path / "counts.json", pytestconfig.getoption("first", None) or 0

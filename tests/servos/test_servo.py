@@ -11,8 +11,10 @@ pytest.importorskip("mujoco")
 import mujoco
 from scipy.interpolate import CubicSpline
 from scipy.signal import lfilter
-from worlds.description import to_text
-from worlds.servos import (
+
+import feasid
+from benchmarks.worlds.description import to_text
+from benchmarks.worlds.servos import (
     HELD,
     RATE_TIME,
     SERVOS,
@@ -21,8 +23,6 @@ from worlds.servos import (
     fitted_servo_robot,
     make_servo_world,
 )
-
-import feasid
 from feasid.cli import main
 from feasid.core.errors import InputError, LogError, NotEnoughDataError
 from feasid.identification.servos.prior import describe_factors

@@ -2,8 +2,8 @@
 
 import pytest
 
-from .arms import world
-from .rows import APART, Row, random_triples, read_array, uncovered
+from benchmarks.together.arms import world
+from benchmarks.together.rows import APART, Row, random_triples, read_array, uncovered
 
 SHARE = 0.011
 """Of the array's rows in the default suite: a row takes a second or two."""
@@ -11,7 +11,7 @@ TRIPLES, SEED = 500, 0
 
 
 def test_every_two_values_meet_in_a_row():
-    assert not uncovered(read_array()), "python -m tests.together writes the array anew"
+    assert not uncovered(read_array()), "python -m benchmarks.together writes the array anew"
 
 
 @pytest.mark.sampled(SHARE)

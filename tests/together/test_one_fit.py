@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 
 import feasid
-from feasid.core.errors import FeasidError
-
-from .acts import contact, verdict
-from .arms import described_bodies, load, world
-from .judge import (
+from benchmarks.together.acts import contact, verdict
+from benchmarks.together.arms import described_bodies, load, world
+from benchmarks.together.judge import (
     TIMES,
     assert_named,
     assert_right_or_in_doubt,
@@ -23,7 +21,8 @@ from .judge import (
     is_right,
     reported_error,
 )
-from .rows import Row
+from benchmarks.together.rows import Row
+from feasid.core.errors import FeasidError
 
 MASS_ONLY = [np.nan] * 9
 """The first nine of ten parameters, unknown."""

@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("mujoco")
 
 import feasid
-from worlds import (
+from benchmarks.worlds import (
     CLEAN,
     EXAMPLES,
     RANDOM_TREE,

@@ -12,9 +12,9 @@ pytest.importorskip("mujoco")
 import feasid
 from benchmarks.league.judge import is_negative, is_rejected, judge_answer
 from benchmarks.league.tasks import world_task
-from worlds import CLEAN, EXAMPLES, FAULTS, RANDOM_TREE, judge, make_world, predictor
-from worlds.judge import MARGIN, THINNED, TORQUE_CUTOFF, low_pass
-from worlds.world import TORQUE_NOISE
+from benchmarks.worlds import CLEAN, EXAMPLES, FAULTS, RANDOM_TREE, judge, make_world, predictor
+from benchmarks.worlds.judge import MARGIN, THINNED, TORQUE_CUTOFF, low_pass
+from benchmarks.worlds.world import TORQUE_NOISE
 
 SEED = 1
 NOISE_FLOOR = TORQUE_NOISE * 0.1

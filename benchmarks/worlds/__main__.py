@@ -1,7 +1,7 @@
 """Fit and diagnose worlds, and compare what was found with their truths.
 
-``python -m tests.worlds --robot ur5 --fault tilt`` prints a line for each world. With ``--results
-FILE`` worlds are appended as lines of JSON, those that are there already are left out, and
+``python -m benchmarks.worlds --robot ur5 --fault tilt`` prints a line for each world. With
+``--results FILE`` worlds are appended as lines of JSON, those that are there already are left out, and
 ``--summary FILE`` prints how often mistakes were found and what the mended fits predict. ``--draw
 300`` draws as many worlds, each of one of the robots and one of the faults.
 """
@@ -55,7 +55,7 @@ WRONG = 2.0
 
 def main() -> None:
     """Make worlds, fit and diagnose them, and print a line for each, or a summary."""
-    parser = argparse.ArgumentParser(prog="python -m tests.worlds", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.worlds", description=__doc__)
     robots = [*EXAMPLES, RANDOM_TREE]
     parser.add_argument("--robot", nargs="+", default=["ur5"], choices=robots)
     parser.add_argument("--fault", nargs="+", default=[CLEAN], choices=list(FAULTS))

@@ -1,6 +1,7 @@
 """Signals at random moments: outputs are whole or absent, inputs untouched, and work goes on.
 
-    python -m tests.campaign.interrupted --moments 200 [--seed 0] [--commands fit,reduce,correct]
+    python -m benchmarks.campaign.interrupted --moments 200 [--seed 0]
+        [--commands fit,reduce,correct]
 
 SIGINT, SIGTERM and SIGKILL take turns. Half of the moments are times within what the command
 takes; half are accesses to files, at one of which the command gets the signal, for there what it
@@ -217,7 +218,7 @@ class Victim:
 
 def main(argv=None):
     """Returns 0; an assertion tells what was broken."""
-    parser = argparse.ArgumentParser("python -m tests.campaign.interrupted")
+    parser = argparse.ArgumentParser("python -m benchmarks.campaign.interrupted")
     parser.add_argument("--moments", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--commands", default=",".join(ORDERS))

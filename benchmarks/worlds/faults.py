@@ -90,4 +90,4 @@ FAULTS: dict[str, Fault] = {
     "half_lost": Fault(text="nothing is wrong, and 0.5 % of the rows are lost", lost_rows=0.005),
     "payload": Fault(text="a payload of 15 % that nobody described", payload=0.15),
 }
-"""All faults by name; the sizes are those of `python -m tests.worlds --list`."""
+"""All faults by name; the sizes are those of `python -m benchmarks.worlds --list`."""

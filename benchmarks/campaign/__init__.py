@@ -1,6 +1,6 @@
 """Mutated inputs of every reader and of the command line: nothing but `FeasidError` escapes.
 
-    python -m tests.campaign --minutes 60 [--counts FILE] [--past 50000] [--total 1000000]
+    python -m benchmarks.campaign --minutes 60 [--counts FILE] [--past 50000] [--total 1000000]
         [--kinds urdf,csv] [--inputs 10000] [--first 0] [--write]
 
 Kinds of inputs take turns, each in a process of its own with a limit on memory, an alarm, and a
@@ -13,4 +13,4 @@ ran on. With --write the table goes into docs/faults.md.
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parents[1]))  # helpers of the tests, without pytest
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))  # their helpers, without pytest

@@ -102,7 +102,7 @@ class World:
     def command(self) -> str:
         """What makes this world again."""
         return (
-            f"python -m tests.worlds --robot {self.name} --fault {self.fault_name} "
+            f"python -m benchmarks.worlds --robot {self.name} --fault {self.fault_name} "
             f"--seed {self.seed}"
         )
 

@@ -27,7 +27,7 @@ def started(*order):
     one = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     environment = os.environ | one | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.campaign.child", *map(str, order)], cwd=ROOT,
+        [sys.executable, "-m", "benchmarks.campaign.child", *map(str, order)], cwd=ROOT,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
     )  # fmt: skip
 
@@ -94,7 +94,9 @@ def main(argv=None):
     """Returns 0 when nothing failed."""
     raw = argparse.RawDescriptionHelpFormatter
     about = sys.modules[__package__].__doc__
-    parser = argparse.ArgumentParser("python -m tests.campaign", None, about, formatter_class=raw)
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.campaign", None, about, formatter_class=raw
+    )
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--counts", default=COUNTS, help="where totals are kept and go on from")
     parser.add_argument("--past", type=int, default=50_000, help="that pass the first check, each")

@@ -94,7 +94,7 @@ def fits_together(values):
 
 
 ARRAY = Path(__file__).with_name("array.txt")
-"""Rows of the covering array, a line each; ``python -m tests.together`` writes them anew."""
+"""Rows of the covering array, a line each; ``python -m benchmarks.together`` writes them anew."""
 
 WORLDS = [(robot, log) for robot in ROBOTS for log in LOGS if (robot, log) not in APART]
 

@@ -1,9 +1,9 @@
-"""``python -m tests.together`` writes the covering array anew, after an option or act was added."""
+"""``python -m benchmarks.together`` writes the covering array anew: after a new option or act."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
 from .rows import ARRAY, covering_array
 
