@@ -324,9 +324,12 @@ class Verdict(Displayed):
     @cached_property
     def clash(self) -> tuple[str, ...]:
         """Names of the constraints that contradict each other, the largest weight first."""
+        pairs = zip(self._proof.get("tied", ()), self._proof.get("ties", ()), strict=False)
+        touched = {j for v, tie in pairs if exact(v) for j, _ in tie["row"]}
+        equalities = self.question.feasible.equalities
+        ties = [e.name for e in equalities if touched.issuperset(e.columns)]
         heavy = sorted(self.weights, key=lambda name: -self.weights[name])
-        named = [n for n in heavy if self.weights[n] > SHARE]
-        return tuple(dict.fromkeys([*self._describe_ties, *named]))
+        return tuple(dict.fromkeys([*ties, *(n for n in heavy if self.weights[n] > SHARE)]))
 
     @cached_property
     def bodies(self) -> tuple[str, ...]:
@@ -402,13 +405,6 @@ class Verdict(Displayed):
     def outside(self) -> tuple[str, ...]:
         """Constraints that are not affine: satisfied in floating point only, outside the proof."""
         return tuple(c.name for c in self.question.feasible.convex)
-
-    @property
-    def _describe_ties(self) -> list[str]:
-        """Equalities that take part in the proof."""
-        pairs = zip(self._proof.get("tied", ()), self._proof.get("ties", ()), strict=False)
-        touched = {j for v, tie in pairs if exact(v) for j, _ in tie["row"]}
-        return [e.name for e in self.question.feasible.equalities if touched.issuperset(e.columns)]
 
     def explain(self) -> str:
         """The verdict in sentences."""

@@ -115,11 +115,9 @@ class _Problem:
 
     def is_preferred(self, closer: Array, delta: Array) -> bool:
         """Whether `closer` is so much closer that its larger parameters are justified."""
-        runs, cost = self._size(closer) > GROWS * self._size(delta), self.goal.cost
+        sizes = [np.abs(x / self.scale.parameters).max(initial=0.0) for x in (closer, delta)]
+        runs, cost = sizes[0] > GROWS * sizes[1], self.goal.cost
         return cost(closer) < (1 - (WORTH if runs else 0.0)) * cost(delta)
-
-    def _size(self, delta: Array) -> float:
-        return float(np.abs(delta / self.scale.parameters).max(initial=0.0))
 
     def least(self, raw: SolverAnswer) -> float:
         """A proven lower bound of the cost; constraints that are not affine count by tangents."""

@@ -62,7 +62,9 @@ class Correction(Displayed):
         """Distance to the given model, in `metric`."""
         if not self.changed:
             return 0.0
-        return float(np.linalg.norm(self.rows @ (self._base_parameters - self.given)))
+        delta, rows = np.where(np.isfinite(self.delta), self.delta, 0.0), self.question.rows
+        base = np.array([sum(float(c) * delta[j] for j, c in row.items()) for row in rows])
+        return float(np.linalg.norm(self.rows @ (base - self.given)))
 
     @property
     def gap(self) -> float:
@@ -87,13 +89,6 @@ class Correction(Displayed):
         delta = np.where(np.isfinite(self.delta), self.delta, reference)
         return prove_optimum(
             self.question, self.rows, self.rows @ self.given, delta, reference, self.scale
-        )
-
-    @property
-    def _base_parameters(self) -> Array:
-        delta = np.where(np.isfinite(self.delta), self.delta, 0.0)
-        return np.array(
-            [sum(float(c) * delta[j] for j, c in row.items()) for row in self.question.rows]
         )
 
     def display(self) -> Display:

@@ -33,7 +33,7 @@ from feasid.core.arrays import Array, require_finite
 from feasid.core.errors import InputError
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet, feasible_set
 from feasid.parameters.feasibility.constraints.units import Units, problem_units
-from feasid.parameters.feasibility.constraints.user_constraints import ConvexConstraint, cp
+from feasid.parameters.feasibility.constraints.user_constraints import cp
 from feasid.parameters.identifiability.base import BaseParameters
 from feasid.robot.description import Robot
 
@@ -154,8 +154,10 @@ class ScaledParameters:
         """The program of an objective over the feasible set and the constraints in `given`."""
         matrices, numbers = exist
         s = next((v for v in further if v.name() == "s"), MARGIN)
+        units = self.scale.parameters if self.sizes is None else self.sizes
         convex = tuple(
-            c.expression(self.delta) + s * self._entry_units(c) <= 0 for c in self.feasible.convex
+            c.expression(self.delta) + s * np.asarray(np.abs(c.gradient(units)) @ units) <= 0
+            for c in self.feasible.convex
         )
         rules = [*matrices, *([] if numbers is None else [numbers]), *convex, *given]
         problem = cp.Problem(objective, rules)
@@ -165,11 +167,6 @@ class ScaledParameters:
         """Minimise the norm of an error, in its unit, over ``D(delta) >= margin``."""
         cost = cp.Minimize(cp.norm(error / self.error_unit))
         return self.program(cost, self.feasibility_constraints(margin), error=error)
-
-    def _entry_units(self, constraint: ConvexConstraint) -> Array:
-        """One unit of each entry of a constraint that is not affine."""
-        units = self.scale.parameters if self.sizes is None else self.sizes
-        return np.asarray(np.abs(constraint.gradient(units)) @ units)
 
 
 def unknowns(

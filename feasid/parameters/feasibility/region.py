@@ -7,6 +7,7 @@ any robot of this size keeps the set bounded; where it decides an end, there is 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -98,7 +99,10 @@ class Region:
 
         Raises InputError: when `start` is not inside.
         """
-        size = _relative_size(feasible, scale, start)
+        size = 1.0
+        for limit in _size_limits(feasible, scale, 1.0):
+            along = float(limit.coefficients @ start[limit.columns])
+            size = max(size, -along / limit.constant)
         largest = max(LARGEST, 10.0 ** float(np.ceil(np.log10(ROOM * size))))
         limits = _size_limits(feasible, scale, largest)
         limited = replace(feasible, linear=(*feasible.linear, *limits))
@@ -121,7 +125,12 @@ class Region:
         """
         elimination = self._elimination
         x, w, multipliers = self._maximise(elimination.T.T @ form)
-        proof = self._prove_range_end(form, w, multipliers)
+        proof = self.prover.prove(form, w, multipliers)
+        first = len(self.feasible.blocks) + self.own
+        with suppress(SolverError):  # without the limits on sizes, if it holds without them
+            natural = {place: Z for place, Z in multipliers.items() if place < first}
+            unlimited = self._prover_without_limits.prove(form, w, natural)
+            proof = unlimited if unlimited.bound <= proof.bound else proof
         reached = elimination.expand(x)
         plain = self.prover.without_data(form) if proof.bound >= 0.0 else None
         if plain is not None:
@@ -133,17 +142,6 @@ class Region:
         """An infinite end of a form (n,); `model` (n,) is one of the region."""
         nothing = DualPoint(self.prover.question, [], {})
         return FormBound(RangeEnd(form, np.inf, [], nothing), model, {"proof": 1.0})
-
-    def _prove_range_end(self, form: Array, w: Array, multipliers: dict[int, Array]) -> RangeEnd:
-        """The bound of these multipliers, without the limits on sizes if it holds without them."""
-        limited = self.prover.prove(form, w, multipliers)
-        first = len(self.feasible.blocks) + self.own
-        constraint_multipliers = {place: Z for place, Z in multipliers.items() if place < first}
-        try:
-            proof = self._prover_without_limits.prove(form, w, constraint_multipliers)
-        except SolverError:
-            return limited
-        return proof if proof.bound <= limited.bound else limited
 
     def needs_limit(self, end: FormBound) -> bool:
         """Whether the proof of an end holds only within the limits on sizes."""
@@ -279,15 +277,6 @@ class Region:
                 return None
             x = further
         return None
-
-
-def _relative_size(feasible: FeasibleSet, scale: Units, delta: Array) -> float:
-    """Size of a model relative to the limits on sizes; 1 at least."""
-    out = 1.0
-    for limit in _size_limits(feasible, scale, 1.0):
-        along = float(limit.coefficients @ delta[limit.columns])
-        out = max(out, -along / limit.constant)
-    return out
 
 
 def _size_limits(feasible: FeasibleSet, scale: Units, largest: float) -> Iterator[Linear]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import numpy.typing as npt
@@ -123,7 +123,15 @@ class CrossJointRelations:
         if not columns:
             return []
         solved = [np.linalg.svd(item.rows, full_matrices=False) for item in run.joint_conditions]
-        conditions = [self._branch_inertia_rows()]
+        # Drive inertias couple joints on different branches, where bodies cannot.
+        branches = [
+            run.shared_drive_terms(i, j)
+            for i, j in product(sorted(run.coupled_joints), repeat=2)
+            if (run.measured is None or i in run.measured or j in run.measured)
+            and j < i
+            and j not in run.robot.ancestors[i]
+        ]
+        conditions = [np.array(branches).reshape(-1, len(columns))]
         inverses = []
         for (u, s, vt), item in zip(solved, run.joint_conditions, strict=True):
             rank = int((s > TOLERANCE).sum())
@@ -140,7 +148,9 @@ class CrossJointRelations:
             vector = np.zeros(run.robot.size)
             vector[columns] += g
             for i, (inverse, p) in enumerate(zip(inverses, run.robot.parents, strict=True)):
-                y = self._scale_block_vector(i, inverse @ g)
+                y = inverse @ g / np.r_[ROOT2, self.echelon.block_layout(i)[2][10:]]
+                origin = run.frames.origins[i] / run.frames.length
+                y[:10] = parameter_transform(np.eye(3), origin) @ y[:10]
                 vector[self.joint_nullspaces[i].columns] += y
                 if p >= 0:
                     moved = self.transfers[i] @ y[: self.joint_nullspaces[i].inertial]
@@ -148,24 +158,6 @@ class CrossJointRelations:
             vector[np.abs(vector) <= RELATION_NOISE * np.abs(vector).max()] = 0.0
             out.append((columns[place], round_near_integers(vector)))
         return out
-
-    def _branch_inertia_rows(self) -> Array:
-        """Drive inertias that couple joints on different branches, where bodies cannot."""
-        run, rows = self.echelon.run, []
-        joints = sorted(run.coupled_joints)
-        for i in joints:
-            for j in joints:
-                seen = run.measured is None or i in run.measured or j in run.measured
-                if seen and j < i and j not in run.robot.ancestors[i]:
-                    rows.append(run.shared_drive_terms(i, j))
-        return np.array(rows).reshape(-1, len(run.shared_drive_columns))
-
-    def _scale_block_vector(self, i: int, x: Array) -> Array:
-        """Working coordinates of a joint's block to scaled parameters in the body's frame."""
-        f = self.echelon.run.frames
-        y = x / np.r_[ROOT2, self.echelon.block_layout(i)[2][10:]]
-        y[:10] = parameter_transform(np.eye(3), f.origins[i] / f.length) @ y[:10]
-        return np.asarray(y)
 
 
 def _proportionality_factor(term: JointTerm, c: Array, d: Array) -> float | None:
@@ -533,7 +525,12 @@ class Coefficients:
         robot = self.echelon.run.robot
         if self.friction_null_vectors:  # drives that joints share tie all of them together
             return sparse.csr_array(self.matrix)
-        conditions = [_reduced_joint_conditions(block) for block in self.joint_nullspaces]
+        conditions = []  # of each joint on its own columns, unity on the independent ones
+        for block in self.joint_nullspaces:
+            rows = np.zeros((block.independent.size, block.columns.size))
+            rows[np.arange(len(rows)), block.independent] = 1.0
+            rows[:, block.dependent] = -block.vectors[block.independent]
+            conditions.append(rows)
         starts = np.cumsum([0, *(len(rows) for rows in conditions)])
         where: list[tuple[Index, Index]] = []
         values: list[Array] = []
@@ -557,11 +554,3 @@ class Coefficients:
         data = np.concatenate([*values, np.ones(len(friction))])
         shape = (int(starts[-1]) + len(friction), robot.size)
         return sparse.csr_array((data, (rows, columns)), shape=shape)
-
-
-def _reduced_joint_conditions(block: JointNullspace) -> Array:
-    """A joint's conditions on its own columns, reduced: unity on the independent ones."""
-    out = np.zeros((block.independent.size, block.columns.size))
-    out[np.arange(len(out)), block.independent] = 1.0
-    out[:, block.dependent] = -block.vectors[block.independent]
-    return out

@@ -55,21 +55,18 @@ def find_near_degeneracies(echelon: Echelon, blocks: Sequence[JointNullspace]) -
     )
     out = {}
     for i, three in enumerate(zip(blocks, exact, plain, strict=True)):
-        cause = _degeneracy_cause(frames, i, worst.get(i))
+        suspects = [
+            s for k in reversed(frames.robot.ancestors[i]) for s in _small_quantities_at(frames, k)
+        ]
+        cause = min(suspects)[1] if suspects else "an angle or offset on the way to it is tiny"
+        if i in worst:
+            nearest = _nearest_small_quantity(frames, i, worst[i])
+            cause = f"a singular value of {worst[i]:.1e}{nearest}"
         if len({b.independent.size for b in three}) > 1:
             out[i] = f"{cause}): the count of base parameters"
         elif blocks is echelon.joint_nullspaces and len({tuple(b.independent) for b in three}) > 1:
             out[i] = f"{cause}): which parameters lead"
     return out
-
-
-def _degeneracy_cause(frames: Frames, i: int, value: float | None) -> str:
-    if value is not None:
-        return f"a singular value of {value:.1e}{_nearest_small_quantity(frames, i, value)}"
-    suspects = [
-        s for k in reversed(frames.robot.ancestors[i]) for s in _small_quantities_at(frames, k)
-    ]
-    return min(suspects)[1] if suspects else "an angle or offset on the way to it is tiny"
 
 
 def _nearest_small_quantity(frames: Frames, i: int, value: float) -> str:
@@ -100,13 +97,24 @@ def _resize_degeneracies(frames: Frames, i: int, body: Body, size: float, down: 
     """A body whose doubtful home angles and offsets have this size."""
     p = frames.robot.parents[i]
     parent_axis = down if p < 0 else _joint_axis(frames, p)
-    rotation = _resize_rotation(body.rotation, size)
+    rotation = body.rotation
+    exact, _ = exact_rotation(rotation, DEGENERACY_RANGE[1])
+    small = exact.T @ rotation
+    sines = np.array([small[2, 1], small[0, 2], small[1, 0]])
+    deviation = float(np.linalg.norm(sines))
+    if deviation >= DEGENERACY_RANGE[0]:
+        rotation = np.asarray(exact @ _rotation_matrix(sines / deviation, size), dtype=np.float64)
     rotation = _resize_axis_angle(rotation, _joint_axis(frames, i), parent_axis, size)
     if p < 0:
         return replace(body, rotation=rotation)
     arm = frames.positions[i]
     push = _resize_small_entries(arm, size) - arm
-    basis = _axes_along_two(parent_axis, frames.rotations[i] @ _joint_axis(frames, i))
+    # Axes along the parent's, the common normal of both, and across both.
+    normal = np.cross(parent_axis, frames.rotations[i] @ _joint_axis(frames, i))
+    if np.linalg.norm(normal) < DEGENERACY_RANGE[1]:
+        normal = np.cross(parent_axis, np.eye(3)[int(np.argmin(np.abs(parent_axis)))])
+    normal = normal / np.linalg.norm(normal)
+    basis = np.stack([parent_axis, normal, np.cross(parent_axis, normal)], axis=1)
     inner = basis.T @ (arm + push)
     push = push + basis @ (_resize_small_entries(inner, size) - inner)
     return replace(body, rotation=rotation, position=body.position + frames.length * push)
@@ -115,17 +123,6 @@ def _resize_degeneracies(frames: Frames, i: int, body: Body, size: float, down: 
 def _resize_small_entries(values: Array, size: float) -> Array:
     small = (np.abs(values) > DEGENERACY_RANGE[0]) & (np.abs(values) < DEGENERACY_RANGE[1])
     return np.where(small, size * np.sign(values), values)
-
-
-def _resize_rotation(rotation: Array, size: float) -> Array:
-    """The rotation with its tiny deviation from one with exact entries made this large."""
-    exact, _ = exact_rotation(rotation, DEGENERACY_RANGE[1])
-    small = exact.T @ rotation
-    sines = np.array([small[2, 1], small[0, 2], small[1, 0]])
-    deviation = float(np.linalg.norm(sines))
-    if deviation < DEGENERACY_RANGE[0]:
-        return rotation
-    return np.asarray(exact @ _rotation_matrix(sines / deviation, size), dtype=np.float64)
 
 
 def _resize_axis_angle(rotation: Array, axis: Array, before: Array, size: float) -> Array:
@@ -149,15 +146,6 @@ def _rotation_matrix(axis: Array, angle: float) -> Array:
     return np.asarray(np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross)
 
 
-def _axes_along_two(a: Array, b: Array) -> Array:
-    """Orthonormal axes along a, the common normal of a and b, and across both; columns."""
-    normal = np.cross(a, b)
-    if np.linalg.norm(normal) < DEGENERACY_RANGE[1]:
-        normal = np.cross(a, np.eye(3)[int(np.argmin(np.abs(a)))])
-    normal = normal / np.linalg.norm(normal)
-    return np.stack([a, normal, np.cross(a, normal)], axis=1)
-
-
 # -- suspects ------------------------------------------------------------------------------------
 
 
@@ -168,7 +156,8 @@ def _small_quantities_at(frames: Frames, k: int) -> list[tuple[float, str]]:
     quantities: list[tuple[float, str]] = []
     angles = _nearly_zero_sizes(frames.rotations[k])
     if parent >= 0:
-        angles += _nearly_zero_sizes(_cosine_sine_to_parent(frames, k, parent))
+        axis, base = frames.rotations[k] @ _joint_axis(frames, k), _joint_axis(frames, parent)
+        angles += _nearly_zero_sizes(cosine_and_sine(axis[None], base[None])[0])
     for sine in angles:
         quantities.append((sine, f"the axes of joint {joint} are off by {sine:.2g} rad"))
     for arm in _nearly_zero_sizes(frames.positions[k]) if parent >= 0 else []:
@@ -187,12 +176,6 @@ def _joint_axis(frames: Frames, k: int) -> Array:
     screw = frames.screws[k][0]
     axis = screw[:3] if screw[:3].any() else screw[3:]
     return np.asarray(axis / np.linalg.norm(axis))
-
-
-def _cosine_sine_to_parent(frames: Frames, k: int, parent: int) -> Array:
-    """Cosine and sine of the angle between a joint's axis and its parent's, at home."""
-    own, other = frames.rotations[k] @ _joint_axis(frames, k), _joint_axis(frames, parent)
-    return np.asarray(cosine_and_sine(own[None], other[None])[0])
 
 
 def _nearly_zero_sizes(values: Array) -> list[float]:

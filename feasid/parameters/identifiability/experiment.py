@@ -71,9 +71,13 @@ class Experiment:
                 raise InputError(f"{word!r}: {key} takes {'no value' if value else 'a value'}")
             values[key] = value
         measured = values["measured"].split(",") if "measured" in values else None
-        held_joints = dict(
-            _parse_held_joint(entry) for entry in values.get("held", "").split(",") if entry
-        )
+        held_joints: dict[str, float] = {}
+        for entry in filter(None, values.get("held", "").split(",")):
+            name, colon, value = entry.rpartition(":")
+            where = f"position of joint {name!r}"
+            held_joints[name if colon else entry] = (
+                _parse_numbers(value, where)[0] if colon else 0.0
+            )
         gravity = _parse_numbers(values["gravity"], "gravity") if "gravity" in values else None
         return cls(measured, held_joints, "static" in values, gravity)
 
@@ -129,14 +133,6 @@ class Experiment:
 
 def _joint_names(joints: Joints) -> Collection[str]:
     return (joints,) if isinstance(joints, str) else joints
-
-
-def _parse_held_joint(entry: str) -> tuple[str, float]:
-    """``elbow:1.57`` or ``elbow``."""
-    name, separator, value = entry.rpartition(":")
-    if not separator:
-        return entry, 0.0
-    return name, _parse_numbers(value, f"position of joint {name!r}")[0]
 
 
 def _parse_numbers(text: str, what: str) -> list[float]:
@@ -299,23 +295,17 @@ class RestrictedCoefficients(Coefficients):
         k = np.zeros((len(first.independent), len(self.parameter_units)))
         k[np.arange(len(k)), first.independent] = 1.0
         k[:, first.dependent] = first.scaled_kd.toarray()
-        units, roots = self.parameter_units, self.unknowns.roots
-        rows = self._visible_combinations(k) / units @ self.unknowns.T * units[roots]
-        if not self.echelon.run.robot.is_tree:
+        units, roots, run = self.parameter_units, self.unknowns.roots, self.echelon.run
+        if not run.robot.is_tree:  # what shows through couplings and loops
+            columns, size = first.independent, run.frames.length
+            energies = energy_rows(run.robot, columns, units[columns], size, run.static)
+            _, s, vt = np.linalg.svd(energies, full_matrices=False)
+            k = (s / s[0])[:, None] * vt @ k
+        rows = k / units @ self.unknowns.T * units[roots]
+        if not run.robot.is_tree:
             return rows
         sizes = np.linalg.norm(rows, axis=1)
         return np.asarray(rows[sizes > 0] / sizes[sizes > 0, None])
-
-    def _visible_combinations(self, k: Array) -> Array:
-        """Combinations that show through couplings and loops, among those of the open tree."""
-        run = self.echelon.run
-        if run.robot.is_tree:
-            return k
-        columns = self.unrestricted_form.independent
-        size = run.frames.length
-        rows = energy_rows(run.robot, columns, self.parameter_units[columns], size, run.static)
-        _, s, vt = np.linalg.svd(rows, full_matrices=False)
-        return np.asarray((s / s[0])[:, None] * vt @ k)
 
     @cached_property
     def _rank_decision(self) -> tuple[Array, int, float]:

@@ -15,7 +15,7 @@ itself only, and zero is never the rounding of another number.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,7 +24,7 @@ from feasid.core.arrays import Array
 from feasid.core.errors import InputError
 from feasid.robot.bodies import Body
 from feasid.robot.description import Robot
-from feasid.robot.formats.description import Description, Link
+from feasid.robot.formats.description import Link
 from feasid.robot.formats.registry import reread_description
 from feasid.robot.inertia import skew
 from feasid.robot.rotations import compose
@@ -96,25 +96,19 @@ def file_rounding(robot: Robot) -> PoseRounding:
     description = reread_description(robot)
     if description is None:
         return EXACT
-    angles, exact_angles = [], []
+    links, angles, exact_angles = description.by_name, [], []
     for body in robot.bodies:
-        chain = list(_links_between_bodies(description, body))
-        errors = [angle_rounding_error(text) for link in chain for text in link.home.angles]
+        moved = (k.name for k in description.links if any(j.name == body.joint for j in k.joints))
+        name: str | None = body.name if body.name in links else next(moved, None)
+        chain: dict[str, Link] = {}  # to the body before
+        while name is not None and name != body.parent and name not in chain:
+            chain[name] = links[name]
+            name = links[name].parent
+        texts = (text for link in chain.values() for text in link.home.angles)
+        errors = [angle_rounding_error(text) for text in texts]
         angles.append(min(ACCUMULATION * sum(map(abs, errors)), COARSEST))
-        exact_angles.append(_intended_pose(chain) if angles[-1] else None)
+        exact_angles.append(_intended_pose([*chain.values()]) if angles[-1] else None)
     return PoseRounding(tuple(angles), tuple(exact_angles)) if any(angles) else EXACT
-
-
-def _links_between_bodies(description: Description, body: Body) -> Iterator[Link]:
-    """The links between a body and the one before, from the body on."""
-    links = description.by_name
-    moved = (k.name for k in description.links if any(j.name == body.joint for j in k.joints))
-    name: str | None = body.name if body.name in links else next(moved, None)
-    visited = {body.parent}
-    while name is not None and name not in visited:
-        visited.add(name)
-        yield links[name]
-        name = links[name].parent
 
 
 def _intended_pose(chain: list[Link]) -> IntendedPose | None:
@@ -233,16 +227,12 @@ def _zero_tiny_axis_entries(motion: Array, turned: Array, tolerance: float) -> t
         exact *= size / np.linalg.norm(exact)
         turn = turned
         if np.abs(turned @ motion[part, k] - exact).max() > NEGLIGIBLE * size:
-            turn = _smallest_rotation(motion[part, k] / size, exact / size)
+            start, end = motion[part, k] / size, exact / size
+            axis = skew(np.cross(start, end))
+            turn = np.eye(3) + axis + axis @ axis / (1 + start @ end)
         out[:3, k], out[3:, k] = turn @ motion[:3, k], turn @ motion[3:, k]
         out[part, k] = exact
     return out, off
-
-
-def _smallest_rotation(start: Array, end: Array) -> Array:
-    """Rotation of one unit vector to another close by."""
-    axis = skew(np.cross(start, end))
-    return np.asarray(np.eye(3) + axis + axis @ axis / (1 + start @ end), dtype=np.float64)
 
 
 def angle_rounding_error(token: str) -> float:

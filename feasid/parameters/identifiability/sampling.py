@@ -406,10 +406,5 @@ def energy_rows(robot: Robot, columns: Index, units: Array, length: float, stati
     kinetic, potential, friction = (e[:, columns] * units for e in energy_regressors(robot, q, dq))
     potential = potential - potential.mean(axis=0)
     parts = [potential] if static else [kinetic, potential, friction]
-    return np.vstack([_normalise_rows(p) for p in parts])
-
-
-def _normalise_rows(rows: Array) -> Array:
-    """Rows of one energy in units of its largest column."""
-    largest = float(np.linalg.norm(rows, axis=0).max(initial=0.0))
-    return rows / largest if largest > 0 else rows
+    sizes = [float(np.linalg.norm(part, axis=0).max(initial=0.0)) for part in parts]
+    return np.vstack([part / (size or 1.0) for part, size in zip(parts, sizes, strict=True)])

@@ -104,11 +104,21 @@ def symbol_table(base: IdentifiedParameters, without: IdentifiedParameters | Non
     rows = symbol_rows(base)
     names = parameter_owners(base.robot)
     lines = [["", *names], *([symbol, *cells] for symbol, cells in rows.items())]
-    lines += _dimension_lines(base, without, len(names))
-    parts = [
-        _format_table_columns(lines, some, len(rows))
-        for some in _split_table_columns(lines, TABLE_WIDTH)
-    ]
+    dimensions = span_dimensions(base)
+    there = dimensions if without is None else span_dimensions(without)
+    for label, here, other in zip(("dim V", "dim K", "dim T"), dimensions, there, strict=True):
+        sizes = [str(a) if a == b else f"{b} ({a})" for a, b in zip(here, other, strict=True)]
+        lines.append([label, *sizes, *[""] * (len(names) - len(sizes))])
+    parts = []
+    for columns in _split_table_columns(lines, TABLE_WIDTH):
+        cells = [[line[0], *(line[k] for k in columns)] for line in lines]
+        first, *others = (max(map(len, column)) for column in zip(*cells, strict=True))
+        text = [
+            "  ".join([head.ljust(first), *map(str.center, marks, others)]).rstrip()
+            for head, *marks in cells
+        ]
+        text.insert(len(rows) + 1, "")
+        parts.append("\n".join(text))
     return "\n\n".join([*parts, LEGEND])
 
 
@@ -124,32 +134,6 @@ def _split_table_columns(lines: Sequence[Sequence[str]], width: int) -> list[lis
             room = width - head
         out[-1].append(k)
         room -= need
-    return out
-
-
-def _format_table_columns(
-    lines: Sequence[Sequence[str]], columns: Sequence[int], marks: int
-) -> str:
-    """Some columns of the table; an empty line between marks and dimensions."""
-    cells = [[line[0], *(line[k] for k in columns)] for line in lines]
-    first, *others = (max(map(len, column)) for column in zip(*cells, strict=True))
-    text = [
-        "  ".join([head.ljust(first), *map(str.center, marks_of_line, others)]).rstrip()
-        for head, *marks_of_line in cells
-    ]
-    text.insert(marks + 1, "")
-    return "\n".join(text)
-
-
-def _dimension_lines(
-    base: IdentifiedParameters, without: IdentifiedParameters | None, columns: int
-) -> list[list[str]]:
-    dimensions = span_dimensions(base)
-    there = dimensions if without is None else span_dimensions(without)
-    out = []
-    for label, own, other in zip(("dim V", "dim K", "dim T"), dimensions, there, strict=True):
-        cells = [str(a) if a == b else f"{b} ({a})" for a, b in zip(own, other, strict=True)]
-        out.append([label, *cells, *[""] * (columns - len(cells))])
     return out
 
 
@@ -210,26 +194,18 @@ def _explain_hidden_exchange(base: IdentifiedParameters, column: int) -> str:
         if run.static and term is not None and term.varies_with != "q":
             return f"it acts only while joint {joint!r} moves."
         return f"the torque of joint {joint!r} is not measured."
-    restriction = _explain_restriction(base, owner)
+    restriction, p = "", robot.parents[owner]
+    if p >= 0:  # fewer parameters matter than of a body that moves freely
+        state = base.coefficients.echelon.run.joint_conditions[p].state
+        rank = column_basis(state.velocities_and_gravity())[0].shape[1]
+        if rank != 6:
+            restriction = f" ({where} moves in {rank} of 6 directions only, gravity included)"
     if not exchanged:
         return f"joint {joint!r} does not feel it and passes it on to {where}{restriction}."
     return (
         f"joint {joint!r} hides an exchange with {where}: one unit of {label} together with "
         f"{format_combination(names, exchanged)} leaves every torque as it is{restriction}."
     )
-
-
-def _explain_restriction(base: IdentifiedParameters, owner: int) -> str:
-    """The reason why fewer parameters of a body matter than of one that moves freely."""
-    parent = base.robot.parents[owner]
-    if parent < 0:
-        return ""
-    run = base.coefficients.echelon.run
-    rank = column_basis(run.joint_conditions[parent].state.velocities_and_gravity())[0].shape[1]
-    if rank == 6:
-        return ""
-    name = base.robot.bodies[parent].name
-    return f" (body {name!r} moves in {rank} of 6 directions only, gravity included)"
 
 
 MARK_STYLES = {
@@ -320,20 +296,12 @@ def _latex_sum(terms: list[list[Any]]) -> str:
     for body, symbol, value in terms:
         sign = ("-" if value < 0 else "") if not text else (" - " if value < 0 else " + ")
         size = format_coefficient(value)
-        factor = "" if size == "1" else f"{_latex_number(size)}\\,"
-        text += f"{sign}{factor}{_latex_name(body, symbol)}"
+        mantissa, exponent, power = size.partition("e")
+        number = f"{mantissa} \\cdot 10^{{{int(power)}}}" if exponent else mantissa
+        factor = "" if size == "1" else f"{number}\\,"
+        owner = body.replace("_", r"\_")
+        owner = owner if body.isdecimal() else rf"\mathrm{{{owner}}}"
+        letter, axes = symbol.removeprefix("rotor_")[0], symbol.removeprefix("rotor_")[1:]
+        over = "^{r}" if symbol.startswith("rotor_") else ""
+        text += f"{sign}{factor}{letter}{over}_{{{owner}{',' + axes if axes else ''}}}"
     return text
-
-
-def _latex_number(size: str) -> str:
-    mantissa, exponent, power = size.partition("e")
-    return f"{mantissa} \\cdot 10^{{{int(power)}}}" if exponent else mantissa
-
-
-def _latex_name(body: str, symbol: str) -> str:
-    owner = body.replace("_", r"\_")
-    owner = owner if body.isdecimal() else rf"\mathrm{{{owner}}}"
-    rotor = symbol.startswith("rotor_")
-    letter, axes = symbol.removeprefix("rotor_")[0], symbol.removeprefix("rotor_")[1:]
-    over = "^{r}" if rotor else ""
-    return f"{letter}{over}_{{{owner}{',' + axes if axes else ''}}}"

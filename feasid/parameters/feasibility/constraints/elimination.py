@@ -14,12 +14,15 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from feasid.certificate import definiteness
 from feasid.core.arrays import Array, Mask
 from feasid.core.errors import InputError
 from feasid.core.exact.numbers import printed_decimal
 from feasid.parameters.feasibility.constraints.affine import Block, Linear
-from feasid.parameters.feasibility.constraints.sets import FeasibleSet, filter_constraints
+from feasid.parameters.feasibility.constraints.sets import (
+    FeasibleSet,
+    filter_constraints,
+    is_violated,
+)
 from feasid.parameters.feasibility.constraints.units import Units, constraint_units
 from feasid.robot.known import Row, Unknowns, eliminate
 
@@ -72,7 +75,12 @@ class Elimination:
             equalities=(),
             convex=tuple(c.substitute(T, offset) for c in feasible.convex),
         )
-        violations = [b.name for b in blocks if not len(b.columns) and not _constant_block_holds(b)]
+        violations = [
+            b.name
+            for b in blocks
+            if not len(b.columns)
+            and is_violated([[printed_decimal(x) for x in row] for row in b.constant], b.strict)
+        ]
         violations += [c.name for c in rows if not len(c.columns) and c.constant < 0]
         return cls(T, offset, roots, reduced, solved, tuple(violations))
 
@@ -145,8 +153,3 @@ def _eliminate_in_linear(row: Linear, T: Array, fixed: Array) -> Linear:
     columns = np.flatnonzero(along)
     constant = row.constant + float(fixed[row.columns] @ row.coefficients)
     return replace(row, columns=columns, coefficients=along[columns], constant=constant, opposite=0)
-
-
-def _constant_block_holds(block: Block) -> bool:
-    outcome = definiteness([[printed_decimal(x) for x in row] for row in block.constant])
-    return outcome == "positive definite" or (outcome == "singular" and not block.strict)

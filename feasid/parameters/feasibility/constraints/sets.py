@@ -169,7 +169,9 @@ class FeasibleSet:
         delta = require_finite(delta, (self.size,), "parameters")
         exact = [printed_decimal(x) for x in delta]
         names = [
-            b.name for b in self.blocks if _is_violated(_integer_block_value(b, exact)[0], b.strict)
+            b.name
+            for b in self.blocks
+            if is_violated(_integer_block_value(b, exact)[0].tolist(), b.strict)
         ]
         names += [c.name for c in self.linear if linear_value(c, exact) < 0]
         names += [e.name for e in self.equalities if equality_error(e, exact)]
@@ -248,8 +250,9 @@ def equality_error(equality: Equality, exact: Sequence[Fraction]) -> Fraction:
     return left - printed_decimal(equality.value)
 
 
-def _is_violated(matrix: Integers, strict: bool) -> bool:
-    outcome = definiteness(matrix.tolist())
+def is_violated(matrix: Exact, strict: bool) -> bool:
+    """Whether a constant matrix is not positive (semi)definite."""
+    outcome = definiteness(matrix)
     return outcome == "indefinite" or (strict and outcome == "singular")
 
 

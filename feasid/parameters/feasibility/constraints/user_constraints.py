@@ -170,7 +170,15 @@ def constraints_from_function(robot: Robot, value: Function | None) -> AffineCon
     what = "constraints: the function, called with the parameters p (p[body, symbol], p.base),"
     returned = call_user_function(what, value, StandardParameters(robot, delta))
     for name, rule in _name_constraints(returned):
-        _check_convex(name, rule, delta)
+        wrong = ""
+        if not isinstance(rule, importlib.import_module("cvxpy.constraints.constraint").Constraint):
+            wrong = f"is {rule!r}, not a CVXPY constraint on parameters"
+        elif not rule.is_dcp():
+            wrong = f"is not convex by CVXPY's rules: {rule}"
+        elif [v.id for v in rule.variables()] != [delta.id]:
+            wrong = "must be on the parameters, and on no other variables"
+        if wrong:
+            raise InputError(f"constraints: {name} {wrong}"[:500], option="constraints")
         kind = type(rule).__name__
         if kind in ("Equality", "Zero"):
             ties += [
@@ -199,19 +207,6 @@ def _name_constraints(given: Any) -> list[tuple[str, Any]]:
         return [(str(name), rule) for name, rule in given.items()]
     rules = given if isinstance(given, list | tuple) else [given]
     return [(f"constraint {k + 1}", rule) for k, rule in enumerate(rules)]
-
-
-def _check_convex(name: str, rule: Any, delta: Any) -> None:
-    """Reject constraints that are not convex or not on the parameters."""
-    wrong = ""
-    if not isinstance(rule, importlib.import_module("cvxpy.constraints.constraint").Constraint):
-        wrong = f"is {rule!r}, not a CVXPY constraint on parameters"
-    elif not rule.is_dcp():
-        wrong = f"is not convex by CVXPY's rules: {rule}"
-    elif [v.id for v in rule.variables()] != [delta.id]:
-        wrong = "must be on the parameters, and on no other variables"
-    if wrong:
-        raise InputError(f"constraints: {name} {wrong}"[:500], option="constraints")
 
 
 def _affine_coefficients(expression: Any, delta: Any) -> tuple[Array, Array]:

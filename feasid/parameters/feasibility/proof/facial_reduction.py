@@ -323,22 +323,18 @@ def kinetic_energy_multipliers(
         square = np.einsum("nai,naj->ij", A, A)
         if block.kind == "full":  # |w x r + v|^2 = |A (r, 1)|^2
             out.append(square)
-        elif block.kind == "matrix":
-            out.append(_symmetrise_rotor(square, block))
+        elif block.kind == "matrix":  # a rotor that is symmetric about its axis
+            moments = np.einsum("cij,ij->c", pseudo_inertia(np.eye(10)), square)
+            xx, _, _, yy, _, zz, _, _, z, m = moments
+            rotor = np.array([[zz, 0, 0], [0, xx + yy, z / 2], [0, z / 2, m]])
+            rotor[0, 0] -= block.basis[1, 1, 1] * rotor[1, 1]  # full: Lxx - Lzz / 2 stands there
+            out.append(rotor)
         else:  # semi consistency has the first moment's sign turned
             twist = np.concatenate([turn, -shift], axis=1)
             out.append(largest_span_multiplier(twist.T @ twist))
     sizes = [np.abs(E * np.outer(unit, unit)).max() for E, unit in zip(out, units, strict=True)]
     largest = max(sizes, default=0.0) or 1.0
     return [np.where(np.abs(E) < ROUNDED_ZERO * np.abs(E).max(), 0.0, E) / largest for E in out]
-
-
-def _symmetrise_rotor(square: Array, block: Block) -> Array:
-    """The energy of a rotor that is symmetric about its axis, on its own 3x3 matrix."""
-    xx, _, _, yy, _, zz, _, _, z, m = np.einsum("cij,ij->c", pseudo_inertia(np.eye(10)), square)
-    out = np.array([[zz, 0, 0], [0, xx + yy, z / 2], [0, z / 2, m]])
-    out[0, 0] -= block.basis[1, 1, 1] * out[1, 1]  # full: Lxx - Lzz / 2 stands there
-    return out
 
 
 def largest_span_multiplier(E: Array) -> Array:

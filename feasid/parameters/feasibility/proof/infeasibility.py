@@ -30,7 +30,7 @@ from feasid.core.exact.numbers import (
     printed_decimal,
     solve_near,
 )
-from feasid.parameters.feasibility.constraints.affine import SEMI_POWERS, Block, Linear
+from feasid.parameters.feasibility.constraints.affine import SEMI_POWERS
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet
 from feasid.parameters.feasibility.constraints.units import Units
 from feasid.parameters.feasibility.proof.claim import Certificate
@@ -105,8 +105,13 @@ class InfeasibilityProver:
         projected = [
             faces[k].project_multiplier(Z) if k in faces else Z for k, Z in enumerate(mixed)
         ]
+        units = self.scale.blocks
+        sizes = [np.abs(Z * np.outer(u, u)).max() for Z, u in zip(blocks, units, strict=True)]
+        largest = max([*sizes, *(si * self.scale.linear)], default=0.0)
+        places = range(len(blocks)) if largest > 0 else ()
+        visible = {k: Face.from_multiplier(blocks[k], units[k], VISIBLE * largest) for k in places}
         attempts = [
-            (blocks, si, self._visible_faces(blocks, si)),
+            (blocks, si, {k: face for k, face in visible.items() if face is not None}),
             (projected, mixed_prices, faces),
             (blocks, si, {}),
             (mixed, mixed_prices, {}),
@@ -212,16 +217,6 @@ class InfeasibilityProver:
         every = [y.get(i, Fraction(0)) for i in range(len(question.rows))]
         left = DualPoint(question, every, {places[k]: M for k, M in Z.items()}).remainders
         return [left[j] for j in self.problem.elimination.roots.tolist()]
-
-    def _visible_faces(self, blocks: list[Array], prices: Array) -> dict[int, Face]:
-        """The faces on which multipliers seem to lie, by block; without those of full rank."""
-        units = self.scale.blocks
-        sizes = [np.abs(Z * np.outer(u, u)).max() for Z, u in zip(blocks, units, strict=True)]
-        largest = max([*sizes, *(prices * self.scale.linear)], default=0.0)
-        faces = {
-            k: Face.from_multiplier(Z, units[k], VISIBLE * largest) for k, Z in enumerate(blocks)
-        }
-        return {k: face for k, face in faces.items() if face is not None} if largest > 0 else {}
 
     def _motion_faces(self, prices: Array) -> dict[int, Face]:
         """The faces of bodies that cannot move in every way: K'y is inside of them.
@@ -367,20 +362,15 @@ def prove_boundary(problem: PresolvedQuestion, found: DualPoint, z: Array) -> Ce
         tie = {(j,): Fraction(1), **{(i,): -c for i, c in row.items()}}
         equations.append((tie, value))
     for k, Z in found.Z.items():
-        equations += _orthogonality_equations(constraints[k], Z)
+        basis, over = decimals_to_integers(constraints[k].basis)
+        constant, beside = decimals_to_integers(np.atleast_2d(constraints[k].constant))
+        weights, columns = np.array(Z, dtype=object), constraints[k].columns.tolist()
+        forms = (basis @ weights).reshape(len(columns), -1).T / over
+        right = -(constant @ weights).ravel() / beside
+        rows = ({(j,): c for j, c in zip(columns, form, strict=True) if c} for form in forms)
+        equations += [(line, target) for line, target in zip(rows, right, strict=True) if line]
     solved = solve_near(equations, start, lambda _: 1.0)
     if solved is None:
         return None
     point = [solved[(j,)] for j in range(question.feasible.size)]
     return question.certify_boundary(found, point)
-
-
-def _orthogonality_equations(constraint: Block | Linear, Z: Exact) -> list[Equation]:
-    """``M(delta) Z = 0`` as linear equations."""
-    basis, over = decimals_to_integers(constraint.basis)
-    constant, beside = decimals_to_integers(np.atleast_2d(constraint.constant))
-    weights, columns = np.array(Z, dtype=object), constraint.columns.tolist()
-    forms = (basis @ weights).reshape(len(columns), -1).T / over
-    right = -(constant @ weights).ravel() / beside
-    rows = ({(j,): c for j, c in zip(columns, form, strict=True) if c} for form in forms)
-    return [(row, value) for row, value in zip(rows, right, strict=True) if row]

@@ -163,18 +163,13 @@ def _prove_lower_bound(
         paid = dual.remainder_cost(limit) if limit else Fraction(0)
         least = gain - paid
         if least > 0 and (paid <= LIMIT_COST * gain or heaviest == HEAVIEST[-1]):
-            floor = _round_down(least * least / square)
+            bound = least * least / square
+            # A decimal of `BOUND_DIGITS` digits that is not larger.
+            whole = len(str(int(bound))) if bound >= 1 else int(np.log10(float(bound)))
+            scale = 10 ** max(BOUND_DIGITS - whole, 0)
+            floor = Fraction(bound * scale // 1, scale)
             return Optimum(dual.question, data, floor, weights, dual, limit, delta)
     return None
-
-
-def _round_down(number: Fraction) -> Fraction:
-    """A decimal of `BOUND_DIGITS` digits that is not larger."""
-    if number <= 0:
-        return Fraction(0)
-    whole = len(str(int(number))) if number >= 1 else int(np.log10(float(number)))
-    scale = 10 ** max(BOUND_DIGITS - whole, 0)
-    return Fraction(number * scale // 1, scale)
 
 
 # -- the central path ------------------------------------------------------------------------------
@@ -389,9 +384,16 @@ class RangeEndProver:
         )
         if any(dual.remainders):
             raise SolverError("the multipliers of a range are not those of a proof")
-        square = dot(weights, weights)
         total = dual.offset + self.data.target_times(weights)
-        bound = _round_up(total + _sqrt_rounded_up(printed_decimal(self.budget) * square))
+        square = printed_decimal(self.budget) * dot(weights, weights)
+        if square:  # its root, rounded up
+            size = len(str(square.numerator)) - len(str(square.denominator))
+            places = max(ROOT_DIGITS - size // 2, 1)
+            scaled = -(-square.numerator * 100**places // square.denominator)
+            total += Fraction(isqrt(scaled) + 1, 10**places)
+        bound = float(total)
+        while printed_decimal(bound) < total:
+            bound = float(np.nextafter(bound, np.inf))
         return RangeEnd(form, bound, weights, dual)
 
     def without_data(self, form: Array) -> RangeEnd | None:
@@ -425,21 +427,3 @@ class RangeEndProver:
         point = [printed_decimal(x) for x in beyond]
         dual, floor = DualPoint(question, end.dual.y, Z), printed_decimal(self.budget)
         return question.certify_lower_bound(self.data, end.weights, dual, floor, point, None)
-
-
-def _sqrt_rounded_up(square: Fraction) -> Fraction:
-    """The root of a number, rounded up."""
-    if not square:
-        return Fraction(0)
-    size = len(str(square.numerator)) - len(str(square.denominator))
-    places = max(ROOT_DIGITS - size // 2, 1)
-    scaled = -(-square.numerator * 100**places // square.denominator)
-    return Fraction(isqrt(scaled) + 1, 10**places)
-
-
-def _round_up(number: Fraction) -> float:
-    """The next double that is not below a number."""
-    out = float(number)
-    while printed_decimal(out) < number:
-        out = float(np.nextafter(out, np.inf))
-    return out

@@ -78,11 +78,13 @@ class PresolvedQuestion:
             k for k, c in enumerate(numeric.constraints) if not _are_all_known(c.columns, values)
         ]
         count = len(numeric.blocks)
-        numeric = replace(
-            numeric,
-            blocks=tuple(numeric.blocks[k] for k in undecided if k < count),
-            linear=_pair_opposites(numeric, [k - count for k in undecided if k >= count]),
-        )
+        place = {k - count: p for p, k in enumerate(k for k in undecided if k >= count)}
+        linear = []
+        for i in place:  # rows that still know their opposite where that stays
+            other = place.get(i + numeric.linear[i].opposite, place[i])
+            linear.append(replace(numeric.linear[i], opposite=other - place[i]))
+        blocks = tuple(numeric.blocks[k] for k in undecided if k < count)
+        numeric = replace(numeric, blocks=blocks, linear=tuple(linear))
         elimination = Elimination.from_equalities(numeric, {j: float(v) for j, v in at.items()})
         kept, dropped, K, beta = _independent_equations(active, elimination.roots)
         equations = tuple(singletons), values, (*wrong, *dropped)
@@ -202,20 +204,13 @@ def _fix_singletons(
                 at[j] = right / c
                 settled.append((j, i, c))
                 changed = True
-            elif right and not _is_rounding_error(question.rows[i], right, values[i], at):
-                wrong.append((i, right))
+            elif right:
+                terms = [abs(c * at.get(j, Fraction(0))) for j, c in question.rows[i].items()]
+                size = max([abs(values[i]), *terms])
+                if len(terms) == 1 or abs(right) > ROUNDING * size:  # more than rounding
+                    wrong.append((i, right))
         active = waiting
     return settled, at, active, wrong
-
-
-def _is_rounding_error(
-    row: Row, error: Fraction, value: Fraction, at: Mapping[int, Fraction]
-) -> bool:
-    """Whether an equation is wrong only by the rounding of its coefficients."""
-    if len(row) == 1:
-        return False
-    size = max([abs(value), *(abs(c * at.get(j, Fraction(0))) for j, c in row.items())])
-    return abs(error) <= ROUNDING * size
 
 
 def _settle_constraints(
@@ -245,17 +240,6 @@ def _settle_constraints(
 
 def _are_all_known(columns: npt.NDArray[np.intp], known: Mapping[int, Fraction]) -> bool:
     return all(int(j) in known for j in columns)
-
-
-def _pair_opposites(feasible: FeasibleSet, kept: list[int]) -> tuple[Linear, ...]:
-    """These linear constraints, which still know their opposite where that stays."""
-    place = {i: k for k, i in enumerate(kept)}
-    out = []
-    for i in kept:
-        other = place.get(i + feasible.linear[i].opposite)
-        away = other - place[i] if other is not None else 0
-        out.append(replace(feasible.linear[i], opposite=away))
-    return tuple(out)
 
 
 def _independent_equations(

@@ -445,12 +445,8 @@ def _numerators(point: Sequence[Fraction]) -> list[str]:
 
 def _common_denominator(numbers: Sequence[Fraction]) -> Fraction:
     """The smallest integer that makes decimals of all numbers; a proof may be scaled by it."""
-    return Fraction(lcm(*(_divide_out_tens(x.denominator) for x in numbers)))
-
-
-def _divide_out_tens(number: int) -> int:
-    """The number without its factors 2 and 5."""
+    out = lcm(*(x.denominator for x in numbers))
     for prime in (2, 5):
-        while number % prime == 0:
-            number //= prime
-    return number
+        while out % prime == 0:
+            out //= prime
+    return Fraction(out)
