@@ -76,7 +76,16 @@ def resolve_couplings(
             raise DescriptionError(f"joint {coupling.joint!r} is coupled twice", joint=joint)
         by_joint[coupling.joint] = coupling
     A, b = np.eye(axes), np.zeros(axes)
-    for joint in _leaders_first(by_joint):
+    try:  # leaders first
+        order = [*TopologicalSorter({j: c.factors for j, c in by_joint.items()}).static_order()]
+    except CycleError as error:
+        circle = error.args[1][::-1]
+        raise DescriptionError(
+            f"couplings form a circle: {' -> '.join(circle)}", joint=circle[0]
+        ) from None
+    for joint in order:
+        if joint not in by_joint:
+            continue
         coupling, i = by_joint[joint], place[joint]
         leaders = [place[other] for other in coupling.factors]
         factors = np.array([*coupling.factors.values()])
@@ -85,18 +94,6 @@ def resolve_couplings(
     following = {place[j] for j in by_joint}
     independent = np.array([k for k in range(axes) if k not in following], dtype=np.intp)
     return CouplingMap(A[:, independent], b, independent)
-
-
-def _leaders_first(given: Mapping[str, Coupling]) -> list[str]:
-    """Followers in an order in which each comes after the followers that lead it."""
-    try:
-        order = [*TopologicalSorter({j: c.factors for j, c in given.items()}).static_order()]
-    except CycleError as error:
-        circle = error.args[1][::-1]
-        raise DescriptionError(
-            f"couplings form a circle: {' -> '.join(circle)}", joint=circle[0]
-        ) from None
-    return [joint for joint in order if joint in given]
 
 
 def hold_followers(

@@ -342,18 +342,15 @@ class Robot(RobotLayout):
             mine = more.get(i, drive.features if drive is not None else ())
             if body.dof == 1 and (symbols or mine or (drive is not None and "k" in drive.symbols)):
                 drives.append(drive_with_terms(drive, body, symbols, mine))
-        load = self._load_parameters() if any(d.depends_on_load for d in drives) else None
+        load = None
+        if any(d.depends_on_load for d in drives):
+            load = self.values[self.inertial_columns]
+            if not np.isfinite(load).all():
+                raise InputError(
+                    "load-dependent friction needs inertial parameters of every body, and the "
+                    f"description of robot {self.name!r} lacks some"
+                )
         return replace(self, drives=(*drives, *couplings), load_model=load)
-
-    def _load_parameters(self) -> Array:
-        """Every body's own inertial parameters, by which friction shall know its load."""
-        load = self.values[self.inertial_columns]
-        if not np.isfinite(load).all():
-            raise InputError(
-                "load-dependent friction needs inertial parameters of every body, and the "
-                f"description of robot {self.name!r} lacks some"
-            )
-        return np.asarray(load)
 
     def with_transition(self, speed: float) -> Robot:
         """Copy of the robot with Coulomb friction that changes sign over this speed.
@@ -406,11 +403,18 @@ def hold_joint(
         if body.name == held_body.parent:
             body = _merge_bodies(body, held_body, joined, q)
         elif body.parent == held_body.name:
-            body = _reattach(body, held_body.parent, rotation, position)
+            home = compose(rotation, position, body.rotation, body.position)
+            rotor = body.rotor
+            if rotor is not None:
+                turned, moved = compose(rotation, position, rotor.rotation, rotor.position)
+                rotor = replace(rotor, rotation=turned, position=moved)
+            parent = held_body.parent
+            body = replace(body, parent=parent, rotation=home[0], position=home[1], rotor=rotor)
         remaining.append(body)
+    moving = [(d, {j: c for j, c in d.coupling.items() if j != joint}) for d in drives]
     return (
         tuple(remaining),
-        tuple(d for old in drives if (d := _drive_without_joint(old, joint)) is not None),
+        tuple(replace(drive, coupling=coupling) for drive, coupling in moving if coupling),
         fixed if held_body.parent is not None else (*fixed, *joined),
     )
 
@@ -458,18 +462,3 @@ def _merge_bodies(parent: Body, held: Body, joined: list[Member], q: Array) -> B
         members=(*_links(parent), *joined),
         massless=parent.massless and held.massless and rotor is None,
     )
-
-
-def _reattach(body: Body, parent: str | None, rotation: Array, position: Array) -> Body:
-    """A child of the held body, hung on the held body's parent."""
-    home = compose(rotation, position, body.rotation, body.position)
-    rotor = body.rotor
-    if rotor is not None:
-        turned, moved = compose(rotation, position, rotor.rotation, rotor.position)
-        rotor = replace(rotor, rotation=turned, position=moved)
-    return replace(body, parent=parent, rotation=home[0], position=home[1], rotor=rotor)
-
-
-def _drive_without_joint(drive: Drive, joint: str) -> Drive | None:
-    coupling = {name: factor for name, factor in drive.coupling.items() if name != joint}
-    return replace(drive, coupling=coupling) if coupling else None

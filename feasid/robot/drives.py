@@ -107,7 +107,10 @@ class Drive:
         if len(set(self.symbols)) < len(self.symbols):
             raise DescriptionError(f"drive {self.name!r} has a symbol twice: {[*self.symbols]}")
         self._check_terms()
-        self._check_features()
+        named = {*self.symbols} & {*FEATURE_SYMBOLS}
+        missing = sorted(named - {*feature_symbols(self.features)})
+        if missing:
+            raise DescriptionError(f"drive {self.name!r} has {missing}, but no such feature")
         ordered = tuple(s for s in DRIVE_SYMBOLS if s in self.symbols)
         if self.spring_range and not self.spring_range[0] < self.spring_range[1]:
             raise DescriptionError(f"drive {self.name!r}: spring_range must increase")
@@ -137,14 +140,6 @@ class Drive:
             raise DescriptionError(
                 f"drive {self.name!r}: ripple must give the periods per turn of every wave: "
                 "numbers above 1, no two of them equal"
-            )
-
-    def _check_features(self) -> None:
-        symbols = set(feature_symbols(self.features))
-        named = {s for s in self.symbols if s in FEATURE_SYMBOLS}
-        if named - symbols:
-            raise DescriptionError(
-                f"drive {self.name!r} has {sorted(named - symbols)}, but no such feature"
             )
 
     @property

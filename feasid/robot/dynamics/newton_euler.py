@@ -26,10 +26,17 @@ def newton_euler(
 ) -> None:
     """Add the rigid-body torques of one chunk to `out`, shape (dof, N)."""
     states = list(propagate(tree, gravity, *motion, axes=False))
-    wrenches = [
-        _node_wrench(state, node.reduction @ delta[list(node.columns)])
-        for node, state in zip(tree, states, strict=True)
-    ]
+    wrenches = []  # at the nodes' origins
+    for node, state in zip(tree, states, strict=True):
+        ten = node.reduction @ delta[list(node.columns)]
+        inertia, mass = rotational_inertia(ten), ten[9]
+        omega, alpha, acceleration = state.omega, state.alpha, state.acceleration
+        lever: tuple[Entry, ...] = tuple(float(c) for c in ten[6:9])
+        force = mass * acceleration - cross(lever, alpha)
+        force -= cross(tuple(omega), cross(lever, omega))
+        moment = inertia @ alpha + cross(tuple(omega), inertia @ omega)
+        moment += cross(lever, acceleration)
+        wrenches.append((moment, force))
     for i in range(len(tree) - 1, -1, -1):
         node, pose, (moment, force) = tree[i], states[i].pose, wrenches[i]
         out[node.own] += node.motion[:3].T @ moment + node.motion[3:].T @ force
@@ -39,18 +46,6 @@ def newton_euler(
             base_force += pushed
             base_moment += pose.to_parent(moment)
             base_moment += cross(pose.position, pushed)
-
-
-def _node_wrench(state: NodeState, ten: Array) -> tuple[Array, Array]:
-    """Moment and force at the node's origin for its ten parameters."""
-    inertia, mass = rotational_inertia(ten), ten[9]
-    omega, alpha, acceleration = state.omega, state.alpha, state.acceleration
-    lever: tuple[Entry, ...] = tuple(float(c) for c in ten[6:9])
-    force = mass * acceleration - cross(lever, alpha)
-    force -= cross(tuple(omega), cross(lever, omega))
-    moment = inertia @ alpha + cross(tuple(omega), inertia @ omega)
-    moment += cross(lever, acceleration)
-    return moment, force
 
 
 def load_torques(
@@ -211,7 +206,11 @@ def energy_regressors(robot: Robot, q: Array, dq: Array) -> tuple[Array, Array, 
         rates = dq[list(node.rows)]
         velocity = np.einsum("ikn,kn->in", state.linear_axes, rates)
         columns = list(node.columns)
-        kinetic[:, columns] += _kinetic_energy_regressor(velocity, state.omega) @ node.reduction
+        x, y, z = state.omega
+        half = [x * x / 2, x * y, x * z, y * y / 2, y * z, z * z / 2]
+        swept = np.cross(velocity, state.omega, axis=0)
+        ten = np.stack([*half, *swept, (velocity**2).sum(axis=0) / 2], axis=1)
+        kinetic[:, columns] += ten @ node.reduction
         pull = np.zeros((10, q.shape[1]))
         pull[6:9] = -np.einsum("ijn,i->jn", rotation, robot.gravity)
         pull[9] = -robot.gravity @ position
@@ -242,14 +241,6 @@ def _pose_in_base(
         np.einsum("ijn,jkn->ikn", rotation, turn),
         position + np.einsum("ijn,jn->in", rotation, shift),
     )
-
-
-def _kinetic_energy_regressor(velocity: Array, omega: Array) -> Array:
-    """Kinetic energy per unit of each of a body's ten parameters, shape (N, 10)."""
-    x, y, z = omega
-    swept = np.cross(velocity, omega, axis=0)
-    half = [x * x / 2, x * y, x * z, y * y / 2, y * z, z * z / 2]
-    return np.stack([*half, *swept, (velocity**2).sum(axis=0) / 2], axis=1)
 
 
 def drive_energy(drive: Drive, symbol: str, q: Array, dq: Array) -> Array:

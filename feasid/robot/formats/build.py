@@ -60,12 +60,22 @@ def build_robot(
         raise InputError(f"robot {description.name!r} has no moving joint")
     bodies = [tree.with_links(body) for body in tree.moving]
     if description.has_frames:
-        bodies = list(_make_frames_massless(description, bodies, tree))
+        # Links without mass and geometry that carry others, in a file that gives links a mass, are
+        # frames between joints. A last body without mass is none: it could not be moved.
+        carrying = {b.parent for b in bodies}
+        weighed = any(link.mass is not None for link in description.links)
+        for k, body in enumerate(bodies):
+            members = tree.members.get(body.name, ())
+            heavy = any(m.inertial is not None and m.inertial.any() for m in members)
+            frame = not heavy and not any(description.link(m.name).drawings() for m in members)
+            bodies[k] = replace(body, massless=weighed and body.name in carrying and frame)
     bodies = list(_drop_zero_inertias(description, bodies, tree, notes))
-    notes += [
-        *term_notes(tree.drives),
-        *left_out_notes((*left_out, *_terms_of_multi_axis_joints(description))),
+    left_out += [
+        LeftOut(f"<dynamics> of a {joint.kind} joint", joint.name)
+        for joint in description.joints
+        if not joint.one_dof and joint.terms.values
     ]
+    notes += [*term_notes(tree.drives), *left_out_notes(left_out)]
     stated_gravity = description.gravity if gravity is None else gravity
     robot = Robot(
         tuple(bodies),
@@ -137,7 +147,10 @@ class _BodyBuilder:
         for k, joint in enumerate(joints):
             last = k == len(joints) - 1
             label = link.name if last else f"{link.name}/{joint.name}"
-            self.moving.append(_moving_body(label, carrier, home, joint, massless=not last))
+            if joint.reference:
+                home = compose(*home, *exponential(joint.motion[:, 0] * -joint.reference))
+            parts = (label, carrier, *home, joint.motion, joint.name)
+            self.moving.append(Body(*parts, limits=joint.limits, massless=not last))
             carrier, home = label, (np.eye(3), np.zeros(3))
             self.drives += joint.terms.drives(label, joint.name) if joint.one_dof else ()
         self.places[link.name] = (carrier, *home)
@@ -150,40 +163,6 @@ class _BodyBuilder:
             return body
         several = tuple(members) if len(members) > 1 else ()
         return replace(body, inertial=lumped_parameters(members), members=several)
-
-
-def _moving_body(
-    name: str, parent: str | None, home: tuple[Array, Array], joint: Joint, *, massless: bool
-) -> Body:
-    motion = joint.motion
-    if joint.reference:
-        back = exponential(motion[:, 0] * -joint.reference)
-        home = compose(*home, *back)
-    return Body(name, parent, *home, motion, joint.name, limits=joint.limits, massless=massless)
-
-
-def _terms_of_multi_axis_joints(description: Description) -> Iterator[LeftOut]:
-    """Joint terms of joints with several degrees of freedom."""
-    for joint in description.joints:
-        if not joint.one_dof and joint.terms.values:
-            yield LeftOut(f"<dynamics> of a {joint.kind} joint", joint.name)
-
-
-def _make_frames_massless(
-    description: Description, bodies: Sequence[Body], tree: _BodyBuilder
-) -> Iterator[Body]:
-    """The bodies, those that are mere frames between joints massless.
-
-    Links without mass and geometry that carry others, in a file that gives links a mass. A last
-    body without mass is not reported: it could not be moved.
-    """
-    carrying = {b.parent for b in bodies}
-    weighed = any(link.mass is not None for link in description.links)
-    for body in bodies:
-        members = tree.members.get(body.name, ())
-        heavy = any(m.inertial is not None and m.inertial.any() for m in members)
-        frame = not heavy and not any(description.link(m.name).drawings() for m in members)
-        yield replace(body, massless=weighed and body.name in carrying and frame)
 
 
 def _drop_zero_inertias(
@@ -233,7 +212,14 @@ def _add_constraints(robot: Robot, description: Description) -> Robot:
     if not bonds:
         return robot
     references = {j.name: j.reference for j in description.joints if j.one_dof}
-    couplings = [_bond_to_coupling(b, references) for b in bonds if b.kind == "joint"]
+    couplings = []
+    for bond in bonds:
+        if bond.kind == "joint":
+            a0, a1 = bond.factors
+            factors = {bond.second: a1} if bond.second and a1 != 0.0 else {}
+            shift = a1 * references.get(bond.second, 0.0) if factors else 0.0
+            offset = references.get(bond.first, 0.0) + a0 - shift
+            couplings.append(Coupling(bond.first, factors, offset))
     robot = replace(robot, couplings=tuple(couplings))
     if all(b.kind == "joint" for b in bonds):
         return robot
@@ -247,16 +233,6 @@ def _add_constraints(robot: Robot, description: Description) -> Robot:
     )
     active = [joint for joint in description.motors if joint in tried.coordinates]
     return robot.with_loops(loops, active, start)
-
-
-def _bond_to_coupling(bond: Bond, references: Mapping[str, float]) -> Coupling:
-    a0, a1 = bond.factors
-    reference = references.get(bond.first, 0.0)
-    if not bond.second or a1 == 0.0:
-        return Coupling(bond.first, {}, reference + a0)
-    return Coupling(
-        bond.first, {bond.second: a1}, reference + a0 - a1 * references.get(bond.second, 0.0)
-    )
 
 
 Place = tuple[str | None, Array, Array]
@@ -280,12 +256,18 @@ def _bond_to_loop(
             raise DescriptionError(f"equality {bond.name!r}: there is no body {name!r}")
     ends = [places[bond.first], places[bond.second]]
     world = [compose(*home[carrier], *pose) for carrier, *pose in ends]
-    points = _shared_points(bond, world)
-    turn = world[0][0].T @ world[1][0] if bond.turn is None else bond.turn
+    (turn1, at1), (turn2, at2) = world
+    first, second = bond.first_point, bond.second_point
+    if first is None:  # the same point at home
+        second = np.zeros(3) if second is None else second
+        first = turn1.T @ (at2 + turn2 @ second - at1)
+    elif second is None:
+        second = turn2.T @ (at1 + turn1 @ first - at2)
+    turn = turn1.T @ turn2 if bond.turn is None else bond.turn
     frames = [turn, np.eye(3)]
     carried = [
         compose(rotation, position, frame, point)
-        for (_, rotation, position), frame, point in zip(ends, frames, points, strict=True)
+        for (_, rotation, position), frame, point in zip(ends, frames, (first, second), strict=True)
     ]
     return Loop(
         bond.name,
@@ -297,15 +279,3 @@ def _bond_to_loop(
         carried[0][0],
         carried[1][0],
     )
-
-
-def _shared_points(bond: Bond, world: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
-    """The shared point in either body's frame; where one is not given, it is the same at home."""
-    (turn1, at1), (turn2, at2) = world
-    first, second = bond.first_point, bond.second_point
-    if first is None:
-        second = np.zeros(3) if second is None else second
-        first = turn1.T @ (at2 + turn2 @ second - at1)
-    elif second is None:
-        second = turn2.T @ (at1 + turn1 @ first - at2)
-    return first, second

@@ -42,13 +42,25 @@ def robot_from_pinocchio(model: Any, gravity: npt.ArrayLike | None = None) -> Ro
     Raises UnsupportedJointError: a joint whose motion subspace depends on its position, or that
     follows others.
     """
-    names = _body_names(model)
+    names: dict[int, str] = {}  # of joints' first links, or of the joints
+    for frame in model.frames:
+        if str(frame.type) == "BODY" and frame.parentJoint not in names and frame.parentJoint:
+            names[int(frame.parentJoint)] = str(frame.name)
+    names = {i: names.get(i, str(model.names[i])) for i in range(1, model.njoints)}
+    doubled = {n for n in names.values() if [*names.values()].count(n) > 1}
+    names = {i: f"{n}/{model.names[i]}" if n in doubled else n for i, n in names.items()}
     bodies: list[Body] = []
     drives: list[Drive] = []
     for i in range(1, model.njoints):
         joint = model.joints[i]
         place = model.jointPlacements[i]
         ten = np.asarray(model.inertias[i].toDynamicParameters())
+        limits = Limits()
+        if joint.nq == 1:
+            ends = model.lowerPositionLimit, model.upperPositionLimit
+            low, high = (float(end[joint.idx_q]) for end in ends)
+            if -UNLIMITED < low < high < UNLIMITED:
+                limits = Limits(low, high)
         body = Body(
             names[i],
             names.get(model.parents[i]),
@@ -57,7 +69,7 @@ def robot_from_pinocchio(model: Any, gravity: npt.ArrayLike | None = None) -> Ro
             _motion_subspace(joint, model.names[i]),
             model.names[i],
             inertial=ten[np.argsort(inertia.PINOCCHIO)],
-            limits=_joint_limits(model, joint),
+            limits=limits,
         )
         bodies.append(body)
         if body.dof == 1:
@@ -65,17 +77,6 @@ def robot_from_pinocchio(model: Any, gravity: npt.ArrayLike | None = None) -> Ro
     stated_gravity = model.gravity.linear if gravity is None else gravity
     source = Source("<pinocchio model>", "pinocchio", b"", tuple(term_notes(drives)))
     return Robot(tuple(bodies), np.array(stated_gravity), model.name, tuple(drives), source=source)
-
-
-def _body_names(model: Any) -> dict[int, str]:
-    """The first link of each joint's body, or the joint's name where there is none."""
-    names: dict[int, str] = {}
-    for frame in model.frames:
-        if str(frame.type) == "BODY" and frame.parentJoint not in names and frame.parentJoint:
-            names[int(frame.parentJoint)] = str(frame.name)
-    names = {i: names.get(i, str(model.names[i])) for i in range(1, model.njoints)}
-    doubled = {n for n in names.values() if [*names.values()].count(n) > 1}
-    return {i: f"{n}/{model.names[i]}" if n in doubled else n for i, n in names.items()}
 
 
 def _motion_subspace(joint: Any, name: str) -> npt.NDArray[np.float64]:
@@ -92,14 +93,6 @@ def _motion_subspace(joint: Any, name: str) -> npt.NDArray[np.float64]:
     subspace = np.asarray(data.S, dtype=np.float64).reshape(6, -1)
     turned = np.vstack([subspace[3:], subspace[:3]])
     return turned[:, [3, 4, 5, 0, 1, 2]] if kind == "FreeFlyer" else turned
-
-
-def _joint_limits(model: Any, joint: Any) -> Limits:
-    if joint.nq != 1:
-        return Limits()
-    ends = model.lowerPositionLimit, model.upperPositionLimit
-    low, high = (float(end[joint.idx_q]) for end in ends)
-    return Limits(low, high) if -UNLIMITED < low < high < UNLIMITED else Limits()
 
 
 def _drives(model: Any, row: int, body: Body) -> Iterator[Drive]:

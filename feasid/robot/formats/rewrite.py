@@ -211,23 +211,18 @@ def patch_source(robot: Robot, source: Source, form: Format, extras: Extras = NO
     gravity = robot.gravity if form.holds_gravity else None
     data = form.patch(old_description, Changes(inertials, terms, gravity, extras))
     new_description = form.read(parse_xml(data, text.path), LIMITS)
-    _verify_links(old_description, new_description, inertials)
+    for old, new in zip(old_description.links, new_description.links, strict=True):
+        if new.name in inertials:
+            if new.mass is None or not new.is_harmless:
+                raise verification_error(f"link {new.name!r} is not exactly positive definite")
+        elif _inertial_numbers(old) != _inertial_numbers(new):
+            raise verification_error(f"link {new.name!r} changed although it should not")
     _verify_bodies(robot, new_description, inertials, form.agreement)
     _verify_terms(new_description, terms, form)
     stated = GRAVITY if new_description.gravity is None else new_description.gravity
     if gravity is not None and tuple(gravity) != tuple(stated):
         raise verification_error("gravity does not read back as it was written")
     return data
-
-
-def _verify_links(before: Description, after: Description, changed: Collection[str]) -> None:
-    """Check that changed links are feasible and all others unchanged."""
-    for old, new in zip(before.links, after.links, strict=True):
-        if new.name in changed:
-            if new.mass is None or not new.is_harmless:
-                raise verification_error(f"link {new.name!r} is not exactly positive definite")
-        elif _inertial_numbers(old) != _inertial_numbers(new):
-            raise verification_error(f"link {new.name!r} changed although it should not")
 
 
 def _inertial_numbers(link: Link) -> object:

@@ -76,7 +76,13 @@ def sidecar_bytes(robot: Robot, content: bytes, inertials: bool) -> bytes:
         "lock": dict(robot.source.reading.get("lock", {})) if robot.source is not None else {},
         "gravity": robot.gravity.tolist(),
         "drives": [_drive_to_data(d) for d in robot.drives],
-        "rotors": {b.name: _rotor_to_data(b.rotor) for b in robot.bodies if b.rotor is not None},
+        "rotors": {
+            b.name: {
+                k: x.tolist() if isinstance(x, np.ndarray) else x for k, x in vars(b.rotor).items()
+            }
+            for b in robot.bodies
+            if b.rotor is not None
+        },
         "inertials": {
             b.name: b.inertial.tolist()
             for b in robot.bodies
@@ -200,20 +206,18 @@ def _add_parameters(robot: Robot, data: dict[str, Any]) -> Robot:
 
     drives = tuple(Drive(**_lists_to_arrays(d)) for d in data["drives"])
     load = data.get("load_model")
+    if load is not None:
+        unknown = set(load) - {b.name for b in robot.bodies}
+        if unknown:
+            raise ValueError(f"it has no bodies {sorted(unknown)}")
+        load = np.array([load[b.name] for b in robot.bodies], dtype=np.float64)
     return replace(
         robot,
         gravity=np.array(data.get("gravity", robot.gravity), dtype=np.float64),
         bodies=tuple(complete_body(b) for b in robot.bodies),
         drives=drives,
-        load_model=None if load is None else _load_model_from_data(robot, load),
+        load_model=load,
     )
-
-
-def _load_model_from_data(robot: Robot, load: dict[str, Any]) -> Array:
-    """The load model, shape (n_bodies, 10)."""
-    if not set(load) <= {b.name for b in robot.bodies}:
-        raise ValueError(f"it has no bodies {sorted(set(load) - {b.name for b in robot.bodies})}")
-    return np.array([load[b.name] for b in robot.bodies], dtype=np.float64)
 
 
 def _drive_to_data(drive: Drive) -> dict[str, Any]:
@@ -226,16 +230,6 @@ def _drive_to_data(drive: Drive) -> dict[str, Any]:
     shape = ("rest", "ripple", "spring_range", "transition")
     out |= {k: x for k in shape if (x := getattr(drive, k))}
     return out
-
-
-def _rotor_to_data(rotor: Rotor) -> dict[str, Any]:
-    return {
-        "gear": rotor.gear,
-        "rotation": rotor.rotation.tolist(),
-        "position": rotor.position.tolist(),
-        "symmetric": rotor.symmetric,
-        "values": None if rotor.values is None else rotor.values.tolist(),
-    }
 
 
 def _lists_to_arrays(data: dict[str, Any]) -> dict[str, Any]:
@@ -345,7 +339,12 @@ def _add_couplings_and_loops(robot: Robot, data: Mapping[str, Any]) -> Robot:
         couplings.append(Coupling(entry["joint"], factors, float(entry.get("offset", 0.0))))
     for entry in data.get("loops", ()):
         _check_names(entry, LOOP, f"loop {entry.get('name')!r}")
-        loops.append(_loop_from_data(robot, entry))
+        name, kind = str(entry["name"]), entry.get("kind", "connect")
+        first, second = (
+            _loop_end_from_data(robot, name, entry, which) for which in ("first", "second")
+        )
+        ends = first[0], second[0], first[2], second[2]
+        loops.append(Loop(name, *ends, kind, first[1], second[1]))
     coupled = replace(robot, couplings=(*robot.couplings, *couplings))
     active, configuration = data.get("active", []), data.get("configuration", {})
     return coupled.with_loops(loops, active, configuration)
@@ -356,17 +355,6 @@ def _check_names(entry: Mapping[str, Any], known: Sequence[str], what: str) -> N
         if name not in known:
             hint = did_you_mean(name, known)
             raise DescriptionError(f"{what} has an unknown entry {name!r}{hint}")
-
-
-def _loop_from_data(robot: Robot, entry: Mapping[str, Any]) -> Loop:
-    name = str(entry["name"])
-    first, second = (
-        _loop_end_from_data(robot, name, entry, which) for which in ("first", "second")
-    )
-    return Loop(
-        name, first[0], second[0], first[2], second[2], entry.get("kind", "connect"),
-        first[1], second[1],
-    )  # fmt: skip
 
 
 def _loop_end_from_data(

@@ -111,8 +111,11 @@ def write(
     if form.encode is not None:
         content = form.encode(content, target.suffix.lower())
     files = {}
-    if (table := _loop_table(robot, form, target, content)) is not None:
-        files[loop_table_path(target)] = table
+    if not (form.holds_loops or robot.is_tree):
+        bonds = read_description(parse_xml(content, str(target))).bonds
+        table = loop_table_bytes(robot, {bond.first for bond in bonds if bond.kind == "joint"})
+        if table is not None:
+            files[loop_table_path(target)] = table
     lost_terms = unrepresentable_terms(full_robot, form)
     beside_is_needed = bool(lost_terms) or complete is not None
     if beside_is_needed:
@@ -149,14 +152,6 @@ def _parts_left_out(own: Description, content: bytes) -> Iterator[LeftOut]:
             if value is not None and getattr(joints[joint.name].limits, name) is None:
                 yield LeftOut(f"{name} limit", joint.name)
     yield from own.left_out
-
-
-def _loop_table(robot: Robot, form: Format, target: Path, content: bytes) -> bytes | None:
-    """The table of loops, and of couplings, that the file does not have."""
-    if form.holds_loops or robot.is_tree:
-        return None
-    bonds = read_description(parse_xml(content, str(target))).bonds
-    return loop_table_bytes(robot, {bond.first for bond in bonds if bond.kind == "joint"})
 
 
 def format_of(robot: Robot, path: str | os.PathLike[str]) -> Format:

@@ -85,6 +85,12 @@ def describe_mjmodel(model: Any, path: str = "<compiled model>") -> Description:
     links = [_link(model, i, names, path) for i in range(1, model.nbody)]
     gravity = np.zeros(3) if _is_flag_off(model, "gravity") else np.array(model.opt.gravity)
     joints = [joint.name for link in links for joint in link.joints]
+    motors: dict[str, float] = {}  # joints that actuators drive, with the gains of position servos
+    for k in range(model.nu):
+        if int(model.actuator_trntype[k]) == JOINT_TRANSMISSION:
+            kp, plain = float(model.actuator_gainprm[k, 0]), model.actuator_gear[k, 0] == 1.0
+            servo = plain and model.actuator_biasprm[k, 1] == -kp < 0
+            motors.setdefault(joints[int(model.actuator_trnid[k, 0])], kp if servo else 0.0)
     return Description(
         "mjcf",
         path,
@@ -93,9 +99,13 @@ def describe_mjmodel(model: Any, path: str = "<compiled model>") -> Description:
         world="world",
         gravity=tuple(gravity.tolist()),
         bonds=tuple(_bonds(model, names, joints)),
-        motors=_motors(model, joints),
+        motors=motors,
         effects=tuple(_unmodelled_effects(model, path)),
-        left_out=tuple(_unread_elements(model)),
+        left_out=tuple(
+            LeftOut(word, getattr(model, accessor)(i).name or str(i))
+            for count, (accessor, word) in MEMBERS.items()
+            for i in range(int(getattr(model, count)))
+        ),
     )
 
 
@@ -124,17 +134,6 @@ def _pose(position: Array, quaternion: Array) -> ExactPose:
     return pose_of_floats(from_quaternion(quaternion), np.array(position))
 
 
-def _motors(model: Any, joints: Sequence[str]) -> dict[str, float]:
-    """Joints that actuators drive, with the gains of position servos; zero for others."""
-    out: dict[str, float] = {}
-    for k in range(model.nu):
-        if int(model.actuator_trntype[k]) == JOINT_TRANSMISSION:
-            kp, plain = float(model.actuator_gainprm[k, 0]), model.actuator_gear[k, 0] == 1.0
-            servo = plain and model.actuator_biasprm[k, 1] == -kp < 0
-            out.setdefault(joints[int(model.actuator_trnid[k, 0])], kp if servo else 0.0)
-    return out
-
-
 def _bonds(model: Any, names: list[str], joints: Sequence[str]) -> list[Bond]:
     """Equality constraints between joints, bodies or sites."""
     if _is_flag_off(model, "equality") or _is_flag_off(model, "constraint"):
@@ -150,7 +149,11 @@ def _bonds(model: Any, names: list[str], joints: Sequence[str]) -> list[Bond]:
             second = joints[ids[1]] if ids[1] >= 0 else ""
             out.append(Bond(kind, name, joints[ids[0]], second, (data[0], data[1])))
         elif int(model.eq_objtype[k]) == SITE:
-            out.append(_site_bond(model, names, kind, name, ids))
+            first, second = (names[int(model.site_bodyid[i])] for i in ids)
+            points = [np.array(model.site_pos[i]) for i in ids]
+            turns = [from_quaternion(model.site_quat[i]) for i in ids]
+            turn = turns[0] @ turns[1].T
+            out.append(Bond(kind, name, first, second, (0.0, 1.0), points[0], points[1], turn))
         else:
             ends = names[ids[0]], names[ids[1]], (0.0, 1.0)
             if kind == "connect":
@@ -159,14 +162,6 @@ def _bonds(model: Any, names: list[str], joints: Sequence[str]) -> list[Bond]:
                 turn = from_quaternion(data[6:10])
                 out.append(Bond(kind, name, *ends, data[3:6], data[:3], turn))
     return out
-
-
-def _site_bond(model: Any, names: list[str], kind: str, name: str, ids: tuple[int, int]) -> Bond:
-    first, second = (names[int(model.site_bodyid[i])] for i in ids)
-    points = [np.array(model.site_pos[i]) for i in ids]
-    turns = [from_quaternion(model.site_quat[i]) for i in ids]
-    turn = turns[0] @ turns[1].T
-    return Bond(kind, name, first, second, (0.0, 1.0), points[0], points[1], turn)
 
 
 def _is_flag_off(model: Any, flag: str) -> bool:
@@ -251,12 +246,6 @@ def _unmodelled_effects(model: Any, path: str) -> Iterator[UnmodelledEffect]:
 def _nonzero_rows(model: Any, name: str) -> list[int]:
     """Rows of a model's array that are not zero; none in versions that do not have it."""
     return [i for i, row in enumerate(getattr(model, name, ())) if np.any(row)]
-
-
-def _unread_elements(model: Any) -> Iterator[LeftOut]:
-    for count, (accessor, word) in MEMBERS.items():
-        for i in range(int(getattr(model, count))):
-            yield LeftOut(word, getattr(model, accessor)(i).name or str(i))
 
 
 LAWS = {"gaintype": ("FIXED", "AFFINE"), "biastype": ("NONE", "AFFINE"), "dyntype": ("NONE",)}

@@ -41,7 +41,11 @@ def rotation_from_attribute(kind: str, numbers: Decimals, degrees: bool, sequenc
             y = _normalise([b - along * a for a, b in zip(x, numbers[3:], strict=True)])
             return [list(row) for row in zip(x, y, _cross(x, y), strict=True)]
         if kind == "zaxis":
-            return _from_z_axis(_normalise(numbers))
+            a, b, c = _normalise(numbers)
+            if c < 0 and not (a or b):
+                return axis_rotation(0, PI)
+            # Quaternion of the half angle: (1 + cos, axis sin) up to length.
+            return _from_quaternion([1 + c, -b, a, Decimal(0)])
         out = identity()
         for letter, angle in zip(sequence, numbers, strict=True):
             step = axis_rotation("xyz".index(letter.lower()), angle * unit)
@@ -60,14 +64,6 @@ def _from_quaternion(q: Decimals) -> Rotation:
         [2 * (x * y + w * z) / n, (w * w - x * x + y * y - z * z) / n, 2 * (y * z - w * x) / n],
         [2 * (x * z - w * y) / n, 2 * (y * z + w * x) / n, (w * w - x * x - y * y + z * z) / n],
     ]
-
-
-def _from_z_axis(z: Decimals) -> Rotation:
-    """The smallest rotation that takes the z axis to `z` (unit length)."""
-    if z[2] < 0 and not (z[0] or z[1]):
-        return axis_rotation(0, PI)
-    # Quaternion of the half angle: (1 + cos, axis sin) up to length.
-    return _from_quaternion([1 + z[2], -z[1], z[0], Decimal(0)])
 
 
 def _dot(a: Decimals, b: Decimals) -> Decimal:

@@ -51,7 +51,14 @@ def patch_mjcf(description: Description, changes: Changes) -> bytes:
     mjcf: Mjcf = description.document
     patch = Patch(mjcf.files.main)
     if any(new.com is not None for new in changes.inertials.values()):
-        _check_settings(description)
+        # Under these settings MuJoCo would change a written <inertial>.
+        trouble, path = next(iter(description.unknown), ""), description.path
+        if mjcf.compiler.from_geoms == "true":
+            trouble = 'compiler inertiafromgeom="true" ignores <inertial>: make it "auto"'
+        if description.total_mass:
+            trouble = "compiler settotalmass rescales every mass: delete it"
+        if trouble:
+            raise InputError(f"{path}: parameters cannot be written: {trouble}", path=path)
     for name, new in changes.inertials.items():
         _set_inertial(patch, mjcf, mjcf.bodies[name], new)
     for name, terms in changes.terms.items():
@@ -59,8 +66,20 @@ def patch_mjcf(description: Description, changes: Changes) -> bytes:
             _set_terms(patch, mjcf, mjcf.joints[name], terms)
     now = GRAVITY if description.gravity is None else description.gravity
     if changes.gravity is not None and tuple(changes.gravity) != tuple(now):
-        _set_gravity(patch, changes.gravity)
-    _set_forces(patch, changes.extras.forces)
+        options = [o for o in patch.text.root.all("option") if "gravity" in o.attributes]
+        if options:
+            patch.numbers(options[0], "gravity", changes.gravity.tolist())
+        else:
+            text = f'<option gravity="{decimals(changes.gravity)}"/>'
+            patch.insert_first(patch.text.root, [text])
+    forces = dict(changes.extras.forces)  # in place of those that this package wrote before
+    for section in patch.text.root.all("actuator"):
+        for element in section.children:
+            joint = element.attributes.get("joint", "")
+            if element.attributes.get("name") == _force_name(joint):
+                patch.numbers(element, "biasprm", [forces.pop(joint, 0.0)])
+    if forces:
+        patch.insert_last(patch.text.root, _force_lines(forces))
     _set_servos(patch, changes.extras.servos)
     return patch.apply()
 
@@ -129,18 +148,6 @@ def _servo_lines(servos: Mapping[str, JointServo]) -> list[str]:
     return markup("actuator", lines) if lines else []
 
 
-def _set_forces(patch: Patch, forces: Mapping[str, float]) -> None:
-    """Write constant forces on joints in place of those that this package wrote before."""
-    remaining = dict(forces)
-    for section in patch.text.root.all("actuator"):
-        for element in section.children:
-            joint = element.attributes.get("joint", "")
-            if element.attributes.get("name") == _force_name(joint):
-                patch.numbers(element, "biasprm", [remaining.pop(joint, 0.0)])
-    if remaining:
-        patch.insert_last(patch.text.root, _force_lines(remaining))
-
-
 def _force_name(joint: str) -> str:
     return f"constant force on {joint}"
 
@@ -160,26 +167,6 @@ def _force_lines(forces: Mapping[str, float]) -> list[str]:
         )
     ]
     return markup("actuator", lines) if lines else []
-
-
-def _set_gravity(patch: Patch, gravity: Array) -> None:
-    for option in patch.text.root.all("option"):
-        if "gravity" in option.attributes:
-            patch.numbers(option, "gravity", gravity.tolist())
-            return
-    patch.insert_first(patch.text.root, [f'<option gravity="{decimals(gravity)}"/>'])
-
-
-def _check_settings(description: Description) -> None:
-    """Refuse compiler settings under which MuJoCo would change a written ``<inertial>``."""
-    trouble = next(iter(description.unknown), "")
-    if description.document.compiler.from_geoms == "true":
-        trouble = 'compiler inertiafromgeom="true" ignores <inertial>: make it "auto"'
-    if description.total_mass:
-        trouble = "compiler settotalmass rescales every mass: delete it"
-    if trouble:
-        path = description.path
-        raise InputError(f"{path}: parameters cannot be written: {trouble}", path=path)
 
 
 def _set_inertial(patch: Patch, mjcf: Mjcf, body: MjcfBody, new: NewInertial) -> None:

@@ -272,12 +272,17 @@ def _joint_lines(body: Body, parent: str, terms: JointTerms, follows: Coupling |
     dynamics = _element_lines(
         {tag: getattr(terms, field) or None for tag, field in DYNAMICS.items()}
     )
+    mimic: list[str] = []
+    if follows is not None:
+        leader, factor = mimicked_joint(follows, "SDF")
+        numbers = {"multiplier": factor, "offset": follows.offset, "reference": 0.0}
+        mimic = markup("mimic", _element_lines(numbers), joint=leader)
     about = markup(
         "axis",
         markup("xyz", axis),
         markup("limit", limits) if limits else [],
         markup("dynamics", dynamics) if dynamics else [],
-        [] if follows is None else _mimic_lines(follows),
+        mimic,
     )
     return markup(
         "joint",
@@ -289,9 +294,3 @@ def _joint_lines(body: Body, parent: str, terms: JointTerms, follows: Coupling |
         name=body.joint,
         type=TYPES[kind],
     )
-
-
-def _mimic_lines(coupling: Coupling) -> list[str]:
-    leader, factor = mimicked_joint(coupling, "SDF")
-    numbers = {"multiplier": factor, "offset": coupling.offset, "reference": 0.0}
-    return markup("mimic", _element_lines(numbers), joint=leader)

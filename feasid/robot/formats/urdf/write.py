@@ -18,7 +18,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from feasid.core.arrays import Array
 from feasid.core.errors import UnsupportedJointError
 from feasid.robot.bodies import Body
 from feasid.robot.couplings import Coupling
@@ -57,8 +56,16 @@ def patch_urdf(description: Description, changes: Changes) -> bytes:
     for name, new in changes.inertials.items():
         _set_inertial(patch, urdf.links[name], new)
     for joint, terms in changes.terms.items():
-        if joint in urdf.joints:
-            _set_dynamics(patch, urdf.joints[joint], terms)
+        if joint not in urdf.joints:
+            continue
+        element = urdf.joints[joint].find("dynamics")
+        if element is None and terms.values:
+            patch.insert_last(urdf.joints[joint], _dynamics_lines(terms))
+        elif element is not None:
+            for attribute, field in DYNAMICS.items():
+                value = getattr(terms, field)
+                if value or attribute in element.attributes:
+                    patch.numbers(element, attribute, [value])
     _add_extensions(patch, urdf.text.root, changes.extras)
     return patch.apply()
 
@@ -100,19 +107,6 @@ def _dynamics_lines(terms: JointTerms) -> list[str]:
     return markup("dynamics", **{k: getattr(terms, field) for k, field in DYNAMICS.items()})
 
 
-def _set_dynamics(patch: Patch, joint: Element, wanted: JointTerms) -> None:
-    """Viscous and Coulomb friction of a joint, as its ``<dynamics>``."""
-    element = joint.find("dynamics")
-    if element is None:
-        if wanted.values:
-            patch.insert_last(joint, _dynamics_lines(wanted))
-        return
-    for attribute, field in DYNAMICS.items():
-        value = getattr(wanted, field)
-        if value or attribute in element.attributes:
-            patch.numbers(element, attribute, [value])
-
-
 # -- extension elements ---------------------------------------------------------------------------
 
 
@@ -126,24 +120,20 @@ def _add_extensions(patch: Patch, root: Element, extras: Extras) -> None:
             joint, actuator = (transmission.find(tag) for tag in ("joint", "actuator"))
             name = "" if joint is None else joint.attributes.get("name", "")
             if actuator is not None and name in remaining:
-                _set_rotor_inertia(patch, actuator, remaining.pop(name))
+                gear, rotor = map(actuator.find, ("drake:gear_ratio", "drake:rotor_inertia"))
+                ratio = 1.0 if gear is None else float(gear.attributes.get("value", "1"))
+                inertia = remaining.pop(name) / ratio**2
+                if rotor is not None:
+                    patch.numbers(rotor, "value", [inertia])
+                    continue
+                lines = markup("drake:gear_ratio", value=1.0) if gear is None else []
+                patch.insert_first(actuator, lines + markup("drake:rotor_inertia", value=inertia))
         patch.add_missing_attributes(root, DRAKE)
     has = root.find("mujoco") is not None
     wanted = [x for x in extras.extensions if not (x == "mujoco" and has)]
     lines = extension_lines(Extras(armatures=remaining, extensions=tuple(wanted)))
     if lines:
         patch.insert_last(root, lines)
-
-
-def _set_rotor_inertia(patch: Patch, actuator: Element, armature: float) -> None:
-    """Drive inertia of an actuator, whose gear ratio is kept."""
-    gear, rotor = actuator.find("drake:gear_ratio"), actuator.find("drake:rotor_inertia")
-    ratio = 1.0 if gear is None else float(gear.attributes.get("value", "1"))
-    if rotor is not None:
-        patch.numbers(rotor, "value", [armature / ratio**2])
-        return
-    stated = markup("drake:gear_ratio", value=1.0) if gear is None else []
-    patch.insert_first(actuator, stated + markup("drake:rotor_inertia", value=armature / ratio**2))
 
 
 def extension_lines(extras: Extras) -> list[str]:
@@ -197,7 +187,18 @@ def generate_urdf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras)
 
 
 def _joint_lines(body: Body, root: str, terms: JointTerms, follows: Coupling | None) -> list[str]:
-    kind, axis = _joint_type_and_axis(body)
+    kind, axis, position = joint_kind_axis_position(body, "URDF")
+    if kind == "spherical" or position.any():
+        raise UnsupportedJointError(
+            f"joint {body.joint!r} has no counterpart in URDF: a ball, or off its link's frame",
+            joint=body.joint,
+        )
+    if kind == "revolute" and None in (body.limits.lower, body.limits.upper):
+        kind = "continuous"
+    mimic: list[str] = []
+    if follows is not None:
+        leader, factor = mimicked_joint(follows, "URDF")
+        mimic = markup("mimic", joint=leader, multiplier=factor, offset=follows.offset)
     return markup(
         "joint",
         markup("parent", link=body.parent or root),
@@ -206,22 +207,10 @@ def _joint_lines(body: Body, root: str, terms: JointTerms, follows: Coupling | N
         [] if axis is None else markup("axis", xyz=axis),
         [] if axis is None else _limit_lines(body, kind),
         _dynamics_lines(terms) if terms.values else [],
-        [] if follows is None else _mimic_lines(follows),
+        mimic,
         name=body.joint,
         type=kind,
     )
-
-
-def _joint_type_and_axis(body: Body) -> tuple[str, Array | None]:
-    """Type and axis of a body's joint."""
-    kind, axis, position = joint_kind_axis_position(body, "URDF")
-    if kind == "spherical" or position.any():
-        raise UnsupportedJointError(
-            f"joint {body.joint!r} has no counterpart in URDF: a ball, or off its link's frame",
-            joint=body.joint,
-        )
-    bounded = body.limits.lower is not None and body.limits.upper is not None
-    return ("continuous" if kind == "revolute" and not bounded else kind), axis
 
 
 def _limit_lines(body: Body, kind: str) -> list[str]:
@@ -235,8 +224,3 @@ def _limit_lines(body: Body, kind: str) -> list[str]:
     lower = -UNLIMITED if limits.lower is None else limits.lower
     upper = UNLIMITED if limits.upper is None else limits.upper
     return markup("limit", lower=lower, upper=upper, **numbers)
-
-
-def _mimic_lines(coupling: Coupling) -> list[str]:
-    leader, factor = mimicked_joint(coupling, "URDF")
-    return markup("mimic", joint=leader, multiplier=factor, offset=coupling.offset)

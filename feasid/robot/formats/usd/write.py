@@ -63,15 +63,10 @@ class Edit:
 
     @property
     def text(self) -> str:
-        """The value as text."""
-        words = [_shortest_text(x) for x in self.numbers]
+        """The value as the library writes it: shortest decimals of 32 bits."""
+        texts = (str(np.float32(x)) for x in self.numbers)
+        words = [text.removesuffix(".0").replace("e+", "e") for text in texts]
         return words[0] if len(words) == 1 else f"({', '.join(words)})"
-
-
-def _shortest_text(value: float) -> str:
-    """The shortest decimal of a number's 32 bits, as the library writes it."""
-    text = str(np.float32(value))
-    return text.removesuffix(".0").replace("e+", "e")
 
 
 def patch_usd(description: Description, changes: Changes) -> bytes:
@@ -113,7 +108,10 @@ def _mass_edits(
             "links that are fixed to it masses of their own"
         )
     tensor = axes @ inertia.rotational_inertia([*new.moments, 0, 0, 0, 0]) @ axes.T
-    moments, turn = _principal_axes(tensor)
+    moments, turn = np.diag(tensor), np.eye(3)
+    if (tensor - np.diag(moments)).any():
+        moments, turn = np.linalg.eigh(tensor)
+        turn = turn if np.linalg.det(turn) > 0 else -turn
     scale = units.mass * units.length**2
     diagonal = _possible_moments(new.mass / units.mass, moments / scale)
     values: tuple[tuple[str, str, Any], ...] = (
@@ -126,14 +124,6 @@ def _mass_edits(
         Edit(path, MASS_API, name, kind, tuple(float(x) + 0.0 for x in x))
         for name, kind, x in values
     ]
-
-
-def _principal_axes(tensor: Array) -> tuple[Array, Array]:
-    """Principal moments and a rotation to their axes; none where the tensor is diagonal."""
-    if not (tensor - np.diag(np.diag(tensor))).any():
-        return np.diag(tensor), np.eye(3)
-    moments, turn = np.linalg.eigh(tensor)
-    return moments, turn if np.linalg.det(turn) > 0 else -turn
 
 
 def _possible_moments(mass: float, moments: Array) -> Array:
@@ -180,21 +170,14 @@ def _edit_layer(layer: Any, edits: Sequence[Edit]) -> None:
             raise InputError(f"{edit.path} is not written out in the layer: flatten it first")
         schemas = prim.GetInfo("apiSchemas")
         if edit.schema not in schemas.GetAddedOrExplicitItems():
-            _add_schema(prim, schemas, edit.schema)
+            items = "explicitItems" if schemas.isExplicit else "prependedItems"
+            setattr(schemas, items, [edit.schema, *getattr(schemas, items)])
+            prim.SetInfo("apiSchemas", schemas)
         attribute = prim.attributes.get(edit.name)
         if attribute is None:
             kind = sdf.ValueTypeNames.Find(edit.kind)
             attribute = sdf.AttributeSpec(prim, edit.name, kind)
         attribute.default = makers[edit.kind](edit.numbers)
-
-
-def _add_schema(prim: Any, schemas: Any, schema: str) -> None:
-    """A schema in front of the list that the prim has."""
-    if schemas.isExplicit:
-        schemas.explicitItems = [schema, *schemas.explicitItems]
-    else:
-        schemas.prependedItems = [schema, *schemas.prependedItems]
-    prim.SetInfo("apiSchemas", schemas)
 
 
 def _exported(layer: Any, suffix: str) -> bytes:
@@ -392,7 +375,10 @@ def generate_usd(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras) 
     physics.Scene.Define(stage, root.GetPath().AppendChild("physicsScene"))
     paths: dict[str | None, Any] = {}
     if not floating:
-        paths[None] = _define_base(stage, root, geom, physics)
+        paths[None] = base = root.GetPath().AppendChild("base_fixed_to_world")
+        physics.RigidBodyAPI.Apply(geom.Xform.Define(stage, base).GetPrim())
+        anchor = physics.FixedJoint.Define(stage, root.GetPath().AppendChild("world_joint"))
+        anchor.CreateBody1Rel().SetTargets([base])
     edits: list[Edit] = []
     units = StageUnits(1.0, 1.0)
     for body in robot.bodies:
@@ -404,7 +390,9 @@ def generate_usd(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras) 
         if new is not None:
             edits += _mass_edits(str(path), new, np.eye(3), np.array(new.com), units)
         if body.floats:
-            _place(geom.Xformable(prim), body)
+            shape, gf = geom.Xformable(prim), usd_module("Gf")
+            shape.AddTranslateOp().Set(gf.Vec3d(*map(float, body.position)))
+            shape.AddOrientOp().Set(gf.Quatf(*map(float, to_quaternion(body.rotation))))
             continue
         joint, kind = _define_joint(stage, root, physics, body, paths)
         if kind in INSTANCES:
@@ -424,23 +412,6 @@ def _identifier(name: str, *, strict: bool = True) -> str:
             f"{valid!r}"
         )
     return valid
-
-
-def _define_base(stage: Any, root: Any, geom: Any, physics: Any) -> Any:
-    """A base that is fixed to the world."""
-    path = root.GetPath().AppendChild("base_fixed_to_world")
-    prim = geom.Xform.Define(stage, path).GetPrim()
-    physics.RigidBodyAPI.Apply(prim)
-    fixed = physics.FixedJoint.Define(stage, root.GetPath().AppendChild("world_joint"))
-    fixed.CreateBody1Rel().SetTargets([path])
-    return path
-
-
-def _place(shape: Any, body: Body) -> None:
-    """The pose of a body that floats."""
-    gf = usd_module("Gf")
-    shape.AddTranslateOp().Set(gf.Vec3d(*map(float, body.position)))
-    shape.AddOrientOp().Set(gf.Quatf(*map(float, to_quaternion(body.rotation))))
 
 
 def _define_joint(
@@ -464,7 +435,14 @@ def _define_joint(
         getattr(joint, f"CreateLocalRot{end}Attr")(gf.Quatf(*quaternion))
     joint.CreateAxisAttr(letter)
     if kind in INSTANCES:
-        _set_limits(joint, physics, kind, body)
+        unit, limits = 180 / math.pi if kind == "revolute" else 1.0, body.limits
+        if limits.lower is not None:
+            joint.CreateLowerLimitAttr(limits.lower * unit)
+        if limits.upper is not None:
+            joint.CreateUpperLimitAttr(limits.upper * unit)
+        if limits.effort is not None:
+            drive = physics.DriveAPI.Apply(joint.GetPrim(), INSTANCES[kind])
+            drive.CreateMaxForceAttr(limits.effort)
     return joint, kind
 
 
@@ -478,15 +456,3 @@ def _frame_on_axis(axis: Array) -> tuple[str, Array]:
     cross = inertia.skew(np.cross(end, axis))
     shortest_turn = np.eye(3) + cross + cross @ cross / (1.0 + float(end @ axis))
     return "XYZ"[k], shortest_turn @ half
-
-
-def _set_limits(joint: Any, physics: Any, kind: str, body: Body) -> None:
-    unit = 180 / math.pi if kind == "revolute" else 1.0
-    limits = body.limits
-    if limits.lower is not None:
-        joint.CreateLowerLimitAttr(limits.lower * unit)
-    if limits.upper is not None:
-        joint.CreateUpperLimitAttr(limits.upper * unit)
-    if limits.effort is not None:
-        drive = physics.DriveAPI.Apply(joint.GetPrim(), INSTANCES[kind])
-        drive.CreateMaxForceAttr(limits.effort)
