@@ -95,13 +95,6 @@ class ArmType:
         tau = tau + self.noise * rng.normal(size=tau.shape)
         return {"t": t, "q": q + rng.normal(0, POSITION_NOISE, q.shape), "tau": tau}
 
-    def error(self, delta, truth, seed: int = 999) -> float:
-        """Torque error on a rich motion, in deviations of the noise, over torque in the same."""
-        motion = self.motion(TEST, seed)[1:]
-        right = feasid.inverse_dynamics(self.robot, *motion, parameters=truth) / self.noise
-        wrong = feasid.inverse_dynamics(self.robot, *motion, parameters=delta) / self.noise
-        return float(np.linalg.norm(right - wrong) / np.linalg.norm(right))
-
 
 KINDS = ("load", "friction", "gain", "everything")
 

@@ -54,10 +54,9 @@ def _read_fit(path: str, content: Mapping[str, bytes]) -> Any:
 
 
 def _read_fleet(path: str, content: Mapping[str, bytes]) -> Any:
-    from feasid.applications.fleet.fleet import Fleet
-    from feasid.applications.fleet.record import read_fleet
+    from feasid.applications.fleet.fleet import read_fleet
 
-    return Fleet(**vars(read_fleet(path, content)))
+    return read_fleet(path, content)
 
 
 def _read_online(path: str, content: Mapping[str, bytes]) -> Any:

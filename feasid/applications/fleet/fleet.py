@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from feasid.applications.fleet.page import draw, page
-from feasid.applications.fleet.record import save
 from feasid.applications.fleet.type_model import (
     TypeEquations,
     TypeModel,
@@ -20,6 +19,7 @@ from feasid.applications.fleet.type_model import (
 )
 from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array
+from feasid.core.codec import TRANSIENT, kinds
 from feasid.core.display import Display, Displayed, Measure
 from feasid.core.errors import FeasidError, InputError, NotEnoughDataError
 from feasid.core.files import document_output, write_atomically
@@ -27,8 +27,10 @@ from feasid.core.notes import Note
 from feasid.core.threads import one_thread
 from feasid.identification.estimation.noise import Noise
 from feasid.identification.estimation.priors import GaussianPrior
+from feasid.identification.regression.reduce import restrict_terms
 from feasid.identification.regression.triangle import Reduced
 from feasid.options.tables import FitOptions
+from feasid.results.archive.members import MODEL_KINDS, read_record, savable_options, write_record
 from feasid.results.fit import Fit, fit
 from feasid.robot.description import Robot
 from feasid.robot.formats.fit_robot import resolve_robot
@@ -59,7 +61,8 @@ class Fleet(Displayed):
     #: By robot the factors of its dry friction on the type's, by joint.
     friction: Mapping[str, tuple[float, ...]]
     outliers: Mapping[str, str]  #: For each robot that stands out: the parameters that differ.
-    fits: Mapping[str, Fit] = field(default_factory=dict)  #: By robot; empty after `load`.
+    #: By robot; empty after `load`.
+    fits: Mapping[str, Fit] = field(default_factory=dict, metadata=TRANSIENT)
     options: Mapping[str, Any] = field(default_factory=dict)  #: Of every fit.
 
     @property
@@ -95,7 +98,10 @@ class Fleet(Displayed):
     @document_output
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Save the type and the table, without fits, in a small file that `feasid.load` reads."""
-        save(self, path, overwrite=overwrite)
+        options = savable_options(self.options, KNOWN)
+        record = replace(self, robot=replace(self.robot, source=None), options=options)
+        head = {"format": "feasid fleet", "version": VERSION}
+        write_record(path, record, KNOWN, head, {}, overwrite)
 
     def plot(self) -> Figure:
         """Errors of every robot, alone and in the fleet, and its friction over the type's.
@@ -144,6 +150,15 @@ class Fleet(Displayed):
                        more="more: fleet.table, fleet.fits, fleet.fit(log)")  # fmt: skip
 
 
+VERSION, KNOWN = 1, MODEL_KINDS | kinds(Fleet, GaussianPrior)
+"""Of saved fleets: their format, and what they hold."""
+
+
+def read_fleet(path: str, content: Mapping[str, bytes]) -> Fleet:
+    """The fleet that the members of an archive hold; see `feasid.load`."""
+    return read_record(path, content, Fleet, KNOWN, VERSION, "a fleet; fit it again")
+
+
 @checked
 @one_thread()
 def fit_fleet(
@@ -187,12 +202,16 @@ def fit_fleet(
         except FeasidError as error:
             raise type(error)(f"{name}: {error}") from error
     best = max(alone.values(), key=_information)
-    return _combine({name: _as_alike(one, best) for name, one in alone.items()}, best, chosen)
+    alike = {name: _as_alike(one, best) for name, one in alone.items()}
+    # One robot's base may be tilted and its zeros off, which the type's are not.
+    model = replace(best.description, gravity=described.gravity, bodies=described.bodies)
+    return _combine(alike, best, model, chosen)
 
 
-def _information(fitted: Fit) -> float:
-    """Information of a log on the parameters, as a logarithm."""
-    return float(np.linalg.slogdet(np.eye(fitted.base.size) + fitted.triangle[0])[1])
+def _information(fitted: Fit) -> tuple[int, float]:
+    """Number of parameters, and the information of a log on them as a logarithm."""
+    told = np.linalg.slogdet(np.eye(fitted.base.size) + fitted.triangle[0])[1]
+    return fitted.description.size, float(told)
 
 
 def _as_alike(alone: Fit, best: Fit) -> Fit:
@@ -213,38 +232,44 @@ def _as_alike(alone: Fit, best: Fit) -> Fit:
                    estimate=estimate, delay=best.delay)  # fmt: skip
 
 
-def _combine(alone: Mapping[str, Fit], first: Fit, options: Mapping[str, Any]) -> Fleet:
+def _combine(
+    alone: Mapping[str, Fit], best: Fit, model: Robot, options: Mapping[str, Any]
+) -> Fleet:
     """The type of robots that were fitted alone, and their fits with it."""
-    names = list(alone)
-    model, K = first.description, np.asarray(first.base.K, dtype=np.float64)
+    column = {parameter: k for k, parameter in enumerate(model.parameter_names)}
+    places, equations = {}, []
     for name, one in alone.items():
-        if one.robot.parameter_names != model.parameter_names or one.estimator.prior is None:
+        own = one.description.parameter_names
+        if not column.keys() >= {*own} or one.estimator.prior is None:
             raise InputError(f"{name}: fitted with other joint terms than the others")
-    equations = [TypeEquations(f.triangle[0], f.triangle[1]) for f in alone.values()]
-    problem = first.estimator.problem(first.equations)
+        places[name] = [column[parameter] for parameter in own]
+        R, rho, _ = one.triangle
+        A = np.zeros((len(rho), model.size))
+        A[:, places[name]] = R @ np.asarray(one.base.K, dtype=np.float64)
+        equations.append(TypeEquations(A, rho))
+    problem = best.estimator.problem(best.equations)
     prior = description_prior(model, problem.reference, problem.sizes)
     torques = _torques(model, list(alone.values()))
-    common = find_type(model, K, equations, prior, torques)
-    # Friction of some may change its sign more abruptly, which their motion does not show.
-    motions = [replace(f.reduced, fingerprint=first.reduced.fingerprint) for f in alone.values()]
-    total = sum(motions[1:], motions[0])
+    common = find_type(model, equations, prior, torques)
+    motions = _sum_motions(list(alone.values()))
     fits, numbers, outliers, friction = {}, {}, {}, {}
     dry = [
         c for k in range(len(model.drives)) for s, c in model.drive_columns(k).items() if s == "fc"
     ]
-    for k, name in enumerate(names):
+    for k, name in enumerate(alone):
         others = [e for j, e in enumerate(equations) if j != k]
-        known = find_type(model, K, others, prior, torques, common.sizes)
-        fits[name] = _with_type(alone[name], known)
-        usual = np.maximum(np.abs(common.mean[dry]), 1e-9)
-        friction[name] = tuple((fits[name].delta[dry] / usual).tolist())
-        if what := _describe_outlier(model, K, equations[k], known):
+        known = find_type(model, others, prior, torques, common.sizes)
+        fits[name] = _with_type(alone[name], model, known)
+        delta = np.full(model.size, np.nan)
+        delta[places[name]] = fits[name].delta
+        friction[name] = tuple((delta[dry] / np.maximum(np.abs(common.mean[dry]), 1e-9)).tolist())
+        if what := _describe_outlier(model, equations[k], known):
             outliers[name] = what
         numbers[name] = (
             fits[name].reduced.samples * fits[name].reduced.period,
             _held_out(alone[name]),
             _held_out(fits[name]),
-            _expected_error(fits[name], total),
+            _expected_error(fits[name], motions),
         )
     sizes = dict(zip(("inertials", "friction", "offsets"), common.sizes, strict=True))
     return Fleet(model, _prior_of(model, common), sizes, numbers, friction, outliers, fits, options)
@@ -256,9 +281,9 @@ def _prior_of(robot: Robot, known: TypeModel) -> GaussianPrior:
     return GaussianPrior(tuple(robot.parameter_names), known.mean, covariance)
 
 
-def _with_type(alone: Fit, known: TypeModel) -> Fit:
+def _with_type(alone: Fit, model: Robot, known: TypeModel) -> Fit:
     """The fit of a robot with the type of the others as its prior."""
-    prior = _prior_of(alone.description, known)
+    prior = _prior_of(model, known)
     estimator = replace(alone.estimator, prior=prior, prior_weight=1.0, noise=alone.estimate.noise)
     estimate = estimator.fit(alone.equations)
     note = Note("the prior is the type, estimated from the other robots' logs, and the spread "
@@ -279,10 +304,31 @@ def _held_out(fitted: Fit) -> float:
     return float(errors.overall_error(errors.model))
 
 
-def _expected_error(fitted: Fit, motion: Reduced) -> float:
-    """Error to expect on a motion, whatever the transition of friction in its equations."""
-    same = replace(motion, fingerprint=fitted.reduced.fingerprint)
-    return float(fitted.predicted_errors(same)["all"])
+def _sum_motions(fits: Sequence[Fit]) -> list[tuple[Fit, Reduced]]:
+    """Motions of robots that have the same equations, added, each sum with one of their fits."""
+    alike: dict[Any, list[Fit]] = {}
+    for f in fits:
+        kind = f.description.parameter_names, f.reduced.columns, f.reduced.supports
+        alike.setdefault(kind, []).append(f)
+    sums = []
+    for some in alike.values():
+        # Friction of some may change its sign more abruptly, which their motion does not show.
+        mark = some[0].reduced.fingerprint
+        first, *rest = (replace(f.reduced, fingerprint=mark, strata=()) for f in some)
+        sums.append((some[0], sum(rest, first)))
+    return sums
+
+
+def _expected_error(fitted: Fit, motions: Sequence[tuple[Fit, Reduced]]) -> float:
+    """Error to expect on the motions of all robots that show what this one has."""
+    parts = [
+        restrict_terms(motion, other.description, fitted.base)
+        for other, motion in motions
+        if other.base.experiment.measured_joints == fitted.base.experiment.measured_joints
+        and {*other.description.parameter_names} >= {*fitted.description.parameter_names}
+    ]
+    squares = [part.rows * fitted.predicted_errors(part)["all"] ** 2 for part in parts]
+    return float(np.sqrt(sum(squares) / sum(part.rows for part in parts)))
 
 
 def _torques(robot: Robot, fits: Sequence[Fit]) -> Array:
@@ -295,11 +341,11 @@ def _torques(robot: Robot, fits: Sequence[Fit]) -> Array:
     return out
 
 
-def _describe_outlier(robot: Robot, K: Array, equations: TypeEquations, known: TypeModel) -> str:
+def _describe_outlier(robot: Robot, equations: TypeEquations, known: TypeModel) -> str:
     """Parameters of a robot that differ from the type by more than `STANDS_OUT` standard
     deviations, largest first.
     """
-    mean, size = deviation_of(K, equations, known)
+    mean, size = deviation_of(equations, known)
     scores: list[tuple[float, str]] = []
     for body, ten in zip(robot.bodies, robot.inertial_columns, strict=True):
         if size[ten[9]] > 0:

@@ -36,9 +36,9 @@ ROUNDS = 2
 
 @dataclass(frozen=True, eq=False)
 class TypeEquations:
-    """Whitened equations of one robot, |R K delta - rho|."""
+    """Whitened equations of one robot, |A delta - rho|, of the type's standard parameters."""
 
-    R: Array  #: (nb, nb)
+    A: Array  #: (nb, n)
     rho: Array  #: (nb,)
 
 
@@ -91,32 +91,29 @@ def deviation_covariance(
 
 
 def _marginal(
-    K: Array, robots: Sequence[TypeEquations], prior: tuple[Array, Array], deviations: Array
+    robots: Sequence[TypeEquations], prior: tuple[Array, Array], deviations: Array
 ) -> tuple[float, Array, Array]:
     """Log evidence, and the type's mean and covariance."""
     mean, covariance = prior
-    spread = K @ deviations @ K.T
-    information, pull, evidence = np.zeros((len(K), len(K))), np.zeros(len(K)), 0.0
+    information, pull, evidence = np.zeros_like(covariance), np.zeros_like(mean), 0.0
     for robot in robots:
-        noise = np.eye(len(robot.R)) + robot.R @ spread @ robot.R.T
-        rest = robot.rho - robot.R @ (K @ mean)
-        solved = np.linalg.solve(noise, np.column_stack([robot.R, rest]))
-        information += robot.R.T @ solved[:, :-1]
-        pull += robot.R.T @ solved[:, -1]
+        noise = np.eye(len(robot.A)) + robot.A @ deviations @ robot.A.T
+        rest = robot.rho - robot.A @ mean
+        solved = np.linalg.solve(noise, np.column_stack([robot.A, rest]))
+        information += robot.A.T @ solved[:, :-1]
+        pull += robot.A.T @ solved[:, -1]
         evidence -= 0.5 * (float(rest @ solved[:, -1]) + np.linalg.slogdet(noise)[1])
     root = np.linalg.cholesky(covariance)
-    felt = K @ root
-    values, vectors = np.linalg.eigh(felt.T @ (0.5 * (information + information.T)) @ felt)
+    values, vectors = np.linalg.eigh(root.T @ (0.5 * (information + information.T)) @ root)
     values = np.maximum(values, 0.0)
     half = root @ (vectors / np.sqrt(1.0 + values))  # of the type's covariance
-    told = half.T @ (K.T @ pull)
+    told = half.T @ pull
     evidence += 0.5 * float(told @ told) - 0.5 * float(np.log1p(values).sum())
     return evidence, mean + half @ told, np.asarray(half @ half.T)
 
 
 def find_type(
     robot: Robot,
-    K: Array,
     robots: Sequence[TypeEquations],
     prior: tuple[Array, Array],
     torques: Array,
@@ -126,7 +123,7 @@ def find_type(
     best = sizes or (0.02, 0.3, 0.03)
     around = prior[0]
     _, around, _ = _marginal(
-        K, robots, prior, deviation_covariance(robot, np.abs(around), torques, best)
+        robots, prior, deviation_covariance(robot, np.abs(around), torques, best)
     )
     for _ in range(ROUNDS if sizes is None else 1):
         for k, tried in enumerate(GRID.values() if sizes is None else ()):
@@ -135,16 +132,15 @@ def find_type(
                 for value in tried
             ]
             spreads = [deviation_covariance(robot, around, torques, s) for s in steps]
-            best = steps[int(np.argmax([_marginal(K, robots, prior, c)[0] for c in spreads]))]
+            best = steps[int(np.argmax([_marginal(robots, prior, c)[0] for c in spreads]))]
         deviations = deviation_covariance(robot, around, torques, best)
-        _, around, covariance = _marginal(K, robots, prior, deviations)
+        _, around, covariance = _marginal(robots, prior, deviations)
     return TypeModel(around, covariance, deviations, best)
 
 
-def deviation_of(K: Array, robot: TypeEquations, model: TypeModel) -> tuple[Array, Array]:
+def deviation_of(robot: TypeEquations, model: TypeModel) -> tuple[Array, Array]:
     """A robot's deviation from a type that does not know it, and its prior deviations, (n,)."""
-    C = model.deviations
-    noise = np.eye(len(robot.R)) + robot.R @ K @ (C + model.covariance) @ K.T @ robot.R.T
-    rest = robot.rho - robot.R @ (K @ model.mean)
-    mean = C @ K.T @ robot.R.T @ np.linalg.solve(noise, rest)
+    A, C = robot.A, model.deviations
+    noise = np.eye(len(A)) + A @ (C + model.covariance) @ A.T
+    mean = C @ A.T @ np.linalg.solve(noise, robot.rho - A @ model.mean)
     return np.asarray(mean), np.sqrt(np.maximum(np.diag(C), 0.0))
