@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from feasid.logs.units import (
     KINDS,
     NAMES_OF_KINDS,
     TIMES,
+    kind_of_name,
     standard_unit_spelling,
     words_of,
 )
@@ -33,6 +34,15 @@ UNMEASURED: Any = object()
 
 CONTROL = "ctrl"
 """Kind of the columns of controls of MuJoCo's actuators, in a log without torques."""
+
+WAYS = {
+    "tau": "A fit needs torques: add efforts or motor currents as tau_<joint>, or fit from the "
+    "commands of position servos, cmd_<joint>, with command='position'. The torques of this motion "
+    "by a saved fit are computed by fit.predict(log), or feasid predict",
+    COMMAND: "A fit without torques needs the commands that its servos were given: add them as "
+    "cmd_<joint>, or map their columns with columns={'cmd': 'NAME_{}'}",
+}
+"""What to do without any column of a kind."""
 
 WORDS = {"q": "position", "dq": "velocity", "ddq": "acceleration", "tau": "torque"}
 
@@ -119,12 +129,14 @@ def find_columns(
             numbered |= by_number
             matches[kind].append(column)
     _refuse_absent_joints(df, names, matches, effort if torque else "")
+    time = mapping.get("t", time_column(df))
+    run = mapping.get("run", "run" if "run" in df.columns else None)
+    taken = {time, run}.union(*matches.values())
+    unused = [c for c in df.columns if c not in taken]
     layout: dict[str, tuple[Any, ...]] = {}
     for kind, prefix in prefixes.items():
         required = kind == "q" or (kind == "tau" and bool(torque))
-        layout[kind] = _columns_of_kind(df, prefix, names, matches[kind], required)
-    time = mapping.get("t", time_column(df))
-    run = mapping.get("run", "run" if "run" in df.columns else None)
+        layout[kind] = _columns_of_kind(df, prefix, names, matches[kind], required, unused)
     used = [c for kind in KINDS for c in layout[kind] if c is not UNMEASURED]
     used += [c for c in (time, run) if c is not None]
     _refuse_columns_used_twice(df, used)
@@ -178,7 +190,7 @@ def check_column_mapping(
                 column=key,
             )
         if column not in df.columns:
-            hint = did_you_mean(column, df.columns)
+            hint = did_you_mean(column, _plausible_columns(key, df.columns, names))
             raise LogError(
                 f"columns maps {key!r} to {column!r}, which the log does not have{hint}; "
                 f"it has {_join_columns(df.columns)}",
@@ -240,16 +252,16 @@ def _refuse_absent_joints(
         example = {"q": "position_{}", "tau": "effort_{}"}
         raise LogError(
             f"the log has no column of any joint: expected {' and '.join(expected)} and so on "
-            f"by joint name or number; it has {_join_columns(df.columns)}. Map other names "
-            f"with columns={alike or example}{_torque_constant_hint(alike, names)}",
+            f"by joint name or number; it has {_join_columns(df.columns)}. Map other "
+            f"names with {'' if alike else 'for example '}columns={alike or example}"
+            f"{_torque_constant_hint(alike, names)}",
             joint=absent[0],
             column=expected[0],
         )
-    used = {c for columns in found.values() for c in columns if c is not None} | {"t", "run"}
+    used = {c for columns in found.values() for c in columns} | {time_column(df), "run"}
     unused = [c for c in df.columns if c not in used]
-    hint = did_you_mean(expected[0], unused)
-    if hint:
-        hint += f": columns={_nearest_columns(expected, unused)}"
+    nearest = nearest_columns(expected, unused, names)
+    hint = f" (did you mean columns={nearest}?)" if nearest else ""
     lock = ", ".join(f"{n!r}: 0.0" for n in absent)
     raise LogError(
         f"joint {absent[0]!r} has no columns in the log: expected {' and '.join(expected)}{hint}; "
@@ -261,43 +273,64 @@ def _refuse_absent_joints(
     )
 
 
-def _nearest_columns(wanted: Sequence[str], rest: Sequence[Any]) -> str:
-    """Text of a mapping from missing names to the columns with the nearest names."""
-    candidates = [str(c) for c in rest]
-    pairs = []
-    for name in wanted:
-        close = get_close_matches(name, candidates, n=1)
-        pairs.append(f"{name!r}: {repr(close[0]) if close else '...'}")
-        candidates = [c for c in candidates if c not in close]
-    return f"{{{', '.join(pairs)}}}"
+def nearest_columns(
+    wanted: Sequence[str], unused: Sequence[Any], names: Sequence[str]
+) -> dict[str, str]:
+    """Which of the unused columns have names near to ``<kind>_<joint>`` and may be meant."""
+    nearest: dict[str, str] = {}
+    for key in wanted:
+        rest = [c for c in unused if c not in nearest.values()]
+        if close := get_close_matches(key, _plausible_columns(key, rest, names), n=1):
+            nearest[key] = close[0]
+    return nearest
+
+
+def _plausible_columns(key: str, columns: Iterable[Any], names: Sequence[str]) -> list[str]:
+    """Columns that say neither another quantity nor another joint than ``<kind>_<joint>``."""
+    kind, _, joint = key.partition("_")
+    foreign = set() if kind == COMMAND else NOT_MEASURED
+    others = tuple(n for n in names if n not in joint)
+    return [
+        c
+        for c in map(str, columns)
+        if kind_of_name(c) in ("", kind) and not foreign & {*words_of(c)} and not c.endswith(others)
+    ]
 
 
 def _columns_of_kind(
-    df: pd.DataFrame, kind: str, names: Sequence[str], columns: Sequence[Any | None], required: bool
+    df: pd.DataFrame,
+    kind: str,
+    names: Sequence[str],
+    columns: Sequence[Any | None],
+    required: bool,
+    unused: Sequence[Any],
 ) -> tuple[Any, ...]:
     """All columns of a kind, or none if it may be absent and is so for every joint."""
-    missing = [k for k, c in enumerate(columns) if c is None]
+    missing = [f"{kind}_{n}" for n, c in zip(names, columns, strict=True) if c is None]
     if not missing:
         return tuple(columns)
     if not required and (kind in ("tau", COMMAND) or len(missing) == len(columns)):
         return ()
-    expected = f"{kind}_{names[missing[0]]}"
-    unused = [c for c in df.columns if c not in set(columns)]
-    alike = {k: v for k, v in suggest_columns(df, names).items() if k == kind}
-    hint = "" if alike else did_you_mean(expected, unused)
+    patterns = {k: v for k, v in suggest_columns(df, names).items() if k == kind}
+    nearest = nearest_columns(missing, unused, names)
+    hint = f" (did you mean {nearest[missing[0]]!r}?)" if missing[0] in nearest else ""
     why = (
         "" if required else f", while other joints have one (drop {kind}_... to derive it for all)"
     )
-    rest_of = [n for n, c in zip(names, columns, strict=True) if c not in (None, UNMEASURED)]
-    else_ = f", or fit without its torque: measured={rest_of}" if kind == "tau" and rest_of else ""
-    what = WORDS.get(kind, "command")
-    places = alike or _nearest_columns([f"{kind}_{names[k]}" for k in missing], unused)
+    measured = [n for n, c in zip(names, columns, strict=True) if c not in (None, UNMEASURED)]
+    if patterns or nearest or (unused and kind not in WAYS):
+        listed = ", ".join(f"{k!r}: {repr(nearest[k]) if k in nearest else '...'}" for k in missing)
+        places = patterns or f"{{{listed}}}"
+        remedy = f"Map other names with columns={places}{_torque_constant_hint(patterns, names)}"
+    else:
+        remedy = WAYS.get("" if measured else kind, "Add it to the log")
+    if kind == "tau" and measured:
+        remedy += f", or fit without its torque: measured={measured}"
     raise LogError(
-        f"joint {names[missing[0]]!r} has no {what} column {expected!r}{hint}{why}; "
-        f"unused columns: {_join_columns(unused)}. Map other names with "
-        f"columns={places}{_torque_constant_hint(alike, names)}{else_}",
-        joint=names[missing[0]],
-        column=expected,
+        f"joint {missing[0].partition('_')[2]!r} has no {WORDS.get(kind, 'command')} column "
+        f"{missing[0]!r}{hint}{why}; unused columns: {_join_columns(unused)}. {remedy}",
+        joint=missing[0].partition("_")[2],
+        column=missing[0],
     )
 
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
-from feasid.core.errors import InputError, LogError, did_you_mean
+from feasid.core.errors import InputError, LogError
 from feasid.core.files import is_folder, is_regular, open_for_reading
-from feasid.logs.columns import check_column_mapping, find_column, find_columns
+from feasid.logs.columns import check_column_mapping, find_column, find_columns, nearest_columns
 from feasid.logs.floating import floating_runs, is_floating_log, robot_floats
 from feasid.logs.frame import motion_from_signals
 from feasid.logs.motion import Motion
@@ -395,7 +395,7 @@ def find_missing_torques(
     missing = {joint: ABSENT for joint, column in found.items() if column is None}
     used = {layout.time, *found.values(), *(c for cs in layout.columns.values() for c in cs)}
     rest = [c for c in df.columns if c not in used]
-    if any(did_you_mean(f"tau_{joint}", rest) for joint in missing):
+    if nearest_columns([f"tau_{joint}" for joint in missing], rest, robot.joints):
         return {}
     if not log.streamed and df.columns.is_unique:
         named = ((joint, column) for joint, column in found.items() if column is not None)

@@ -65,6 +65,8 @@ CASES = {
         1,
     ),
     "names of torques": (lambda x: renamed(x, q="q", tau="effort"), {}, 1),
+    "a name that says position": (lambda x: x.rename(columns={"q_slide": "pos_slide"}), {}, 1),
+    "positions are missing": (lambda x: x.drop(columns="q_slide"), {}, 0),
     "a joint is missing": (lambda x: x.drop(columns=["tau_slide", "q_slide"]), {}, 1),
     "holes": (lambda x: with_cell(x, 400, np.nan), {}, 1),
     "no physical number": (lambda x: with_cell(x, 400, 1e300), {}, 1),

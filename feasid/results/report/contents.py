@@ -29,7 +29,7 @@ from feasid.identification.regression.reduce import measured_rows
 from feasid.logs.motion import Motion, Run
 from feasid.logs.recording import Recording
 from feasid.results.report.robots import robot_views
-from feasid.results.report.summary import SURE
+from feasid.results.report.summary import count_precise
 from feasid.robot.description import Robot
 from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.robot.joint_terms import TERMS
@@ -232,7 +232,6 @@ def _evidence_entries(fit: FittedModel, tested: pd.Series[float] | None) -> list
     quality = fit.quality
     missed = 100 * quality.errors.overall_error(quality.errors.model)
     where = "held-out segments" if quality.errors.unseen else "the fitted log"
-    sure = int((fit.base_table["relative_std_percent"] < SURE).sum())
     doubts = [n for n in fit.notes if n.values.get("level") in ("error", "warning")]
     of_tests = () if tested is None else (
         f"torque error {100 * tested['all']:.3g} % on a log that was not fitted",
@@ -257,7 +256,7 @@ def _evidence_entries(fit: FittedModel, tested: pd.Series[float] | None) -> list
             "feasid.diagnose(log, robot), feasid diagnose",
         ),
         (
-            f"{sure} of {len(fit.beta)} base parameters have a standard error below {SURE:g} %",
+            count_precise(fit),
             "the noise that the residual shows, and the prior; assumes the model's form",
             "fit.base_table, fit.covariance",
         ),

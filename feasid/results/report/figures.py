@@ -118,10 +118,6 @@ KINDS = ("q", "dq", "ddq", "tau")
 TITLES = ("position", "velocity", "acceleration", "torque")
 
 
-def _symmetric_limits(limit: float | None) -> tuple[float, ...]:
-    return () if limit is None else (-limit, limit)
-
-
 LINEAR_DEVIATIONS = 3.0
 """Deviations up to which the axis is linear; beyond it is logarithmic."""
 
@@ -294,13 +290,11 @@ class Plots:
         limits = {}
         for body, rows in self.fit.description.moving_bodies:
             if rows.stop - rows.start == 1:
-                own = body.limits
-                limits[rows.start] = (
-                    (own.lower, own.upper),
-                    _symmetric_limits(own.velocity),
-                    (),
-                    _symmetric_limits(own.effort),
+                low, high = body.limits.lower, body.limits.upper
+                both = (
+                    () if x is None else (-x, x) for x in (body.limits.velocity, body.limits.effort)
                 )
+                limits[rows.start] = ((low, high), next(both), (), next(both))
         step = max(1, prediction.motion.samples // MAX_LINE_POINTS)
         for j, name in enumerate(names):
             for c, (kind, title) in enumerate(zip(KINDS, TITLES, strict=True)):

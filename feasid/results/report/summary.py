@@ -280,7 +280,7 @@ def _precision_text(fit: FittedModel, tables: Mapping[str, pd.DataFrame]) -> str
     inertial = np.delete(fit.robot.inertial_columns, -1, axis=1)  # all but the masses
     others = standard.drop(index=standard.index[np.ravel(inertial)])
     shown = others.drop(index=[name for name in others.index if name in base.index])
-    lines = [_count_precise(fit)]
+    lines = [count_precise(fit)]
     if blind := int(np.isinf(base["std. err."]).sum()):
         lines.append(f"{blind} base parameters that this log does not determine")
     lines += [
@@ -303,7 +303,7 @@ def _symbol_legend(fit: FittedModel) -> str:
     return f"Lxx..Lzz inertia about the joint frame, lx ly lz mass times centre, m mass; {terms}"
 
 
-def _count_precise(fit: FittedModel) -> str:
+def count_precise(fit: FittedModel) -> str:
     """How many base parameters have a small relative standard error."""
     table = fit.base_table
     sure = int((table["relative_std_percent"] < SURE).sum())
@@ -311,9 +311,6 @@ def _count_precise(fit: FittedModel) -> str:
 
 
 MORE = "more: fit.summary(), fit.plot(), fit.base_table, fit.report('report.html')"
-
-UNGRADED = "-"
-"""Text in place of a missing grade."""
 
 
 def display(fit: FittedModel, test: Any = None) -> Display:
@@ -344,7 +341,7 @@ def _use_measures(fit: FittedModel) -> list[Measure]:
     """A line for each use: its grade and a sentence."""
     return [
         Measure(
-            row["grade"] or UNGRADED,
+            row["grade"] or "-",
             f"{str(use)[0].upper()}{str(use)[1:]}. {row['why']}",
             met=row["grade"] != NO,
             folded=True,
@@ -389,17 +386,11 @@ def _prediction_measure(quality: Quality) -> Measure:
 
 
 def _error_measure(name: str, errors: pd.Series[float]) -> Measure:
-    joints = 100 * errors.drop("all").dropna()
-    return Measure(name, f"{100 * errors['all']:.3g} %{_range_text(joints)}")
-
-
-def _range_text(values: pd.Series[float]) -> str:
-    """The smallest and the largest of several values with their names."""
-    if len(values) < 2:
-        return ""
-    low, high = int(values.argmin()), int(values.argmax())
-    ends = (f"{values.iloc[k]:.3g} {values.index[k]}" for k in (low, high))
-    return f" ({' to '.join(ends)})"
+    """The error of all joints, and the smallest and the largest with their joints."""
+    joints = 100 * errors.drop("all").dropna().sort_values()
+    ends = joints.iloc[[0, -1]] if len(joints) > 1 else joints[:0]
+    said = " to ".join(f"{x:.3g} {joint}" for joint, x in ends.items())
+    return Measure(name, f"{100 * errors['all']:.3g} %{f' ({said})' if said else ''}")
 
 
 def _main_warnings(fit: FittedModel) -> list[str]:
