@@ -42,15 +42,12 @@ SPACES = re.compile(r"[\s()]+")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments by which base parameters are given at the prompt."""
-    parser.add_argument(
-        "--beta", metavar="CSV", help="base parameters, as `feasid fit --parameters` writes them"
-    )
+    add = parser.add_argument
+    add("--beta", metavar="CSV", help="base parameters, as `feasid fit --parameters` writes them")
     add_robot_arguments(parser, "whose base parameters these are, URDF, MJCF, SDF or USD")
-    parser.add_argument("--certificate", metavar="JSON", help="write the proof here")
-    parser.add_argument("--consistency", choices=("full", "semi"), help="default full")
-    parser.add_argument(
-        "--solver", metavar="NAME", help="a solver that CVXPY knows; default Clarabel, then SCS"
-    )
+    add("--certificate", metavar="JSON", help="write the proof here")
+    add("--consistency", choices=("full", "semi"), help="default full")
+    add("--solver", metavar="NAME", help="a solver that CVXPY knows; default Clarabel, then SCS")
 
 
 def refuse_arguments(arguments: argparse.Namespace, named: bool, why: str) -> None:

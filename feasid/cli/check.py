@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from feasid import __version__
 from feasid.applications.inspection import file_check as reports
-from feasid.applications.inspection.file_check import FileCheck, check_file, plain
+from feasid.applications.inspection.file_check import FileCheck, check_file
 from feasid.applications.inspection.judge import FEASIBLE, INCONCLUSIVE, INFEASIBLE
 from feasid.cli import beta
 from feasid.cli.options import robot_words
 from feasid.cli.output import add_output, print_json, redirect_sentences
 from feasid.cli.terminal import report_step
+from feasid.core.display import truncate
 from feasid.core.errors import FeasidError, InputError
 from feasid.core.files import check_outputs
 
@@ -32,29 +33,28 @@ EXIT = {FEASIBLE: 0, INFEASIBLE: 1, "error": 2, INCONCLUSIVE: 3}
 
 def add_check_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments."""
-    parser.add_argument(
-        "files", nargs="*", metavar="FILE", help="URDF, MJCF, SDF or USD, also as *.urdf"
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    add("files", nargs="*", metavar="FILE", help="URDF, MJCF, SDF or USD, also as *.urdf")
+    add(
         "--format",
         choices=("text", "json", "sarif", "github"),
         default="text",
         help="how to print what was found (default text)",
     )
-    parser.add_argument("--json", action="store_const", const="json", dest="format", help="as JSON")
-    parser.add_argument("--verbose", "-v", action="store_true", help="one line per warning")
-    parser.add_argument("--quiet", "-q", action="store_true", help="only what is infeasible")
-    parser.add_argument(
+    add("--json", action="store_const", const="json", dest="format", help="as JSON")
+    add("--verbose", "-v", action="store_true", help="one line per warning")
+    add("--quiet", "-q", action="store_true", help="only what is infeasible")
+    add(
         "--control",
         action="store_true",
         help="also check the mass matrix and the base parameters (slower, uses a solver)",
     )
-    parser.add_argument(
+    add(
         "--bodies",
         action="store_true",
         help="check moving bodies instead of links; links fixed to each other are one body",
     )
-    parser.add_argument("--strict", action="store_true", help="count bodies without mass or volume")
+    add("--strict", action="store_true", help="count bodies without mass or volume")
     beta.add_arguments(parser)
 
 
@@ -244,19 +244,18 @@ COMPARED_ROWS = 20
 
 def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments."""
+    add = parser.add_argument
     from feasid.applications.inspection.comparison import TOLERANCE
 
-    parser.add_argument("a", metavar="A", help="URDF, MJCF, SDF or USD")
-    parser.add_argument("b", metavar="B", help="URDF, MJCF, SDF or USD")
-    parser.add_argument(
+    add("a", metavar="A", help="URDF, MJCF, SDF or USD")
+    add("b", metavar="B", help="URDF, MJCF, SDF or USD")
+    add(
         "--tolerance",
         type=float,
         default=TOLERANCE,
         help="relative difference that counts as equal (default %(default)g)",
     )
-    parser.add_argument(
-        "--all", action="store_true", help="print every base parameter, also equal ones"
-    )
+    add("--all", action="store_true", help="print every base parameter, also equal ones")
     add_output(parser)
 
 
@@ -283,11 +282,11 @@ def _comparison_lines(found: Comparison, everything: bool) -> Iterator[str]:
         yield from (f"  {text}" for text in found.kinematics)
     rows = found.rows if everything else found.different[:COMPARED_ROWS]
     if rows:
-        width = max(len(_shorten(row.expression)) for row in rows)
+        width = max(len(truncate(row.expression, 60)) for row in rows)
         yield f"\n{'base parameter':{width}}  {'A':>12}  {'B':>12}  difference"
         for row in rows:
             off = f"{100 * row.relative:.2g} %"
-            yield f"{_shorten(row.expression):{width}}  {row.a:12.5g}  {row.b:12.5g}  {off}"
+            yield f"{truncate(row.expression, 60):{width}}  {row.a:12.5g}  {row.b:12.5g}  {off}"
         left = len(found.different) - len(rows)
         if left > 0 and not everything:
             yield f"and {left} more (--all)"
@@ -307,8 +306,3 @@ def _conclusion(found: Comparison) -> str:
     if found.kinematics:
         return "different: the kinematics are not the same"
     return f"different: {len(found.different)} of {len(found.rows)} base parameters"
-
-
-def _shorten(expression: str, width: int = 60) -> str:
-    expression = plain(expression)
-    return expression if len(expression) <= width else expression[: width - 3] + "..."

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from feasid.applications.inspection.file_check import plain
 from feasid.applications.inspection.file_correction import Change, FileCorrection, correct_file
 from feasid.applications.inspection.judge import MARGIN, METRICS, principal_moments
 from feasid.cli import beta
 from feasid.cli.output import add_output, print_json, redirect_sentences
 from feasid.cli.terminal import report_step
+from feasid.core.display import plain
 from feasid.core.errors import InputError
 from feasid.core.files import check_outputs, check_writable, write_atomically
 from feasid.robot import inertia
@@ -25,24 +25,23 @@ from feasid.robot import inertia
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments."""
-    parser.add_argument("file", nargs="?", metavar="FILE", help="URDF, MJCF, SDF or USD")
-    parser.add_argument("--out", required=True, metavar="FIXED", help="file to write")
-    parser.add_argument(
+    add = parser.add_argument
+    add("file", nargs="?", metavar="FILE", help="URDF, MJCF, SDF or USD")
+    add("--out", required=True, metavar="FIXED", help="file to write")
+    add(
         "--metric",
         choices=METRICS,
         default=METRICS[0],
         help="distance to minimise: of the inertia's entries, or with an entropy (thicker bodies)",
     )
-    parser.add_argument(
+    add(
         "--margin",
         type=float,
         default=MARGIN,
         help="smallest second moment of a corrected link over their sum (default %(default)g)",
     )
-    parser.add_argument(
-        "--fill", action="store_true", help="also give massless or point-like moving bodies volume"
-    )
-    parser.add_argument(
+    add("--fill", action="store_true", help="also give massless or point-like moving bodies volume")
+    add(
         "--total-mass",
         type=float,
         metavar="KG",

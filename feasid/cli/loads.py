@@ -8,12 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from feasid.cli.options import add_options, add_robot_arguments, read_options, read_robot
+from feasid.cli.options import (
+    add_options,
+    add_robot_arguments,
+    as_arguments,
+    read_options,
+    read_robot,
+)
 from feasid.cli.output import add_output, print_json, redirect_sentences, spell_as_arguments
 from feasid.cli.terminal import report_step
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError
 from feasid.core.files import check_outputs, read_whole, write_atomically
+from feasid.core.notes import as_json
 from feasid.options.tables import LoadOptions, LogOptions
 from feasid.robot.inertia import from_mass_com_inertia
 
@@ -73,14 +80,14 @@ def run_payload(arguments: argparse.Namespace) -> int:
     values = {
         "body": found.body,
         "mass": found.mass,
-        "centre": found.centre.tolist(),
-        "inertia": found.inertia.tolist(),
-        "mass_std": _or_null(found.mass_std),
-        "centre_std": _or_null(found.centre_std),
-        "inertia_std": _or_null(found.inertia_std),
-        "residual": list(found.residual),
+        "centre": found.centre,
+        "inertia": found.inertia,
+        "mass_std": found.mass_std,
+        "centre_std": found.centre_std,
+        "inertia_std": found.inertia_std,
+        "residual": found.residual,
         "level": found.level,
-        "reasons": list(found.reasons),
+        "reasons": found.reasons,
     }
     with redirect_sentences(arguments.json):
         print(found)  # also where a controller does not get it
@@ -89,19 +96,12 @@ def run_payload(arguments: argparse.Namespace) -> int:
             values["controller"] = dict(converted.values)
             print(converted)
         if arguments.out:
-            text = json.dumps(values, indent=1).encode()
+            text = json.dumps(as_json(values), indent=1).encode()
             write_atomically(arguments.out, text, overwrite=arguments.overwrite)
             print(f"wrote {arguments.out}")
     if arguments.json:
         print_json("payload", values)
     return 0
-
-
-def _or_null(numbers: Any) -> Any:
-    """Numbers as lists, None where they are not finite, which JSON does not have."""
-    array = np.asarray(numbers, dtype=object)
-    array[~np.isfinite(array.astype(np.float64))] = None
-    return array.tolist()
 
 
 SHAPES = {"mass": (), "centre": (3,), "inertia": (3, 3)}
@@ -164,8 +164,8 @@ def run_torque_constants(arguments: argparse.Namespace) -> int:
             write_atomically(arguments.out, text, overwrite=arguments.overwrite)
             print(f"wrote {arguments.out}")
         if found.units:
-            factors = ",".join(f"{column}={k:.6g}" for column, k in found.units.items())
-            print(f"fit these logs with --units {factors}")
+            units = {column: float(f"{k:.6g}") for column, k in found.units.items()}
+            print(f"fit these logs with {as_arguments({'units': units})}")
     if arguments.json:
         print_json("torque-constants", {"constants": constants, "units": found.units})
     return 0

@@ -78,11 +78,12 @@ def run_diagnose(arguments: argparse.Namespace) -> int:
 
 def add_reduce_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid reduce``."""
-    parser.add_argument("logs", nargs="+", metavar="LOG")
+    add = parser.add_argument
+    add("logs", nargs="+", metavar="LOG")
     add_robot_arguments(parser)
-    parser.add_argument("--out", required=True, metavar="FILE.reduced")
-    parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes")
-    parser.add_argument("--resume", action="store_true", help="add to an output that exists")
+    add("--out", required=True, metavar="FILE.reduced")
+    add("--workers", type=int, default=1, metavar="N", help="processes")
+    add("--resume", action="store_true", help="add to an output that exists")
     add_output(parser, "replace FILE.reduced")
     add_options(parser, ReduceOptions)
 

@@ -182,7 +182,9 @@ def read_options(arguments: argparse.Namespace, options: type, function: str) ->
             typed[name] = _parse_argument(argument_name(name), option, text)
     for name, text in _parse_pairs(arguments.option).items():
         if name not in table:
-            raise InputError(f"--option {name}: no such option{did_you_mean(name, table)}")
+            typed_as = f": use {argument_name(name)}" if hasattr(arguments, name) else ""
+            hint = typed_as or did_you_mean(name, table)
+            raise InputError(f"--option {name}: no such option{hint}")
         typed[name] = _parse_argument(f"--option {name}", table[name], text)
     if isinstance(typed.get("transmission"), str):
         typed["transmission"] = read_matrix(typed["transmission"])

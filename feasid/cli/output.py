@@ -87,7 +87,8 @@ def print_display(display: Display) -> None:
             pass
         else:
             # A display is harmless already, and rich's colours must not be made so.
-            Console(file=getattr(sys.stdout, "stream", sys.stdout)).print(display.rich())
+            console = Console(file=getattr(sys.stdout, "stream", sys.stdout))
+            console.print(display.rich(), soft_wrap=True)  # commands are not broken
             return
     print(display.text())
 
@@ -144,9 +145,10 @@ def spell_as_arguments(text: str) -> str:
         out.append(text[at:start])
         if match[2]:
             length, value = _leading_literal(text[end:])
-            if not length:
-                length = _bracket_length(text[end:]) if text[end:].startswith("{") else 0
-                value = _mapping_placeholders(text[end : end + length])
+            if not length and text[end : end + 1] in PAIRS:  # with words that the reader fills in
+                length = _bracket_length(text[end:])
+                words = text[end : end + length]
+                value = _mapping_placeholders(words) if words[:1] == "{" else words
             out.append(_spell_argument(name, value) if length else argument_name(name))
             end += length
         else:

@@ -104,9 +104,10 @@ def run_errors(arguments: argparse.Namespace) -> int:
 
 def add_predict_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid predict``."""
-    parser.add_argument("model", metavar="MODEL.feasid", help="what feasid fit --save wrote")
-    parser.add_argument("log", metavar="LOG", help="positions at least")
-    parser.add_argument("--out", required=True, metavar="CSV", help="write the torques here")
+    add = parser.add_argument
+    add("model", metavar="MODEL.feasid", help="what feasid fit --save wrote")
+    add("log", metavar="LOG", help="positions at least")
+    add("--out", required=True, metavar="CSV", help="write the torques here")
     add_output(parser, "replace an output that exists")
 
 
@@ -306,12 +307,11 @@ def run_sample(arguments: argparse.Namespace) -> int:
 
 def add_export_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid export``."""
-    parser.add_argument(
-        "model", metavar="MODEL", help="MODEL.feasid of feasid fit --save; URDF, MJCF, SDF, USD"
-    )
-    parser.add_argument("--c", required=True, metavar="FILE.c", help="write the code here")
-    parser.add_argument("--float", action="store_true", help="single precision")
-    parser.add_argument(
+    add = parser.add_argument
+    add("model", metavar="MODEL", help="MODEL.feasid of feasid fit --save; URDF, MJCF, SDF, USD")
+    add("--c", required=True, metavar="FILE.c", help="write the code here")
+    add("--float", action="store_true", help="single precision")
+    add(
         "--argument",
         action="store_true",
         help="functions take the base parameters as an argument; default folded into the code",

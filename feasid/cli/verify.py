@@ -42,13 +42,12 @@ from feasid.robot.description import Robot
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments."""
-    parser.add_argument("files", nargs="+", metavar="FILE", help="certificate, JSON")
+    add = parser.add_argument
+    add("files", nargs="+", metavar="FILE", help="certificate, JSON")
     add_robot_arguments(parser, "compare with this robot, URDF, MJCF, SDF or USD")
-    parser.add_argument("--beta", metavar="CSV", help="compare with these base parameters")
-    parser.add_argument("--log", metavar="LOG", help="compare with the fit of this log")
-    parser.add_argument(
-        "--margin", type=float, metavar="NUMBER", help="absolute margin that was asked for, SI"
-    )
+    add("--beta", metavar="CSV", help="compare with these base parameters")
+    add("--log", metavar="LOG", help="compare with the fit of this log")
+    add("--margin", type=float, metavar="NUMBER", help="absolute margin that was asked for, SI")
     add_options(parser, FitOptions)
     add_output(parser)
 

@@ -8,6 +8,7 @@ that are returned are harmless on a terminal: control characters are escaped.
 from __future__ import annotations
 
 import inspect
+import re
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -16,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from feasid.core.errors import FeasidError, InputError
+from feasid.core.errors import FeasidError, InputError, did_you_mean
 from feasid.core.kinds import (
     ANYTHING,
     FLAG,
@@ -63,6 +64,8 @@ Item = TypeVar("Item")
 class _ParameterKinds:
     """Kinds of a function's parameters."""
 
+    function: str
+    known: tuple[str, ...]  #: Names of all parameters; none of a function that takes any.
     places: tuple[str, ...]
     rest: str
     kinds: Mapping[str, ArgumentKind]
@@ -80,13 +83,22 @@ class _ParameterKinds:
             for name, kind in _kinds_of_hints(hints, function.__module__).items()
             if kind is not ANYTHING
         }
-        spec = inspect.getfullargspec(function)
+        inner = inspect.unwrap(function)
+        spec = inspect.getfullargspec(inner)
         ends = spec.defaults or ()
         defaults = dict(zip(spec.args[len(spec.args) - len(ends) :], ends, strict=True))
         defaults |= spec.kwonlydefaults or {}
-        return cls(tuple(spec.args), spec.varargs or "", kinds, defaults)
+        any_name = inner.__code__.co_flags & inspect.CO_VARKEYWORDS
+        known = () if any_name else (*spec.args, *spec.kwonlyargs, spec.varargs or "self")
+        name = re.sub(r"\.__\w+__$", "", function.__qualname__)
+        return cls(name, known, tuple(spec.args), spec.varargs or "", kinds, defaults)
 
     def convert_argument(self, name: str, value: Any) -> Any:
+        if self.known and name not in self.known:
+            listed = ", ".join(k for k in self.known if k not in ("self", "cls"))
+            other = f", not {name!r}{did_you_mean(name, self.known)}" if name else " and no more"
+            has = f"{listed}{other}" if listed else "no argument"
+            raise InputError(f"{self.function} takes {has}", argument=name)
         if name not in self.kinds or (name in self.defaults and value is self.defaults[name]):
             return value
         return self.kinds[name].convert_argument(name, value)
@@ -126,7 +138,7 @@ def checked_methods(item: Item) -> Item:
 
 def _check_methods(item: Item) -> Item:
     for name, member in list(vars(item).items()):
-        if name.startswith("_") and name not in ("__repr__", "__str__"):
+        if name.startswith("_") and name not in ("__call__", "__repr__", "__str__"):
             continue
         if isinstance(member, classmethod | staticmethod):
             setattr(item, name, type(member)(_check_function(member.__func__)))

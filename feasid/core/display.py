@@ -11,21 +11,19 @@ import base64
 import io
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
 from pathlib import Path
-from textwrap import wrap
+from textwrap import fill, wrap
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from feasid.core.arguments import checked_methods
 from feasid.core.errors import InputError, missing_extra
 from feasid.core.text import escape_controls
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
     from rich.console import Group
 
@@ -45,16 +43,10 @@ def line_width() -> int:
 FOLDED = 3
 """Largest number of lines of one warning."""
 
-LOUD, QUIET = "!! ", "   "
+LOUD, QUIET, REMEDY = "!! ", "   ", "->"
 
 LOUD_STYLE = 'style="background:#b3261e;color:#fff;padding:0 .3em"'
 """Background colour, because that of a notebook is unknown."""
-
-
-WRAPPED = 'style="white-space:pre-wrap"'
-
-AS_TABLE: Any = {"border": 0, "float_format": "{:.4g}".format, "na_rep": "", "justify": "left"}
-"""Format of a DataFrame in notebooks, with four digits."""
 
 
 def plain(text: object) -> str:
@@ -128,18 +120,13 @@ class Display:
         """A small table for notebooks; everything is escaped."""
         parts = [f"<strong>{escape(plain(self.title))}</strong>", "<table><tbody>"]
         for m in self.measures:
-            goal_text = f"goal {escape(plain(m.goal))}" if m.goal else ""
-            mark = f"{goal_text} \N{HEAVY CHECK MARK}" if m.goal and m.met else goal_text
+            goal = f"goal {escape(plain(m.goal))}" if m.goal else ""
+            mark = f"{goal} \N{HEAVY CHECK MARK}" if goal else ""
             if not m.met:
-                mark = (
-                    f"<strong {LOUD_STYLE}>{f'{goal_text} NOT MET' if goal_text else '!!'}</strong>"
-                )
+                mark = f"<strong {LOUD_STYLE}>{f'{goal} NOT MET' if goal else '!!'}</strong>"
             cells = (escape(plain(m.name)), escape(plain(m.value)), mark)
-            parts.append(
-                "<tr>"
-                + "".join(f'<td style="text-align:left;padding-right:1em">{c}</td>' for c in cells)
-            )
-            parts.append("</tr>")
+            row = (f'<td style="text-align:left;padding-right:1em">{c}</td>' for c in cells)
+            parts.append(f"<tr>{''.join(row)}</tr>")
         parts.append("</tbody></table>")
         if self.troubles:
             mark = f"<strong {LOUD_STYLE}>!!</strong>"
@@ -182,13 +169,15 @@ class Displayed:
 
 
 def _wrap_lines(text: str) -> list[str]:
-    """Lines with room for a mark; text of more than `FOLDED` lines is cut."""
+    """Lines with room for a mark; prose of more than `FOLDED` lines is cut, a `REMEDY` is not."""
     parts = [plain(part).strip() for part in str(text).splitlines()]
-    width = line_width()
-    lines = [line for part in parts for line in wrap(part, width - 3)]
+    width, prose = line_width() - 3, [part for part in parts if not part.startswith(REMEDY)]
+    glued = (re.sub(r"(--[\w-]+) ", "\\1\xa0", part) for part in prose)  # flags and their values
+    folded = (line for part in glued for line in wrap(part, width, break_on_hyphens=False))
+    lines = [line.replace("\xa0", " ") for line in folded]
     if len(lines) > FOLDED:
-        lines = [*lines[: FOLDED - 1], truncate(lines[FOLDED - 1] + " " * width, width - 3)]
-    return lines
+        lines = [*lines[: FOLDED - 1], truncate(lines[FOLDED - 1] + " " * width, width)]
+    return [*lines, *(part for part in parts if part.startswith(REMEDY))]
 
 
 def _fit_parts(parts: Sequence[Sequence[str]], room: int) -> list[str]:
@@ -201,94 +190,6 @@ def _fit_parts(parts: Sequence[Sequence[str]], room: int) -> list[str]:
             return [*out, f"{QUIET}... and {len(parts) - number} more"] if room > 0 else []
         out += part
     return out
-
-
-@checked_methods
-@dataclass(frozen=True, eq=False, repr=False)
-class Summary:
-    """A fit in words and tables."""
-
-    text: str  #: Data, errors, verdict, coefficients and notes.
-    #: "base parameters" and "standard parameters": value, standard error, 95 % interval, described
-    #: value and source. "estimates": ordinary, weighted and feasible least squares with standard
-    #: errors. "errors": relative, by joint. "bodies": in SI units.
-    tables: Mapping[str, pd.DataFrame]
-
-    def __str__(self) -> str:
-        """Return the text."""
-        return self.text
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        head, notes = (self.text.partition("\n\n")[0], self.text.partition("\nnotes\n")[2])
-        frames = {k: v.rename(index=plain) for k, v in self.tables.items()}
-        parts = [f"<h4>{escape(k)}</h4>{v.to_html(**AS_TABLE)}" for k, v in frames.items()]
-        shown = escape(escape_controls(notes))
-        more = f"<details><summary>notes</summary><pre {WRAPPED}>{shown}</pre></details>"
-        said = f"<pre {WRAPPED}>{escape(escape_controls(head))}</pre>"
-        return f"{said}{''.join(parts)}{more if notes else ''}"
-
-    def markdown(self) -> str:
-        """All tables in Markdown, numbers with four digits."""
-        parts = []
-        for name, frame in self.tables.items():
-            head, *rows = _cells(frame)
-            lines = [
-                " | ".join(row).replace("\\", "\\\\") for row in (head, ["---"] * len(head), *rows)
-            ]
-            parts.append(f"### {name}\n\n" + "\n".join(f"| {line} |" for line in lines))
-        return "\n\n".join(parts) + "\n"
-
-    def latex(self) -> str:
-        """All tables as ``longtable`` of booktabs, parameters as symbols, four digits."""
-        parts = []
-        for name, frame in self.tables.items():
-            head, *rows = _cells(frame)
-            lines = [" & ".join(map(_latex_text, head)) + r" \\"]
-            lines += [" & ".join(map(_latex_symbols, row)) + r" \\" for row in rows]
-            body = "\n".join([lines[0] + "\n\\midrule\\endhead", *lines[1:]])
-            columns = "p{0.4\\linewidth}" + "r" * (len(head) - 1)
-            parts.append(
-                f"% {name}: \\usepackage{{longtable,booktabs}}\n\\begin{{longtable}}{{{columns}}}\n"
-                f"\\toprule\n{body}\n\\bottomrule\n\\end{{longtable}}"
-            )
-        return "\n\n".join(parts) + "\n"
-
-
-def _cells(frame: pd.DataFrame) -> list[list[str]]:
-    """Head and rows of a table as text."""
-    rows = [
-        [plain(index), *(x if isinstance(x, str) else f"{x:.4g}" for x in row)]
-        for index, row in zip(frame.index, frame.itertuples(index=False), strict=True)
-    ]
-    return [[str(frame.index.name or ""), *map(str, frame.columns)], *rows]
-
-
-PARAMETER = re.compile(r"([^\s()]+)\.([A-Za-z][A-Za-z]*)(\d*)(?=[\s)]|$)")
-"""A parameter in an expression, such as ``link02.Lxx``."""
-
-
-def _latex_symbols(text: str) -> str:
-    """A cell in which parameters are symbols, and numbers that are none are dashes."""
-    if text in ("nan", "inf", "-inf"):
-        return {"nan": "--", "inf": r"$\infty$", "-inf": r"$-\infty$"}[text]
-    if text.startswith("beta_"):
-        return rf"$\beta_{{{text[5:]}}}$"
-    parts, end = [], 0
-    for match in PARAMETER.finditer(text):
-        body, symbol, number = match.groups()
-        below = f"{symbol[1:]}{number}"
-        index = f"{below + ',' if below else ''}\\mathrm{{{_latex_text(body)}}}"
-        parts += [_latex_text(text[end : match.start()]), f"${symbol[0]}_{{{index}}}$"]
-        end = match.end()
-    return "".join([*parts, _latex_text(text[end:])])
-
-
-def _latex_text(text: str) -> str:
-    """Text in which LaTeX's special characters are letters."""
-    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    return "".join(special.get(c, "\\" + c if c in "&%$#_{}" else c) for c in text)
 
 
 @dataclass(frozen=True)
@@ -321,8 +222,9 @@ DPI = 110
 PAPER = {1: 3.5, 2: 7.16}
 """Width of one column and of two [inch], as IEEE and many other journals print them."""
 
-PAPER_TEXT, THIN, LEAST_SHRINK = 7, 0.6, 0.6
-"""Points of text; of lines and marks the share; of the height, which text needs, the least."""
+PAPER_TEXT, THIN, LEAST_SHRINK, LEAST_HEIGHT = 7, 0.6, 0.6, 1.8
+"""Points of text; of lines and marks the share; of the height, which text needs, the least, and
+the least height [inch]."""
 
 
 def new_figure(width: float, height: float, alt: str) -> Figure:
@@ -336,10 +238,24 @@ def new_figure(width: float, height: float, alt: str) -> Figure:
     return figure
 
 
-def add_legend(figure: Figure, axis: Any, columns: int) -> None:
-    """Write a title above an axis."""
-    shown = axis.get_legend_handles_labels()
-    figure.legend(*shown, loc="outside upper center", ncols=columns, fontsize=8, frameon=False)
+def add_title(figure: Figure, axis: Any = None, columns: int = 4, size: float = 8) -> None:
+    """Write what a figure shows above it, and the legend of an axis in columns that fit.
+
+    The title is the text alternative up to a semicolon; `size`: of text [points].
+    """
+    text = plain(figure.get_label()).partition(";")[0]
+    title = fill(text[:1].upper() + text[1:], int(figure.bbox.width / figure.dpi * 110 / size))
+    if axis is None:
+        figure.suptitle(title, fontsize=size, fontweight="bold")
+        return
+    shown = axis.get_legend_handles_labels() if hasattr(axis, "transAxes") else axis
+    head = {"title": title, "title_fontproperties": {"size": size, "weight": "bold"}}
+    for count in range(columns, 0, -1):
+        legend = figure.legend(*shown, loc="outside upper center", ncols=count, fontsize=size,
+                               frameon=False, **head)  # fmt: skip
+        if count == 1 or legend.get_window_extent().width < figure.bbox.width:
+            return
+        legend.remove()
 
 
 @cache
@@ -360,17 +276,25 @@ def figure_class() -> Any:
                 raise InputError(f"columns must be 1 or 2, not {columns!r}", option="columns")
             width, height = self.get_size_inches()
             shrink = PAPER[columns] / width
-            self.set_size_inches(PAPER[columns], height * max(shrink, LEAST_SHRINK))
+            self.set_size_inches(
+                PAPER[columns], max(height * max(shrink, LEAST_SHRINK), LEAST_HEIGHT)
+            )
+            specs = (axis.get_subplotspec() for axis in self.axes)
+            grids = [spec.get_gridspec().ncols for spec in specs if spec]
+            room = int(12 * PAPER[columns] / max(grids, default=1))
             for text in self.findobj(Text):
                 text.set_fontsize(PAPER_TEXT)
+                if not text.get_rotation():
+                    text.set_text(fill(text.get_text(), room))
+            if self.get_suptitle():
+                add_title(self, size=PAPER_TEXT)
             for line in self.findobj(Line2D):
                 line.set_linewidth(line.get_linewidth() * THIN)
                 line.set_markersize(line.get_markersize() * THIN)
             for legend in list(self.legends):
                 names = [text.get_text() for text in legend.get_texts()]
                 legend.remove()
-                self.legend(handles=legend.legend_handles, labels=names, loc="outside upper center",
-                            ncols=2 * columns, fontsize=PAPER_TEXT, frameon=False)  # fmt: skip
+                add_title(self, (legend.legend_handles, names), 2 * columns, PAPER_TEXT)
             for axis in self.axes:
                 axis.tick_params(labelsize=PAPER_TEXT, pad=2)
             return self

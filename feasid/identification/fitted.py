@@ -507,7 +507,7 @@ class FittedModel:
             An option is unknown or has a value that it cannot have.
         """
         merged = {**self.log_options, **(options or {})}
-        chosen = cast(LogOptions, check_options(LogOptions, merged, "test_options"))
+        chosen = cast(LogOptions, check_options(LogOptions, merged, "another log"))
         if chosen.get("cutoff") is None and self.reduced.cutoff is not None:
             chosen["cutoff"] = self.reduced.cutoff
         return chosen

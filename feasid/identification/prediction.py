@@ -122,8 +122,8 @@ def simulate_fit(
     if log is None and not fit.recordings:
         raise InputError("reduced data hold no samples to simulate: pass the log")
     servo = None if fit.servo is None else fit.servo.servo
-    undriven = all(x is None for x in drive.values())
-    if undriven and servo is not None and servo.has_only_gain_and_damping:
+    given = drive["kp"] is not None or drive["kd"] is not None
+    if not given and servo is not None and servo.has_only_gain_and_damping:
         drive = {"command": "position", "kp": servo.gains, "kd": None}
         options = {"delay": max(servo.delay, 0.0), **options}
     return simulate(

@@ -37,6 +37,14 @@ def option_groups(options: type) -> dict[str, dict[str, Option]]:
     return {title: table for title, table in groups.items() if table}
 
 
+ELSEWHERE = {
+    **{k: f": use load_robot(path, {k}=...)" for k in ("lock", "gravity", "floating", "ignore")},
+    **{k: f": use fit.{k}(path) of the result" for k in ("save", "report")},
+    **{"out": ": use fit.write(path) of the result", "test": ": use fit.errors(log) of the result"},
+}
+"""Where what users take for options is chosen."""
+
+
 def check_options(options: type, given: Mapping[str, Any], function: str) -> dict[str, Any]:
     """The given options with every value validated; defaults are not added.
 
@@ -46,7 +54,7 @@ def check_options(options: type, given: Mapping[str, Any], function: str) -> dic
     table = option_table(options)
     for name in given:
         if name not in table:
-            hint = did_you_mean(name, table)
+            hint = ELSEWHERE.get(name) or did_you_mean(name, table)
             raise InputError(f"{function} has no option {name!r}{hint}", option=name)
     values = {name: table[name].check(name, value) for name, value in given.items()}
     for name, value in values.items():

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
 
 from feasid.core.arguments import Count, Natural, checked, checked_methods, number
-from feasid.core.display import Display, Displayed, Page, Summary
+from feasid.core.display import Display, Displayed, Page
 from feasid.core.files import document_output
 from feasid.core.threads import one_thread
 from feasid.identification.fit import identify
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from feasid.results.export.robot_file import Export
     from feasid.results.export.samples import Samples
     from feasid.results.report.figures import Plots
+    from feasid.results.report.summary import Summary
 
 MAX_WIDENING = 1e3
 """Largest factor on the log's deviations of robots that are drawn."""

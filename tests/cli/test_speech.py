@@ -33,6 +33,7 @@ from feasid.cli.output import spell_as_arguments
         ("pass position={'j': (low, high)} here", "pass --position j=LOW,HIGH here"),
         ("record a motion: feasid.excite(robot)", "record a motion: feasid excite"),
         ("load_robot(path, ignore=['gear'])", "--ignore gear"),
+        ("fit with moments=[['a', M]]: M", "fit with --moments '[['\"'\"'a'\"'\"', M]]': M"),
         ("units={'q': 'deg", "--units{'q': 'deg"),
     ],
 )

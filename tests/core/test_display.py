@@ -11,11 +11,11 @@ from logs import arm_parameters, simulate
 from robots import ARM
 
 import feasid
-from feasid.core.display import HEIGHT, WIDTH, Display, Measure, _latex_text
+from feasid.core.display import HEIGHT, WIDTH, Display, Measure
 from feasid.core.notes import Note
 from feasid.identification.assessment.quality import Uses, judge
 from feasid.logs.checks.findings import Diagnosis, Finding
-from feasid.results.report.summary import display
+from feasid.results.report.summary import _latex_text, display
 
 HOSTILE = "<script>alert(1)</script>\x1b[2J\u202e[bold]"
 
@@ -42,9 +42,9 @@ feasible fit of 'arm': useless; 3 base of 4 parameters, 1 body
 !! CROSS-VALIDATION ERROR  89.6 % (description 134 %, least squares 89.6 %)
    error on fitted log     4 % (3 a to 5 b)
 !! DO NOT USE THIS MODEL.
+!! error lag: the torques are late
 !! The model misses 90 % of the torque on held-out motion: check columns, units,
    signs and the robot (feasid.diagnose).
-!! error lag: the torques are late
    1 note on what was assumed, derived and left out: fit.notes
    more: fit.summary(), fit.plot(), fit.base_table, fit.report('report.html')"""
 

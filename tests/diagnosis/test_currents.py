@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from logs import arm_parameters, simulate
 from robots import ARM
+from seeds import NEW_SEEDS, seed_of
 
 import feasid
 from feasid import datasets
 from feasid.cli import main
 from feasid.core.errors import InputError, UselessFitError
+from feasid.identification.assessment.rows import find_period
 from feasid.identification.effects.log_findings import check_columns
 from feasid.identification.estimation.torque_scale import scale_note
 from feasid.identification.regression.reduce import reduce_groups
@@ -166,15 +169,18 @@ def test_a_load_knows_its_body_at_the_prompt(tmp_path, capsys):
     assert "describes a load at 'nowhere'" in capsys.readouterr().err
 
 
-def test_a_motion_that_repeats_is_told_with_its_period():
-    robot, df = ur5("no9")
-    found = check_columns(feasid.Recording(df), robot, {"columns": {"tau": "current_{}"}})
-    (note,) = [f for f in found if f.code == "periodic"]
-    assert note.level == "note"
-    assert note.values["period"] == pytest.approx(6.4, abs=0.05)
-    z1 = datasets.load("unitree_z1")
-    found = check_columns(feasid.Recording(z1), z1.attrs["robot"], {})
-    assert "periodic" not in [f.code for f in found]
+@pytest.mark.parametrize("seed", NEW_SEEDS)
+def test_a_motion_that_repeats_has_its_shortest_period(seed):
+    rng = np.random.default_rng(seed_of(seed))
+    period, times = rng.uniform(3.0, 10.0), rng.uniform(2.2, 5.0)
+    t = np.arange(0.0, times * period, 0.01)
+    a, b = rng.normal(size=(2, 5, 4))
+    phase = 2 * np.pi / period * np.outer(t, np.arange(1, 6))
+    dq = np.sin(phase) @ a + np.cos(phase) @ b
+    dq += rng.uniform(0.0, 0.03) * rng.normal(size=dq.shape)
+    assert find_period([SimpleNamespace(t=t, dq=dq)]) == pytest.approx(period, abs=0.05)
+    dq = np.sin(phase * t[:, None] / period) @ a  # a chirp
+    assert find_period([SimpleNamespace(t=t, dq=dq)]) is None
 
 
 def test_a_fit_of_currents_writes_no_robot(tmp_path, capsys):

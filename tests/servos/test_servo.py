@@ -82,7 +82,7 @@ def test_gains_delay_and_motion_of_a_leg(world, fit):
     fit.certificate.verify()
     assert fit.servo.groups == (world.robot.joints,)
     assert fit.servo.fixed_by == "the description"
-    assert 'moments= [["FL_H' in fit.servo.weighing
+    assert 'moments=[["FL_H' in fit.servo.weighing
     assert {"servo-factor", "servo-delay", "servo-damping"} <= {n.code for n in fit.notes}
     assert fit.servo.table.loc[world.robot.joints[0], "kp"] == fit.servo.servo.kp[0]
     assert fit.errors(world.log)["all"] == pytest.approx(fit.relative_error["all"])
@@ -439,7 +439,7 @@ def test_the_prompt_fits_servos(world, fit, tmp_path, capsys, monkeypatch):
     assert printed.startswith(
         "positions and commands determine gains and parameters up to one factor"
     )
-    assert "(4) fit with --moments [[" in printed
+    assert "(4) fit with --moments '[[" in printed
     assert "known up to one common factor" in printed
     assert f"{1e3 * fit.servo.delay:.2f}" in printed
 

@@ -318,6 +318,12 @@ def _unexplained_joints(fitted: Fit) -> list[Finding]:
     for joint, kind in joints_that_follow(fitted.evidence).items():
         text = f"the error of its torque follows the {kind}: the model lacks a term"
         findings.append(Finding("unexplained", "note", text, joints=(joint,), evidence="dynamics"))
+    if period := fitted.evidence.period:
+        text = (
+            f"the motion repeats every {period:.3g} s: held-out segments resemble the fitted ones, "
+            "so the errors hold for this motion only; test with another one"
+        )
+        findings.append(Finding("periodic", "note", text, values={"period": period}))
     return findings
 
 

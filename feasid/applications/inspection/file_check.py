@@ -28,9 +28,8 @@ from feasid.applications.inspection.judge import (
     principal_moments,
 )
 from feasid.core.arguments import checked_methods
-from feasid.core.display import Display, Displayed, Measure
+from feasid.core.display import Display, Displayed, Measure, plain
 from feasid.core.errors import FeasidError
-from feasid.core.text import escape_controls
 from feasid.robot.formats.description import Description, Link
 from feasid.robot.formats.registry import read_description
 from feasid.robot.formats.terms import negative_notes
@@ -232,11 +231,6 @@ RULES = {
     "mirror-sign": "Mirrored links disagree in the signs of products of inertia",
     "copied": "Mass and inertia are copied between different links",
 }
-
-
-def plain(text: str) -> str:
-    """Text from a file for a table, on one line."""
-    return escape_controls(text, keep="")
 
 
 def headline(report: FileCheck) -> str:

@@ -216,7 +216,7 @@ def unit_is_wrong(e: FitEvidence) -> str:
     if c.factor >= 0 and (UNIT[0] < c.factor < UNIT[1] or c.common <= 0.5):
         return ""
     cause = (
-        "The torques have the wrong sign (sign=)." if c.factor < 0
+        "The torques have the wrong sign (units={'tau': -1})." if c.factor < 0
         else "Motor currents in amperes look like this: multiply each by its torque constant and "
         "its gear ratio (feasid.torque_constants)." if c.factor < 1
         else "Check the unit of the torques and the masses of the description (units=)."

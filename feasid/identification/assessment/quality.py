@@ -353,7 +353,7 @@ def joints_that_follow(e: FitEvidence) -> dict[str, str]:
     """Joints whose error the motion predicts, with the kind of function that does."""
     rows = zip(e.joints, _ratio(e.error, e.torque), e.structure, strict=False)
     return {
-        j: s.correlate
+        j: s.correlate or "motion as a whole"
         for j, share, s in rows
         if s.share > STRUCTURED and share * np.sqrt(s.share) > UNIMPORTANT
     }

@@ -231,11 +231,16 @@ def find_period(runs: Sequence[Run]) -> float | None:
         spectrum = np.fft.rfft(speed, 2 * size, axis=0)
         same = np.fft.irfft((np.abs(spectrum) ** 2).sum(axis=1))[:size]
         power = np.append(0.0, np.cumsum((speed**2).sum(axis=1)))
-        lags = np.arange(int(SHORTEST_PERIOD * SIGNAL_RATE), int(LONGEST_PERIOD * size))
+        lags = np.arange(1, int(LONGEST_PERIOD * size))
         both = power[size - lags] + power[size] - power[lags]
         apart = np.sqrt(np.maximum(both - 2 * same[lags], 0.0) / np.maximum(both, 1e-300))
-        if len(lags) and apart.min() < REPEATS and (best is None or apart.min() < best[0]):
-            best = float(apart.min()), float(lags[np.argmin(apart)] / SIGNAL_RATE)
+        left = (np.maximum.accumulate(apart) > REPEATS) & (lags >= SHORTEST_PERIOD * SIGNAL_RATE)
+        apart[~left] = np.inf
+        if left.any() and apart.min() < REPEATS and (best is None or apart.min() < best[0]):
+            alike = apart < 1.5 * apart.min() + 0.1 * REPEATS  # later ones are multiples
+            stop = np.argmax(alike) + np.argmin(np.append(alike[np.argmax(alike) :], False))
+            lag = lags[np.argmin(np.where(alike, apart, np.inf)[:stop])]
+            best = float(apart.min()), float(lag / SIGNAL_RATE)
     if best is None and len(speeds) > 1:
         size = min(map(len, speeds))
         first, *others = (s[:size] for s in speeds)

@@ -30,7 +30,7 @@ from feasid.core.display import (
     Display,
     Displayed,
     Measure,
-    add_legend,
+    add_title,
     new_figure,
     plain,
     truncate,
@@ -215,7 +215,7 @@ class Simulation(Displayed):
             places, [truncate(j, 16) for j in self.joints], fontsize=8, parse_math=False
         )
         axis.set_ylabel("RMS error [rad, m]", fontsize=9)
-        add_legend(figure, axis, 3)
+        add_title(figure, axis)
         return figure
 
     def display(self) -> Display:

@@ -12,7 +12,7 @@ from feasid.core.arrays import Array
 from feasid.core.errors import FeasidError, LogError
 from feasid.identification.regression.triangle import Reducer
 from feasid.logs.checks.findings import Diagnosis, Finding
-from feasid.logs.checks.signals import check_period, check_signals
+from feasid.logs.checks.signals import check_signals
 from feasid.logs.checks.velocity import WAYS, check_velocities
 from feasid.logs.clock import check_order, run_labels
 from feasid.logs.derivatives import MIN_SAMPLES
@@ -58,7 +58,6 @@ def check_columns(recording: Recording, robot: Robot, asked: Mapping[str, Any]) 
         findings += [Finding("wrapped", "note", note) for note in unwrapped]
         if len(df) >= MIN_SAMPLES:
             findings += check_signals(raw, robot, runs)
-            findings += check_period(raw, runs)
             moving = check_velocities(raw, runs, findings)
             findings += [in_log_columns(f, raw, asked) for f in moving]
     span = sum(float(np.ptp(raw.t[rows])) for rows in runs if len(rows)) if runs else float("nan")

@@ -254,7 +254,8 @@ class Selection:
                 for j, v in zip(joints, values, strict=True)
             )
             wave = f"; {tried.mistakes[0].number:g} times per turn" * (effect.name == "ripple")
-            where = f" ({', '.join(joints)}{wave})" if "{sizes}" not in effect.text else ""
+            listed = ", ".join(joints) if "{sizes}" not in effect.text else ""
+            where = f" ({listed}{wave})" if listed else ""
             text = (
                 f"{effect.sentence(tried.mistakes[0], sizes)}{where}: with it the cross-validation "
                 f"error falls by {tried.gain.share:.0%}; the fit does not model it"

@@ -192,6 +192,6 @@ def weighing_instructions(robot: Robot, group: Sequence[str]) -> list[str]:
         "angles, r metres from the joint's axis;",
         "(3) read it while lifting and while lowering slowly: the mean is free of friction, about "
         f"{moment / 9.81 / arm:.2g} kg at r = {arm:g};",
-        f"(4) fit with moments= [[{entry}, M, D]]: M = 9.81 * kg * r [N m], positive where the "
+        f"(4) fit with moments=[[{entry}, M, D]]: M = 9.81 * kg * r [N m], positive where the "
         "scale pushes towards larger positions, D its standard deviation",
     ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from feasid.core.display import BLUE, CYAN, GREEN, GREY, add_legend, new_figure, truncate
+from feasid.core.display import BLUE, CYAN, GREEN, GREY, add_title, new_figure, truncate
 from feasid.core.errors import InputError, did_you_mean
 from feasid.parameters.identifiability.invariant_subspaces import column_basis
 from feasid.parameters.identifiability.parameters import (
@@ -221,7 +221,9 @@ def identifiability_map(rows: Mapping[str, Sequence[str]], owners: Sequence[str]
     """The marks of `feasid.parameters.identifiability.views.symbol_rows` as a picture."""
     symbols = [*rows]
     figure = new_figure(
-        1.6 + 0.42 * len(owners), 1.9 + 0.26 * len(symbols), "what can be known of each parameter"
+        max(4.0, 1.6 + 0.42 * len(owners)),
+        1.9 + 0.26 * len(symbols),
+        "what can be known of each parameter",
     )
     axis = figure.subplots()
     for mark, (label, color, shape) in MARK_STYLES.items():
@@ -235,7 +237,7 @@ def identifiability_map(rows: Mapping[str, Sequence[str]], owners: Sequence[str]
     axis.invert_yaxis()
     axis.grid(alpha=0.2)
     axis.margins(x=0.5 / max(len(owners), 2), y=0.04)
-    add_legend(figure, axis, 2)
+    add_title(figure, axis)
     return figure
 
 

@@ -216,7 +216,7 @@ def describe_offsets(offsets: Sequence[Offset], held: bool) -> list[str]:
         if not all(x.reason for x in of):
             lines[-1] += (
                 "; the log does not show whether they belong to the sensor or the joint, and the "
-                'sensor is assumed (offset_origin="joint" assumes the joint)'
+                'sensor is assumed (of the joint: offset_origin="joint")'
             )
     return lines
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
-from feasid.core.display import BLUE, GREY, RED, YELLOW, add_legend, new_figure, truncate
+from feasid.core.display import BLUE, GREY, RED, YELLOW, add_title, new_figure, truncate
 from feasid.core.errors import InputError
 from feasid.identification.fitted import FittedModel
 from feasid.identification.prediction import errors_on_log
@@ -41,6 +42,16 @@ def panels(
     for axis in axes[len(names) :]:
         axis.set_axis_off()
     return figure, axes
+
+
+def label_panels(
+    figure: Figure, axes: Any, below: Sequence[str], left: str, columns: int = 0
+) -> None:
+    """Label the last row and the left; a title, with a legend of the first panel in columns."""
+    for axis, text in zip(axes[-len(below) :], below, strict=False):
+        axis.set_xlabel(text, fontsize=8)
+    figure.supylabel(left, fontsize=9)
+    add_title(figure, axes[0] if columns else None, columns)
 
 
 def style_panel(axis: Any, name: str, remark: str = "") -> None:
@@ -114,8 +125,12 @@ def _bin_means(x: Array, y: Array) -> tuple[Array, Array]:
     return np.array([x[p].mean() for p in parts]), np.array([y[p].mean() for p in parts])
 
 
-KINDS = ("q", "dq", "ddq", "tau")
-TITLES = ("position", "velocity", "acceleration", "torque")
+KINDS = {
+    "q": "position [rad, m]",
+    "dq": "velocity [rad/s, m/s]",
+    "ddq": "acceleration [rad/s\u00b2, m/s\u00b2]",
+    "tau": "torque [N m, N]",
+}
 
 
 LINEAR_DEVIATIONS = 3.0
@@ -147,6 +162,7 @@ def _surface(body: Mapping[str, Any]) -> Array:
     return np.asarray(body["centre"][:, None, None] + np.tensordot(body["axes"].T, sphere, 1))
 
 
+@checked_methods
 @dataclass(frozen=True)
 class Plots:
     """Pictures of a fit: ``fit.plot()`` and ``fit.plot.friction()``.
@@ -181,10 +197,7 @@ class Plots:
         for axis, name in zip(axes, names, strict=True):
             style_panel(axis, name, f"   ({100 * errors[name]:.1f} %)")
             axis.margins(x=0)
-        for axis in axes[-2:]:
-            axis.set_xlabel("time [s]", fontsize=8)
-        add_legend(figure, axes[0], 4)
-        figure.supylabel("torque [N m], force [N]", fontsize=9)
+        label_panels(figure, axes, ["time [s]"] * 2, "torque [N m], force [N]", 4)
         return figure
 
     def torques(self, log: Any = None) -> Figure:
@@ -208,9 +221,10 @@ class Plots:
                     np.exp(-0.5 * ((x - own.mean()) / spread) ** 2) / spread / np.sqrt(2 * np.pi)
                 )
                 axes[k].plot(x, normal, color=RED, lw=1)
-            style_panel(axes[k], name, f"   (deviation {spread:.2g})")
-        figure.supxlabel("residual torque [N m], force [N]; line: normal, same mean and variance",
-                         fontsize=9)  # fmt: skip
+            style_panel(axes[k], truncate(name, 24), f"   (deviation {spread:.2g})")
+        said = "residual torque [N m], force [N]; line: normal, same mean and variance"
+        figure.supxlabel(said, fontsize=9)
+        label_panels(figure, axes, [""], "probability density [1/(N m), 1/N]")
         return figure
 
     def spectra(self, log: Any = None) -> Figure:
@@ -244,10 +258,8 @@ class Plots:
             style_panel(left, name, ": spectrum")
             style_panel(right, name, ": autocorrelation of the residual")
             right.set_ylim(-1, 1.05)
-        add_legend(figure, axes[0], 2)
-        axes[len(names) - 2].set_xlabel("frequency [Hz]; dashed: cut-off of the fit", fontsize=8)
-        axes[len(names) - 1].set_xlabel("lag [s]; band: white noise", fontsize=8)
-        figure.supylabel("power density [(N m)^2/Hz]", fontsize=9)
+        below = ("frequency [Hz]; dashed: cut-off of the fit", "lag [s]; band: white noise")
+        label_panels(figure, axes, below, "power density [(N m)$^2$/Hz]", 2)
         return figure
 
     def friction(self, log: Any = None) -> Figure:
@@ -274,10 +286,8 @@ class Plots:
             )
             style_panel(axes[2 * k], name, ": over velocity")
             style_panel(axes[2 * k + 1], name, ": against the motion, over load")
-        add_legend(figure, axes[0], 3)
-        axes[len(names) - 2].set_xlabel("velocity [rad/s or m/s]", fontsize=8)
-        axes[len(names) - 1].set_xlabel("load [N m or N]", fontsize=8)
-        figure.supylabel("friction torque [N m], force [N]", fontsize=9)
+        below = ("velocity [rad/s or m/s]", "load [N m or N]")
+        label_panels(figure, axes, below, "friction torque [N m], force [N]", 3)
         return figure
 
     def excitation(self, log: Any = None) -> Figure:
@@ -297,7 +307,7 @@ class Plots:
                 limits[rows.start] = ((low, high), next(both), (), next(both))
         step = max(1, prediction.motion.samples // MAX_LINE_POINTS)
         for j, name in enumerate(names):
-            for c, (kind, title) in enumerate(zip(KINDS, TITLES, strict=True)):
+            for c, (kind, title) in enumerate(KINDS.items()):
                 axis = axes[len(KINDS) * j + c]
                 for run in prediction.runs:
                     axis.plot(run.t[::step], getattr(run, kind)[::step, j], color=BLUE, lw=0.9)
@@ -307,8 +317,7 @@ class Plots:
                 style_panel(axis, title if j == 0 else "")
                 axis.margins(x=0)
             axes[len(KINDS) * j].set_ylabel(truncate(name, 16), fontsize=8, parse_math=False)
-        for axis in axes[-len(KINDS) :]:
-            axis.set_xlabel("time [s]", fontsize=8)
+        label_panels(figure, axes, ["time [s]"] * len(KINDS), "")
         return figure
 
     def parameters(self) -> Figure:
@@ -346,10 +355,10 @@ class Plots:
             parse_math=False,
         )
         axis.set_ylim(-1, len(values))
-        axis.set_xlabel("difference from the fitted value, in standard errors", fontsize=8)
+        figure.supxlabel("difference from the fitted value, in standard errors", fontsize=8)
         axis.tick_params(axis="x", labelsize=8)
         axis.grid(alpha=0.25, axis="x")
-        add_legend(figure, axis, 4)
+        add_title(figure, axis)
         return figure
 
     def eigenvalues(self) -> Figure:
@@ -382,10 +391,10 @@ class Plots:
         axis.axvline(0, color=RED, lw=1.5, label="infeasible left of this")
         names = [truncate(robot.bodies[i].name, MAX_EXPRESSION_CHARACTERS) for i in heavy]
         axis.set_yticks(-np.arange(len(heavy)), names, fontsize=8, parse_math=False)
-        axis.set_xlabel("eigenvalues, in units of the body's mass and size", fontsize=8)
+        figure.supxlabel("eigenvalues, in units of the body's mass and size", fontsize=8)
         axis.tick_params(axis="x", labelsize=8)
         axis.grid(alpha=0.25, axis="x", color=GREY)
-        add_legend(figure, axis, 3)
+        add_title(figure, axis)
         return figure
 
     def bodies(self, pose: Mapping[str, float] | None = None) -> Figure:
@@ -431,7 +440,7 @@ class Plots:
                 axis.errorbar(x, value, deviation, label=joint, marker="o", markersize=3, capsize=2)
             style_panel(axis, title)
             axis.set_xticks(x, logs.names if axis is axes[-1] else [], fontsize=8)
-        axes[0].legend(fontsize=7, ncols=4, loc="lower left", bbox_to_anchor=(0, 1.12))
+        add_title(figure, axes[0], 6)
         return figure
 
     def identifiability(self) -> Figure:

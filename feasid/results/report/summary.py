@@ -5,13 +5,18 @@ The display answers whether the model is consistent, how it predicts, what is kn
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
-from feasid.core.display import Display, Measure, Summary, plain
+from feasid.core.display import Display, Measure, plain
+from feasid.core.text import escape_controls
 from feasid.identification.assessment.checks import NO, is_strong
 from feasid.identification.assessment.quality import Quality, remarks
 from feasid.identification.estimation.noise import least_squares
@@ -30,6 +35,100 @@ REJECTED = ("mass-released", "shape-released")
 
 SURE = 30.0
 """Relative standard deviation [%] below which a base parameter counts as identified."""
+
+
+WRAPPED = 'style="white-space:pre-wrap"'
+
+AS_TABLE: Any = {"border": 0, "float_format": "{:.4g}".format, "na_rep": "", "justify": "left"}
+"""Format of a DataFrame in notebooks, with four digits."""
+
+
+@checked_methods
+@dataclass(frozen=True, eq=False, repr=False)
+class Summary:
+    """A fit in words and tables."""
+
+    text: str  #: Data, errors, verdict, coefficients and notes.
+    #: "base parameters" and "standard parameters": value, standard error, 95 % interval, described
+    #: value and source. "estimates": ordinary, weighted and feasible least squares with standard
+    #: errors. "errors": relative, by joint. "bodies": in SI units.
+    tables: Mapping[str, pd.DataFrame]
+
+    def __str__(self) -> str:
+        """Return the text."""
+        return self.text
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        head, notes = (self.text.partition("\n\n")[0], self.text.partition("\nnotes\n")[2])
+        frames = {k: v.rename(index=plain) for k, v in self.tables.items()}
+        parts = [f"<h4>{escape(k)}</h4>{v.to_html(**AS_TABLE)}" for k, v in frames.items()]
+        shown = escape(escape_controls(notes))
+        more = f"<details><summary>notes</summary><pre {WRAPPED}>{shown}</pre></details>"
+        said = f"<pre {WRAPPED}>{escape(escape_controls(head))}</pre>"
+        return f"{said}{''.join(parts)}{more if notes else ''}"
+
+    def markdown(self) -> str:
+        """All tables in Markdown, numbers with four digits."""
+        parts = []
+        for name, frame in self.tables.items():
+            head, *rows = _cells(frame)
+            lines = [
+                " | ".join(row).replace("\\", "\\\\") for row in (head, ["---"] * len(head), *rows)
+            ]
+            parts.append(f"### {name}\n\n" + "\n".join(f"| {line} |" for line in lines))
+        return "\n\n".join(parts) + "\n"
+
+    def latex(self) -> str:
+        """All tables as ``longtable`` of booktabs, parameters as symbols, four digits."""
+        parts = []
+        for name, frame in self.tables.items():
+            head, *rows = _cells(frame)
+            lines = [" & ".join(map(_latex_text, head)) + r" \\"]
+            lines += [" & ".join(map(_latex_symbols, row)) + r" \\" for row in rows]
+            body = "\n".join([lines[0] + "\n\\midrule\\endhead", *lines[1:]])
+            columns = "p{0.4\\linewidth}" + "r" * (len(head) - 1)
+            parts.append(
+                f"% {name}: \\usepackage{{longtable,booktabs}}\n\\begin{{longtable}}{{{columns}}}\n"
+                f"\\toprule\n{body}\n\\bottomrule\n\\end{{longtable}}"
+            )
+        return "\n\n".join(parts) + "\n"
+
+
+def _cells(frame: pd.DataFrame) -> list[list[str]]:
+    """Head and rows of a table as text."""
+    rows = [
+        [plain(index), *(x if isinstance(x, str) else f"{x:.4g}" for x in row)]
+        for index, row in zip(frame.index, frame.itertuples(index=False), strict=True)
+    ]
+    return [[str(frame.index.name or ""), *map(str, frame.columns)], *rows]
+
+
+PARAMETER = re.compile(r"([^\s()]+)\.([A-Za-z][A-Za-z]*)(\d*)(?=[\s)]|$)")
+"""A parameter in an expression, such as ``link02.Lxx``."""
+
+
+def _latex_symbols(text: str) -> str:
+    """A cell in which parameters are symbols, and numbers that are none are dashes."""
+    if text in ("nan", "inf", "-inf"):
+        return {"nan": "--", "inf": r"$\infty$", "-inf": r"$-\infty$"}[text]
+    if text.startswith("beta_"):
+        return rf"$\beta_{{{text[5:]}}}$"
+    parts, end = [], 0
+    for match in PARAMETER.finditer(text):
+        body, symbol, number = match.groups()
+        below = f"{symbol[1:]}{number}"
+        index = f"{below + ',' if below else ''}\\mathrm{{{_latex_text(body)}}}"
+        parts += [_latex_text(text[end : match.start()]), f"${symbol[0]}_{{{index}}}$"]
+        end = match.end()
+    return "".join([*parts, _latex_text(text[end:])])
+
+
+def _latex_text(text: str) -> str:
+    """Text in which LaTeX's special characters are letters."""
+    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    return "".join(special.get(c, "\\" + c if c in "&%$#_{}" else c) for c in text)
 
 
 def summary(fit: FittedModel, test: Any = None) -> Summary:
@@ -114,15 +213,12 @@ def _verdict_text(fit: FittedModel) -> str:
 
 
 def _error_table(errors: dict[str, pd.Series[float]]) -> str:
-    names = list(errors["fitted"].index)
-    width = max(len(str(n)) for n in names)
-    head = "relative torque error" + " " * max(0, width - 19)
-    lines = [head + "".join(f"{key:>10}" for key in errors)]
-    for name in names:
-        cells = "".join(f"{100 * e[name]:9.2f}%" for e in errors.values())
-        lines.append(f"  {name!s:<{max(width, 19)}}{cells}")
+    import pandas as pd
+
+    frame = 100 * pd.DataFrame(errors)
+    text = frame.to_string(float_format="{:.2f}%".format)
     warned = [e.attrs["leakage"] for e in errors.values() if e.attrs.get("leakage")]
-    return "\n".join([*lines, *(f"  note: {w}" for w in warned)])
+    return "\n".join(["relative torque error", text, *(f"  note: {w}" for w in warned)])
 
 
 def _bodies_text(fit: FittedModel) -> str:
@@ -280,10 +376,9 @@ def _precision_text(fit: FittedModel, tables: Mapping[str, pd.DataFrame]) -> str
     inertial = np.delete(fit.robot.inertial_columns, -1, axis=1)  # all but the masses
     others = standard.drop(index=standard.index[np.ravel(inertial)])
     shown = others.drop(index=[name for name in others.index if name in base.index])
-    lines = [count_precise(fit)]
-    if blind := int(np.isinf(base["std. err."]).sum()):
-        lines.append(f"{blind} base parameters that this log does not determine")
-    lines += [
+    lines = [
+        count_precise(fit),
+        *_blind_text(fit),
         _coefficient_text(base),
         "\njoint terms and masses; a mass by itself is rarely identifiable",
         _coefficient_text(shown),
@@ -303,6 +398,11 @@ def _symbol_legend(fit: FittedModel) -> str:
     return f"Lxx..Lzz inertia about the joint frame, lx ly lz mass times centre, m mass; {terms}"
 
 
+def _blind_text(fit: FittedModel) -> list[str]:
+    blind = int(np.isinf(fit.base_table["std"]).sum())
+    return [f"{blind} base parameters that this log does not determine"] if blind else []
+
+
 def count_precise(fit: FittedModel) -> str:
     """How many base parameters have a small relative standard error."""
     table = fit.base_table
@@ -317,9 +417,11 @@ def display(fit: FittedModel, test: Any = None) -> Display:
     """The display of a fit; `test` is a log that was not fitted, or its `errors`."""
     base, bodies = len(fit.beta), len(fit.robot.bodies)
     refused = any(map(is_strong, fit.quality.reasons))
+    margin = min(fit.solution.margins.values())
+    semi = ", semi-consistent only" if fit.solution.consistency == "semi" else ""
     measures = [
         *([] if refused else _use_measures(fit)),
-        _consistency_measure(fit),
+        Measure("physically consistent", f"yes (certified), smallest margin {margin:.2g}{semi}"),
         _prediction_measure(fit.quality),
         *([] if test is None else [_error_measure("test error", test_errors(fit, test))]),
         _error_measure("error on fitted log", fit.relative_error),
@@ -352,20 +454,9 @@ def _use_measures(fit: FittedModel) -> list[Measure]:
 
 def _remarks(fit: FittedModel) -> list[str]:
     """Remarks that lower no grade."""
-    blind = int(np.isinf(fit.base_table["std"]).sum())
-    unseen = [f"{blind} base parameters that this log does not determine"] if blind else []
     warned = [str(n) for n in fit.notes if n.values.get("level") == "warning"]
     shown = {str(r) for r in fit.quality.reasons}
-    return [*remarks(fit.evidence), *unseen, *(w for w in warned if w not in shown)]
-
-
-def _consistency_measure(fit: FittedModel) -> Measure:
-    """Whether the model is physically consistent, and with which margin."""
-    margin = min(fit.solution.margins.values())
-    meaning = {"full": "", "semi": ", semi-consistent only"}[fit.solution.consistency]
-    return Measure(
-        "physically consistent", f"yes (certified), smallest margin {margin:.2g}{meaning}"
-    )
+    return [*remarks(fit.evidence), *_blind_text(fit), *(w for w in warned if w not in shown)]
 
 
 def _prediction_measure(quality: Quality) -> Measure:
@@ -397,6 +488,6 @@ def _main_warnings(fit: FittedModel) -> list[str]:
     """Findings that contradict the fit, and mistakes of the log."""
     graded = {"gravity compensation", "feed-forward"}  # their lines say it
     said = [str(n) for n in fit.notes if n.code in REJECTED]
-    said += [str(r) for r in fit.quality.reasons if r.code not in graded]
     said += [str(n) for n in fit.notes if n.values.get("level") == "error"]
+    said += [str(r) for r in fit.quality.reasons if r.code not in graded]
     return list(dict.fromkeys(said))
