@@ -122,7 +122,13 @@ def checked(item: Item) -> Item:
 
     Raises InputError: when called: names the argument, what was expected and what was given.
     """
-    return _check_class(item) if isinstance(item, type) else _check_function(item)  # type: ignore
+    if not isinstance(item, type):
+        return _check_function(item)  # type: ignore[no-any-return]
+    for name in ("__new__", "__init__"):
+        if name in vars(item):
+            method = vars(item)[name]
+            setattr(item, name, _check_function(getattr(method, "__func__", method)))
+    return _check_methods(item)
 
 
 def checked_methods(item: Item) -> Item:
@@ -145,14 +151,6 @@ def _check_methods(item: Item) -> Item:
         elif isinstance(member, types.FunctionType):
             setattr(item, name, _check_function(member))
     return item
-
-
-def _check_class(item: Any) -> Any:
-    for name in ("__new__", "__init__"):
-        if name in vars(item):
-            own = vars(item)[name]
-            setattr(item, name, _check_function(getattr(own, "__func__", own)))
-    return _check_methods(item)
 
 
 def _check_function(function: Any) -> Any:
@@ -196,17 +194,12 @@ def require_kinds(kind: type, values: Mapping[str, Any]) -> None:
             continue
         if not expected.holds(value := values[name]):
             raise UnfitError(f"{name} must be {expected.text}, not {quote(value)}")
-        for word, size in _sizes(value, expected.shape):
-            if sizes.setdefault(word, size) != size:
+        if not expected.shape:
+            continue
+        shape = value.shape if isinstance(value, np.ndarray) else (len(value),)
+        for word, size in zip(map(str, expected.shape), shape, strict=True):
+            if len(word) > 1 and sizes.setdefault(word, size) != size:
                 raise UnfitError(f"{name} is for {size} {word}, not for {sizes[word]}")
-
-
-def _sizes(value: Any, words: tuple[int | str, ...]) -> list[tuple[str, int]]:
-    """Sizes that the shape of a value gives to the words in its annotation."""
-    if not words:
-        return []
-    shape = value.shape if isinstance(value, np.ndarray) else (len(value),)
-    return [(str(w), n) for w, n in zip(words, shape, strict=True) if len(str(w)) > 1]
 
 
 @cache

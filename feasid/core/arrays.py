@@ -161,7 +161,11 @@ def read_array(content: bytes) -> Any:
     Raises SecurityError: the array holds Python objects. Raises DamagedError: its header is
     missing, or does not agree with its size.
     """
-    header, start = _header(content)
+    if content[:6] != MAGIC or len(content) < 12:
+        raise DamagedError("is damaged: it does not start as one")
+    width = 2 if content[6] == 1 else 4
+    start = 8 + width + int.from_bytes(content[8 : 8 + width], "little")
+    header = content[8 + width : start].decode("latin-1")
     kind, order, shape = DESCRIPTION.search(header), ORDER.search(header), SHAPE.search(header)
     if kind is None or order is None or shape is None:
         raise DamagedError("is damaged: its header is none of an array of numbers")
@@ -179,23 +183,11 @@ def read_array(content: bytes) -> Any:
     if count * dtype.itemsize != len(content) - start:
         raise DamagedError("is damaged: its header does not agree with its size")
     array = np.frombuffer(content, dtype, count, start) if count else np.empty(0, dtype)
-    if dtype.kind == "U" and _codes(array).max(initial=0) > sys.maxunicode:
-        raise DamagedError("is damaged: it holds characters that do not exist")
+    if dtype.kind == "U":  # code points without NumPy's access, which can crash the interpreter
+        codes = np.frombuffer(array.tobytes(), np.dtype(np.uint32).newbyteorder(dtype.byteorder))
+        if codes.max(initial=0) > sys.maxunicode:
+            raise DamagedError("is damaged: it holds characters that do not exist")
     try:
         return array.reshape(sizes, order="F" if order[1] == "True" else "C").copy(order="K")
     except (ValueError, OverflowError) as error:
         raise DamagedError(f"is damaged: {error}") from error
-
-
-def _codes(texts: Any) -> Any:
-    """Code points of an array of texts, without NumPy's access, which can crash the interpreter."""
-    return np.frombuffer(texts.tobytes(), np.dtype(np.uint32).newbyteorder(texts.dtype.byteorder))
-
-
-def _header(content: bytes) -> tuple[str, int]:
-    """Text of the header and where the numbers begin."""
-    if content[:6] != MAGIC or len(content) < 12:
-        raise DamagedError("is damaged: it does not start as one")
-    width = 2 if content[6] == 1 else 4
-    end = 8 + width + int.from_bytes(content[8 : 8 + width], "little")
-    return content[8 + width : end].decode("latin-1"), end

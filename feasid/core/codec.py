@@ -77,21 +77,25 @@ def decode(data: Any, arrays: Mapping[str, Any], known: Kinds) -> Any:
         return data
     kind = data.get(KIND)
     if kind == "array":
-        return _array(data, arrays)
+        name = data.get("name")
+        if not isinstance(name, str) or name not in arrays:
+            raise DamagedError(f"it lacks the array {name!r}")
+        return arrays[name]
     if kind == "mapping":
         return _mapping(data, arrays, known)
     if kind == "note":
-        return _note(data, arrays, known)
+        text, code = data.get("text"), data.get("code")
+        values = decode(data.get("values"), arrays, known)
+        named = isinstance(values, dict) and all(isinstance(k, str) for k in values)
+        if not isinstance(text, str) or not isinstance(code, str) or not named:
+            raise DamagedError("a note in it is damaged")
+        return Note(text, code, **values)
     if not isinstance(kind, str) or kind not in known:
         raise DamagedError(f"it holds {kind!r}, which does not belong to it")
-    return _dataclass(known[kind], data.get("of"), arrays, known)
-
-
-def _array(data: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
-    name = data.get("name")
-    if not isinstance(name, str) or name not in arrays:
-        raise DamagedError(f"it lacks the array {name!r}")
-    return arrays[name]
+    parts = data.get("of")
+    if not isinstance(parts, dict):
+        raise DamagedError(f"a {known[kind].__name__} in it is damaged")
+    return construct(known[kind], {key: decode(v, arrays, known) for key, v in parts.items()})
 
 
 def _mapping(data: Mapping[str, Any], arrays: Mapping[str, Any], known: Kinds) -> dict[Any, Any]:
@@ -103,21 +107,6 @@ def _mapping(data: Mapping[str, Any], arrays: Mapping[str, Any], known: Kinds) -
         return {decode(k, arrays, known): decode(v, arrays, known) for k, v in items}
     except TypeError as error:  # a key that is no key
         raise DamagedError(f"a mapping in it is damaged: {error}") from error
-
-
-def _note(data: Mapping[str, Any], arrays: Mapping[str, Any], known: Kinds) -> Note:
-    text, code = data.get("text"), data.get("code")
-    values = decode(data.get("values"), arrays, known)
-    named = isinstance(values, dict) and all(isinstance(k, str) for k in values)
-    if not isinstance(text, str) or not isinstance(code, str) or not named:
-        raise DamagedError("a note in it is damaged")
-    return Note(text, code, **values)
-
-
-def _dataclass(kind: type, parts: Any, arrays: Mapping[str, Any], known: Kinds) -> Any:
-    if not isinstance(parts, dict):
-        raise DamagedError(f"a {kind.__name__} in it is damaged")
-    return construct(kind, {name: decode(value, arrays, known) for name, value in parts.items()})
 
 
 def construct(kind: type, values: Mapping[str, Any]) -> Any:

@@ -176,9 +176,9 @@ def as_numbers(value: Any, *, finite: bool = True) -> npt.NDArray[np.float64]:
         converted = np.asarray(value)
     except Exception:  # ragged rows, and whatever a foreign array says about itself
         raise UnfitError from None
-    gaps = not finite
     if converted.dtype.kind == "O" and all(
-        _is_real(x) or (gaps and x is None) for x in converted.flat
+        (isinstance(x, numbers.Real) and not is_flag(x)) or (not finite and x is None)
+        for x in converted.flat
     ):
         try:
             converted = converted.astype(np.float64)
@@ -199,10 +199,6 @@ def _require_finite(taken: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         wrong = f"but {place or 'its value'} is {taken[bad][0]}"
         raise UnfitError(wrong, place[0] if place else None)
     return taken
-
-
-def _is_real(entry: Any) -> bool:
-    return isinstance(entry, numbers.Real) and not is_flag(entry)
 
 
 def _are_names(columns: Any) -> bool:
@@ -369,14 +365,10 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not is_flag(value) and abs(int(value)) <= MOST
 
 
-def _is_real_or_missing(value: Any) -> bool:
-    return isinstance(value, float | np.floating) or _is_whole(value)
-
-
 SIMPLE: dict[Any, ArgumentKind] = {
     bool: FLAG,
     int: replace(count(), test=_is_whole),
-    float: replace(number(), test=_is_real_or_missing),
+    float: replace(number(), test=lambda v: isinstance(v, float | np.floating) or _is_whole(v)),
     str: _kind_by_test("a text", lambda value: isinstance(value, str)),
     Any: ANYTHING,
 }
