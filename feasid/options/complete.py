@@ -112,7 +112,10 @@ def document_options(options: type) -> Callable[[Function], Function]:
             if name not in names
         ]
         function.__signature__ = signature.replace(parameters=[*parameters, *more])  # type: ignore[attr-defined]
-        lines = [line for name, option in table.items() for line in _document_option(name, option)]
+        lines = []
+        for name, option in table.items():
+            lines.append(f"{name} : {option.describe_domain()}; default {option.default!r}")
+            lines.append(f"    {option.doc}{f' [{option.unit}]' if option.unit else ''}.")
         text = inspect.getdoc(function) or ""
         if entry := OPTIONS_ENTRY.search(text):
             listed = "\n".join(lines)
@@ -120,8 +123,3 @@ def document_options(options: type) -> Callable[[Function], Function]:
         return function
 
     return decorate
-
-
-def _document_option(name: str, option: Option) -> list[str]:
-    said = option.doc + (f" [{option.unit}]" if option.unit else "")
-    return [f"{name} : {option.describe_domain()}; default {option.default!r}", f"    {said}."]
