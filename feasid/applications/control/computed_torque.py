@@ -63,7 +63,14 @@ class ComputedTorque(CompiledDynamics):
             robot, base=base_parameters(robot) if base is None else base, backend=backend
         )
         self.refused = 0
-        self._bound = _effort_limits(robot, effort)
+        self._bound: Array | None = None
+        if effort is not None:
+            self._bound = bound = np.array(effort, dtype=np.float64)
+            if bound.shape != (robot.dof,) or not (bound > 0).all():
+                text = f"{robot.dof} positive numbers, not {bound.tolist()}"
+                raise InputError(f"effort must be {text}")
+        elif any(efforts := [body.limits.effort for body, _ in robot.moving_bodies]):
+            self._bound = np.array([e if e else np.inf for e in efforts])
         self._last: Array | None = None
 
     def torque(self, q: Measured, dq: Measured, ddq: Measured) -> Array:
@@ -121,16 +128,3 @@ class ComputedTorque(CompiledDynamics):
             np.minimum(torque, self._bound, out=torque)
             np.maximum(torque, -self._bound, out=torque)
         return torque
-
-
-def _effort_limits(robot: Robot, effort: npt.ArrayLike | None) -> Array | None:
-    """Largest torques, infinite where none is known; None when none is known at all."""
-    if effort is not None:
-        bound = np.array(effort, dtype=np.float64)
-        if bound.shape != (robot.dof,) or not (bound > 0).all():
-            raise InputError(f"effort must be {robot.dof} positive numbers, not {bound.tolist()}")
-        return bound
-    known = [body.limits.effort for body, _ in robot.moving_bodies]
-    if not any(known):
-        return None
-    return np.array([e if e else np.inf for e in known])
