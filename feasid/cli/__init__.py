@@ -176,7 +176,11 @@ def _raise_on_sigterm() -> Iterator[None]:
 
 def _dispatch(argv: list[str]) -> int:
     if not argv or argv[0] in ("-h", "--help"):
-        print(_usage())
+        print("usage: feasid COMMAND ...\n\nfeasid COMMAND --help shows the options of a command")
+        for title, commands in GROUPS.items():
+            print(f"\n{title}:")
+            for name, line in commands.items():
+                print(f"  {name:16} {line}")
         return 0 if argv else EXIT_ERROR
     if argv[0] in ("-V", "--version"):
         print(f"feasid {__version__}")
@@ -197,14 +201,3 @@ def _dispatch(argv: list[str]) -> int:
     arguments = parser.parse_args(argv[1:])
     arguments.typed = shlex.join(["feasid", *argv])
     return int(command.run(arguments))
-
-
-def _usage() -> str:
-    lines = [
-        "usage: feasid COMMAND ...",
-        "",
-        "feasid COMMAND --help shows the options of a command",
-    ]
-    for title, commands in GROUPS.items():
-        lines += ["", f"{title}:", *(f"  {name:16} {line}" for name, line in commands.items())]
-    return "\n".join(lines)

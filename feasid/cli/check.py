@@ -294,15 +294,12 @@ def _comparison_lines(found: Comparison, everything: bool) -> Iterator[str]:
     if found.torques:
         worst = max(found.torques, key=found.torques.__getitem__)
         yield f"largest torque difference: {100 * found.torques[worst]:.3g} % on joint {worst!r}"
-    yield _conclusion(found)
-
-
-def _conclusion(found: Comparison) -> str:
     if found.equivalent:
-        return (
+        yield (
             f"dynamically equivalent: all {len(found.rows)} base parameters, joint terms included, "
             f"agree to {found.tolerance:g}"
         )
-    if found.kinematics:
-        return "different: the kinematics are not the same"
-    return f"different: {len(found.different)} of {len(found.rows)} base parameters"
+    elif found.kinematics:
+        yield "different: the kinematics are not the same"
+    else:
+        yield f"different: {len(found.different)} of {len(found.rows)} base parameters"

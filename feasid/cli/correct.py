@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from feasid.applications.inspection.file_correction import Change, FileCorrection, correct_file
+from feasid.applications.inspection.file_correction import FileCorrection, correct_file
 from feasid.applications.inspection.judge import MARGIN, METRICS, principal_moments
 from feasid.cli import beta
 from feasid.cli.output import add_output, print_json, redirect_sentences
@@ -106,21 +106,17 @@ def _correction_lines(done: FileCorrection, out: str) -> Iterator[str]:
     width = max(len(plain(c.link.name)) for c in done.changes)
     yield f"{'link':{width}}  {'':6}  {'mass':>9}  {'principal moments [kg m^2]':33}  change"
     for change in done.changes:
-        yield from _change_rows(change, width)
+        link, new = change.link, change.new
+        tensor = inertia.rotational_inertia([*new.moments, 0, 0, 0, 0])
+        before = _inertial_text(float(link.mass or 0), principal_moments(link.moments or ()))
+        after = _inertial_text(new.mass, np.linalg.eigvalsh(tensor))
+        yield f"{plain(link.name):{width}}  before  {before}"
+        size = f"{100 * new.distance:.3g} %" if new.distance < 10 else "new"
+        yield f"{'':{width}}  after   {after}  {size}"
+        if new.note:
+            yield f"{'':{width}}  {new.note}"
     count = len(done.changes)
     yield f"{out}: {count} link{'s' if count > 1 else ''} corrected, all physically consistent"
-
-
-def _change_rows(change: Change, width: int) -> Iterator[str]:
-    link, new = change.link, change.new
-    tensor = inertia.rotational_inertia([*new.moments, 0, 0, 0, 0])
-    before = _inertial_text(float(link.mass or 0), principal_moments(link.moments or ()))
-    after = _inertial_text(new.mass, np.linalg.eigvalsh(tensor))
-    yield f"{plain(link.name):{width}}  before  {before}"
-    size = f"{100 * new.distance:.3g} %" if new.distance < 10 else "new"
-    yield f"{'':{width}}  after   {after}  {size}"
-    if new.note:
-        yield f"{'':{width}}  {new.note}"
 
 
 def _inertial_text(mass: float, moments: np.ndarray) -> str:

@@ -29,7 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Fit, print the table, write the outputs; returns 1 if a robot is unusual."""
-    logs = logs_by_robot(Path(arguments.folder))
+    folder, logs = Path(arguments.folder), {}  # logs by the name of their folder, or of the file
+    if not folder.is_dir():
+        raise InputError(f"{folder} is no folder: it holds one folder of logs for each robot")
+    for path in sorted(p for p in folder.iterdir() if not p.name.startswith(".")):
+        files = sorted(path.iterdir()) if path.is_dir() else [path]
+        logs[path.name if path.is_dir() else path.stem] = [str(f) for f in files]
     outputs = {"--save": arguments.save, "--report": arguments.report}
     inputs = [path for paths in logs.values() for path in paths]
     check_outputs(outputs, inputs, overwrite=arguments.overwrite)
@@ -53,14 +58,3 @@ def run(arguments: argparse.Namespace) -> int:
             fleet.report(arguments.report, overwrite=arguments.overwrite)
             print(f"wrote {arguments.report}")
     return 1 if fleet.outliers else 0
-
-
-def logs_by_robot(folder: Path) -> dict[str, list[str]]:
-    """Paths of logs by the name of their folder, or of the file."""
-    if not folder.is_dir():
-        raise InputError(f"{folder} is no folder: it holds one folder of logs for each robot")
-    out = {}
-    for path in sorted(p for p in folder.iterdir() if not p.name.startswith(".")):
-        files = sorted(path.iterdir()) if path.is_dir() else [path]
-        out[path.name if path.is_dir() else path.stem] = [str(f) for f in files]
-    return out

@@ -240,17 +240,10 @@ def run_replay(arguments: argparse.Namespace) -> int:
             played.plot(arguments.plot)
             print(f"wrote {arguments.plot}")
     if arguments.json:
-        print_json("replay", _replay_data(played))
-    return 0 if played.estimates[-1].decision.open else 1
-
-
-def _replay_data(played: Replay) -> dict[str, Any]:
-    """Every estimate, changes and faults, as plain data."""
-    return {
-        "estimates": [
+        estimates = [
             {"time": e.time, "r2": e.r2, "open": e.decision.open, "reasons": e.decision.reasons}
             for e in played.estimates
-        ],
-        "changes": [str(change) for change in played.online.changes],
-        "faults": dict(played.online.faults),
-    }
+        ]
+        changes, faults = [*map(str, played.online.changes)], dict(played.online.faults)
+        print_json("replay", {"estimates": estimates, "changes": changes, "faults": faults})
+    return 0 if played.estimates[-1].decision.open else 1

@@ -149,8 +149,11 @@ def argument_name(name: str) -> str:
 
 def _argument_settings(option: Option) -> dict[str, Any]:
     unit = f" [{option.unit}]" if option.unit else ""
-    said = "" if option.default in (None, ()) else f"; default {_default_text(option.default)}"
-    out: dict[str, Any] = {"help": f"{option.doc}{unit}{said}".replace("%", "%%")}
+    default = option.default
+    if isinstance(default, bool):
+        default = "yes" if default else "no"
+    words = "" if default in (None, ()) else f"; default {default}"
+    out: dict[str, Any] = {"help": f"{option.doc}{unit}{words}".replace("%", "%%")}
     if option.kind == "choice":
         out["metavar"] = "{" + ",".join(option.choices) + "}"
     else:
@@ -160,11 +163,6 @@ def _argument_settings(option: Option) -> dict[str, Any]:
     if option.kind == "flag":
         out |= {"nargs": "?", "const": "yes"}
     return out
-
-
-def _default_text(default: Any) -> str:
-    words = {True: "yes", False: "no"}
-    return words[default] if isinstance(default, bool) else str(default)
 
 
 def read_options(arguments: argparse.Namespace, options: type, function: str) -> dict[str, Any]:
@@ -180,14 +178,27 @@ def read_options(arguments: argparse.Namespace, options: type, function: str) ->
         text = getattr(arguments, f"option_{name}")
         if text is not None:
             typed[name] = _parse_argument(argument_name(name), option, text)
-    for name, text in _parse_pairs(arguments.option).items():
+    pairs = {}
+    for entry in arguments.option or ():
+        key, sign, value = entry.partition("=")
+        if not (key and sign and value):
+            raise InputError(f"--option needs NAME=VALUE, not {entry!r}")
+        pairs[key] = value
+    for name, text in pairs.items():
         if name not in table:
             typed_as = f": use {argument_name(name)}" if hasattr(arguments, name) else ""
             hint = typed_as or did_you_mean(name, table)
             raise InputError(f"--option {name}: no such option{hint}")
         typed[name] = _parse_argument(f"--option {name}", table[name], text)
     if isinstance(typed.get("transmission"), str):
-        typed["transmission"] = read_matrix(typed["transmission"])
+        # Numbers of a text file, rows by line, separated by commas or blanks.
+        path = typed["transmission"]
+        lines = read_whole(path, MAX_MATRIX_FILE_BYTES).decode(errors="replace").splitlines()
+        rows = [line.replace(",", " ").split() for line in lines if line.strip()]
+        try:
+            typed["transmission"] = [[float(x) for x in row] for row in rows]
+        except ValueError as error:
+            raise InputError(f"{path}: a transmission matrix holds numbers only: {error}") from None
     return check_options(options, typed, function)
 
 
@@ -283,24 +294,3 @@ def parse_vector(text: str | None) -> tuple[float, ...] | None:
     if len(numbers) != 3:
         raise InputError(f"--gravity needs three numbers such as 0,0,-9.81, not {text!r}")
     return numbers
-
-
-def _parse_pairs(entries: Sequence[str] | None) -> dict[str, str]:
-    """``["q=deg"]`` as a mapping."""
-    out = {}
-    for entry in entries or ():
-        key, sign, value = entry.partition("=")
-        if not (key and sign and value):
-            raise InputError(f"--option needs NAME=VALUE, not {entry!r}")
-        out[key] = value
-    return out
-
-
-def read_matrix(path: str) -> list[list[float]]:
-    """Numbers of a text file, rows by line, separated by commas or blanks."""
-    lines = read_whole(path, MAX_MATRIX_FILE_BYTES).decode(errors="replace").splitlines()
-    rows = [line.replace(",", " ").split() for line in lines if line.strip()]
-    try:
-        return [[float(x) for x in row] for row in rows]
-    except ValueError as error:
-        raise InputError(f"{path}: a transmission matrix holds numbers only: {error}") from None
