@@ -113,7 +113,17 @@ class ModelGate:
         While nothing moves there is no new evidence: the decision stays, except for events that
         close the gate immediately.
         """
-        at_once = self._at_once(evidence)
+        low, high = evidence.inertia
+        least, most = self.rules.inertia
+        events = (
+            (not evidence.verified, "no verified estimate"),
+            (bool(evidence.clock), evidence.clock),
+            (evidence.bad > self.rules.bad, f"{100 * evidence.bad:.0f} % of the last second's "
+             "samples are unusable"),
+            (not (low >= least and high <= most), "the mass matrix's eigenvalues are "
+             f"{low:.2g} and {high:.2g} times the nominal ones"),
+        )  # fmt: skip
+        at_once = tuple(text for happened, text in events if happened)
         if evidence.still and not at_once:
             still = f"nothing has moved for {evidence.still:.1f} s"
             against = self._violated_rules(evidence)
@@ -124,20 +134,6 @@ class ModelGate:
         if at_once or self._agreeing >= self.rules.patience:
             self.open, self._agreeing = accepts, 0
         return Decision(self.open, reasons, evidence)
-
-    def _at_once(self, e: Evidence) -> tuple[str, ...]:
-        """Events that close the gate immediately."""
-        low, high = e.inertia
-        least, most = self.rules.inertia
-        events = (
-            (not e.verified, "no verified estimate"),
-            (bool(e.clock), e.clock),
-            (e.bad > self.rules.bad, f"{100 * e.bad:.0f} % of the last second's samples are "
-             "unusable"),
-            (not (low >= least and high <= most), "the mass matrix's eigenvalues are "
-             f"{low:.2g} and {high:.2g} times the nominal ones"),
-        )  # fmt: skip
-        return tuple(text for happened, text in events if happened)
 
     def _violated_rules(self, e: Evidence) -> tuple[str, ...]:
         rules, closed = self.rules, not self.open

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 import numpy.typing as npt
@@ -131,15 +132,22 @@ class SampleChecks:
         rows = np.hstack([q, tau] if dq is None else [q, tau, dq])
         finite = np.isfinite(rows).all(axis=1)
         self._count("not finite", ~finite)
-        stale = self._repeated_rows(rows)
+        first = rows[:1] if self._last is None else self._last
+        equal = (np.vstack([first, rows[:-1]]) == rows).all(axis=1)
+        if self._last is None:
+            equal[0] = False
+        run, self._equal = _run_lengths(equal, self._equal)
+        self._last = rows[-1:].copy()
+        stale = _runs_from(run, MIN_STALE_SAMPLES)
         self._count("stale", stale & finite)
         with np.errstate(invalid="ignore", over="ignore"):
             stuck = self._torques.find_stuck(tau, q)
-            frozen = (
-                np.zeros_like(stuck)
-                if dq is None
-                else self._positions.find_stuck(q, self._distance(dq))
-            )
+            frozen = np.zeros_like(stuck)
+            if dq is not None:
+                moves = np.nan_to_num(dq, posinf=0.0, neginf=0.0)
+                way = self._travelled + np.cumsum(moves, 0) / self.rate
+                self._travelled = way[-1]
+                frozen = self._positions.find_stuck(q, way)
         self._count("stuck torque", stuck & finite & ~stale)
         self._count("stuck position", frozen & finite & ~stale)
         usable = finite & ~stale & ~stuck & ~frozen
@@ -176,25 +184,10 @@ class SampleChecks:
             return self.rate / all_steps
         return None
 
-    def _distance(self, dq: Array) -> Array:
-        """Distance travelled by measured velocities."""
-        way = self._travelled + np.cumsum(np.nan_to_num(dq, posinf=0.0, neginf=0.0), 0) / self.rate
-        self._travelled = way[-1]
-        return np.asarray(way)
-
     def _count(self, cause: str, which: npt.ArrayLike) -> None:
         number = int(np.count_nonzero(which))
         if number:
             self.faults[cause] += number
-
-    def _repeated_rows(self, rows: Array) -> Mask:
-        first = rows[:1] if self._last is None else self._last
-        equal = (np.vstack([first, rows[:-1]]) == rows).all(axis=1)
-        if self._last is None:
-            equal[0] = False
-        run, self._equal = _run_lengths(equal, self._equal)
-        self._last = rows[-1:].copy()
-        return _runs_from(run, MIN_STALE_SAMPLES)
 
 
 def usable_stretches(usable: Mask, fresh: Mask) -> list[tuple[int, int]]:
@@ -262,7 +255,10 @@ class EvenGrid:
         if not steps:
             return smooth[:0], tau[:0], times
         nodes = first[:, None] + np.arange(4)
-        weights = _cubic_weights(times, stamps[nodes])
+        at = stamps[nodes]
+        weights = np.ones_like(at)  # Lagrange's, of four samples each
+        for i, j in permutations(range(4), 2):
+            weights[:, i] *= (times - at[:, j]) / (at[:, i] - at[:, j])
         wide = np.einsum("ij,ijk->ik", weights, rows[nodes, 1 : 1 + smooth.shape[1]])
         share = ((times - stamps[earlier]) / (stamps[earlier + 1] - stamps[earlier]))[:, None]
         torque = rows[:, 1 + smooth.shape[1] :]
@@ -271,16 +267,6 @@ class EvenGrid:
 
 EVEN = 1e-6
 """Share of a step by which a time of the grid may lie beyond a sample: rounding."""
-
-
-def _cubic_weights(times: Array, nodes: Array) -> Array:
-    """Lagrange's weights of four nodes, shape (M, 4), at times, shape (M,)."""
-    out = np.ones_like(nodes)
-    for i in range(4):
-        for j in range(4):
-            if i != j:
-                out[:, i] *= (times - nodes[:, j]) / (nodes[:, i] - nodes[:, j])
-    return out
 
 
 @dataclass(frozen=True, eq=False)

@@ -232,8 +232,13 @@ class ChangeDetector:
                 return None
         square = np.where(observable, size**2 / factor, self._scatter)
         self._latest.append((square, np.where(observable, projected, self._own), power))
-        if len(self._latest) > JUDGED_BATCHES:
-            self._remember(*self._latest.popleft())
+        if len(self._latest) > JUDGED_BATCHES:  # then its first is a usual one
+            square, spread, power = self._latest.popleft()
+            self._batches = min(self._batches + 1.0, REMEMBERED_BATCHES)
+            self._scatter = self._scatter + (square - self._scatter) / self._batches
+            self._own = self._own + (spread - self._own) / self._batches
+            before = power if self._power is None else self._power
+            self._power = before + (power - before) / self._batches
         return None
 
     def _most_likely(self, rows: list[tuple[Array, Array]]) -> int:
@@ -253,14 +258,6 @@ class ChangeDetector:
                 + rank * np.log(len(errors))
             )
         return int(np.argmin(costs))
-
-    def _remember(self, square: Array, own: Array, power: Array) -> None:
-        """Add a batch without a change to the usual ones."""
-        self._batches = min(self._batches + 1.0, REMEMBERED_BATCHES)
-        self._scatter = self._scatter + (square - self._scatter) / self._batches
-        self._own = self._own + (own - self._own) / self._batches
-        before = power if self._power is None else self._power
-        self._power = before + (power - before) / self._batches
 
 
 class InvariantEquations:

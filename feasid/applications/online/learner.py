@@ -224,7 +224,16 @@ class Learner:
             return
         self._still = 0
         self._pending = True
-        self._take(parts)
+        sizes = [len(s) + 1 for s in self.equations.plan.nonzero_columns]
+        rows = [
+            np.concatenate([np.empty((k, 0)), *(part[j] for part, _ in parts)], axis=1)
+            for j, k in enumerate(sizes)
+        ]
+        age = np.concatenate([np.empty(0), *(old for _, old in parts)])
+        if age.size:
+            self._predict(rows)
+        self._store.add(rows, age, self.block)
+        self._invariant.fade(self.block)
         self._since += self.block
 
     def _equations_of(self, raw: SampleBlock, part: slice) -> tuple[list[Array], Array]:
@@ -243,19 +252,6 @@ class Learner:
             else (raw.t[-1] - t[at]) * self.rate
         )
         return [r[:, moving] for r in rows], age[moving]
-
-    def _take(self, parts: list[tuple[list[Array], Array]]) -> None:
-        """Predict and learn the rows of one block."""
-        sizes = [len(s) + 1 for s in self.equations.plan.nonzero_columns]
-        rows = [
-            np.concatenate([np.empty((k, 0)), *(part[j] for part, _ in parts)], axis=1)
-            for j, k in enumerate(sizes)
-        ]
-        age = np.concatenate([np.empty(0), *(old for _, old in parts)])
-        if age.size:
-            self._predict(rows)
-        self._store.add(rows, age, self.block)
-        self._invariant.fade(self.block)
 
     def _predict(self, rows: list[Array]) -> None:
         """Prediction errors of rows that were not learnt yet, and their consequences."""
@@ -374,14 +370,6 @@ class Learner:
         """Whether a change is known that is not identified yet."""
         return self._detector.alarm is not None
 
-    @property
-    def _clock_fault(self) -> str:
-        """Error of the given rate, from the time stamps."""
-        rate = self._checks.wrong_rate
-        if rate is None:
-            return ""
-        return f"the stamps say {rate:.4g} samples per second, and rate is {self.rate:g}"
-
     def _decide(self, delta: Array, r2: float, verified: bool) -> Decision:
         nothing = np.full(self.robot.dof, np.inf)
         error, other = nothing, nothing
@@ -390,32 +378,31 @@ class Learner:
             error = np.sqrt(sum(e for e, _, _ in self._errors) / rows)
             other = np.sqrt(sum(e for _, e, _ in self._errors) / rows)
         bad = sum(self._bad) / (len(self._bad) * self.block) if self._bad else 0.0
+        q = self._posture if np.isfinite(self._posture).all() else np.zeros(self.robot.dof)
+        estimated, nominal = (
+            np.linalg.eigvalsh(self._mass_matrix(x, q)) for x in (delta, self.problem.nominal)
+        )
+        rate, clock = self._checks.wrong_rate, ""
+        if rate is not None:
+            clock = f"the stamps say {rate:.4g} samples per second, and rate is {self.rate:g}"
         evidence = Evidence(
             time=self._learnt,
             full=self._since >= self.full,
             r2=r2,
             error=error,
             nominal_error=other,
-            inertia=self._inertia(delta),
+            inertia=(float(estimated[0] / nominal[0]), float(estimated[-1] / nominal[-1])),
             bad=bad,
             verified=verified,
             known=self._known,
             still=self._age,
-            clock=self._clock_fault,
+            clock=clock,
             converged=self._converged,
             changed=self._change_is_open,
         )
         decision = self.gate.decide(evidence)
         self.decisions = (*self.decisions, decision)[-MAX_KEPT_DECISIONS:]
         return decision
-
-    def _inertia(self, delta: Array) -> tuple[float, float]:
-        """Extreme eigenvalues of the mass matrix over the nominal one's, at the posture."""
-        q = self._posture if np.isfinite(self._posture).all() else np.zeros(self.robot.dof)
-        estimated, nominal = (
-            np.linalg.eigvalsh(self._mass_matrix(x, q)) for x in (delta, self.problem.nominal)
-        )
-        return float(estimated[0] / nominal[0]), float(estimated[-1] / nominal[-1])
 
     def _mass_matrix(self, delta: Array, q: Array) -> Array:
         """The mass matrix by generated code if possible, else by unit accelerations."""

@@ -19,7 +19,6 @@ from feasid.core.arrays import Array
 from feasid.core.errors import SolverError
 from feasid.identification.estimation.estimator import NEGLIGIBLE_TERM, Estimator
 from feasid.identification.estimation.newton import EntropicProblem
-from feasid.identification.estimation.problem import EstimationProblem
 from feasid.identification.regression.folds import stack_triangles
 from feasid.identification.regression.triangle import Reduced
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet
@@ -90,13 +89,30 @@ class FeasibleProblem:
         self.base, self.feasible, self.weight = base, feasible, weight
         self.nominal, self.corrected = nominal_parameters(base.robot, feasible, base.K)
         described = base.robot.with_values(self.nominal)
-        motion = _nominal_motion(described, base)
+        rng = np.random.default_rng(0)
+        q = random_configurations(described, rng, POSES).T
+        dq, ddq = rng.uniform(-1, 1, (2, *q.shape)) * np.array([SPEED, PUSH])[:, None, None]
+        tau = inverse_dynamics(described, q, dq, ddq)
+        columns = [int(c) for c in base.independent]
+        motion = Reduced.from_samples(described, q, dq, ddq, tau, columns=columns)
         reference = self.nominal[base.robot.inertial_columns]
         task = Estimator(base, feasible, reference=reference).problem(motion)
         size = np.maximum(motion.torque_norms / np.sqrt(motion.rows), TINY_TORQUE)
         usual, _, _ = motion.triangle(1.0 / (size * np.sqrt(motion.rows)))
         self._from_usual = np.linalg.pinv(usual)
-        self.task = replace(task, sizes=_joint_term_sizes(task, described))
+        # Without samples, the parameters would not be determined: a drive inertia that no motion
+        # separates is as large as the body's inertia.
+        robot, sizes = described, task.sizes.copy()
+        poses = random_configurations(robot, np.random.default_rng(0), POSES // 10).T
+        mass = np.mean([mass_matrix(robot, robot.values, q) for q in poses], axis=0)
+        floor = MIN_ARMATURE_SHARE * float(np.mean(np.diag(mass)))
+        for k in range(len(robot.drives)):
+            coupling = robot.coupling(k)[robot.independent]
+            reflected = float(coupling @ mass @ coupling)
+            for column in robot.drive_columns(k).values():
+                if not np.isfinite(sizes[column]):
+                    sizes[column] = max(reflected, floor)
+        self.task = replace(task, sizes=sizes)
         size = base.size
         self._empty, _ = self.task.problem(np.zeros((size, size)), np.zeros(size), weight)
         start = self.task.reduce(self._strictly_feasible_model())
@@ -183,35 +199,6 @@ def nominal_parameters(
     return found.delta, found.changed
 
 
-def _joint_term_sizes(task: EstimationProblem, robot: Robot) -> Array:
-    """Usual sizes of joint terms; of a drive inertia that no motion separates, the body's inertia.
-
-    Without samples, the parameters would not be determined.
-    """
-    out = task.sizes.copy()
-    rng = np.random.default_rng(0)
-    poses = random_configurations(robot, rng, POSES // 10).T
-    mass = np.mean([mass_matrix(robot, robot.values, q) for q in poses], axis=0)
-    usual = float(np.mean(np.diag(mass)))
-    for k in range(len(robot.drives)):
-        coupling = robot.coupling(k)[robot.independent]
-        reflected = float(coupling @ mass @ coupling)
-        for column in robot.drive_columns(k).values():
-            if not np.isfinite(out[column]):
-                out[column] = max(reflected, MIN_ARMATURE_SHARE * usual)
-    return out
-
-
-def _nominal_motion(robot: Robot, base: BaseParameters) -> Reduced:
-    """Torques of the nominal model in random motions."""
-    rng = np.random.default_rng(0)
-    q = random_configurations(robot, rng, POSES).T
-    dq, ddq = rng.uniform(-1, 1, (2, *q.shape)) * np.array([SPEED, PUSH])[:, None, None]
-    tau = inverse_dynamics(robot, q, dq, ddq)
-    columns = [int(c) for c in base.independent]
-    return Reduced.from_samples(robot, q, dq, ddq, tau, columns=columns)
-
-
 def row_deviations(triangles: Sequence[Array], count: float, correlation: float) -> Array:
     """Standard deviation of each joint's rows as if they were independent, shape (dof,).
 
@@ -224,16 +211,10 @@ def row_deviations(triangles: Sequence[Array], count: float, correlation: float)
         degrees_of_freedom = max(rows - (triangle.shape[0] - 1), MIN_RESIDUAL_ROWS_SHARE * rows)
         torque = float(np.linalg.norm(triangle[:, -1])) / np.sqrt(max(count, 1.0))
         if degrees_of_freedom > 0:
-            noise = _unexplained_torque(triangle) / np.sqrt(degrees_of_freedom * correlation)
+            sizes = np.linalg.norm(triangle, axis=0)
+            ridge = RIDGE_SHARE * sizes + ROUNDING_SHARE * sizes.max(initial=0.0)
+            ridge[-1] = 0.0
+            unexplained = abs(float(stack_triangles(triangle, np.diag(ridge))[-1, -1]))
+            noise = unexplained / np.sqrt(degrees_of_freedom * correlation)
             out[j] = max(noise, MIN_NOISE_SHARE * torque) or 1.0
     return np.asarray(out * np.sqrt(correlation))
-
-
-def _unexplained_torque(triangle: Array) -> float:
-    """Residual of a joint's torque after a fit of its own parameters, root of the sum of
-    squares.
-    """
-    sizes = np.linalg.norm(triangle, axis=0)
-    ridge = RIDGE_SHARE * sizes + ROUNDING_SHARE * sizes.max(initial=0.0)
-    ridge[-1] = 0.0
-    return abs(float(stack_triangles(triangle, np.diag(ridge))[-1, -1]))

@@ -19,7 +19,6 @@ from feasid.applications.online.acceptance import (
 )
 from feasid.applications.online.changes import REMEMBERED_BATCHES, ModelChange
 from feasid.core.arguments import (
-    ArgumentKind,
     Count,
     NonNegative,
     Share,
@@ -141,29 +140,22 @@ def restore(fit: Any, record: OnlineRecord) -> None:
         if set(values) != set(expected):
             raise DamagedError(f"it holds {sorted(values)} in place of {sorted(expected)}")
         for name, hint in expected.items():
-            value = _as_asked(name, values[name], kind_from_annotation(hint))
-            setattr(owner, name, _as_before(value, getattr(owner, name)))
+            kind, before = kind_from_annotation(hint), getattr(owner, name)
+            try:
+                value = kind.convert(values[name])
+            except UnfitError as error:
+                raise DamagedError(f"its {name} is not {kind.text} {error}") from error
+            if isinstance(before, deque):
+                value = deque(value, maxlen=before.maxlen)
+            elif isinstance(before, list):
+                if len(value) != len(before):
+                    raise DamagedError(f"it holds {len(value)} parts, not {len(before)}")
+                value = list(value)
+            setattr(owner, name, value)
     fit._checks.faults.update(Counter(record.faults))
     fit.changes = record.changes
     if record.last is not None:
         fit._last = fit._latest = fit._unsuited = _estimate(fit, record.last)
-
-
-def _as_asked(name: str, value: Any, kind: ArgumentKind) -> Any:
-    """A part of the state, checked."""
-    try:
-        return kind.convert(value)
-    except UnfitError as error:
-        raise DamagedError(f"its {name} is not {kind.text} {error}") from error
-
-
-def _as_before(value: Any, before: Any) -> Any:
-    """A value in the container that it was in."""
-    if isinstance(before, deque):
-        return deque(value, maxlen=before.maxlen)
-    if isinstance(before, list) and len(value) != len(before):
-        raise DamagedError(f"it holds {len(value)} parts, not {len(before)}")
-    return list(value) if isinstance(before, list) else value
 
 
 def _estimate(fit: Any, values: Mapping[str, Any]) -> OnlineEstimate:

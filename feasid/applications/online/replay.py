@@ -164,7 +164,13 @@ def replay(
         The log has no torques or is shorter than a block, or an option is unknown.
     """
     complete = check_options(ReadOptions, options, "replay")
-    online = _check_online(dict(online or {}))
+    online, fixed = dict(online or {}), ("robot", "rate", "window")
+    known = [name for name in signature(OnlineFit).parameters if name not in fixed]
+    for name in online:
+        if name not in known:
+            hint = "" if name in fixed else did_you_mean(name, known)
+            reason = ": replay() sets it itself" * (name in fixed)
+            raise InputError(f"online has no option {quote(name)}{reason}{hint}", option=str(name))
     recording = Recording.from_source(log)
     robot = recording.frame.attrs.get("robot") if robot is None else robot
     if robot is None:
@@ -192,15 +198,3 @@ def replay(
         if each is not None:
             each(Replay(fit, tuple(done)))
     return Replay(fit, tuple(done))
-
-
-def _check_online(given: dict[str, Any]) -> dict[str, Any]:
-    """Reject options that `OnlineFit` does not have, and those that `replay` sets itself."""
-    excluded = ("robot", "rate", "window")
-    known = [name for name in signature(OnlineFit).parameters if name not in excluded]
-    for name in given:
-        if name not in known:
-            hint = "" if name in excluded else did_you_mean(name, known)
-            own = ": replay() sets it itself" * (name in excluded)
-            raise InputError(f"online has no option {quote(name)}{own}{hint}", option=str(name))
-    return given
