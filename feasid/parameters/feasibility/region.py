@@ -128,9 +128,9 @@ class Region:
         proof = self.prover.prove(form, w, multipliers)
         first = len(self.feasible.blocks) + self.own
         with suppress(SolverError):  # without the limits on sizes, if it holds without them
-            natural = {place: Z for place, Z in multipliers.items() if place < first}
-            unlimited = self._prover_without_limits.prove(form, w, natural)
-            proof = unlimited if unlimited.bound <= proof.bound else proof
+            parts = {place: Z for place, Z in multipliers.items() if place < first}
+            end = self._prover_without_limits.prove(form, w, parts)
+            proof = end if end.bound <= proof.bound else proof
         reached = elimination.expand(x)
         plain = self.prover.without_data(form) if proof.bound >= 0.0 else None
         if plain is not None:

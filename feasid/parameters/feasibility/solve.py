@@ -266,12 +266,6 @@ class ConeArrays:
         q, r = np.linalg.qr(self.A)
         return np.asarray(q), np.asarray(r)
 
-    @property
-    def block_slices(self) -> list[slice]:
-        """Rows of F that belong to each matrix."""
-        ends = np.cumsum([0, *(s * s for s in self.sizes)])
-        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
-
 
 def lower_bound(program: ConeArrays, raw: SolverAnswer) -> float:
     """The best lower bound on the optimum along the ray of whatever multipliers were returned.
@@ -309,10 +303,11 @@ def _combine_multipliers(program: ConeArrays, raw: SolverAnswer) -> tuple[Array,
     if len(raw.multipliers) != len(program.sizes) or raw.prices.shape != program.h.shape:
         return np.zeros(program.A.shape[1]), 0.0
     stacked = np.zeros(len(program.f))
-    for part, matrix in zip(program.block_slices, raw.multipliers, strict=True):
+    ends = np.cumsum([0, *(s * s for s in program.sizes)]).tolist()
+    for (first, last), matrix in zip(pairwise(ends), raw.multipliers, strict=True):
         if np.isfinite(matrix).all():
             values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
-            stacked[part] = ((vectors * np.maximum(values, 0.0)) @ vectors.T).ravel()
+            stacked[first:last] = ((vectors * np.maximum(values, 0.0)) @ vectors.T).ravel()
     prices = np.where(np.isfinite(raw.prices), np.maximum(raw.prices, 0.0), 0.0)
     pull = program.F.T @ stacked + program.G.T @ prices
     return np.asarray(pull), float(stacked @ program.f + prices @ program.h)

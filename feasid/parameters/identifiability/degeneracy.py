@@ -60,8 +60,8 @@ def find_near_degeneracies(echelon: Echelon, blocks: Sequence[JointNullspace]) -
         ]
         cause = min(suspects)[1] if suspects else "an angle or offset on the way to it is tiny"
         if i in worst:
-            nearest = _nearest_small_quantity(frames, i, worst[i])
-            cause = f"a singular value of {worst[i]:.1e}{nearest}"
+            quantity = _nearest_small_quantity(frames, i, worst[i])
+            cause = f"a singular value of {worst[i]:.1e}{quantity}"
         if len({b.independent.size for b in three}) > 1:
             out[i] = f"{cause}): the count of base parameters"
         elif blocks is echelon.joint_nullspaces and len({tuple(b.independent) for b in three}) > 1:

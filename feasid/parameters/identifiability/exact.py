@@ -231,13 +231,6 @@ def parameter_rate(screw: Vector) -> Matrix:
 # -- spans ---------------------------------------------------------------------------------------
 
 
-def to_float(value: Number) -> float:
-    """The double nearest to a rational."""
-    if isinstance(value, Fraction):
-        return float(value)
-    return float(Fraction(int(value.p), int(value.q)))
-
-
 class Subspace:
     """A subspace by a reduced basis, grown vector by vector."""
 
@@ -371,7 +364,9 @@ def _joint_nullspace(echelon: Echelon, i: int, rows: Matrix) -> JointNullspace:
         for k, column in enumerate(bound):
             value = row[place[column]]
             if value:
-                vectors[lead, k] = -to_float(value) * units[column] / units[lead]
+                if not isinstance(value, Fraction):
+                    value = Fraction(int(value.p), int(value.q))
+                vectors[lead, k] = -float(value) * units[column] / units[lead]
     places = np.array(bound, dtype=np.intp), np.array(leading, dtype=np.intp)
     drive, noise = echelon.run.drive_symbols(i), np.zeros(len(bound))
     return JointNullspace(columns, units, vectors, *places, inertial, drive, noise)

@@ -174,13 +174,6 @@ class Frames:
         return parameter_rate(self.first_screws)
 
 
-def screw_axis(screw: Array) -> tuple[Array, bool, bool]:
-    """Unit axis of a unit screw through the origin, whether it turns, whether it shifts."""
-    if screw[:3].any():
-        return screw[:3], True, bool(abs(screw[:3] @ screw[3:]) > TOLERANCE)
-    return screw[3:], False, True
-
-
 def _nearest_on_axis(body: Body, start: Array) -> Array:
     """Point on the joint's axes nearest to `start` (for several axes, in least squares)."""
     turning = body.motion.T[np.abs(body.motion[:3]).max(axis=0) > 0]
@@ -432,7 +425,9 @@ class ScaledExperiment:
     # -- the recursion -----------------------------------------------------------------------
 
     def _screw_spectra(self, screw: Array) -> tuple[ScrewSpectrum, ScrewSpectrum]:
-        axis, turns, shifts = screw_axis(screw)
+        turns = bool(screw[:3].any())
+        axis = screw[:3] if turns else screw[3:]
+        shifts = not turns or bool(abs(screw[:3] @ screw[3:]) > TOLERANCE)
         key = (axis.tobytes(), turns, shifts)
         if key not in self._spectra:
             pair = velocity_spectrum(axis, turns, shifts), parameter_spectrum(axis, turns, shifts)

@@ -289,21 +289,17 @@ def as_latex(base: IdentifiedParameters) -> str:
     """A table of the combinations, for booktabs."""
     lines = [r"\begin{tabular}{rl}", r"\toprule", r"& combination \\", r"\midrule"]
     for k, row in enumerate(as_dict(base)["combinations"]):
-        lines.append(f"{k + 1} & ${_latex_sum(row['coefficients'])}$ \\\\")
+        text = ""
+        for body, symbol, value in row["coefficients"]:
+            sign = ("-" if value < 0 else "") if not text else (" - " if value < 0 else " + ")
+            size = format_coefficient(value)
+            mantissa, exponent, power = size.partition("e")
+            number = f"{mantissa} \\cdot 10^{{{int(power)}}}" if exponent else mantissa
+            factor = "" if size == "1" else f"{number}\\,"
+            owner = body.replace("_", r"\_")
+            owner = owner if body.isdecimal() else rf"\mathrm{{{owner}}}"
+            letter, axes = symbol.removeprefix("rotor_")[0], symbol.removeprefix("rotor_")[1:]
+            over = "^{r}" if symbol.startswith("rotor_") else ""
+            text += f"{sign}{factor}{letter}{over}_{{{owner}{',' + axes if axes else ''}}}"
+        lines.append(f"{k + 1} & ${text}$ \\\\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
-
-
-def _latex_sum(terms: list[list[Any]]) -> str:
-    text = ""
-    for body, symbol, value in terms:
-        sign = ("-" if value < 0 else "") if not text else (" - " if value < 0 else " + ")
-        size = format_coefficient(value)
-        mantissa, exponent, power = size.partition("e")
-        number = f"{mantissa} \\cdot 10^{{{int(power)}}}" if exponent else mantissa
-        factor = "" if size == "1" else f"{number}\\,"
-        owner = body.replace("_", r"\_")
-        owner = owner if body.isdecimal() else rf"\mathrm{{{owner}}}"
-        letter, axes = symbol.removeprefix("rotor_")[0], symbol.removeprefix("rotor_")[1:]
-        over = "^{r}" if symbol.startswith("rotor_") else ""
-        text += f"{sign}{factor}{letter}{over}_{{{owner}{',' + axes if axes else ''}}}"
-    return text

@@ -121,9 +121,29 @@ def problem_units(
     if usable.all():
         typical = float(np.exp(np.log(mass).mean()))
     else:
-        typical = _typical_mass(robot, A, b, length, torques)
+        # The smallest mass that explains b, spread over the best visible direction [kg]. Only the
+        # strongest direction is used, because weak ones contain mostly noise.
+        per_mass = _inertial_units(robot, np.ones(n_bodies), length)
+        inertial = per_mass > 0
+        columns, target = A[:, inertial] * per_mass[inertial], b
+        if not torques:  # rows in different units: compare them by what one unit of mass gives
+            sizes = np.abs(columns).max(axis=1, initial=0.0)
+            counted = sizes > ROUNDING * np.abs(A).max(axis=1, initial=0.0)
+            columns = columns[counted] / sizes[counted, None]
+            target = target[counted] / sizes[counted]
+        visible = float(np.linalg.norm(columns, 2)) if columns.size else 0.0
+        size = float(np.linalg.norm(target))
+        typical = size / visible if size > 0 and visible > 0 else 1.0
     mass = np.where(usable, mass, typical)
-    parameters = _parameter_units(robot, A, b, mass, length, torques)
+    parameters = _inertial_units(robot, mass, length)
+    inertia_like = float((mass * length**2).mean())
+    torque = float((mass * length).mean()) * (float(np.linalg.norm(robot.gravity)) or 1.0)
+    sizes = np.linalg.norm(A, axis=0)
+    for k in range(len(robot.drives)):
+        for symbol, column in robot.drive_columns(k).items():
+            parameters[column] = inertia_like if symbol == "Ia" else torque
+            if torques and sizes[column] > 0 and b.any():
+                parameters[column] = np.linalg.norm(b) / sizes[column]
     return constraint_units(feasible, mass, length, parameters)
 
 
@@ -198,39 +218,4 @@ def _inertial_units(robot: Robot, mass: Array, length: Array) -> Array:
         if rotor is not None:
             own = LENGTH_POWER[[0, 5, 8, 9]] if rotor.symmetric else LENGTH_POWER
             out[robot.rotor_columns(i)] = mass[i] * length[i] ** own
-    return out
-
-
-def _typical_mass(robot: Robot, A: Array, b: Array, length: Array, torques: bool) -> float:
-    """The smallest mass that explains `b`, spread over the best visible direction [kg].
-
-    Only the strongest direction is used, because weak ones contain mostly noise.
-    """
-    per_mass = _inertial_units(robot, np.ones(len(length)), length)
-    inertial = per_mass > 0
-    columns, target = A[:, inertial] * per_mass[inertial], b
-    if not torques:  # rows in different units: compare them by what one unit of mass gives
-        sizes = np.abs(columns).max(axis=1, initial=0.0)
-        counted = sizes > ROUNDING * np.abs(A).max(axis=1, initial=0.0)
-        columns = columns[counted] / sizes[counted, None]
-        target = target[counted] / sizes[counted]
-    visible = float(np.linalg.norm(columns, 2)) if columns.size else 0.0
-    size = float(np.linalg.norm(target))
-    return size / visible if size > 0 and visible > 0 else 1.0
-
-
-def _parameter_units(
-    robot: Robot, A: Array, b: Array, mass: Array, length: Array, torques: bool
-) -> Array:
-    """Unit of each standard parameter in SI, shape (n,)."""
-    out = _inertial_units(robot, mass, length)
-    inertia_like = float((mass * length**2).mean())
-    gravity = float(np.linalg.norm(robot.gravity)) or 1.0
-    torque = float((mass * length).mean()) * gravity
-    sizes = np.linalg.norm(A, axis=0)
-    for k in range(len(robot.drives)):
-        for symbol, column in robot.drive_columns(k).items():
-            out[column] = inertia_like if symbol == "Ia" else torque
-            if torques and sizes[column] > 0 and b.any():
-                out[column] = np.linalg.norm(b) / sizes[column]
     return out

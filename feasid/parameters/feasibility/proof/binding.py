@@ -155,9 +155,19 @@ def _describe_differences(file: Statement, own: Statement, names: Sequence[str])
         return
     yield from _one_sided_items("tie", file["ties"], own["ties"], names)
     yield from _one_sided_items("constraint", file["constraints"], own["constraints"], names)
-    yield from _differing_coefficients(file["matrix"], own["matrix"])
-    if "values" in file or "values" in own:
-        yield from _differing_values(file.get("values", []), own.get("values", []))
+    if len(file["matrix"]) != len(own["matrix"]):
+        yield f"{len(file['matrix'])} equations, where K has {len(own['matrix'])} rows"
+    else:
+        for i, (theirs, ours) in enumerate(zip(file["matrix"], own["matrix"], strict=True)):
+            if theirs != ours and not _row_change(theirs, ours) <= ROUNDING:
+                yield f"equation {i} is not row {i} of K"
+    values, expected = file.get("values", []), own.get("values", [])
+    if len(values) != len(expected):
+        yield f"{len(values)} values, not {len(expected)}"
+    else:
+        for i, (theirs, ours) in enumerate(zip(values, expected, strict=True)):
+            if checker.exact(theirs) != checker.exact(ours):
+                yield f"value {i} is {theirs[:40]}, not {ours}"
     if "data" in file:
         yield from _differing_data(file["data"], own["data"])
 
@@ -192,32 +202,12 @@ def _describe_sum(row: Sequence[Any], names: Sequence[str]) -> str:
     return " + ".join(f"{c} {names[j]}" for j, c in row)
 
 
-def _differing_coefficients(file: Sequence[Any], own: Sequence[Any]) -> Iterator[str]:
-    """Rows that are not those of K with the same index."""
-    if len(file) != len(own):
-        yield f"{len(file)} equations, where K has {len(own)} rows"
-        return
-    for i, (theirs, ours) in enumerate(zip(file, own, strict=True)):
-        if theirs != ours and not _row_change(theirs, ours) <= ROUNDING:
-            yield f"equation {i} is not row {i} of K"
-
-
 def _row_change(file: Sequence[Any], own: Sequence[Any]) -> Fraction | float:
     """Largest difference of coefficients, relative to each; infinite where others are zero."""
     there, reader_row = ({j: checker.exact(c) for j, c in row} for row in (file, own))
     if there.keys() != reader_row.keys():
         return np.inf
     return max((abs(there[j] - c) / abs(c) for j, c in reader_row.items()), default=Fraction(0))
-
-
-def _differing_values(file: Sequence[str], own: Sequence[str]) -> Iterator[str]:
-    """Values that are not the same decimals."""
-    if len(file) != len(own):
-        yield f"{len(file)} values, not {len(own)}"
-        return
-    for i, (theirs, ours) in enumerate(zip(file, own, strict=True)):
-        if checker.exact(theirs) != checker.exact(ours):
-            yield f"value {i} is {theirs[:40]}, not {ours}"
 
 
 def _differing_data(file: Statement, own: Statement) -> Iterator[str]:

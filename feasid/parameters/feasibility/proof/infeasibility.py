@@ -109,9 +109,11 @@ class InfeasibilityProver:
         sizes = [np.abs(Z * np.outer(u, u)).max() for Z, u in zip(blocks, units, strict=True)]
         largest = max([*sizes, *(si * self.scale.linear)], default=0.0)
         places = range(len(blocks)) if largest > 0 else ()
-        visible = {k: Face.from_multiplier(blocks[k], units[k], VISIBLE * largest) for k in places}
+        candidates = {
+            k: Face.from_multiplier(blocks[k], units[k], VISIBLE * largest) for k in places
+        }
         attempts = [
-            (blocks, si, {k: face for k, face in visible.items() if face is not None}),
+            (blocks, si, {k: face for k, face in candidates.items() if face is not None}),
             (projected, mixed_prices, faces),
             (blocks, si, {}),
             (mixed, mixed_prices, {}),

@@ -130,7 +130,9 @@ def prove_optimum(
     data = ExactData.from_doubles(R, rho)
     problem = CentralPath.from_question(question, *data.as_doubles, delta, reference, scale)
     points = list(problem.points())
-    unrestricted = problem.unrestricted_parameters(question)
+    # Parameters of bodies that may be pushed in every direction.
+    free = (place for place, Q in problem.matrices if Q.shape[0] == Q.shape[1])
+    unrestricted = {int(j) for place in free for j in question.feasible.constraints[place].columns}
     if not points:
         return None
     least, best = 2 * problem.quadratic.value(points[-1][0]), None
@@ -227,12 +229,6 @@ class CentralPath:
             tuple((place, Q) for place, _, Q in matrices),
             tuple((place, size) for place, _, size in numbers),
         )
-
-    def unrestricted_parameters(self, question: Question) -> set[int]:
-        """Parameters of bodies that may be pushed in every direction."""
-        constraints = question.feasible.constraints
-        free = (place for place, Q in self.matrices if Q.shape[0] == Q.shape[1])
-        return {int(j) for place in free for j in constraints[place].columns}
 
     def points(self) -> Iterator[tuple[Array, float]]:
         """Central points and their mu, down to `RELATIVE_GAP`; ends where rounding does."""

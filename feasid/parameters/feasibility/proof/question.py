@@ -341,7 +341,10 @@ class DualPoint:
         total = dot(self.tie_multipliers, (t for _, t in question.elimination.solved.values()))
         constraints, margin = question.feasible.constraints, printed_decimal(question.margin)
         for k, Z in self.Z.items():
-            total += constant_product(constraints[k], Z)
+            C = np.atleast_2d(constraints[k].constant)
+            total += sum(
+                printed_decimal(C[r, c]) * Z[r][c] for r, c in zip(*np.nonzero(C), strict=True)
+            )
             total -= margin * sum(row[i] for i, row in enumerate(Z))
         return total
 
@@ -416,13 +419,6 @@ def adjoint(constraint: Block | Linear, Z: Exact) -> list[tuple[int, Fraction]]:
     sums = weights.reshape(len(constraint.basis), -1) @ numbers
     parts = [Fraction(x, over * beside) for x in sums.tolist()]
     return list(zip(constraint.columns.tolist(), parts, strict=True))
-
-
-def constant_product(constraint: Block | Linear, Z: Exact) -> Fraction:
-    """<C, Z> for the constant part of a constraint."""
-    C = np.atleast_2d(constraint.constant)
-    places = zip(*np.nonzero(C), strict=True)
-    return sum((printed_decimal(C[r, c]) * Z[r][c] for r, c in places), Fraction(0))
 
 
 def constraint_data(constraint: Block | Linear) -> dict[str, Any]:
