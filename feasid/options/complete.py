@@ -66,8 +66,7 @@ def check_options(options: type, given: Mapping[str, Any], function: str) -> dic
         has = values.get(needed_option, table[needed_option].default)
         some = ... in those and has is not None  # an ellipsis stands for any value
         if not (some or any(_is_default(has, one) for one in those)):
-            spelled = f"{name}={quote(value)}"
-            spelled = spelled if len(spelled) <= 60 else name
+            spelled = text if len(text := f"{name}={quote(value)}") <= 60 else name
             alternatives = " or ".join(f"{needed_option}={v!r}" for v in those if v is not ...)
             raise InputError(
                 f"{spelled} has no effect without {alternatives} (here {needed_option} is "

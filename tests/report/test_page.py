@@ -15,9 +15,12 @@ import feasid
 from feasid.cli import main
 from feasid.core.display import new_figure
 from feasid.core.errors import InputError, MissingExtraError, OutputError
+from feasid.identification.assessment.quality import joints_that_follow
 from feasid.results.report.contents import VERSION
 from feasid.results.report.page import _encode_figure, torque_curves, write_report_contents
+from feasid.results.report.page import _format_number as page_number
 from feasid.results.report.robots import AZIMUTH, ELEVATION, HALF_WIDTH, robot_drawings
+from feasid.robot.joint_terms import TERMS
 
 pytest.importorskip("matplotlib")
 
@@ -91,6 +94,16 @@ def test_verdicts_are_apart_and_numbers_are_beside_the_page(fit, folder, content
     assert simulated["verdict"] == "cannot tell"  # torques drive it
     assert len(simulated["table"]["rows"]) == 2 * fit.robot.dof
     assert "as always in open loop" in page
+    assert "over_shuffled" not in page
+    columns = contents["joint_terms"]["columns"]
+    assert [f"({TERMS[c].name})" in page for c in columns] == [True] * len(columns)
+    (claim,) = [c["claim"] for c in contents["claims"] if c["by"].startswith("the diagnosis")]
+    follow = joints_that_follow(fit.evidence)
+    assert f"lacks a term at {len(follow)} of" in claim if follow else "lacks" not in claim
+    assert ("lacks a term" in claim) == (
+        "lacks a term" in " ".join(contents["prediction"]["remarks"])
+    )
+    assert [page_number(x, ".3g", (x, 2.0)) for x in (1e-9, 0.1)] == ["0", "0.1"]
 
 
 def test_curves_are_the_torques_that_the_fit_compares(fit, contents):

@@ -209,7 +209,7 @@ class Simulation(Displayed):
         for k, (label, values, color) in enumerate(drawn):
             seen = np.where(np.isfinite(values[-1]), values[-1], np.nan)
             if np.isfinite(seen).any():
-                axis.bar(places + 0.27 * (k - 1), seen, 0.25, color=color, label=plain(label))
+                axis.plot(places + 0.2 * (k - 1), seen, "os^"[k], color=color, label=plain(label))
         axis.set_yscale("log")
         axis.set_xticks(
             places, [truncate(j, 16) for j in self.joints], fontsize=8, parse_math=False

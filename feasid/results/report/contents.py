@@ -21,7 +21,7 @@ from scipy.signal import fftconvolve
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError
 from feasid.core.notes import as_json
-from feasid.identification.assessment.quality import remarks
+from feasid.identification.assessment.quality import joints_that_follow, remarks
 from feasid.identification.fitted import FittedModel, provenance
 from feasid.identification.regression.low_pass import GaussianLowPass
 from feasid.identification.regression.parallel import Source
@@ -233,6 +233,9 @@ def _evidence_entries(fit: FittedModel, tested: pd.Series[float] | None) -> list
     missed = 100 * quality.errors.overall_error(quality.errors.model)
     where = "held-out segments" if quality.errors.unseen else "the fitted log"
     doubts = [n for n in fit.notes if n.values.get("level") in ("error", "warning")]
+    found = f"{len(doubts) or 'no'} errors or warnings about the log"
+    if follow := joints_that_follow(fit.evidence):
+        found += f"; the model lacks a term at {len(follow)} of {fit.robot.dof} joints"
     of_tests = () if tested is None else (
         f"torque error {100 * tested['all']:.3g} % on a log that was not fitted",
         tested.attrs.get("leakage") or "the test log",
@@ -251,7 +254,7 @@ def _evidence_entries(fit: FittedModel, tested: pd.Series[float] | None) -> list
         ),
         of_tests,
         (
-            f"{len(doubts)} findings about the log" if doubts else "no finding about the log",
+            found,
             "the diagnosis, within what these data can show",
             "feasid.diagnose(log, robot), feasid diagnose",
         ),

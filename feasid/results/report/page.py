@@ -31,6 +31,7 @@ from feasid.results.report.contents import SCHEMA, VERSION, report_contents
 from feasid.results.report.figures import SKINS, Plots
 from feasid.results.report.robots import HALF_WIDTH, robot_drawings
 from feasid.results.report.summary import summary
+from feasid.robot.joint_terms import TERMS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,8 +56,8 @@ def torque_curves(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if not times:
         return {"paths": {}, "x": (0.0, 1.0), "y": (-1.0, 1.0), "size": (WIDTH, HEIGHT)}
     curves = {
-        "measured": [_as_floats(run["measured"]) for run in runs],
-        "predicted": [_as_floats(run["predicted"]) for run in runs],
+        "measured": [[*map(float, run["measured"])] for run in runs],
+        "predicted": [[*map(float, run["predicted"])] for run in runs],
     }
     pairs = zip(curves["measured"], curves["predicted"], strict=True)
     curves["difference"] = [[a - b for a, b in zip(m, p, strict=True)] for m, p in pairs]
@@ -64,7 +65,7 @@ def torque_curves(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     low, high = min(values), max(values)
     extra = ROOM * (high - low) or 1.0
     x, y = (min(times), max(max(times), min(times) + 1e-9)), (low - extra, high + extra)
-    starts = [_as_floats(run["t"]) for run in runs]
+    starts = [[*map(float, run["t"])] for run in runs]
     return {
         "paths": {
             name: "".join(_svg_path(t, v, x, y) for t, v in zip(starts, parts, strict=True))
@@ -74,10 +75,6 @@ def torque_curves(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "y": y,
         "size": (WIDTH, HEIGHT),
     }
-
-
-def _as_floats(values: Sequence[Any]) -> list[float]:
-    return [float(v) for v in values]
 
 
 def _svg_path(
@@ -100,6 +97,9 @@ DPI = 80
 
 MISSING_GLYPH = "Glyph .* missing from font"
 """Matplotlib's warning of a character that its font cannot draw."""
+
+DUST = 1e-6
+"""Share of a column's largest number below which another is a zero that a solver left."""
 
 REPORT_WINDOWS = 24
 """Windows of the log that a page simulates."""
@@ -179,18 +179,14 @@ def write_report_contents(
     name = "page.html" if len(reports) == 1 else "beside.html"
     check_writable(path, overwrite=overwrite)
     environment = _template_environment()
-    try:
-        page = _render(environment, name, reports[0], [], "", reports=reports)
-    except _template_errors() as error:
-        raise InputError(f"a report that was kept is damaged: {error!r}") from error
-    write_atomically(path, page.encode(), overwrite=overwrite)
-
-
-def _template_errors() -> tuple[type[Exception], ...]:
-    """Exceptions that a template raises on the content of a damaged file."""
     from jinja2 import TemplateError
 
-    return TemplateError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError
+    damages = (TemplateError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+    try:
+        page = _render(environment, name, reports[0], [], "", reports=reports)
+    except damages as error:
+        raise InputError(f"a report that was kept is damaged: {error!r}") from error
+    write_atomically(path, page.encode(), overwrite=overwrite)
 
 
 def _template_environment() -> Any:
@@ -205,6 +201,7 @@ def _template_environment() -> Any:
         "number": _format_number,
         "percent": lambda x: "" if x is None else f"{100 * float(x):.3g} %",
         "said": plain,
+        "term": lambda k: f"{k} {TERMS[k].formula} ({TERMS[k].name})" if k in TERMS else plain(k),
     }
     return made
 
@@ -275,7 +272,9 @@ def _encode_figure(figure: Figure, caption: str) -> dict[str, str]:
     return {"caption": caption, "alt": escape(str(figure.get_label())), "data": data}
 
 
-def _format_number(value: Any, form: str = ".4g") -> str:
+def _format_number(value: Any, form: str = ".4g", column: Sequence[Any] = ()) -> str:
+    """A number as text; one far below the largest of its column is 0."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return "" if value is None else plain(value)
-    return format(value, form)
+    most = max((abs(x) for x in column if isinstance(x, float)), default=0.0)
+    return format(0.0 if abs(value) < DUST * most else value, form)

@@ -224,7 +224,7 @@ def _error_table(errors: dict[str, pd.Series[float]]) -> str:
 def _bodies_text(fit: FittedModel) -> str:
     frame = fit.bodies[["mass", "com_x", "com_y", "com_z", "Ixx", "Iyy", "Izz"]]
     text = frame.to_string(float_format=lambda x: f"{x:.4g}")
-    terms = fit.joint_terms
+    terms = fit.joint_terms.mask(lambda x: x.abs() < 1e-6 * x.abs().max(), 0.0)
     if len(terms):
         text += "\n\n" + terms.to_string(float_format=lambda x: f"{x:.4g}")
     return text
