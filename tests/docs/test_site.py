@@ -4,6 +4,7 @@ The pages run when the site is built (``sphinx-build -W docs docs/_build/html``)
 checks every link between them.
 """
 
+import ast
 import doctest
 import inspect
 import re
@@ -82,6 +83,36 @@ def test_pages_run_and_say_more_than_their_code():
             assert cells(text)
             compile(cells(text), page.name, "exec")
             assert len(re.sub(r"```.*?```", "", text, flags=re.S).split()) > 40
+
+
+def test_equations_stand_in_the_middle_as_the_theme_would_not_have_them():
+    css = (DOCS / "_static" / "site.css").read_text()
+    rule = dict(re.findall(r"([^{}\n]+?) \{([^}]*)\}", css))[".bd-article div.math"]
+    assert "display: block" in rule
+    assert "text-align: center" in rule
+
+
+def test_the_first_tutorial_explains_the_lines_that_it_prints(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text, names, printed = (DOCS / "tutorials" / "first_fit.md").read_text(), {}, ""
+    explained = []
+    for cell, prose in re.findall(
+        r"^```\{code-cell\}\n(.*?)^```(.*?)(?=^```|\Z)", text, re.S | re.M
+    ):
+        *before, last = ast.parse(cell).body
+        exec(compile(ast.Module(before, []), "cell", "exec"), names)
+        if isinstance(last, ast.Expr):
+            printed += repr(
+                eval(compile(ast.Expression(last.value), "cell", "eval"), names)
+            ).lower()
+        else:
+            exec(compile(ast.Module([last], []), "cell", "exec"), names)
+        told = [word.lower() for word in re.findall(r"^- \*([^*]+)\*", prose, re.M)]
+        assert [word for word in told if word not in printed] == []
+        explained += told
+    lines = names["fit"].display().measures
+    shown = [m.value.partition(".")[0] if m.folded else m.name for m in lines]
+    assert [line for line in shown if line.lower() not in explained] == []
 
 
 def test_the_prompt_has_its_own_list():
