@@ -58,50 +58,33 @@ def resolve_bounds(robot: Robot, **given: Any) -> tuple[Bounds, list[str]]:
     (2, dof). Raises InputError: names the joint whose limits are missing or exclude each other.
     """
     notes: list[str] = []
-    limits = {kind: _description_limits(robot, kind) for kind in UNITS}
+    limits = {kind: np.tile([[-np.inf], [np.inf]], robot.dof) for kind in UNITS}
+    for j, stated in enumerate(body.limits for body in robot.bodies):
+        limits["position"][0, j] = -np.inf if stated.lower is None else stated.lower
+        limits["position"][1, j] = np.inf if stated.upper is None else stated.upper
+        for kind, bound in (("velocity", stated.velocity), ("torque", stated.effort)):
+            if bound:  # zero is how files leave a limit out
+                limits[kind][:, j] = -bound, bound
+    lacks_inertials = np.isnan(robot.values[robot.inertial_columns]).any()
     if given.get("torque") is None:
-        limits["torque"] = _usable_torque_limits(robot, limits["torque"], notes)
-    elif np.isnan(robot.values[robot.inertial_columns]).any():
+        if np.isfinite(limits["torque"]).any() and lacks_inertials:
+            notes.append("torque limits are ignored, because the description has no inertials")
+            limits["torque"] = np.tile([[-np.inf], [np.inf]], robot.dof)
+    elif lacks_inertials:
         raise InputError(
             f"torque limits need inertials, which the description of {robot.name!r} lacks for "
             f"some bodies: leave torque out"
         )
     for kind, value in given.items():
-        if value is not None:
-            limits[kind] = _override_limits(robot, kind, value, limits[kind])
+        if isinstance(value, Mapping):
+            for joint, entry in value.items():
+                limits[kind][:, robot.joint_index(joint)] = _limit_pair(kind, entry, 1, joint)[:, 0]
+        elif value is not None:
+            limits[kind] = _limit_pair(kind, value, robot.dof, None)
     bounds = Bounds(**limits)
     _check_limits_stated(robot, bounds)
     _check_limits_allow_motion(robot, bounds)
     return bounds, notes
-
-
-def _description_limits(robot: Robot, kind: str) -> Array:
-    out = np.tile([[-np.inf], [np.inf]], robot.dof)
-    for j, stated in enumerate(body.limits for body in robot.bodies):
-        if kind == "position":
-            out[0, j] = -np.inf if stated.lower is None else stated.lower
-            out[1, j] = np.inf if stated.upper is None else stated.upper
-        bound = {"velocity": stated.velocity, "torque": stated.effort}.get(kind)
-        if bound:  # zero is how files leave a limit out
-            out[:, j] = -bound, bound
-    return out
-
-
-def _usable_torque_limits(robot: Robot, limit: Array, notes: list[str]) -> Array:
-    """The description's effort limits, when it has the inertials to keep them by."""
-    if np.isfinite(limit).any() and np.isnan(robot.values[robot.inertial_columns]).any():
-        notes.append("torque limits are ignored, because the description has no inertials")
-        return np.tile([[-np.inf], [np.inf]], robot.dof)
-    return limit
-
-
-def _override_limits(robot: Robot, kind: str, value: Any, out: Array) -> Array:
-    out = out.copy()
-    if isinstance(value, Mapping):
-        for joint, entry in value.items():
-            out[:, robot.joint_index(joint)] = _limit_pair(kind, entry, 1, joint)[:, 0]
-        return out
-    return _limit_pair(kind, value, robot.dof, None)
 
 
 def _limit_pair(kind: str, value: Any, count: int, joint: str | None) -> Array:

@@ -153,9 +153,10 @@ def certify_motion(
         torque = np.where((np.abs(task[..., unseen]) > 0).any(axis=(0, 2)), np.inf, 0.0)
     else:
         torque = np.sqrt(((task @ root) ** 2).sum(axis=2).mean(axis=0))
+    values = np.linalg.svd(_normalise_columns(plain)[0], compute_uv=False)
     return ExcitationCertificate(
         expressions,
-        _rank(plain),
+        int((values > RANK_TOLERANCE * values[0]).sum()),
         condition,
         float(log_det),
         deviations,
@@ -174,11 +175,6 @@ def _normalise_columns(equations: Array) -> tuple[Array, Array]:
     norms = np.linalg.norm(triangle, axis=0)
     norms = np.where(norms > 0, norms, 1.0)
     return triangle / norms, norms
-
-
-def _rank(equations: Array) -> int:
-    singular = np.linalg.svd(_normalise_columns(equations)[0], compute_uv=False)
-    return int((singular > RANK_TOLERANCE * singular[0]).sum())
 
 
 def _covariance_root(equations: Array) -> tuple[Array, Array]:

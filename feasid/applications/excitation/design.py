@@ -140,14 +140,6 @@ class DesignSetting:
         """Standard parameters of the base regressor's columns."""
         return tuple(self.base.independent.tolist())
 
-    def motion_regressor(self) -> MotionRegressor:
-        """The problem with friction's sign smoothed by the size of velocities."""
-        low, high = self.bounds.velocity
-        speed = np.where(np.isfinite(high - low), 0.5 * (high - low), 1.0)
-        widths = [RELATIVE_SMOOTHING_WIDTH * float(np.abs(self.robot.coupling(k)) @ speed)
-                  for k in range(len(self.robot.drives))]  # fmt: skip
-        return MotionRegressor(self.robot, self.columns, np.array(widths))
-
 
 def design_setting(
     robot: Robot,
@@ -193,6 +185,11 @@ def make_problem(
 
     With expected base parameters, `known` has columns of gains after theirs.
     """
+    # Friction's sign is smoothed by the size of velocities.
+    robot, (low, high) = setting.robot, setting.bounds.velocity
+    speed = np.where(np.isfinite(high - low), 0.5 * (high - low), 1.0)
+    widths = [RELATIVE_SMOOTHING_WIDTH * float(np.abs(robot.coupling(k)) @ speed)
+              for k in range(len(robot.drives))]  # fmt: skip
     scale = np.ones(known.shape[1])
     if prior_deviations is not None:
         scale[: len(prior_deviations)] = prior_deviations
@@ -201,7 +198,7 @@ def make_problem(
     return Problem(
         basis,
         CoefficientCoordinates.around_posture(basis, setting.bounds, setting.posture, rest),
-        setting.motion_regressor(),
+        MotionRegressor(robot, setting.columns, np.array(widths)),
         setting.bounds,
         setting.constraints,
         SAMPLES_PER_HARMONIC * max(harmonics, 3),

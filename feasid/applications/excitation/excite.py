@@ -39,7 +39,7 @@ from feasid.applications.excitation.parallel_search import (
     run_searches,
 )
 from feasid.applications.excitation.problem import Problem
-from feasid.applications.excitation.search import Family, Progress, SearchClock
+from feasid.applications.excitation.search import Progress, SearchClock
 from feasid.applications.excitation.trajectory import Trajectory, sample_times
 from feasid.core.arguments import Count, Natural, NonNegative, Positive, Rate, checked, number
 from feasid.core.arrays import Array
@@ -214,21 +214,14 @@ def excite(
         report = _progress_reporter(progress, objective, len(setting.columns))
         candidates, loss_notes = run_searches(search, workers, report)
     else:
-        candidates, loss_notes = _run_optimiser(optimiser, problem, objectives, rng), []
+        # The caller's, on the finer grid of the last stages.
+        start = random_motion(problem, rng)
+        design = ExcitationProblem(problem.with_finer_grid(), objectives, start)
+        unknowns = as_unknowns(optimiser(design), design.size)
+        candidates, loss_notes = SearchResult(np.inf, (unknowns,), 1), []
     z, end = _best_feasible_motion(candidates, problem, clock.seconds)
     notes = [*setting.notes, *end, *loss_notes]
     return _make_trajectory(setting, problem, z, rate, deviation, information, task, notes)
-
-
-def _run_optimiser(
-    optimiser: Callable[[ExcitationProblem], npt.ArrayLike],
-    problem: Problem,
-    objectives: Family,
-    rng: np.random.Generator,
-) -> SearchResult:
-    """Run the caller's optimiser on the problem with the finer grid of the last stages."""
-    design = ExcitationProblem(problem.with_finer_grid(), objectives, random_motion(problem, rng))
-    return SearchResult(np.inf, (as_unknowns(optimiser(design), design.size),), 1)
 
 
 def _progress_reporter(

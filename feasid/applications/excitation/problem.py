@@ -273,7 +273,12 @@ class Problem:
         self, z: Array, objective: Objective | None, barrier: LimitBarrier
     ) -> tuple[float, Array]:
         """Objective (None: the barrier only) plus barrier, and the gradient by z."""
-        value, slope = self._joint_limit_barrier(z, barrier)
+        # All limits that are linear, and the derivative of their barrier by the coefficients.
+        orders, count, _ = self._fine.shape
+        values = self._fine @ self.coordinates.coefficients(z)
+        curves = np.ascontiguousarray(values.swapaxes(1, 2)).reshape(-1, count)
+        value, row_bar = _limit_barrier(curves, self._edges, barrier)
+        slope = np.tensordot(self._fine, row_bar.reshape(orders, -1, count), ((0, 1), (0, 2)))
         motion = self.motion(z)
         torque = bool(np.isfinite(self.bounds.torque).any())
         if objective is None and not torque and not self.constraints:
@@ -282,8 +287,17 @@ class Problem:
         out = MotionGradient.zeros(*motion[0].shape)
         bar = np.zeros_like(evaluation.regressor)
         if objective is not None:
-            added, bar = self._objective_and_gradient(evaluation.regressor, objective)
+            weighted, expected = evaluation.regressor * self.weights[:, None], self.expected
+            extended = weighted if expected is None else add_gain_columns(weighted, expected)
+            rows = extended.reshape(-1, len(self.scale))
+            units = np.outer(self.scale, self.scale) / self.samples
+            added, by_information = objective(rows.T @ rows * units + self.known)
             value += added
+            bar = (rows @ (2 * by_information * units)).reshape(extended.shape)
+            if expected is not None:
+                bar, gains = np.split(bar, [len(expected)], axis=2)
+                bar = bar + np.einsum("kjj->kj", gains)[:, :, None] * expected
+            bar = bar * self.weights[:, None]
         torque_bar = None
         if torque:
             limit = repeat_limits(self.bounds.torque, evaluation.torques)
@@ -297,31 +311,6 @@ class Problem:
         evaluation.backward(bar, torque_bar, out)
         slope += np.tensordot(self._coarse, np.stack(out), ((0, 1), (0, 2)))
         return value, self.coordinates.pull_back(slope)
-
-    def _joint_limit_barrier(self, z: Array, barrier: LimitBarrier) -> tuple[float, Array]:
-        """The barrier of all limits that are linear, and its derivative by the coefficients."""
-        orders, count, _ = self._fine.shape
-        values = self._fine @ self.coordinates.coefficients(z)
-        rows = np.ascontiguousarray(values.swapaxes(1, 2)).reshape(-1, count)
-        value, bar = _limit_barrier(rows, self._edges, barrier)
-        bars = bar.reshape(orders, -1, count)
-        return value, np.tensordot(self._fine, bars, ((0, 1), (0, 2)))
-
-    def _objective_and_gradient(
-        self, regressor: Array, objective: Objective
-    ) -> tuple[float, Array]:
-        """Value of the objective, and its derivative by the regressor's entries."""
-        weighted = regressor * self.weights[:, None]
-        extended = weighted if self.expected is None else add_gain_columns(weighted, self.expected)
-        rows = extended.reshape(-1, len(self.scale))
-        units = np.outer(self.scale, self.scale) / self.samples
-        value, slope = objective(rows.T @ rows * units + self.known)
-        bar = (rows @ (2 * slope * units)).reshape(extended.shape)
-        if self.expected is not None:
-            bar, gains = np.split(bar, [len(self.expected)], axis=2)
-            bar = bar + np.einsum("kjj->kj", gains)[:, :, None] * self.expected
-        bar = bar * self.weights[:, None]
-        return value, bar
 
 
 def add_gain_columns(regressor: Array, expected: Array) -> Array:

@@ -267,21 +267,13 @@ class WrenchColumns:
         for k, (r, c) in enumerate(UPPER):
             body_gradient[r, 0] += numbers[TURN][k] * self.own[c, 0]
             body_gradient[c, 0] += numbers[TURN][k] * self.own[r, 0]
-        return self._pull_back_accelerations(
-            self._pull_back_poses(bar), rotate(flow.turn, body_gradient)
-        )
-
-    def _pull_back_poses(self, bar: Array) -> Array:
-        """Derivatives by poses through the columns alone."""
         moments, forces = self.columns[:3], self.columns[3:, 6:]
-        pose = np.empty((6, *self.flow.rate.shape))
+        pose = np.empty((6, count, nodes))
         pose[:3] = cross(moments, bar[:3]).sum(axis=1) + cross(forces, bar[3:, 6:]).sum(axis=1)
         pose[3:] = cross(forces, bar[:3, 6:]).sum(axis=1)
-        return pose
-
-    def _pull_back_accelerations(self, pose: Array, spins: Array) -> tuple[Array, Array, Array]:
-        """Through omega, alpha and a, whose derivatives are `spins` (3, 3, N, n)."""
-        place, (omega, alpha) = self.flow.place, (self.spins[:, 0], self.spins[:, 1])
+        # Through omega, alpha and a.
+        place, (omega, alpha) = flow.place, (self.spins[:, 0], self.spins[:, 1])
+        spins = rotate(flow.turn, body_gradient)
         push = spins[:, 2]
         drift = cross(push, omega)
         shift = cross(push, alpha) + cross(drift, omega)
@@ -375,7 +367,14 @@ class MotionRegressor:
         """Regressor and, if wanted, the description's torques of a motion, (dof, N) arrays."""
         flow = self.topology.motion(q, dq, ddq, self.robot.gravity)
         wrenches = WrenchColumns.from_motion(flow) if torque or len(self.column_places[0]) else None
-        forces = self._wanted_wrenches(wrenches) if wrenches else np.zeros((q.shape[1], 6, 0))
+        forces = np.zeros((q.shape[1], 6, 0))
+        if wrenches is not None:
+            columns, (node, number, _) = wrenches.columns, self.column_places
+            columns = columns.copy() if self.reduced_nodes else columns
+            for i, ten in self.reduced_nodes:
+                columns[:, : ten.shape[1], :, i] = np.einsum("tk,ctn->ckn", ten, columns[..., i])
+            by_sample = columns.transpose(2, 0, 1, 3).reshape(columns.shape[2], 6, -1)
+            forces = np.ascontiguousarray(by_sample[:, :, number * columns.shape[3] + node])
         regressor = np.zeros((q.shape[1], self.robot.dof, len(self.columns)))
         if forces.size:
             carried = self.topology.path[:, self.column_places[0]]
@@ -391,16 +390,6 @@ class MotionRegressor:
         drives = DriveSignals(self.drives, q, dq, ddq)
         torques = drives.add_to_equations(regressor, torques)
         return RegressorEvaluation(self, flow, wrenches, forces, loads, drives, regressor, torques)
-
-    def _wanted_wrenches(self, wrenches: WrenchColumns) -> Array:
-        """Wrenches of the wanted columns, shape (N, 6, wanted)."""
-        columns = wrenches.columns
-        node, number, _ = self.column_places
-        columns = columns.copy() if self.reduced_nodes else columns
-        for i, ten in self.reduced_nodes:
-            columns[:, : ten.shape[1], :, i] = np.einsum("tk,ctn->ckn", ten, columns[..., i])
-        by_sample = columns.transpose(2, 0, 1, 3).reshape(columns.shape[2], 6, -1)
-        return np.ascontiguousarray(by_sample[:, :, number * columns.shape[3] + node])
 
     def expand_columns(self, bar: Array) -> Array:
         """Derivatives by all columns (6, 10, N, n) from those by the wanted ones."""

@@ -286,7 +286,12 @@ class Search:
     def _descend_from_random(self, *, keep: bool) -> SearchPoint:
         """A descent from a random motion, first with smoother friction, then as usual."""
         problem, stages = self.problem, COARSE_STAGES + WIDE_STAGES
-        blur = self._draw_smoothing()
+        low, high = np.log(SMOOTHING_RANGE)
+        blur = self.rng.uniform(low, high)
+        if len(self.archive) > POOL_SIZE and self.rng.random() < LEARNT_SHARE:
+            like = self.archive[self.rng.integers(POOL_SIZE)].smoothing  # that of a good start
+            blur = np.clip(np.log(like) + SMOOTHING_SPREAD * self.rng.standard_normal(), low, high)
+        blur = float(np.exp(blur))
         self.problem = problem.with_smoother_friction(blur)
         try:
             start = SearchPoint(np.inf, self.draw(self.rng))
@@ -294,15 +299,6 @@ class Search:
         finally:
             self.problem = problem
         return replace(self._descend(rough, stages[-1:], keep=keep), smoothing=blur)
-
-    def _draw_smoothing(self) -> float:
-        """A random factor of friction's smoothing width, sometimes near that of a good start."""
-        low, high = np.log(SMOOTHING_RANGE)
-        blur = self.rng.uniform(low, high)
-        if len(self.archive) > POOL_SIZE and self.rng.random() < LEARNT_SHARE:
-            like = self.archive[self.rng.integers(POOL_SIZE)].smoothing
-            blur = np.clip(np.log(like) + SMOOTHING_SPREAD * self.rng.standard_normal(), low, high)
-        return float(np.exp(blur))
 
     def _improve_best(self) -> None:
         """Bring the best starts closer to their limits, then perturb the best of these."""

@@ -113,17 +113,6 @@ def approach_times(way: Array, bounds: Bounds) -> Array:
     return np.asarray(np.maximum(PEAK_SPEED * way / speed, np.sqrt(PEAK_ACCELERATION * way / push)))
 
 
-def approach_motion(start: Array, end: Array, seconds: float, count: int) -> list[Array]:
-    """Position and three derivatives on the way between two standstills, (dof, count) each."""
-    s = np.linspace(0, 1, count)
-    profile = np.polynomial.Polynomial([0, 0, 0, 10, -15, 6])
-    way = (end - start)[:, None]
-    first = start[:, None] + way * profile(s)
-    with np.errstate(over="ignore"):  # the power of an endless time is infinite
-        times = np.float64(seconds) ** np.arange(1, 4)
-    return [first, *(way * profile.deriv(k)(s) / times[k - 1] for k in (1, 2, 3))]
-
-
 LINE_COLOR, LIMIT_COLOR = "#4477aa", "#ee6677"
 """Paul Tol's bright palette, distinguishable for the colour-blind and in print."""
 
@@ -154,13 +143,6 @@ TOUCHING = 1e-9
 
 APPROACH_POINTS = 400
 """Number of times of an approach at which torques and distances are checked."""
-
-
-def _axis_unit(kind: str, robot: Robot) -> str:
-    """Unit of joints that turn, slide, or both."""
-    turn, slide = UNITS[kind]
-    turning = {bool(body.motion[:3].any()) for body in robot.bodies}
-    return " or ".join([turn] * (True in turning) + [slide] * (False in turning))
 
 
 @checked_methods
@@ -335,7 +317,13 @@ class Trajectory(Displayed):
         posture = require_finite(start, (self.robot.dof,), "start")
         least = float(approach_times(np.abs(posture - self.q[0]), self.bounds).max())
         duration = max(least, 1e-3) if seconds is None else seconds
-        way = approach_motion(posture, self.q[0], duration, APPROACH_POINTS)
+        s = np.linspace(0, 1, APPROACH_POINTS)
+        profile = np.polynomial.Polynomial([0, 0, 0, 10, -15, 6])
+        path = (self.q[0] - posture)[:, None]
+        with np.errstate(over="ignore"):  # the power of an endless time is infinite
+            times = np.float64(duration) ** np.arange(1, 4)
+        rates = (path * profile.deriv(k)(s) / times[k - 1] for k in (1, 2, 3))
+        way = [posture[:, None] + path * profile(s), *rates]
         dynamics = MotionRegressor(self.robot, ())
         margins = smallest_margins_of_motion(dynamics, self.bounds, self.constraints, way)
         worst = sorted(margins, key=lambda m: m.slack)
@@ -439,7 +427,10 @@ class Trajectory(Displayed):
         joints = robot.joints
         out = Figure(figsize=(3.2 * len(values), 0.6 + 1.3 * len(joints)), layout="constrained")
         axes = out.subplots(len(joints), len(values), sharex=True, squeeze=False)
+        turning = {bool(body.motion[:3].any()) for body in robot.bodies}
         for c, (kind, curves) in enumerate(values.items()):
+            turn, slide = UNITS[kind]
+            unit = " or ".join([turn] * (True in turning) + [slide] * (False in turning))
             for j, joint in enumerate(joints):
                 axis = axes[j, c]
                 axis.plot(t, curves[:, j], color=LINE_COLOR, lw=1.1)
@@ -451,7 +442,7 @@ class Trajectory(Displayed):
                 axis.grid(alpha=0.25)
                 if c == 0:
                     axis.set_ylabel(escape_controls(joint, keep=""), fontsize=8, parse_math=False)
-            axes[0, c].set_title(f"{kind} [{_axis_unit(kind, robot)}]", fontsize=9)
+            axes[0, c].set_title(f"{kind} [{unit}]", fontsize=9)
             axes[-1, c].set_xlabel("time [s]", fontsize=8)
         return out
 
