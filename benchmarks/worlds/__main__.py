@@ -1,7 +1,7 @@
 """Fit and diagnose worlds, and compare what was found with their truths.
 
 ``python -m benchmarks.worlds --robot ur5 --fault tilt`` prints a line for each world. With
-``--results FILE`` worlds are appended as lines of JSON, those that are there already are left out, and
+``--results FILE`` worlds are appended as lines of JSON, without those that are there already, and
 ``--summary FILE`` prints how often mistakes were found and what the mended fits predict. ``--draw
 300`` draws as many worlds, each of one of the robots and one of the faults.
 """

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from feasid.core.errors import FeasidError, InputError, did_you_mean
+from feasid.core.errors import FeasidError, InputError, LimitError, did_you_mean
 from feasid.core.kinds import (
     ANYTHING,
     FLAG,
@@ -162,7 +162,13 @@ def _check_function(function: Any) -> Any:
         nonlocal plan
         plan = plan or _ParameterKinds.from_function(function)
         taken = {name: plan.convert_argument(name, value) for name, value in given.items()}
-        result = function(*plan.convert_all(args), **taken)
+        try:
+            result = function(*plan.convert_all(args), **taken)
+        except MemoryError as error:
+            raise LimitError(
+                f"{function.__name__} needs more memory than there is: {error}; "
+                "give it less data at a time"
+            ) from error
         return escape_controls(result) if returns_text and type(result) is str else result
 
     return run

@@ -46,11 +46,16 @@ from feasid.robot.dynamics.floating import (
     rotation_matrices,
     rotation_vectors,
 )
+from feasid.robot.dynamics.regressor import regressor
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Part = TypeVar("Part")
+
+CARRIED, SEEN = 0.5, 100
+"""Specific force of the base over gravity from which something carries the robot, and samples of a
+run that are looked at."""
 
 
 @checked
@@ -327,6 +332,8 @@ def floating_runs(
             runs.append(replace(run, anchor=anchor, free=free, applied=applied))
     if not runs:
         raise too_short_stretch(wide)
+    if torque and not contacts:
+        _refuse_unexplained_weight(runs, robot, table.base)
     how = "all signals through a"
     if keeps_ends:
         how = "both sides of the equations through one Gaussian"
@@ -365,6 +372,28 @@ def _refuse_unused_options(chosen: Mapping[str, Any]) -> None:
         raise InputError(
             "the log of a floating robot is always filtered: cutoff must be a frequency [Hz]",
             option="cutoff",
+        )
+
+
+def _refuse_unexplained_weight(runs: Sequence[Run], robot: Robot, base: int) -> None:
+    """Refuse a log in which something carries the robot that is not in the log.
+
+    The specific force of the base, a - g, is what one kilogram there asks of the base's equations.
+    """
+    mass, g = robot.inertial_columns[base][-1], float(np.linalg.norm(robot.gravity))
+    felt = []
+    for run in runs:
+        motion = (x[:: max(1, len(run) // SEEN)] for x in (run.q, run.dq, run.ddq))
+        force = regressor(robot, *motion, columns=[mass])[:, robot.rows[base], 0]
+        felt.append(np.linalg.norm(force, axis=1))
+    share = float(np.median(np.concatenate(felt))) / g if g else 0.0
+    if share > CARRIED:
+        raise LogError(
+            f"something carries robot {robot.name!r} that is not in the log: its base feels "
+            f"{share * g:.3g} m/s^2 in the median, and 0 in free fall. Without the forces on it no "
+            "mass can be fitted: name its contacts, contacts={NAME: ContactSensor(...)}, and log "
+            "their forces (columns force_NAME_x, _y, _z), or 0 and 1 for feet that touch "
+            "(columns contact_NAME)"
         )
 
 

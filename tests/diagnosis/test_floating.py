@@ -7,6 +7,7 @@ import pytest
 from floating import loaded
 
 import feasid
+from feasid.core.errors import LogError
 from feasid.identification.effects.log_findings import check_columns
 from feasid.logs.floating import Imu
 from feasid.logs.recording import Recording
@@ -162,3 +163,13 @@ def test_feet_may_slip_where_their_forces_are_measured():
     inertial = robot.inertial_columns[:, 9]
     total = fit.robot.values[fit.robot.inertial_columns[:, 9]].sum()
     assert abs(total / robot.values[inertial].sum() - 1) < MASS
+
+
+def test_a_robot_that_stands_on_nothing_is_named_before_any_fit():
+    """Forgotten contacts: the base's equations miss the whole weight."""
+    robot, log = logged()
+    forgotten = log.drop(columns=[c for c in log if c.startswith("force_")])
+    with pytest.raises(LogError, match=r"something carries robot .*contacts="):
+        feasid.fit(forgotten, robot, imu=Imu("base_link"))
+    found = feasid.diagnose(forgotten, robot, imu=Imu("base_link"))
+    assert [f.level for f in found] == ["error"]

@@ -30,12 +30,13 @@ def motion():
 
 def test_frame_can_be_read_as_a_log(motion):
     frame = motion.to_frame(periods=2)
-    assert len(frame) == 800
-    assert np.allclose(frame["q_slide"][400:], frame["q_slide"][:400], atol=1e-12)
+    assert len(frame) == 801  # the last row is the end of the last period
+    assert np.allclose(frame["q_slide"][400:800], frame["q_slide"][:400], atol=1e-12)
+    assert np.allclose(frame.iloc[-1, 1:], frame.iloc[0, 1:], atol=1e-12)
     assert frame.attrs["robot"] is motion.robot
     for joint in motion.robot.joints:
-        frame[f"tau_{joint}"] = 0.0
-    assert feasid.reduce(frame, motion.robot).samples == 800
+        frame[f"tau_{joint}"] = 1.0
+    assert feasid.reduce(frame, motion.robot).samples == 801
     with pytest.raises(feasid.FeasidError, match="periods"):
         motion.to_frame(periods=0)
 

@@ -277,3 +277,12 @@ def test_corrections_of_a_gram_beside_a_hundredweight_are_the_closed_form(heavy)
         given = bodies[k].inertial
         moved = np.linalg.norm(correction.delta[columns] - given)
         assert moved == pytest.approx(np.sqrt(3.0) * given[0], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "values", [np.ma.masked_all(len(BASE.K)), [10**400, *[1] * (len(BASE.K) - 1)]]
+)
+@pytest.mark.parametrize("function", [check, feasid.correct])
+def test_values_that_are_no_numbers_are_refused(values, function):
+    with pytest.raises(InputError, match="base parameters must be numbers"):
+        function(values, BASE)

@@ -114,6 +114,7 @@ def test_a_negative_mass_is_turned_and_said():
     ("options", "words"),
     [
         ({"metric": "euclidian"}, "did you mean 'euclidean'"),
+        ({"metric": np.eye(3)}, "is not one of"),
         ({"margin": 0.0}, "between 0 and 1/3"),
         ({"margin": 0.5}, "between 0 and 1/3"),
         ({"margin": float("nan")}, "between 0 and 1/3"),

@@ -9,9 +9,11 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
+from arms import ur5
 from public_calls import Subjects, bad_values, calls, parameters, public_callables, spoilt
 
-from feasid.core.errors import FeasidError
+import feasid
+from feasid.core.errors import FeasidError, LimitError
 
 TIMERS = {signal.SIGPROF: (signal.ITIMER_PROF, 60), signal.SIGALRM: (signal.ITIMER_REAL, 600)}
 """Seconds of processor time after which a call counts as hanging, and on the clock; none takes a
@@ -163,3 +165,12 @@ def test_bad_arguments_are_refused_by_name(subjects, folder, pytestconfig, capsy
             sep="\n",
         )
     assert wrong == {}
+
+
+def test_arrays_beyond_the_memory_are_refused():
+    """Broadcast arrays ask for gigabytes only when something is computed of them."""
+    robot = ur5()
+    huge = np.broadcast_to(0.5, (10**14, robot.dof))  # petabytes, which no machine gives
+    for function in (feasid.inverse_dynamics, feasid.regressor):
+        with pytest.raises(LimitError, match="more memory than there is"):
+            function(robot, huge, huge, huge)

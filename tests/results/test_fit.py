@@ -133,6 +133,8 @@ def test_a_test_that_is_none_is_said(fit, truth):
     log = log_of(truth, 1, noise=0.05)
     assert "is the fitted log" in fit.errors(log).attrs["leakage"]
     assert "is the fitted log" in str(fit.summary(test=log))
+    with pytest.raises(InputError, match="a Series without"):
+        fit.summary(test=log["t"])
     assert fit.errors(log_of(truth, 2, noise=0.05)).attrs["leakage"] is None
 
 

@@ -96,11 +96,10 @@ class ComputedTorque(CompiledDynamics):
             posture at which to hold the arm.
         """
         out = self.inverse_dynamics(q, dq, ddq)
-        if not all(map(math.isfinite, out.tolist())):
+        # Inputs as well: torques need not depend on a joint's position.
+        if not all(map(math.isfinite, (*q, *dq, *ddq, *out))):  # type: ignore[misc]
             return self._holding_torques({"q": q, "dq": dq, "ddq": ddq})
-        position = np.array(q, dtype=np.float64)
-        if np.isfinite(position).all():
-            self._last = position
+        self._last = np.array(q, dtype=np.float64)
         return self._limit_torque(out)
 
     def _holding_torques(self, inputs: Mapping[str, npt.ArrayLike]) -> Array:

@@ -237,6 +237,8 @@ class Trajectory(Displayed):
     def to_frame(self, periods: int = 1) -> pd.DataFrame:
         """Columns ``t``, ``q_<joint>``, ``dq_<joint>`` and ``ddq_<joint>``, one row per sample.
 
+        The last row is the end of the last period, where a motion with ``rest=True`` rests.
+
         Parameters
         ----------
         periods : int
@@ -255,7 +257,7 @@ class Trajectory(Displayed):
 
         if periods < 1:
             raise InputError(f"periods must be at least 1, not {periods}")
-        t = np.arange(len(self.t) * periods) / self.rate
+        t = np.arange(len(self.t) * periods + 1) / self.rate
         data = {"t": t}
         for kind, values in zip(("q", "dq", "ddq"), self.at(t), strict=True):
             data |= {f"{kind}_{j}": values[:, k] for k, j in enumerate(self.robot.joints)}

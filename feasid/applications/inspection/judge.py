@@ -290,7 +290,7 @@ class CorrectedInertia:
 
 def check_distance(metric: str, margin: float) -> None:
     """Refuse an unknown metric, or a margin outside (0, 1/3)."""
-    if metric not in METRICS:
+    if not isinstance(metric, str) or metric not in METRICS:
         hint = did_you_mean(metric, METRICS)
         raise InputError(f"metric {metric!r} is not one of {METRICS}{hint}", option="metric")
     if not (isinstance(margin, int | float) and 0 < margin < 1 / 3):

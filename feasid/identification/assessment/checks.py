@@ -156,6 +156,17 @@ def has_load(e: FitEvidence) -> bool:
     return carries_load(e.comparison, float(e.described[-1]) if len(e.described) else 0.0)
 
 
+@check("standstill", NO_USE)
+def half_of_the_joints_stand_still(e: FitEvidence) -> str:
+    """The model is not tested in other postures of these joints."""
+    if not e.still or 2 * len(e.still) < len(e.joints):
+        return ""
+    return (
+        f"{list_names(e.still)} hardly moved, so that the fit may be wrong at their other "
+        "positions: record a motion of all joints (feasid.excite)."
+    )
+
+
 @check("little-explained", NO_USE)
 def little_is_explained(e: FitEvidence) -> str:
     """More than half of the torque is missed."""
@@ -261,17 +272,6 @@ def robots_differ(e: FitEvidence) -> str:
     return (
         "Gravity torques do not resemble the description's (correlation "
         f"{c.likeness:.2f}): check the geometry, the order and the signs of the columns."
-    )
-
-
-@check("standstill", NO_USE)
-def half_of_the_joints_stand_still(e: FitEvidence) -> str:
-    """The model is not tested in other postures of these joints."""
-    if not e.still or 2 * len(e.still) < len(e.joints):
-        return ""
-    return (
-        f"{list_names(e.still)} hardly moved, so that the fit may be wrong at their other "
-        "positions: record a motion of all joints (feasid.excite)."
     )
 
 

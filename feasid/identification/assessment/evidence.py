@@ -43,6 +43,9 @@ FULL_TURN = 3.2
 SLIGHT = 0.05
 """Shares of the largest gravity torque and range below which a joint carries nothing, or stands."""
 
+STANDING = 1e-5, 1e-2
+"""Range [m, rad] of a joint that stands, with the noise of its sensor."""
+
 SIGN_SPEED = 0.02
 """Speed [rad/s or m/s] over which friction changes its sign when it is removed from errors."""
 
@@ -288,12 +291,12 @@ def _size_of_term(robot: Robot, symbol: str) -> Array:
 
 
 def _still_joints(robot: Robot, reach: Array) -> tuple[str, ...]:
-    """Joints whose range in the log is small compared with that of other joints of their kind."""
+    """Joints whose range in the log is small by itself or compared with others of their kind."""
     if not np.isfinite(reach).all():
         return ()
     kinds = np.array(_sliding(robot))
     most = np.array([reach[kinds == k].max() for k in kinds])
-    still = reach <= np.maximum(SLIGHT * most, 1e-9)
+    still = reach <= np.maximum(SLIGHT * most, np.where(kinds, *STANDING))
     return tuple(j for j, s in zip(robot.coordinates, still, strict=True) if s)
 
 

@@ -58,6 +58,9 @@ PACKAGE_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(feasid.__file__
 TRIES = 2
 """Number of attempts for a log whose worker died, because another log may have been the cause."""
 
+SMALLEST = 1e-30
+"""Largest torque of a log, in the norm of its rows, that is none [N m]: below it lies no robot."""
+
 AHEAD = 2
 """Results per worker that may wait for delivery; a worker that dies loses no more than these."""
 
@@ -260,6 +263,11 @@ def _reduce_log(
     torque = True if measured is None else measured
     motions = log.motions(robot, torque=torque, **reading)
     reduced = reduce_motions(motions, robot, columns, keep)
+    if max(float(np.abs(t[:, -1]).max()) for t in reduced.triangles) < SMALLEST:
+        raise LogError(
+            "every torque of the log is zero: record the motors' torques (columns tau_JOINT), or "
+            "the commands of a servo (command='position')"
+        )
     if source := Path(log.name).name:
         reduced = replace(reduced, sources=(source,), digests=(content_digest(log),))
     if checkpoint is not None:

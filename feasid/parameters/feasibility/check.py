@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.certificate import exact
-from feasid.core.arguments import checked_methods
+from feasid.core.arguments import UnfitError, as_numbers, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.display import BLUE, RED, Display, Displayed, Measure, new_figure, truncate
 from feasid.core.errors import InputError
+from feasid.core.text import quote
 from feasid.options.complete import complete_options, document_options, select_options
 from feasid.options.tables import BoundOptions, CheckOptions
 from feasid.parameters.feasibility.constraints.affine import Consistency
@@ -134,9 +135,11 @@ def feasible_set_from_options(
 def check_base_values(beta: npt.ArrayLike, base: Any, feasible: FeasibleSet) -> Array:
     """Base parameters as a finite vector of the right length, or say which entry is wrong."""
     try:
-        values = np.asarray(beta, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"base parameters must be numbers: {error}") from error
+        values = as_numbers(beta, finite=False)
+    except UnfitError as error:
+        raise InputError(
+            f"base parameters must be numbers, {str(error) or 'not ' + quote(beta)}"
+        ) from None
     nb, n = np.shape(base.K)
     if n != feasible.size or feasible.names != base.robot.parameter_names:
         raise InputError(

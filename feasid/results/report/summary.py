@@ -16,6 +16,7 @@ import numpy as np
 from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Measure, plain
+from feasid.core.errors import InputError
 from feasid.core.text import escape_controls
 from feasid.identification.assessment.checks import NO, is_strong
 from feasid.identification.assessment.quality import Quality, remarks
@@ -166,7 +167,15 @@ def test_errors(fit: FittedModel, test: Any) -> pd.Series[float]:
     """Errors on a test log, computed unless they are given as a Series."""
     import pandas as pd
 
-    return test if isinstance(test, pd.Series) else errors_on_log(fit, test, fit.test_options())
+    if not isinstance(test, pd.Series):
+        return errors_on_log(fit, test, fit.test_options())
+    if missing := [j for j in fit.relative_error.index if j not in test.index]:
+        raise InputError(
+            f"test is a Series without {', '.join(missing[:4])}: give a log, or what fit.errors "
+            "returned for one",
+            option="test",
+        )
+    return test
 
 
 def _headline(fit: FittedModel) -> str:
