@@ -168,10 +168,7 @@ MOMENTS = Form(
     "a sequence of (joint, posture by joint, moment, deviation)",
     lambda v: _are_all(v, lambda m: _is_sequence(m, _is_name, _is_posture, is_number, is_number)),
 )
-GUESS = Form(
-    "an array of ten numbers per body, (bodies, 10) or one row",
-    lambda v: is_row(v) or is_table(v, 10),
-)
+GUESS = Form("an array of ten numbers per body", lambda v: is_row(v) or is_table(v, 10))
 FUNCTION = Form("a function", callable)
 SOLVER = Form(
     "a solver's name",
