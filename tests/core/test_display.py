@@ -192,6 +192,16 @@ def test_what_has_no_room_is_counted():
     assert Display("fine", [Measure("a", "1", "1")]).good
 
 
+def test_what_is_pasted_is_whole():
+    words = "--units " + ",".join(f"tau_joint_{k}=-1.0" for k in range(30))
+    shown = Display(
+        "a", troubles=[f"{'much prose ' * 60}\n-> {words} (better)"], more=f"or {words}"
+    )
+    assert f"   -> {words} (better)" in shown.text().splitlines()
+    short = Display("a", troubles=[f"{'x' * k} (--units tau=-1.0)" for k in range(40, 78)])
+    assert "--units\n" not in short.text()
+
+
 def test_pages_for_notebooks_escape_everything():
     shown = Display(HOSTILE, [Measure(HOSTILE, HOSTILE, HOSTILE, False)], [HOSTILE], [HOSTILE])
     html = shown.html()

@@ -10,8 +10,9 @@ from robots import ARM
 import feasid
 from feasid.core.errors import InputError, MissingExtraError
 from feasid.identification.regression.low_pass import GaussianLowPass
+from feasid.parameters.identifiability.views import identifiability_map
 from feasid.results.report.contents import PredictedLog
-from feasid.results.report.figures import Plots
+from feasid.results.report.figures import Plots, label_panels, panels, style_panel
 from feasid.results.report.robots import semi_axes
 
 pytest.importorskip("matplotlib")
@@ -43,6 +44,35 @@ def test_every_picture_is_drawn_and_shows_itself(fit, name):
     assert page.startswith('<img alt="')
     assert len(figure.get_label().split()) >= 4
     assert "<script" not in page
+    assert name == "bodies" or figure.get_suptitle() or figure.legends[0].get_title().get_text()
+    assert parts_outside(figure) == []
+    assert parts_outside(figure.for_paper(1)) == []
+
+
+def parts_outside(figure):
+    """Panels, legends and texts that a reader would see cut."""
+    figure.draw_without_rendering()
+    parts = [
+        *figure.legends,
+        *(t for t in figure.texts if t.get_text()),
+        *(a for a in figure.axes if a.axison),
+    ]
+    low, high = np.array([figure.bbox.min - 1, figure.bbox.max + 1])
+    boxes = [(part, part.get_tightbbox()) for part in parts]
+    return [part for part, b in boxes if (b.min < low).any() or (b.max > high).any()]
+
+
+@pytest.mark.parametrize("joints", [1, 6, 30])
+def test_legends_and_labels_stay_inside_for_any_number_of_joints(joints):
+    names = [f"joint_{k}_with_a_name_of_some_length" for k in range(joints)]
+    marks = {"m": ["★", "●", "○", "✕", "="] * joints, "Lxx": ["✕"] * joints}
+    figure, axes = panels(names, "curves of every joint; a text alternative", 2)
+    for name, axis in zip(names, axes, strict=False):
+        axis.plot([0, 1], [0, 1], label="as measured by the sensors of the robot")
+        style_panel(axis, name, "   (12.3 %)")
+    label_panels(figure, axes[:joints], ["time [s]"] * 2, "torque [N m], force [N]", 4)
+    for drawn in (figure, identifiability_map(marks, names)):
+        assert parts_outside(drawn) == []
 
 
 def test_torques_are_compared_behind_the_low_pass_of_the_fit(fit):

@@ -448,3 +448,5 @@ def test_windows_are_simulated_with_the_gains_that_were_found(fit):
     simulated = fit.simulate(horizon=0.3, windows=5)
     assert simulated.closed_loop
     assert simulated.rms.max() < 2e-3
+    named = fit.simulate(horizon=0.3, windows=5, command="position")
+    np.testing.assert_array_equal(named.rms, simulated.rms)
