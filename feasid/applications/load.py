@@ -9,7 +9,7 @@ from typing import Any
 
 from feasid.core.arguments import checked
 from feasid.core.arrays import DamagedError
-from feasid.results.archive.members import read_members
+from feasid.results.archive.members import read_members, read_record
 
 
 @checked
@@ -54,9 +54,9 @@ def _read_fit(path: str, content: Mapping[str, bytes]) -> Any:
 
 
 def _read_fleet(path: str, content: Mapping[str, bytes]) -> Any:
-    from feasid.applications.fleet.fleet import read_fleet
+    from feasid.applications.fleet.fleet import KNOWN, VERSION, Fleet
 
-    return read_fleet(path, content)
+    return read_record(path, content, Fleet, KNOWN, VERSION, "a fleet; fit it again")
 
 
 def _read_online(path: str, content: Mapping[str, bytes]) -> Any:

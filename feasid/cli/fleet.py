@@ -46,7 +46,10 @@ def run(arguments: argparse.Namespace) -> int:
         fleet = fit_fleet(logs, robot, **options)
     if arguments.json:
         table = fleet.table.reset_index().to_dict("records")
-        print_json("fleet", {"robots": table, "deviations": dict(fleet.sizes)})
+        found = [{"robot": name, "text": str(n), "code": n.code, **n.values}
+                 for name, notes in fleet.outliers.items() for n in notes]  # fmt: skip
+        sizes = dict(fleet.sizes)
+        print_json("fleet", {"robots": table, "deviations": sizes, "standing out": found})
     else:
         print_display(fleet.display())
         print(f"\n{fleet.table.to_string(float_format='{:.3g}'.format)}")

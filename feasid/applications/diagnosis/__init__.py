@@ -1,4 +1,1 @@
-"""Diagnosis of a log by fits of it: which corrections predict held-out data better.
-
-Tests and reports corrections; which effects exist is defined in `effects`.
-"""
+"""Diagnosis of a log by fits of it: which corrections predict held-out data better."""

@@ -36,7 +36,7 @@ from feasid.identification.estimation.held_out import RULES
 from feasid.identification.regression.reduce import Log, complete_filter_options, open_sources
 from feasid.logs.checks.findings import Diagnosis, Finding, sort_findings
 from feasid.logs.floating import robot_floats
-from feasid.logs.motion import Rows, Run, excluded_blocks
+from feasid.logs.motion import Run, excluded_blocks
 from feasid.logs.recording import Recording
 from feasid.options.complete import check_options, document_options, select_options
 from feasid.options.tables import DiagnoseOptions, LogOptions
@@ -144,12 +144,11 @@ def _diagnose_together(
         except FeasidError as error:
             findings.append(Finding("unusable", "error", str(error)))
         else:
-            table = "" if fitted.logs is None else str(fitted.logs)
-            differing = () if fitted.logs is None else fitted.logs.notes
-            findings += [Finding(n.code, "warning", str(n), values=n.values) for n in differing]
-    samples, seconds = (
-        sum(getattr(c.diagnosis, name) for c in checks) for name in ("samples", "duration")
-    )
+            if fitted.logs is not None:
+                notes, table = fitted.logs.notes, str(fitted.logs)
+                findings += [Finding(n.code, "warning", str(n), values=n.values) for n in notes]
+    samples = sum(c.diagnosis.samples for c in checks)
+    seconds = sum(c.diagnosis.duration for c in checks)
     rate = checks[0].diagnosis.rate
     return Diagnosis(sort_findings(findings), samples, seconds, rate, table=table)
 
@@ -168,8 +167,7 @@ def _fit_findings(recording: Recording, check: LogCheck) -> list[Finding]:
     found += _coarse_finding(fitted, recording, check)
     found += _unexplained_joints(fitted) + _load_finding(fitted)
     motors, fitted = _shared_motors(fitted, motion.runs, recording, check)
-    found += motors
-    found += _selection_findings(fitted)
+    found += [*motors, *_selection_findings(fitted)]
     trial = _trial_of(fitted, motion.runs)
     return found if trial is None else [*found, *_contact_findings(trial, check.search)]
 
@@ -186,12 +184,10 @@ def _selection_findings(fitted: Fit) -> list[Finding]:
         elif note.code == "lacking":
             level = "warning" if values["gain"] >= RULES["feature"].share else "note"
             terms = EFFECTS[values["kind"]].terms
-            finding = Finding(
-                values["kind"], level, str(note), joints=joints, values=values, evidence="dynamics"
-            )
+            finding = Finding(values["kind"], level, str(note), "", joints, (), values=values,
+                              evidence="dynamics")  # fmt: skip
             if terms:
-                options = {"candidates": terms}
-                finding = _finding_with_options(finding, options, values["gain"])
+                finding = _finding_with_options(finding, {"candidates": terms}, values["gain"])
             out.append(finding)
     return out
 
@@ -256,8 +252,7 @@ def _shared_motors(
         a, b = names[motor.joint], names[motor.other]
         factors = {a: 1.0, b: float(f"{motor.number:.2g}")}
         motors = {**motors, f"{a}_{b}": factors}
-        options = {**_fit_options(check), "couplings": motors}
-        after = _fit_or_none(recording, check.search.robot, options)
+        after = _fit_or_none(recording, check, {"couplings": motors})
         if after is None:
             break
         pair = [motor.joint, motor.other]
@@ -269,11 +264,9 @@ def _shared_motors(
             f"{'+' if factors[b] > 0 else '-'} {abs(factors[b]):.2g} dq[{b}] their errors on "
             f"held-out segments fall to {left[0]:.0%} and {left[1]:.0%}"
         )
+        finding = Finding("coupling", "warning", text, joints=(a, b), values={"ratio": factors[b]})
         more = {"couplings": {f"{a}_{b}": factors}}
-        gain = held_out_fall(fitted, after)
-        values = {"ratio": factors[b]}
-        finding = Finding("coupling", "warning", text, joints=(a, b), values=values)
-        found.append(_finding_with_options(finding, more, gain))
+        found.append(_finding_with_options(finding, more, held_out_fall(fitted, after)))
         fitted = after
     return found, fitted
 
@@ -289,9 +282,10 @@ def _finding_with_options(finding: Finding, options: Mapping[str, Any], gain: fl
     return replace(advised, level="warning", evidence="dynamics")
 
 
-def _fit_or_none(recording: Recording, robot: Robot, options: Mapping[str, Any]) -> Fit | None:
+def _fit_or_none(recording: Recording, check: LogCheck, more: Mapping[str, Any]) -> Fit | None:
+    options = {**_fit_options(check), **more}
     try:
-        return fit(recording, robot, diagnose=False, **options)
+        return fit(recording, check.search.robot, diagnose=False, **options)
     except FeasidError:
         return None
 
@@ -334,7 +328,7 @@ def _coarse_finding(fitted: Fit, recording: Recording, check: LogCheck) -> list[
         return []
     finding = Finding("coarse", "warning", str(said[0]), values=said[0].values)
     more = {"cutoff": fitted.reduced.cutoff * LOWER}
-    after = _fit_or_none(recording, check.search.robot, {**_fit_options(check), **more})
+    after = _fit_or_none(recording, check, more)
     if after is None or any(n.code == "coarse" for n in after.notes):
         return [finding]
     remedy = f"cutoff={more['cutoff']:g}, with which the bias is less than a standard error"
@@ -373,7 +367,9 @@ def _contact_findings(trial: CorrectedLog, search: AdviceSearch) -> list[Finding
         if not len(far) or len(far) > MOST_LEFT_OUT * len(e):
             continue
         step = float(np.median(np.diff(t)))
-        parts = [p for p in excluded_blocks(_fill_short_gaps(far), "") if p.count > 1]
+        gaps = [np.arange(a, b) for a, b in pairwise(far) if b - a <= 3]  # up to two rows long
+        filled = np.unique(np.concatenate([far, *gaps])).astype(np.int64)
+        parts = [p for p in excluded_blocks(filled, "") if p.count > 1]
         when = tuple((float(t[p.first]) - step, float(t[p.last]) + step) for p in parts[:20])
         if not when:
             continue
@@ -384,15 +380,7 @@ def _contact_findings(trial: CorrectedLog, search: AdviceSearch) -> list[Finding
             f"{when[0][0]:.4g} s: contact?"
         )
         shown = ", ".join(f"({a:.4g}, {b:.4g})" for a, b in when[:3])
-        finding = Finding("outliers", "warning", text, f"exclude=[{shown}]", (name,), times=when)
-        options = {"exclude": when}
-        out.append(replace(finding, columns=(f"tau_{name}",), options=options))
+        about = (name,), (f"tau_{name}",), (), when, {"exclude": when}
+        out.append(Finding("outliers", "warning", text, f"exclude=[{shown}]", *about))
     confirmed = confirm_advice(out, search.robot, search)
     return [f if f.options else replace(f, level="note") for f in confirmed]
-
-
-def _fill_short_gaps(places: Rows) -> Rows:
-    """Places with gaps of up to two filled."""
-    gaps = pairwise(places)
-    filled = [np.arange(a, b) for a, b in gaps if b - a <= 3]
-    return np.unique(np.concatenate([places, *filled])).astype(np.int64)

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from feasid.applications.fleet.page import draw, page
-from feasid.applications.fleet.type_model import (
-    TypeEquations,
-    TypeModel,
-    description_prior,
-    deviation_of,
-    find_type,
-)
+from feasid.applications.fleet.standing_out import describe_deviation, find_standing_out
+from feasid.applications.fleet.type_model import TypeEquations, TypeModel, find_type, type_prior
 from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.codec import TRANSIENT, kinds
-from feasid.core.display import Display, Displayed, Measure
+from feasid.core.display import Display, Displayed, Measure, new_figure, plain, svg
 from feasid.core.errors import FeasidError, InputError, NotEnoughDataError
 from feasid.core.files import document_output, write_atomically
 from feasid.core.notes import Note
@@ -28,23 +23,24 @@ from feasid.core.threads import one_thread
 from feasid.identification.estimation.noise import Noise
 from feasid.identification.estimation.priors import GaussianPrior
 from feasid.identification.regression.reduce import restrict_terms
-from feasid.identification.regression.triangle import Reduced
 from feasid.options.tables import FitOptions
-from feasid.results.archive.members import MODEL_KINDS, read_record, savable_options, write_record
+from feasid.results.archive.members import MODEL_KINDS, savable_options, write_record
 from feasid.results.fit import Fit, fit
 from feasid.robot.description import Robot
 from feasid.robot.formats.fit_robot import resolve_robot
-from feasid.robot.joint_terms import FRICTION
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-STANDS_OUT = 3.0
-"""Number of standard deviations from which a robot is named."""
+STYLE = "<style>body{font:15px sans-serif;margin:2em}td,th{padding:.2em .8em}</style>"
 
 UNKNOWN = 0.1
 """Predicted error of all motions together above which the type counts as not determined."""
+
+TOO_LITTLE = (
+    "all logs together do not determine the type: record a rich log of one robot (feasid.excite)"
+)
 
 
 @checked_methods
@@ -60,7 +56,9 @@ class Fleet(Displayed):
     numbers: Mapping[str, tuple[float, float, float, float]]
     #: By robot the factors of its dry friction on the type's, by joint.
     friction: Mapping[str, tuple[float, ...]]
-    outliers: Mapping[str, str]  #: For each robot that stands out: the parameters that differ.
+    #: For each robot that stands out: in what, each a note with ``kind``, ``place``, ``size``,
+    #: and ``log`` where it is one of its logs.
+    outliers: Mapping[str, tuple[Note, ...]]
     #: By robot; empty after `load`.
     fits: Mapping[str, Fit] = field(default_factory=dict, metadata=TRANSIENT)
     options: Mapping[str, Any] = field(default_factory=dict)  #: Of every fit.
@@ -71,10 +69,9 @@ class Fleet(Displayed):
         import pandas as pd
 
         columns = ["seconds", "alone", "error", "predicted"]
-        index = pd.Index(list(self.numbers), name="robot")
-        table = pd.DataFrame(list(self.numbers.values()), index, columns)
-        table["stands out in"] = [self.outliers.get(name, "") for name in self.numbers]
-        return table
+        table = pd.DataFrame.from_dict(dict(self.numbers), orient="index", columns=columns)
+        table["stands out in"] = ["; ".join(self.outliers.get(name, ())) for name in self.numbers]
+        return table.rename_axis("robot")
 
     def fit(self, data: Any) -> Fit:
         """Fit another robot of the type to its log, however short.
@@ -98,8 +95,7 @@ class Fleet(Displayed):
     @document_output
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Save the type and the table, without fits, in a small file that `feasid.load` reads."""
-        options = savable_options(self.options, KNOWN)
-        record = replace(self, robot=replace(self.robot, source=None), options=options)
+        record = replace(self, options=savable_options(self.options, KNOWN))
         head = {"format": "feasid fleet", "version": VERSION}
         write_record(path, record, KNOWN, head, {}, overwrite)
 
@@ -110,7 +106,27 @@ class Fleet(Displayed):
         -------
         matplotlib.figure.Figure
         """
-        return draw(self.table, self.friction, self.outliers)
+        names = [plain(name) for name in self.numbers]
+        width = max(7.0, 0.45 * len(names) + 3.0)
+        figure = new_figure(width, 6.0, f"errors and friction of {len(names)} robots")
+        upper, lower = figure.subplots(2, 1, sharex=True)
+        shown = {"alone": "fit alone", "error": "fit in the fleet",
+                 "predicted": "predicted on all motions"}  # fmt: skip
+        table = 100.0 * self.table[[*shown]]
+        for (column, label), marker in zip(shown.items(), "osx", strict=True):
+            upper.plot(range(len(names)), table[column], marker, label=label)
+        upper.set_yscale("log")
+        upper.yaxis.set_major_formatter("{x:g}")
+        upper.yaxis.set_minor_formatter("{x:g}")
+        upper.set_ylabel("torque error [%]")
+        upper.legend(loc="best", fontsize="small")
+        for place, (name, factors) in enumerate(self.friction.items()):
+            color = "#b3261e" if name in self.outliers else "#4477aa"
+            lower.plot([place] * len(factors), factors, "o", color=color, alpha=0.7)
+        lower.axhline(1.0, color="#888888", linewidth=0.8)
+        lower.set_ylabel("Coulomb friction\nover the type's, by joint")
+        lower.set_xticks(range(len(names)), names, rotation=60 if len(names) > 8 else 0)
+        return figure
 
     @document_output
     def report(self, path: str | Path, *, overwrite: bool = False) -> None:
@@ -121,42 +137,35 @@ class Fleet(Displayed):
         MissingExtraError
             Names the extra that pictures need.
         """
-        text = page(self.display(), self.table, self.plot())
+        table = self.table.rename(index=plain)
+        errors = ["alone", "error", "predicted"]
+        table[errors] = table[errors].map(lambda value: f"{100 * value:.3g} %")
+        cells = table.to_html(border=0, float_format="{:.3g}".format)
+        shown, title = self.display(), escape(plain(self.display().title))
+        head = f"<!doctype html><html lang='en'><meta charset='utf-8'><title>{title}</title>"
+        text = f"{head}{STYLE}<h1>{title}</h1>{shown.html()}{svg(self.plot())}{cells}</html>"
         write_atomically(path, text.encode(), overwrite=overwrite)
 
     def display(self) -> Display:
         """A short display of the fleet."""
-        table = self.table
-        median = table[["alone", "error", "predicted"]].median()
-        sizes = {"bodies": "inertials", "friction": "friction", "offsets": "offsets"}
-        known = bool(median["predicted"] <= UNKNOWN)
+        alone, error, predicted = np.median(list(self.numbers.values()), axis=0)[1:].tolist()
+        known = predicted <= UNKNOWN
         measures = [
-            Measure("median error of fits alone", f"{100 * median['alone']:.3g} %"),
-            Measure("median error in the fleet", f"{100 * median['error']:.3g} %"),
-            Measure("predicted on all motions", f"{100 * median['predicted']:.3g} %", met=known),
-            *(
-                Measure(f"deviation of {k}", f"{100 * self.sizes[v]:.3g} %")
-                for k, v in sizes.items()
-                if v in self.sizes
-            ),
+            Measure("median error of fits alone", f"{100 * alone:.3g} %"),
+            Measure("median error in the fleet", f"{100 * error:.3g} %"),
+            Measure("predicted on all motions", f"{100 * predicted:.3g} %", met=known),
+            *(Measure(f"deviation of {k}", f"{100 * v:.3g} %") for k, v in self.sizes.items()),
         ]
-        troubles = [f"{name} stands out in {what}" for name, what in self.outliers.items()]
-        if not known:
-            troubles.append(
-                "all logs together do not determine the type: record a rich log of one robot "
-                "(feasid.excite)"
-            )
-        return Display(f"{len(table)} robots of type {self.robot.name!r}", measures, troubles,
-                       more="more: fleet.table, fleet.fits, fleet.fit(log)")  # fmt: skip
+        troubles = [f"{name}: {note}" for name, notes in self.outliers.items() for note in notes]
+        troubles += [] if known else [TOO_LITTLE]
+        title = f"{len(self.numbers)} robots of type {self.robot.name!r}"
+        return Display(
+            title, measures, troubles, more="more: fleet.table, fleet.outliers, fleet.fits"
+        )
 
 
-VERSION, KNOWN = 1, MODEL_KINDS | kinds(Fleet, GaussianPrior)
+VERSION, KNOWN = 2, MODEL_KINDS | kinds(Fleet, GaussianPrior)
 """Of saved fleets: their format, and what they hold."""
-
-
-def read_fleet(path: str, content: Mapping[str, bytes]) -> Fleet:
-    """The fleet that the members of an archive hold; see `feasid.load`."""
-    return read_record(path, content, Fleet, KNOWN, VERSION, "a fleet; fit it again")
 
 
 @checked
@@ -194,7 +203,7 @@ def fit_fleet(
     if "prior" in options:
         raise InputError("prior has no effect: the prior of each robot is the type", option="prior")
     described = resolve_robot(next(iter(robots.values())), robot)
-    chosen: dict[str, Any] = {"diagnose": False, "candidates": (), **options}
+    chosen: dict[str, Any] = {"candidates": (), **options}
     alone: dict[str, Fit] = {}
     for name, logs in robots.items():
         try:
@@ -237,40 +246,34 @@ def _combine(
 ) -> Fleet:
     """The type of robots that were fitted alone, and their fits with it."""
     column = {parameter: k for k, parameter in enumerate(model.parameter_names)}
-    places, equations = {}, []
+    equations = []
     for name, one in alone.items():
         own = one.description.parameter_names
         if not column.keys() >= {*own} or one.estimator.prior is None:
             raise InputError(f"{name}: fitted with other joint terms than the others")
-        places[name] = [column[parameter] for parameter in own]
-        R, rho, _ = one.triangle
-        A = np.zeros((len(rho), model.size))
-        A[:, places[name]] = R @ np.asarray(one.base.K, dtype=np.float64)
-        equations.append(TypeEquations(A, rho))
+        A = np.zeros((one.base.size, model.size))
+        A[:, [column[parameter] for parameter in own]] = one.triangle[0] @ one.base.K
+        equations.append(TypeEquations(A, one.triangle[1]))
     problem = best.estimator.problem(best.equations)
-    prior = description_prior(model, problem.reference, problem.sizes)
+    prior = type_prior(model, problem.reference, problem.sizes)
     torques = _torques(model, list(alone.values()))
     common = find_type(model, equations, prior, torques)
-    motions = _sum_motions(list(alone.values()))
+    standing_out = find_standing_out(alone)
     fits, numbers, outliers, friction = {}, {}, {}, {}
-    dry = [
-        c for k in range(len(model.drives)) for s, c in model.drive_columns(k).items() if s == "fc"
-    ]
     for k, name in enumerate(alone):
         others = [e for j, e in enumerate(equations) if j != k]
         known = find_type(model, others, prior, torques, common.sizes)
-        fits[name] = _with_type(alone[name], model, known)
-        delta = np.full(model.size, np.nan)
-        delta[places[name]] = fits[name].delta
-        friction[name] = tuple((delta[dry] / np.maximum(np.abs(common.mean[dry]), 1e-9)).tolist())
-        if what := _describe_outlier(model, equations[k], known):
-            outliers[name] = what
-        numbers[name] = (
-            fits[name].reduced.samples * fits[name].reduced.period,
-            _held_out(alone[name]),
-            _held_out(fits[name]),
-            _expected_error(fits[name], motions),
-        )
+        fits[name] = one = _with_type(alone[name], _prior_of(model, known))
+        fitted = dict(zip(one.robot.parameter_names, one.delta.tolist(), strict=True))
+        friction[name] = tuple(
+            fitted.get(parameter, np.nan) / max(abs(float(common.mean[c])), 1e-9)
+            for parameter, c in column.items() if parameter[1] == "fc"
+        )  # fmt: skip
+        # What one log or one correction shows is in all parameters of its robot.
+        if notes := standing_out[name] or describe_deviation(model, equations[k], known):
+            outliers[name] = tuple(notes)
+        seconds, expected = one.reduced.samples * one.reduced.period, _expected_error(one, alone)
+        numbers[name] = seconds, _held_out(alone[name]), _held_out(one), expected
     sizes = dict(zip(("inertials", "friction", "offsets"), common.sizes, strict=True))
     return Fleet(model, _prior_of(model, common), sizes, numbers, friction, outliers, fits, options)
 
@@ -281,9 +284,8 @@ def _prior_of(robot: Robot, known: TypeModel) -> GaussianPrior:
     return GaussianPrior(tuple(robot.parameter_names), known.mean, covariance)
 
 
-def _with_type(alone: Fit, model: Robot, known: TypeModel) -> Fit:
+def _with_type(alone: Fit, prior: GaussianPrior) -> Fit:
     """The fit of a robot with the type of the others as its prior."""
-    prior = _prior_of(model, known)
     estimator = replace(alone.estimator, prior=prior, prior_weight=1.0, noise=alone.estimate.noise)
     estimate = estimator.fit(alone.equations)
     note = Note("the prior is the type, estimated from the other robots' logs, and the spread "
@@ -304,60 +306,25 @@ def _held_out(fitted: Fit) -> float:
     return float(errors.overall_error(errors.model))
 
 
-def _sum_motions(fits: Sequence[Fit]) -> list[tuple[Fit, Reduced]]:
-    """Motions of robots that have the same equations, added, each sum with one of their fits."""
-    alike: dict[Any, list[Fit]] = {}
-    for f in fits:
-        kind = f.description.parameter_names, f.reduced.columns, f.reduced.supports
-        alike.setdefault(kind, []).append(f)
-    sums = []
-    for some in alike.values():
-        # Friction of some may change its sign more abruptly, which their motion does not show.
-        mark = some[0].reduced.fingerprint
-        first, *rest = (replace(f.reduced, fingerprint=mark, strata=()) for f in some)
-        sums.append((some[0], sum(rest, first)))
-    return sums
-
-
-def _expected_error(fitted: Fit, motions: Sequence[tuple[Fit, Reduced]]) -> float:
-    """Error to expect on the motions of all robots that show what this one has."""
-    parts = [
-        restrict_terms(motion, other.description, fitted.base)
-        for other, motion in motions
-        if other.base.experiment.measured_joints == fitted.base.experiment.measured_joints
-        and {*other.description.parameter_names} >= {*fitted.description.parameter_names}
-    ]
-    squares = [part.rows * fitted.predicted_errors(part)["all"] ** 2 for part in parts]
-    return float(np.sqrt(sum(squares) / sum(part.rows for part in parts)))
+def _expected_error(fitted: Fit, robots: Mapping[str, Fit]) -> float:
+    """Error to expect on the motions of all robots with the same joint terms."""
+    squares: list[float] = []
+    for other in robots.values():
+        alike = other.description.parameter_names == fitted.description.parameter_names
+        if (
+            alike
+            and other.base.experiment.measured_joints == fitted.base.experiment.measured_joints
+        ):
+            motion = replace(other.reduced, strata=())
+            part = restrict_terms(motion, other.description, fitted.base)
+            squares += part.rows * [fitted.predicted_errors(part)["all"] ** 2]
+    return float(np.sqrt(np.mean(squares)))
 
 
 def _torques(robot: Robot, fits: Sequence[Fit]) -> Array:
     """For every parameter the root mean square of its joint's torque, (n,)."""
     squares = sum(f.reduced.torque_norms**2 for f in fits) / sum(f.reduced.rows for f in fits)
     rms, out = np.sqrt(np.asarray(squares)), np.ones(robot.size)
-    for k in range(len(robot.drives)):
-        for column in robot.drive_columns(k).values():
-            out[column] = rms[k] if k < len(rms) else 1.0
+    for k in range(min(len(robot.drives), len(rms))):
+        out[[*robot.drive_columns(k).values()]] = rms[k]
     return out
-
-
-def _describe_outlier(robot: Robot, equations: TypeEquations, known: TypeModel) -> str:
-    """Parameters of a robot that differ from the type by more than `STANDS_OUT` standard
-    deviations, largest first.
-    """
-    mean, size = deviation_of(equations, known)
-    scores: list[tuple[float, str]] = []
-    for body, ten in zip(robot.bodies, robot.inertial_columns, strict=True):
-        if size[ten[9]] > 0:
-            share = mean[ten[9]] / known.mean[ten[9]]
-            scores.append((abs(mean[ten[9]]) / size[ten[9]], f"mass of {body.name} {share:+.0%}"))
-    for k, drive in enumerate(robot.drives):
-        for symbol, column in robot.drive_columns(k).items():
-            if size[column] > 0:
-                offset = symbol in FRICTION["offset"]
-                change = f"{mean[column]:+.2g}" if offset else (
-                    f"times {1 + mean[column] / known.mean[column]:.2g}"
-                )  # fmt: skip
-                score = abs(mean[column]) / size[column]
-                scores.append((score, f"{symbol} of {drive.name} {change}"))
-    return ", ".join(text for score, text in sorted(scores, reverse=True) if score > STANDS_OUT)

@@ -49,10 +49,10 @@ class TypeModel:
     mean: Array
     covariance: Array
     deviations: Array  #: Covariance of one robot's deviation, (n, n)
-    sizes: tuple[float, float, float]  #: of inertials, friction and offsets; see `GRID`
+    sizes: tuple[float, ...]  #: of inertials, friction and offsets; see `GRID`
 
 
-def description_prior(robot: Robot, reference: Array, sizes: Array) -> tuple[Array, Array]:
+def type_prior(robot: Robot, reference: Array, sizes: Array) -> tuple[Array, Array]:
     """Mean and covariance of the type before any log: its description, and open joint terms."""
     mean, covariance = np.zeros(robot.size), np.zeros((robot.size, robot.size))
     units = pseudo_inertia(np.eye(10))
@@ -82,11 +82,9 @@ def deviation_covariance(
         second = max(float(np.trace(pseudo_inertia(body)[:3, :3])), 0.0)
         moment = MOMENTS * inertials * np.sqrt(max(body[9], 0.0) * second)
         out[ten[6:9], ten[6:9]] += moment**2
-    inertial = set(robot.inertial_columns.ravel().tolist())
-    for i, (_, symbol) in enumerate(robot.parameter_names):
-        if i not in inertial:
-            offset = symbol in FRICTION["offset"]
-            out[i, i] += (offsets * torques[i] if offset else friction * abs(around[i])) ** 2
+    for i in np.setdiff1d(np.arange(robot.size), robot.inertial_columns.ravel()):
+        offset = robot.parameter_names[i][1] in FRICTION["offset"]
+        out[i, i] = (offsets * torques[i] if offset else friction * abs(around[i])) ** 2
     return out
 
 
@@ -117,20 +115,15 @@ def find_type(
     robots: Sequence[TypeEquations],
     prior: tuple[Array, Array],
     torques: Array,
-    sizes: tuple[float, float, float] | None = None,
+    sizes: tuple[float, ...] | None = None,
 ) -> TypeModel:
     """The type of some robots; `sizes`: those of the evidence by default."""
-    best = sizes or (0.02, 0.3, 0.03)
-    around = prior[0]
-    _, around, _ = _marginal(
-        robots, prior, deviation_covariance(robot, np.abs(around), torques, best)
-    )
+    best: tuple[float, ...] = sizes or (0.02, 0.3, 0.03)
+    deviations = deviation_covariance(robot, np.abs(prior[0]), torques, best)
+    around = _marginal(robots, prior, deviations)[1]
     for _ in range(ROUNDS if sizes is None else 1):
         for k, tried in enumerate(GRID.values() if sizes is None else ()):
-            steps = [
-                (best[0] if k else value, best[1] if k != 1 else value, best[2] if k < 2 else value)
-                for value in tried
-            ]
+            steps = [(*best[:k], value, *best[k + 1 :]) for value in tried]
             spreads = [deviation_covariance(robot, around, torques, s) for s in steps]
             best = steps[int(np.argmax([_marginal(robots, prior, c)[0] for c in spreads]))]
         deviations = deviation_covariance(robot, around, torques, best)
