@@ -22,7 +22,7 @@ RIGHT, LEFT = 0.04, 0.8
 of a fit without the tilt."""
 
 
-WEEKS, FRICTION_GROWS, GAIN_GROWS, TOOL = 4, 0.2, 0.06, 1.0
+WEEKS, FRICTION_GROWS, GAIN_GROWS, TOOL = 4, 0.3, 0.06, 1.0
 """Logs of an arm; what is planted: shares per week, and a mass [kg]."""
 NEAR = {"friction": 0.2, "gain": 0.06, "load": 0.2}
 """Errors of the logarithm of a factor, and of a mass [kg], beside days that differ by 4 %."""
