@@ -299,14 +299,6 @@ def test_torques_that_are_late_are_told_with_their_delay():
     assert abs(delay - 12 * 4.0) < 3 * deviation < 3.0  # rows of 4 ms
 
 
-def test_velocities_of_two_joints_exchanged():
-    df, _ = faults.clean("simulated")
-    swapped = df.rename(columns={"dq_2": "dq_5", "dq_5": "dq_2"})
-    found = serious(columns(swapped, df.attrs["robot"]))[0]
-    assert found.code == "swap"
-    assert set(found.joints) == {"2", "5"}
-
-
 def test_a_velocity_that_is_a_multiple_gets_its_unit():
     df, _ = faults.clean("simulated")
     found = serious(columns(df.assign(dq_4=1.5 * df.dq_4), df.attrs["robot"]))[0]
@@ -315,6 +307,9 @@ def test_a_velocity_that_is_a_multiple_gets_its_unit():
     assert found.remedy == "units={'dq_4': 0.667}"
     turned = serious(columns(df.assign(dq_4=np.rad2deg(df.dq_4)), df.attrs["robot"]))[0]
     assert "'deg/s'" in turned.remedy
+    exchanged = df.rename(columns={"dq_2": "dq_5", "dq_5": "dq_2"})
+    swapped = serious(columns(exchanged, df.attrs["robot"]))[0]
+    assert (swapped.code, {*swapped.joints}) == ("swap", {"2", "5"})
     backwards = serious(columns(df.assign(dq_4=-df.dq_4), df.attrs["robot"]))[0]
     assert "has the opposite sign" in backwards.message
     noise = np.random.default_rng(0).normal(size=len(df))
@@ -360,13 +355,10 @@ def test_results_print_and_merge():
         "b", "error", "y", "do", ("j",), options={"units": {"t": "ms"}, "exclude": ((3, 4),)}
     )
     assert [f.code for f in sort_findings([a, b])] == ["b", "a"]
-    assert merge_options([a.options, b.options]) == {
-        "units": {"q": "deg", "t": "ms"},
-        "exclude": ((1, 2), (3, 4)),
-    }
-    assert merge_options(
-        [{"candidates": ("sqrt", "load")}, {"candidates": ("load", "spring")}]
-    ) == {"candidates": ("sqrt", "load", "spring")}
+    both = {"units": {"q": "deg", "t": "ms"}, "exclude": ((1, 2), (3, 4))}
+    assert merge_options([a.options, b.options]) == both
+    terms = [{"candidates": ("sqrt", "load")}, {"candidates": ("load", "spring")}]
+    assert merge_options(terms) == {"candidates": ("sqrt", "load", "spring")}
 
 
 def test_a_wrong_sign_is_found_and_mended(tmp_path):

@@ -55,9 +55,7 @@ def test_another_robot_needs_seconds_and_one_that_stands_out_is_named(case):
     log = kind.log(odd, POOR, 77)
     again = feasid.fit_fleet({**logs, "odd": log}, kind.robot)
     (joint,) = (b.joint for b in kind.robot.bodies if b.name == kind.robot.drives[3].name)
-    found = {note.values["kind"]: note.values for note in again.outliers["odd"]}
-    assert {found[symbol]["place"] for symbol in found} == {joint}
-    assert 3.0 < max(values["size"] for values in found.values()) < 12.0
+    assert {note.values["place"] for note in again.outliers["odd"]} == {joint}
     new = fleet.fit(kind.log(kind.arm(4321), POOR, 78))
     assert new.estimate.prior_weight == 1.0
     assert new.quality.level != "useless"

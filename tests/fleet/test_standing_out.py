@@ -23,9 +23,8 @@ of a fit without the tilt."""
 
 
 WEEKS, FRICTION_GROWS, GAIN_GROWS, TOOL = 4, 0.3, 0.06, 1.0
-"""Logs of an arm; what is planted: shares per week, and a mass [kg]."""
 NEAR = {"friction": 0.2, "gain": 0.06, "load": 0.2}
-"""Errors of the logarithm of a factor, and of a mass [kg], beside days that differ by 4 %."""
+"""Logs of an arm; shares per week, and a mass [kg], that are planted; how near they are found."""
 
 
 class Arm:
@@ -33,8 +32,8 @@ class Arm:
 
     def __init__(self, rng):
         self.robot = description("ur5")
-        path = next(p for p in example_urdfs() if p.name == "ur5_robot.urdf")
-        self.side, self.rng = PinocchioModel(self.robot, path), rng
+        self.path = next(p for p in example_urdfs() if p.name == "ur5_robot.urdf")
+        self.side, self.rng = PinocchioModel(self.robot, self.path), rng
         for body in self.side.ids:
             body = self.side.model.inertias[body]
             factor = np.exp(rng.normal(0, 0.02))
@@ -86,9 +85,8 @@ def test_what_was_planted_is_named_with_its_file_and_nothing_else(tmp_path, caps
             gains[gained] += GAIN_GROWS * week * (k == 1)
             log = arm.log(friction, gains, tool=TOOL * (k == 2 and week == 2))
             log.to_csv(tmp_path / "fleet" / f"arm{k}" / f"week{week + 1}.csv", index=False)
-    path = next(p for p in example_urdfs() if p.name == "ur5_robot.urdf")
     capsys.readouterr()
-    assert main(["fleet", str(tmp_path / "fleet"), "--robot", str(path), "--json"]) == 1
+    assert main(["fleet", str(tmp_path / "fleet"), "--robot", str(arm.path), "--json"]) == 1
     found = json.loads(capsys.readouterr().out)["standing out"]
     assert [x["robot"] for x in found] == ["arm0", "arm1", "arm2"], (seed, found)
     drifts, load = found[:2], found[2]
